@@ -53,7 +53,7 @@ $(shell test -x $(PY) || rm -f "$(PREFIX)"/.course-env-*)
 export PYTHONNOUSERSITE := 1
 export JUPYTER_PREFER_ENV_PATH := 1
 
-.PHONY: help env lab panels data update test quick lint site build check read mutants new-lesson release students-repository home exam-key name-mistake \
+.PHONY: help env lab panels data update test test-deep quick lint site build check read mutants new-lesson release students-repository home exam-key name-mistake \
         assignment demo-class collect grade bench bench-grading look accept refuse feedback report export \
         restore-gradebook lock clean distclean .full .lesson .lesson-if-named .lab-lesson .panels-lesson .name .from .to .answer
 
@@ -127,18 +127,24 @@ update: ## Take a newer release, and keep every answer: FROM=new.zip, or none in
 ##### Instructors and authors
 
 # Side by side in as many processes as there are cores (JOBS=N: in so many, JOBS=0: in this one), each with one thread.
-PYTEST = OMP_NUM_THREADS=1 $(PY) -m pytest -n $(or $(JOBS),logical) --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+# Where the time goes is said at the end, and for each test in build/tests/.
+PYTEST = OMP_NUM_THREADS=1 $(PY) -m pytest -n $(or $(JOBS),logical) --maxprocesses 8 --dist loadfile --no-loadscope-reorder \
+         --durations=15 --junit-xml=build/tests/$@.xml
+LESSONS_AS_SOLVED = --nbval-lax --nbval-current-env --nbval-sanitize-with tests/nbval.cfg
 
-test: $(if $(FULL),env) ## Run every test: the package's, and each solved lesson
+quick: .full env lint ## Run what a change is likeliest to break: lint, and the tests that are not slow
+	$(PYTEST) -m "not slow and not deep" tests $(ARGS)
+
+test: $(if $(FULL),env) ## Run the tests, and each solved lesson: all but what looks for the rare
 ifeq (,$(FULL))
 	@echo "This copy holds the lessons only. Their tests are in the course's repository."
 else
 	@test -d solutions || { echo "solutions/ is missing: no lesson can be tested."; exit 1; }
-	$(PYTEST) --nbval-lax --nbval-current-env --nbval-sanitize-with tests/nbval.cfg tests solutions $(ARGS)
+	$(PYTEST) -m "not deep" $(LESSONS_AS_SOLVED) tests solutions $(ARGS)
 endif
 
-quick: .full env lint ## Run what a change is likeliest to break: lint, and the tests that are not slow
-	$(PYTEST) -m "not slow" tests $(ARGS)
+test-deep: .full env ## Run the tests that look for the rare: more seeds, mutants, every attack
+	$(PYTEST) -m deep tests $(ARGS)
 
 lint: .full env ## Say what ruff finds in style and form, and mypy in types (see pyproject.toml)
 	@$(PY) -m ruff check .

@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections import Counter
+from itertools import chain
 from pathlib import Path
 
 import nbformat
@@ -15,14 +17,18 @@ import needs
 import pytest
 import torch
 from browsing import a_browser, serving
+from lesson_harness import printed
 
+from helpers.authoring.building import NBGRADER
 from helpers.authoring.exam_key import make_exam_key
 from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, Answers, sources
+from helpers.course import DEVICE
 from helpers.exercises import load_lesson
 from helpers.grading.batch import WORKERS
 from helpers.grading.records import recorded
 
 FIRST = "01_dot_product_attention"
+LONGEST_FILES = 25  # in the table of where the time went
 
 # Tests share a machine; how long a check waits is a test of its own
 os.environ.setdefault("COURSE_CHECK_SECONDS", "600")
@@ -32,28 +38,39 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # one thread each, also in what they st
     torch.set_num_threads(1)
 
 
-def pytest_configure(config):
-    config.addinivalue_line("markers", "needs(component, *files): see tests/needs.py")
-
-
-# ------------------------------------------------------------------------------------ side by side
+# ------------------------------------------------------------------------------------ tiers and marks
 
 
 # Files of which many tests grade classes, make keys or start kernels: minutes together, and left out of `make quick`.
 SLOW_FILES = (
     "any_folder bare_machine batch bench check class data_hub defusing local_and_exam gpt2 gradebook "
-    "harmless_pages hostile keys lateness lessons name_mistake players_by_hand pocket_gpt2 pocket_player preflight "
+    "harmless_pages honest_notebooks hostile keys lateness lessons name_mistake players_by_hand pocket_gpt2 preflight "
     "regrade reports rules seeds site training unusual_answers update"
 ).split()
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "needs(component, *files): see tests/needs.py")
+    for component, mark in needs.MARKS.items():
+        config.addinivalue_line("markers", f"{mark}: needs {component}")
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Files with slow tests, and lessons, come first: so that none is left over when the other processes are done."""
+    """Marks that follow from others, before -m selects; and long files first, so that none is left over at the end."""
     for item in items:
+        for mark in item.iter_markers("needs"):
+            item.add_marker(needs.MARKS[mark.args[0]])
         if item.path.stem.removeprefix("test_") in SLOW_FILES:
             item.add_marker(pytest.mark.slow)
-    slow = {item.path for item in items if item.get_closest_marker("slow") or item.path.suffix == ".ipynb"}
-    items.sort(key=lambda item: item.path not in slow)
+    long_files = {item.path for item in items if any(map(item.get_closest_marker, ("slow", "deep")))}
+    items.sort(key=lambda item: (item.path.suffix != ".ipynb", item.path not in long_files))
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    """Random numbers that a test does not seed itself are the same in every run."""
+    torch.manual_seed(0)
 
 
 @pytest.fixture(autouse=True)
@@ -105,11 +122,25 @@ def pytest_runtest_setup(item):
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter):
-    """After everything else: what was left out, and what would include it."""
+    """After everything else: where the time went, what was left out, and what would include it."""
     yield
+    if terminalreporter.config.option.durations:
+        write_time_by_file(terminalreporter)
     skipped = (report.longrepr for report in terminalreporter.stats.get("skipped", []))
     for line in needs.closing_lines(str(why[2]) for why in skipped if isinstance(why, (tuple, list))):
         terminalreporter.write_line(line, yellow=True)
+
+
+def write_time_by_file(terminalreporter) -> None:
+    """A table of the seconds that each file took, fixtures included; the files that took least are added up."""
+    seconds: Counter[str] = Counter()
+    for report in chain.from_iterable(terminalreporter.stats.values()):
+        if isinstance(report, pytest.TestReport):
+            seconds[report.location[0]] += report.duration
+    terminalreporter.write_sep("=", f"{sum(seconds.values()):.0f} seconds of all processes together, by file")
+    rest = seconds.total() - sum(count for _, count in seconds.most_common(LONGEST_FILES))
+    for name, count in [*seconds.most_common(LONGEST_FILES), ("all others", rest)]:
+        terminalreporter.write_line(f"{count:7.1f} s  {name}")
 
 
 # ------------------------------------------------------------------------------------ lessons and classes
@@ -148,13 +179,15 @@ class Course:
         return path
 
     def run(self, *command: str) -> subprocess.CompletedProcess:
+        return self._python("-m", *command)
+
+    def _python(self, *words: str) -> subprocess.CompletedProcess:
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "JUPYTER_PREFER_ENV_PATH": "1"}
-        return subprocess.run(
-            [sys.executable, "-m", *command], cwd=self.folder, capture_output=True, text=True, env=environment
-        )
+        command = [sys.executable, *words]
+        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, env=environment)
 
     def nbgrader(self, *command: str) -> subprocess.CompletedProcess:
-        done = self.run("nbgrader", *command)
+        done = self._python("-c", NBGRADER, *command)
         assert done.returncode == 0, done.stderr[-3000:]
         return done
 
@@ -189,6 +222,18 @@ class Course:
 
     def feedback(self, student: str) -> str:
         return (self.folder / "feedback" / student / self.lesson / f"{self.lesson}.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def printed_text(request):
+    """All that the cells of the module's lesson, its SOURCE, printed when they were executed."""
+    return printed(request.module.SOURCE)
+
+
+@pytest.fixture
+def on_the_cpu(monkeypatch):
+    """For what not every accelerator has, such as float64."""
+    monkeypatch.setenv(DEVICE, "cpu")
 
 
 @pytest.fixture(scope="session")

@@ -78,6 +78,8 @@ COMPONENTS: dict[str, Callable[..., str]] = {
     "postgresql": _no_postgresql,
     "real data": _no_data,
 }
+# The mark by which -m selects the tests that need a component; conftest.py sets it.
+MARKS = {"bubblewrap": "sandbox", "chromium": "browser", "postgresql": "postgres", "real data": "data"}
 
 
 @functools.cache

@@ -119,6 +119,7 @@ def write():
 """
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("place", ["/tmp", "/dev/shm"], indirect=True)
 def test_a_course_lies_where_submissions_may_write(place, key, monkeypatch):
     course = checkout(place / "course")
@@ -131,6 +132,7 @@ def test_a_course_lies_where_submissions_may_write(place, key, monkeypatch):
     assert not Path("/tmp/mine").exists() and not (course / ".venv" / "mine").exists()
 
 
+@pytest.mark.deep
 def test_a_course_is_called_by_a_link_and_its_python_by_a_chain_of_them(tmp_path, key, monkeypatch):
     course = checkout(tmp_path / "real")
     (tmp_path / "shims").mkdir()
@@ -168,6 +170,7 @@ def test_where_python_does_not_find_torch_inside_grading_refuses_and_says_so(tmp
         Runner(FIRST).__enter__()
 
 
+@pytest.mark.deep
 def test_a_course_under_tmp_that_may_only_be_read_grades_a_class_elsewhere(tmp_path):
     """The whole command, by a Python of the course's own."""
     code = tmp_path / "checkout"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 
 import pytest
+from conftest import SLOW_FILES
 
 from helpers.course import ROOT
 
@@ -58,7 +60,7 @@ def run(bare, *words, **more):
     return subprocess.run(command, cwd=bare, env=environment, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("side_by_side", ["0", "2"])
+@pytest.mark.parametrize("side_by_side", [pytest.param("0", marks=pytest.mark.deep), "2"])
 def test_what_is_missing_is_skipped_and_one_line_says_what_would_include_it(bare, side_by_side):
     done = run(bare, "-n", side_by_side, "test_probes.py")
     assert done.returncode == 0, done.stdout
@@ -69,6 +71,11 @@ def test_what_is_missing_is_skipped_and_one_line_says_what_would_include_it(bare
     assert "Needs bubblewrap: it is not installed." in done.stdout
 
 
+def test_what_needs_a_component_is_selected_by_its_mark(bare):
+    done = run(bare, "-m", "postgres or sandbox", "--collect-only", "-q", "test_probes.py")
+    assert re.findall(r"::(\w+)", done.stdout) == ["test_walls", "test_walls", "test_walls", "test_gradebook"]
+
+
 def test_in_ci_nothing_is_left_out_and_a_missing_component_is_named(bare):
     done = run(bare, "test_probes.py", CI="true")
     assert done.returncode == 1 and "1 passed, 1 skipped, 5 errors" in done.stdout
@@ -77,6 +84,7 @@ def test_in_ci_nothing_is_left_out_and_a_missing_component_is_named(bare):
     assert "Left out for want of bubblewrap" not in done.stdout
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap exists on Linux only")
 def test_a_bubblewrap_that_does_not_work_is_told_apart_from_one_that_is_missing(bare):
     """As in a container that may not make user namespaces: installing it again would not help."""
@@ -91,6 +99,7 @@ def test_a_bubblewrap_that_does_not_work_is_told_apart_from_one_that_is_missing(
     assert "Left out for want of chromium, postgresql: 2 tests." in done.stdout
 
 
+@pytest.mark.deep
 def test_the_files_that_need_a_component_say_so_without_running():
     """As `make test` on a bare machine: the real files, their real fixtures, and no error."""
     environment = {k: v for k, v in os.environ.items() if k != "CI" and not k.startswith("PYTEST")}
@@ -101,3 +110,7 @@ def test_the_files_that_need_a_component_say_so_without_running():
     assert done.returncode == 0, done.stdout[-3000:]
     assert "Left out for want of bubblewrap, chromium, postgresql" in done.stdout
     assert "passed" not in done.stdout and "skipped" in done.stdout
+
+
+def test_the_files_that_are_called_slow_are_there():
+    assert [name for name in SLOW_FILES if not (ROOT / f"tests/test_{name}.py").is_file()] == []

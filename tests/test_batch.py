@@ -290,12 +290,12 @@ def run_and_kill(course, kills, *more):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def assert_killed_is_as_good_as_whole(class_of_forty, folder, *more):
+def assert_killed_is_as_good_as_whole(class_of_forty, folder, kills, *more):
     alone, killed = copied(class_of_forty, folder / "alone"), copied(class_of_forty, folder / "killed")
     (whole,) = run_and_kill(alone, 0, *more)
     assert (whole["code"], whole["journal"]) == (0, 40)
-    steps = run_and_kill(killed, 20, *more)
-    assert [step["code"] for step in steps] == [-9] * 20 + [0]
+    steps = run_and_kill(killed, kills, *more)
+    assert [step["code"] for step in steps] == [-9] * kills + [0]
     assert all(step["half"] == 0 for step in steps)
     assert all(step["journal"] <= step["marked"] <= step["written"] for step in steps)
     assert [step["journal"] for step in steps] == sorted(step["journal"] for step in steps)
@@ -303,14 +303,15 @@ def assert_killed_is_as_good_as_whole(class_of_forty, folder, *more):
     assert everything(killed) == everything(alone)
 
 
-def test_a_batch_killed_at_twenty_moments_ends_as_if_left_alone(class_of_forty, tmp_path):
-    assert_killed_is_as_good_as_whole(class_of_forty, tmp_path)
+@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.deep)])
+def test_a_batch_that_is_killed_again_and_again_ends_as_if_left_alone(class_of_forty, tmp_path, kills):
+    assert_killed_is_as_good_as_whole(class_of_forty, tmp_path, kills)
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @needs_sandbox
 def test_a_batch_in_the_sandbox_killed_at_twenty_moments_ends_as_if_left_alone(class_of_forty, tmp_path):
-    assert_killed_is_as_good_as_whole(class_of_forty, tmp_path, "--real")
+    assert_killed_is_as_good_as_whole(class_of_forty, tmp_path, 20, "--real")
 
 
 # ------------------------------------------------------------------------------------ the command, for real
@@ -351,6 +352,7 @@ def test_an_unknown_lesson_is_told_with_those_there_are(course, command):
     assert done.returncode and FIRST in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.deep
 @needs_sandbox
 def test_a_cluster_gives_the_same_marks(course, monkeypatch):
     distributed = pytest.importorskip("distributed")
@@ -363,6 +365,7 @@ def test_a_cluster_gives_the_same_marks(course, monkeypatch):
     assert course.marks() == {"ada": FULL, "ben": {**FULL, "raw_weights": 1}, "eve": NONE}
 
 
+@pytest.mark.deep
 def test_a_scheduler_that_is_not_there_is_told(course):
     hand_in_a_few(course)
     done = course.run("helpers.grading", "grade", FIRST, "--scheduler", "tcp://127.0.0.1:1")
@@ -398,6 +401,7 @@ def postgresql():
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.mark.deep
 @pytest.mark.needs("postgresql")
 def test_the_gradebook_may_be_a_postgresql_database(pattern, tmp_path, postgresql, monkeypatch):
     course = copied(pattern, tmp_path / "course", monkeypatch)

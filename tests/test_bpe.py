@@ -153,7 +153,7 @@ def test_pieces_are_cut_as_the_library_cuts_them():
 
 
 @needs_tokenizers
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.skipif(unicodedata.unidata_version > "16.0.0", reason="this Python knows a newer Unicode than the library")
 def test_every_character_is_a_letter_a_number_a_space_or_none_of_these_as_in_the_library():
     import tokenizers

@@ -15,8 +15,6 @@ from helpers.authoring.lesson_source import sources
 from helpers.exercises import load_lesson
 
 LESSONS = [source.name for source in sources()]
-# Every lesson in a kernel of its own takes a while; the first one stands for the others in `make quick`.
-PATIENT = [pytest.param(name, marks=() if name == FIRST else pytest.mark.slow) for name in LESSONS]
 
 
 def run(notebook):
@@ -61,9 +59,23 @@ def checks(notebook):
     return shown
 
 
-@pytest.mark.parametrize("lesson", PATIENT)
-def test_a_fresh_notebook_says_not_attempted_and_stays_calm(lesson):
-    notebook = run(answer_notebook(lesson))
+@pytest.fixture(scope="module")
+def kernel():
+    """One kernel for the graded cells of many notebooks."""
+    client = NotebookClient(nbformat.v4.new_notebook(), timeout=300, allow_errors=True, extra_arguments=QUIET)
+
+    def run_graded_cells(notebook):
+        client.nb = notebook
+        for place, cell in enumerate(notebook.cells):
+            if cell.cell_type == "code" and "nbgrader" in cell.metadata:
+                client.execute_cell(cell, place)
+        return notebook
+
+    with client.setup_kernel():
+        yield run_graded_cells
+
+
+def assert_calm(lesson, notebook):
     asked = load_lesson(lesson)
     for name, (text, errors) in checks(notebook).items():
         if asked.prediction(name) is not None:
@@ -72,6 +84,17 @@ def test_a_fresh_notebook_says_not_attempted_and_stays_calm(lesson):
             calm = "not changed yet" if asked[name].mend else "not attempted"
         assert calm in text, (name, text)
         assert errors == []
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_every_check_says_not_attempted_and_stays_calm(lesson, kernel):
+    assert_calm(lesson, kernel(answer_notebook(lesson)))
+
+
+@pytest.mark.parametrize("lesson", [FIRST, "05_masking"])
+def test_a_fresh_notebook_stops_at_a_calm_error(lesson):
+    notebook = run(answer_notebook(lesson))
+    assert_calm(lesson, notebook)
     # Run All stops at the first error, and that one is calm; here, cells that build on it fail in turn
     problems = [o for cell in notebook.cells for o in cell.get("outputs", []) if o.output_type == "error"]
     assert problems[0].ename == "NotImplementedError"
@@ -130,6 +153,7 @@ def validate(tmp_path, notebook):
     return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path).stdout
 
 
+@pytest.mark.deep
 def test_the_validate_button_passes_a_solved_notebook(tmp_path):
     answer = validate(tmp_path, answer_notebook(FIRST, **solved(FIRST)))
     assert "Success! Your notebook passes all the tests." in answer

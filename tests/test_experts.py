@@ -6,7 +6,6 @@ import torch
 from helpers.parts import experts, llama
 
 transformers = pytest.importorskip("transformers")
-from transformers.models.mixtral import modeling_mixtral as mixtral  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +18,7 @@ def block(e=12, hidden=20, count=6, k=2):
     config = transformers.MixtralConfig(
         hidden_size=e, intermediate_size=hidden, num_local_experts=count, num_experts_per_tok=k
     )
-    theirs = mixtral.MixtralSparseMoeBlock(config).eval()
+    theirs = transformers.models.mixtral.modeling_mixtral.MixtralSparseMoeBlock(config).eval()
     with torch.no_grad():
         for parameter in theirs.parameters():
             parameter.normal_(0, 0.5)
@@ -55,7 +54,7 @@ def test_the_mixture_is_mixtrals(k):
 @pytest.mark.parametrize("k", [1, 2, 4])
 def test_the_balance_loss_is_transformers_divided_by_k(k):
     logits = torch.randn(50, 6)
-    theirs = mixtral.load_balancing_loss_func((logits,), 6, k)
+    theirs = transformers.models.mixtral.modeling_mixtral.load_balancing_loss_func((logits,), 6, k)
     torch.testing.assert_close(experts.balance_loss(logits, k), theirs / k)
 
 

@@ -1,14 +1,15 @@
-"""Every variant of every lesson, judged on seeds that no key was made with.
-
-The longest of the tests; in a file of its own, which another worker than that of test_lessons can take.
-"""
+"""The variants of every lesson, judged on seeds that no key was made with."""
 
 import pytest
-from conftest import FIRST
 
 from helpers.authoring.check_answers import fresh_seeds, judged
-from helpers.authoring.lesson_source import sources
+from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
 from helpers.authoring.mistakes import Accepted, Mistake
+from helpers.checking.cell_scan import scan_cell
+from helpers.checking.keys import ExerciseKey
+from helpers.checking.verdicts import judge
+
+LESSONS = pytest.mark.parametrize("source", sources(), ids=lambda source: source.name)
 
 # A mistake whose numbers are the right ones in some aspect by chance, so that its points depend on the seed: two
 # choices that agree on some inputs. Each entry is a probe that could be sharper.
@@ -67,17 +68,30 @@ BY_CHANCE: dict[str, set[str]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        pytest.param(source, marks=() if source.name == FIRST else pytest.mark.slow, id=source.name)
-        for source in sources()
-    ],
-)
-def test_on_ten_fresh_seeds_every_variant_is_judged_as_meant_and_worth_the_same(source):
+@LESSONS
+@pytest.mark.slow
+def test_every_right_answer_is_right_on_a_fresh_seed(source):
+    """The solution, and each right answer that looks different."""
+    answers, lesson, (seed,) = Answers(source), source.lesson, fresh_seeds(1)
+    refused = []
+    with on_the_cpu():
+        keys = {exercise.name: ExerciseKey(answers.answer(exercise, seed).outcomes) for exercise in lesson}
+        for variant in [None, *source.variants(Accepted)]:
+            for exercise in [lesson[variant.exercise]] if variant else lesson:
+                text = answers.text(exercise.name, variant)
+                answer = answers.answer(exercise, seed, variant)
+                verdict = judge(exercise, answer, keys[exercise.name], scan_cell(exercise, text))
+                if verdict.points < exercise.points:
+                    refused.append((exercise.name, variant and variant.name, [a.says for a in verdict.aspects]))
+    assert refused == []
+
+
+@LESSONS
+@pytest.mark.deep
+def test_on_five_fresh_seeds_every_variant_is_judged_as_meant_and_worth_the_same(source):
     """A mistake is called by its name, a right answer is right. `make check ARGS="--seeds 30"` tries more seeds."""
     wrong, worth = [], {}
-    for seed in fresh_seeds(10):
+    for seed in fresh_seeds(5):
         for variant, verdict, problem in judged(source, seed):
             wrong += [problem] * bool(problem)
             if isinstance(variant, (Mistake, Accepted)):

@@ -137,7 +137,7 @@ def test_every_layer_and_the_text_of_the_independent_model(seed):
 
 
 @needs_transformers
-@pytest.mark.slow
+@pytest.mark.deep
 def test_every_layer_and_the_text_at_the_size_of_the_smallest_published_one():
     config = Config.published("gpt2")
     theirs = reference(config, std=0.02)

@@ -57,7 +57,17 @@ def runners():
 
 
 @pytest.mark.needs("bubblewrap")
-@pytest.mark.parametrize("one", NOTEBOOKS, ids=lambda one: f"{one.lesson[:2]}-{one.name.replace(' ', '_')}")
+@pytest.mark.parametrize(
+    "one",
+    [
+        pytest.param(
+            one,
+            id=f"{one.lesson[:2]}-{one.name.replace(' ', '_')}",
+            marks=() if one.lesson == LESSONS[0] else pytest.mark.deep,
+        )
+        for one in NOTEBOOKS
+    ],
+)
 def test_an_honest_notebook_gets_what_its_answers_deserve(one, runners):
     lesson, key = load_lesson(one.lesson), load_key(load_lesson(one.lesson), shipped_path(one.lesson), "")
     restored = restore(screen(handed_in(one)).notebook, released(one.lesson)).notebook

@@ -38,6 +38,11 @@ SLACK = 12  # seconds beyond its limits in which a submission has to be over, on
 EXERCISE = "raw_weights"
 FULL = {exercise.name: exercise.points for exercise in load_lesson(FIRST)}
 BY_SLUG = {attack.slug: attack for attack in ATTACKS}
+# One attack of each kind is tried in `make test`, all of them in `make test-deep`.
+OF_EACH_KIND = (
+    "other-backend finalizers neighbours-of-parts keys-and-solutions several-lines for-the-next-exercise replaced-draws"
+    " replaced-probes seed-from-the-frames long-line constant-that-runs endless-loop fork-bomb reads-the-course network"
+).split()
 
 
 @cache
@@ -139,7 +144,13 @@ def visited(services):
     return False
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.slug)
+@pytest.mark.parametrize(
+    "attack",
+    [
+        pytest.param(attack, id=slug, marks=() if slug in OF_EACH_KIND else pytest.mark.deep)
+        for slug, attack in BY_SLUG.items()
+    ],
+)
 def test_an_attack_earns_no_more_than_it_deserves_and_harms_nobody(attack, runners, surroundings, services):
     before, begun = files(Path(surroundings.course)), time.monotonic()
     names = [exercise.name for exercise in load_lesson(attack.lesson)]

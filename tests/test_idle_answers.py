@@ -5,6 +5,7 @@ from spoiling import IDLE, SPOILT, Judge, Watched, in_double_precision, returnin
 
 from helpers.exercises import lesson_names, load_lesson
 
+pytestmark = pytest.mark.deep
 EXERCISES = [(lesson, exercise.name) for lesson in lesson_names() for exercise in load_lesson(lesson)]
 each_exercise = pytest.mark.parametrize(("lesson", "exercise"), EXERCISES, ids=[name for _, name in EXERCISES])
 

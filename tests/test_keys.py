@@ -102,6 +102,7 @@ def disturbed(key: AnswerKey) -> AnswerKey:
     return AnswerKey(key.lesson, key.seed, {name: entry(each) for name, each in key.exercises.items()})
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("source", LESSONS, ids=lambda source: source.name)
 def test_a_key_from_another_machine_is_fresh_and_judges_the_same(source, monkeypatch):
     key, answers, lesson = shipped(source), Answers(source), source.lesson
@@ -145,6 +146,7 @@ class InOtherPrecision(TorchDispatchMode):
         return results.to(narrow) if results.dtype == torch.float64 else results
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("source", LESSONS, ids=lambda source: source.name)
 def test_a_solution_that_is_run_with_other_roundings_is_the_reference_and_right(source):
     key, answers, apart = shipped(source), Answers(source), []
@@ -161,6 +163,7 @@ def test_a_solution_that_is_run_with_other_roundings_is_the_reference_and_right(
     assert apart == []
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("source", LESSONS, ids=lambda source: source.name)
 def test_a_key_that_is_off_by_a_thousandth_anywhere_is_stale(source, monkeypatch):
     """In each exercise, in each value aspect, one after the other."""

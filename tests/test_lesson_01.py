@@ -2,7 +2,6 @@
 
 import re
 
-import nbformat
 import pytest
 import torch
 import torch.nn.functional as F
@@ -12,27 +11,10 @@ from helpers.data.toy.films import film_ratings
 from helpers.data.vectors import word_vectors
 
 SOURCE = sources(["01_dot_product_attention"])[0]
+ANSWERS = Answers(SOURCE)
 SHAPES = [(1, 1, 1), (2, 5, 3), (3, 1, 4), (1, 6, 6), (2, 9, 40)]  # b, t, e
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 SENTENCE = "the loop terminates when the function raises an exception".split()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def on_the_cpu():
-    """float64 does not exist on every accelerator."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("COURSE_DEVICE", "cpu")
-        yield
-
-
-@pytest.fixture(scope="module")
-def solved():
-    return Answers(SOURCE).make
-
-
-@pytest.fixture(scope="module")
-def printed():
-    cells = nbformat.read(SOURCE.notebook, as_version=4).cells
-    return "".join(o.get("text", "") for cell in cells for o in cell.get("outputs", []))
 
 
 def normal(*shape, seed=0, dtype=torch.float64):
@@ -45,27 +27,27 @@ def sentence():
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_self_attention_is_pytorchs_without_scale(solved, shape):
+def test_self_attention_is_pytorchs_without_scale(shape):
     x = normal(*shape)
     target = F.scaled_dot_product_attention(x, x, x, scale=1)
-    torch.testing.assert_close(solved("self_attention")(x), target)
-    y, weights = solved("hurried_attention")(x)
+    torch.testing.assert_close(ANSWERS.make("self_attention")(x), target)
+    y, weights = ANSWERS.make("hurried_attention")(x)
     torch.testing.assert_close(y, target)
-    torch.testing.assert_close(weights, torch.softmax(solved("raw_weights")(x), dim=-1))
+    torch.testing.assert_close(weights, torch.softmax(ANSWERS.make("raw_weights")(x), dim=-1))
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 5), (1, 4, 1)])
-def test_softmax_is_pytorchs_for_scores_as_large_as_ten_thousand(solved, shape):
+def test_softmax_is_pytorchs_for_scores_as_large_as_ten_thousand(shape):
     for size in (1, 10_000):
         scores = size * normal(*shape).clamp(-1, 1)
-        torch.testing.assert_close(solved("row_softmax")(scores), torch.softmax(scores, dim=-1))
+        torch.testing.assert_close(ANSWERS.make("row_softmax")(scores), torch.softmax(scores, dim=-1))
 
 
-def test_the_loss_is_the_mean_over_what_was_seen(solved):
+def test_the_loss_is_the_mean_over_what_was_seen():
     users, films, ratings = normal(4, 2, seed=1), normal(6, 2, seed=2), normal(4, 6, seed=3)
     seen = normal(4, 6, seed=4) > 0
     target = F.mse_loss((users @ films.T)[seen], ratings[seen])
-    torch.testing.assert_close(solved("masked_squared_error")(users, films, ratings, seen), target)
+    torch.testing.assert_close(ANSWERS.make("masked_squared_error")(users, films, ratings, seen), target)
 
 
 def test_numbers_that_the_text_gives():
@@ -90,14 +72,14 @@ def test_what_the_text_says_of_the_sentence_is_so():
     torch.testing.assert_close(weights[0], weights[4])  # both rows of "the"
 
 
-def test_the_learned_factors_are_the_two_that_were_put_in(solved):
+def test_the_learned_factors_are_the_two_that_were_put_in():
     """Romance against action along the first, light against serious across it."""
     known = film_ratings()
     torch.manual_seed(0)
     users, films = ((0.1 * torch.randn(count, 2)).requires_grad_() for count in known.ratings.shape)
     optimiser = torch.optim.Adam([users, films], lr=0.02)
     for _ in range(300):
-        loss = solved("masked_squared_error")(users, films, known.ratings, known.seen)
+        loss = ANSWERS.make("masked_squared_error")(users, films, known.ratings, known.seen)
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
@@ -106,26 +88,26 @@ def test_the_learned_factors_are_the_two_that_were_put_in(solved):
         assert torch.corrcoef(torch.stack([direction, feature]))[0, 1].abs() > 0.9
 
 
-def test_predictions_are_true_of_what_the_lesson_prints(printed):
-    rows = dict(re.findall(r"([\d.]+) times: the row of loop is \[(.*?)\]", printed))
+def test_predictions_are_true_of_what_the_lesson_prints(printed_text):
+    rows = dict(re.findall(r"([\d.]+) times: the row of loop is \[(.*?)\]", printed_text))
     largest = {factor: max(float(weight) for weight in row.split(",")) for factor, row in rows.items()}
     assert largest["0.1"] < 0.15 and largest["1"] < 0.95 and largest["10"] == 1
     assert SOURCE.lesson.prediction("ten_times").truth == "C"  # one word takes all
     same, other = (
-        float(re.search(rf"before, and of {word} after: (\S+) apart", printed)[1]) for word in ("exception", "an")
+        float(re.search(rf"before, and of {word} after: (\S+) apart", printed_text)[1]) for word in ("exception", "an")
     )
     assert same < 1e-5 < 0.1 < other
     assert SOURCE.lesson.prediction("shuffled_words").truth == "B"  # the same vector, where the word now stands
 
 
-def test_outcomes_that_the_lesson_tells_are_those_that_it_printed(printed):
+def test_outcomes_that_the_lesson_tells_are_those_that_it_printed(printed_text):
     gap, of_a_sum = (
-        float(re.search(rf"gap of {name}: (\S+)", printed)[1]) for name in ("self_attention", "running_sum")
+        float(re.search(rf"gap of {name}: (\S+)", printed_text)[1]) for name in ("self_attention", "running_sum")
     )
     assert gap < 1e-5 and of_a_sum > 1
-    start, end = map(float, re.search(r"error: ([\d.]+) at the start, ([\d.]+) at the end", printed).groups())
+    start, end = map(float, re.search(r"error: ([\d.]+) at the start, ([\d.]+) at the end", printed_text).groups())
     assert end < start / 5
-    assert "fast and slow agree to within 0.00001: True" in printed
+    assert "fast and slow agree to within 0.00001: True" in printed_text
 
 
 def test_the_two_longest_vectors_of_the_hull_move_least():

@@ -6,13 +6,11 @@ import re
 import pytest
 import torch
 import torch.nn.functional as F
-from stored import printed
+from lesson_harness import printed
 from torch import nn
 
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.checking.answers import run
-from helpers.checking.check import start
-from helpers.checking.verdicts import NOT_STARTED, RIGHT
 from helpers.data.toy.giving import GAVE, NAMES, THINGS, WORDS, giving_sentences, word_ids
 from helpers.exercises.l04_multi_head import LESSON
 from helpers.parts import multi_head as parts
@@ -26,12 +24,6 @@ TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
 @pytest.fixture(scope="module")
 def answers():
     return Answers(SOURCE)
-
-
-@pytest.fixture(params=["the solution", "the part"])
-def made(request, answers):
-    """Makes a named thing, from the lesson's solution or from helpers.parts."""
-    return answers.make if request.param == "the solution" else lambda name: getattr(parts, name)
 
 
 def sizes(count=12, seed=0):
@@ -76,26 +68,26 @@ def seeded(module, seed=3):
 
 
 @pytest.mark.parametrize("b, t, h, d, dtype", sizes())
-def test_each_head_has_its_own_components_of_every_position(made, b, t, h, d, dtype):
+def test_each_head_has_its_own_components_of_every_position(b, t, h, d, dtype):
     x = numbers(b, t, h * d, dtype=dtype)
-    split = made("split_heads")(x, h)
+    split = parts.split_heads(x, h)
     assert split.shape == (b, h, t, d)
     for k, piece in enumerate(x.split(d, dim=-1)):
         assert torch.equal(split[:, k], piece)
-    assert torch.equal(made("merge_heads")(split), x)
+    assert torch.equal(parts.merge_heads(split), x)
 
 
 @pytest.mark.parametrize("e, h", [(22, 6), (3, 2), (2, 3)])
-def test_a_width_that_the_heads_do_not_divide_is_refused_with_both_numbers(made, e, h):
+def test_a_width_that_the_heads_do_not_divide_is_refused_with_both_numbers(e, h):
     with pytest.raises(ValueError, match=rf"{e}.*{h}"):
-        made("split_heads")(torch.zeros(1, 2, e), h)
+        parts.split_heads(torch.zeros(1, 2, e), h)
     with pytest.raises(ValueError, match=rf"{e}.*{h}"):
-        made("MultiHeadAttention")(e, h)
+        parts.MultiHeadAttention(e, h)
 
 
-def test_cutting_takes_a_tensor_that_does_not_lie_in_order(made):
+def test_cutting_takes_a_tensor_that_does_not_lie_in_order():
     x = torch.randn(2, 6, 5).transpose(1, 2)
-    assert torch.equal(made("merge_heads")(made("split_heads")(x, 3)), x)
+    assert torch.equal(parts.merge_heads(parts.split_heads(x, 3)), x)
 
 
 # -------------------------------------------------------------------------------------------------- the modules
@@ -114,14 +106,14 @@ def library(module, e, h):
 
 
 @pytest.mark.parametrize("b, t, h, d, dtype", sizes())
-def test_narrow_heads_do_what_pytorchs_module_does_with_the_same_weights(made, b, t, h, d, dtype):
-    module = seeded(made("MultiHeadAttention")(h * d, h).to(dtype))
+def test_narrow_heads_do_what_pytorchs_module_does_with_the_same_weights(b, t, h, d, dtype):
+    module = seeded(parts.MultiHeadAttention(h * d, h).to(dtype))
     x = numbers(b, t, h * d, dtype=dtype)
     alike(module(x), library(module, h * d, h)(x, x, x)[0], [x], dtype)
 
 
-def test_gradients_of_the_weights_are_pytorchs_too(made):
-    module = seeded(made("MultiHeadAttention")(12, 3).double())
+def test_gradients_of_the_weights_are_pytorchs_too():
+    module = seeded(parts.MultiHeadAttention(12, 3).double())
     theirs = library(module, 12, 3)
     x = numbers(2, 5, 12, dtype=torch.float64)
     module(x).square().sum().backward()
@@ -169,26 +161,6 @@ def test_counts_are_those_of_the_modules(answers, e, h):
 
 
 # ------------------------------------------------------------------------------------------------- the verdicts
-
-
-@pytest.mark.parametrize("name", ["split_heads", "merge_heads", "MultiHeadAttention"])
-def test_a_finished_part_gets_every_point_of_its_exercise(name):
-    verdict = start(LESSON_4).verdict(name, getattr(parts, name))
-    assert (verdict.state, verdict.points) == (RIGHT, LESSON[name].points)
-
-
-@pytest.mark.parametrize("name", [exercise.name for exercise in LESSON])
-def test_what_was_not_begun_is_told_calmly(name):
-    class Stub(nn.Module):
-        def __init__(self, *sizes):
-            super().__init__()
-            raise NotImplementedError("write this")
-
-    def stub(*arguments):
-        raise NotImplementedError("write this")
-
-    verdict = start(LESSON_4).verdict(name, Stub if name.endswith("Attention") else stub)
-    assert (verdict.state, verdict.points) == (NOT_STARTED, 0)
 
 
 @pytest.mark.parametrize(

@@ -1,44 +1,21 @@
 """Lesson 5: masks, the softmax that obeys them, causal attention, the leak map, against oracles that are not ours."""
 
-import inspect
 import math
 import re
 
-import nbformat
 import pytest
 import torch
 import torch.nn.functional as F
+from lesson_harness import TOLERANCE, near, printed
 from torch import nn
 
-from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
-from helpers.checking.answers import run
-from helpers.checking.keys import ExerciseKey
-from helpers.checking.verdicts import RIGHT, judge
+from helpers.authoring.lesson_source import Answers, sources
 from helpers.exercises import load_lesson
 from helpers.parts import masks
 
 SOURCE = sources(["05_masking"])[0]
 LESSON = load_lesson("05_masking")
 ANSWERS = Answers(SOURCE)
-PARTS = ["causal_mask", "padding_mask", "masked_softmax", "CausalSelfAttention", "next_token_pairs"]
-TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10, torch.bfloat16: 2e-2, torch.float16: 2e-3}
-
-
-@pytest.fixture(autouse=True)
-def seeded():
-    torch.manual_seed(5)
-
-
-@pytest.fixture(params=["solution", "part"])
-def written(request):
-    """An exercise's solution, and the finished part of the same name: what holds of one holds of the other."""
-    return lambda name: ANSWERS.make(name) if request.param == "solution" else getattr(masks, name)
-
-
-def near(ours, theirs):
-    assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
-    tolerance = TOLERANCE[ours.dtype]
-    torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
 
 
 def some_mask(*shape):
@@ -51,9 +28,9 @@ def some_mask(*shape):
 
 
 @pytest.mark.parametrize("b,t", [(1, 1), (3, 4), (5, 17)])
-def test_every_target_follows_its_input(written, b, t):
+def test_every_target_follows_its_input(b, t):
     tokens = torch.randint(100, (b, t + 1))
-    inputs, targets = written("next_token_pairs")(tokens)
+    inputs, targets = masks.next_token_pairs(tokens)
     assert inputs.shape == targets.shape == (b, t) and targets.dtype == tokens.dtype
     for k in range(b):
         for i in range(t):
@@ -61,18 +38,18 @@ def test_every_target_follows_its_input(written, b, t):
 
 
 @pytest.mark.parametrize("t", [1, 2, 7, 30])
-def test_the_causal_mask_is_the_one_that_pytorch_makes(written, t):
-    mask = written("causal_mask")(t)
+def test_the_causal_mask_is_the_one_that_pytorch_makes(t):
+    mask = masks.causal_mask(t)
     assert mask.dtype == torch.bool
     assert torch.equal(mask, nn.Transformer.generate_square_subsequent_mask(t) == 0)
-    assert written("causal_mask")(t, device="meta").device.type == "meta"
+    assert masks.causal_mask(t, device="meta").device.type == "meta"
 
 
 @pytest.mark.parametrize("kind", [torch.int64, torch.int32, torch.uint8])
-def test_the_padding_mask_undoes_pytorchs_padding(written, kind):
+def test_the_padding_mask_undoes_pytorchs_padding(kind):
     lengths = torch.tensor([3, 0, 6, 1], dtype=kind)
     padded = nn.utils.rnn.pad_sequence([torch.ones(int(length)) for length in lengths], batch_first=True)
-    mask = written("padding_mask")(lengths, 6)
+    mask = masks.padding_mask(lengths, 6)
     assert mask.dtype == torch.bool and mask.shape == (4, 1, 6)
     assert torch.equal(mask[:, 0], padded.bool())
 
@@ -82,19 +59,19 @@ def test_the_padding_mask_undoes_pytorchs_padding(written, kind):
 
 @pytest.mark.parametrize("kind", TOLERANCE)
 @pytest.mark.parametrize("shape", [(1, 1, 1), (2, 3, 5), (2, 3, 4, 6), (7,), (1, 9, 1)])
-def test_masked_softmax_is_softmax_over_what_is_seen(written, kind, shape):
+def test_masked_softmax_is_softmax_over_what_is_seen(kind, shape):
     scores, mask = 3 * torch.randn(*shape).to(kind), some_mask(*shape)
-    weights = written("masked_softmax")(scores, mask)
+    weights = masks.masked_softmax(scores, mask)
     near(weights, torch.softmax(scores.masked_fill(~mask, -math.inf), dim=-1))
     assert (weights[~mask] == 0).all()
 
 
 @pytest.mark.parametrize("kind", TOLERANCE)
-def test_a_row_that_may_see_nothing_is_zero_in_both_directions(written, kind):
+def test_a_row_that_may_see_nothing_is_zero_in_both_directions(kind):
     scores = (4 * torch.randn(3, 4, 5)).to(kind).requires_grad_()
     mask = some_mask(3, 4, 5)
     mask[0, 2], mask[1], mask[2, 0] = False, False, False
-    weights = written("masked_softmax")(scores, mask)
+    weights = masks.masked_softmax(scores, mask)
     empty = ~mask.any(-1)
     assert weights.dtype == kind and torch.isfinite(weights).all() and (weights[empty] == 0).all()
     (slopes,) = torch.autograd.grad((weights * torch.randn(3, 4, 5).to(kind)).sum(), scores)
@@ -103,21 +80,21 @@ def test_a_row_that_may_see_nothing_is_zero_in_both_directions(written, kind):
 
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64])
-def test_gradients_of_masked_softmax_are_those_of_softmax(written, kind):
+def test_gradients_of_masked_softmax_are_those_of_softmax(kind):
     mask, cotangent = some_mask(2, 3, 6), torch.randn(2, 3, 6, dtype=kind)
     ours = torch.randn(2, 3, 6, dtype=kind, requires_grad=True)
     theirs = ours.detach().clone().requires_grad_()
-    (written("masked_softmax")(ours, mask) * cotangent).sum().backward()
+    (masks.masked_softmax(ours, mask) * cotangent).sum().backward()
     (torch.softmax(theirs.masked_fill(~mask, -math.inf), dim=-1) * cotangent).sum().backward()
     near(ours.grad, theirs.grad)
 
 
 @pytest.mark.parametrize("kind", TOLERANCE)
-def test_scores_of_any_size_leave_the_hidden_ones_at_zero(written, kind):
+def test_scores_of_any_size_leave_the_hidden_ones_at_zero(kind):
     largest = 30_000.0
     scores = torch.tensor([[-largest, -largest, largest], [largest, largest, -largest]]).to(kind)
     mask = torch.tensor([[True, True, False], [True, False, True]])
-    near(written("masked_softmax")(scores, mask), torch.tensor([[0.5, 0.5, 0], [1, 0, 0]]).to(kind))
+    near(masks.masked_softmax(scores, mask), torch.tensor([[0.5, 0.5, 0], [1, 0, 0]]).to(kind))
 
 
 # -------------------------------------------------------------------------------------------- the attention
@@ -132,8 +109,8 @@ def parts_of(layer, x, h):
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64])
 @pytest.mark.parametrize("b,t,e,h", SIZES)
-def test_causal_attention_is_pytorchs(written, kind, b, t, e, h):
-    layer = written("CausalSelfAttention")(e, h).to(kind)
+def test_causal_attention_is_pytorchs(kind, b, t, e, h):
+    layer = masks.CausalSelfAttention(e, h).to(kind)
     x = torch.randn(b, t, e, dtype=kind, requires_grad=True)
     y = layer(x)
     theirs = F.scaled_dot_product_attention(*parts_of(layer, x, h), is_causal=True)
@@ -151,8 +128,8 @@ def test_causal_attention_is_pytorchs(written, kind, b, t, e, h):
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64])
 @pytest.mark.parametrize("b,t,e,h", SIZES)
-def test_causal_attention_is_pytorchs_module_with_copied_weights(written, kind, b, t, e, h):
-    layer = written("CausalSelfAttention")(e, h).to(kind)
+def test_causal_attention_is_pytorchs_module_with_copied_weights(kind, b, t, e, h):
+    layer = masks.CausalSelfAttention(e, h).to(kind)
     other = nn.MultiheadAttention(e, h, batch_first=True, dtype=kind)
     with torch.no_grad():
         other.in_proj_weight.copy_(torch.cat([layer.to_queries.weight, layer.to_keys.weight, layer.to_values.weight]))
@@ -164,8 +141,8 @@ def test_causal_attention_is_pytorchs_module_with_copied_weights(written, kind, 
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64])
 @pytest.mark.parametrize("b,t,e,h", SIZES)
-def test_padding_and_time_are_masked_together(written, kind, b, t, e, h):
-    layer = written("CausalSelfAttention")(e, h).to(kind)
+def test_padding_and_time_are_masked_together(kind, b, t, e, h):
+    layer = masks.CausalSelfAttention(e, h).to(kind)
     x = torch.randn(b, t, e, dtype=kind)
     padding = some_mask(b, 1, t)
     padding[..., 0] = True  # the oracle leaves open what an empty row gives
@@ -175,8 +152,8 @@ def test_padding_and_time_are_masked_together(written, kind, b, t, e, h):
     near(layer(x, padding), layer.unify(theirs.transpose(1, 2).reshape(b, t, e)))
 
 
-def test_padding_in_front_changes_nothing_for_the_words_behind_it(written):
-    layer, x = written("CausalSelfAttention")(8, 2), torch.randn(1, 5, 8)
+def test_padding_in_front_changes_nothing_for_the_words_behind_it():
+    layer, x = masks.CausalSelfAttention(8, 2), torch.randn(1, 5, 8)
     padded = torch.cat([torch.randn(1, 3, 8), x], dim=1)
     real = (torch.arange(8) >= 3).view(1, 1, 8)
     y = layer(padded, real)
@@ -185,9 +162,9 @@ def test_padding_in_front_changes_nothing_for_the_words_behind_it(written):
 
 
 @pytest.mark.parametrize("b,t,e,h", SIZES)
-def test_nothing_leaks_from_the_future_into_the_attention(written, b, t, e, h):
+def test_nothing_leaks_from_the_future_into_the_attention(b, t, e, h):
     """By autograd's full Jacobian, and by changing the future: to the last bit."""
-    layer = written("CausalSelfAttention")(e, h)
+    layer = masks.CausalSelfAttention(e, h)
     slopes = torch.autograd.functional.jacobian(lambda x: layer(x).sum(0), torch.randn(b, t, e))  # (t, e, b, t, e)
     assert (slopes.abs().amax(dim=(1, 2, 4)).triu(1) == 0).all()
     x = torch.randn(b, t, e)
@@ -242,22 +219,6 @@ def test_the_leak_map_leaves_no_trace():
 # --------------------------------------------------------------------------------------------- the checks
 
 
-@pytest.mark.parametrize("name", PARTS)
-@pytest.mark.parametrize("seed", ["desk", "another"])
-def test_the_finished_part_gets_every_point_of_its_exercise(name, seed):
-    with on_the_cpu():
-        key = ExerciseKey(run(LESSON[name], ANSWERS.make(name), seed).outcomes)
-        verdict = judge(LESSON[name], run(LESSON[name], getattr(masks, name), seed), key)
-    assert verdict.state == RIGHT and verdict.points == LESSON[name].points, [a.says for a in verdict.aspects]
-
-
-@pytest.mark.parametrize("name", PARTS)
-def test_parts_say_which_shapes_they_take(name):
-    part = getattr(masks, name)
-    text = inspect.getdoc(part) + (inspect.getdoc(part.forward) if inspect.isclass(part) else "")
-    assert "(" in text and "Returns" in text and ", t" in text
-
-
 def test_the_attention_has_the_parameters_of_multi_head_attention():
     names = {name: tuple(p.shape) for name, p in masks.CausalSelfAttention(6, 2).named_parameters()}
     square = dict.fromkeys(["to_queries.weight", "to_keys.weight", "to_values.weight", "unify.weight"], (6, 6))
@@ -265,13 +226,6 @@ def test_the_attention_has_the_parameters_of_multi_head_attention():
 
 
 # ------------------------------------------------------------------------------------- what the lesson says
-
-
-def printed(words):
-    """What the cell whose source holds these words printed in the executed lesson."""
-    cells = nbformat.read(SOURCE.notebook, as_version=4).cells
-    (cell,) = [cell for cell in cells if cell.cell_type == "code" and words in cell.source]
-    return "".join(output.text for output in cell.outputs if output.output_type == "stream")
 
 
 def numbers(text):
@@ -283,20 +237,20 @@ def truth(name):
 
 
 def test_the_model_without_a_mask_ends_where_the_prediction_says():
-    start, end = numbers(printed("class AllSeeing"))
+    start, end = numbers(printed(SOURCE, "class AllSeeing"))
     assert truth("loss_without_mask") == "C" and abs(start - math.log(8)) < 0.1
     assert math.log(8) / 12 < end < 0.3  # about 0.2, and neither 0, 1 nor 2.1
 
 
 def test_without_a_mask_every_position_but_the_last_knows_its_answer_and_with_it_none_does():
-    seeing, last, causal, causal_last = numbers(printed("def loss_by_position"))
+    seeing, last, causal, causal_last = numbers(printed(SOURCE, "def loss_by_position"))
     assert seeing < 0.05 and last > math.log(8)
     assert abs(causal - math.log(8)) < 0.02 and abs(causal_last - math.log(8)) < 0.02
 
 
 def test_the_leak_map_of_what_goes_through_detach_is_as_the_prediction_says():
-    assert truth("leak_of_detached") == "B" and set(numbers(printed("def peeking"))) == {0.0}
-    lines = printed("models = {").splitlines()
+    assert truth("leak_of_detached") == "B" and set(numbers(printed(SOURCE, "def peeking"))) == {0.0}
+    lines = printed(SOURCE, "models = {").splitlines()
     assert [line.split()[-1] for line in lines] == ["6", "6", "0"] and all("diagonal 0.0," in line for line in lines)
 
 

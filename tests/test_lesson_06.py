@@ -1,38 +1,22 @@
 """Lesson 6: positions, against double loops in float64, complex numbers, and the properties themselves."""
 
-import inspect
 import itertools
 import math
 import re
 
 import pytest
 import torch
-from stored import printed
+from lesson_harness import KINDS, near, printed
 from torch import nn
 
-from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
-from helpers.checking.answers import run
-from helpers.checking.keys import ExerciseKey, load_key, shipped_path
-from helpers.checking.verdicts import RIGHT, judge
+from helpers.authoring.lesson_source import Answers, sources
+from helpers.checking.keys import load_key, shipped_path
 from helpers.exercises import load_lesson
 from helpers.parts import multi_head, positions
 
 SOURCE = sources(["06_positions"])[0]
 LESSON = load_lesson("06_positions")
 ANSWERS = Answers(SOURCE)
-PARTS = ["PositionEmbedding", "sinusoidal_encoding", "relative_bias", "rotate"]
-TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
-
-
-@pytest.fixture(autouse=True)
-def seeded():
-    torch.manual_seed(6)
-
-
-@pytest.fixture(params=["solution", "part"])
-def written(request):
-    """An exercise's solution, and the finished part of the same name: what holds of one holds of the other."""
-    return lambda name: ANSWERS.make(name) if request.param == "solution" else getattr(positions, name)
 
 
 @pytest.fixture
@@ -44,13 +28,7 @@ def kind(request):
     torch.set_default_dtype(before)
 
 
-BOTH = pytest.mark.parametrize("kind", TOLERANCE, indirect=True)
-
-
-def near(ours, theirs):
-    assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
-    tolerance = TOLERANCE[ours.dtype]
-    torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
+BOTH = pytest.mark.parametrize("kind", KINDS, indirect=True)
 
 
 def slow_encoding(t, e):
@@ -74,7 +52,7 @@ def turned_as_complex(x, places):
 # ------------------------------------------------------------------------------------ why positions are needed
 
 
-def test_a_stack_of_attention_and_a_mean_cannot_see_order_and_positions_let_it(written):
+def test_a_stack_of_attention_and_a_mean_cannot_see_order_and_positions_let_it():
     layers = [multi_head.MultiHeadAttention(8, 2).double() for _ in range(4)]
 
     def read(x):
@@ -84,17 +62,17 @@ def test_a_stack_of_attention_and_a_mean_cannot_see_order_and_positions_let_it(w
 
     x, order = torch.randn(1, 5, 8, dtype=torch.float64), torch.tensor([3, 0, 4, 1, 2])
     torch.testing.assert_close(read(x), read(x[:, order]))
-    embed = written("PositionEmbedding")(9, 8).double()
+    embed = positions.PositionEmbedding(9, 8).double()
     assert (read(embed(x)) - read(embed(x[:, order]))).abs().max() > 1e-3
 
 
 # ----------------------------------------------------------------------------------------- PositionEmbedding
 
 
-@pytest.mark.parametrize("kind", TOLERANCE)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("b,t,e,t_max", [(1, 1, 1, 1), (3, 5, 6, 11), (2, 7, 4, 7), (4, 2, 9, 3)])
-def test_every_position_gets_its_row_of_the_table(written, kind, b, t, e, t_max):
-    embed = written("PositionEmbedding")(t_max, e).to(kind)
+def test_every_position_gets_its_row_of_the_table(kind, b, t, e, t_max):
+    embed = positions.PositionEmbedding(t_max, e).to(kind)
     x = torch.randn(b, t, e, dtype=kind, requires_grad=True)
     y = embed(x)
     for k, p in itertools.product(range(b), range(t)):
@@ -105,8 +83,8 @@ def test_every_position_gets_its_row_of_the_table(written, kind, b, t, e, t_max)
     near(slopes[1], torch.cat([cotangent.sum(0), torch.zeros(t_max - t, e, dtype=kind)]))
 
 
-def test_a_sequence_that_is_too_long_is_refused_with_both_numbers(written):
-    embed = written("PositionEmbedding")(16, 4)
+def test_a_sequence_that_is_too_long_is_refused_with_both_numbers():
+    embed = positions.PositionEmbedding(16, 4)
     assert embed(torch.zeros(1, 16, 4)).shape == (1, 16, 4)
     with pytest.raises(ValueError, match=r"(?s)(?=.*\b17\b)(?=.*\b16\b)"):
         embed(torch.zeros(1, 17, 4))
@@ -117,18 +95,18 @@ def test_a_sequence_that_is_too_long_is_refused_with_both_numbers(written):
 
 @BOTH
 @pytest.mark.parametrize("t,e", [(1, 2), (2, 2), (9, 6), (12, 10), (5, 64)])
-def test_sinusoids_are_the_papers_formula(written, kind, t, e):
-    near(written("sinusoidal_encoding")(t, e), slow_encoding(t, e).to(kind))
-    assert written("sinusoidal_encoding")(t, e, device="meta").device.type == "meta"
+def test_sinusoids_are_the_papers_formula(kind, t, e):
+    near(positions.sinusoidal_encoding(t, e), slow_encoding(t, e).to(kind))
+    assert positions.sinusoidal_encoding(t, e, device="meta").device.type == "meta"
 
 
 @pytest.mark.parametrize("kind", [torch.float64], indirect=True)
 @pytest.mark.parametrize("k", [-7, -1, 0, 1, 4, 40])
 @pytest.mark.parametrize("e", [2, 6, 32])
-def test_one_matrix_moves_every_position_along(written, kind, k, e):
+def test_one_matrix_moves_every_position_along(kind, k, e):
     """PE(p + k) = M PE(p) for every p: on our encodings, and on the formula's."""
     matrix = ANSWERS.make("shift_matrix")(k, e)
-    for encoding in (written("sinusoidal_encoding")(200, e), slow_encoding(200, e)):
+    for encoding in (positions.sinusoidal_encoding(200, e), slow_encoding(200, e)):
         for p in range(max(0, -k), 200 - max(0, k)):
             torch.testing.assert_close(matrix @ encoding[p], encoding[p + k], rtol=0, atol=1e-10)
 
@@ -144,8 +122,8 @@ def test_shifts_are_rotations_that_add_up(kind):
 
 
 @pytest.mark.parametrize("kind", [torch.float64], indirect=True)
-def test_products_of_sinusoids_depend_on_the_distance_alone(written, kind):
-    products = written("sinusoidal_encoding")(50, 12) @ written("sinusoidal_encoding")(50, 12).T
+def test_products_of_sinusoids_depend_on_the_distance_alone(kind):
+    products = positions.sinusoidal_encoding(50, 12) @ positions.sinusoidal_encoding(50, 12).T
     torch.testing.assert_close(products[1:, 1:], products[:-1, :-1], rtol=0, atol=1e-10)
     torch.testing.assert_close(products.diagonal(), torch.full((50,), 6.0), rtol=0, atol=1e-10)
 
@@ -153,11 +131,11 @@ def test_products_of_sinusoids_depend_on_the_distance_alone(written, kind):
 # ------------------------------------------------------------------------------------------------ distances
 
 
-@pytest.mark.parametrize("kind", TOLERANCE)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("t,t_max", [(1, 1), (1, 4), (3, 4), (6, 6), (5, 20)])
-def test_the_bias_of_two_positions_is_the_tables_number_for_their_distance(written, kind, t, t_max):
+def test_the_bias_of_two_positions_is_the_tables_number_for_their_distance(kind, t, t_max):
     table = torch.randn(2 * t_max - 1, dtype=kind, requires_grad=True)
-    bias = written("relative_bias")(table, t)
+    bias = positions.relative_bias(table, t)
     assert bias.shape == (t, t) and bias.dtype == kind
     for i, j in itertools.product(range(t), range(t)):
         assert bias[i, j] == table[t_max - 1 + i - j]
@@ -179,26 +157,26 @@ SIZES = [(1, 1, 1, 2), (2, 3, 5, 8), (1, 4, 7, 6), (3, 1, 2, 64)]  # b, h, t, d
 
 @BOTH
 @pytest.mark.parametrize("b,h,t,d", SIZES)
-def test_turning_is_multiplying_complex_numbers(written, kind, b, h, t, d):
+def test_turning_is_multiplying_complex_numbers(kind, b, h, t, d):
     x, places = torch.randn(b, h, t, d, requires_grad=True), torch.randint(0, 12, (t,))
-    ours, theirs = written("rotate")(x, places), turned_as_complex(x, places)
+    ours, theirs = positions.rotate(x, places), turned_as_complex(x, places)
     near(ours, theirs)
     cotangent = torch.randn_like(ours)
     near(*(torch.autograd.grad((y * cotangent).sum(), x)[0] for y in (ours, theirs)))
 
 
 @BOTH
-def test_turning_keeps_lengths_and_leaves_position_0_alone(written, kind):
+def test_turning_keeps_lengths_and_leaves_position_0_alone(kind):
     x, places = torch.randn(2, 3, 5, 8), torch.tensor([0, 3, 9, 1, 0])
-    turned = written("rotate")(x, places)
+    turned = positions.rotate(x, places)
     near(turned.norm(dim=-1), x.norm(dim=-1))
     near(turned[:, :, [0, 4]], x[:, :, [0, 4]])
 
 
 @pytest.mark.parametrize("kind", [torch.float64], indirect=True)
-def test_products_of_turned_vectors_depend_on_i_minus_j_alone(written, kind):
+def test_products_of_turned_vectors_depend_on_i_minus_j_alone(kind):
     q, k, places = torch.randn(2, 3, 5, 8), torch.randn(2, 3, 5, 8), torch.tensor([4, 0, 11, 7, 2])
-    rotate = written("rotate")
+    rotate = positions.rotate
 
     def products(moved):
         return rotate(q, places + moved) @ rotate(k, places + moved).mT
@@ -298,22 +276,3 @@ def test_an_embedding_with_its_arguments_exchanged_passes_when_both_are_equal():
         m for m in load_key(LESSON, shipped_path(LESSON.name), "")["PositionEmbedding"].mistakes if m.slug == "swapped"
     )
     assert "size" in entry.outcomes["values"].says
-
-
-# --------------------------------------------------------------------------------------------- the checks
-
-
-@pytest.mark.parametrize("name", PARTS)
-@pytest.mark.parametrize("seed", ["desk", "another"])
-def test_the_finished_part_gets_every_point_of_its_exercise(name, seed):
-    with on_the_cpu():
-        key = ExerciseKey(run(LESSON[name], ANSWERS.make(name), seed).outcomes)
-        verdict = judge(LESSON[name], run(LESSON[name], getattr(positions, name), seed), key)
-    assert verdict.state == RIGHT and verdict.points == LESSON[name].points, [a.says for a in verdict.aspects]
-
-
-@pytest.mark.parametrize("name", PARTS)
-def test_parts_say_which_shapes_they_take(name):
-    part = getattr(positions, name)
-    text = inspect.getdoc(part) + (inspect.getdoc(part.forward) if inspect.isclass(part) else "")
-    assert "(" in text and "Returns" in text and "section" in text

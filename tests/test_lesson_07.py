@@ -1,20 +1,16 @@
 """Lesson 7: norm, feed-forward, block, stack, gradients by depth and counts, against oracles that are not ours."""
 
 import functools
-import inspect
 import re
 
 import pytest
 import torch
 import torch.nn.functional as F
-from stored import printed
+from lesson_harness import KINDS, TOLERANCE, near, printed
 from torch import nn
 
 from helpers import plots
-from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
-from helpers.checking.answers import run
-from helpers.checking.keys import ExerciseKey
-from helpers.checking.verdicts import RIGHT, judge
+from helpers.authoring.lesson_source import Answers, sources
 from helpers.exercises import load_lesson
 from helpers.parts import blocks
 from helpers.parts.masks import causal_mask, masked_softmax
@@ -23,27 +19,7 @@ from helpers.parts.multi_head import MultiHeadAttention, split_heads
 SOURCE = sources(["07_transformer_block"])[0]
 LESSON = load_lesson("07_transformer_block")
 ANSWERS = Answers(SOURCE)
-PARTS = ["LayerNorm", "FeedForward", "TransformerBlock", "Transformer"]
-TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
-KINDS = list(TOLERANCE)
 SIZES = [(1, 1, 1, 1), (2, 5, 8, 2), (3, 11, 6, 3), (1, 4, 12, 12), (4, 7, 5, 1)]  # b, t, e, h
-
-
-@pytest.fixture(autouse=True)
-def seeded():
-    torch.manual_seed(7)
-
-
-@pytest.fixture(params=["solution", "part"])
-def written(request):
-    """An exercise's solution, and the finished part of the same name: what holds of one holds of the other."""
-    return lambda name: ANSWERS.make(name) if request.param == "solution" else getattr(blocks, name)
-
-
-def near(ours, theirs):
-    assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
-    tolerance = TOLERANCE[ours.dtype]
-    torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
 
 
 def same_gradients(ours, theirs, y, other, x, pairs):
@@ -97,8 +73,8 @@ def matching(layer, block):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("b,t,e", [(1, 1, 1), (3, 5, 8), (2, 1, 33)])
 @pytest.mark.parametrize("scale", [1.0, 1e-3, 30.0])
-def test_the_norm_is_pytorchs(written, kind, b, t, e, scale):
-    ours = shaken(written("LayerNorm")(e), kind)
+def test_the_norm_is_pytorchs(kind, b, t, e, scale):
+    ours = shaken(blocks.LayerNorm(e), kind)
     theirs = nn.LayerNorm(e, dtype=kind)
     theirs.load_state_dict(ours.state_dict())
     x = (scale * (torch.randn(b, t, e, dtype=kind) + 0.5)).requires_grad_()
@@ -109,8 +85,8 @@ def test_the_norm_is_pytorchs(written, kind, b, t, e, scale):
         )
 
 
-def test_a_constant_vector_becomes_zeros_with_finite_gradients(written):
-    norm, x = written("LayerNorm")(6), torch.full((2, 3, 6), 4.25, requires_grad=True)
+def test_a_constant_vector_becomes_zeros_with_finite_gradients():
+    norm, x = blocks.LayerNorm(6), torch.full((2, 3, 6), 4.25, requires_grad=True)
     y = norm(x)
     assert (y == 0).all()
     (slopes,) = torch.autograd.grad((y * torch.randn(2, 3, 6)).sum(), x)
@@ -125,8 +101,8 @@ def test_the_part_takes_any_axes_in_front():
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("hidden", [None, 1, 7])
-def test_the_network_is_a_sequence_of_pytorchs_layers(written, kind, hidden):
-    ours = shaken(written("FeedForward")(5, hidden), kind)
+def test_the_network_is_a_sequence_of_pytorchs_layers(kind, hidden):
+    ours = shaken(blocks.FeedForward(5, hidden), kind)
     theirs = nn.Sequential(nn.Linear(5, hidden or 20), nn.ReLU(), nn.Linear(hidden or 20, 5)).to(kind)
     theirs[0].load_state_dict(ours.widen.state_dict())
     theirs[2].load_state_dict(ours.narrow.state_dict())
@@ -173,8 +149,8 @@ def test_heads_that_do_not_divide_the_width_are_refused():
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("b,t,e,h", SIZES)
 @pytest.mark.parametrize("pre_norm", [False, True])
-def test_the_block_is_pytorchs_layer_in_both_orders(written, kind, b, t, e, h, pre_norm):
-    block = shaken(written("TransformerBlock")(e, h, pre_norm), kind)
+def test_the_block_is_pytorchs_layer_in_both_orders(kind, b, t, e, h, pre_norm):
+    block = shaken(blocks.TransformerBlock(e, h, pre_norm), kind)
     layer = pytorchs_layer(block, e, h, kind, pre_norm).train()  # its fast path in evaluation gives no gradients
     x = torch.randn(b, t, e, dtype=kind, requires_grad=True)
     near(block(x), layer(x))
@@ -192,9 +168,9 @@ def test_the_block_is_pytorchs_layer_in_both_orders(written, kind, b, t, e, h, p
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("depth", [1, 3])
 @pytest.mark.parametrize("pre_norm", [False, True])
-def test_the_stack_is_pytorchs_encoder(written, kind, depth, pre_norm):
+def test_the_stack_is_pytorchs_encoder(kind, depth, pre_norm):
     b, t, e, h = 2, 5, 6, 3
-    stack = shaken(written("Transformer")(e, h, depth, pre_norm=pre_norm), kind)
+    stack = shaken(blocks.Transformer(e, h, depth, pre_norm=pre_norm), kind)
     layers = [pytorchs_layer(block, e, h, kind, pre_norm).train() for block in stack.blocks]
     final = nn.LayerNorm(e, dtype=kind) if pre_norm else None
     if pre_norm:
@@ -208,8 +184,8 @@ def test_the_stack_is_pytorchs_encoder(written, kind, depth, pre_norm):
 
 
 @pytest.mark.parametrize("pre_norm", [False, True])
-def test_every_block_has_weights_of_its_own(written, pre_norm):
-    stack = written("Transformer")(8, 2, 5, pre_norm=pre_norm)
+def test_every_block_has_weights_of_its_own(pre_norm):
+    stack = blocks.Transformer(8, 2, 5, pre_norm=pre_norm)
     expected = 5 * ANSWERS.make("block_parameters")(8, 2) + 16 * pre_norm
     assert sum(p.numel() for p in stack.parameters()) == expected
     assert len({p.data_ptr() for p in stack.parameters()}) == len(list(stack.parameters()))
@@ -218,18 +194,18 @@ def test_every_block_has_weights_of_its_own(written, pre_norm):
 
 
 @pytest.mark.parametrize("pre_norm", [False, True])
-def test_dropout_works_in_training_and_not_in_evaluation(written, pre_norm):
-    stack, x = written("Transformer")(8, 2, 2, pre_norm=pre_norm, dropout=0.5), torch.randn(3, 5, 8)
+def test_dropout_works_in_training_and_not_in_evaluation(pre_norm):
+    stack, x = blocks.Transformer(8, 2, 2, pre_norm=pre_norm, dropout=0.5), torch.randn(3, 5, 8)
     assert not torch.equal(stack(x), stack(x))
     stack.eval()
     assert torch.equal(stack(x), stack(x))
-    alone = written("TransformerBlock")(8, 2, pre_norm, dropout=1.0)
+    alone = blocks.TransformerBlock(8, 2, pre_norm, dropout=1.0)
     near(alone(x), x if pre_norm else alone.norm2(alone.norm1(x)))
 
 
-def test_dropout_keeps_the_mean_and_drops_the_share_that_was_asked_for(written):
+def test_dropout_keeps_the_mean_and_drops_the_share_that_was_asked_for():
     """Of 8,000 draws of one component: five standard errors."""
-    block, x = written("TransformerBlock")(4, 1, pre_norm=True, dropout=0.25), torch.randn(1, 1, 4).expand(2000, 1, 4)
+    block, x = blocks.TransformerBlock(4, 1, pre_norm=True, dropout=0.25), torch.randn(1, 1, 4).expand(2000, 1, 4)
     with torch.no_grad():
         for p in block.feed_forward.parameters():
             p.zero_()
@@ -241,8 +217,8 @@ def test_dropout_keeps_the_mean_and_drops_the_share_that_was_asked_for(written):
     assert abs(ratio - 1) < 5 * (0.25 / 0.75 / 8000) ** 0.5
 
 
-def test_nothing_leaks_through_a_masked_stack(written):
-    stack, x = written("Transformer")(8, 2, 3, pre_norm=True).eval(), torch.randn(1, 6, 8)
+def test_nothing_leaks_through_a_masked_stack():
+    stack, x = blocks.Transformer(8, 2, 3, pre_norm=True).eval(), torch.randn(1, 6, 8)
     slopes = torch.autograd.functional.jacobian(lambda x: stack(x, causal_mask(6)).sum(0), x)
     leak = slopes.abs().amax(dim=(1, 2, 4))
     assert (leak.triu(1) == 0).all() and (leak[causal_mask(6)] > 0).all()
@@ -280,9 +256,9 @@ def test_the_gradient_by_depth_is_the_length_that_clipping_measures(kind, depth)
 
 
 @pytest.mark.parametrize("e,h", [(1, 1), (6, 3), (40, 5), (768, 12)])
-def test_the_count_is_that_of_the_modules(written, e, h):
+def test_the_count_is_that_of_the_modules(e, h):
     count = ANSWERS.make("block_parameters")(e, h)
-    assert count == sum(p.numel() for p in written("TransformerBlock")(e, h).parameters())
+    assert count == sum(p.numel() for p in blocks.TransformerBlock(e, h).parameters())
     theirs = sum(p.numel() for p in nn.TransformerEncoderLayer(e, h, 4 * e).parameters())
     assert count == theirs - 3 * e  # PyTorch's three projections have biases
 
@@ -329,22 +305,6 @@ def test_the_last_block_is_pulled_several_times_as_hard_with_norm_last():
 
 
 # --------------------------------------------------------------------------------------------- the checks
-
-
-@pytest.mark.parametrize("name", PARTS)
-@pytest.mark.parametrize("seed", ["desk", "another"])
-def test_the_finished_part_gets_every_point_of_its_exercise(name, seed):
-    exercise = LESSON[name]
-    with on_the_cpu():
-        key = ExerciseKey(run(exercise, ANSWERS.make(name), seed).outcomes)
-        verdict = judge(exercise, run(exercise, getattr(blocks, name), seed), key)
-    assert verdict.state == RIGHT and verdict.points == exercise.points, [a.says for a in verdict.aspects]
-
-
-@pytest.mark.parametrize("name", [*PARTS, "SelfAttention"])
-def test_parts_say_which_shapes_they_take_and_where_they_come_from(name):
-    part = getattr(blocks, name)
-    assert "Returns (" in inspect.getdoc(part.forward) and "section" in inspect.getdoc(part)
 
 
 @pytest.mark.parametrize("t,reach", [(7, 2), (5, 1), (2, 3)])

@@ -1,6 +1,5 @@
 """Lesson 8: words, padding, pooling, the classifier, its training and measure, against oracles that are not ours."""
 
-import inspect
 import math
 import queue
 import re
@@ -10,15 +9,12 @@ from collections import Counter
 import jupyter_client
 import nbformat
 import pytest
-import stored
 import torch
 import torch.nn.functional as F
+from lesson_harness import KINDS, TOLERANCE, near, printed
 from torch import nn
 
 from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
-from helpers.checking.answers import run
-from helpers.checking.keys import ExerciseKey
-from helpers.checking.verdicts import RIGHT, judge
 from helpers.data.recorded import recorded
 from helpers.data.toy.reviews import reviews
 from helpers.exercises import load_lesson
@@ -28,24 +24,6 @@ SOURCE = sources(["08_classifier"])[0]
 LESSON = load_lesson("08_classifier")
 ANSWERS = Answers(SOURCE)
 PARTS = {name: getattr(module, name) for module in (words, classifier) for name in vars(module) if name in LESSON}
-TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
-
-
-@pytest.fixture(autouse=True)
-def seeded():
-    torch.manual_seed(8)
-
-
-@pytest.fixture(params=["solution", "part"])
-def written(request):
-    """An exercise's solution, and the finished part of the same name: what holds of one holds of the other."""
-    return lambda name: ANSWERS.make(name) if request.param == "solution" else PARTS[name]
-
-
-def near(ours, theirs):
-    assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
-    tolerance = TOLERANCE[ours.dtype]
-    torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
 
 
 # -------------------------------------------------------------------------------------------------- words
@@ -65,21 +43,21 @@ def test_words_are_cut_as_described(text, expected):
     assert words.split_words(text) == expected.split()
 
 
-def test_the_vocabulary_is_that_of_two_stable_sorts(written):
+def test_the_vocabulary_is_that_of_two_stable_sorts():
     texts = ["b a b, c", "C d. b e", "zoo a"]
     counts = Counter(" ".join(texts).lower().replace(",", " ,").replace(".", " .").split())
     ranked = sorted(sorted(counts), key=lambda word: counts[word], reverse=True)
     for size in (2, 3, 5, 50):
-        assert list(written("build_vocabulary")(texts, size).items()) == [
+        assert list(words.build_vocabulary(texts, size).items()) == [
             (w, k) for k, w in enumerate(["<pad>", "<unk>", *ranked][:size])
         ]
-    assert written("build_vocabulary")(texts[::-1], 50) == written("build_vocabulary")(texts, 50)
+    assert words.build_vocabulary(texts[::-1], 50) == words.build_vocabulary(texts, 50)
 
 
-def test_a_batch_is_what_pad_sequence_makes(written):
+def test_a_batch_is_what_pad_sequence_makes():
     vocabulary = {"<pad>": 0, "<unk>": 1, "a": 2, "b": 3, ".": 4}
     texts = ["a b b a.", "b", "", "a zebra b a a a"]
-    ids, mask = written("encode_batch")(texts, vocabulary, 5)
+    ids, mask = words.encode_batch(texts, vocabulary, 5)
     rows = [[2, 3, 3, 2, 4], [3], [], [2, 1, 3, 2, 2]]
     theirs = nn.utils.rnn.pad_sequence([torch.tensor(row, dtype=torch.long) for row in rows], batch_first=True)
     assert torch.equal(ids, theirs) and ids.dtype == torch.int64
@@ -94,12 +72,12 @@ def test_the_part_makes_a_rectangle_even_of_nothing():
 # --------------------------------------------------------------------------------------------------- model
 
 
-@pytest.mark.parametrize("kind", list(TOLERANCE))
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("b,t,e", [(1, 1, 1), (4, 7, 3), (3, 3, 3)])
-def test_the_mean_is_that_of_each_texts_own_vectors(written, kind, b, t, e):
+def test_the_mean_is_that_of_each_texts_own_vectors(kind, b, t, e):
     x, lengths = torch.randn(b, t, e, dtype=kind, requires_grad=True), torch.randint(0, t + 1, (b,))
     mask = torch.arange(t) < lengths.unsqueeze(1)
-    ours = written("mean_pool")(x, mask)
+    ours = classifier.mean_pool(x, mask)
     theirs = torch.stack([row[:n].mean(0) if n else row[:0].sum(0) for row, n in zip(x, lengths.tolist(), strict=True)])
     near(ours, theirs)
     cotangent = torch.randn_like(ours)
@@ -129,11 +107,11 @@ def pytorchs(model, e, h, depth, kind):
     return encoder.train()  # its fast path in evaluation gives no gradients
 
 
-@pytest.mark.parametrize("kind", list(TOLERANCE))
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("b,t,depth", [(1, 1, 1), (5, 7, 3), (4, 4, 2)])
-def test_the_classifier_is_pytorchs_encoder_between_our_tables_and_a_mean(written, kind, b, t, depth):
+def test_the_classifier_is_pytorchs_encoder_between_our_tables_and_a_mean(kind, b, t, depth):
     n, c, e, h = 11, 3, 8, 2
-    model = written("Classifier")(n, c, e, h, depth, t_max=9).to(kind)
+    model = classifier.Classifier(n, c, e, h, depth, t_max=9).to(kind)
     ids, lengths = torch.randint(0, n, (b, t)), torch.randint(1, t + 1, (b,))
     mask = torch.arange(t) < lengths.unsqueeze(1)
     encoder = pytorchs(model, e, h, depth, kind)
@@ -153,15 +131,15 @@ def test_the_classifier_is_pytorchs_encoder_between_our_tables_and_a_mean(writte
         torch.testing.assert_close(mine, their, rtol=10 * TOLERANCE[kind], atol=10 * TOLERANCE[kind])
 
 
-def test_a_text_beyond_the_last_position_is_refused(written):
+def test_a_text_beyond_the_last_position_is_refused():
     with pytest.raises(ValueError, match="4.*3"):
-        written("Classifier")(5, 2, 4, 2, 1, t_max=3)(
+        classifier.Classifier(5, 2, 4, 2, 1, t_max=3)(
             torch.ones(1, 4, dtype=torch.long), torch.ones(1, 4, dtype=torch.bool)
         )
 
 
-def test_a_text_reads_the_same_whatever_stands_beside_it(written):
-    model = written("Classifier")(11, 2, 8, 2, 2, 30).eval()
+def test_a_text_reads_the_same_whatever_stands_beside_it():
+    model = classifier.Classifier(11, 2, 8, 2, 2, 30).eval()
     ids = torch.randint(0, 11, (1, 5))
     alone = model(ids, torch.ones(1, 5, dtype=torch.bool))
     beside = torch.cat([F.pad(ids, (0, 20), value=7), torch.randint(0, 11, (1, 25))])
@@ -175,7 +153,7 @@ def test_a_text_reads_the_same_whatever_stands_beside_it(written):
 @pytest.mark.parametrize(
     "optimiser", [lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9), lambda p: torch.optim.Adam(p, lr=0.01)]
 )
-def test_steps_are_those_of_the_textbook_loop(written, optimiser):
+def test_steps_are_those_of_the_textbook_loop(optimiser):
     pair = [PARTS["Classifier"](9, 3, 4, 2, 1, 6).double() for _ in range(2)]
     pair[1].load_state_dict(pair[0].state_dict())
     ours, theirs = (optimiser(model.parameters()) for model in pair)
@@ -191,7 +169,7 @@ def test_steps_are_those_of_the_textbook_loop(written, optimiser):
             near(mine.detach(), their.detach())
 
 
-def test_the_share_is_counted_over_texts_and_leaves_no_trace(written):
+def test_the_share_is_counted_over_texts_and_leaves_no_trace():
     model = nn.Module()
     model.seen = []
 
@@ -224,15 +202,9 @@ def test_the_stored_lesson_measures_what_its_data_are_made_for():
     assert ordered == read and shuffled < 70
 
 
-def printed():
-    """Everything that the stored lesson printed."""
-    outputs = [o for cell in nbformat.read(SOURCE.notebook, as_version=4).cells for o in cell.get("outputs", [])]
-    return "".join(o.get("text", "") for o in outputs)
-
-
 def test_the_stored_overfitting_is_one():
     """The truth of `loss_by_heart`: the share gets better, and the loss on the same reviews rises above 1."""
-    epochs = re.findall(r"epoch (\d+): (\d+)% of the reviews put aside right, loss ([\d.]+)", printed())
+    epochs = re.findall(r"epoch (\d+): (\d+)% of the reviews put aside right, loss ([\d.]+)", printed(SOURCE))
     shares, losses = [int(share) for _, share, _ in epochs], [float(loss) for *_, loss in epochs]
     assert [int(k) for k, *_ in epochs] == [1, 5, 15, 30, 45]
     assert 56 <= shares[-1] <= 68 and shares[-1] > shares[0] and losses[-1] > 1 and losses[0] < 0.75
@@ -240,13 +212,13 @@ def test_the_stored_overfitting_is_one():
 
 def test_the_stored_model_is_sure_of_word_salad():
     """The truth of `sure_of_salad`."""
-    sure = re.search(r"shuffled: sure to nine tenths or more about (\d+)% of the reviews", printed())
+    sure = re.search(r"shuffled: sure to nine tenths or more about (\d+)% of the reviews", printed(SOURCE))
     assert int(sure[1]) > 50
 
 
 def test_the_stored_bag_of_words_wins_on_imdb():
     """The truth of `who_wins_imdb`; and the reviews put aside flatter the transformer."""
-    text = printed()
+    text = printed(SOURCE)
     aside, tested = re.search(r"transformer: ([\d.]+)% of the reviews put aside, ([\d.]+)% of the test", text).groups()
     counted = re.search(r"bag of words: ([\d.]+)% of the test reviews", text)[1]
     assert float(tested) < float(counted) < float(aside)
@@ -261,7 +233,7 @@ def test_a_softmax_too_many_stops_where_the_lesson_says():
 
 
 def test_the_stored_try_at_the_open_experiment_says_what_is_to_beat():
-    text = printed()
+    text = printed(SOURCE)
     (aside,) = re.findall(r"of the reviews put aside ([\d.]+)% are right", text)
     tried, own = re.search(r"([\d.]+) share right. The lesson's own model has ([\d.]+)\.", text).groups()
     assert float(own) == pytest.approx(float(aside) / 100, abs=1e-3) and float(tried) < float(own)
@@ -344,26 +316,6 @@ def test_a_training_that_is_stopped_leaves_model_and_curve_and_the_next_cell_wor
         manager.shutdown_kernel(now=True)
 
 
-@pytest.mark.parametrize("name", list(PARTS))
-@pytest.mark.parametrize("seed", ["desk", "another"])
-def test_the_finished_part_gets_every_point_of_its_exercise(name, seed):
-    exercise = LESSON[name]
-    with on_the_cpu():
-        key = ExerciseKey(run(exercise, ANSWERS.make(name), seed).outcomes)
-        verdict = judge(exercise, run(exercise, PARTS[name], seed), key)
-    assert verdict.state == RIGHT and verdict.points == exercise.points, [a.says for a in verdict.aspects]
-
-
-def test_every_exercise_of_the_lesson_is_a_finished_part():
-    assert set(PARTS) == {exercise.name for exercise in LESSON if not exercise.mend}
-
-
-@pytest.mark.parametrize("name", list(PARTS))
-def test_parts_say_what_they_return(name):
-    part = PARTS[name]
-    assert "Returns" in inspect.getdoc(getattr(part, "forward", part))
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_the_inputs_of_the_checks_tell_what_they_are_there_to_tell(seed):
     from helpers.exercises import l08_classifier as inputs
@@ -383,7 +335,7 @@ def test_sizes_that_the_prose_names_are_those_of_the_data_and_the_model():
     assert (len(texts), len(labels), len(others)) == (20_000, 20_000, 2_000)
     imdb = recorded("imdb")["data"]
     assert imdb["trained_on"] + imdb["looked_at"] == imdb["tested_on"] == 25_000
-    parameters = re.search(r"([\d,]+) parameters", stored.printed(SOURCE, "loss {loss.item():.3f}"))[1]
+    parameters = re.search(r"([\d,]+) parameters", printed(SOURCE, "loss {loss.item():.3f}"))[1]
     assert round(int(parameters.replace(",", "")), -4) == 110_000
     (few,) = [cell.source for cell in SOURCE.read().cells if "few = in_batches(" in cell.source]
     low, high = map(int, re.search(r"few = in_batches\(train\.texts\[(\d+):(\d+)\]", few).groups())
@@ -396,5 +348,5 @@ def test_the_loss_of_an_even_guess_is_the_logarithm_of_the_number_of_classes():
 
 
 def test_the_bag_of_words_is_right_about_as_often_as_a_question_at_the_end_says():
-    shares = re.findall(r"(\d\d\.\d) ?%", stored.printed(SOURCE, "optimiser = torch.optim.LBFGS(bag.parameters()"))
+    shares = re.findall(r"(\d\d\.\d) ?%", printed(SOURCE, "optimiser = torch.optim.LBFGS(bag.parameters()"))
     assert any(round(float(share)) == 58 for share in shares), shares

@@ -1,14 +1,12 @@
 """Lesson 9: batches, bits, the model, samplers and fair evaluation, against oracles that are not ours."""
 
 import collections
-import contextlib
 import gzip
 import inspect
 import lzma
 import math
 import re
 
-import nbformat
 import pytest
 import torch
 import torch.nn.functional as F
@@ -18,7 +16,7 @@ from helpers import plots
 from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
 from helpers.checking.answers import run
 from helpers.checking.keys import ExerciseKey
-from helpers.checking.verdicts import RIGHT, judge
+from helpers.checking.verdicts import judge
 from helpers.data.datasets import generator_text
 from helpers.data.recorded import recorded
 from helpers.exercises import load_lesson
@@ -33,17 +31,6 @@ LESSON = load_lesson("09_character_generator")
 ANSWERS = Answers(SOURCE)
 KINDS = {torch.float32: 1e-5, torch.float64: 1e-10}
 PROSE = b"The value of the expression is the value of the object. " * 20 + "Ein Satz über nichts, 1234567890!".encode()
-
-
-@pytest.fixture(autouse=True)
-def seeded():
-    torch.manual_seed(9)
-
-
-@pytest.fixture(params=["solution", "part"])
-def written(request):
-    """An exercise's solution, and the finished part of the same name: what holds of one holds of the other."""
-    return lambda name: ANSWERS.make(name) if request.param == "solution" else getattr(generator, name)
 
 
 def cell(beginning):
@@ -64,9 +51,9 @@ def within(counts, chances, draws):
 
 
 @pytest.mark.parametrize("length,t", [(2, 1), (9, 8), (40, 7), (40, 39)])
-def test_every_slice_comes_up_equally_often_and_no_other(written, length, t):
+def test_every_slice_comes_up_equally_often_and_no_other(length, t):
     data, rows = torch.randperm(200)[:length].to(torch.uint8), 8000
-    inputs, targets = written("sample_batch")(data, rows, t)
+    inputs, targets = generator.sample_batch(data, rows, t)
     assert inputs.shape == targets.shape == (rows, t) and inputs.dtype == targets.dtype == torch.int64
     text = data.tolist()
     slices = {tuple(text[s : s + t + 1]): s for s in range(length - t)}
@@ -77,7 +64,7 @@ def test_every_slice_comes_up_equally_often_and_no_other(written, length, t):
     within([counts[s] for s in range(length - t)], [1 / (length - t)] * (length - t), rows)
 
 
-def test_a_uniform_model_scores_exactly_eight(written):
+def test_a_uniform_model_scores_exactly_eight():
     convert = generator.bits_per_byte
     assert convert(math.log(256)) == 8.0
     loss = F.cross_entropy(torch.full((500, 256), 3.25), torch.randint(256, (500,)))
@@ -88,7 +75,7 @@ def test_a_uniform_model_scores_exactly_eight(written):
             return torch.zeros(*ids.shape, 256)
 
     for length in (2, 9, 10, 300):
-        bits = written("sliding_window_bits")(Uniform(), torch.randint(256, (length,)).to(torch.uint8), 8)
+        bits = generator.sliding_window_bits(Uniform(), torch.randint(256, (length,)).to(torch.uint8), 8)
         assert f"{float(bits):.3f}" == "8.000"
 
 
@@ -180,8 +167,8 @@ def pytorchs_encoder(model, e, h, depth, kind):
 @pytest.mark.parametrize(
     "b,t,n,e,h,depth,t_max", [(1, 1, 5, 4, 1, 1, 1), (3, 7, 11, 6, 3, 2, 9), (2, 9, 256, 8, 2, 3, 9)]
 )
-def test_the_model_is_pytorchs_encoder_with_a_causal_mask(written, kind, b, t, n, e, h, depth, t_max):
-    model = written("CharTransformer")(n, e, h, depth, t_max).to(kind)
+def test_the_model_is_pytorchs_encoder_with_a_causal_mask(kind, b, t, n, e, h, depth, t_max):
+    model = generator.CharTransformer(n, e, h, depth, t_max).to(kind)
     with torch.no_grad():
         for p in model.parameters():
             p.add_(0.3 * torch.randn_like(p))
@@ -195,17 +182,17 @@ def test_the_model_is_pytorchs_encoder_with_a_causal_mask(written, kind, b, t, n
     )
 
 
-def test_a_prediction_does_not_depend_on_what_comes_after(written):
-    model, ids = written("CharTransformer")(13, 8, 2, 2, 9).eval(), torch.randint(13, (2, 9))
+def test_a_prediction_does_not_depend_on_what_comes_after():
+    model, ids = generator.CharTransformer(13, 8, 2, 2, 9).eval(), torch.randint(13, (2, 9))
     logits = model(ids)
     for i in range(9):
         other = torch.cat([ids[:, : i + 1], torch.randint(13, (2, 8 - i))], dim=1)
         torch.testing.assert_close(model(other)[:, : i + 1], logits[:, : i + 1])
 
 
-def test_windows_longer_than_t_max_are_refused(written):
+def test_windows_longer_than_t_max_are_refused():
     with pytest.raises(ValueError, match="10.*9"):
-        written("CharTransformer")(13, 8, 2, 2, 9)(torch.zeros(1, 10, dtype=torch.long))
+        generator.CharTransformer(13, 8, 2, 2, 9)(torch.zeros(1, 10, dtype=torch.long))
 
 
 # --------------------------------------------------------------------------------- temperature, top-k, top-p
@@ -213,19 +200,19 @@ def test_windows_longer_than_t_max_are_refused(written):
 
 @pytest.mark.parametrize("shape", [(7,), (3, 11), (2, 3, 257)])
 @pytest.mark.parametrize("temperature", [0.1, 1, 3.0])
-def test_temperature_is_a_power_of_the_probabilities(written, shape, temperature):
+def test_temperature_is_a_power_of_the_probabilities(shape, temperature):
     logits = torch.randn(shape, dtype=torch.float64)
     powers = logits.softmax(-1) ** (1 / temperature)
     torch.testing.assert_close(
-        written("apply_temperature")(logits, temperature).softmax(-1), powers / powers.sum(-1, keepdim=True)
+        generator.apply_temperature(logits, temperature).softmax(-1), powers / powers.sum(-1, keepdim=True)
     )
-    greedy = written("apply_temperature")(logits, 0).softmax(-1)
+    greedy = generator.apply_temperature(logits, 0).softmax(-1)
     assert torch.equal(greedy, F.one_hot(logits.argmax(-1), shape[-1]).double())
     with pytest.raises(ValueError):
-        written("apply_temperature")(logits, -1e-3)
+        generator.apply_temperature(logits, -1e-3)
 
 
-def test_the_filters_are_those_of_the_transformers_package(written):
+def test_the_filters_are_those_of_the_transformers_package():
     process = pytest.importorskip("transformers").generation.logits_process
     logits = 2 * torch.randn(50, 37)
     for k in (1, 2, 10, 37, 99):
@@ -233,13 +220,13 @@ def test_the_filters_are_those_of_the_transformers_package(written):
     tied = logits.round()
     assert torch.equal(generator.keep_top_k(tied, 6), process.TopKLogitsWarper(6)(None, tied))
     for p in (1e-6, 0.3, 0.71, 0.95):
-        assert torch.equal(written("keep_top_p")(logits, p), process.TopPLogitsWarper(p)(None, logits))
+        assert torch.equal(generator.keep_top_p(logits, p), process.TopPLogitsWarper(p)(None, logits))
 
 
 @pytest.mark.parametrize("p", [1e-6, 0.2, 0.5, 0.9, 0.999])
-def test_the_nucleus_is_the_smallest_that_has_p(written, p):
+def test_the_nucleus_is_the_smallest_that_has_p(p):
     logits = torch.randn(40, 12, dtype=torch.float64)
-    for row, new in zip(logits, written("keep_top_p")(logits, p), strict=True):
+    for row, new in zip(logits, generator.keep_top_p(logits, p), strict=True):
         kept, chances = new.isfinite(), row.softmax(-1)
         assert torch.equal(new[kept], row[kept]) and (new[~kept] == -torch.inf).all()
         total = chances[kept].sum()
@@ -256,23 +243,23 @@ def test_the_part_keeps_everything_at_p_of_1():
 # ------------------------------------------------------------------------------------------------- generating
 
 
-def test_greedy_text_is_that_of_a_plain_loop(written):
-    model, prompt = written("CharTransformer")(13, 8, 2, 2, 6).eval(), torch.randint(13, (3, 4))
+def test_greedy_text_is_that_of_a_plain_loop():
+    model, prompt = generator.CharTransformer(13, 8, 2, 2, 6).eval(), torch.randint(13, (3, 4))
     with torch.no_grad():
         model.to_logits.weight.mul_(5)
         text = prompt
         for _ in range(9):
             text = torch.stack([torch.cat([row, model(row[-6:][None])[0, -1].argmax()[None]]) for row in text])
-    drawn = written("generate")(model, prompt, 9, temperature=0)
+    drawn = generator.generate(model, prompt, 9, temperature=0)
     assert torch.equal(drawn, text[:, 4:]) and not drawn.requires_grad
-    assert torch.equal(written("generate")(model, prompt, 9, temperature=0.9, top_k=1), text[:, 4:])
-    assert written("generate")(model, prompt, 0).shape == (3, 0)
+    assert torch.equal(generator.generate(model, prompt, 9, temperature=0.9, top_k=1), text[:, 4:])
+    assert generator.generate(model, prompt, 0).shape == (3, 0)
 
 
 @pytest.mark.parametrize(
     "options", [{}, {"temperature": 0.6}, {"top_k": 3}, {"top_p": 0.7}, {"temperature": 1.6, "top_k": 4, "top_p": 0.8}]
 )
-def test_what_is_drawn_is_as_frequent_as_it_should_be(written, options):
+def test_what_is_drawn_is_as_frequent_as_it_should_be(options):
     shares = torch.tensor([0.32, 0.24, 0.18, 0.14, 0.09, 0.03])[torch.randperm(6)]
     weights = {place: share ** (1 / options.get("temperature", 1)) for place, share in enumerate(shares.tolist())}
     ranked = sorted(weights, key=weights.get, reverse=True)[: options.get("top_k", 6)]
@@ -282,16 +269,16 @@ def test_what_is_drawn_is_as_frequent_as_it_should_be(written, options):
             kept.append(place)
         mass += weights[place] / total
     mass = sum(weights[place] for place in kept)
-    tokens = written("generate")(Always(shares), torch.zeros(20000, 2, dtype=torch.long), 1, **options)
+    tokens = generator.generate(Always(shares), torch.zeros(20000, 2, dtype=torch.long), 1, **options)
     counts = tokens.flatten().bincount(minlength=6)
     assert set(kept) == set(counts.nonzero().flatten().tolist())
     within(counts, [weights[place] / mass if place in kept else 0.0 for place in range(6)], 20000)
 
 
-def test_each_token_is_drawn_given_those_before_it(written):
+def test_each_token_is_drawn_given_those_before_it():
     """Triples of drawn tokens against the product of their three probabilities."""
     model, rows = Chain(torch_draw(), 3, 4).eval(), 30000
-    tokens = written("generate")(model, torch.tensor([[2, 0]]).repeat(rows, 1), 3)
+    tokens = generator.generate(model, torch.tensor([[2, 0]]).repeat(rows, 1), 3)
     expected = torch.ones(27, dtype=torch.float64)
     for place in range(27):
         text = [2, 0]
@@ -332,28 +319,11 @@ def test_dropout_is_off_while_generating_and_back_afterwards(training):
     assert len(bits) == 1 and model.training is training
 
 
-def test_the_mode_comes_back_even_when_generating_is_stopped():
-    class Stopped(nn.Module):
-        t_max = 3
-
-        def forward(self, ids):
-            raise KeyboardInterrupt
-
-    model = Stopped().train()
-    for call in (
-        lambda: generator.generate(model, torch.zeros(1, 2, dtype=torch.long), 3),
-        lambda: generator.sliding_window_bits(model, torch.arange(9), 3),
-    ):
-        with contextlib.suppress(KeyboardInterrupt):
-            call()
-        assert model.training
-
-
 # --------------------------------------------------------------------------------------------- fair evaluation
 
 
 @pytest.mark.parametrize("length,t", [(2, 6), (5, 6), (6, 6), (7, 6), (8, 6), (90, 6), (90, 1), (200, 4)])
-def test_the_sliding_window_is_that_of_a_slow_loop(written, length, t):
+def test_the_sliding_window_is_that_of_a_slow_loop(length, t):
     model, data = (
         generator.CharTransformer(13, 8, 2, 2, 6).double().eval(),
         torch.randint(13, (length,)).to(torch.uint8),
@@ -363,7 +333,7 @@ def test_the_sliding_window_is_that_of_a_slow_loop(written, length, t):
         for i in range(1, length):
             chances = model(data[max(0, i - t) : i].long()[None])[0, -1].softmax(-1)
             bits -= math.log2(chances[data[i].item()].item())
-    assert float(written("sliding_window_bits")(model, data, t)) == pytest.approx(bits / (length - 1), rel=1e-6)
+    assert float(generator.sliding_window_bits(model, data, t)) == pytest.approx(bits / (length - 1), rel=1e-6)
 
 
 @pytest.mark.parametrize("length,t", [(9, 8), (17, 8), (24, 8), (90, 7), (90, 1)])
@@ -382,13 +352,6 @@ def test_windows_that_do_not_overlap_are_those_of_a_slow_loop(length, t):
 # ------------------------------------------------------------------------------------- the lesson as a notebook
 
 
-@pytest.fixture(scope="module")
-def stored():
-    """Everything that the stored lesson printed."""
-    notebook = nbformat.read(SOURCE.notebook, as_version=4)
-    return "\n".join(o.text for c in notebook.cells for o in c.get("outputs", []) if o.output_type == "stream")
-
-
 def numbers(text, pattern):
     """The numbers of every place that the pattern fits, as floats: its groups, or one list of them."""
     found = re.findall(pattern, text)
@@ -396,104 +359,60 @@ def numbers(text, pattern):
     return [tuple(float(n.replace(",", "")) for n in (f if isinstance(f, tuple) else (f,))) for f in found]
 
 
-def test_the_model_of_the_stored_lesson_beats_gzip_and_not_xz(stored):
-    ((held, gz, xz),) = numbers(stored, r"steps: ([\d.]+) bits per byte; gzip ([\d.]+), xz ([\d.]+)")
+def test_the_model_of_the_stored_lesson_beats_gzip_and_not_xz(printed_text):
+    ((held, gz, xz),) = numbers(printed_text, r"steps: ([\d.]+) bits per byte; gzip ([\d.]+), xz ([\d.]+)")
     assert xz < held < gz
-    assert "390,400 parameters" in stored and pytest.approx(1.6e6, rel=0.05) == 390_400 * 4
+    assert "390,400 parameters" in printed_text and pytest.approx(1.6e6, rel=0.05) == 390_400 * 4
 
 
-def test_the_stored_leak_map_is_clean(stored):
-    assert "largest slope above the diagonal: 0.0\n" in stored
-    assert "outputs that a later byte changes: 0\n" in stored
+def test_the_stored_leak_map_is_clean(printed_text):
+    assert "largest slope above the diagonal: 0.0\n" in printed_text
+    assert "outputs that a later byte changes: 0\n" in printed_text
 
 
-def test_the_tail_is_drawn_every_fifth_time_at_temperature_two(stored):
-    ((share,),) = numbers(stored, r"T = 2: ([\d.]+)% for the other 246")
+def test_the_tail_is_drawn_every_fifth_time_at_temperature_two(printed_text):
+    ((share,),) = numbers(printed_text, r"T = 2: ([\d.]+)% for the other 246")
     assert share == pytest.approx(100 / 5, abs=2)
-    kept = [int(n) for (n,) in numbers(stored, r"'(?: +)(\d+): ")]
+    kept = [int(n) for (n,) in numbers(printed_text, r"'(?: +)(\d+): ")]
     assert kept[0] == kept[2] == 1 and min(kept[1], kept[3], kept[4]) > 12
 
 
-def test_greedy_text_goes_round_and_drawn_text_does_not(stored):
+def test_greedy_text_goes_round_and_drawn_text_does_not(printed_text):
     """The truth of `greedy_text`."""
-    shares = dict(re.findall(r"----- (.+) \((\d+)% of it", stored))
+    shares = dict(re.findall(r"----- (.+) \((\d+)% of it", printed_text))
     assert int(shares.pop("greedy")) > 50 and all(int(share) < 10 for share in shares.values())
 
 
-def test_sharpening_costs_bits(stored):
+def test_sharpening_costs_bits(printed_text):
     """The truth of `sharpened_bits`."""
-    bits = dict(numbers(stored, r"T = ([\d.]+): ([\d.]+) bits per byte"))
+    bits = dict(numbers(printed_text, r"T = ([\d.]+): ([\d.]+) bits per byte"))
     assert bits[0.5] > bits[1] + 0.05 and bits[2] > bits[1] and min(bits.values()) > bits[1] - 0.05
 
 
-def test_the_fourth_size_lies_near_the_line_and_above_it(stored):
+def test_the_fourth_size_lies_near_the_line_and_above_it(printed_text):
     """The truth of `fourth_size`."""
-    runs = numbers(stored, r"P = +([\d,]+): ([\d.]+) bits per byte\n")
+    runs = numbers(printed_text, r"P = +([\d,]+): ([\d.]+) bits per byte\n")
     assert [n for n, _ in runs] == [1712, 1712, 6496, 6496, 25280, 25280]
-    fourth = numbers(stored, r"P = 99,712: ([\d.]+) bits per byte; the line says ([\d.]+)")
+    fourth = numbers(printed_text, r"P = 99,712: ([\d.]+) bits per byte; the line says ([\d.]+)")
     assert len(fourth) == 2 and all(3.3 < bits < 3.6 and 0 < bits - line < 0.1 for bits, line in fourth)
     (one, line), (other, _) = fourth
     assert (one + other) / 2 - line > abs(one - other)
     assert min(bits for _, bits in runs) > max(one, other)
 
 
-def test_first_letters_cost_more_than_twice_as_much(stored):
-    ((first, others),) = numbers(stored, r"after a space: ([\d.]+) bits; elsewhere: ([\d.]+)")
+def test_first_letters_cost_more_than_twice_as_much(printed_text):
+    ((first, others),) = numbers(printed_text, r"after a space: ([\d.]+) bits; elsewhere: ([\d.]+)")
     assert first > 2 * others > 2
-    ((start, mean, end),) = numbers(stored, r"first position ([\d.]+), mean ([\d.]+), last ten ([\d.]+)")
+    ((start, mean, end),) = numbers(printed_text, r"first position ([\d.]+), mean ([\d.]+), last ten ([\d.]+)")
     assert start > mean > end
-    ((apart,), (sliding,)) = numbers(stored, r"(?:overlap|by one): +([\d.]+) bits per byte, ")
+    ((apart,), (sliding,)) = numbers(printed_text, r"(?:overlap|by one): +([\d.]+) bits per byte, ")
     assert sliding < apart
 
 
-def test_the_stored_try_at_the_open_experiment_says_what_is_to_beat(stored):
-    ((held,),) = numbers(stored, r"held out, after 800 steps: ([\d.]+) bits")
-    ((tried, own),) = numbers(stored, r"([\d.]+) bits per byte. The lesson's own model has ([\d.]+)\.")
-    assert own == held < tried and "1 try; your best" in stored
-
-
-def test_stopping_the_training_keeps_model_and_curve_and_the_next_cells_work():
-    """A real kernel, interrupted in the training cell; then the cells after it, and the training cell once more."""
-    from jupyter_client.manager import start_new_kernel
-
-    cells = [
-        c.source for c in SOURCE.read().cells if c.cell_type == "code" and "check(" not in c.source.split("\n")[-1]
-    ]
-    place = next(i for i, c in enumerate(cells) if "except KeyboardInterrupt" in c)
-    manager, client = start_new_kernel(kernel_name="python3")
-
-    def execute(source, stop=False):
-        """What the cell prints. stop: interrupt it once the line of progress shows that some steps are done."""
-        told = []
-        number = client.execute(source)
-        while True:
-            message = client.get_iopub_msg(timeout=300)
-            if message["parent_header"].get("msg_id") != number:
-                continue
-            content = message["content"]
-            assert message["msg_type"] != "error", content
-            if stop and message["msg_type"] == "update_display_data" and "  0 of" not in content["data"]["text/plain"]:
-                manager.interrupt_kernel()
-                stop = False
-            told.append(content.get("text", ""))
-            if content.get("execution_state") == "idle":
-                return "".join(told)
-
-    try:
-        for source in cells[:place]:
-            execute(source)
-        assert "Stopped after" in execute(cells[place], stop=True)
-        first = int(execute("print(len(losses))"))
-        assert 0 < first < 1500
-        for source in cells[place + 1 : place + 4]:
-            execute(source)
-        assert "True" in execute("print(all(p.isfinite().all().item() for p in model.parameters()))")
-        execute(f"steps = {first + 3}")
-        assert "Stopped" not in execute(cells[place])
-        assert int(execute("print(len(losses))")) == first + 3
-    finally:
-        client.stop_channels()
-        manager.shutdown_kernel(now=True)
+def test_the_stored_try_at_the_open_experiment_says_what_is_to_beat(printed_text):
+    ((held,),) = numbers(printed_text, r"held out, after 800 steps: ([\d.]+) bits")
+    ((tried, own),) = numbers(printed_text, r"([\d.]+) bits per byte. The lesson's own model has ([\d.]+)\.")
+    assert own == held < tried and "1 try; your best" in printed_text
 
 
 def test_the_surprise_of_each_character_is_drawn_once():
@@ -508,16 +427,6 @@ def test_the_surprise_of_each_character_is_drawn_once():
 
 
 # --------------------------------------------------------------------------------------------------- the checks
-
-
-@pytest.mark.parametrize("name", [exercise.name for exercise in LESSON if hasattr(generator, exercise.name)])
-@pytest.mark.parametrize("seed", ["desk", "another"])
-def test_the_finished_part_gets_every_point_of_its_exercise(name, seed):
-    exercise = LESSON[name]
-    with on_the_cpu():
-        key = ExerciseKey(run(exercise, ANSWERS.make(name), seed).outcomes)
-        verdict = judge(exercise, run(exercise, getattr(generator, name), seed), key)
-    assert verdict.state == RIGHT and verdict.points == exercise.points, [a.says for a in verdict.aspects]
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -1,80 +1,18 @@
-"""Lesson 13: the solutions against torch's own layers, and what the stored lesson shows."""
+"""Lesson 13: the score that is fixed in it, and what its stored outputs say."""
 
 import re
 
-import nbformat
-import pytest
 import torch
-import torch.nn.functional as F
-from torch import nn
+from lesson_harness import printed
 
-from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
-from helpers.checking.answers import run
-from helpers.checking.keys import ExerciseKey
-from helpers.checking.verdicts import RIGHT, judge
+from helpers.authoring.lesson_source import Answers, sources
 from helpers.data.toy.reviews import BLAME, PRAISE
-from helpers.exercises import load_lesson
-from helpers.parts import recurrent
 
 SOURCE = sources(["13_before_transformers"])[0]
-LESSON = load_lesson("13_before_transformers")
 ANSWERS = Answers(SOURCE)
-NAMES = [exercise.name for exercise in LESSON]
-LENGTHS = torch.tensor([5, 1, 7, 2])
-
-
-@pytest.fixture(autouse=True)
-def seeded():
-    torch.manual_seed(13)
-
-
-def near(ours, theirs):
-    torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
 # ------------------------------------------------------------------------------------- solutions and finished parts
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("seed", ["desk", "another"])
-def test_the_finished_part_gets_every_point_of_its_exercise(name, seed):
-    exercise = LESSON[name]
-    with on_the_cpu():
-        key = ExerciseKey(run(exercise, ANSWERS.make(name), seed).outcomes)
-        verdict = judge(exercise, run(exercise, getattr(recurrent, name), seed), key)
-    assert verdict.state == RIGHT and verdict.points == exercise.points, [a.says for a in verdict.aspects]
-
-
-def test_the_solutions_of_functions_are_torchs():
-    centre, context, negatives = torch.randn(4, 6), torch.randn(4, 6), torch.randn(4, 3, 6)
-    logits = torch.cat([context.unsqueeze(1), negatives], 1) @ centre.unsqueeze(-1)
-    truth = torch.zeros_like(logits)
-    truth[:, 0] = 1
-    theirs = F.binary_cross_entropy_with_logits(logits, truth, reduction="sum") / 4
-    near(ANSWERS.make("skip_gram_loss")(centre, context, negatives), theirs)
-    s, memory, w = torch.randn(3, 4), torch.randn(3, 5, 6), torch.randn(6, 4)
-    weights = ANSWERS.make("general_scores")(s, memory, w).softmax(-1)
-    theirs = F.scaled_dot_product_attention((s @ w.T).unsqueeze(1), memory, memory, scale=1.0)
-    near(weights.unsqueeze(1) @ memory, theirs)
-    bilinear = nn.Bilinear(6, 4, 1, bias=False)
-    bilinear.weight.data[0] = w
-    theirs = bilinear(memory, s.unsqueeze(1).expand(3, 5, 4).contiguous()).squeeze(-1)
-    near(ANSWERS.make("general_scores")(s, memory, w), theirs)
-
-
-def test_the_solution_of_the_readers_is_pytorchs_bidirectional_lstm_layer_by_layer():
-    ours = ANSWERS.make("BiLanguageModel")(9, 6, 1)
-    theirs = nn.LSTM(6, 6, batch_first=True, bidirectional=True)
-    for name in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"):
-        for lstm, end in ((ours.forwards[0], ""), (ours.backwards[0], "_reverse")):
-            getattr(theirs, name + end).data.copy_(getattr(lstm, name))
-    ids = torch.randint(0, 9, (4, 7))
-    packed = nn.utils.rnn.pack_padded_sequence(ours.tokens(ids), LENGTHS, batch_first=True, enforce_sorted=False)
-    outputs, (h, _) = theirs(packed)
-    outputs, _ = nn.utils.rnn.pad_packed_sequence(outputs, batch_first=True)
-    real = torch.arange(7) < LENGTHS.unsqueeze(1)
-    near(ours.layers(ids, LENGTHS)[:, 1][real], outputs[real])
-    near(ANSWERS.make("sentence_vector")(outputs, LENGTHS), torch.cat([h[0], h[1]], dim=-1))
 
 
 def test_the_published_score_cannot_be_steered_and_the_mended_one_can():
@@ -89,13 +27,8 @@ def test_the_published_score_cannot_be_steered_and_the_mended_one_can():
 # ---------------------------------------------------------------------------------------------------- the stored lesson
 
 
-def stored_text():
-    notebook = nbformat.read(SOURCE.notebook, as_version=4)
-    return "\n".join(o.text for c in notebook.cells for o in c.get("outputs", []) if o.output_type == "stream")
-
-
 def test_one_vector_gives_out_within_the_trained_lengths_and_attention_does_not():
-    found = re.findall(r"lists of (\d): ([\d.]+) right with one vector, ([\d.]+) with attention", stored_text())
+    found = re.findall(r"lists of (\d): ([\d.]+) right with one vector, ([\d.]+) with attention", printed(SOURCE))
     shares = {int(count): (float(one), float(many)) for count, one, many in found}
     assert set(shares) == set(range(1, 7))
     assert shares[1][0] > 0.9 and shares[6][0] < 0.1 and all(many > 0.85 for _, many in shares.values())
@@ -106,26 +39,26 @@ def test_one_vector_gives_out_within_the_trained_lengths_and_attention_does_not(
 def test_attention_does_not_go_on_beyond_the_trained_lengths():
     """The truth of `beyond_six`."""
     seven, eight = (
-        float(re.search(rf"lists of {count}: ([\d.]+) right with attention\n", stored_text() + "\n")[1])
+        float(re.search(rf"lists of {count}: ([\d.]+) right with attention\n", printed(SOURCE) + "\n")[1])
         for count in (7, 8)
     )
-    six = float(re.search(r"lists of 6: .*, ([\d.]+) with attention", stored_text())[1])
+    six = float(re.search(r"lists of 6: .*, ([\d.]+) with attention", printed(SOURCE))[1])
     assert 0.05 < seven < six - 0.25 and eight < 0.1
 
 
 def test_a_bias_on_the_keys_moves_scores_and_no_weight():
     """The truth of `bias_on_keys`."""
-    text = stored_text()
+    text = printed(SOURCE)
     assert float(re.search(r"largest change of a score: +([\d.]+)", text)[1]) > 1
     assert "largest change of a weight: below 1e-12" in text
 
 
 def test_the_stacked_reader_sees_every_word_that_it_is_to_guess():
-    assert "one stacked: 15 of 15 entries above the diagonal are not zero" in stored_text()
+    assert "one stacked: 15 of 15 entries above the diagonal are not zero" in printed(SOURCE)
 
 
 def test_each_reader_knows_its_side_and_the_table_neither():
-    text = stored_text()
+    text = printed(SOURCE)
     before = re.search(r"not, hardly or far from before\? +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)", text)
     after = re.search(r"a full stop after\? +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)", text)
     common, table, forward, backward, both = map(float, before.groups())
@@ -135,19 +68,19 @@ def test_each_reader_knows_its_side_and_the_table_neither():
 
 
 def test_the_mix_gives_nearly_all_of_its_weight_to_layer_1():
-    shares = re.search(r"shares of layers 0, 1, 2: ([\d.]+), ([\d.]+), ([\d.]+)", stored_text())
+    shares = re.search(r"shares of layers 0, 1, 2: ([\d.]+), ([\d.]+), ([\d.]+)", printed(SOURCE))
     assert float(shares[2]) > 0.9
 
 
 def test_skip_gram_finds_adjectives_of_both_kinds_beside_dull():
-    near = re.search(r"dull: (.*)", stored_text())[1]
+    near = re.search(r"dull: (.*)", printed(SOURCE))[1]
     words = re.findall(r"[a-z]+", near)
     assert len(words) == 4 and set(words) <= {*PRAISE, *BLAME}
     assert set(words) & set(PRAISE) and set(words) & set(BLAME)
 
 
 def test_the_neighbours_of_a_negated_word_are_negated_and_those_of_a_plain_one_are_not():
-    text = stored_text()
+    text = printed(SOURCE)
     blocks = [
         block.splitlines()
         for block in re.findall(r"(?m)^\S[^\n]*dull[^\n]*(?:\n    0\.\d\d  [^\n]+|\n    1\.00  [^\n]+){4}", text)
@@ -159,12 +92,12 @@ def test_the_neighbours_of_a_negated_word_are_negated_and_those_of_a_plain_one_a
 
 
 def test_the_weight_moves_back_from_the_unit_to_the_ten():
-    found = re.search(r"(\d+) units before a ten; for (\d+)% the weight moves back", stored_text())
+    found = re.search(r"(\d+) units before a ten; for (\d+)% the weight moves back", printed(SOURCE))
     assert int(found[1]) > 50 and int(found[2]) > 60
 
 
 def test_steps_that_wait_take_longer_than_the_same_products_at_once():
-    rows = re.findall(r"(?m)^ +(64|256|1024) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$", stored_text())
+    rows = re.findall(r"(?m)^ +(64|256|1024) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$", printed(SOURCE))
     assert len(rows) == 3
     for _, gru, one_by_one, at_once, attention in rows:
         assert float(one_by_one) > 2 * float(at_once) and float(gru) > float(attention)

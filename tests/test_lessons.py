@@ -6,16 +6,15 @@ import pytest
 from conftest import FIRST
 
 from helpers.authoring import check
-from helpers.authoring.check import inspect_course, inspect_quickly, key_and_variants, solution_lines
+from helpers.authoring.check import inspect_course, inspect_quickly, solution_lines
+from helpers.authoring.check_answers import constant, misjudged, stale_key, surviving
 from helpers.authoring.facts import write_facts
+from helpers.authoring.keys import make_key
 from helpers.authoring.lesson_source import Source, sources
 from helpers.authoring.mistakes import Accepted, BadEdit, Mistake
+from helpers.checking.keys import SHIPPED_SEED, load_key, shipped_path
 
 LESSONS = sources()
-# A lesson's key takes seconds to make, for each seed; the first lesson stands for the others in `make quick`
-PATIENT = [
-    pytest.param(source, marks=() if source.name == FIRST else pytest.mark.slow, id=source.name) for source in LESSONS
-]
 
 
 @pytest.fixture(params=LESSONS, ids=lambda source: source.name)
@@ -27,9 +26,15 @@ def test_nothing_is_stale_leaks_or_is_missing(source):
     assert inspect_quickly(source) == []
 
 
-@pytest.mark.parametrize("source", PATIENT)
 def test_the_shipped_key_is_what_the_lesson_makes_now_and_judges_every_variant_as_meant(source):
-    assert list(key_and_variants(source)) == []
+    key = make_key(source, SHIPPED_SEED)
+    assert [*stale_key(source, key), *constant(source, key), *misjudged(source, SHIPPED_SEED, key)] == []
+
+
+@pytest.mark.deep
+def test_no_mutant_of_a_solution_keeps_every_point(source):
+    key = load_key(source.lesson, shipped_path(source.name), "make build")
+    assert list(surviving(source, key)) == []
 
 
 def test_the_lessons_fit_together():

@@ -178,10 +178,25 @@ def test_a_students_copy_needs_no_tools_of_authors_and_says_where_the_tests_are(
     assert "-e '.'" in make("-n", "env", folder=copy).stdout
     result = make("test", folder=copy)
     assert result.returncode == 0 and "course's repository" in result.stdout
-    for target in ("quick", "lint", "build"):
+    assert not (copy / ".venv").exists()
+    for target in ("quick", "lint", "test-deep"):
         result = make(target, folder=copy)
         assert result.returncode != 0 and "not a student's copy" in result.stdout
-    assert not (copy / ".venv").exists()
+        assert not (copy / ".venv").exists()
+
+
+def test_tests_run_side_by_side_with_one_thread_each():
+    plan = make("-n", "test").stdout.splitlines()[-1]
+    assert "OMP_NUM_THREADS=1" in plan and "-n logical" in plan and "--dist loadfile" in plan
+    assert "tests solutions" in plan
+    assert "-n 0 " in make("-n", "quick", "JOBS=0").stdout
+
+
+def test_every_test_is_in_a_tier_that_ci_runs_and_each_tier_leaves_its_durations():
+    marks = {"quick": '-m "not slow and not deep"', "test": '-m "not deep"', "test-deep": "-m deep"}
+    for tier, mark in marks.items():
+        plan = make("-n", tier).stdout.splitlines()[-1]
+        assert mark in plan and "--durations=15" in plan and f"--junit-xml=build/tests/{tier}.xml" in plan
 
 
 # The files
@@ -229,7 +244,7 @@ def test_workflows_name_the_version_of_every_action_and_ask_for_few_rights():
         flow = yaml.safe_load(path.read_text())
         assert flow["permissions"] == {"contents": "read"}
         for job in flow["jobs"].values():
-            assert job["timeout-minutes"] <= 60 if len(job["steps"]) > 1 else True
+            assert len(job["steps"]) == 1 or job["timeout-minutes"] <= 60
             for step in job["steps"]:
                 assert re.fullmatch(r"actions/[\w-]+@v\d+", step.get("uses", "actions/none@v1")), step
 
@@ -239,3 +254,9 @@ def test_the_citation_names_what_the_project_declares():
     assert citation["cff-version"] == "1.2.0" and citation["type"] == "software" and citation["message"]
     assert citation["version"] == PROJECT["version"] and citation["license"] in PROJECT["license"]
     assert citation["title"] and all(set(author) == {"name"} for author in citation["authors"])
+
+
+def test_ci_looks_at_style_and_runs_every_test():
+    script = (ROOT / ".ci/run").read_text()
+    assert re.findall(r"^make ([\w-]+)", script, re.M) == ["env", "lint", "test", "test-deep"]
+    assert "export CI=true" in script

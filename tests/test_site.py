@@ -238,11 +238,11 @@ def judge() -> str:
     return (importlib.resources.files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
 
 
-@pytest.fixture(scope="module")
-def visits(site, address, browser, judge) -> dict[str, Visit]:
-    """Every page of the site, with all that is folded unfolded."""
+@pytest.fixture(scope="module", params=["a page of each kind", pytest.param("every page", marks=pytest.mark.deep)])
+def visits(request, site, address, browser, judge) -> dict[str, Visit]:
+    """Pages of the site, with all that is folded unfolded."""
     seen = {}
-    for page in every_page(site):
+    for page in every_page(site) if request.param == "every page" else [f"{name}.html" for name in COLOURED]:
         browser.open(address + page)
         complaints = browser.complaints()
         elsewhere = [url for url in browser.requests() if not url.startswith((address, "data:", "blob:"))]

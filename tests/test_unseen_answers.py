@@ -22,7 +22,7 @@ from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.verdicts import judge
 
 LESSONS = {source.name[:2]: source for source in sources()}
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.deep
 
 # Wrong answers that keep every point, and right ones that lose some, each with the reason: (lesson, exercise, what).
 LET_PASS: dict[tuple[str, str, str], str] = {

@@ -117,6 +117,7 @@ def test_what_a_failing_worker_said_is_told_and_the_other_is_ended():
         workers.in_processes(slow_workers.failing)
 
 
+@pytest.mark.deep
 def test_workers_that_take_too_long_are_ended(tmp_path):
     with pytest.raises(TimeoutError, match="not done after 2 seconds"):
         workers.in_processes(slow_workers.noted, str(tmp_path), seconds=2)
@@ -144,7 +145,7 @@ def reply_to(client, asked):
             return reply["content"]
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_a_cell_that_is_interrupted_leaves_none_and_runs_again_and_neither_does_a_kernel_that_is_killed(tmp_path):
     manager = KernelManager(kernel_name="python3")

@@ -19,6 +19,8 @@ from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, Source, on_the_cpu
 from helpers.checking.keys import SHIPPED_SEED, save_key, shipped_path
 from helpers.course import EXPERIMENTS_FOLDER, PROGRESS_FILE
 
+# The nbgrader command, as `python -c`; imported after helpers it starts in half of the time
+NBGRADER = "import helpers, runpy; runpy.run_module('nbgrader', run_name='__main__', alter_sys=True)"
 # A kernel on this machine's own loopback need not warn that it is not encrypted
 QUIET = ["--IPKernelApp.log_level=ERROR", "--HistoryManager.hist_file=:memory:"]
 
@@ -77,7 +79,7 @@ def release(source: Source, folder: Path) -> Path:
         inside.mkdir(parents=True)
         shutil.copy(source.notebook, inside)
         shutil.copy(ROOT / "nbgrader_config.py", course)
-        command = [sys.executable, "-m", "nbgrader", "generate_assignment", source.name, "--no-db", "--force"]
+        command = [sys.executable, "-c", NBGRADER, "generate_assignment", source.name, "--no-db", "--force"]
         paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))  # a step of it is ours
         environment = {**os.environ, "HOME": scratch, "PYTHONPATH": paths}
         done = subprocess.run(command, cwd=course, capture_output=True, text=True, env=environment)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Iterator
 
@@ -19,13 +20,13 @@ from helpers.authoring.mistakes import (
 )
 from helpers.authoring.mutant_verdicts import Feedback, judged_mutants
 from helpers.checking.answers import Answer, Outcome
-from helpers.checking.cell_scan import scan_cell
+from helpers.checking.cell_scan import CellScan, scan_cell
 from helpers.checking.compare import close, same_on_another_machine
 from helpers.checking.keys import SHIPPED_SEED, AnswerKey, BadKey, ExerciseKey, load_key, shipped_path
 from helpers.checking.panel import number
 from helpers.checking.syntax import digest_of_tree
 from helpers.checking.verdicts import AS_GIVEN, RIGHT, Verdict, earns_sides, judge, lost_aspects
-from helpers.exercises import Exercise
+from helpers.exercises import Exercise, load_lesson
 from helpers.exercises.exercise import UNCHANGED, Aspect
 from helpers.grading.sandbox.bubblewrap import NoSandbox, SandboxFailed
 from helpers.notebooks import BadRegion
@@ -147,14 +148,20 @@ def judged(
             answer = answer_of(variant, answers, entry, exercise, seed)
             text = variant.code if isinstance(variant, StudentMistake) else answers.text(exercise.name, variant)
             if exercise.mend and digest_of_tree(text) == entry.released:
-                verdict = judge(exercise, answer, entry, scan_cell(exercise, text))
+                verdict = judge(exercise, answer, entry, _scan(source.name, exercise.name, text))
                 if verdict.state != AS_GIVEN or verdict.points:
                     problems.append("unchanged, it is not known for that")
                 text = ""  # the verdict on the same bug in other words
-            verdict = judge(exercise, answer, entry, scan_cell(exercise, text))
+            verdict = judge(exercise, answer, entry, _scan(source.name, exercise.name, text))
             problems.append(_misjudgement(variant, verdict, exercise, entry))
             problem = "; ".join(filter(None, problems))
             yield variant, verdict, problem and f"{variant.exercise}/{variant.name} ({seed}): {problem}"
+
+
+@functools.lru_cache(maxsize=1000)
+def _scan(lesson: str, exercise: str, text: str) -> CellScan:
+    """Remembered: every seed judges the same texts."""
+    return scan_cell(load_lesson(lesson)[exercise], text)
 
 
 def answer_of(
