@@ -20,7 +20,7 @@ from helpers.authoring.exam_key import make_exam_key
 from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, Answers, sources
 from helpers.exercises import load_lesson
 from helpers.grading.batch import WORKERS
-from helpers.grading.records import recorded
+from helpers.grading.journal import Journal
 
 FIRST = "01_dot_product_attention"
 
@@ -41,9 +41,9 @@ def pytest_configure(config):
 
 # Files of which many tests grade classes, make keys or start kernels: minutes together, and left out of `make quick`.
 SLOW_FILES = (
-    "any_folder bare_machine batch bench check class data_hub defusing desk_and_exam gpt2 gradebook "
-    "harmless_pages hostile keys lateness lessons name_mistake players_by_hand pocket_gpt2 preflight regrade reports "
-    "rules seeds site training unusual_answers update"
+    "any_folder bare_machine batch bench check class data_hub desk_and_exam gpt2 gradebook "
+    "hostile keys lateness lessons name_mistake players_by_hand pocket_gpt2 canary regrade reports "
+    "rules sanitize_notebook seeds site training unusual_answers update"
 ).split()
 
 
@@ -162,11 +162,8 @@ class Course:
 
     def earned(self, student: str) -> dict[str, float]:
         """The points that a student's numbers earn by exercise, those that wait for the instructor with them."""
-        notebook = nbformat.read(
-            self.folder / "autograded" / student / self.lesson / f"{self.lesson}.ipynb", as_version=4
-        )
-        records = [record for _, record in recorded(notebook) if "prediction" not in record]
-        return {record["exercise"]: record["earned"] for record in records}
+        records = Journal(self.folder, self.lesson).read()[student].verdicts
+        return {record["exercise"]: record["earned"] for record in records if "prediction" not in record}
 
     def feedback(self, student: str) -> str:
         return (self.folder / "feedback" / student / self.lesson / f"{self.lesson}.html").read_text(encoding="utf-8")

@@ -179,7 +179,7 @@ def test_what_sqlite_says_while_marks_are_written_stops_the_batch_in_words(cours
     with monkeypatch.context() as patch:
         patch.setattr(late_policy.Penalties, "settle", fails)
         summary = batch(course, jobs=1).run()
-    assert told in summary.halted and "INSERT" not in as_text(summary)
+    assert told in summary.halted and "INSERT" not in summary.as_text()
     assert (
         set(course.marks()) == {entry.student for entry in summary.graded} == set(Journal(course.folder, FIRST).read())
     )

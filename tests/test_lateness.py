@@ -288,7 +288,7 @@ def test_a_bad_table_of_times_is_told(tmp_path, text, says):
 def test_make_collect_writes_the_time_where_nbgrader_reads_it_and_loses_nothing(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(written(tmp_path, TABLE))
     (tmp_path / "c.zip").write_bytes(zipped(f"doe_LATE_77_100_{FIRST}.ipynb"))
-    commands.collect(FIRST, "c.zip")
+    commands.collect(tmp_path, FIRST, tmp_path / "c.zip")
     folder = tmp_path / "submitted" / "doe_77" / FIRST
     assert (folder / "timestamp.txt").read_text() == "2026-03-02 23:59:01 UTC\n"
     assert times(tmp_path) == {"doe_77": "2026-03-02 23:59:01"}
@@ -299,12 +299,12 @@ def test_make_collect_writes_the_time_where_nbgrader_reads_it_and_loses_nothing(
     later = datetime(2026, 3, 9).timestamp()
     os.utime(folder / f"{FIRST}.ipynb", (later, later))
     monkeypatch.setattr("helpers.grading.submissions.archives._modified", lambda member: later + 100)
-    commands.collect(FIRST, "d.zip")
+    commands.collect(tmp_path, FIRST, tmp_path / "d.zip")
     assert (folder / f"{FIRST}.ipynb").read_bytes() == PLAIN + b"\n" and not (folder / "timestamp.txt").exists()
     (kept,) = (folder / ".replaced").iterdir()
     assert kept.read_bytes() == PLAIN and "replaces an earlier notebook" in capsys.readouterr().out
     monkeypatch.setattr("helpers.grading.submissions.archives._modified", lambda member: later - 100)
-    commands.collect(FIRST, "c.zip")
+    commands.collect(tmp_path, FIRST, tmp_path / "c.zip")
     assert "is newer" in capsys.readouterr().out and (folder / f"{FIRST}.ipynb").read_bytes() == PLAIN + b"\n"
 
 
@@ -314,7 +314,7 @@ def test_make_collect_puts_no_loose_file_over_a_student_s_own(tmp_path, monkeypa
     folder.mkdir(parents=True)
     (folder / f"{FIRST}.ipynb").write_bytes(PLAIN + b"\n")
     (tmp_path / "mail.zip").write_bytes(zipped(f"ada_{FIRST}.ipynb"))
-    commands.collect(FIRST, "mail.zip")
+    commands.collect(tmp_path, FIRST, tmp_path / "mail.zip")
     assert (folder / f"{FIRST}.ipynb").read_bytes() == PLAIN + b"\n"
     assert "a name alone does not say whose this is" in capsys.readouterr().out
 

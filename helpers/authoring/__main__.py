@@ -117,13 +117,13 @@ def _exam_key(arguments) -> int:
 
 def _name_mistake(arguments) -> int:
     from helpers.authoring.name_mistake import CannotName, propose
-    from helpers.grading.review import visible
+    from helpers.grading.sanitize import escaped
 
     (source,) = sources([arguments.lesson])
     try:
         found = propose(source, Path.cwd(), arguments.answer, arguments.name, arguments.title, arguments.says)
-        print("\n".join(f"    {visible(line)}" for line in found.mistake.text.split("\n")))
-        print(f"\nMade by {len(found.students)}: {visible(', '.join(found.students))}.")
+        print("\n".join(f"    {escaped(line)}" for line in found.mistake.text.split("\n")))
+        print(f"\nMade by {len(found.students)}: {escaped(', '.join(found.students))}.")
         print(f"It would stand in solutions/{source.name}/named.toml, and run in the sandbox alone.")
         if not arguments.yes and input("Write it down? [y/N] ").strip().lower() not in ("y", "yes"):
             raise CannotName("You said no.")

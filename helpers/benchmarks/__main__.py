@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from helpers.exercises import UnknownLesson
-from helpers.grading.commands import Stop
+from helpers.grading.errors import GradingError
 
 
 def parser() -> argparse.ArgumentParser:
@@ -27,8 +27,8 @@ def main() -> int:
     asked = parser().parse_args()
     try:
         return _run(asked) or 0
-    except UnknownLesson as problem:
-        raise Stop(problem) from None
+    except (UnknownLesson, GradingError) as problem:
+        raise SystemExit(f"\n{problem}\n") from None
 
 
 def _run(asked: argparse.Namespace) -> int | None:

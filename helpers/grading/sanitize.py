@@ -1,13 +1,13 @@
-"""Making what a submission said harmless, for a terminal, a page or a file.
+"""Sanitizing a student's text for a terminal, a page or a file.
 
-A student chooses the names and messages of exceptions, and what is printed. Left as they are, such texts can move
-a terminal's cursor and rewrite what stands above, turn the order of letters around, or hold halves of characters,
-which no file can be written with.
+A student chooses the names and messages of exceptions, and what is printed. Such a text can move a terminal's cursor
+and overwrite lines above, reverse the order of letters, or hold lone surrogates, which no file can be written with.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 
 # A terminal's commands, whole: ESC [ 31 m, ESC ] 0 ; a window's title BEL, and the like, also in their one-byte forms
 # (possessive: nothing is tried twice, however long it is)
@@ -50,6 +50,15 @@ def harmless(text: str) -> str:
         return HEAPS.sub(r"\1", text) if not text.isascii() else text
     text = BREAKS.sub("\n", COMMANDS.sub("", text))
     return HEAPS.sub(r"\1", INVISIBLE.sub("", text))
+
+
+def escaped(line: str) -> str:
+    """A student's line for a terminal, with control and invisible characters shown as codes, such as \\u202e."""
+    controls = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+    return "".join(
+        f"\\u{ord(letter):04x}" if unicodedata.category(letter) in controls and letter != "\t" else letter
+        for letter in line
+    )
 
 
 def _text_of(value: object) -> str:

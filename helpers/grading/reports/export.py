@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from helpers.checking.panel import number
+from helpers.course import write_whole
 from helpers.exercises.exercise import lesson_names
-from helpers.grading.reports.pages import write
-from helpers.grading.reports.results import Result, reading, results
+from helpers.grading.reports.results import StudentResult, results
 from helpers.grading.reports.tables import as_csv
 from helpers.grading.sanitize import plain
 
@@ -40,7 +40,7 @@ def write_exports(lesson: str | None = None) -> int:
         parted, others = by_platform(_graded(name))
         for platform, own in parted.items():
             path = folder / f"{name}.{platform}.csv"
-            write(path, TABLES[platform](name, own))
+            write_whole(path, TABLES[platform](name, own))
             written.append(path)
         for platform in TABLES.keys() - parted.keys():  # an earlier export's, with students who do not belong there
             (folder / f"{name}.{platform}.csv").unlink(missing_ok=True)
@@ -51,7 +51,7 @@ def write_exports(lesson: str | None = None) -> int:
     return 0
 
 
-def by_platform(found: Sequence[Result]) -> tuple[dict[str, list[Result]], list[Result]]:
+def by_platform(found: Sequence[StudentResult]) -> tuple[dict[str, list[StudentResult]], list[StudentResult]]:
     """Each platform's own students, and those whom no file can hold.
 
     Who is known by the name of a folder alone goes with the others, if these are of one platform. Where nobody is known
@@ -66,28 +66,28 @@ def by_platform(found: Sequence[Result]) -> tuple[dict[str, list[Result]], list[
     return {platform: list(found) for platform in platforms}, []
 
 
-def _graded(lesson: str) -> list[Result]:
+def _graded(lesson: str) -> list[StudentResult]:
     from nbgrader.api import MissingEntry
 
     try:
-        return results(Path.cwd(), lesson, reading)[1]
+        return results(Path.cwd(), lesson, bar=True)[1]
     except MissingEntry:
         return []
 
 
-def canvas(lesson: str, found: list[Result]) -> str:
+def canvas(lesson: str, found: list[StudentResult]) -> str:
     """Canvas's gradebook: a column named after the lesson, made anew if the course has none of that name."""
     rows: list[list] = [["Student", "ID", "SIS User ID", "SIS Login ID", "Section", lesson]]
     rows.append(["    Points Possible", "", "", "", "", found[0].out_of])
     for result in found:
         known = result.platform == "canvas"
         rows.append(
-            [result.shown, result.number if known else "", "", "" if known else result.student, "", result.score]
+            [result.display_name, result.number if known else "", "", "" if known else result.student, "", result.score]
         )
     return as_csv(rows)
 
 
-def moodle(lesson: str, found: list[Result]) -> str:
+def moodle(lesson: str, found: list[StudentResult]) -> str:
     """Moodle's grading worksheet, with the username beside it for the gradebook's own import."""
     head = [
         "Identifier",
@@ -105,7 +105,7 @@ def moodle(lesson: str, found: list[Result]) -> str:
         told = f"{lesson}: {number(result.score)} of {number(result.out_of)} points"
         identifier = f"Participant {result.number}" if known else ""
         username = "" if known else result.student
-        rows.append([identifier, result.shown, username, result.email, result.score, result.out_of, "-", told])
+        rows.append([identifier, result.display_name, username, result.email, result.score, result.out_of, "-", told])
     return as_csv(rows)
 
 
