@@ -30,8 +30,8 @@ from helpers.checking.verdicts import judge
 from helpers.exercises import load_lesson
 from helpers.grading.batch import UnknownStudent
 from helpers.grading.gradebook import Marks
-from helpers.grading.journal import Busy, Journal
 from helpers.grading.grader import NOTHING_RAN
+from helpers.grading.journal import Busy, Journal
 from helpers.grading.records import digest_of_wrong
 
 needs_sandbox = pytest.mark.needs("bubblewrap")

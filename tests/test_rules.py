@@ -23,9 +23,9 @@ from helpers.exercises import load_lesson
 from helpers.exercises.aspects import Forbidden
 from helpers.grading import commands, review
 from helpers.grading.batch import Batch
-from helpers.grading.grader import work_of
 from helpers.grading.commands import register
 from helpers.grading.errors import GradingError
+from helpers.grading.grader import work_of
 from helpers.grading.judging import (
     ACCEPTED,
     CHANGES,

@@ -19,7 +19,6 @@ from helpers.checking.keys import BadKey, shipped_path
 from helpers.checking.verdicts import judge
 from helpers.exercises import load_lesson
 from helpers.grading.batch import Batch
-from helpers.grading.grader import work_of
 from helpers.grading.exam import (
     HIDDEN,
     POOL,
@@ -30,6 +29,7 @@ from helpers.grading.exam import (
     seeds_of,
     without_seed,
 )
+from helpers.grading.grader import work_of
 from helpers.grading.judging import CheckRun
 from helpers.grading.sandbox.bubblewrap import why_not
 
