@@ -125,21 +125,29 @@ class Batch:
         try:
             require(canaries)
             with progress(len(todo), "Grading", "submission", shown=self._bar) as bar:
-                doubtful: list[GradedSubmission] = []
-                for place, result in enumerate(graded((submission, None) for submission in todo), 1):
-                    is_doubtful = canary.is_doubtful(result)
-                    if is_doubtful:
-                        doubtful.append(result)
-                    else:
-                        recorder.write(result)
-                    if doubtful and (result.problem or len(doubtful) >= canary.MAX_DOUBTFUL or place == len(todo)):
-                        require(canaries[:1], midway=True)
-                        for each in doubtful:
-                            recorder.write(each)
-                        doubtful = []
+                results = graded((submission, None) for submission in todo)
+                for result in confirmed(results, lambda: require(canaries[:1], midway=True)):
+                    recorder.write(result)
                     bar.update()
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
+
+
+def confirmed(results: Iterable[GradedSubmission], require: Callable[[], None]) -> Iterator[GradedSubmission]:
+    """The results, of which the doubtful ones wait until `require` has found the machine in order."""
+    doubtful: list[GradedSubmission] = []
+    for result in results:
+        if not canary.is_doubtful(result):
+            yield result
+            continue
+        doubtful.append(result)
+        if result.problem or len(doubtful) >= canary.MAX_DOUBTFUL:
+            require()
+            yield from doubtful
+            doubtful = []
+    if doubtful:
+        require()
+        yield from doubtful
 
 
 def completed(

@@ -18,25 +18,22 @@ from pathlib import Path
 import nbformat
 from nbformat.notebooknode import NotebookNode
 from nbgrader.api import (
-    Assignment,
     Base,
     BaseCell,
     Comment,
     Grade,
     Gradebook,
     MissingEntry,
-    Notebook,
     SubmittedAssignment,
     SubmittedNotebook,
 )
-from nbgrader.api import Student as StudentRow
 from nbgrader.apps import NbGrader
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import CheckCellMetadata, IgnorePattern, LimitOutput, OverwriteCells
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
-from sqlalchemy.orm import scoped_session, sessionmaker
+from sqlalchemy.orm import joinedload, scoped_session, selectinload, sessionmaker, undefer
 from traitlets.config import Application, Config
 
 from helpers.course import write_whole
@@ -155,28 +152,38 @@ class Marks:
         self._released = frozenset(cell.source for cell in notebook.cells)
         return notebook
 
+    def submissions(self) -> list[SubmittedAssignment]:
+        """All submissions with their notebooks, grades and comments, in a handful of queries, however many there are.
+
+        Raises MissingEntry where the gradebook does not know the lesson.
+        """
+        with self._explained():
+            assignment = self.gradebook.find_assignment(self.lesson)
+            query = self.gradebook.db.query(SubmittedAssignment).filter_by(assignment_id=assignment.id)
+            notebooks = selectinload(SubmittedAssignment.notebooks)
+            grades = notebooks.selectinload(SubmittedNotebook.grades)
+            options = (
+                joinedload(SubmittedAssignment.student),
+                joinedload(SubmittedAssignment.assignment),
+                undefer(SubmittedAssignment.score),
+                undefer(SubmittedAssignment.max_score),
+                undefer(SubmittedAssignment.late_submission_penalty),
+                notebooks.joinedload(SubmittedNotebook.notebook),
+                grades.joinedload(Grade.cell),
+                grades.undefer(Grade.max_score),
+                notebooks.selectinload(SubmittedNotebook.comments).joinedload(Comment.cell),
+            )
+            return query.options(*options).populate_existing().all()
+
     def scores(self) -> dict[str, dict[str, CellScore]]:
         """The gradebook's points, by student and check cell. Students without a submission are left out."""
-        with self._explained():
-            rows = (
-                self.gradebook.db.query(
-                    StudentRow.id, BaseCell.name, Grade.auto_score, Grade.manual_score, Grade.extra_credit
-                )
-                .select_from(Grade)
-                .join(BaseCell, BaseCell.id == Grade.cell_id)
-                .join(SubmittedNotebook, SubmittedNotebook.id == Grade.notebook_id)
-                .join(Notebook, Notebook.id == SubmittedNotebook.notebook_id)
-                .join(SubmittedAssignment, SubmittedAssignment.id == SubmittedNotebook.assignment_id)
-                .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
-                .join(StudentRow, StudentRow.id == SubmittedAssignment.student_id)
-                .filter(Assignment.name == self.lesson, Notebook.name == self.lesson)
-                .all()
-            )
         scores: dict[str, dict[str, CellScore]] = {}
-        for student, cell, automatic, manual, extra in rows:
-            given = (automatic or 0.0) if manual is None else manual
-            by_hand = None if manual is None and not extra else given + (extra or 0.0)
-            scores.setdefault(student, {})[cell] = CellScore(automatic, by_hand)
+        for submission in self.submissions():
+            cells = scores.setdefault(submission.student.id, {})
+            for grade in (grade for notebook in submission.notebooks for grade in notebook.grades):
+                given = grade.auto_score or 0.0 if grade.manual_score is None else grade.manual_score
+                changed = grade.manual_score is not None or grade.extra_credit
+                cells[grade.name] = CellScore(grade.auto_score, given + (grade.extra_credit or 0) if changed else None)
         return scores
 
     def sanitize(self, notebook: NotebookNode) -> None:

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from nbgrader.api import Comment, Grade, SubmittedAssignment, SubmittedNotebook
-from sqlalchemy.orm import Query, joinedload, selectinload, undefer
+from nbgrader.api import Grade, SubmittedAssignment
 
 from helpers.exercises import Lesson, load_lesson
 from helpers.grading.gradebook import Marks, digest_of, judged_path
@@ -82,30 +81,11 @@ def results(
     """
     exercises, entries, found = load_lesson(lesson), Journal(root, lesson).read(), []
     with Marks(root, lesson) as marks:
-        for submission in progress(_submissions(marks, lesson), "Reading", "submission", shown=bar):
+        for submission in progress(marks.submissions(), "Reading", "submission", shown=bar):
             student = submission.student.id
             if student in entries and (not only or student in only):
                 found.append(_result(root, submission, exercises, entries[student]))
     return exercises, sorted(found, key=lambda result: result.student)
-
-
-def _submissions(marks: Marks, lesson: str) -> list[SubmittedAssignment]:
-    """What the gradebook knows about them, in a handful of queries, however many there are."""
-    assignment = marks.gradebook.find_assignment(lesson)
-    notebooks = selectinload(SubmittedAssignment.notebooks)
-    grades = notebooks.selectinload(SubmittedNotebook.grades)
-    query: Query = marks.gradebook.db.query(SubmittedAssignment).filter_by(assignment_id=assignment.id)
-    return query.options(
-        joinedload(SubmittedAssignment.student),
-        joinedload(SubmittedAssignment.assignment),
-        undefer(SubmittedAssignment.score),
-        undefer(SubmittedAssignment.max_score),
-        undefer(SubmittedAssignment.late_submission_penalty),
-        notebooks.joinedload(SubmittedNotebook.notebook),
-        grades.joinedload(Grade.cell),
-        grades.undefer(Grade.max_score),
-        notebooks.selectinload(SubmittedNotebook.comments).joinedload(Comment.cell),
-    ).all()
 
 
 def _result(root: Path, submission: SubmittedAssignment, lesson: Lesson, entry: JournalEntry) -> StudentResult:
