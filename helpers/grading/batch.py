@@ -26,7 +26,7 @@ from helpers.grading.canary import REFERENCE, BrokenMachine, Canary
 from helpers.grading.errors import GradingError, explained
 from helpers.grading.exam import exam_key_path, load_exam_key
 from helpers.grading.gradebook import CellScore, Marks, digest_of, judged_path, sqlite_file
-from helpers.grading.grader import Everywhere, GradedSubmission, Grader, Runs
+from helpers.grading.grader import Everywhere, GradedSubmission, Grader, SubmissionRunner
 from helpers.grading.journal import Journal, JournalEntry
 from helpers.grading.judging import WAITS
 from helpers.grading.progress import progress
@@ -49,7 +49,7 @@ class Batch:
         self,
         root: Path,
         lesson: str,
-        runner: Runs,
+        runner: SubmissionRunner,
         jobs: int = 1,
         bar: bool = True,
         everywhere: Everywhere | None = None,

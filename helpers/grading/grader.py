@@ -34,8 +34,8 @@ from helpers.notebooks import SETUP, grade_id, sources_of
 NOTHING_RAN = "nothing was run"
 
 
-class Runs(Protocol):
-    """Runs submissions: a `runner.Runner`, or a cluster of them."""
+class SubmissionRunner(Protocol):
+    """SubmissionRunner submissions: a `runner.Runner`, or a cluster of them."""
 
     def execute(self, work: Work, seed: str) -> Executed:
         """See `runner.Runner.execute`."""
@@ -94,7 +94,7 @@ class Grader:
         root: Path,
         lesson: str,
         released: NotebookNode,
-        runner: Runs,
+        runner: SubmissionRunner,
         sanitize: Callable[[NotebookNode], None],
         jobs: int,
         everywhere: Everywhere | None = None,
