@@ -56,7 +56,7 @@ class Batch:
     ):
         self.root, self.lesson = root, lesson
         self._runner, self._jobs, self._bar, self._everywhere = runner, jobs, bar, everywhere
-        load_exam_key(lesson, root)
+        self._exam = load_exam_key(lesson, root)
         self._release = root / "notebooks" / lesson / f"{lesson}.ipynb"
         released, key = (digest_of(path.read_bytes()) for path in (self._release, exam_key_path(lesson, root)))
         self._digests = {"released": released, "key": key}
@@ -108,7 +108,7 @@ class Batch:
     def _grade(self, todo: list[Submission], recorder: _Recorder) -> None:
         marks, summary = recorder.marks, recorder.summary
         released = marks.released(nbformat.read(self._release, as_version=4))
-        grader = Grader(self.root, self.lesson, released, self._runner, marks.sanitize, self._jobs, self._everywhere)
+        grader = Grader(self.root, self._exam, released, self._runner, marks.sanitize, self._jobs, self._everywhere)
         canaries = canary.canaries(self.root, load_lesson(self.lesson), released)
         if canaries[0].name != REFERENCE:
             summary.flags.append(canary.NO_REFERENCE.format(lesson=self.lesson))

@@ -19,7 +19,6 @@ from helpers.grading import backups, review
 from helpers.grading.batch import Batch
 from helpers.grading.csv_tables import BadTable
 from helpers.grading.errors import GradingError
-from helpers.grading.exam import load_exam_key
 from helpers.grading.gradebook import Marks, Unregistered, sqlite_file
 from helpers.grading.judging import ACCEPTED, REFUSED
 from helpers.grading.reports.export import write_exports
@@ -83,7 +82,6 @@ def grade(root: Path, lesson: str, options: GradeOptions, zygote: Zygote | None 
             f"There is no folder submitted/ in {root}. `make collect` fills one from a platform's zip, and "
             "`make demo-class` makes one to try things on."
         )
-    load_exam_key(lesson, root)
     register(root, lesson, create=not options.dry_run)
     with _batch(root, lesson, options, zygote) as batch:
         summary = batch.run(options.only, options.again, options.dry_run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -36,36 +37,26 @@ NO_SERVER = (
     f"{{gradebook}}, which GRADEBOOK names, does not answer: “{{error}}”. Is the server up and reachable? {RESUME}"
 )
 
-# Words in a database's message, in small letters, and what to tell the user. The first line that matches counts.
-SQLITE_ERRORS = (
-    (
-        ("locked", "busy"),
-        "{gradebook} is in use: another program kept writing to it. Close the formgrader's pages, let nbgrader's "
-        f"commands or a backup of the folder finish, and try again. {RESUME}",
-    ),
-    (("disk is full",), DISK_FULL),
-    (
-        ("readonly", "read-only"),
-        "{gradebook} cannot be written to: the file or its folder is read-only or belongs to somebody else. Look at "
-        f"`ls -l {{file}}`, give yourself write permission (chmod u+w), and try again. {RESUME}",
-    ),
-    (("unable to open",), "{gradebook} cannot be opened. Its folder {folder} is missing, or you have no access to it."),
-    (("not a database", "malformed", "disk i/o error", "encrypted"), DAMAGED),
-    (("no such table", "no such column", "has no column"), OTHER_VERSION),
-)
-SERVER_ERRORS = (
-    (
-        ("password", "authentication", "role"),
-        "{gradebook} does not let you in: “{error}”. Check user and password in GRADEBOOK, or in ~/.pgpass.",
-    ),
-    (("relation", "column"), OTHER_VERSION),
-    (("does not exist",), "{gradebook}: “{error}”. Create it once, with createdb on the server."),
-    (
-        ("read-only", "permission denied"),
-        "{gradebook} may not be written to by this user: “{error}”. Its administrator can grant that.",
-    ),
-    (("no space", "disk full"), f"The disk of the server of {{gradebook}} is full: “{{error}}”. {RESUME}"),
-)
+# Patterns in a database's message, in small letters, and what to tell the user. The first that matches counts.
+SQLITE_ERRORS = {
+    "locked|busy": "{gradebook} is in use: another program kept writing to it. Close the formgrader's pages, let "
+    f"nbgrader's commands or a backup of the folder finish, and try again. {RESUME}",
+    "disk is full": DISK_FULL,
+    "read-?only": "{gradebook} cannot be written to: the file or its folder is read-only or belongs to somebody else. "
+    f"Look at `ls -l {{file}}`, give yourself write permission (chmod u+w), and try again. {RESUME}",
+    "unable to open": "{gradebook} cannot be opened. Its folder {folder} is missing, or you have no access to it.",
+    "not a database|malformed|disk i/o error|encrypted": DAMAGED,
+    "no such table|no such column|has no column": OTHER_VERSION,
+}
+SERVER_ERRORS = {
+    "password|authentication|role .*does not exist": "{gradebook} does not let you in: “{error}”. Check user and "
+    "password in GRADEBOOK, or in ~/.pgpass.",
+    "(relation|column) .*does not exist": OTHER_VERSION,
+    "database .*does not exist": "{gradebook}: “{error}”. Create it once, with createdb on the server.",
+    "read-only|permission denied": "{gradebook} may not be written to by this user: “{error}”. Its administrator can "
+    "grant that.",
+    "no space|disk full": f"The disk of the server of {{gradebook}} is full: “{{error}}”. {RESUME}",
+}
 
 
 class GradingError(Exception):
@@ -104,8 +95,8 @@ def database_error(problem: BaseException | None, url: str | URL) -> str:
         return ""
     on_sqlite = make_url(url).get_backend_name() == "sqlite"
     error = _first_line(getattr(problem, "orig", None) or problem)
-    for words, text in SQLITE_ERRORS if on_sqlite else SERVER_ERRORS:
-        if any(word in error for word in words):
+    for pattern, text in (SQLITE_ERRORS if on_sqlite else SERVER_ERRORS).items():
+        if re.search(pattern, error):
             return about(url, text, error)
     unreachable = getattr(problem, "connection_invalidated", False) or not getattr(problem, "statement", None)
     return about(url, NO_SERVER, error) if unreachable and not on_sqlite else ""

@@ -20,7 +20,7 @@ from helpers.checking.keys import SHIPPED_SEED, AnswerKey
 from helpers.checking.verdicts import WRONG
 from helpers.exercises import Lesson, load_lesson
 from helpers.grading.canary import REFERENCE, Canary
-from helpers.grading.exam import HIDDEN, digest_of_work, load_exam_key, without_seed
+from helpers.grading.exam import HIDDEN, ExamKey, digest_of_work, without_seed
 from helpers.grading.gradebook import file_of
 from helpers.grading.judging import CheckRun, Judged, Why, judge_predictions, judge_submission
 from helpers.grading.records import record, record_of_prediction, write_verdicts
@@ -35,7 +35,7 @@ NOTHING_RAN = "nothing was run"
 
 
 class SubmissionRunner(Protocol):
-    """SubmissionRunner submissions: a `runner.Runner`, or a cluster of them."""
+    """Runs submissions: a `runner.Runner`, or a cluster of them."""
 
     def execute(self, work: Work, seed: str) -> Executed:
         """See `runner.Runner.execute`."""
@@ -92,14 +92,14 @@ class Grader:
     def __init__(
         self,
         root: Path,
-        lesson: str,
+        exam: ExamKey,
         released: NotebookNode,
         runner: SubmissionRunner,
         sanitize: Callable[[NotebookNode], None],
         jobs: int,
         everywhere: Everywhere | None = None,
     ):
-        self._lesson, self._exam, self._released = load_lesson(lesson), load_exam_key(lesson, root), released
+        self._lesson, self._exam, self._released = load_lesson(exam.lesson), exam, released
         self._runner, self._sanitize, self._everywhere = runner, sanitize, everywhere
         self._slots, self._decisions = threading.Semaphore(jobs), Decisions(root)
 
