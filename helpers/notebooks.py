@@ -15,8 +15,10 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from nbformat.notebooknode import NotebookNode
+if TYPE_CHECKING:  # nbformat takes two seconds to import, and a lesson's first cell needs none of it
+    from nbformat.notebooknode import NotebookNode
 
 CHECK = "check_"
 SETUP = "setup"  # the grade id of a lesson's first code cell

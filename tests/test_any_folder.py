@@ -60,7 +60,7 @@ def checkout(folder: Path) -> Path:
     """What the sandbox shows of a course, in another place."""
     away = shutil.ignore_patterns("__pycache__", *INSTRUCTORS_ROOMS)
     shutil.copytree(HELPERS, folder / "helpers", ignore=away)
-    shutil.copy(bubblewrap.CHILD, folder / "child.py")
+    shutil.copytree(bubblewrap.INSIDE, folder / "inside")
     return folder
 
 
@@ -69,7 +69,7 @@ def move(monkeypatch, course: Path, python: Path) -> None:
     monkeypatch.setattr(sys, "executable", str(python))
     monkeypatch.setattr(sys, "prefix", str(python.parents[1]))
     monkeypatch.setattr(bubblewrap, "HELPERS", course / "helpers")
-    monkeypatch.setattr(bubblewrap, "CHILD", course / "child.py")
+    monkeypatch.setattr(bubblewrap, "INSIDE", course / "inside")
     bubblewrap._problem.cache_clear()
 
 

@@ -167,7 +167,7 @@ def test_an_honest_submission_after_all_of_them_has_full_marks(runner):
     assert executed.flags == ()
 
 
-# Attacks that are seen where one of the walls is missing: a place in child.py, what replaces it, and what shows
+# Attacks that are seen where a wall is missing: a place in inside/answering.py, what replaces it, and what shows
 WEAKER = {
     "no-folders-of-its-own": (
         "            make_own_folders(about)\n        if sys",
@@ -185,13 +185,13 @@ SEEN = {
 
 @pytest.mark.parametrize("wall", WEAKER)
 def test_without_one_of_the_walls_an_attack_is_seen(wall, monkeypatch, tmp_path, surroundings):
-    text = bubblewrap.CHILD.read_text()
+    weaker = shutil.copytree(bubblewrap.INSIDE, tmp_path / "inside")
+    text = (weaker / "answering.py").read_text()
     assert WEAKER[wall][0] in text
-    weaker = tmp_path / "child.py"
-    weaker.write_text(text.replace(*WEAKER[wall]))
+    (weaker / "answering.py").write_text(text.replace(*WEAKER[wall]))
     for folder in (tmp_path, *tmp_path.parents[:3]):
         folder.chmod(0o755)
-    monkeypatch.setattr(bubblewrap, "CHILD", weaker)
+    monkeypatch.setattr(bubblewrap, "INSIDE", weaker)
     slug, shows = SEEN[wall]
     attack = BY_SLUG[slug]
     with Runner(FIRST, limits=LIMITS) as runner:
@@ -290,7 +290,7 @@ def running(runner):
 
 def family(runner):
     """The processes of the warm fork server, and all that descend from it."""
-    found, rest = [], [runner._zygote._process.pid]
+    found, rest = [], [runner._server._process.pid]
     while rest:
         found.append(rest.pop())
         with contextlib.suppress(OSError):
@@ -362,8 +362,8 @@ def test_warm_and_cold_processes_give_the_same_marks():
 def test_a_dead_warm_process_is_replaced():
     with Runner(FIRST) as runner:
         runner.execute(work(), SEED, {EXERCISE})
-        runner._zygote._process.kill()
-        runner._zygote._process.wait()
+        runner._server._process.kill()
+        runner._server._process.wait()
         assert marks(runner.execute(work(), SEED)) == FULL
 
 

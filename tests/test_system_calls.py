@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.grading.sandbox.child import BOUNDED, PROCESSORS, PROGRAMS, REFUSED
+from helpers.grading.sandbox.inside.system_calls import BOUNDED, PROCESSORS, PROGRAMS, REFUSED
 
 CALLS = {**REFUSED, **PROGRAMS, **BOUNDED}
 HEADERS = {

@@ -48,7 +48,7 @@ def home(course: Path = ROOT) -> str:
 
 
 def version(course: Path = ROOT) -> str:
-    """The course's version, "0.1.0"; "" in a copy that does not say it."""
+    """The course's version, "1.0.0"; "" in a copy that does not say it."""
     return _project(course).get("version", "")
 
 

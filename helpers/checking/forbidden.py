@@ -165,11 +165,11 @@ def _functions(pattern: str) -> tuple[FunctionType, ...]:
     return tuple(found)
 
 
-def find_all() -> None:
-    """Look up what could be barred, so that what is forked later need not."""
-    for family in FAMILIES.values():
-        _operators(family.operators)
-        _functions(family.pattern)
+def find(forbidden: Mapping[str, str]) -> None:
+    """Look up what has to raise for these names, so that what is forked later need not."""
+    for name in forbidden:
+        family = FAMILIES.get(name, Family("", (name,)))
+        _operators(family.operators), _functions(family.pattern)
 
 
 def forbidden_use(source: str, forbidden: Mapping[str, str]) -> str:

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import linecache
 import sys
 import threading
-from collections import ChainMap
-from collections.abc import Iterator, Mapping
-from types import CellType, FunctionType, ModuleType
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import CellType, CodeType, FunctionType, ModuleType
 
 import torch
 
 from helpers.checking import answers
 from helpers.checking.answers import Answer
-from helpers.checking.forbidden import barred
+from helpers.checking.forbidden import barred, find
 from helpers.checking.program_slice import Program
-from helpers.exercises import Exercise
+from helpers.exercises import Exercise, Lesson
+
+Parts = Mapping[str, str | CodeType]
 
 PARTS = "helpers.parts"
 ABSENT = "{name} is a finished part that this exercise does not build on: write what you need of it yourself."
@@ -36,13 +38,21 @@ class NothingDefined(Exception):
     """The own cell defines nothing by the exercise's name. The text says so, and where the cell stopped if it did."""
 
 
-def run_alone(exercise: Exercise, program: Program, parts: Mapping[str, str], seed: int | str) -> tuple[Answer, str]:
+def run_alone(
+    exercise: Exercise,
+    program: Program,
+    parts: Parts,
+    seed: int | str,
+    barring: contextlib.AbstractContextManager | None = None,
+) -> tuple[Answer, str]:
     """The answer that a program slice gives, with the inputs of that seed; and where the slice stopped, if it did.
 
-    parts: by module, the text of the finished parts that the exercise builds on (see `finished_parts.sources_for`).
-    Raises NothingDefined.
+    parts: by module, the text or the code of the finished parts that the exercise builds on (see
+    `finished_parts.sources_for`).
+    barring: a context in which forbidden functions raise; `barred` unless it is given. Raises NothingDefined.
     """
-    with _ALONE, _module("__main__") as namespace, _finished(parts), barred(exercise.forbidden):
+    barring = barred(exercise.forbidden) if barring is None else barring
+    with _ALONE, _module("__main__") as namespace, _finished(parts), barring:
         written, stopped = _build(exercise.name, program, namespace)
         return answers.run(exercise, written, seed), stopped
 
@@ -142,12 +152,11 @@ class _Absent:
 
 
 @contextlib.contextmanager
-def _finished(parts: Mapping[str, str]) -> Iterator[None]:
-    """For as long as the block, these finished parts and no others can be imported. parts: text by module, in order."""
+def _finished(parts: Parts) -> Iterator[None]:
+    """For as long as the block, these finished parts and no others can be imported. parts: by module, in order."""
     import helpers
 
-    before = {name: module for name, module in sys.modules.items() if f"{name}.".startswith(f"{PARTS}.")}
-    attribute = vars(helpers).get("parts")
+    before, attribute = _loaded(sys.modules.get(PARTS)), vars(helpers).get("parts")
     for name in before:
         del sys.modules[name]
     sys.modules[PARTS] = helpers.parts = package = _Finished(PARTS)
@@ -157,12 +166,12 @@ def _finished(parts: Mapping[str, str]) -> Iterator[None]:
         for name, text in parts.items():
             module = sys.modules[name] = _Finished(name)
             setattr(package, name.rpartition(".")[2], module)
-            exec(compile(text, f"<{name}>", "exec"), vars(module))
+            exec(text if isinstance(text, CodeType) else compile(text, f"<{name}>", "exec"), vars(module))
         yield
     finally:
         sys.meta_path.remove(absent)
-        for name in [name for name in sys.modules if f"{name}.".startswith(f"{PARTS}.")]:
-            del sys.modules[name]
+        for name in _loaded(package):
+            sys.modules.pop(name, None)
         sys.modules.update(before)
         if attribute is None:
             del helpers.parts
@@ -170,55 +179,99 @@ def _finished(parts: Mapping[str, str]) -> Iterator[None]:
             helpers.parts = attribute
 
 
+def _loaded(package: ModuleType | None) -> dict[str, ModuleType]:
+    """The package of finished parts and its modules, by name.
+
+    Each loaded module is an attribute of the package. To look through sys.modules would copy the pages of 3,000 names
+    in every process that was forked.
+    """
+    if package is None:
+        return {}
+    modules = [each for each in vars(package).values() if isinstance(each, ModuleType)]
+    names = [PARTS, *(each.__name__ for each in modules if each.__name__.startswith(f"{PARTS}."))]
+    return {name: sys.modules[name] for name in names if name in sys.modules}
+
+
 # ------------------------------------------------------------------------------- what an answer may not change
 
-_WATCHED = ("torch", "torch.nn.functional", "torch.autograd", "torch.linalg")
-_WATCHED_CLASSES = {
-    "torch.Tensor": torch.Tensor,
-    "torch.nn.Module": torch.nn.Module,
-    "torch.nn.Parameter": torch.nn.Parameter,
-    "torch.Generator": torch.Generator,
-}
+_WATCHED_MODULES = ("torch", "torch.nn.functional", "torch.autograd", "torch.linalg")
+_WATCHED_CLASSES = (torch.Tensor, torch.nn.Module, torch.nn.Parameter, torch.Generator)
 _OWN_ROOMS = ("helpers.exercises", "helpers.checking")
 
 
+def prepare(lesson: Lesson) -> None:
+    """Look up what every answer of a lesson needs, so that processes forked later need not."""
+    for exercise in lesson:
+        find(exercise.forbidden)
+    _torch_and_check()
+
+
 def run_watched(
-    exercise: Exercise, program: Program, parts: Mapping[str, str], seed: int | str
+    exercise: Exercise,
+    program: Program,
+    parts: Parts,
+    seed: int | str,
+    barring: contextlib.AbstractContextManager | None = None,
 ) -> tuple[Answer, str, list[str]]:
     """As `run_alone`, and what the answer changed of torch and of the check, by name: no exercise needs that.
 
     Seen from within the student's process, which can hide it: a reason to look, and no proof.
     """
-    spaces = _watched(exercise)
-    before = {space: {name: _identity(value) for name, value in names.items()} for space, names in spaces.items()}
-    answer, stopped = run_alone(exercise, program, parts, seed)
+    aspects = _Watch((f"the aspect {aspect.name!r}", vars(aspect), vars(aspect)) for aspect in exercise.aspects)
+    watches = (_torch_and_check(), aspects)
+    before = [watch.state() for watch in watches]
+    answer, stopped = run_alone(exercise, program, parts, seed, barring)
     changed = [
-        f"{space}.{name}"
-        for space, names in before.items()
-        for name, identity in names.items()
-        if _identity(spaces[space].get(name)) != identity
+        label
+        for watch, then in zip(watches, before, strict=True)
+        for label, old, new in zip(watch.labels, then, watch.state(), strict=True)
+        if old is not new
     ]
-    return answer, stopped, changed[:10]
+    return answer, stopped, list(dict.fromkeys(changed))[:10]
 
 
-def _watched(exercise: Exercise) -> dict[str, Mapping[str, object]]:
-    """The names of modules, of classes and of the exercise's aspects, by whose they are."""
-    spaces = {name: vars(sys.modules[name]) for name in _WATCHED}
-    spaces |= {name: vars(module) for name, module in list(sys.modules.items()) if name.startswith(_OWN_ROOMS)}
-    own = [each for name in spaces if name.startswith(_OWN_ROOMS) for each in spaces[name].values()]
-    classes = [each for each in own if isinstance(each, type) and each.__module__.startswith(_OWN_ROOMS)]
-    spaces |= {f"{each.__module__}.{each.__name__}": vars(each) for each in classes}
-    for name, each in _WATCHED_CLASSES.items():  # what a class inherits, too, can be covered
-        spaces[name] = ChainMap(*map(vars, each.__mro__))
-    return spaces | {f"the aspect {aspect.name!r}": vars(aspect) for aspect in exercise.aspects}
+class _Watch:
+    """Names, and what they mean now: the objects, and what the functions among them are made of.
+
+    spaces: whose the names are, where they are looked up, and the names.
+    """
+
+    def __init__(self, spaces: Iterable[tuple[str, Mapping[str, object], Iterable[str]]]):
+        self._spaces, self._functions, self.labels = [], [], []
+        for whose, space, names in spaces:
+            self._spaces.append((space, tuple(names)))
+            self.labels += [f"{whose}.{name}" for name in self._spaces[-1][1]]
+        values = self.state()
+        functions = {
+            value: label for label, value in zip(self.labels, values, strict=True) if isinstance(value, FunctionType)
+        }
+        self._functions = list(functions)
+        self._cells = [(cell, label) for each, label in functions.items() for cell in each.__closure__ or ()]
+        self.labels += [label for label in functions.values() for _ in range(3)]
+        self.labels += [label for _, label in self._cells]
+
+    _cells: Sequence[tuple[CellType, str]] = ()
+
+    def state(self) -> list[object]:
+        """What `labels` mean, in their order."""
+        values = [value for space, names in self._spaces for value in map(space.get, names)]
+        inside = [part for each in self._functions for part in (each.__code__, each.__defaults__, each.__kwdefaults__)]
+        return values + inside + [_content(cell) for cell, _ in self._cells]
 
 
-def _identity(value: object) -> tuple:
-    """Changes when a name gets another meaning, or a function another inside."""
-    if not isinstance(value, FunctionType):
-        return (id(value),)
-    inside = value.__code__, value.__defaults__, value.__kwdefaults__, *map(_content, value.__closure__ or ())
-    return (id(value), *map(id, inside))
+@functools.cache
+def _torch_and_check() -> _Watch:
+    own = [(name, vars(module)) for name, module in list(sys.modules.items()) if name.startswith(_OWN_ROOMS)]
+    spaces = [(name, space, list(space)) for name, space in own]
+    spaces += [(name, vars(sys.modules[name]), list(vars(sys.modules[name]))) for name in _WATCHED_MODULES]
+    bases = {base: None for each in _WATCHED_CLASSES for base in each.__mro__[1:-1]}
+    ours = {each: None for _, space in own for each in space.values() if isinstance(each, type)}
+    for each in (*bases, *(each for each in ours if each.__module__.startswith(_OWN_ROOMS))):
+        spaces.append((f"{each.__module__}.{each.__name__}", vars(each), list(vars(each))))
+    for each in _WATCHED_CLASSES:  # what a class inherits can be covered by a name of its own
+        names = dict.fromkeys(name for base in each.__mro__ for name in vars(base))
+        spaces.append((f"{each.__module__}.{each.__name__}", vars(each), names))
+    return _Watch(spaces)
 
 
 def _content(cell: CellType) -> object:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from helpers.course import EXERCISES, LIMITS, Limits
 from helpers.grading.sandbox import bubblewrap
-from helpers.grading.sandbox.fork_server import Zygote, imports_of
+from helpers.grading.sandbox.fork_server import ForkServer, imports_of
 
 # jsonschema, which nbformat needs, imports this to check internationalised addresses. No notebook holds one, and its
 # grammar takes a second and a half to build, in every command.
@@ -61,29 +61,29 @@ def parser() -> argparse.ArgumentParser:
 
 def main() -> int:
     arguments = parser().parse_args()
-    with fork_server(arguments) as zygote:
+    with fork_server(arguments) as server:
         # Imported only now, beside the fork server's own imports, which take as long
         from helpers.grading import commands
 
         try:
-            return commands.run(Path.cwd(), arguments, limits_of(arguments), zygote) or 0
+            return commands.run(Path.cwd(), arguments, limits_of(arguments), server) or 0
         except commands.USER_ERRORS as problem:
             raise SystemExit(f"\n{problem}\n") from None
 
 
 @contextlib.contextmanager
-def fork_server(arguments: argparse.Namespace) -> Iterator[Zygote | None]:
+def fork_server(arguments: argparse.Namespace) -> Iterator[ForkServer | None]:
     """The process that submissions will be forked from; None for commands that need none."""
     wanted = arguments.command == "grade" and not arguments.unsafe and not arguments.scheduler
     if not wanted or not (EXERCISES / f"l{arguments.lesson}.py").is_file() or not bubblewrap.is_installed():
         yield None
         return
     release = Path("notebooks", arguments.lesson, f"{arguments.lesson}.ipynb")
-    zygote = Zygote(arguments.lesson, bubblewrap.BUBBLEWRAP, limits_of(arguments), imports_of(release))
+    server = ForkServer(arguments.lesson, bubblewrap.BUBBLEWRAP, limits_of(arguments), imports_of(release))
     try:
-        yield zygote
+        yield server
     finally:
-        zygote.close()
+        server.close()
 
 
 def limits_of(arguments: argparse.Namespace) -> Limits:

@@ -25,7 +25,7 @@ from helpers.grading.reports.export import write_exports
 from helpers.grading.reports.feedback import write_feedback
 from helpers.grading.reports.report import write_report
 from helpers.grading.sandbox.cluster import NoCluster, cluster
-from helpers.grading.sandbox.fork_server import Zygote
+from helpers.grading.sandbox.fork_server import ForkServer
 from helpers.grading.sandbox.runner import NoSandbox, Runner
 from helpers.grading.submissions.collect import copy_into
 from helpers.grading.submissions.deadlines import FILE as DEADLINES
@@ -51,7 +51,7 @@ class GradeOptions:
     limits: Limits = LIMITS
 
 
-def run(root: Path, arguments: argparse.Namespace, limits: Limits, zygote: Zygote | None) -> int | None:
+def run(root: Path, arguments: argparse.Namespace, limits: Limits, server: ForkServer | None) -> int | None:
     """Run a command. Returns the exit status. Raises USER_ERRORS."""
     lesson = getattr(arguments, "lesson", None)
     match arguments.command:
@@ -60,7 +60,7 @@ def run(root: Path, arguments: argparse.Namespace, limits: Limits, zygote: Zygot
         case "grade":
             names = ("again", "dry_run", "jobs", "scheduler", "unsafe", "bar")
             options = {name: getattr(arguments, name) for name in names}
-            return grade(root, lesson, GradeOptions(tuple(arguments.only), **options, limits=limits), zygote)
+            return grade(root, lesson, GradeOptions(tuple(arguments.only), **options, limits=limits), server)
         case "restore-gradebook":
             return restore_gradebook(root, arguments.backup)
         case "look":
@@ -74,8 +74,8 @@ def run(root: Path, arguments: argparse.Namespace, limits: Limits, zygote: Zygot
     return write_report(root, lesson) if arguments.command == "report" else write_exports(lesson)
 
 
-def grade(root: Path, lesson: str, options: GradeOptions, zygote: Zygote | None = None) -> int:
-    """Grade what was handed in. Returns 1 when a submission could not be graded. zygote: see `Runner`."""
+def grade(root: Path, lesson: str, options: GradeOptions, server: ForkServer | None = None) -> int:
+    """Grade what was handed in. Returns 1 when a submission could not be graded. server: see `Runner`."""
     load_lesson(lesson)
     if not (root / "submitted").is_dir():
         raise GradingError(
@@ -83,14 +83,14 @@ def grade(root: Path, lesson: str, options: GradeOptions, zygote: Zygote | None 
             "`make demo-class` makes one to try things on."
         )
     register(root, lesson, create=not options.dry_run)
-    with _batch(root, lesson, options, zygote) as batch:
+    with _batch(root, lesson, options, server) as batch:
         summary = batch.run(options.only, options.again, options.dry_run)
     print(summary.as_text())
     return 1 if summary.failed or summary.stopped or summary.halted else 0
 
 
 @contextlib.contextmanager
-def _batch(root: Path, lesson: str, options: GradeOptions, zygote: Zygote | None) -> Iterator[Batch]:
+def _batch(root: Path, lesson: str, options: GradeOptions, server: ForkServer | None) -> Iterator[Batch]:
     """A batch on this machine, or on the workers of a scheduler."""
     isolation = "none" if options.unsafe else "bubblewrap"
     if options.unsafe:
@@ -100,7 +100,7 @@ def _batch(root: Path, lesson: str, options: GradeOptions, zygote: Zygote | None
             jobs = options.jobs or 2 * workers.threads
             yield Batch(root, lesson, workers, jobs, options.bar, workers.everywhere)
     else:
-        with Runner(lesson, isolation=isolation, limits=options.limits, begun=zygote) as runner:
+        with Runner(lesson, isolation=isolation, limits=options.limits, begun=server) as runner:
             yield Batch(root, lesson, runner, options.jobs or os.cpu_count() or 1, options.bar)
 
 

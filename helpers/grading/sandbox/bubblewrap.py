@@ -25,14 +25,14 @@ from packaging.utils import canonicalize_name
 
 from helpers.course import HELPERS, LIMITS, Limits
 
-CHILD = Path(__file__).with_name("child.py")
+INSIDE = Path(__file__).with_name("inside")  # the package that runs behind the walls
 NOBODY = 65534
 DISTRIBUTION = "dot-product-to-gpt2"
 
 BUBBLEWRAP, NONE = "bubblewrap", "none"
 UNSAFE_LABEL = "none (--unsafe)"
 
-COURSE, CHILD_THERE, FONTS_THERE = "/course", "/sandbox/child.py", "/sandbox/fonts"
+COURSE, FONTS_THERE = "/course", "/sandbox/fonts"
 SCRATCH = "/sandbox/scratch"  # a place of its own: under /tmp, or anywhere else, somebody's Python may lie
 HOME, WORK = f"{SCRATCH}/home", f"{SCRATCH}/work"
 SHARED_FOLDERS = ("/tmp", "/dev/shm")  # where any program expects that it may write
@@ -99,15 +99,8 @@ def _problem() -> str:
     if program is None:
         return "It is not installed here."
     # As graded: with every wall, as the same user, and with all that Python needs behind them
-    command = [
-        sys.executable,
-        CHILD_THERE,
-        "exec",
-        json.dumps(sandboxed_options(LIMITS)),
-        sys.executable,
-        "-c",
-        TRY,
-    ]
+    options = json.dumps(sandboxed_options(LIMITS))
+    command = [sys.executable, "-P", "-m", "inside", "exec", options, sys.executable, "-c", TRY]
     tried = subprocess.run(
         wrapped(command, environment={}), capture_output=True, text=True, stdin=subprocess.DEVNULL, errors="replace"
     )
@@ -135,7 +128,7 @@ def wrapped(
     walls += ["--cap-drop", "ALL"]
     if as_user() is None:
         walls += ["--unshare-user"]
-    else:  # root becomes nobody inside (see `sandboxed.become`): a stronger wall than a root who is called nobody
+    else:  # root becomes nobody inside (`system_calls.become`): a stronger wall than a root who is called nobody
         walls += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     walls += ["--proc", "/proc", "--dev", "/dev"]
     for folder in ("/tmp", SCRATCH):
@@ -162,7 +155,7 @@ def _seen() -> dict[str, str]:
     """What is to be seen inside beside the system's own, and where."""
     seen = {path: path for path in [*_python(), *_packages()]}
     seen |= {str(HELPERS / room): f"{COURSE}/helpers/{room}" for room in ROOMS}
-    seen[str(CHILD)] = CHILD_THERE
+    seen[str(INSIDE)] = f"{COURSE}/inside"
     return seen | {str(path): f"{FONTS_THERE}/{path.name}" for path in _font_lists()}
 
 
@@ -309,5 +302,5 @@ def _told_packages() -> list[str]:
 
 
 def sandboxed_options(limits: Limits, **more) -> dict:
-    """What `child.py` is told about its task."""
+    """What the process inside has to know."""
     return {"user": as_user(), "limits": asdict(limits), "stays": _stays(), **more}

@@ -25,13 +25,18 @@ START = 120.0  # seconds in which the imports have to be done
 LEAVE = 2.0  # seconds in which it has to end once it was told to
 NEEDED = """
 import numpy.ctypeslib, torch, torch._dynamo
-from helpers.checking import alone, facts
+from helpers.checking import cell_scan, isolation
 from helpers.lesson import start
+"""
+PREPARED = """
+from helpers.checking import isolation
+from helpers.exercises import load_lesson
+isolation.prepare(load_lesson({!r}))
 """
 
 
-class Zygote:
-    """See `sandboxed.serve`. Returns at once; `ready` waits until the imports are done.
+class ForkServer:
+    """See `inside.__main__.serve`. Returns at once; `ready` waits until the imports are done.
 
     lesson: NN_topic. imports: import statements beside those that every lesson needs.
     """
@@ -42,7 +47,8 @@ class Zygote:
         sandboxed = isolation == BUBBLEWRAP
         options = bubblewrap.sandboxed_options(
             limits,
-            needed=NEEDED + f"import helpers.exercises.l{lesson}\n",
+            needed=NEEDED,
+            prepared=PREPARED.format(lesson),
             imports=list(imports),
             nested=sandboxed,
             sandboxed=sandboxed,
@@ -61,10 +67,11 @@ class Zygote:
         self._shared = False
 
     def _command(self, sandboxed: bool, options: dict, channel: str) -> dict:
+        python = [sys.executable, "-P", "-m"]
         if sandboxed:
-            command = [sys.executable, bubblewrap.CHILD_THERE, "serve", json.dumps(options), channel]
+            command = [*python, "inside", "serve", json.dumps(options), channel]
             return {"args": bubblewrap.wrapped(command, environment={})}
-        command = [sys.executable, str(bubblewrap.CHILD), "serve", json.dumps({**options, "user": None}), channel]
+        command = [*python, "helpers.grading.sandbox.inside", "serve", json.dumps({**options, "user": None}), channel]
         return {"args": command, "env": {**bubblewrap.defaults(there=False), "HOME": self._folder.name}}
 
     def alive(self) -> bool:
@@ -85,7 +92,7 @@ class Zygote:
         return self._about
 
     def fork(self, processor_seconds: float, alone: bool = False) -> tuple[socket.socket, socket.socket]:
-        """A fork for a submission: the sockets of its init and of its keeper (see `conversation.Conversation`).
+        """A fork for a submission: the sockets of its init and of its keeper (see `protocol.Conversation`).
 
         processor_seconds: what it may use. alone: there will be no other fork. Raises SandboxFailed.
         """
@@ -100,7 +107,7 @@ class Zygote:
         ours, control = socket.socketpair()
         orders, theirs = socket.socketpair()
         order = json.dumps(processor_seconds).encode()
-        with contextlib.suppress(OSError):  # a zygote that died shows as a conversation that ends at once
+        with contextlib.suppress(OSError):  # a server that died shows as a conversation that ends at once
             socket.send_fds(self._control, [order], [control.fileno(), theirs.fileno()])
         control.close(), theirs.close()
         return ours, orders

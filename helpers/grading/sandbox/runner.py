@@ -3,12 +3,14 @@
     with Runner("01_dot_product_attention") as runner:
         executed = runner.execute(work, seed)
 
-The work is done by `child.py`, behind the walls of `sandbox`. Here, in the grader's own process, stands only what
+The work is done by `inside`, behind the walls of `sandbox`. Here, in the grader's own process, stands only what
 speaks with it: it asks for one answer after another and reads back data, bounded in size and time.
 """
 
 from __future__ import annotations
 
+import base64
+import marshal
 import threading
 import time
 from collections.abc import Collection, Mapping
@@ -24,7 +26,7 @@ from helpers.exercises import load_lesson
 from helpers.grading.judging import CheckRun, Why
 from helpers.grading.sandbox import bubblewrap
 from helpers.grading.sandbox.bubblewrap import BUBBLEWRAP, NONE, UNSAFE_LABEL, NoSandbox, SandboxFailed
-from helpers.grading.sandbox.fork_server import Zygote, imports_of
+from helpers.grading.sandbox.fork_server import ForkServer, imports_of
 from helpers.grading.sandbox.protocol import DONE, FLOODED, LATE, Conversation, Reply
 from helpers.grading.sanitize import plain
 
@@ -77,18 +79,18 @@ class Runner:
         isolation: str = BUBBLEWRAP,
         warm: bool = True,
         limits: Limits = LIMITS,
-        begun: Zygote | None = None,
+        begun: ForkServer | None = None,
     ):
         if isolation not in (BUBBLEWRAP, NONE):
             raise ValueError(f"isolation is {isolation!r}; it can be {BUBBLEWRAP!r} or {NONE!r}")
         self.lesson, self.isolation, self.limits = lesson, isolation, limits
         self._warm = warm and isolation == BUBBLEWRAP
-        self._zygote: Zygote | None = begun
+        self._server: ForkServer | None = begun
         self._lock = threading.Lock()
 
     def __enter__(self) -> Runner:
-        if self._warm and self._zygote is None and bubblewrap.is_installed():
-            self._zygote = self._new_zygote()  # which takes seconds, and can do so beside the trial of the walls
+        if self._warm and self._server is None and bubblewrap.is_installed():
+            self._server = self._new_server()  # which takes seconds, and can do so beside the trial of the walls
         if self.isolation == BUBBLEWRAP:
             problem = bubblewrap.why_not()
             if problem:
@@ -98,9 +100,9 @@ class Runner:
 
     def __exit__(self, *problem) -> None:
         with self._lock:
-            zygote, self._zygote = self._zygote, None
-        if zygote is not None:
-            zygote.close()
+            server, self._server = self._server, None
+        if server is not None:
+            server.close()
 
     def execute(self, work: Work, seed: str, only: Collection[str] | None = None) -> Executed:
         """Read a submission, and run its answers with the inputs of a seed. only: these exercises; all without it.
@@ -113,31 +115,31 @@ class Runner:
         """The answers to these exercises once more, with the inputs of another seed. read: what was read before."""
         return _Execution(self, work, seed, only, read).run().runs
 
-    def _new_zygote(self) -> Zygote:
+    def _new_server(self) -> ForkServer:
         release = Path("notebooks", self.lesson, f"{self.lesson}.ipynb")
-        return Zygote(self.lesson, self.isolation, self.limits, imports_of(release))
+        return ForkServer(self.lesson, self.isolation, self.limits, imports_of(release))
 
     def process(self, processor_seconds: float) -> tuple[Conversation, str]:
         """Fresh processes for a submission, and how they came about."""
         if self.isolation == NONE:
             return self._alone(processor_seconds), UNSAFE_LABEL
         with self._lock:
-            zygote = self._zygote if self._warm else None
-            if zygote is not None and not zygote.alive():
-                zygote.close()
-                zygote = self._zygote = self._new_zygote()
-            if zygote is not None and zygote.ready() and not zygote.can_be_shared():
+            server = self._server if self._warm else None
+            if server is not None and not server.alive():
+                server.close()
+                server = self._server = self._new_server()
+            if server is not None and server.ready() and not server.can_be_shared():
                 # Forks could reach one another here (no nested namespaces), or the imports started threads
-                self._warm, self._zygote = False, None
-                zygote.close()
-                zygote = None
-            if zygote is not None:
-                return Conversation(*zygote.fork(processor_seconds)), "bubblewrap, warm"
+                self._warm, self._server = False, None
+                server.close()
+                server = None
+            if server is not None:
+                return Conversation(*server.fork(processor_seconds)), "bubblewrap, warm"
         return self._alone(processor_seconds), "bubblewrap, cold"
 
     def _alone(self, processor_seconds: float) -> Conversation:
-        zygote = self._new_zygote()
-        return Conversation(*zygote.fork(processor_seconds, alone=True), at_end=zygote.close)
+        server = self._new_server()
+        return Conversation(*server.fork(processor_seconds, alone=True), at_end=server.close)
 
 
 @dataclass
@@ -229,7 +231,7 @@ class _Execution:
             "lesson": self.work.lesson,
             "exercise": exercise.name,
             "program": self.read.programs[exercise.name].as_json(),
-            "parts": _sources_for(self.work.lesson, exercise.name),
+            "parts": _parts_for(self.work.lesson, exercise.name),
             "seed": self.seed,
         }
         until = min(time.monotonic() + self.runner.limits.exercise_seconds, self._end)
@@ -272,5 +274,8 @@ class _Execution:
 
 
 @lru_cache(maxsize=256)
-def _sources_for(lesson: str, exercise: str) -> dict[str, str]:
-    return sources_for(load_lesson(lesson)[exercise])
+def _parts_for(lesson: str, exercise: str) -> dict[str, str]:
+    """The finished parts, compiled here once: the sandbox runs the same Python."""
+    sources = sources_for(load_lesson(lesson)[exercise])
+    code = {name: marshal.dumps(compile(text, f"<{name}>", "exec")) for name, text in sources.items()}
+    return {name: base64.b64encode(data).decode() for name, data in code.items()}

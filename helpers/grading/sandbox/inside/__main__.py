@@ -1,0 +1,165 @@
+"""What runs inside the sandbox: a process that has imported everything, and forks of it.
+
+    fork server   imports torch and the lesson's probes, runs no student's code, and forks for each submission
+      keeper      makes namespaces for one submission, counts its memory, processes and processor time, and ends it
+        init      process 1 of those namespaces; forks for each exercise, and ends all that the fork leaves behind
+          answer  shuts the door behind itself, runs one exercise's answer, sends one line, and ends
+
+Only the last meets a student's code. It sees no process but its own, no folder that another exercise could have written
+to, no network, and holds no file descriptor but the one that its line leaves by. What it says is never believed: the
+grader reads it as data with bounds (see `protocol`).
+
+This package needs no other: inside the sandbox `helpers.grading` does not exist.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import shutil
+import socket
+import sys
+
+from .answering import make_own_folders
+from .keeper import enter_namespaces, keep
+from .limits import set_limits
+from .system_calls import PR_SET_DUMPABLE, become, prctl, refuse_system_calls
+
+FONTS = "/sandbox/fonts"
+
+
+# -------------------------------------------------------------------------------------- the fork server
+
+
+def serve(channel: int, about: dict) -> None:
+    """Import, say so, then fork a keeper for each pair of sockets that arrives. Ends when the grader does.
+
+    With the sockets comes, as JSON, how many seconds of processor time the submission may use.
+    """
+    if about["user"] is not None and os.geteuid() == 0:
+        become(about["user"])
+        # A process that gave up root may not touch its own /proc until it executes something
+        os.execv(sys.executable, [sys.executable, "-P", "-m", __spec__.parent, *sys.argv[1:]])
+    control = socket.socket(fileno=channel)
+    missing = prepare(about)
+    nested = about["nested"] and _can_nest(about)
+    if sys.platform == "linux":
+        prctl(PR_SET_DUMPABLE, 0)
+    ready = {"nested": nested, "threads": _threads(), "missing": missing}
+    control.sendall(json.dumps(ready).encode() + b"\n")
+    while True:
+        order, sockets, _, _ = socket.recv_fds(control, 1 << 16, 2)
+        _bury()
+        if not order:
+            os._exit(0)
+        if os.fork() == 0:
+            control.close()
+            limits = {**about["limits"], "processor_seconds": json.loads(order)}
+            keep(*sockets, {**about, "nested": nested, "limits": limits})
+        for number in sockets:
+            os.close(number)
+
+
+def prepare(about: dict) -> str:
+    """Import what all answers of the lesson have in common. Returns why the course cannot be imported here, or ""."""
+    _lay_out_fonts()
+    missing = ""
+    try:
+        exec(about["needed"], {})
+    except BaseException as problem:
+        missing = f"{type(problem).__name__}: {problem}"[:500]
+    for line in about["imports"]:
+        # What fails here fails in the setup cell as well, and an answer does without
+        with contextlib.suppress(Exception):
+            exec(line, {})
+    with contextlib.suppress(Exception):
+        _warm_torch(sys.modules["torch"])
+        exec(about["prepared"], {})
+    gc.collect()
+    gc.freeze()  # a collection in a fork would touch, and so copy, all that it shares with its parent
+    return missing
+
+
+def _warm_torch(torch) -> None:
+    """Have torch import what it puts off: 800 modules come with the first product on the device "meta".
+
+    Forward passes on small tensors only. A backward pass, or a thread, would spoil autograd for the forks.
+    """
+    torch.backends.cpu.get_cpu_capability()
+    for device in ("cpu", "meta"):
+        x = torch.ones(2, 2, device=device)
+        (x @ x.mT).softmax(-1).masked_fill(x > 0, 0.0).mean()
+        with torch.no_grad():
+            torch.nn.Linear(2, 2, device=device)(x)
+            torch.nn.functional.cross_entropy(x, x.long()[0])
+    weight = torch.nn.Parameter(torch.ones(2))
+    for optimiser in (torch.optim.SGD, torch.optim.AdamW):
+        weight.grad = torch.ones(2)
+        optimiser([weight]).step()
+
+
+def _lay_out_fonts() -> None:
+    """matplotlib finds its list of fonts where it may write, and need not make it again."""
+    with contextlib.suppress(OSError):
+        os.makedirs(os.environ["MPLCONFIGDIR"], exist_ok=True)
+        for name in os.listdir(FONTS):
+            shutil.copy(f"{FONTS}/{name}", os.environ["MPLCONFIGDIR"])
+
+
+def _threads() -> int:
+    try:
+        return len(os.listdir("/proc/self/task"))
+    except OSError:
+        return 1
+
+
+def _can_nest(about: dict) -> bool:
+    """May this process make namespaces, and mount in them?"""
+    child = os.fork()
+    if child == 0:
+        try:
+            enter_namespaces()
+            if os.fork() == 0:  # the namespace of processes begins with a child
+                make_own_folders(about)
+                os._exit(0)
+            os._exit(os.waitstatus_to_exitcode(os.wait()[1]))
+        except BaseException:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    return status == 0
+
+
+def _bury() -> None:
+    """Take note of the keepers that have ended, so that their processor time is counted."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+# ------------------------------------------------------------------------------------------- the keeper
+
+
+# ---------------------------------------------------------------------------------- any other program
+
+
+def become_program(about: dict, command: list[str]) -> None:
+    """Give up what a program does not need that runs behind the walls by itself, then become it."""
+    if about["user"] is not None and os.geteuid() == 0:
+        become(about["user"])
+    set_limits(about["limits"], 1 << 30)  # which the imports will take
+    refuse_system_calls()
+    os.execv(command[0], command)
+
+
+def main() -> None:
+    task, about = sys.argv[1], json.loads(sys.argv[2])
+    if task == "serve":
+        serve(int(sys.argv[3]), about)
+    else:
+        become_program(about, sys.argv[3:])
+
+
+if __name__ == "__main__":
+    main()

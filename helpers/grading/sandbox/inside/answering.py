@@ -1,0 +1,229 @@
+"""Process 1 of a submission's namespaces, and the processes that it forks, one for each exercise's answer."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import marshal
+import os
+import random
+import select
+import shutil
+import signal
+import socket
+import sys
+
+from .limits import HEARTBEAT, end, family_of, memory_in_use, set_limits
+from .system_calls import (
+    CLONE_NEWNS,
+    MS_NODEV,
+    MS_NOEXEC,
+    MS_NOSUID,
+    MS_RDONLY,
+    PR_SET_CHILD_SUBREAPER,
+    PR_SET_DUMPABLE,
+    PR_SET_PDEATHSIG,
+    PROGRAMS,
+    REFUSED,
+    bind,
+    drop_capabilities,
+    make_private,
+    mount,
+    prctl,
+    read_only,
+    refuse_system_calls,
+    unshare,
+)  # fmt: skip
+
+SCRATCH = "/sandbox/scratch"
+SHARED_FOLDERS = ("/tmp", "/dev/shm")  # where any program expects that it may write
+
+
+def be_init(control: int, about: dict) -> None:
+    """Fork for each socket that arrives, end all that it leaves behind, and send its exit status. Never returns."""
+    if sys.platform == "linux":
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        prctl(PR_SET_CHILD_SUBREAPER, 1)
+        prctl(PR_SET_DUMPABLE, 0)  # no answer may look into this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.setsid()  # kill(0) reaches a process group whole, also where it began outside the namespace
+    channel = socket.socket(fileno=control)
+    used = memory_in_use()  # while there is a /proc that tells
+    while True:
+        order, sockets, _, _ = socket.recv_fds(channel, 1, 1)
+        if not order:
+            os._exit(0)
+        if not sockets:
+            continue  # an order to end something that has ended by itself
+        child = os.fork()
+        if child == 0:
+            answer(sockets[0], about, used)
+        os.close(sockets[0])
+        status = _ended(child, channel)
+        _end_the_rest()
+        if not about["nested"]:
+            _empty_folders(about)
+        channel.sendall(json.dumps({"status": status}).encode() + b"\n")
+
+
+def _ended(child: int, channel: socket.socket) -> int:
+    """Wait until the process ends, or end it when a byte arrives. Returns its exit status."""
+    poll = select.poll()
+    poll.register(channel, select.POLLIN)
+    pause = HEARTBEAT / 5
+    with contextlib.suppress(OSError, AttributeError):
+        poll.register(pidfd := os.pidfd_open(child), select.POLLIN)
+        pause = 60
+    try:
+        while True:
+            done, status = os.waitpid(child, os.WNOHANG)
+            if done:
+                return os.waitstatus_to_exitcode(status)
+            poll.poll(pause * 1000)
+            with contextlib.suppress(BlockingIOError):
+                if not channel.recv(1, socket.MSG_DONTWAIT):
+                    os._exit(0)
+                end(child)
+    finally:
+        with contextlib.suppress(OSError, NameError):
+            os.close(pidfd)
+
+
+def _end_the_rest() -> None:
+    """End every process that an answer has left behind. All of them are children here, sooner or later."""
+    while True:
+        if os.getpid() == 1:
+            with contextlib.suppress(OSError):
+                os.kill(-1, signal.SIGKILL)  # at once, and none is forked meanwhile
+        else:
+            for process in family_of(os.getpid())[1:]:
+                with contextlib.suppress(OSError):
+                    os.kill(process, signal.SIGKILL)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
+def _empty_folders(about: dict) -> None:
+    """Where there is no mount namespace for each answer, what one has written is removed before the next."""
+    for folder in {about["folder"], os.environ["HOME"], *(SHARED_FOLDERS if about["sandboxed"] else ())}:
+        for entry in os.scandir(folder) if os.path.isdir(folder) else ():
+            if entry.path in (*about["stays"], about["folder"], os.environ["HOME"]):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            else:
+                with contextlib.suppress(OSError):
+                    os.unlink(entry.path)
+
+
+def answer(number: int, about: dict, used: int) -> None:
+    """Shut the door, read one request, carry it out, and send one line. Never returns."""
+    channel = None
+    try:
+        if about["nested"]:
+            make_own_folders(about)
+        if sys.platform == "linux":
+            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        os.setsid()
+        channel = _only_descriptor(number)
+        os.chdir(about["folder"])
+        set_limits(about["limits"], used)
+        if about["sandboxed"]:
+            drop_capabilities()
+            prctl(PR_SET_DUMPABLE, 1)  # init is not, and of a process that is not the shared memory cannot be counted
+            refuse_system_calls(REFUSED | PROGRAMS)
+        reseed()
+        line = carry_out(_received(channel))
+    except BaseException as problem:  # SystemExit too: nothing may run the fork server's loop
+        line = {"broken": f"{type(problem).__name__}: {problem}"[:500]}
+    with contextlib.suppress(BaseException):
+        channel.sendall(json.dumps(line).encode("utf-8", "replace") + b"\n")
+    os._exit(0)
+
+
+def carry_out(request: dict) -> dict:
+    """What is asked of one process: to read a submission, or to run one answer."""
+    from helpers.checking import answers, cell_scan, forbidden, isolation, program_slice
+    from helpers.exercises import load_lesson
+
+    lesson = load_lesson(request["lesson"])
+    if request["task"] == "read":
+        cells = [cell_scan.Handed(**cell) for cell in request["cells"]]
+        return {"read": cell_scan.read_cells(lesson, cells, request["released"], request["setup"]).as_json()}
+    exercise = lesson[request["exercise"]]
+    forbidden.bar_for_good(exercise.forbidden)
+    slice_of_it = program_slice.Program.from_json(request["program"])
+    try:
+        parts = {name: marshal.loads(base64.b64decode(code)) for name, code in request["parts"].items()}
+        given, stopped, changed = isolation.run_watched(
+            exercise, slice_of_it, parts, request["seed"], barring=contextlib.nullcontext()
+        )
+    except isolation.NothingDefined as problem:
+        return {"undefined": str(problem)[:500]}
+    return {"answer": answers.to_wire(given), "stopped": stopped[:500], "changed": changed}
+
+
+def _received(channel: socket.socket) -> dict:
+    pieces = []
+    while not pieces or not pieces[-1].endswith(b"\n"):
+        more = channel.recv(1 << 16)
+        if not more:
+            os._exit(0)
+        pieces.append(more)
+    return json.loads(b"".join(pieces))
+
+
+def make_own_folders(about: dict) -> None:
+    """In a mount namespace of its own: empty folders where it may write, and its own processes in /proc."""
+    unshare(CLONE_NEWNS)
+    make_private()
+    mount("tmpfs", SCRATCH, MS_NOSUID | MS_NODEV, f"size={about['limits']['file_bytes']},nr_inodes=20000,mode=1777")
+    for folder in SHARED_FOLDERS:
+        _cover(folder, [path for path in about["stays"] if path.startswith(f"{folder}/")])
+    try:
+        mount("proc", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    except OSError:  # not allowed where parts of /proc are covered: then there is none
+        mount("tmpfs", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, "size=0,nr_inodes=1,mode=555")
+    with contextlib.suppress(OSError), open("/proc/sys/user/max_user_namespaces", "w") as file:
+        file.write("0")
+    os.makedirs(os.environ["HOME"], exist_ok=True)
+    os.makedirs(about["folder"], exist_ok=True)
+
+
+def _cover(folder: str, stays: list[str]) -> None:
+    """Put an empty folder in the place of this one, in which what has to stay is seen as before, read-only.
+
+    stays: folders right below it. A course's Python lies there where somebody works under /tmp.
+    """
+    new = SCRATCH + folder
+    os.makedirs(new)
+    os.chmod(new, 0o1777)
+    for path in stays:
+        os.mkdir(SCRATCH + path)
+        bind(path, SCRATCH + path)
+        read_only(SCRATCH + path)
+    bind(new, folder)
+
+
+def _only_descriptor(number: int) -> socket.socket:
+    """Keep the socket, as descriptor 3, and nothing else; 0, 1 and 2 lead nowhere."""
+    os.dup2(number, 3)
+    os.closerange(4, 65536)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for place in (0, 1, 2):
+        os.dup2(nowhere, place)
+    os.close(nowhere)
+    return socket.socket(fileno=3)
+
+
+def reseed() -> None:
+    """Random numbers as in a process that has just started."""
+    random.seed()
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed()
+    if "torch" in sys.modules:
+        generator = sys.modules["torch"].default_generator
+        generator.manual_seed(generator.initial_seed())

@@ -1,0 +1,78 @@
+"""The keeper: makes namespaces for one submission, measures what it uses, and ends it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import socket
+import time
+
+from .answering import be_init
+from .limits import HEARTBEAT, end, family_of, over_limit, processor_seconds
+from .system_calls import (
+    CLONE_NEWIPC,
+    CLONE_NEWNET,
+    CLONE_NEWPID,
+    CLONE_NEWUSER,
+    CLONE_NEWUTS,
+    PR_SET_DUMPABLE,
+    prctl,
+    unshare,
+)  # fmt: skip
+
+
+def enter_namespaces() -> None:
+    """A user of its own, and for what is forked next: processes, network and shared memory of its own."""
+    user, group = os.geteuid(), os.getegid()
+    prctl(PR_SET_DUMPABLE, 1)  # without it /proc/self belongs to root, and the maps cannot be written
+    unshare(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
+    for name, text in {"setgroups": "deny", "uid_map": f"{user} {user} 1", "gid_map": f"{group} {group} 1"}.items():
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
+    prctl(PR_SET_DUMPABLE, 1)  # and once more, for new capabilities take it away: memory is counted through /proc
+
+
+def keep(control: int, orders: int, about: dict) -> None:
+    """Fork the submission's init, end it at any byte on `orders` or at their end, and report why it ended."""
+    channel = socket.socket(fileno=orders)
+    try:
+        os.setsid()
+        if about["nested"]:
+            enter_namespaces()
+        child = os.fork()
+        if child == 0:
+            channel.close()
+            be_init(control, about)
+        os.close(control)
+        report = _watch(child, channel, about["limits"])
+    except BaseException as problem:
+        report = {"failed": f"{type(problem).__name__}: {problem}"}
+    with contextlib.suppress(OSError):
+        channel.sendall(json.dumps(report).encode() + b"\n")
+    os._exit(0)
+
+
+def _watch(child: int, channel: socket.socket, limits: dict) -> dict:
+    poll = select.poll()
+    poll.register(channel, select.POLLIN)
+    if hasattr(os, "pidfd_open"):
+        with contextlib.suppress(OSError):
+            poll.register(os.pidfd_open(child), select.POLLIN)
+    why, look, used = "", time.monotonic(), 0.0
+    while True:
+        poll.poll(HEARTBEAT * 1000)
+        done, _ = os.waitpid(child, os.WNOHANG)
+        if done:
+            return {"why": why, "processor_seconds": used}
+        with contextlib.suppress(BlockingIOError):
+            channel.recv(1, socket.MSG_DONTWAIT)
+            end(child)
+        if not why and time.monotonic() > look + HEARTBEAT:
+            family = family_of(child)
+            used = max(used, sum(map(processor_seconds, family)))
+            why = over_limit(family, used, limits)
+            if why:
+                end(child)
+            look = time.monotonic()
