@@ -289,7 +289,7 @@ def test_the_advice_fits_the_counts(values, says):
 def test_feedback_shows_a_students_own_prediction_and_no_points_for_it():
     page = feedback_page(ONE, CLASS[4])
     assert "You said B. It is C." in page and "b &lt;b&gt;bold" in page and "0 / 0" not in page
-    assert "predicted" in page and "a prediction" in page
+    assert "Your prediction" in page and "a prediction" in page
     assert "<script>" not in feedback_page(ONE, CLASS[5])
 
 
