@@ -22,7 +22,7 @@ from helpers.grading.reports.pages import duration
 from helpers.grading.reports.results import GradedCell, StudentResult
 
 HANDLE = 8  # characters of an answer's digest, which the report calls it by
-MAX_BARS, MAX_LABELS = 20, 6
+MAX_BARS, MAX_LABELS = 25, 6
 # Syntax nodes from which on equal code is worth showing. Of the right answers of lessons 1 to 11, only one pair that
 # was written independently has the same shape, with 21 nodes. A class is larger and an exercise of three lines has one
 # obvious answer, so the bound is far above that.
@@ -322,7 +322,7 @@ def predictions(lesson: Lesson, students: Iterable[StudentResult]) -> list[Predi
 
 
 def histogram(marks: Sequence[float], out_of: float) -> Histogram:
-    """How many have how many points, in steps of a half or of whole points; full marks have a bar of their own.
+    """How many have how many points, in steps of a half or of whole points.
 
     Marks below 0 and above out_of (points taken off, extra credit) count in the first and the last bar.
     """
