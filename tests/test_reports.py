@@ -485,10 +485,14 @@ def test_a_judged_notebook_that_was_changed_costs_its_code_and_not_the_report(co
     lesson, students = results(copy.folder, FIRST)
     scores = {result.student: result.score for result in students}
     assert (scores["ben"], scores["cem"], scores["dea"]) == (OUT_OF - 2, OUT_OF - 0.5, OUT_OF - 2), "the gradebook's"
-    assert "ben: its judged notebook is missing or is not the one" in words(report_page(lesson, students))
+    assert "ben: its judged notebook is missing or is not the one in the journal" in words(
+        report_page(lesson, students)
+    )
     for student in ("ben", "cem", "dea"):
         text = feedback((lesson, students), student)
         assert COMMON.says[:40] in text and Reader(text).dangers == []
+    shutil.rmtree(copy.folder / "journal")
+    assert {result.student: result.score for result in results(copy.folder, FIRST)[1]} == scores
 
 
 # ------------------------------------------------------------------------------------------ in a browser

@@ -16,7 +16,7 @@ from helpers.grading.journal import Journal, JournalEntry
 from helpers.grading.progress import progress
 from helpers.notebooks import check_id, exercise_of, grade_id
 
-DAMAGED = "its judged notebook is missing or is not the one that was graded, so that no code is shown: grade it again"
+DAMAGED = "its judged notebook is missing or is not the one in the journal, so that no code is shown: grade it again"
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class StudentResult:
 def results(
     root: Path, lesson: str, only: tuple[str, ...] = (), bar: bool = False
 ) -> tuple[Lesson, list[StudentResult]]:
-    """The lesson, and the result of every student in its journal, by student id.
+    """The lesson, and the result of every student who was graded, by student id.
 
     only: the ids of students; all if none is given. bar: show progress. Raises MissingEntry where the gradebook does
     not know the lesson.
@@ -83,9 +83,15 @@ def results(
     with Marks(root, lesson) as marks:
         for submission in progress(marks.submissions(), "Reading", "submission", shown=bar):
             student = submission.student.id
-            if student in entries and (not only or student in only):
-                found.append(_result(root, submission, exercises, entries[student]))
+            graded = student in entries or judged_path(root, student, lesson).is_file()
+            if graded and (not only or student in only):
+                found.append(_result(root, submission, exercises, entries.get(student) or _no_entry(student)))
     return exercises, sorted(found, key=lambda result: result.student)
+
+
+def _no_entry(student: str) -> JournalEntry:
+    """For a student of whom the journal has no record: marks are known then, verdicts are not."""
+    return JournalEntry(student, "", "", "", "", {}, 0, 0, "", at="")
 
 
 def _result(root: Path, submission: SubmittedAssignment, lesson: Lesson, entry: JournalEntry) -> StudentResult:
