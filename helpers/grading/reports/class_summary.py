@@ -312,8 +312,8 @@ def predictions(lesson: Lesson, students: Iterable[StudentResult]) -> list[Predi
     for question in lesson.predictions:
         chosen: dict[str, list[str]] = {choice: [] for choice in (*question.choices, "")}
         for result in students:
-            made = next((cell.prediction for cell in result.cells if cell.name == question.name), None) or {}
-            chosen[made.get("chosen", "")].append(result.display_name)
+            prediction = next((cell.prediction for cell in result.cells if cell.name == question.name), None) or {}
+            chosen[prediction.get("chosen", "")].append(result.display_name)
         summaries.append(PredictionSummary(question, {choice: tuple(who) for choice, who in chosen.items()}))
     return summaries
 

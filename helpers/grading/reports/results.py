@@ -79,14 +79,14 @@ def results(
     only: the ids of students; all if none is given. bar: show progress. Raises MissingEntry where the gradebook does
     not know the lesson.
     """
-    exercises, entries, found = load_lesson(lesson), Journal(root, lesson).read(), []
+    exercises, entries, students = load_lesson(lesson), Journal(root, lesson).read(), []
     with Marks(root, lesson) as marks:
         for submission in progress(marks.submissions(), "Reading", "submission", shown=bar):
             student = submission.student.id
             graded = student in entries or judged_path(root, student, lesson).is_file()
             if graded and (not only or student in only):
-                found.append(_result(root, submission, exercises, entries.get(student) or _no_entry(student)))
-    return exercises, sorted(found, key=lambda result: result.student)
+                students.append(_result(root, submission, exercises, entries.get(student) or _no_entry(student)))
+    return exercises, sorted(students, key=lambda result: result.student)
 
 
 def _no_entry(student: str) -> JournalEntry:
