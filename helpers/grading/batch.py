@@ -123,8 +123,8 @@ class Batch:
                 canary.require(result, midway)
 
         try:
-            require(canaries)
             with progress(len(todo), "Grading", "submission", shown=self._bar) as bar:
+                require(canaries)
                 results = graded((submission, None) for submission in todo)
                 for result in confirmed(results, lambda: require(canaries[:1], midway=True)):
                     recorder.write(result)
