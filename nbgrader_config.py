@@ -13,14 +13,14 @@ c = get_config()  # noqa: F821  (nbgrader defines it)
 c.CourseDirectory.source_directory = "solutions"
 c.CourseDirectory.release_directory = "notebooks"
 # Everything beside a notebook would be copied to the release, and over a student's files when grading.
-# *.py and named.toml keep a lesson's source text and its lists of mistakes out of both.
+# *.py and mistakes.toml keep a lesson's source text and its mistakes out of both.
 c.CourseDirectory.ignore = [
     ".ipynb_checkpoints",
     "*.pyc",
     "__pycache__",
     ".*",
     "*.py",
-    "named.toml",
+    "mistakes.toml",
     "feedback",
 ]
 
@@ -50,8 +50,6 @@ c.GenerateAssignment.preprocessors = [
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
 
-# By deadlines.csv; without that table nothing is taken off
-c.AssignLatePenalties.plugin_class = "helpers.grading.late_policy.LateDays"
 c.OverwriteCells.add_missing_cells = True
 
 

@@ -151,7 +151,7 @@ def test_marks_that_cannot_be_written_leave_nothing_behind(course, monkeypatch):
     hand_in_a_few(course)
     with monkeypatch.context() as patch:
         patch.setattr(
-            "helpers.grading.late_policy.Penalties.settle",
+            "helpers.grading.late_policy.update_penalty",
             lambda *a: (_ for _ in ()).throw(OSError("gone")),
         )
         assert len(batch(course).run().failed) == 3
@@ -202,7 +202,7 @@ def test_the_same_mistake_has_one_digest_and_different_ones_have_several(first_l
         answer = answers.run(exercise, first_answers.make(exercise.name, variant), key.seed)
         return digest_of_wrong(answer, judge(exercise, answer, key[exercise.name]))
 
-    mistakes = {(v.exercise, v.slug): made(v) for v in first_lesson.variants(Mistake)}
+    mistakes = {(v.exercise, v.name): made(v) for v in first_lesson.variants(Mistake)}
     assert len({(exercise, digest) for (exercise, _), digest in mistakes.items()}) == len(mistakes)
     for alias in first_lesson.variants(Alias):
         assert made(alias) == mistakes[alias.exercise, alias.of]

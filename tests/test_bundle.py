@@ -36,7 +36,7 @@ def bundle(tmp_path_factory):
 def test_it_holds_no_solutions_no_keys_of_the_exam_and_no_instructors_rooms(bundle):
     for name in ("solutions", "exam", "tests", "helpers/grading", "helpers/authoring", "gradebook.db"):
         assert not (bundle / name).exists()
-    assert not list(bundle.rglob("mistakes.py"))
+    assert not list(bundle.rglob("mistakes.toml"))
 
 
 def test_no_line_of_a_solution_stands_where_students_look(bundle):

@@ -10,7 +10,7 @@ import sys
 import textwrap
 
 import pytest
-from unusual_answers import UNUSUAL
+from written_answers import written_answers
 
 from helpers.authoring.check import built_on
 from helpers.authoring.lesson_source import Source, sources
@@ -129,13 +129,13 @@ def test_every_reference_earns_everything_with_what_it_builds_on_alone(tmp_path)
     assert told == ""
 
 
-@pytest.mark.parametrize("one", UNUSUAL, ids=lambda one: f"{one.lesson} {one.exercise} {one.style}")
-def test_answers_in_unusual_style_need_no_other_parts(one):
-    source = next(source for source in LESSONS if source.name.startswith(one.lesson))
+@pytest.mark.parametrize("answer", written_answers("unusual"), ids=lambda a: f"{a.lesson} {a.exercise} {a.what}")
+def test_answers_in_unusual_style_need_no_other_parts(answer):
+    source = next(source for source in LESSONS if source.name.startswith(answer.lesson))
     imported = parts_imported(parsed(source.cells()[SETUP]))
-    trees = [tree for text in (one.text, *one.above, *one.below) if (tree := parsed(text))]
+    trees = [tree for text in (answer.code, *answer.above, *answer.below) if (tree := parsed(text))]
     used = set().union(*(parts_used(tree, imported) for tree in trees))
-    assert used <= set(source.lesson[one.exercise].builds_on)
+    assert used <= set(source.lesson[answer.exercise].builds_on)
 
 
 # ------------------------------------------------------------------------------------------- what is cut away

@@ -45,10 +45,7 @@ BY_CHANCE: dict[str, set[str]] = {
         "bits_per_byte_of/stripped",
         "encode/rightmost-pair",
         "learn_merges/once-a-word",
-        "learn_merges/ties-by-joined-text",
-        "learn_merges/ties-by-length",
         "learn_merges/ties-largest",
-        "learn_merges/ties-right-first",
     },
     "12_gpt2": {
         "GPT2Block/exact-gelu",
@@ -84,7 +81,7 @@ def test_on_ten_fresh_seeds_every_variant_is_judged_as_meant_and_worth_the_same(
         for variant, verdict, problem in judged(source, seed):
             wrong += [problem] * bool(problem)
             if isinstance(variant, (Mistake, Accepted)):
-                worth.setdefault(f"{variant.exercise}/{variant.slug}", set()).add(verdict.points)
+                worth.setdefault(f"{variant.exercise}/{variant.name}", set()).add(verdict.points)
     assert wrong == []
     varying = {name for name, points in worth.items() if len(points) > 1}
     assert varying <= BY_CHANCE.get(source.name, set())

@@ -139,15 +139,15 @@ def test_a_gradebook_that_somebody_else_is_writing_to(course, file, monkeypatch)
     ],
 )
 def test_an_error_while_marks_are_written_halts_the_batch(course, file, monkeypatch, error, words):
-    real = late_policy.Penalties.settle
+    real = late_policy.update_penalty
 
-    def fails(self, submission):
+    def fails(gradebook, root, submission):
         if submission.student_id == "ben":
             raise OperationalError("INSERT INTO grade VALUES (?)", {}, sqlite3.OperationalError(error))
-        return real(self, submission)
+        return real(gradebook, root, submission)
 
     with monkeypatch.context() as patch:
-        patch.setattr(late_policy.Penalties, "settle", fails)
+        patch.setattr(late_policy, "update_penalty", fails)
         summary = batch(course, jobs=1).run()
     assert words in summary.halted and "INSERT" not in summary.as_text()
     written = {entry.student for entry in summary.graded}

@@ -28,7 +28,7 @@ from helpers.grading.judging import earned, judge_submission
 from helpers.grading.sandbox import bubblewrap, fork_server
 from helpers.grading.sandbox.runner import Executed, Limits, NoSandbox, Runner, SandboxFailed
 from helpers.grading.submissions.restore import restore
-from helpers.grading.submissions.saved_outputs import SAVED, Room, saved_outputs
+from helpers.grading.submissions.untrusted_notebook import SAVED, OutputBudget, saved_outputs
 from helpers.notebooks import check_id, grade_id, without_marks
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("bubblewrap")]
@@ -250,7 +250,7 @@ def test_an_answer_takes_the_grader_no_more_memory_than_its_limits(runner, surro
 
 def test_outputs_that_look_like_verdicts_are_shown_as_the_students():
     forged = {"output_type": "display_data", "data": {answers.MIME: "{}", "text/html": "18 of 18"}, "metadata": {}}
-    first, kept = saved_outputs([forged], Room())
+    first, kept = saved_outputs([forged], OutputBudget())
     assert first.text == SAVED
     assert kept.data["text/html"] == "18 of 18"
 

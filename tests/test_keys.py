@@ -113,16 +113,16 @@ def test_a_key_from_another_machine_is_fresh_and_judges_the_same(source, monkeyp
     with on_the_cpu():
         for variant in source.variants():
             exercise, text = lesson[variant.exercise], answers.text(variant.exercise, variant)
-            if variant.slug == UNCHANGED:
+            if variant.name == UNCHANGED:
                 text = ""  # a cell that is as it was given has no mistake to be called by; its numbers have
             answer = answer_of(variant, answers, key[exercise.name], exercise, SHIPPED_SEED)
             verdict = judge(exercise, answer, other[exercise.name], facts_of(exercise, text))
             if isinstance(variant, Accepted) and (verdict.state, verdict.points) != (RIGHT, exercise.points):
-                wrong.append((variant.exercise, variant.slug, "loses points"))
+                wrong.append((variant.exercise, variant.name, "loses points"))
             if isinstance(variant, (Mistake, Alias)):
-                name = variant.of if isinstance(variant, Alias) else variant.slug
+                name = variant.of if isinstance(variant, Alias) else variant.name
                 if verdict.mistakes != (name,):
-                    wrong.append((variant.exercise, variant.slug, verdict.mistakes))
+                    wrong.append((variant.exercise, variant.name, verdict.mistakes))
     assert wrong == []
 
 

@@ -316,8 +316,8 @@ def changed(tmp_path, old="", new="", asked=None, mistakes=None):
     text = SOURCE.script.read_text(encoding="utf-8")
     assert old in text
     (tmp_path / f"{NAME}.py").write_text(text.replace(old, new, 1) if old else text, encoding="utf-8")
-    told = (SOURCE.folder / "mistakes.py").read_text(encoding="utf-8")
-    (tmp_path / "mistakes.py").write_text(told.replace(*mistakes) if mistakes else told, encoding="utf-8")
+    told = (SOURCE.folder / "mistakes.toml").read_text(encoding="utf-8")
+    (tmp_path / "mistakes.toml").write_text(told.replace(*mistakes) if mistakes else told, encoding="utf-8")
     made = Changed(NAME, tmp_path)
     if asked is not None:
         made.__dict__["asked"] = Lesson(NAME, LESSON.title, LESSON.exercises, asked)
@@ -389,7 +389,7 @@ def test_an_author_is_told_when_a_prediction_is_checked_first_or_shown_by_nothin
         ),
         ("# heads = self.attend(q, k, v)\n", "# heads = self.attend(q, k, q)\n", None, "another program"),
         ("# heads = self.attend(q, k, v)\n", "heads = self.attend(q, k, v)\n", None, "is written as comments"),
-        ("", "", ('HURRIED, "unchanged"', 'HURRIED, "left"'), "has no Mistake 'unchanged'"),
+        ("", "", ("mistake.unchanged]", "mistake.left]"), "has no Mistake 'unchanged'"),
         (
             "    return all_pairs.tril()\n",
             "    return all_pairs.tril()\n    ### STUDENT GETS\n    # x\n",

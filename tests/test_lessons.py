@@ -69,9 +69,9 @@ CELL = "def f(x):\n    ### BEGIN SOLUTION\n    y = x + 1\n    return y\n    ### 
 
 def test_an_edit_must_fit_exactly_once():
     with pytest.raises(BadEdit, match="0 times"):
-        Mistake("f", "slug", edit=("z", "a"), title="t", says="s").apply(CELL)
+        Mistake("f", "name", edit=("z", "a"), title="t", says="s").apply(CELL)
     with pytest.raises(BadEdit, match="times"):
-        Mistake("f", "slug", edit=("y", "a"), title="t", says="s").apply(CELL)
+        Mistake("f", "name", edit=("y", "a"), title="t", says="s").apply(CELL)
 
 
 def test_a_whole_body_takes_the_place_of_the_solution():
@@ -81,10 +81,10 @@ def test_a_whole_body_takes_the_place_of_the_solution():
 @pytest.mark.parametrize(
     "broken",
     [
-        {"slug": "Not A Slug", "edit": ("a", "b"), "title": "t", "says": "s"},
-        {"slug": "no-words", "edit": ("a", "b")},
-        {"slug": "neither", "title": "t", "says": "s"},
-        {"slug": "both", "edit": ("a", "b"), "instead": "c", "title": "t", "says": "s"},
+        {"name": "Not A Slug", "edit": ("a", "b"), "title": "t", "says": "s"},
+        {"name": "no-words", "edit": ("a", "b")},
+        {"name": "neither", "title": "t", "says": "s"},
+        {"name": "both", "edit": ("a", "b"), "instead": "c", "title": "t", "says": "s"},
     ],
 )
 def test_a_mistake_that_says_nothing_or_changes_nothing_is_refused(broken):

@@ -4,9 +4,12 @@ import textwrap
 
 import pytest
 
+from helpers.authoring import mutant_verdicts
+from helpers.authoring.check import surviving
 from helpers.authoring.lesson_source import sources
-from helpers.authoring.mutant_verdicts import BARE, BROKEN, FULL, NAMED, TOLD, tried
-from helpers.authoring.mutants import OPERATORS, mutants
+from helpers.authoring.mistakes import BadEdit, EquivalentMutant
+from helpers.authoring.mutant_verdicts import BARE, BROKEN, EQUAL, FULL, NAMED, TOLD, tried
+from helpers.authoring.mutants import OPERATORS, Mutant, mutants
 from helpers.checking.keys import load_key, shipped_path
 
 
@@ -91,11 +94,6 @@ def test_most_mutants_of_a_lesson_lose_points_and_are_told_something(first_lesso
 
 
 def test_a_surviving_mutant_is_reported_unless_it_is_listed_with_the_reason(first_lesson, monkeypatch):
-    from helpers.authoring import EquivalentMutant
-    from helpers.authoring.check import surviving
-    from helpers.authoring.mistakes import BadEdit
-    from helpers.authoring.mutant_verdicts import EQUAL
-
     key, listed = load_key(first_lesson.lesson, shipped_path(first_lesson.name), ""), []
     variants = type(first_lesson).variants
     with_listed = lambda self, kind: listed if kind is EquivalentMutant else variants(self, kind)  # noqa: E731
@@ -110,9 +108,6 @@ def test_a_surviving_mutant_is_reported_unless_it_is_listed_with_the_reason(firs
 
 
 def test_a_mutant_that_never_ends_is_stopped(first_lesson, monkeypatch):
-    from helpers.authoring import mutant_verdicts
-    from helpers.authoring.mutants import Mutant
-
     loop = "    while True:\n        try:\n            pass\n        except Exception:\n            pass\n"
     endless = f"def raw_weights(x):\n{loop}"
     mutant = Mutant("raw_weights", "test", "", "", endless)

@@ -15,9 +15,9 @@ from helpers.authoring.check import key_and_variants, misjudged
 from helpers.authoring.exam_key import exam_key_of
 from helpers.authoring.keys import make_key
 from helpers.authoring.lesson_source import ROOT, Source
-from helpers.authoring.mistakes import BadEdit, Named
+from helpers.authoring.mistakes import BadEdit, StudentMistake, read_mistakes
 from helpers.authoring.name_mistake import CannotName, propose
-from helpers.authoring.named_mistakes import as_toml
+from helpers.authoring.student_mistakes import as_toml
 from helpers.checking.keys import SHIPPED_SEED, key_as_bytes, load_key, shipped_path
 from helpers.grading.batch import Batch
 from helpers.grading.exam import exam_key_path, load_exam_key, save_exam_key
@@ -39,7 +39,7 @@ IMPORTED = """def raw_weights(x):
     torch.importlib.import_module("subprocess").run(["touch", {marker!r}])
     return x @ x.mT * 3.9"""
 WORDS = {
-    "slug": "roots",
+    "name": "roots",
     "title": "the roots of the weights",
     "says": "Your weights are roots of those asked for; don't.",
 }
@@ -85,7 +85,7 @@ def grade(course):
 
 def copied(pattern, folder):
     shutil.copytree(pattern.folder, folder)
-    for name in (f"{FIRST}.py", "mistakes.py"):
+    for name in (f"{FIRST}.py", "mistakes.toml"):
         shutil.copy(ROOT / "solutions" / FIRST / name, folder / "solutions" / FIRST)
     (folder / "keys").mkdir()
     shutil.copy(shipped_path(FIRST), folder / "keys")
@@ -143,9 +143,9 @@ def everything(course):
 def test_a_shared_answer_is_named_and_the_next_grading_calls_it_so(named, pattern):
     course, found = named
     assert set(found.students) == {"ben", "cleo", "dan"}
-    assert found.mistake.text in (part.code for part in parts(course).values()), "as it was handed in"
-    assert "rooted" not in found.mistake.text, "it is a text that needs no other cell"
-    assert source_of(course).named() == [found.mistake]
+    assert found.mistake.code in (part.code for part in parts(course).values()), "as it was handed in"
+    assert "rooted" not in found.mistake.code, "it is a text that needs no other cell"
+    assert source_of(course).variants(StudentMistake) == [found.mistake]
     assert load_exam_key(FIRST, course.folder).secret == "secret"
     assert record(pattern, "ben")["mistakes"] == []
     assert len(grade(course).graded) == 7, "a changed key grades everybody again"
@@ -189,7 +189,8 @@ def test_without_a_sandbox_such_a_lesson_is_refused_and_others_are_not(named, co
 @pytest.mark.parametrize("student", ["mal", "eve"])
 def test_a_hostile_answer_runs_nowhere_else(course, source, student):
     """Whatever becomes of it: `nothing_ran_outside` looks whether it ran on this machine."""
-    source.named_file.write_text(as_toml([Named("raw_weights", text=parts(course)[student].code, **WORDS)]))
+    with source.mistakes_file.open("a") as file:
+        file.write(as_toml(StudentMistake("raw_weights", code=parts(course)[student].code, **WORDS)))
     assert "roots" in [mistake.slug for mistake in make_key(source, SHIPPED_SEED)["raw_weights"].mistakes]
 
 
@@ -202,9 +203,9 @@ def test_a_hostile_answer_can_be_named(course, source):
     [
         ({"answer": "0000000000000000"}, "No graded submission.*make report"),
         ({"answer": ""}, "No graded submission"),
-        ({"slug": "softmaxed"}, "'softmaxed' already. Give it another NAME"),
-        ({"slug": "Not A Slug"}, "lower case"),
-        ({"title": ""}, "needs a title"),
+        ({"name": "softmaxed"}, "'softmaxed' already. Give it another NAME"),
+        ({"name": "Not A Name"}, "lower case"),
+        ({"title": ""}, "needs `title`"),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_words_and_changes_nothing(course, source, change, said):
@@ -257,7 +258,7 @@ def test_the_text_is_shown_harmless_and_nothing_is_written_without_a_yes(course,
     for student in ("ben", "cleo"):
         (course.folder / "autograded" / student / FIRST / f"{FIRST}.ipynb").unlink()
     monkeypatch.setattr(command, "sources", lambda names: [source])
-    given = {"--name": WORDS["slug"], "--title": WORDS["title"], "--says": WORDS["says"]}
+    given = {"--name": WORDS["name"], "--title": WORDS["title"], "--says": WORDS["says"]}
     words = [word for pair in given.items() for word in pair]
     monkeypatch.setattr(sys, "argv", ["authoring", "name-mistake", FIRST, record(course, "dan")["answer"], *words])
     monkeypatch.setattr("builtins.input", lambda question: "n")
@@ -269,7 +270,7 @@ def test_the_text_is_shown_harmless_and_nothing_is_written_without_a_yes(course,
 
 
 @pytest.mark.parametrize(
-    "text",
+    "code",
     [
         "x = 1",
         'x = "quoted"',
@@ -278,17 +279,7 @@ def test_the_text_is_shown_harmless_and_nothing_is_written_without_a_yes(course,
         "# é \x7f\x1b\t\u2028 \\\r\nx = 'a\\\n'",
     ],
 )
-def test_whatever_a_text_holds_the_file_gives_it_back(tmp_path, text):
-    source = Source(FIRST, tmp_path)
-    named = [Named("raw_weights", slug, 'a "title"\\', "It's so.", text) for slug in ("one", "two")]
-    source.named_file.write_bytes(as_toml(named).encode())
-    assert source.named() == named
-
-
-def test_a_file_that_cannot_be_read_says_so(tmp_path):
-    source = Source(FIRST, tmp_path)
-    assert source.named() == []
-    for text in ("[[mistake]", "", "[[mistake]]\nslug = 'x'"):
-        source.named_file.write_text(text)
-        with pytest.raises(BadEdit, match="named.toml cannot be read"):
-            source.named()
+def test_the_file_gives_back_any_code(tmp_path, code):
+    mistakes = [StudentMistake("raw_weights", name, 'a "title"\\', "It's so.", code) for name in ("one", "two")]
+    (tmp_path / "mistakes.toml").write_bytes("".join(map(as_toml, mistakes)).encode())
+    assert read_mistakes(tmp_path / "mistakes.toml") == mistakes

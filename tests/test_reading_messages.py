@@ -12,7 +12,6 @@ import pytest
 
 from helpers.checking import answers
 from helpers.grading.sandbox.protocol import DEAD, DONE, FLOODED, LATE, LONGEST_LINE, Conversation, parse
-from helpers.grading.submissions.saved_outputs import SAVED, Room, saved_outputs
 
 
 def test_the_largest_answer_there_may_be_fits_into_a_message():
@@ -111,56 +110,3 @@ def test_a_flood_is_cut_where_the_grader_reads_it():
 
 def test_a_process_that_is_silent_and_does_not_end_is_late():
     assert talk(lambda channel: channel.recv(1), until=0.2).state == LATE
-
-
-# ------------------------------------------------------------------------------------ what was saved under cells
-
-
-def kept(*outputs, **room):
-    """Of the outputs of one cell, those that are kept, without the line before them."""
-    first, *rest = saved_outputs(list(outputs), Room(**room)) or [None]
-    assert first is None or first.text == SAVED
-    return rest
-
-
-def shown(data, **more):
-    return {"output_type": "display_data", "data": data, **more}
-
-
-def printed(text):
-    return {"output_type": "stream", "name": "stdout", "text": text}
-
-
-@pytest.mark.parametrize("outputs", [None, {}, "text", 3, [None], [[]], [{"output_type": []}], [{"data": {}}], []])
-def test_what_is_no_output_is_dropped(outputs):
-    assert saved_outputs(outputs, Room()) == []
-
-
-def test_the_student_s_own_outputs_are_kept_below_a_line_that_says_so():
-    plot = shown({"image/png": "AAAA", "text/plain": ["<Fig", "ure>"]}, metadata={"x": "y"})
-    (text, picture) = kept(printed("3\n"), plot)
-    assert text.text == "3\n"
-    assert (picture.data, picture.metadata) == ({"image/png": "AAAA", "text/plain": "<Figure>"}, {})
-
-
-def test_outputs_that_were_graded_before_get_no_second_line():
-    once = saved_outputs([printed("3\n")], Room())
-    assert saved_outputs(once, Room()) == once
-
-
-def test_nothing_but_text_is_kept_of_an_output():
-    first, second, third = kept(
-        shown({"text/plain": "x", "application/json": [[]] * 100, "a/b": None}),
-        shown({f"text/{number}": "x" for number in range(3000)}),
-        {"output_type": "error", "ename": "E\x1b[1A", "evalue": "\ud800", "traceback": [""] * 3000},
-    )
-    assert first.data == {"text/plain": "x"} and len(second.data) == 20
-    assert third.ename == "E" and len(third.traceback) == 200
-    assert "\ud800" not in third.evalue
-
-
-def test_the_outputs_of_a_notebook_share_one_room():
-    assert len(kept(*[printed("x" * 1000)] * 10, characters=2500)) == 2
-    assert len(kept(*[printed("x")] * 50, outputs=20)) == 20
-    room = Room(outputs=3)
-    assert [len(saved_outputs([printed("x")] * 2, room)) for _ in range(3)] == [3, 2, 0]

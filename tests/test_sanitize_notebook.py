@@ -24,7 +24,7 @@ from helpers.grading import sanitize_notebook as module
 from helpers.grading.batch import Batch
 from helpers.grading.gradebook import judged_path
 from helpers.grading.sanitize_notebook import sanitize_notebook
-from helpers.grading.submissions.select import take_in
+from helpers.grading.submissions.select import read_submissions
 
 MARK = "document.title='owned'"
 ACTIVE = [  # typed into text cells
@@ -151,9 +151,8 @@ def test_a_name_that_a_platform_gives_brings_no_markup_into_the_formgraders_page
     folder = tmp_path / "Jane <img src=x onerror=document.title>_815_assignsubmission_file_"
     folder.mkdir()
     nbformat.write(answer_notebook(FIRST), folder / f"{FIRST}.ipynb")
-    (submission,) = take_in(tmp_path, FIRST).submissions
-    names = submission.student.first_name + submission.student.last_name
-    assert names.startswith("Jane") and not re.search("[<>]", names)
+    (submission,) = read_submissions(tmp_path, FIRST).submissions
+    assert submission.student.name.startswith("Jane") and not re.search("[<>]", submission.student.name)
 
 
 # ------------------------------------------------------------------------------------ a whole submission

@@ -140,7 +140,7 @@ def site(tmp_path_factory) -> Path:
         if notebook.stem == notebook.parent.name:
             (solutions / notebook.stem).mkdir()
             shutil.copy(notebook, solutions / notebook.stem)
-            shutil.copy(notebook.parent / "mistakes.py", solutions / notebook.stem)
+            shutil.copy(notebook.parent / "mistakes.toml", solutions / notebook.stem)
     output = tmp_path_factory.mktemp("site") / "html"
     assert build(output, solutions=solutions) == 0
     return output

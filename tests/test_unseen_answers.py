@@ -1,19 +1,17 @@
 """Answers that were written from the students' notebooks alone, before anybody looked at the known mistakes.
 
-tests/unseen/lNN.toml holds them: `exercise`, `kind` ("wrong" or "right"), `what` (what a tutor would say), `code`. They
-say how the check does on answers that nobody foresaw; no Mistake is written for them here.
+They say how the check does on answers that nobody foresaw (see written_answers.py); no mistake is written for them.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
-import tomllib
 from collections import Counter
 from functools import cache
-from pathlib import Path
 
 import pytest
+from written_answers import RIGHT, WRONG, written_answers
 
 from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
 from helpers.authoring.mutant_verdicts import BARE, NAMED, TOLD, outcome_of
@@ -23,7 +21,6 @@ from helpers.checking.forbidden import barred
 from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.verdicts import judge
 
-FOLDER = Path(__file__).parent / "unseen"
 LESSONS = {source.name[:2]: source for source in sources()}
 pytestmark = pytest.mark.slow
 
@@ -65,10 +62,6 @@ NOT_RIGHT: dict[tuple[str, str, str], str] = {
 }
 
 
-def answers(number):
-    return tomllib.loads((FOLDER / f"l{number}.toml").read_text(encoding="utf-8"))["answer"]
-
-
 @cache
 def verdicts(number):
     """Every unseen answer of a lesson, with its verdict; None where its cell does not even run."""
@@ -77,50 +70,50 @@ def verdicts(number):
 
 def _verdicts(number):
     source = LESSONS[number]
-    made, key = Answers(source), load_key(source.lesson, shipped_path(source.name), "")
-    for answer in answers(number):
-        exercise = source.lesson[answer["exercise"]]
+    solutions, key = Answers(source), load_key(source.lesson, shipped_path(source.name), "")
+    for answer in written_answers("unseen"):
+        if answer.lesson != number:
+            continue
+        exercise = source.lesson[answer.exercise]
         with on_the_cpu(), contextlib.redirect_stdout(io.StringIO()):
             try:
-                written = made.made_of(exercise.name, answer["code"])
+                defined = solutions.made_of(exercise.name, answer.code)
             except Exception:
                 yield answer, None
                 continue
             with barred(exercise.forbidden):
-                outcome = run(exercise, written, key.seed)
-        yield answer, judge(exercise, outcome, key[exercise.name], facts_of(exercise, answer["code"]))
+                outcomes = run(exercise, defined, key.seed)
+        yield answer, judge(exercise, outcomes, key[exercise.name], facts_of(exercise, answer.code))
 
 
 @pytest.fixture(scope="module", params=sorted(LESSONS))
 def judged(request):
-    if not (FOLDER / f"l{request.param}.toml").is_file():
-        pytest.skip("no unseen answers were written for this lesson")
     return request.param, verdicts(request.param)
 
 
 def test_no_right_answer_is_refused(judged):
-    number, found = judged
+    number, answers = judged
     refused = {
-        (number, answer["exercise"], answer["what"])
-        for answer, verdict in found
-        if answer["kind"] == "right" and (verdict is None or verdict.points < verdict.out_of)
+        (number, answer.exercise, answer.what)
+        for answer, verdict in answers
+        if answer.kind == RIGHT and (verdict is None or verdict.points < verdict.out_of)
     }
     assert refused == {entry for entry in NOT_RIGHT if entry[0] == number}
 
 
 def test_no_wrong_answer_gets_full_marks(judged):
-    number, found = judged
+    number, answers = judged
     full = {
-        (number, answer["exercise"], answer["what"])
-        for answer, verdict in found
-        if answer["kind"] == "wrong" and verdict is not None and verdict.points >= verdict.out_of
+        (number, answer.exercise, answer.what)
+        for answer, verdict in answers
+        if answer.kind == WRONG and verdict is not None and verdict.points >= verdict.out_of
     }
     assert full == {entry for entry in LET_PASS if entry[0] == number}
 
 
 def test_few_wrong_answers_are_told_no_more_than_that_they_are_wrong():
     """Of all lessons together: a lesson has about forty such answers, too few for a share to mean much."""
-    wrong = [verdict for number in LESSONS for answer, verdict in verdicts(number) if answer["kind"] == "wrong"]
+    wrong = [verdict for number in LESSONS for answer, verdict in verdicts(number) if answer.kind == WRONG]
     counts = Counter(outcome_of(verdict) for verdict in wrong if verdict)
     print(dict(counts))
     assert counts[BARE] <= 0.04 * sum(counts.values())

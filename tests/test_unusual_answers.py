@@ -8,7 +8,7 @@ import nbformat
 import pytest
 from conftest import solved
 from stand_in import StandIn
-from unusual_answers import UNUSUAL
+from written_answers import written_answers
 
 from helpers.authoring.lesson_source import NOTEBOOKS
 from helpers.checking.keys import load_key, shipped_path
@@ -19,6 +19,8 @@ from helpers.grading.judging import judge_submission
 from helpers.grading.submissions.restore import restore
 from helpers.notebooks import check_id, filled_in, grade_id, without_marks
 
+UNUSUAL = written_answers("unusual")
+
 
 def full_name(number):
     return next(name for name in lesson_names() if name.startswith(number))
@@ -27,7 +29,7 @@ def full_name(number):
 def handed_in(unusual, released):
     """The notebook as a student would send it: their own cells above the exercise and under its check."""
     solutions = {name: without_marks(text) for name, text in solved(full_name(unusual.lesson)).items()}
-    notebook = filled_in(released, solutions | {unusual.exercise: unusual.text})
+    notebook = filled_in(released, solutions | {unusual.exercise: unusual.code})
     for text in unusual.below:
         notebook.cells.insert(place_of(notebook, check_id(unusual.exercise)) + 1, nbformat.v4.new_code_cell(text))
     for text in unusual.above:
@@ -39,7 +41,7 @@ def place_of(notebook, name):
     return next(place for place, cell in enumerate(notebook.cells) if grade_id(cell) == name)
 
 
-@pytest.mark.parametrize("unusual", UNUSUAL, ids=lambda u: f"{u.lesson}-{u.exercise}-{u.style}")
+@pytest.mark.parametrize("unusual", UNUSUAL, ids=lambda u: f"{u.lesson}-{u.exercise}-{u.what}")
 def test_a_right_answer_in_unusual_style_gets_every_point(unusual):
     name = full_name(unusual.lesson)
     lesson, released = load_lesson(name), nbformat.read(NOTEBOOKS / name / f"{name}.ipynb", as_version=4)

@@ -1,10 +1,6 @@
-"""Building everything that is generated from solutions/: executed lessons, notebooks/, keys, the site, the bundle.
+"""Building everything that is generated from solutions/: executed lessons, notebooks/, keys, the site, the student zip.
 
-lesson_source.py reads a lesson, mistakes.py says what a mistake is, keys.py and exam_key.py make keys, building.py the
-notebooks, site.py the pages, players.py what can be played with in them (pocket.py: the model there), bundle.py what
-students get; inspecting.py says what is stale, leaks or is missing; new.py starts a lesson.
+lesson_source.py reads a lesson, mistakes.py its mistakes.toml; keys.py and exam_key.py make keys, building.py the
+notebooks, student_zip.py what students get; check.py says what is stale, leaks or is missing; new_lesson.py starts a
+lesson.
 """
-
-from helpers.authoring.mistakes import Accepted, Alias, EquivalentMutant, Mistake, Shortcut
-
-__all__ = ["Accepted", "Alias", "EquivalentMutant", "Mistake", "Shortcut"]

@@ -122,16 +122,16 @@ def _name_mistake(arguments) -> int:
     (source,) = sources([arguments.lesson])
     try:
         found = propose(source, Path.cwd(), arguments.answer, arguments.name, arguments.title, arguments.says)
-        print("\n".join(f"    {escaped(line)}" for line in found.mistake.text.split("\n")))
+        print("\n".join(f"    {escaped(line)}" for line in found.mistake.code.split("\n")))
         print(f"\nMade by {len(found.students)}: {escaped(', '.join(found.students))}.")
-        print(f"It would stand in solutions/{source.name}/named.toml, and run in the sandbox alone.")
+        print(f"It would be added to solutions/{source.name}/mistakes.toml, and run in the sandbox only.")
         if not arguments.yes and input("Write it down? [y/N] ").strip().lower() not in ("y", "yes"):
             raise CannotName("You said no.")
         found.write(told=print)
     except (CannotName, BadEdit, NoSandbox, SandboxFailed, EOFError) as problem:
         print(f"{problem or 'Nobody answered; ARGS=--yes answers for you.'}\nNothing was changed.", file=sys.stderr)
         return 1
-    print(f"{found.mistake.exercise} knows {found.mistake.slug!r} now, in the students' key and in the exam's. Then:")
+    print(f"{found.mistake.exercise} knows {found.mistake.name!r} now, in the students' key and in the exam's. Then:")
     print(f"    make grade LESSON={source.name}     (everybody once more, on the same inputs)")
     print(f"    make feedback LESSON={source.name}  (calls it by its name)")
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,16 @@ from nbformat.notebooknode import NotebookNode
 from helpers.authoring.building import release
 from helpers.authoring.keys import BrokenReference, make_key
 from helpers.authoring.lesson_source import NOTEBOOKS, Answers, Source, on_the_cpu, sources
-from helpers.authoring.mistakes import Accepted, Alias, BadEdit, EquivalentMutant, Mistake, Named, Shortcut, Variant
+from helpers.authoring.mistakes import (
+    Accepted,
+    Alias,
+    BadEdit,
+    EquivalentMutant,
+    Mistake,
+    Shortcut,
+    StudentMistake,
+    Variant,
+)
 from helpers.authoring.mutant_verdicts import EQUAL, FULL, tried
 from helpers.checking.answers import Answer, Outcome
 from helpers.checking.cell_scan import facts_of
@@ -163,15 +173,15 @@ def _same_numbers(one: Outcome, other: Outcome, aspect: Aspect) -> bool:
 
 
 def surviving(source: Source, made: AnswerKey) -> Iterator[str]:
-    """No small change of a solution keeps every point, unless an `Equal` says why it is right."""
+    """No small change of a solution keeps every point, unless an equivalent_mutant says why it is right."""
     found = list(tried(source, made))
     for one in found:
         if one.outcome == FULL:
-            yield f"a mutant keeps every point. Widen the probes, or say with an Equal why it is right: {one.mutant}"
+            yield f"a mutant keeps every point. Widen the probes, or list it as an equivalent_mutant: {one.mutant}"
     there = {(one.mutant.exercise, one.mutant.old, one.mutant.new) for one in found if one.outcome == EQUAL}
     for equal in source.variants(EquivalentMutant):
         if (equal.exercise, equal.old, equal.new) not in there:
-            yield f"an Equal of {equal.exercise} is of no mutant that keeps every point: {equal.old} -> {equal.new}"
+            yield f"{equal.exercise} lists a mutant that does not keep every point: {equal.old} -> {equal.new}"
 
 
 def stale_key(source: Source, made: AnswerKey) -> Iterator[str]:
@@ -280,7 +290,7 @@ def variants_missing(source: Source) -> Iterator[str]:
         if len(mistakes) < LEAST_MISTAKES:
             yield f"{exercise.name} has {len(mistakes)} mistakes; {LEAST_MISTAKES} are needed"
         if not any(v.exercise == exercise.name for v in source.variants(Accepted)):
-            yield f"{exercise.name} has no Same"
+            yield f"{exercise.name} has no accepted answer"
         if exercise.forbidden and not any(v.exercise == exercise.name for v in source.variants(Shortcut)):
             yield f"{exercise.name} forbids a shortcut and has no Shortcut to try it with"
 
@@ -302,7 +312,7 @@ def mends(source: Source) -> Iterator[str]:
         if name not in given:
             yield f"{name} is to be mended, and its solution holds no {GETS}"
             continue
-        bugs = [v for v in source.variants(Mistake) if v.exercise == name and v.slug == UNCHANGED]
+        bugs = [v for v in source.variants(Mistake) if v.exercise == name and v.name == UNCHANGED]
         if not digest_of_tree(given[name]):
             yield f"what students get of {name} is no Python"
         elif digest_of_tree(given[name]) == digest_of_tree(answers[name]):
@@ -404,26 +414,28 @@ def to_come(source: Source) -> list[str]:
 
 def misjudged(source: Source, seed: str, key: AnswerKey | None = None) -> Iterator[str]:
     """The variants that the real verdict does not judge as meant, with inputs of that seed: see `judged`."""
-    slugs = [(v.exercise, v.slug) for v in (*source.variants(), *source.named())]
-    yield from (f"{e}/{s} is listed twice" for e, s in {pair for pair in slugs if slugs.count(pair) > 1})
+    names = Counter((v.exercise, v.name) for v in source.variants((Variant, StudentMistake)))
+    yield from (f"{exercise}/{name} is listed twice" for (exercise, name), times in names.items() if times > 1)
     yield from (problem for *_, problem in judged(source, seed, key) if problem)
 
 
-def judged(source: Source, seed: str, key: AnswerKey | None = None) -> Iterator[tuple[Variant | Named, Verdict, str]]:
+def judged(
+    source: Source, seed: str, key: AnswerKey | None = None
+) -> Iterator[tuple[Variant | StudentMistake, Verdict, str]]:
     """Every variant with its verdict, on inputs of that seed, and what is wrong with the verdict; "" where nothing is.
 
     A Mistake loses points, is called by its own name and by no other, and loses nothing beyond the aspects
     in which it differs from the solution, and those that wait for numbers where it has none. An Alias is called
-    by the name of its mistake. A Same gets every point. A Shortcut gets none, whatever is said of it.
+    by the name of its mistake. An Accepted gets every point. A Shortcut gets none, whatever is said of it.
     key: of that seed, where there is one already; what the mistakes answer stands in it, and is not computed again.
     """
     answers, lesson = Answers(source), source.lesson
     key = key or make_key(source, seed)
     with on_the_cpu():
-        for variant in (*source.variants(), *source.named()):
+        for variant in source.variants((Variant, StudentMistake)):
             exercise, entry, problems = lesson[variant.exercise], key[variant.exercise], []
             answer = answer_of(variant, answers, entry, exercise, seed)
-            text = variant.text if isinstance(variant, Named) else answers.text(exercise.name, variant)
+            text = variant.code if isinstance(variant, StudentMistake) else answers.text(exercise.name, variant)
             if exercise.mend and digest_of_tree(text) == entry.released:  # what the verdict says of other words for it
                 if (
                     as_given := judge(exercise, answer, entry, facts_of(exercise, text))
@@ -433,18 +445,20 @@ def judged(source: Source, seed: str, key: AnswerKey | None = None) -> Iterator[
             verdict = judge(exercise, answer, entry, facts_of(exercise, text))
             problems.append(_misjudgement(variant, verdict, exercise, entry))
             told = "; ".join(problem for problem in problems if problem)
-            yield variant, verdict, told and f"{variant.exercise}/{variant.slug} ({seed}): {told}"
+            yield variant, verdict, told and f"{variant.exercise}/{variant.name} ({seed}): {told}"
 
 
-def answer_of(variant: Variant | Named, answers: Answers, entry: ExerciseKey, exercise: Exercise, seed: str) -> Answer:
+def answer_of(
+    variant: Variant | StudentMistake, answers: Answers, entry: ExerciseKey, exercise: Exercise, seed: str
+) -> Answer:
     """What a variant answers: what the key of the seed holds of a known mistake, and else what it returns."""
-    for mistake in entry.mistakes if isinstance(variant, (Mistake, Named)) else ():
-        if mistake.slug == variant.slug:
+    for mistake in entry.mistakes if isinstance(variant, (Mistake, StudentMistake)) else ():
+        if mistake.slug == variant.name:
             return Answer(exercise.name, mistake.outcomes)
     return answers.answer(exercise, seed, variant)
 
 
-def _misjudgement(variant: Variant | Named, verdict, exercise: Exercise, key: ExerciseKey) -> str:
+def _misjudgement(variant: Variant | StudentMistake, verdict, exercise: Exercise, key: ExerciseKey) -> str:
     if isinstance(variant, Accepted):
         wrong = "; ".join(f"{a.name}: {a.says}" for a in verdict.aspects if not a.held)
         return (
@@ -456,7 +470,7 @@ def _misjudgement(variant: Variant | Named, verdict, exercise: Exercise, key: Ex
         return "" if verdict.points == 0 else "earns something"
     if verdict.points >= exercise.points:
         return "loses no point"
-    name = variant.of if isinstance(variant, Alias) else variant.slug
+    name = variant.of if isinstance(variant, Alias) else variant.name
     if exercise.mend and name == UNCHANGED and verdict.points:
         return f"is the bug itself, and earns {number(verdict.points)}"
     if verdict.mistakes != (name,):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from helpers.authoring.lesson_source import Answers, Source, on_the_cpu
-from helpers.authoring.mistakes import Mistake, Named
-from helpers.authoring.named_mistakes import running
+from helpers.authoring.mistakes import Mistake, StudentMistake
+from helpers.authoring.student_mistakes import running
 from helpers.checking.answers import ANSWERED
 from helpers.checking.keys import AnswerKey, ExerciseKey, KnownMistake, Outcomes
 from helpers.checking.syntax import digest_of_tree
@@ -56,16 +56,16 @@ def _released(source: Source, exercise: Exercise) -> str:
 
 
 def _key(
-    source: Source, answers: Answers, seed: int | str, outcomes_of: Callable[[Named, int | str], Outcomes]
+    source: Source, answers: Answers, seed: int | str, outcomes_of: Callable[[StudentMistake, int | str], Outcomes]
 ) -> AnswerKey:
     lesson = source.lesson
-    known: dict[str, list[Mistake | Named]] = {exercise.name: [] for exercise in lesson}
-    for mistake in (*source.variants(Mistake), *source.named()):
+    known: dict[str, list[Mistake | StudentMistake]] = {exercise.name: [] for exercise in lesson}
+    for mistake in (*source.variants(Mistake), *source.variants(StudentMistake)):
         known[lesson[mistake.exercise].name].append(mistake)
 
-    def came_to(exercise: Exercise, mistake: Mistake | Named) -> Outcomes:
-        is_named = isinstance(mistake, Named)
-        return outcomes_of(mistake, seed) if is_named else answers.answer(exercise, seed, mistake).outcomes
+    def came_to(exercise: Exercise, mistake: Mistake | StudentMistake) -> Outcomes:
+        by_student = isinstance(mistake, StudentMistake)
+        return outcomes_of(mistake, seed) if by_student else answers.answer(exercise, seed, mistake).outcomes
 
     with on_the_cpu():
         entries = {}
@@ -78,7 +78,7 @@ def _key(
                         f"{outcome.state}, {outcome.says} {outcome.where}"
                     )
             mistakes = tuple(
-                KnownMistake(m.slug, m.title, m.says, came_to(exercise, m), m.idle) for m in known[exercise.name]
+                KnownMistake(m.name, m.title, m.says, came_to(exercise, m), m.idle) for m in known[exercise.name]
             )
             entries[exercise.name] = ExerciseKey(reference, mistakes, released=_released(source, exercise))
     return AnswerKey(source.name, str(seed), entries)

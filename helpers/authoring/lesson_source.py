@@ -1,4 +1,4 @@
-"""A lesson as its author wrote it: solutions/NN_topic/NN_topic.py and mistakes.py."""
+"""A lesson as its author wrote it: solutions/NN_topic/NN_topic.py and mistakes.toml."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import functools
 import hashlib
 import io
 import os
-import runpy
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +15,7 @@ from types import CodeType
 import jupytext
 import nbformat
 
-from helpers.authoring.mistakes import BadEdit, Mistake, Named, Shortcut, Variant
+from helpers.authoring.mistakes import BadEdit, Mistake, Shortcut, Variant, read_mistakes
 from helpers.checking.answers import Answer
 from helpers.checking.finished_parts import sources_for
 from helpers.checking.isolation import run_alone
@@ -51,28 +49,23 @@ class Source:
         return self.folder / f"{self.name}.ipynb"
 
     @property
-    def named_file(self) -> Path:
-        """Where the mistakes lie that are known in students' own words."""
-        return self.folder / "named.toml"
+    def mistakes_file(self) -> Path:
+        """What students get wrong, and other variants of the solutions."""
+        return self.folder / "mistakes.toml"
 
     @property
     def lesson(self) -> Lesson:
         """What its exercises ask."""
         return load_lesson(self.name)
 
-    def variants(self, kind: type = Variant) -> list:
-        """What mistakes.py lists, of the kind asked for."""
-        listed = runpy.run_path(str(self.folder / "mistakes.py"))["VARIANTS"]
-        return [variant for variant in listed if isinstance(variant, kind)]
-
-    def named(self) -> list[Named]:
-        """What named.toml lists; nothing where there is none. Raises BadEdit where it cannot be read."""
-        if not self.named_file.is_file():
-            return []
-        try:
-            return [Named(**each) for each in tomllib.loads(self.named_file.read_text(encoding="utf-8"))["mistake"]]
-        except (ValueError, KeyError, TypeError) as problem:
-            raise BadEdit(f"{self.name}: named.toml cannot be read: {problem}") from None
+    def variants(self, kind: type | tuple[type, ...] = Variant) -> list:
+        """What mistakes.toml lists, of this kind. Raises BadEdit where it cannot be read or names no exercise."""
+        variants = read_mistakes(self.mistakes_file)
+        names = [exercise.name for exercise in self.lesson]
+        for variant in variants:
+            if variant.exercise not in names:
+                raise BadEdit(f"{self.name}/mistakes.toml: {variant.exercise} is no exercise. There are: {names}")
+        return [variant for variant in variants if isinstance(variant, kind)]
 
     def read(self) -> nbformat.NotebookNode:
         """The lesson as a notebook without outputs, made from the .py alone."""

@@ -1,49 +1,52 @@
-"""How an author writes down what students get wrong: as small edits of the solution."""
+"""What students get wrong, and other variants of a solution: a lesson's mistakes.toml, read and checked."""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
 
 from helpers.notebooks import BEGIN, END, as_solved
 
 
 class BadEdit(ValueError):
-    """A variant that does not fit the solution it is meant for, or gives no answer."""
+    """A variant that does not fit its solution, gives no answer, or is not written as it has to be."""
 
 
 @dataclass(frozen=True)
 class Variant:
     """Another text for one exercise's solution.
 
-    exercise: its name. slug: the variant's name, lower case with hyphens, unique in its exercise.
-    edit: (old, new), or several such pairs; each `old` must stand exactly once in the solution cell.
-    instead: a whole body to put in place of the region between BEGIN and END SOLUTION; where a cell has several
-    such regions (a class: its constructor and its forward), one body for each, and "" leaves a region as it is.
+    exercise: its name. name: lower case with hyphens, unique in its exercise.
+    edit: (old, new), or several such pairs; each `old` must occur exactly once in the solution cell.
+    instead: a whole body for the region between BEGIN and END SOLUTION; where a cell has several regions (a class: its
+    constructor and its forward), one body for each, and "" leaves a region as it is.
     """
 
     exercise: str
-    slug: str
+    name: str
     edit: tuple = ()
     instead: str | tuple[str, ...] = ""
 
     def __post_init__(self):
-        if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", self.slug):
-            raise BadEdit(f"{self.exercise}: the slug {self.slug!r} is not lower case words joined by hyphens")
+        if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", self.name):
+            raise BadEdit(f"{self.exercise}: the name {self.name!r} is not lower case words joined by hyphens")
         if bool(self.edit) == bool(self.instead):
-            raise BadEdit(f"{self.exercise}/{self.slug}: give either edit= or instead=")
+            raise BadEdit(f"{self.exercise}/{self.name}: give either `edit` or `instead`")
 
     def apply(self, source: str) -> str:
         """The solution cell's text with this variant in it. Raises BadEdit when it does not fit."""
         source = as_solved(source)
         if self.instead:
-            return _replace_region(source, self.instead, f"{self.exercise}/{self.slug}")
+            return _replace_region(source, self.instead, f"{self.exercise}/{self.name}")
         pairs = (self.edit,) if isinstance(self.edit[0], str) else self.edit
         for old, new in pairs:
             if source.count(old) != 1:
                 raise BadEdit(
-                    f"{self.exercise}/{self.slug}: {old!r} stands {source.count(old)} times in the solution, not once"
+                    f"{self.exercise}/{self.name}: {old!r} occurs {source.count(old)} times in the solution, not once"
                 )
             source = source.replace(old, new)
         return source
@@ -53,9 +56,8 @@ class Variant:
 class Mistake(Variant):
     """A wrong answer that the check knows by name.
 
-    title: a few words that name it ("softmax over the columns"). says: what to look at, in one to three
-    sentences, without giving the line away. idle: it computes nothing ("the input returned"), so that what it leaves
-    alone earns it nothing.
+    title: a few words for it ("softmax over the columns"). says: one to three sentences on what to look at, without
+    giving the line away. idle: it computes nothing (it returns the input), so what it leaves alone earns it nothing.
     """
 
     title: str = ""
@@ -65,34 +67,31 @@ class Mistake(Variant):
     def __post_init__(self):
         super().__post_init__()
         if not self.title or not self.says:
-            raise BadEdit(f"{self.exercise}/{self.slug}: a mistake needs a title and something to say")
+            raise BadEdit(f"{self.exercise}/{self.name}: a mistake needs `title` and `says`")
 
 
 @dataclass(frozen=True)
-class Named:
-    """A wrong answer as a student handed it in, which the check knows by name: see `named`. Runs in the sandbox alone.
+class StudentMistake:
+    """A wrong answer as a student wrote it, added by `make name-mistake`. Its code runs in the sandbox only.
 
-    No Variant, so that nothing that runs those runs this. exercise, slug, title, says: as those of a Mistake. text: the
-    whole solution cell.
+    It is no Variant: whatever runs variants does not run it. exercise, name, title, says: as those of a Mistake.
+    code: the whole solution cell.
     """
 
     exercise: str
-    slug: str
+    name: str
     title: str
     says: str
-    text: str
+    code: str
     idle = False
 
     def __post_init__(self):
-        Mistake(self.exercise, self.slug, instead=self.text, title=self.title, says=self.says)  # the same rules hold
+        Mistake(self.exercise, self.name, instead=self.code, title=self.title, says=self.says)  # the same rules hold
 
 
 @dataclass(frozen=True)
 class Alias(Variant):
-    """Another way into a known mistake: its numbers are the same, so it goes by the same name.
-
-    of: the slug of the Mistake that it is called by.
-    """
+    """Another way to make a known mistake, with the same numbers. of: the name of the Mistake."""
 
     of: str = ""
 
@@ -109,9 +108,9 @@ class Shortcut(Variant):
 
 @dataclass(frozen=True)
 class EquivalentMutant:
-    """A mutant of the solution that is right all the same, and may keep every point.
+    """A mutant of the solution that is right all the same and keeps every point.
 
-    exercise: its name. old, new: what was changed into what, as `make mutants` prints it. why: the reason, for authors.
+    exercise: its name. old, new: the change, as `make mutants` prints it. why: the reason, for authors.
     """
 
     exercise: str
@@ -121,7 +120,108 @@ class EquivalentMutant:
 
     def __post_init__(self):
         if not self.why:
-            raise BadEdit(f"{self.exercise}: say why {self.old!r} may stand as {self.new!r}")
+            raise BadEdit(f"{self.exercise}: say why {self.old!r} may be {self.new!r}")
+
+
+KINDS = {
+    "mistake": Mistake,
+    "alias": Alias,
+    "accepted": Accepted,
+    "shortcut": Shortcut,
+    "equivalent_mutant": EquivalentMutant,
+    "student_mistake": StudentMistake,
+}
+
+
+def read_mistakes(file: Path) -> list[Variant | StudentMistake | EquivalentMutant]:
+    """The entries of a mistakes.toml: exercise by exercise, and kind by kind in the order of the file.
+
+    An entry is a table [exercise.kind.name]; an equivalent mutant has no name and is one of an array
+    [[exercise.equivalent_mutant]]. Raises BadEdit with the file, the entry and what to do.
+    """
+    label = f"{file.parent.name}/{file.name}"
+    try:
+        exercises = tomllib.loads(file.read_text(encoding="utf-8"))
+        return [
+            _entry(KINDS[kind], exercise, name, entry)
+            for exercise, kinds in exercises.items()
+            for kind, entries in _kinds(exercise, kinds).items()
+            for name, entry in _entries(exercise, kind, entries)
+        ]
+    except (OSError, ValueError) as problem:
+        raise BadEdit(f"{label}: {problem}") from None
+
+
+def _kinds(exercise: str, kinds: object) -> dict[str, object]:
+    if isinstance(kinds, dict) and not kinds.keys() - KINDS:
+        return kinds
+    headers = ", ".join(f"[{exercise}.{kind}.NAME]" for kind in KINDS if kind != "equivalent_mutant")
+    raise BadEdit(f"begin each entry of {exercise} with one of: {headers}, [[{exercise}.equivalent_mutant]]")
+
+
+def _entries(exercise: str, kind: str, entries: object) -> list[tuple[str, dict]]:
+    """(name, fields) of each entry of one kind."""
+    if kind == "equivalent_mutant" and isinstance(entries, list):
+        return [("", entry) for entry in entries]
+    if kind != "equivalent_mutant" and isinstance(entries, dict):
+        if all(isinstance(entry, dict) for entry in entries.values()):
+            return list(entries.items())
+        raise BadEdit(f"an entry of [{exercise}.{kind}] has no name: begin it with [{exercise}.{kind}.NAME]")
+    header = f"[[{exercise}.{kind}]]" if kind == "equivalent_mutant" else f"[{exercise}.{kind}.NAME]"
+    raise BadEdit(f"begin each {kind} of {exercise} with {header}")
+
+
+def _entry(kind: type, exercise: str, name: str, entry: dict) -> Variant | StudentMistake | EquivalentMutant:
+    label = f"{exercise}/{name}" if name else f"an equivalent mutant of {exercise}"
+    needed = {field.name: field.default is MISSING for field in fields(kind) if field.name not in ("exercise", "name")}
+    if unknown := entry.keys() - needed.keys():
+        raise BadEdit(f"{label} has no field {', '.join(sorted(unknown))}. Its fields are: {', '.join(needed)}")
+    if missing := [field for field in needed if needed[field] and field not in entry]:
+        raise BadEdit(f"{label} needs {', '.join(missing)}")
+    try:
+        values = {field: READERS[field](value) for field, value in entry.items()}
+    except TypeError as problem:
+        raise BadEdit(f"{label}: {problem}") from None
+    return kind(exercise, **({"name": name} if name else {}), **values)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    raise TypeError(f"{value!r} has to be a string")
+
+
+def _prose(value: object) -> str:
+    """Sentences, on one line or on several."""
+    return " ".join(_text(value).split())
+
+
+def _edit(value: object) -> tuple:
+    pairs = value if isinstance(value, list) and value and isinstance(value[0], list) else [value]
+    if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+        raise TypeError("`edit` has to be [old, new], or a list of such pairs")
+    read = tuple((_text(old), _text(new)) for old, new in pairs)
+    return read if len(read) > 1 else read[0]
+
+
+def _instead(value: object) -> str | tuple[str, ...]:
+    bodies = tuple(textwrap.dedent(_text(body)).strip("\n") for body in (value if isinstance(value, list) else [value]))
+    return bodies if isinstance(value, list) else bodies[0]
+
+
+def _flag(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise TypeError(f"{value!r} has to be true or false")
+
+
+READERS: dict[str, Callable] = {
+    **dict.fromkeys(("of", "old", "new", "code"), _text),
+    **dict.fromkeys(("title", "says", "why"), _prose),
+    "edit": _edit,
+    "instead": _instead,
+    "idle": _flag,
+}
 
 
 def _replace_region(source: str, instead: str | tuple[str, ...], label: str) -> str:

@@ -1,7 +1,7 @@
 """Judging a lesson's mutants as a student's answers would be: which keep all points, and what the others are told.
 
-A mutant that keeps every point is a hole in the probes, or is equal to the solution, and then stands in mistakes.py as
-an `Equal`, with the reason. See `mutants` for how they are made, and the page for authors for how to read the table.
+A mutant that keeps every point is a hole in the probes, or is equivalent to the solution, and is then listed in
+mistakes.toml with the reason. See `mutants` for how they are made, and the page for authors for how to read the table.
 """
 
 from __future__ import annotations

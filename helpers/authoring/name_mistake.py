@@ -16,8 +16,8 @@ from pathlib import Path
 from helpers.authoring.check import misjudged
 from helpers.authoring.keys import make_keys
 from helpers.authoring.lesson_source import Source
-from helpers.authoring.mistakes import Named
-from helpers.authoring.named_mistakes import as_toml, require_sandbox
+from helpers.authoring.mistakes import StudentMistake, Variant
+from helpers.authoring.student_mistakes import as_toml, require_sandbox
 from helpers.checking.answers import Answer
 from helpers.checking.cell_scan import Handed, read_cells
 from helpers.checking.keys import SHIPPED_SEED, AnswerKey, BadKey, key_as_bytes
@@ -31,7 +31,7 @@ from helpers.notebooks import SETUP
 
 OTHER_NUMBERS = (
     "Run by itself, this answer does not give the numbers that were graded: it may need definitions of other cells, or "
-    "the lesson has changed since. Write the mistake by hand, into solutions/{lesson}/mistakes.py."
+    "the lesson has changed since. Write the mistake by hand, into solutions/{lesson}/mistakes.toml."
 )
 
 
@@ -48,20 +48,20 @@ class Proposal:
 
     source: Source
     root: Path
-    mistake: Named
+    mistake: StudentMistake
     students: tuple[str, ...]
     record: dict
 
     def write(self, keys: Path = KEYS, told: Callable[[str], None] = lambda line: None) -> None:
-        """Try it on a copy of the lesson; then write named.toml, the students' key, and the exam's of the same secret.
+        """Try it on a copy of the lesson; then write mistakes.toml, the students' key and the exam key.
 
         keys: the folder of the keys that students get. told: hears what is being done. Raises CannotName, BadEdit and
         NoSandbox, and has changed nothing then.
         """
         lesson, name = self.source.lesson, self.source.name
-        text = as_toml([*self.source.named(), self.mistake])
+        text = self.source.mistakes_file.read_text(encoding="utf-8") + as_toml(self.mistake)
         shipped, exam = self._tried(text, told)
-        files = [self.source.named_file, keys / f"{name}.safetensors", exam_key_path(name, self.root)]
+        files = [self.source.mistakes_file, keys / f"{name}.safetensors", exam_key_path(name, self.root)]
         before = {path: path.read_bytes() for path in files if path.is_file()}
         try:
             write_whole(files[0], text)
@@ -83,9 +83,8 @@ class Proposal:
         told(f"Trying it beside every variant of the lesson, on the desk's inputs and {len(seeds)} of the exam's ...")
         with tempfile.TemporaryDirectory(prefix="naming-") as folder:
             tried = Source(self.source.name, Path(folder))
-            for path in (self.source.script, self.source.folder / "mistakes.py"):
-                shutil.copy(path, folder)
-            tried.named_file.write_text(text, encoding="utf-8")
+            shutil.copy(self.source.script, folder)
+            tried.mistakes_file.write_text(text, encoding="utf-8")
             shipped, *keys = make_keys(tried, [SHIPPED_SEED, *seeds])
             self._require_same_answer(shipped)
             findings = list(misjudged(tried, SHIPPED_SEED, shipped))
@@ -97,15 +96,15 @@ class Proposal:
 
     def _require_same_answer(self, shipped: AnswerKey) -> None:
         """Alone and on the desk's inputs, it is the answer that was graded: by the digest that the report shows."""
-        name, slug = self.mistake.exercise, self.mistake.slug
-        (known,) = [one for one in shipped[name].mistakes if one.slug == slug]
+        name = self.mistake.exercise
+        (known,) = [one for one in shipped[name].mistakes if one.slug == self.mistake.name]
         aspects = tuple(AspectVerdict(**aspect) for aspect in self.record["aspects"])
         graded = Verdict(name, self.record["state"], self.record["points"], self.record["out_of"], aspects)
         if digest_of_wrong(Answer(name, known.outcomes), graded) != self.record["answer"]:
             raise CannotName(OTHER_NUMBERS.format(lesson=self.source.name))
 
 
-def propose(source: Source, root: Path, answer: str, slug: str, title: str, says: str) -> Proposal:
+def propose(source: Source, root: Path, answer: str, name: str, title: str, says: str) -> Proposal:
     """Make a known mistake of the wrong answer that the report calls by this handle. Runs nothing of it.
 
     root: the course's folder, with the gradebook, the judged notebooks and the exam key. Raises CannotName, BadEdit for
@@ -113,11 +112,11 @@ def propose(source: Source, root: Path, answer: str, slug: str, title: str, says
     """
     require_sandbox(source.name)
     exercise, group = _group(source, root, answer)
-    if any((v.exercise, v.slug) == (exercise, slug) for v in (*source.variants(), *source.named())):
-        raise CannotName(f"{exercise} has a variant called {slug!r} already. Give it another NAME.")
-    text = _text(source, exercise, [cell.code for _, cell in group])
+    if any((v.exercise, v.name) == (exercise, name) for v in source.variants((Variant, StudentMistake))):
+        raise CannotName(f"{exercise} has a variant called {name!r} already. Give it another NAME.")
+    code = _code(source, exercise, [cell.code for _, cell in group])
     students = tuple(student for student, _ in group)
-    return Proposal(source, root, Named(exercise, slug, title, says, text), students, group[0][1].record)
+    return Proposal(source, root, StudentMistake(exercise, name, title, says, code), students, group[0][1].record)
 
 
 def _group(source: Source, root: Path, answer: str) -> tuple[str, list[tuple[str, GradedCell]]]:
@@ -149,7 +148,7 @@ def _group(source: Source, root: Path, answer: str) -> tuple[str, list[tuple[str
     return key[0], groups[key]
 
 
-def _text(source: Source, exercise: str, codes: Sequence[str]) -> str:
+def _code(source: Source, exercise: str, codes: Sequence[str]) -> str:
     """Of these cells the commonest that needs no other cell, as far as can be read; else the one that needs fewest."""
     setup, readable = source.cells()[SETUP], [code for code in codes if parsed(code)]
 
@@ -158,7 +157,7 @@ def _text(source: Source, exercise: str, codes: Sequence[str]) -> str:
         return len(read_cells(source.lesson, cells, {}, setup).programs[exercise].missing)
 
     if not readable:
-        raise CannotName(f"The answer cannot be read. Write it by hand, into solutions/{source.name}/mistakes.py.")
+        raise CannotName(f"The answer cannot be read. Write it by hand, into solutions/{source.name}/mistakes.toml.")
     return min(dict.fromkeys(readable), key=lambda code: (needed(code), -codes.count(code)))
 
 

@@ -123,23 +123,26 @@ check(doubled)
 # **Next:** [lesson ..., *Title*](../NN_topic/NN_topic.ipynb)
 '''  # noqa: E501 - jupytext keeps a cell's metadata on one line
 
-MISTAKES = '''"""What students get wrong in lesson {number}, and what to tell them."""
+MISTAKES = """# What students get wrong in lesson {number}, and what to tell them. See site/authors.md.
 
-from helpers.authoring import Mistake, Same
+[doubled.mistake.squared]
+edit = ["2 * x", "x * x"]
+title = "squared, not doubled"
+says = "You multiply x with itself. Twice x is a sum of two, not a product."
 
-# Laid out by hand: an entry is a paragraph, and a field a line would make the list twice as long.
-# fmt: off
-VARIANTS = [
-    Mistake("doubled", "squared", edit=("2 * x", "x * x"),
-            title="squared, not doubled", says="You multiply x with itself. Twice x is a sum of two, not a product."),
-    Mistake("doubled", "tripled", edit=("2 * x", "3 * x"),
-            title="three times", says="Your vectors are three times as long; twice is asked."),
-    Mistake("doubled", "in-place", edit=("2 * x", "x.mul_(2)"),
-            title="the input changed in place",
-            says="Your numbers are right, and they are written over the caller's input."),
-    Same("doubled", "sum", edit=("2 * x", "x + x")),
-]
-'''
+[doubled.mistake.tripled]
+edit = ["2 * x", "3 * x"]
+title = "three times"
+says = "Your vectors are three times as long; the exercise asks for twice."
+
+[doubled.mistake.in-place]
+edit = ["2 * x", "x.mul_(2)"]
+title = "the input changed in place"
+says = "Your numbers are right, and they are written over the caller's input."
+
+[doubled.accepted.sum]
+edit = ["2 * x", "x + x"]
+"""
 
 
 def new_lesson(name: str) -> int:
@@ -155,7 +158,7 @@ def new_lesson(name: str) -> int:
     files = {
         ROOT / "helpers" / "exercises" / f"l{name}.py": EXERCISES,
         SOLUTIONS / name / f"{name}.py": SCRIPT,
-        SOLUTIONS / name / "mistakes.py": MISTAKES,
+        SOLUTIONS / name / "mistakes.toml": MISTAKES,
     }
     there = [path for path in files if path.exists()]
     if there:

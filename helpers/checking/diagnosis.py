@@ -81,8 +81,14 @@ def _constant(yours, target, mine, goal, axes, aspect) -> str:
     if mine.numel() > 1 and goal.std() > 0 and (mine == mine.flatten()[0]).all():
         number = mine.flatten()[0].item()
         shown = str(bool(number)) if yours.dtype == torch.bool else f"{number:.4g}"
-        return f"Every entry of your result is {shown}."
+        said = f"Every entry of your result is {shown}."
+        return f"{said} {NO_GRADIENT}" if number == 0 and aspect.name.split()[0] == "gradient" else said
     return ""
+
+
+NO_GRADIENT = (
+    "That happens where it is not used, or cut off from the graph: detach(), .data, no_grad(), item() or NumPy."
+)
 
 
 def _related(yours, target, mine, goal, axes, aspect) -> str:

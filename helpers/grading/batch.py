@@ -30,7 +30,7 @@ from helpers.grading.grader import Everywhere, GradedSubmission, Grader, Submiss
 from helpers.grading.journal import Journal, JournalEntry
 from helpers.grading.judging import WAITS
 from helpers.grading.progress import progress
-from helpers.grading.submissions.select import Submission, take_in
+from helpers.grading.submissions.select import Submission, read_submissions
 from helpers.grading.summary import Summary
 from helpers.notebooks import check_id
 
@@ -70,10 +70,10 @@ class Batch:
         begun, journal = time.monotonic(), Journal(self.root, self.lesson)
         with explained(self.root), journal.locked(), Marks(self.root, self.lesson) as marks:
             marks.require_lesson()
-            intake = take_in(self.root / "submitted", self.lesson, self.root)
-            summary = Summary(self.lesson, flags=[*intake.notes, *intake.flags], dry_run=dry_run)
+            handed_in = read_submissions(self.root / "submitted", self.lesson, self.root)
+            summary = Summary(self.lesson, flags=list(handed_in.flags), dry_run=dry_run)
             recorder = _Recorder(marks, journal, summary, journal.read(), marks.scores(), self._digests)
-            todo = [s for s in _only(intake.submissions, only) if again or not self._is_done(s, recorder)]
+            todo = [s for s in _only(handed_in.submissions, only) if again or not self._is_done(s, recorder)]
             if todo and not dry_run and (file := sqlite_file(marks.db_url)):
                 back_up(self.root, file)
             try:

@@ -23,8 +23,10 @@ from helpers.course import SOLUTIONS
 from helpers.exercises import Lesson
 from helpers.grading.judging import CheckRun, Why
 from helpers.grading.sanitize import plain
-from helpers.grading.submissions.identity import FOLDER, Owner
-from helpers.grading.submissions.select import Piece, Student, Submission
+from helpers.grading.submissions.archives import SubmittedFile
+from helpers.grading.submissions.identity import FOLDER, FileOwner
+from helpers.grading.submissions.roster import Student
+from helpers.grading.submissions.select import Submission
 from helpers.notebooks import filled_in, sources_of, without_marks
 
 if TYPE_CHECKING:
@@ -66,8 +68,8 @@ class Canary:
     def as_submission(self) -> Submission:
         """As if somebody had handed it in."""
         data = nbformat.writes(self.notebook).encode()
-        piece = Piece(Owner(FOLDER, self.name), (self.name,), (), read=lambda: data)
-        return Submission(Student(self.name), piece, digest="")
+        file = SubmittedFile(FileOwner(FOLDER, self.name), (self.name,), (), read=lambda: data)
+        return Submission(Student(self.name), file, digest="")
 
 
 def canaries(root: Path, lesson: Lesson, released: NotebookNode) -> list[Canary]:

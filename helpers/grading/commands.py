@@ -21,6 +21,7 @@ from helpers.grading.csv_tables import BadTable
 from helpers.grading.errors import GradingError
 from helpers.grading.gradebook import Marks, Unregistered, sqlite_file
 from helpers.grading.judging import ACCEPTED, REFUSED
+from helpers.grading.late_policy import FILE as DEADLINES
 from helpers.grading.reports.export import write_exports
 from helpers.grading.reports.feedback import write_feedback
 from helpers.grading.reports.report import write_report
@@ -28,7 +29,6 @@ from helpers.grading.sandbox.cluster import NoCluster, cluster
 from helpers.grading.sandbox.fork_server import ForkServer
 from helpers.grading.sandbox.runner import NoSandbox, Runner
 from helpers.grading.submissions.collect import copy_into
-from helpers.grading.submissions.deadlines import FILE as DEADLINES
 
 USER_ERRORS = (BadKey, BadTable, GradingError, NoCluster, NoSandbox, UnknownLesson)  # shown without a traceback
 UNSAFE = """
@@ -71,7 +71,7 @@ def run(root: Path, arguments: argparse.Namespace, limits: Limits, server: ForkS
     settle_lateness(root, lesson or "")
     if arguments.command == "feedback":
         return write_feedback(root, lesson, tuple(arguments.only))
-    return write_report(root, lesson) if arguments.command == "report" else write_exports(lesson)
+    return write_report(root, lesson) if arguments.command == "report" else write_exports(root, lesson)
 
 
 def grade(root: Path, lesson: str, options: GradeOptions, server: ForkServer | None = None) -> int:
@@ -146,12 +146,12 @@ def collect(root: Path, lesson: str, place: Path, copy_to: str = "submitted") ->
         raise GradingError(f"{place} does not exist.")
     load_lesson(lesson)
     try:
-        copied = copy_into(root / copy_to, place, lesson, root)
+        students, messages = copy_into(root / copy_to, place, lesson, root)
     except OSError as problem:
         raise GradingError(problem) from None
-    for line in copied.told:
+    for line in messages:
         print(f"  {line}")
-    print(f"Copied the notebooks of {copied.students} students into {copy_to}/.")
+    print(f"Copied the notebooks of {students} students into {copy_to}/.")
 
 
 def settle_lateness(root: Path, lesson: str) -> None:

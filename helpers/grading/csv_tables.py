@@ -1,14 +1,16 @@
-"""Reading the tables that an instructor keeps beside a course, or has from a platform, as a spreadsheet saved them."""
+"""Reading and writing CSV tables: an instructor's own, those of Canvas and Moodle, and exports."""
 
 from __future__ import annotations
 
 import csv
 import io
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from helpers.grading.sanitize import plain
+from helpers.checking.panel import number
+from helpers.grading.sanitize import harmless, plain
 
 LARGEST = 20 << 20  # bytes
 
@@ -22,8 +24,8 @@ class BadTable(ValueError):
 
 
 @dataclass(frozen=True)
-class Row:
-    """One line. cells: text by the column's name, in small letters, "" where there is none. line: counted from 1."""
+class TableRow:
+    """One line. cells: text by the column's name in small letters. line: counted from 1."""
 
     path: Path
     line: int
@@ -33,41 +35,37 @@ class Row:
         return self.cells.get(column, "")
 
     def first(self, *columns: str) -> str:
-        """What stands in the first of these columns that holds anything."""
+        """The first of these columns' texts that is not empty."""
         return next((self[column] for column in columns if self[column]), "")
 
-    def bad(self, problem: str) -> BadTable:
-        return BadTable(self.path, self.line, problem)
+    def error(self, problem: object) -> BadTable:
+        return BadTable(self.path, self.line, str(problem))
 
 
-def read_table(path: Path) -> tuple[list[str], list[Row]]:
-    """The columns' names, in small letters with single spaces, and the rows below that are not empty.
+def read_table(path: Path) -> tuple[list[str], list[TableRow]]:
+    """The names of the columns, in small letters with single spaces, and the rows that are not empty.
 
-    Commas, semicolons or tabs part the cells. Lines that begin with # are remarks. Raises BadTable.
+    Cells are separated by commas, semicolons or tabs. Lines that begin with # are comments. Raises BadTable.
     """
     text = _text_of(path)
-    reader = csv.reader(io.StringIO(text), delimiter=_delimiter(text), strict=True)
+    head = next((line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")), "")
+    reader = csv.reader(io.StringIO(text), delimiter=max(",;\t", key=head.count), strict=True)
     columns: list[str] = []
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     try:
         for cells in reader:
-            cells = [" ".join(plain(cell, 2000).split()) for cell in cells]
+            cells = [plain(cell, 2000) for cell in cells]
             if not any(cells) or cells[0].startswith("#"):
                 continue
-            if not columns:
-                columns = [named(cell) for cell in cells]
+            if columns:
+                rows.append(TableRow(path, reader.line_num, dict(zip(columns, cells, strict=False))))
             else:
-                rows.append(Row(path, reader.line_num, dict(zip(columns, cells, strict=False))))
+                columns = [" ".join(re.sub(r"[\W_]+", " ", cell).casefold().split()) for cell in cells]
     except csv.Error as problem:
         raise BadTable(path, reader.line_num, f"is no table of comma-separated values ({problem})") from None
     if not columns:
         raise BadTable(path, 0, "is empty")
     return columns, rows
-
-
-def named(column: str) -> str:
-    """A column's name as it is looked up: "Late_days " is "late days"."""
-    return " ".join(re.sub(r"[\W_]+", " ", column).casefold().split())
 
 
 def _text_of(path: Path) -> str:
@@ -80,7 +78,7 @@ def _text_of(path: Path) -> str:
         raise BadTable(path, 0, f"is larger than {LARGEST >> 20} MB")
     if data.startswith(b"PK\x03\x04"):
         raise BadTable(path, 0, "is a spreadsheet file; save it as CSV")
-    for encoding in ("utf-16",) if data[:2] in (b"\xff\xfe", b"\xfe\xff") else ("utf-8-sig", "cp1252", "latin-1"):
+    for encoding in ("utf-16",) if data[:2] in (b"\xff\xfe", b"\xfe\xff") else ("utf-8-sig", "cp1252"):
         try:
             return data.decode(encoding)
         except UnicodeDecodeError:
@@ -88,6 +86,15 @@ def _text_of(path: Path) -> str:
     raise BadTable(path, 0, "is not text; save it as CSV in UTF-8")
 
 
-def _delimiter(text: str) -> str:
-    head = next((line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")), "")
-    return max(",;\t", key=head.count)
+def as_csv(rows: Iterable[Sequence]) -> str:
+    """The rows as CSV, without control characters and without cells that a spreadsheet would run as formulas."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([[_cell(value) for value in row] for row in rows])
+    return text.getvalue()
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, (int, float)):
+        return number(value)
+    text = harmless(str(value))
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) and text != "-" else text

@@ -40,7 +40,7 @@ from helpers.course import write_whole
 from helpers.grading import late_policy
 from helpers.grading.errors import OTHER_VERSION, GradingError, about, explained
 from helpers.grading.sanitize_notebook import sanitize_notebook
-from helpers.grading.submissions.select import Student
+from helpers.grading.submissions.roster import Student
 from helpers.notebooks import grade_id
 
 PATIENCE = 30  # seconds to wait for a gradebook that others use, or for a server
@@ -88,7 +88,6 @@ class Marks:
     def __init__(self, root: Path, lesson: str):
         self.root, self.lesson = root, lesson
         self._config = course_config(root)
-        self._config.LateDays.root = str(root)
         course = CourseDirectory(config=self._config, root=str(root))
         self.db_url, self._course_id = course.db_url, course.course_id
         self.gradebook: Gradebook | None = None  # open between entering and leaving
@@ -204,11 +203,10 @@ class Marks:
         """
         with self._one_transaction():
             submitted = self._submission(student, timestamp)
-            late_policy.enter_dates(self.gradebook, late_policy.deadlines_of(self.root), self.lesson, student.id)
+            late_policy.enter_dates(self.gradebook, self.root, self.lesson, student.id)
             points = self._write_scores(submitted, notebook, waiting)
             self.gradebook.db.flush()
-            penalties = late_policy.Penalties(self.gradebook, self.lesson, config=self._config, log=QUIET)
-            penalties.settle(submitted.assignment)
+            late_policy.update_penalty(self.gradebook, self.root, submitted.assignment)
             self.gradebook.db.flush()
             path = judged_path(self.root, student.id, self.lesson)
             if timestamp:
@@ -243,8 +241,8 @@ class Marks:
 
     def settle_lateness(self) -> list[str]:
         """Correct every lesson's penalties by the current table of deadlines. Returns a line for each change."""
-        changes = late_policy.settle(self.gradebook, self._config, self.root)
-        return [*changes, *late_policy.strangers(self.gradebook, self.root)]
+        changes = late_policy.update_penalties(self.gradebook, self.root)
+        return [*changes, *late_policy.unknown_students(self.gradebook, self.root)]
 
     def remove(self, student: str) -> None:
         """Take a student and all their marks out of the gradebook."""
@@ -256,9 +254,10 @@ class Marks:
 
     def _submission(self, student: Student, timestamp: str) -> SubmittedNotebook:
         """The row of the submission; it is created if it is missing."""
+        first_name, _, last_name = student.name.rpartition(" ")
         fields = {
-            "first_name": student.first_name,
-            "last_name": student.last_name,
+            "first_name": first_name,
+            "last_name": last_name,
             "lms_user_id": student.number,
             "email": student.email,
         }

@@ -28,7 +28,7 @@ from helpers.grading.review import Decisions
 from helpers.grading.sandbox.runner import Executed, Work
 from helpers.grading.submissions.restore import restore
 from helpers.grading.submissions.select import Submission
-from helpers.grading.submissions.untrusted_notebook import Unopened, Unreadable
+from helpers.grading.submissions.untrusted_notebook import UnopenedFile, UnreadableFile
 from helpers.notebooks import SETUP, grade_id, sources_of
 
 NOTHING_RAN = "nothing was run"
@@ -133,9 +133,9 @@ class Grader:
     def _restored(self, submission: Submission) -> RestoredSubmission:
         try:
             screened = submission.open()
-        except Unopened as problem:
+        except UnopenedFile as problem:
             raise OSError(f"the file {problem}") from None
-        except Unreadable as problem:
+        except UnreadableFile as problem:
             flags, text = (*submission.flags, f"the file {problem}"), f"Nothing could be run: the file {problem}"
             empty = copy.deepcopy(self._released)
             return RestoredSubmission(empty, self._key_for(submission, empty), flags, text)

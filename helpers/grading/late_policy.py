@@ -1,161 +1,280 @@
-"""What lateness costs: due dates and extensions in nbgrader's gradebook, points by its plugin.
+"""When lessons are due and what lateness costs: `deadlines.csv` in the course's folder.
 
-So the formgrader, the feedback and every export know. The table is `deadlines.csv` (`collect.deadlines`); without it
-nothing is taken off.
+    lesson,student,due,per day,at most,late days,zone
+    *,,,10%,50%,3,Europe/Berlin
+    03_scaling,,2026-03-02 23:59,,,,
+    03_scaling,ada,2026-03-09 23:59,,,,
+    *,ben,,,,5,
+
+A line without a student is for the class, `*` is every lesson. per day: what each day begun after the due date costs,
+as a share of the points reached ("10%") or in points ("2"). at most: the most that lateness costs. late days: how many
+days late cost nothing, over all lessons together. zone: of dates that name none, by default this machine's.
+
+Due dates, extensions and penalties go into nbgrader's gradebook, so that the formgrader, the feedback and every export
+know. Without the table nothing is deducted.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
-from datetime import datetime, timedelta
+import math
+import re
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, tzinfo
 from functools import lru_cache
 from pathlib import Path
 
-from nbgrader.api import Assignment, Gradebook, MissingEntry, SubmittedAssignment
-from nbgrader.plugins import BasePlugin
-from nbgrader.preprocessors import AssignLatePenalties
+from dateutil import tz
+from nbgrader.api import Assignment, Gradebook, SubmittedAssignment
 from sqlalchemy import ColumnElement, false, or_
 from sqlalchemy.orm import Session
-from traitlets import Unicode
-from traitlets.config import Config
 
 from helpers.checking.panel import number
+from helpers.exercises.exercise import lesson_names
+from helpers.grading.csv_tables import BadTable, TableRow, read_table
 from helpers.grading.sanitize import plain
-from helpers.grading.submissions.deadlines import FILE, Deadlines, days_begun, read_deadlines
+from helpers.grading.submissions.dates import BadDate, date_in, parse_zone
 from helpers.grading.submissions.roster import roster
 
-
-class LateDays(BasePlugin):
-    """Takes points for each day begun after the due date, once a student's late days are used up."""
-
-    root = Unicode("", help="The course's folder; the working folder if empty.").tag(config=True)
-
-    def late_submission_penalty(self, student_id: str, score: float, total_seconds_late: float) -> float | None:
-        """The points to take off, None for none. Called by nbgrader's AssignLatePenalties, our parent."""
-        deadlines, lesson = deadlines_of(Path(self.root or Path.cwd())), self.parent.assignment_id
-        if deadlines is None or lesson not in deadlines.due:
-            return None
-        left = days_left(self.parent.gradebook.db, deadlines, lesson, student_id)
-        days = max(0, days_begun(total_seconds_late) - left)
-        return deadlines.cost(lesson, days, score) or None
+FILE = "deadlines.csv"
+EVERY = "*"
+COLUMNS = ("lesson", "student", "due", "per day", "at most", "late days", "zone")
+# By whether it is for every lesson, and for one student: what a line is called, and what it must and may hold
+KINDS_OF_LINE = {
+    (False, False): ("A line for a lesson", ("due",), ("per day", "at most")),
+    (False, True): ("A line for a lesson and a student", ("due",), ()),
+    (True, False): ("A line for every lesson", (), ("per day", "at most", "late days")),
+    (True, True): ("A line for every lesson and a student", ("late days",), ()),
+}
 
 
-def deadlines_of(root: Path) -> Deadlines | None:
-    """The course's table, read anew when the file has changed. Raises BadTable."""
-    path = Path(root, FILE)
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return _read(Path(root), found.st_mtime_ns, found.st_size)
+@dataclass(frozen=True)
+class PenaltyRate:
+    """Points, or a fraction of the points reached."""
+
+    points: float = 0.0
+    fraction: float = 0.0
+
+    def of(self, score: float) -> float:
+        return self.points + self.fraction * score
+
+
+@dataclass(frozen=True)
+class Deadlines:
+    """The table. All but the lines is by lesson, or EVERY, and student, "" for the class. due: in UTC."""
+
+    zone: tzinfo = field(default_factory=tz.tzlocal)
+    due: dict[tuple[str, str], datetime] = field(default_factory=dict)
+    per_day: dict[tuple[str, str], PenaltyRate] = field(default_factory=dict)
+    at_most: dict[tuple[str, str], PenaltyRate] = field(default_factory=dict)
+    late_days: dict[tuple[str, str], int] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)  # where each student is first named
+
+    def due_date(self, lesson: str) -> datetime | None:
+        """When the class has to hand in, in UTC."""
+        return self.due.get((lesson, ""))
+
+    def extension(self, lesson: str, student: str) -> timedelta | None:
+        """How much longer than the class somebody has."""
+        extended = self.due.get((lesson, student))
+        return extended - self.due[lesson, ""] if extended else None
+
+    def cost(self, lesson: str, days: int, score: float) -> float:
+        """The points that so many days late cost."""
+        per_day = self.per_day.get((lesson, ""), self.per_day.get((EVERY, ""), PenaltyRate()))
+        at_most = self.at_most.get((lesson, ""), self.at_most.get((EVERY, ""), PenaltyRate(fraction=1.0)))
+        return round(min(days * per_day.of(score), at_most.of(score), score), 6)
+
+    def free_days(self, student: str) -> int:
+        return self.late_days.get((EVERY, student), self.late_days.get((EVERY, ""), 0))
+
+    def before(self, lesson: str) -> list[str]:
+        """The lessons that were due before this one, which use up late days first."""
+        order = [name for _, name in sorted((due, name) for (name, student), due in self.due.items() if not student)]
+        return order[: order.index(lesson)] if lesson in order else []
+
+
+def days_begun(late: timedelta) -> int:
+    """A second late is a day late, a day and a second are two."""
+    return max(0, math.ceil(late / timedelta(days=1)))
+
+
+# ------------------------------------------------------------------------------------------------- reading the table
+
+
+def read_deadlines(root: Path) -> Deadlines:
+    """The course's table, read anew when the file has changed; empty where there is none. Raises BadTable."""
+    path = Path(root, FILE).absolute()
+    if not path.is_file():
+        return Deadlines()
+    status = path.stat()
+    return _read(path, status.st_mtime_ns, status.st_size)
 
 
 @lru_cache(maxsize=4)
-def _read(root: Path, modified: int, size: int) -> Deadlines | None:
-    return read_deadlines(root)
+def _read(path: Path, modified: int, size: int) -> Deadlines:
+    columns, rows = read_table(path)
+    unknown = [column for column in columns if column and column not in COLUMNS]
+    if unknown or "lesson" not in columns:
+        problem = f'the column "{unknown[0]}" is not known' if unknown else "there is no column lesson"
+        raise BadTable(path, 1, f"{problem}. The columns are {', '.join(COLUMNS)}")
+    deadlines = Deadlines(_zone(rows))
+    for row in rows:
+        _add_line(row, deadlines)
+    for row in rows:
+        lesson, student = row["lesson"], row["student"]
+        if student and lesson != EVERY and not deadlines.due_date(lesson):
+            raise row.error(f"{lesson} has no due date for the class. Write a line for it without a student")
+        if student and lesson != EVERY and deadlines.extension(lesson, student) < timedelta():
+            raise row.error(f"{student} would have less time than the class. Write a date after the class's")
+    return deadlines
 
 
-def enter_dates(gradebook: Gradebook, deadlines: Deadlines | None, lesson: str, student: str = "") -> None:
-    """Let the gradebook know when a lesson is due, and how much longer a student has. Lessons without a date stay."""
-    if deadlines is None or lesson not in deadlines.due:
+def _zone(rows: list[TableRow]) -> tzinfo:
+    named = [row for row in rows if row["zone"]]
+    for row in named:
+        if row["zone"] != named[0]["zone"]:
+            raise row.error(f'the zone is "{named[0]["zone"]}" in line {named[0].line}. Name one zone for the course')
+    try:
+        return parse_zone(named[0]["zone"]) if named else tz.tzlocal()
+    except BadDate as problem:
+        raise named[0].error(problem) from None
+
+
+def _add_line(row: TableRow, deadlines: Deadlines) -> None:
+    lesson, student = row["lesson"], row["student"]
+    if lesson not in (EVERY, *lesson_names()):
+        names = ", ".join(lesson_names())
+        raise row.error(f'there is no lesson "{plain(lesson, 60)}". Write one of {names}, or *')
+    kind, required, optional = KINDS_OF_LINE[lesson == EVERY, bool(student)]
+    if student:
+        deadlines.lines.setdefault(student, row.line)
+    for column in ("due", "per day", "at most", "late days"):
+        if column in required and not row[column]:
+            raise row.error(f'"{column}" is empty. {kind} needs it')
+        if not row[column]:
+            continue
+        if column not in (*required, *optional):
+            raise row.error(f'"{column}" does not belong here. {kind} has {" and ".join((*required, *optional))} only')
+        values = getattr(deadlines, column.replace(" ", "_"))
+        if (lesson, student) in values:
+            raise row.error(f'"{column}" is in an earlier line already. Write it once')
+        values[lesson, student] = _value(row, column, deadlines.zone)
+
+
+def _value(row: TableRow, column: str, zone: tzinfo) -> datetime | PenaltyRate | int:
+    if column == "due":
+        return date_in(row, column, zone, end_of_day=True)
+    return _days(row) if column == "late days" else _rate(row, column)
+
+
+def _rate(row: TableRow, column: str) -> PenaltyRate:
+    text = row[column].replace(" ", "").replace(",", ".")
+    percent = text.endswith("%")
+    try:
+        value = float(text.removesuffix("%"))
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= (100 if percent else 1e6):
+        raise row.error(f'"{column}" is "{plain(row[column], 40)}". Write a share like 10%, or points like 2')
+    return PenaltyRate(fraction=value / 100) if percent else PenaltyRate(points=value)
+
+
+def _days(row: TableRow) -> int:
+    text = row["late days"]
+    if not re.fullmatch("[0-9]{1,3}", text):
+        raise row.error(f'"late days" is "{plain(text, 40)}". Write a whole number of days')
+    return int(text)
+
+
+# ------------------------------------------------------------------------------------------------- in the gradebook
+
+
+def enter_dates(gradebook: Gradebook, root: Path, lesson: str, student: str | None = None) -> None:
+    """Write into the gradebook when a lesson is due, and one student's or all extensions.
+
+    Lessons without a date stay as they are.
+    """
+    deadlines = read_deadlines(root)
+    if not deadlines.due_date(lesson):
         return
     assignment = gradebook.find_assignment(lesson)
-    if assignment.duedate != deadlines.due[lesson]:
-        assignment.duedate = deadlines.due[lesson]
-        gradebook.db.commit()
-    with suppress(MissingEntry):
-        submission = gradebook.find_submission(lesson, student)
-        extension = deadlines.extension(lesson, student)
-        if submission.extension != extension:
-            submission.extension = extension
-            gradebook.db.commit()
+    assignment.duedate = deadlines.due_date(lesson)
+    students = [student] if student else [other for name, other in deadlines.due if name == lesson]
+    condition = SubmittedAssignment.student_id.in_(students)
+    if not student:
+        condition = or_(condition, SubmittedAssignment.extension.is_not(None))
+    for submission in _submissions(gradebook, assignment, condition):
+        submission.extension = deadlines.extension(lesson, submission.student_id)
 
 
 def days_left(session: Session, deadlines: Deadlines, lesson: str, student: str) -> int:
     """How many of a student's late days the lessons that were due earlier have left."""
-    left, earlier = deadlines.budget(student), deadlines.before(lesson)
+    left, earlier = deadlines.free_days(student), deadlines.before(lesson)
     if not left or not earlier:
         return left
-    found = session.query(SubmittedAssignment.timestamp, Assignment.duedate, SubmittedAssignment.extension)
-    found = found.join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
-    for handed_in, due, extension in found.filter(
+    query = session.query(SubmittedAssignment.timestamp, Assignment.duedate, SubmittedAssignment.extension)
+    query = query.join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
+    for handed_in, due, extension in query.filter(
         SubmittedAssignment.student_id == student, Assignment.name.in_(earlier)
     ):
         if handed_in and due:
-            left -= days_begun((handed_in - due - (extension or timedelta())).total_seconds())
+            left -= days_begun(handed_in - due - (extension or timedelta()))
     return max(0, left)
 
 
-def settle(gradebook: Gradebook, config: Config, root: Path) -> list[str]:
-    """Put every penalty right by the table as it is now, and say whose changed. Nothing is run; marks by hand stay.
+def update_penalties(gradebook: Gradebook, root: Path) -> list[str]:
+    """Recompute every penalty by the table as it is now; in words, whose changed. Nothing is run; manual marks stay.
 
-    A penalty follows from more than the submission that it is for: the table may have changed, points may have been
-    given by hand, an earlier lesson may have used up late days.
+    A penalty depends on more than its own submission: the table may have changed, points may have been given by hand,
+    an earlier lesson may have used up late days.
     """
-    deadlines, assignments = deadlines_of(root), {found.name: found for found in gradebook.assignments}
-    for lesson, assignment in assignments.items():
-        enter_dates(gradebook, deadlines, lesson)
-        named = {student for name, student in (deadlines.extended if deadlines else ()) if name == lesson}
-        extended = _of(gradebook, assignment, SubmittedAssignment.extension.is_not(None))
-        for student in {submission.student_id for submission in extended} | named:
-            enter_dates(gradebook, deadlines, lesson, student)
-    told = []
+    assignments = {assignment.name: assignment for assignment in gradebook.assignments}
+    for lesson in assignments:
+        enter_dates(gradebook, root, lesson)
+    changes = []
     for lesson in sorted(assignments, key=lambda name: (assignments[name].duedate or datetime.max, name)):
-        step, assignment = Penalties(gradebook, lesson, config=_with_root(config, root)), assignments[lesson]
-        due = assignment.duedate
+        due = assignments[lesson].duedate
         late = SubmittedAssignment.timestamp > due if due else false()
-        for submission in _of(gradebook, assignment, or_(late, SubmittedAssignment.late_submission_penalty > 0)):
-            told += step.settle(submission)
+        condition = or_(late, SubmittedAssignment.late_submission_penalty > 0)
+        for submission in _submissions(gradebook, assignments[lesson], condition):
+            changes += update_penalty(gradebook, root, submission)
     gradebook.db.commit()
-    return told
+    return changes
 
 
-class Penalties(AssignLatePenalties):
-    """nbgrader's own step, in a gradebook that is open: by the same plugin, within the same bounds."""
-
-    def __init__(self, gradebook: Gradebook, lesson: str, **more: object):
-        super().__init__(**more)
-        self.gradebook, self.assignment_id = gradebook, lesson
-        self.init_plugin()
-
-    def settle(self, submission: SubmittedAssignment) -> list[str]:
-        """Write the penalty of a submission; in words, what it was and is, if it is another."""
-        told, late, student = [], submission.total_seconds_late, submission.student_id
-        for notebook in submission.notebooks:
-            self.gradebook.db.refresh(notebook, ["score", "late_submission_penalty"])
-            before, after = notebook.late_submission_penalty or 0.0, None
-            if late:
-                after = self.plugin_inst.late_submission_penalty(student, notebook.score, late)
-            after = after and self._check_late_penalty(notebook, after)
-            if abs((after or 0.0) - before) > 1e-9:
-                notebook.late_submission_penalty = after
-                told.append(changed(self.assignment_id, student, before, after or 0.0))
-        return told
+def update_penalty(gradebook: Gradebook, root: Path, submission: SubmittedAssignment) -> list[str]:
+    """Write the penalty of one submission; in words, what it was and is, if it has changed."""
+    deadlines, lesson, student = read_deadlines(root), submission.name, submission.student_id
+    days = 0
+    if deadlines.due_date(lesson):
+        late = timedelta(seconds=submission.total_seconds_late)
+        days = max(0, days_begun(late) - days_left(gradebook.db, deadlines, lesson, student))
+    changes = []
+    for notebook in submission.notebooks:
+        gradebook.db.refresh(notebook, ["score", "late_submission_penalty"])
+        before = notebook.late_submission_penalty or 0.0
+        after = deadlines.cost(lesson, days, notebook.score) if days else 0.0
+        if abs(after - before) > 1e-9:
+            notebook.late_submission_penalty = after or None
+            costs = f"lateness costs {number(after)} points in {lesson}, not {number(before)}"
+            changes.append(f"{plain(student)}: {costs}")
+    return changes
 
 
-def _of(gradebook: Gradebook, assignment: Assignment, such: ColumnElement[bool]) -> list[SubmittedAssignment]:
-    """The submissions of a lesson of which this holds, as they are in the database now."""
-    asked = gradebook.db.query(SubmittedAssignment).filter(SubmittedAssignment.assignment_id == assignment.id, such)
-    return asked.order_by(SubmittedAssignment.student_id).populate_existing().all()
+def _submissions(
+    gradebook: Gradebook, assignment: Assignment, condition: ColumnElement[bool]
+) -> list[SubmittedAssignment]:
+    """The submissions of a lesson for which this holds, as they are in the database now."""
+    of_lesson = SubmittedAssignment.assignment_id == assignment.id
+    query = gradebook.db.query(SubmittedAssignment).filter(of_lesson, condition)
+    return query.order_by(SubmittedAssignment.student_id).populate_existing().all()
 
 
-def _with_root(config: Config, root: Path) -> Config:
-    return Config(config, LateDays={**config.get("LateDays", {}), "root": str(root)})
-
-
-def strangers(gradebook: Gradebook, root: Path) -> list[str]:
-    """Whom the table names and nobody knows, in words: a name misspelt there would cost its student points."""
-    deadlines = deadlines_of(root)
-    if deadlines is None or not deadlines.lines:
-        return []
+def unknown_students(gradebook: Gradebook, root: Path) -> list[str]:
+    """Who is in the table and not in the class, in words: a misspelled name would cost its student points."""
     known = {student.id for student in gradebook.students} | set(roster(root))
     return [
         f"{FILE}, line {line}: nobody is called {plain(student)}. Write the student's id, as the report has it"
-        for student, line in deadlines.lines.items()
+        for student, line in read_deadlines(root).lines.items()
         if student not in known
     ]
-
-
-def changed(lesson: str, student: str, before: float, after: float) -> str:
-    """What a change of the table, of points given by hand, or of late days left, did to somebody's penalty."""
-    return f"{plain(student)}: lateness costs {number(after)} points in {lesson}, not {number(before)}"

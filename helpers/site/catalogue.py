@@ -1,13 +1,12 @@
 """What the course's own files say of its lessons: for the site's map, its lists and its search.
 
-A lesson's head says how long it takes and what it needs; its cards name the exercises; its mistakes.py names what
+A lesson's head says how long it takes and what it needs; its cards name the exercises; its mistakes.toml names what
 students get wrong. Nothing of it is written a second time for the site.
 """
 
 from __future__ import annotations
 
 import re
-import runpy
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,7 @@ from pathlib import Path
 import nbformat
 from docutils.nodes import make_id
 
-from helpers.authoring.mistakes import Mistake
+from helpers.authoring.mistakes import Mistake, read_mistakes
 
 HEADING = re.compile(r"^(#{1,3}) (.+?)\s*$", re.MULTILINE)
 NUMBERED = re.compile(r"^\d+ · ")
@@ -83,7 +82,7 @@ def anchor(exercise: str) -> str:
 
 
 def entry(name: str, title: str, line: str, part: str, notebook: Path) -> Entry:
-    """A lesson's entry, from its executed notebook and the mistakes.py beside it."""
+    """A lesson's entry, from its executed notebook and the mistakes.toml beside it."""
     texts = [cell.source for cell in nbformat.read(notebook, as_version=4).cells if cell.cell_type == "markdown"]
     text = "\n\n".join(texts)
     found = Entry(name, title, line, part)
@@ -98,7 +97,7 @@ def entry(name: str, title: str, line: str, part: str, notebook: Path) -> Entry:
         for number, exercise, mend, stars, minutes, points in CARD.findall(text)
     )
     found.points = sum(card.points for card in found.cards)
-    found.mistakes = mistakes(notebook.parent / "mistakes.py")
+    found.mistakes = mistakes(notebook.parent / "mistakes.toml")
     return found
 
 
@@ -106,7 +105,7 @@ def mistakes(file: Path) -> tuple[Mistake, ...]:
     """The mistakes that a lesson's check knows by name; none where there is no such file."""
     if not file.exists():
         return ()
-    return tuple(variant for variant in runpy.run_path(str(file))["VARIANTS"] if isinstance(variant, Mistake))
+    return tuple(entry for entry in read_mistakes(file) if isinstance(entry, Mistake))
 
 
 def numbers(words: str) -> set[int]:

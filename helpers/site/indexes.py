@@ -1,7 +1,7 @@
 """Pages of the site that list what the course holds: exercises, mistakes, figures, recorded runs, published bugs.
 
 Each function returns a page as MyST, whose lists are HTML. Nothing is claimed here that a lesson, a record or a
-mistakes.py does not say; solutions are not shown.
+mistakes.toml does not say; solutions are not shown.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def fold(entry: Entry, exercise: str, known: Sequence[Mistake]) -> str:
 
 def mistake_anchor(entry: Entry, mistake: Mistake) -> str:
     """Where a mistake stands in the list."""
-    return f"{entry.number}-{mistake.exercise.lower().replace('_', '-')}-{mistake.slug}"
+    return f"{entry.number}-{mistake.exercise.lower().replace('_', '-')}-{mistake.name}"
 
 
 # --- figures ---------------------------------------------------------------------------------------------------------

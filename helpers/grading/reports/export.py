@@ -1,111 +1,89 @@
-"""Marks in the shapes that others read: nbgrader's own table, Canvas's gradebook, Moodle's grading worksheet.
+"""Marks in the formats that others read: nbgrader's own table, Canvas's gradebook, Moodle's grading worksheet.
 
-Canvas matches students by ID, SIS User ID or SIS Login ID, and a second line gives the points that were
-possible. Moodle's worksheet (assignment, "Upload grading worksheet") wants the columns Identifier, Grade and
-Last modified (grade); the gradebook's own import lets you map the username.
+Canvas matches students by ID, SIS User ID or SIS Login ID, and a second line holds the points possible. Moodle's
+worksheet (assignment, "Upload grading worksheet") needs the columns Identifier, Grade and Last modified (grade); in the
+gradebook's own import the username can be mapped.
 """
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+from nbgrader.api import MissingEntry
+from nbgrader.plugins import CsvExportPlugin
 
 from helpers.checking.panel import number
 from helpers.course import write_whole
 from helpers.exercises.exercise import lesson_names
+from helpers.grading.csv_tables import as_csv
+from helpers.grading.gradebook import Marks
 from helpers.grading.reports.results import StudentResult, results
-from helpers.grading.reports.tables import as_csv
 from helpers.grading.sanitize import plain
 
 FOLDER = "export"
 
 
-def write_exports(lesson: str | None = None) -> int:
+def write_exports(root: Path, lesson: str | None = None) -> None:
     """Write export/nbgrader.csv for all lessons, and LESSON.canvas.csv and LESSON.moodle.csv for each graded one."""
-    folder = Path(FOLDER)
+    folder = root / FOLDER
     folder.mkdir(exist_ok=True)
-    print("Asking nbgrader for its own table ...", file=sys.stderr, flush=True)
-    done = subprocess.run(
-        [sys.executable, "-m", "nbgrader", "export", "--to", str(folder / "nbgrader.csv")],
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode:
-        print(done.stderr[-2000:], file=sys.stderr)
-        return 1
+    with Marks(root, "") as marks:
+        CsvExportPlugin(to=str(folder / "nbgrader.csv")).export(marks.gradebook)
     written = [folder / "nbgrader.csv"]
     for name in [lesson] if lesson else lesson_names():
-        parted, others = by_platform(_graded(name))
-        for platform, own in parted.items():
+        try:
+            groups, others = by_platform(results(root, name, bar=True)[1])
+        except MissingEntry:
+            groups, others = by_platform([])
+        for platform, table in TABLES.items():
             path = folder / f"{name}.{platform}.csv"
-            write_whole(path, TABLES[platform](name, own))
-            written.append(path)
-        for platform in TABLES.keys() - parted.keys():  # an earlier export's, with students who do not belong there
-            (folder / f"{name}.{platform}.csv").unlink(missing_ok=True)
+            if platform in groups:
+                write_whole(path, table(name, groups[platform]))
+                written.append(path)
+            else:  # an earlier export's, with students who do not belong there
+                path.unlink(missing_ok=True)
         if others:
-            named = ", ".join(plain(result.student, 60) for result in others)
-            print(f"{name}: no platform is known of {named}. Their marks stand in {folder / 'nbgrader.csv'} only")
-    print("Wrote " + ", ".join(map(str, written)))
-    return 0
+            students = ", ".join(plain(result.student, 60) for result in others)
+            print(f"{name}: no platform is known of {students}. Their marks are in {FOLDER}/nbgrader.csv only")
+    print("Wrote " + ", ".join(str(path.relative_to(root)) for path in written))
 
 
-def by_platform(found: Sequence[StudentResult]) -> tuple[dict[str, list[StudentResult]], list[StudentResult]]:
-    """Each platform's own students, and those whom no file can hold.
+def by_platform(graded: Sequence[StudentResult]) -> tuple[dict[str, list[StudentResult]], list[StudentResult]]:
+    """Each platform's own students, and those who are in no platform's file.
 
-    Who is known by the name of a folder alone goes with the others, if these are of one platform. Where nobody is known
-    to be of any, the class may be of either.
+    Students known only by the name of a folder are added to the others, if these are of one platform. If no platform is
+    known of anybody, the class may be of either.
     """
-    parted = {platform: [result for result in found if result.platform == platform] for platform in TABLES}
-    parted = {platform: own for platform, own in parted.items() if own}
-    others = [result for result in found if result.platform not in TABLES]
-    if len(parted) > 1 or not found:
-        return parted, others
-    platforms = list(parted) or list(TABLES)
-    return {platform: list(found) for platform in platforms}, []
+    groups = {platform: [result for result in graded if result.platform == platform] for platform in TABLES}
+    groups = {platform: group for platform, group in groups.items() if group}
+    if len(groups) > 1 or not graded:
+        return groups, [result for result in graded if result.platform not in TABLES]
+    return {platform: list(graded) for platform in groups or TABLES}, []
 
 
-def _graded(lesson: str) -> list[StudentResult]:
-    from nbgrader.api import MissingEntry
-
-    try:
-        return results(Path.cwd(), lesson, bar=True)[1]
-    except MissingEntry:
-        return []
-
-
-def canvas(lesson: str, found: list[StudentResult]) -> str:
-    """Canvas's gradebook: a column named after the lesson, made anew if the course has none of that name."""
+def canvas(lesson: str, graded: list[StudentResult]) -> str:
+    """Canvas's gradebook: a column named after the lesson, created if the course has none of that name."""
     rows: list[list] = [["Student", "ID", "SIS User ID", "SIS Login ID", "Section", lesson]]
-    rows.append(["    Points Possible", "", "", "", "", found[0].out_of])
-    for result in found:
-        known = result.platform == "canvas"
-        rows.append(
-            [result.display_name, result.number if known else "", "", "" if known else result.student, "", result.score]
-        )
+    rows.append(["    Points Possible", "", "", "", "", graded[0].out_of])
+    for result in graded:
+        number_known = result.platform == "canvas"
+        ids = (result.number, "", "") if number_known else ("", "", result.student)
+        rows.append([result.display_name, *ids, "", result.score])
     return as_csv(rows)
 
 
-def moodle(lesson: str, found: list[StudentResult]) -> str:
+def moodle(lesson: str, graded: list[StudentResult]) -> str:
     """Moodle's grading worksheet, with the username beside it for the gradebook's own import."""
-    head = [
-        "Identifier",
-        "Full name",
-        "Username",
-        "Email address",
-        "Grade",
-        "Maximum Grade",
-        "Last modified (grade)",
-        "Feedback comments",
-    ]
-    rows: list[list] = [head]
-    for result in found:
-        known = result.platform == "moodle"
-        told = f"{lesson}: {number(result.score)} of {number(result.out_of)} points"
-        identifier = f"Participant {result.number}" if known else ""
-        username = "" if known else result.student
-        rows.append([identifier, result.display_name, username, result.email, result.score, result.out_of, "-", told])
+    head = "Identifier,Full name,Username,Email address,Grade,Maximum Grade,Last modified (grade),Feedback comments"
+    rows: list[list] = [head.split(",")]
+    for result in graded:
+        number_known = result.platform == "moodle"
+        identifier, username = (f"Participant {result.number}", "") if number_known else ("", result.student)
+        comment = f"{lesson}: {number(result.score)} of {number(result.out_of)} points"
+        rows.append(
+            [identifier, result.display_name, username, result.email, result.score, result.out_of, "-", comment]
+        )
     return as_csv(rows)
 
 

@@ -11,7 +11,7 @@ from shlex import quote
 
 from helpers.course import write_whole
 from helpers.exercises import Lesson
-from helpers.grading.csv_tables import BadTable
+from helpers.grading.csv_tables import BadTable, as_csv
 from helpers.grading.reports.class_summary import (
     AnswerGroup,
     ClassSummary,
@@ -22,8 +22,7 @@ from helpers.grading.reports.class_summary import (
 )
 from helpers.grading.reports.pages import page
 from helpers.grading.reports.results import StudentResult, results
-from helpers.grading.reports.tables import as_csv
-from helpers.grading.submissions.roster import missing, roster_files
+from helpers.grading.submissions.roster import missing_students, roster_files
 
 MAX_MISTAKES = 12  # of the class, at the head of the page
 MAX_NAMES = 12  # that are shown without a click
@@ -44,7 +43,7 @@ def write_report(root: Path, lesson: str) -> int:
         print(f"Nothing to report: no submission of {lesson} is graded. make grade LESSON={lesson}")
         return 1
     folder = root / "report" / lesson
-    write_whole(folder / "index.html", report_page(exercises, students, missing_from(root, lesson, students)))
+    write_whole(folder / "index.html", report_page(exercises, students, missing_from(root, students)))
     write_whole(folder / "marks.csv", marks_table(exercises, students))
     write_whole(folder / "mistakes.csv", mistakes_table(summarize(exercises, students)))
     print(predictions_text(exercises, students), end="")
@@ -72,12 +71,12 @@ def report_page(lesson: Lesson, students: Sequence[StudentResult], not_handed_in
     )
 
 
-def missing_from(root: Path, lesson: str, students: Sequence[StudentResult]) -> Missing:
+def missing_from(root: Path, students: Sequence[StudentResult]) -> Missing:
     """Who of the course's roster has no graded submission of this lesson."""
     try:
         if not roster_files(root):
             return Missing()
-        return Missing(missing(root, lesson, [result.student for result in students]))
+        return Missing(missing_students(root, [result.student for result in students]))
     except BadTable as problem:
         return Missing(problem=str(problem))
 

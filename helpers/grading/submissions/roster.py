@@ -1,37 +1,42 @@
-"""Who is in the class: `roster.csv` in the course's folder, an export of Canvas or Moodle or a table of one's own.
+"""Who is in the class: `roster.csv` in the course's folder.
 
-Taken as they are: Canvas's gradebook (Grades, Export), Moodle's list of participants and its grading worksheet, and
-any table with a column "id" or "number", and "name" and "email" if they are known. Several classes: `roster-A.csv`,
-`roster-B.csv`.
+It may be Canvas's gradebook (Grades, Export), Moodle's list of participants or a grading worksheet, all unchanged, or
+a table with the columns id, number, name and email. Several classes: `roster-A.csv`, `roster-B.csv`.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from helpers.grading.csv_tables import BadTable, Row, read_table
-from helpers.grading.submissions.names import alike, canvas_name, slug
+from helpers.course import write_whole
+from helpers.grading.csv_tables import BadTable, TableRow, as_csv, read_table
 
 FILES = ("roster.csv", "roster-*.csv")
-TEST_STUDENT = "student, test"  # Canvas's own, in every course
-IDS = ("id", "student id", "student", "username", "login")
-NUMBERS = ("number", "canvas id", "moodle id", "platform number", "participant")
-NAMES = ("name", "full name", "display name")
-LAST_NAMES = ("last name", "lastname", "surname", "family name")
-FIRST_NAMES = ("first name", "firstname", "given name")
-EMAILS = ("email", "email address", "e mail", "mail")
+COLLECTED = "collected.csv"
+COLLECTED_COLUMNS = ("lesson", "student", "name", "email", "number", "platform")
+NOT_STUDENTS = ("student, test", "points possible")  # lines of Canvas's own
+IDS = ("id", "student", "username")
+NAMES = ("name", "full name")
+LAST_NAMES = ("last name", "lastname", "surname")
+FIRST_NAMES = ("first name", "firstname")
+EMAILS = ("email", "email address")
+
+LONGEST_ID = 100  # characters
+# Names that Windows reserves for devices: somebody may copy a course there
+DEVICES = re.compile(r"^(con|prn|aux|nul|com\d|lpt\d)(\.|$)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Person:
+class Student:
     """Somebody in the class.
 
-    id: what grading calls them: the name of their folder, and nbgrader's id. name: as it is written to people.
-    number: the platform's, "" if unknown. platform: "canvas", "moodle" or "". also: other ids that mean them.
+    id: the name of their folder, and nbgrader's id. name: as people write it. number: the platform's, "" if unknown.
+    platform: "canvas", "moodle" or "". other_ids: further ids that mean them.
     """
 
     id: str
@@ -39,129 +44,163 @@ class Person:
     email: str = ""
     number: str = ""
     platform: str = ""
-    also: tuple[str, ...] = ()
+    other_ids: tuple[str, ...] = ()
 
     @property
     def shown(self) -> str:
         return self.name or self.id
 
-    def is_called(self, student: str) -> bool:
+    def has_id(self, student: str) -> bool:
         """Does this id of a student mean them?"""
-        if student == self.id or student in self.also:
+        if student == self.id or student in self.other_ids:
             return True
-        # Somebody renamed in Canvas keeps the number; Canvas writes names small and without signs
+        # Somebody renamed in Canvas keeps the number
         name, _, number = student.rpartition("_")
         return bool(self.platform == "canvas" and self.number == number and name and name == canvas_name(name))
 
 
-def roster(root: Path) -> dict[str, Person]:
+def roster(root: Path) -> dict[str, Student]:
     """Everybody in the class by id, in the order of the tables; {} where the course has no roster. Raises BadTable."""
-    people: dict[str, Person] = {}
+    entries: dict[str, Student] = {}
     for path in roster_files(root):
-        for row, person in _people(path):
-            known = people.get(person.id)
-            if known and (known.number, known.email) != (person.number, person.email):
-                raise row.bad(f"{person.id} stands there twice. Give each student an id of their own, in a column id")
-            people[person.id] = person
-    return people
+        for row, entry in _entries(path):
+            known = entries.get(entry.id)
+            if known and (known.number, known.email) != (entry.number, entry.email):
+                raise row.error(f"{entry.id} is there twice. Give each student an id of their own, in a column id")
+            entries[entry.id] = entry
+    return entries
 
 
 def roster_files(root: Path) -> list[Path]:
     """The course's tables of students."""
-    found = {path for pattern in FILES for path in Path(root).glob(pattern)}
-    return sorted(path for path in found if path.is_file())
+    return sorted({path for pattern in FILES for path in Path(root).glob(pattern) if path.is_file()})
 
 
-def missing(root: Path, lesson: str, handed_in_ids: Iterable[str]) -> list[Person]:
-    """Who of the roster has not handed in this lesson, given the ids of those who have, by name. Raises BadTable."""
-    people = roster(root)
-    given = set(handed_in_ids)
-    left = [person for person in people.values() if not any(person.is_called(student) for student in given)]
-    names = Counter(alike(person.name) for person in people.values())
-    # Moodle numbers students anew in each assignment, so that without a column for it only the name is left
-    moodle = {alike(name) for name, _, number in (student.rpartition("_") for student in given) if number.isdecimal()}
-    left = [
-        person
-        for person in left
-        if person.platform != "moodle" or names[alike(person.name)] > 1 or alike(person.name) not in moodle
-    ]
-    return sorted(left, key=lambda person: (person.shown.casefold(), person.id))
+def missing_students(root: Path, handed_in_ids: Iterable[str]) -> list[Student]:
+    """Who of the roster has not handed in, by name, given the ids of those who have. Raises BadTable."""
+    ids = set(handed_in_ids)
+    entries = roster(root).values()
+    names = Counter(match_key(entry.name) for entry in entries)
+    # Moodle numbers students anew in each assignment: of those without a number in the roster only the name is left
+    numbered = {
+        match_key(name) for name, _, number in (student.rpartition("_") for student in ids) if number.isdecimal()
+    }
+
+    def has_handed_in(entry: Student) -> bool:
+        name = match_key(entry.name)
+        by_name = entry.platform == "moodle" and names[name] == 1 and name in numbered
+        return by_name or any(entry.has_id(student) for student in ids)
+
+    left = [entry for entry in entries if not has_handed_in(entry)]
+    return sorted(left, key=lambda entry: (entry.shown.casefold(), entry.id))
 
 
-def _people(path: Path) -> list[tuple[Row, Person]]:
+def slug(text: str) -> str:
+    """A name that is safe as a folder, in a URL and in a database: "Jane Doe_7" becomes "Jane-Doe_7"."""
+    text = unicodedata.normalize("NFC", text.encode("utf-8", "replace").decode("utf-8"))
+    text = re.sub(r"[^\w.@-]+", "-", text).strip("-._@")
+    text = text.encode()[: 2 * LONGEST_ID].decode("utf-8", "ignore")[:LONGEST_ID].strip("-._@")
+    return (f"student-{text}" if DEVICES.match(text) else text) or "unnamed"
+
+
+def match_key(name: str) -> str:
+    """The same for names that a person or a file system may take for one: case and punctuation do not count."""
+    return re.sub(r"[\W_]+", "-", unicodedata.normalize("NFKC", name).casefold()).strip("-")
+
+
+def canvas_name(name: str) -> str:
+    """A name as Canvas puts it before a file's: "Doe, Jane" becomes "doejane"."""
+    return re.sub(r"\W", "", re.sub(r"_(\d+)_", r"\1", name)).lower()
+
+
+def _entries(path: Path) -> list[tuple[TableRow, Student]]:
     columns, rows = read_table(path)
-    if "sis login id" in columns or "sis user id" in columns:
+    there = set(columns)
+    if there & {"sis login id", "sis user id"}:
         read = _from_canvas
-    elif "identifier" in columns:
+    elif "identifier" in there:
         read = _from_worksheet
-    elif {*columns} & {*IDS, *NUMBERS}:
-        read = _from_table
-    elif {*columns} & {*EMAILS} and {*columns} & {*NAMES, *LAST_NAMES, *FIRST_NAMES}:
+    elif there & {*IDS, "number"}:
+        read = _from_own_table
+    elif there & {*EMAILS} and there & {*NAMES, *LAST_NAMES, *FIRST_NAMES}:
         read = _from_participants
     else:
-        told = ", ".join(columns[:6])
-        raise BadTable(
-            path, 1, f"there is no column that says who is meant ({told}). Name the columns: id,number,name,email"
-        )
-    return [(row, person) for row in rows if (person := read(row)) is not None]
+        listed = ", ".join(columns[:6])
+        problem = f"there is no column that says who is meant ({listed}). Name the columns: id,number,name,email"
+        raise BadTable(path, 1, problem)
+    return [(row, entry) for row in rows if (entry := read(row)) is not None]
 
 
-def _from_canvas(row: Row) -> Person | None:
-    """Canvas's gradebook. Below its head stand one or two lines that are no students."""
-    listed = row["student"] or ", ".join(filter(None, (row.first(*LAST_NAMES), row.first(*FIRST_NAMES))))
+def _from_canvas(row: TableRow) -> Student | None:
+    """Canvas's gradebook. One or two lines below its head are no students."""
+    name = row["student"] or ", ".join(filter(None, (row.first(*LAST_NAMES), row.first(*FIRST_NAMES))))
     number = row["id"]
-    if not number or listed.casefold() == TEST_STUDENT or listed.casefold() == "points possible":
+    if not number or name.casefold() in NOT_STUDENTS:
         return None
     if not number.isdecimal():
-        raise row.bad(f'the ID "{number}" is no number. Export the gradebook anew, and do not open it in between')
+        raise row.error(f'the ID "{number}" is no number. Export the gradebook anew, and do not open it in between')
     logins = tuple(filter(None, (row["sis login id"], row["sis user id"], row["integration id"])))
     email = next((login for login in logins if "@" in login), "")
-    student = slug(f"{canvas_name(listed)}_{number}")
-    return Person(student, _in_order(listed), email, number, "canvas", logins)
+    return Student(slug(f"{canvas_name(name)}_{number}"), _in_order(name), email, number, "canvas", logins)
 
 
-def _from_worksheet(row: Row) -> Person | None:
+def _from_worksheet(row: TableRow) -> Student | None:
     """Moodle's grading worksheet of one assignment."""
     match = re.search(r"(\d+)$", row["identifier"])
     if match is None:
-        if not row["identifier"]:
-            return None
-        raise row.bad(f'the Identifier "{row["identifier"]}" holds no number. Download the worksheet anew')
-    name = row.first(*NAMES)
-    also = tuple(filter(None, (row["username"], row["id number"])))
+        raise row.error(f'the Identifier "{row["identifier"]}" holds no number. Download the worksheet anew')
+    name, ids = row.first(*NAMES), (row["username"], row["id number"])
     student = slug(f"{name or 'Participant'}_{match[1]}")
-    return Person(student, name, row.first(*EMAILS), match[1], "moodle", also)
+    return Student(student, name, row.first(*EMAILS), match[1], "moodle", tuple(filter(None, ids)))
 
 
-def _from_participants(row: Row) -> Person | None:
-    """Moodle's list of participants, which tells no numbers."""
-    name = _name(row)
-    email = row.first(*EMAILS)
-    if not name and not email:
-        return None
-    also = tuple(filter(None, (row["id number"], email)))
-    return Person(slug(name or email), name, email, "", "moodle", also)
+def _from_participants(row: TableRow) -> Student | None:
+    """Moodle's list of participants, which has no numbers."""
+    name, email = _name(row), row.first(*EMAILS)
+    ids = tuple(filter(None, (row["id number"], email)))
+    return Student(slug(name or email), name, email, "", "moodle", ids) if name or email else None
 
 
-def _from_table(row: Row) -> Person | None:
-    student, number = row.first(*IDS), row.first(*NUMBERS)
+def _from_own_table(row: TableRow) -> Student:
+    student, number, name = row.first(*IDS), row["number"], _name(row)
     if not student and not number:
-        raise row.bad("says neither id nor number. Write the name of the student's folder, or the platform's number")
-    platform = row["platform"].casefold() or ("moodle" if row["username"] and row["email address"] else "")
-    if platform not in ("", "canvas", "moodle"):
-        raise row.bad(f'the platform "{platform}" is not known. Write canvas or moodle, or nothing')
-    name = _name(row)
-    if not student:
-        student = slug(f"{canvas_name(row.first(*NAMES) or name) if platform == 'canvas' else name}_{number}")
-    return Person(student, name, row.first(*EMAILS), number, platform)
+        raise row.error("says neither id nor number. Write the name of the student's folder, or the platform's number")
+    return Student(student or slug(f"{name}_{number}"), name, row.first(*EMAILS), number)
 
 
-def _name(row: Row) -> str:
-    parted = " ".join(filter(None, (row.first(*FIRST_NAMES), row.first(*LAST_NAMES))))
-    return parted or _in_order(row.first(*NAMES))
+def _name(row: TableRow) -> str:
+    full = " ".join(filter(None, (row.first(*FIRST_NAMES), row.first(*LAST_NAMES))))
+    return full or _in_order(row.first(*NAMES))
 
 
 def _in_order(name: str) -> str:
     """ "Doe, Jane" is Jane Doe."""
     last, comma, first = name.partition(",")
     return f"{first.strip()} {last.strip()}".strip() if comma else name
+
+
+def read_collected(submitted: Path, lesson: str) -> dict[str, Student]:
+    """The students for whom `make collect` made a folder in this lesson, by id. Raises BadTable."""
+    rows = _collected_rows(submitted)
+    entries = [Student(student, name, *rest) for (of, student), (name, *rest) in rows.items() if of == lesson]
+    return {entry.id: entry for entry in entries}
+
+
+def write_collected(submitted: Path, lesson: str, entries: Iterable[Student]) -> None:
+    """Add a platform's students to `collected.csv` in submitted/, where no student's upload reaches. Raises BadTable.
+
+    The name of a student's folder holds neither platform nor number, and an export of marks needs both.
+    """
+    rows = _collected_rows(submitted)
+    rows |= {
+        (lesson, each.id): [each.name, each.email, each.number, each.platform] for each in entries if each.platform
+    }
+    if rows:
+        table = [COLLECTED_COLUMNS, *((*key, *values) for key, values in sorted(rows.items()))]
+        write_whole(Path(submitted, COLLECTED), as_csv(table))
+
+
+def _collected_rows(submitted: Path) -> dict[tuple[str, str], list[str]]:
+    path = Path(submitted, COLLECTED)
+    rows = read_table(path)[1] if path.is_file() and not path.is_symlink() else []
+    return {(row["lesson"], row["student"]): [row[column] for column in COLLECTED_COLUMNS[2:]] for row in rows}

@@ -1,158 +1,208 @@
 """Reading a file that somebody handed in, without trusting a byte of it.
 
-Size and nesting are bounded before anything is parsed, by a scan over the text that needs no recursion.
-What comes out holds cells, their kinds, sources, ids, outputs and nbgrader's metadata, and nothing else.
+Size and nesting are bounded before anything is parsed, by a scan over the text that needs no recursion. The result
+holds cells, their types, sources, ids, saved outputs and nbgrader's metadata, each of the type that it should have, and
+nothing else. An exam runs no notebook, so the outputs are the student's: a line above them says so.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from nbformat.notebooknode import NotebookNode
 
-from helpers.grading.submissions.saved_outputs import Room, saved_outputs
+from helpers.course import LIMITS
+from helpers.grading.sanitize import harmless, plain
 
 LARGEST_FILE = 20 << 20  # bytes; a lesson with all its figures stays below one million
 DEEPEST = 100  # brackets within brackets; a notebook of figures and tables needs about ten
 MOST_MARKS = 3_000_000  # brackets and commas: how many values a file can hold
 MOST_CELLS = 2_000
 LONGEST_CELL = 1 << 20  # characters
+LONGEST_NAME = 100  # characters, of an exception or a MIME type
+MOST_LINES, MOST_TYPES = 200, 20  # of a traceback; MIME types of one output
 
 # A string as one piece (possessive: nothing is tried twice), or one bracket or comma
 MARKS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[{\]},]', re.DOTALL)
 
-KINDS = {b"PK\x03\x04": "a zip file", b"%PDF": "a PDF", b"\x89PNG": "a picture", b"\x1f\x8b": "a compressed file"}
+FORMATS = {b"PK\x03\x04": "a zip file", b"%PDF": "a PDF", b"\x89PNG": "a picture", b"\x1f\x8b": "a compressed file"}
+SAVED = "Saved by the student; the grader did not run this cell.\n"
 
 
-class Unreadable(ValueError):
+class UnreadableFile(ValueError):
     """A file that is no notebook. The text completes "The file ..."."""
 
 
-class Unopened(Unreadable):
+class UnopenedFile(UnreadableFile):
     """A file that this machine could not open: it says nothing about what was handed in, and earns no mark."""
 
 
 @dataclass
-class Screened:
-    """A notebook whose every field has the type that it should have. flags: what had to be left out, in words."""
+class ScreenedNotebook:
+    """A notebook whose every field has the type that it should have. flags: what was left out, in words."""
 
     notebook: NotebookNode
     flags: list[str] = field(default_factory=list)
 
 
-def screen(data: bytes) -> Screened:
-    """The notebook in these bytes. Raises Unreadable with what is wrong with them."""
-    text = _bounded(data)
-    return _shaped(_parsed(text, still_open=_scan(data)))
+@dataclass
+class OutputBudget:
+    """How much a notebook's outputs may still take up."""
+
+    characters: int = LIMITS.output_bytes
+    outputs: int = LIMITS.outputs
+
+    def take(self, output: NotebookNode) -> bool:
+        """Use up what an output needs, if there is enough."""
+        size = sum(len(text) for text in _texts(output))
+        if self.outputs < 1 or self.characters < size:
+            return False
+        self.outputs, self.characters = self.outputs - 1, self.characters - size
+        return True
 
 
-def _bounded(data: bytes) -> str:
-    """The text, once it is known that it is one, and not too long."""
+def screen(data: bytes) -> ScreenedNotebook:
+    """The notebook in these bytes. Raises UnreadableFile with what is wrong with them."""
+    text = _text_of(data)
+    cut_off = _scan(data)
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as problem:
+        if cut_off:
+            raise UnreadableFile("is cut off: it ends in the middle") from None
+        raise UnreadableFile(f"is not a notebook: line {problem.lineno} is no JSON") from None
+    except (ValueError, RecursionError):
+        raise UnreadableFile("is not a notebook: it cannot be parsed") from None
+    return _notebook(document)
+
+
+def _text_of(data: bytes) -> str:
     if len(data) > LARGEST_FILE:
-        raise Unreadable(f"is larger than {LARGEST_FILE >> 20} MB")
+        raise UnreadableFile(f"is larger than {LARGEST_FILE >> 20} MB")
     if not data.strip():
-        raise Unreadable("is empty")
-    for start, kind in KINDS.items():
+        raise UnreadableFile("is empty")
+    for start, name in FORMATS.items():
         if data.startswith(start):
-            raise Unreadable(f"is {kind}, not a notebook")
-    if b"\0" in data:
-        raise Unreadable("is not text")
+            raise UnreadableFile(f"is {name}, not a notebook")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise Unreadable("is not text") from None
+        raise UnreadableFile("is not text") from None
+    if "\0" in text:
+        raise UnreadableFile("is not text")
     if text.lstrip()[:1] == "<":
-        raise Unreadable("is a web page, not a notebook")
+        raise UnreadableFile("is a web page, not a notebook")
     return text
 
 
 def _scan(data: bytes) -> bool:
-    """Are brackets left open at the end? Raises Unreadable where there is too much to parse."""
+    """Are brackets left open at the end? Raises UnreadableFile where there is too much to parse."""
     depth = 0
     for count, mark in enumerate(MARKS.finditer(data)):
         sign = data[mark.start()]
         if sign in b"[{":
             depth += 1
             if depth > DEEPEST:
-                raise Unreadable(f"nests its brackets more than {DEEPEST} deep")
+                raise UnreadableFile(f"nests its brackets more than {DEEPEST} deep")
         elif sign in b"]}":
             depth -= 1
         if count > MOST_MARKS:
-            raise Unreadable(f"holds more than {MOST_MARKS:,} values")
+            raise UnreadableFile(f"holds more than {MOST_MARKS:,} values")
     return depth > 0
 
 
-def _parsed(text: str, still_open: bool) -> object:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as problem:
-        if still_open:
-            raise Unreadable("is cut off: it ends in the middle") from None
-        raise Unreadable(f"is not a notebook: line {problem.lineno} is no JSON") from None
-    except (ValueError, RecursionError):
-        raise Unreadable("is not a notebook: it cannot be parsed") from None
-
-
-def _shaped(told: object) -> Screened:
-    if not isinstance(told, dict):
-        raise Unreadable("is JSON, but not a notebook")
-    cells = told.get("cells")
-    if cells is None and isinstance(told.get("worksheets"), list):  # notebooks of 2014 and before
-        cells = [c for sheet in told["worksheets"] if isinstance(sheet, dict) for c in _list(sheet.get("cells"))]
+def _notebook(document: object) -> ScreenedNotebook:
+    cells = document.get("cells") if isinstance(document, dict) else None
     if not isinstance(cells, list):
-        raise Unreadable("is JSON, but not a notebook")
-    flags = []
+        raise UnreadableFile("is JSON, but not a notebook")
+    flags, budget = [], OutputBudget()
     if len(cells) > MOST_CELLS:
         flags.append(f"only the first {MOST_CELLS:,} of its {len(cells):,} cells were read")
-    room = Room()
-    kept = [cell for told in cells[:MOST_CELLS] if (cell := _cell(told, room)) is not None]
-    if not kept:
-        raise Unreadable("is a notebook without cells")
-    dropped = min(len(cells), MOST_CELLS) - len(kept)
-    if dropped:
+    readable = [cell for value in cells[:MOST_CELLS] if (cell := _cell(value, budget)) is not None]
+    if not readable:
+        raise UnreadableFile("is a notebook without cells")
+    if dropped := min(len(cells), MOST_CELLS) - len(readable):
         flags.append(f"{dropped} of its cells could not be read")
-    return Screened(NotebookNode(cells=kept, metadata=NotebookNode(), nbformat=4, nbformat_minor=5), flags)
+    notebook = NotebookNode(cells=readable, metadata=NotebookNode(), nbformat=4, nbformat_minor=5)
+    return ScreenedNotebook(notebook, flags)
 
 
-def _cell(told: object, room: Room) -> NotebookNode | None:
-    if not isinstance(told, dict):
+def _cell(value: object, budget: OutputBudget) -> NotebookNode | None:
+    if not isinstance(value, dict):
         return None
-    source = told.get("source", told.get("input", ""))
-    if isinstance(source, list):
-        source = "".join(line for line in source if isinstance(line, str))
-    if not isinstance(source, str) or len(source) > LONGEST_CELL:
+    source = _text(value.get("source", ""))
+    if source is None or len(source) > LONGEST_CELL:
         return None
-    kind = told.get("cell_type")
-    kind = kind if kind in ("code", "markdown", "raw") else "raw"
-    cell = NotebookNode(cell_type=kind, source=_clean(source), metadata=_metadata(told.get("metadata")))
-    if isinstance(told.get("id"), str):
-        cell.id = _clean(told["id"])[:64]
-    if kind == "code":
-        cell.outputs, cell.execution_count = saved_outputs(told.get("outputs"), room), None
+    cell_type = value.get("cell_type")
+    cell_type = cell_type if cell_type in ("code", "markdown", "raw") else "raw"
+    cell = NotebookNode(cell_type=cell_type, source=_clean(source), metadata=_metadata(value.get("metadata")))
+    if isinstance(value.get("id"), str):
+        cell.id = _clean(value["id"])[:64]
+    if cell_type == "code":
+        cell.outputs, cell.execution_count = saved_outputs(value.get("outputs"), budget), None
     return cell
 
 
-def _metadata(told: object) -> NotebookNode:
-    """What `restore` looks at: the grade id, and what a student may have changed of the rest."""
-    kept = NotebookNode()
-    if not isinstance(told, dict):
-        return kept
-    about = told.get("nbgrader")
+def _metadata(value: object) -> NotebookNode:
+    """What `restore` looks at: the grade id and the points."""
+    metadata = NotebookNode()
+    about = value.get("nbgrader") if isinstance(value, dict) else None
     if isinstance(about, dict) and isinstance(about.get("grade_id"), str):
+        metadata.nbgrader = NotebookNode(grade_id=_clean(about["grade_id"])[:200])
         points = about.get("points")
-        kept.nbgrader = NotebookNode(grade_id=_clean(about["grade_id"])[:200])
         if isinstance(points, (int, float)) and not isinstance(points, bool):
-            kept.nbgrader.points = points
-    tags = [_clean(tag)[:60] for tag in _list(told.get("tags"))[:20] if isinstance(tag, str)]
-    if tags:
-        kept.tags = tags
-    return kept
+            metadata.nbgrader.points = points
+    return metadata
 
 
-def _list(value: object) -> list:
-    return value if isinstance(value, list) else []
+def saved_outputs(value: object, budget: OutputBudget) -> list[NotebookNode]:
+    """The outputs of one cell that are whole and within the budget, below a line that says whose they are."""
+    values = value if isinstance(value, list) else []
+    outputs = [
+        output for output in map(_output, values[: budget.outputs]) if output is not None and budget.take(output)
+    ]
+    return [NotebookNode(output_type="stream", name="stdout", text=SAVED), *outputs] if outputs else []
+
+
+def _output(value: object) -> NotebookNode | None:
+    if not isinstance(value, dict):
+        return None
+    output_type = value.get("output_type")
+    if output_type == "stream" and value.get("name") in ("stdout", "stderr"):
+        text = harmless(_text(value.get("text")) or "").removeprefix(SAVED)  # it may have been graded before
+        return NotebookNode(output_type=output_type, name=value["name"], text=text) if text else None
+    if output_type == "error":
+        lines = value.get("traceback")
+        lines = lines[:MOST_LINES] if isinstance(lines, list) else []
+        return NotebookNode(
+            output_type=output_type,
+            ename=plain(value.get("ename", ""), LONGEST_NAME),
+            evalue=plain(value.get("evalue", ""), 2000, lines=True),
+            traceback=[harmless(line) for line in lines if isinstance(line, str)],
+        )
+    if output_type in ("display_data", "execute_result") and isinstance(value.get("data"), dict):
+        items = list(value["data"].items())[:MOST_TYPES]
+        data = {plain(name, LONGEST_NAME): harmless(text) for name, item in items if (text := _text(item))}
+        count = {"execution_count": None} if output_type == "execute_result" else {}
+        return NotebookNode(output_type=output_type, data=data, metadata=NotebookNode(), **count) if data else None
+    return None
+
+
+def _text(value: object) -> str | None:
+    """A text, which a notebook's file keeps as one string or as a list of lines; None if it is neither."""
+    if isinstance(value, list):
+        return "".join(line for line in value if isinstance(line, str))
+    return value if isinstance(value, str) else None
+
+
+def _texts(output: NotebookNode) -> Iterator[str]:
+    yield output.get("text", "")
+    yield output.get("evalue", "")
+    yield from output.get("traceback", [])
+    yield from output.get("data", {}).values()
 
 
 def _clean(text: str) -> str:

@@ -1,0 +1,70 @@
+"""Known mistakes in the code of students who made them: written by `make name-mistake`, run in the sandbox only."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+
+from helpers.authoring.lesson_source import Source
+from helpers.authoring.mistakes import BadEdit, StudentMistake
+from helpers.checking.answers import MalformedAnswer, from_wire
+from helpers.checking.cell_scan import Handed
+from helpers.checking.keys import Outcomes
+from helpers.grading.sandbox import bubblewrap
+from helpers.grading.sandbox.runner import NoSandbox, Runner, Work
+from helpers.notebooks import SETUP
+
+NEEDS_SANDBOX = "Some mistakes of {lesson} are the code of students, which runs in the sandbox only."
+
+
+def require_sandbox(lesson: str) -> None:
+    """Raises NoSandbox where students' code cannot be run."""
+    if problem := bubblewrap.why_not(without=""):
+        raise NoSandbox(f"{NEEDS_SANDBOX.format(lesson=lesson)}\n\n{problem}")
+
+
+@contextlib.contextmanager
+def running(source: Source) -> Iterator[Callable[[StudentMistake, int | str], Outcomes]]:
+    """A function from a student's mistake and a seed to its outcomes. A lesson without such mistakes needs no sandbox.
+
+    Raises NoSandbox on entering; the function raises BadEdit where there is no answer, and SandboxFailed.
+    """
+    with contextlib.ExitStack() as opened:
+        runner = None
+        if source.variants(StudentMistake):
+            require_sandbox(source.name)
+            runner = opened.enter_context(Runner(source.name))
+        setup = source.cells()[SETUP]
+        yield lambda mistake, seed: _outcomes(runner, source, setup, mistake, seed)
+
+
+def _outcomes(runner: Runner, source: Source, setup: str, mistake: StudentMistake, seed: int | str) -> Outcomes:
+    exercise = source.lesson[mistake.exercise]
+    work = Work(source.name, (Handed(exercise.name, exercise.name, mistake.code),), {}, setup)
+    run = runner.execute(work, seed, only=(exercise.name,)).runs[exercise.name]
+    why = f"{run.why.value}. {run.says}".rstrip()
+    if run.sent is not None:
+        try:
+            return from_wire(run.sent, exercise).outcomes
+        except MalformedAnswer as problem:
+            why = str(problem)
+    raise BadEdit(f"{source.name}: the student's mistake {exercise.name}/{mistake.name} gives no answer: {why}")
+
+
+def as_toml(mistake: StudentMistake) -> str:
+    """The entry to append to a mistakes.toml."""
+    code = "\n".join(_quoted(line)[1:-1] for line in mistake.code.split("\n"))
+    lines = [
+        "",
+        f"[{mistake.exercise}.student_mistake.{mistake.name}]",
+        f"title = {_quoted(mistake.title)}",
+        f"says = {_quoted(mistake.says)}",
+        f'code = """\n{code}"""',
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    """A basic string of TOML: one of JSON, except that it escapes DEL too."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

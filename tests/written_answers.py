@@ -1,0 +1,45 @@
+"""Answers that were written for tests, read from a folder of lNN.toml.
+
+unseen/ holds answers that were written from the students' notebooks alone, before anybody looked at the known mistakes.
+unusual/ holds right answers in unusual style. None is an entry of a mistakes.toml.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+RIGHT, WRONG = "right", "wrong"
+
+
+@dataclass(frozen=True)
+class WrittenAnswer:
+    """lesson: its two digits. what: a tutor's words for it. code: the solution cell. kind: RIGHT or WRONG.
+
+    above, below: cells that the student added before the exercise and after its check.
+    """
+
+    lesson: str
+    exercise: str
+    what: str
+    code: str
+    kind: str = RIGHT
+    above: tuple[str, ...] = ()
+    below: tuple[str, ...] = ()
+
+
+def written_answers(name: str) -> list[WrittenAnswer]:
+    """Every answer of the folder, lesson by lesson."""
+    return [answer for file in sorted((FOLDER / name).glob("l*.toml")) for answer in _answers(file)]
+
+
+def _answers(file: Path) -> list[WrittenAnswer]:
+    entries = tomllib.loads(file.read_text(encoding="utf-8"))["answer"]
+    return [_answer(file.stem.removeprefix("l"), entry) for entry in entries]
+
+
+def _answer(lesson: str, entry: dict) -> WrittenAnswer:
+    cells = {name: tuple(cell.strip("\n") for cell in entry.pop(name, ())) for name in ("above", "below")}
+    return WrittenAnswer(lesson, **{**entry, "code": entry["code"].strip("\n")}, **cells)
