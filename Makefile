@@ -150,7 +150,7 @@ lint: .full env ## Say what ruff finds in style and form (pyproject.toml says wh
 	@$(PY) -m ruff format --check .
 
 site: .full env ## Render the lessons for readers, into site/_build
-	$(PY) -m helpers.authoring site
+	$(PY) -m helpers.site
 
 build: .full .lesson-if-named env ## Rebuild all that is generated, for every lesson or for LESSON=
 	$(PY) -m helpers.authoring build $(LESSON)

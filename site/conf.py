@@ -1,6 +1,6 @@
 """Sphinx settings.
 
-`python -m helpers.site.build` copies this folder and the lessons to one place, and builds there.
+The build (helpers/site) copies this folder and the lessons to one place, and builds there.
 """
 
 import importlib.util
@@ -12,6 +12,7 @@ from docutils import nodes
 from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx.util.fileutil import copy_asset
 
+from helpers import theme
 from helpers.site.players import assets
 
 project = "From the dot product to GPT-2"
@@ -43,9 +44,9 @@ html_css_files = ["course.css", "pages.css", "drawn.css"]
 html_js_files = ["course.js"]
 
 
-def furo_colours(theme):
-    """The course's colours under the names that furo has for them. theme: 0 for light, 1 for dark."""
-    colour = {name: pair[theme] for name, pair in theme.COLOURS.items()}
+def furo_colours(dark):
+    """The course's colours under furo's names for them."""
+    colour = {name: pair[dark] for name, pair in theme.COLOURS.items()}
     return {
         "font-stack": theme.LETTERS,
         "font-stack--monospace": theme.CODE_LETTERS,
@@ -64,8 +65,8 @@ def furo_colours(theme):
 
 
 html_theme_options = {
-    "light_css_variables": furo_colours(0),
-    "dark_css_variables": furo_colours(1),
+    "light_css_variables": furo_colours(dark=False),
+    "dark_css_variables": furo_colours(dark=True),
 }
 html_sidebars = {
     "**": [
@@ -107,8 +108,8 @@ def name_images(app, doctree):
 
 def add_players(app, pagename, templatename, context, doctree):
     """Give a page that holds players their style sheets and scripts."""
-    held = re.findall(r'data-player="([\w-]+)"', context.get("body") or "")
-    for file in assets(held):
+    names = re.findall(r'data-player="([\w-]+)"', context.get("body") or "")
+    for file in assets(names):
         if file.endswith(".css"):
             app.add_css_file(file)
         else:

@@ -18,6 +18,18 @@ from pathlib import Path
 
 from needs import chromium, require
 
+KEYS = {
+    "Tab": 9,
+    "Enter": 13,
+    "Space": 32,
+    "End": 35,
+    "ArrowLeft": 37,
+    "ArrowUp": 38,
+    "ArrowRight": 39,
+    "ArrowDown": 40,
+}
+WRITES = {"Enter": "\r", "Space": " "}
+CHECKS = Path(__file__).with_name("page_checks.js")
 PATIENCE = 300  # seconds for what takes moments: a busy machine is no fault of a page
 
 
@@ -57,6 +69,7 @@ class Browser:
         self.events: list[dict] = []
         for domain in ("Page", "Network", "Runtime", "Log"):
             self.call(f"{domain}.enable")
+        self.call("Page.addScriptToEvaluateOnNewDocument", source=CHECKS.read_text(encoding="utf-8"))
 
     @staticmethod
     def _port(file: Path) -> str:
@@ -82,14 +95,19 @@ class Browser:
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
 
+    def check(self, name: str, *arguments):
+        """The answer of one of the functions of page_checks.js."""
+        return self.evaluate(f"checks.{name}({', '.join(map(json.dumps, arguments))})")
+
     def open(self, address: str, *, width: int = 1280, scheme: str = "light") -> None:
-        """Load a page to the end, formulas included."""
+        """Load a page and wait until it is laid out, formulas included."""
         self.events.clear()
         self.show(width=width, scheme=scheme)
         self.call("Page.navigate", url=address)
         self.evaluate(
             "(async () => { if (document.readyState !== 'complete') await new Promise(r => addEventListener('load',"
-            " r)); await window.MathJax?.startup?.promise; await document.fonts.ready; })()"
+            " r)); await window.MathJax?.startup?.promise; await document.fonts.ready;"
+            " await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))); })()"
         )
 
     def show(self, *, width: int, scheme: str) -> None:
@@ -104,6 +122,82 @@ class Browser:
         while not self.evaluate(f"Boolean({condition})"):
             assert time.monotonic() < deadline, f"waited in vain for {condition}"
             time.sleep(0.05)
+
+    # What a person does: selectors name the first element that they match.
+
+    def centre(self, selector: str) -> tuple[float, float]:
+        """Scroll an element into view; the middle of it, in pixels of the window."""
+        return tuple(self.check("centre", selector))
+
+    def point(self, kind: str, x: float, y: float, *, pressed: bool = False) -> None:
+        """One event of the mouse: mouseMoved, mousePressed or mouseReleased."""
+        button = {"button": "left", "clickCount": 1, "buttons": 1} if pressed or kind != "mouseMoved" else {}
+        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **button)
+
+    def hover(self, selector: str) -> None:
+        self.point("mouseMoved", *self.centre(selector))
+
+    def click(self, selector: str) -> None:
+        x, y = self.centre(selector)
+        for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
+            self.point(kind, x, y)
+
+    def drag(self, *way: tuple[float, float]) -> None:
+        self.point("mouseMoved", *way[0])
+        self.point("mousePressed", *way[0])
+        for x, y in way[1:]:
+            self.point("mouseMoved", x, y, pressed=True)
+        self.point("mouseReleased", *way[-1])
+
+    def touch(self, *way: tuple[float, float]) -> None:
+        """A finger comes down, goes this way, and is lifted."""
+        self.call("Emulation.setTouchEmulationEnabled", enabled=True)
+        for kind, (x, y) in zip(("touchStart", *["touchMove"] * len(way[1:])), way, strict=True):
+            self.call("Input.dispatchTouchEvent", type=kind, touchPoints=[{"x": x, "y": y}])
+        self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+        self.call("Emulation.setTouchEmulationEnabled", enabled=False)
+
+    def tap(self, selector: str) -> None:
+        self.touch(self.centre(selector))
+
+    def focus(self, selector: str) -> None:
+        self.evaluate(f"document.querySelector({json.dumps(selector)}).focus()")
+
+    def press(self, *keys: str, shift: bool = False) -> None:
+        """Press and release keys, one after the other: "Enter", "ArrowLeft", "Space"."""
+        for key in keys:
+            about = {"key": key.replace("Space", " "), "code": key, "windowsVirtualKeyCode": KEYS[key]}
+            about["modifiers"] = 8 if shift else 0
+            text = {"text": WRITES[key]} if key in WRITES else {}
+            self.call("Input.dispatchKeyEvent", type="keyDown", **about, **text)
+            self.call("Input.dispatchKeyEvent", type="keyUp", **about)
+
+    def text(self, selector: str) -> str:
+        return self.evaluate(f"document.querySelector({json.dumps(selector)}).textContent")
+
+    def texts(self, selector: str) -> list[str]:
+        return self.evaluate(f"[...document.querySelectorAll({json.dumps(selector)})].map(one => one.textContent)")
+
+    @contextlib.contextmanager
+    def without_scripts(self, address: str) -> Iterator[None]:
+        """A page as it is without its scripts."""
+        self.call("Page.navigate", url="about:blank")
+        self.call("Emulation.setScriptExecutionDisabled", value=True)
+        try:
+            self.call("Page.navigate", url=address)
+            self.wait_for("document.readyState === 'complete' && document.querySelector('article') !== null")
+            yield
+        finally:
+            self.call("Emulation.setScriptExecutionDisabled", value=False)
+
+    @contextlib.contextmanager
+    def printed(self) -> Iterator[None]:
+        """The page as it is on paper."""
+        self.call("Emulation.setEmulatedMedia", media="print", features=[])
+        try:
+            yield
+        finally:
+            self.call("Emulation.setEmulatedMedia", media="", features=[])
 
     def requests(self) -> list[str]:
         return [

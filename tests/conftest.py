@@ -14,7 +14,7 @@ import nbformat
 import needs
 import pytest
 import torch
-from browsing import a_browser
+from browsing import a_browser, serving
 
 from helpers.authoring.exam_key import make_exam_key
 from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, Answers, sources
@@ -41,9 +41,9 @@ def pytest_configure(config):
 
 # Files of which many tests grade classes, make keys or start kernels: minutes together, and left out of `make quick`.
 SLOW_FILES = (
-    "any_folder bare_machine batch bench check class data_hub desk_and_exam gpt2 gradebook "
-    "hostile keys lateness lessons name_mistake players_by_hand pocket_gpt2 canary regrade reports "
-    "rules sanitize_notebook seeds site training unusual_answers update"
+    "any_folder bare_machine batch bench canary check class data_hub desk_and_exam gpt2 gradebook hostile keys "
+    "lateness lessons name_mistake players_by_hand pocket_gpt2 pocket_player regrade reports rules "
+    "sanitize_notebook seeds site training unusual_answers update"
 ).split()
 
 
@@ -70,6 +70,25 @@ def browser(tmp_path_factory):
     """A browser that looks at pages; where there is none, pages are read as files only."""
     with a_browser(tmp_path_factory.mktemp("profile")) as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory) -> Path:
+    """The readers' site: every lesson of the course, and the sample lesson of tests/site_sample."""
+    from helpers.site.build import build
+
+    solutions, output = tmp_path_factory.mktemp("solutions"), tmp_path_factory.mktemp("site") / "html"
+    for folder in (ROOT / "solutions", Path(__file__).parent / "site_sample"):
+        shutil.copytree(folder, solutions, dirs_exist_ok=True)
+    assert build(output, solutions=solutions) == 0
+    return output
+
+
+@pytest.fixture(scope="session")
+def address(site):
+    """The address of the site on this machine."""
+    with serving(site) as url:
+        yield url
 
 
 # ------------------------------------------------------------------------------------ what a machine lacks

@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "__main__": {"student", "data"},
     "training": {"parts", "data"},
     "grading": {"exercises", "checking"},
-    "authoring": {"parts", "plots", "data", "exercises", "checking", "grading", "student", "site"},
+    "authoring": {"parts", "plots", "data", "exercises", "checking", "grading", "student"},
     "site": {"parts", "plots", "data", "exercises", "checking", "student", "authoring"},
     "benchmarks": {"parts", "data", "exercises", "checking", "training", "grading", "authoring"},
 }

@@ -14,8 +14,8 @@ from helpers.student import start_page
 DRESSED = [
     ROOT / "site" / "conf.py",
     ROOT / "helpers" / "checking" / "panel.py",
-    ROOT / "helpers" / "desk" / "start_page.py",
-    *sorted((ROOT / "helpers" / "grading" / "tell" / "templates").iterdir()),
+    ROOT / "helpers" / "student" / "start_page.py",
+    *sorted((ROOT / "helpers" / "grading" / "reports" / "templates").iterdir()),
 ]
 
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
-import time
 
 import pytest
 import torch
 import torch.nn.functional as F
-from browsing import PATIENCE, serving
+from browsing import serving
 
 from helpers.course import ROOT
 from helpers.data.sources import is_held_out, stdlib_sources
 from helpers.parts import gpt2
 from helpers.parts.generator import apply_temperature, keep_top_k, keep_top_p
-from helpers.site import players, pocket
-from helpers.site.build import Page, build, page_problems
+from helpers.site import players
+from helpers.site import pocket_export as pocket
+from helpers.site.link_check import PageLinks
 
 needs_browser = pytest.mark.needs("chromium")
 
@@ -57,16 +58,10 @@ def held_out(model):
 
 # --- the numbers -----------------------------------------------------------------------------------------------------
 
-READ = """async (precision) => {
-  const about = await (await fetch(`${precision}/model.json`)).json();
-  const data = await (await fetch(`${precision}/weights.bin`)).arrayBuffer();
-  return { about, model: new PocketModel(about, data), tokenizer: new PocketTokenizer(about.tokens, about.merges) };
-}"""
-
 
 @pytest.fixture(scope="module")
 def bench(model, browser, tmp_path_factory):
-    """The browser at an empty page with the two scripts, and the weights in both precisions, as `loaded`."""
+    """The browser at an empty page with the two scripts, and the model in both precisions: `int8` and `float32`."""
     folder = tmp_path_factory.mktemp("bench")
     for precision in ("int8", "float32"):
         pocket.export(folder / precision, *model, precision)
@@ -78,12 +73,8 @@ def bench(model, browser, tmp_path_factory):
     )
     with serving(folder) as address:
         browser.open(address)
-        browser.evaluate(
-            f"(async () => {{ const read = {READ};"
-            " window.int8 = await read('int8'); window.float32 = await read('float32');"
-            " window.reader = (which, ids, off) => { const one = new PocketReader(which.model, new Set(off));"
-            " ids.forEach((id) => one.read(id)); return one; }; })()"
-        )
+        for precision in ("int8", "float32"):
+            browser.check("loadPocket", precision)
         yield browser
 
 
@@ -94,34 +85,18 @@ def test_its_tokens_are_the_courses_own_on_awkward_strings(bench, model):
     found = bench.evaluate(f"{json.dumps(texts)}.map((text) => int8.tokenizer.encode(text))")
     assert found == [tokenizer.encode(text) for text in texts]
     assert bench.evaluate(f"{json.dumps(found)}.map((ids) => int8.tokenizer.decode(ids))") == texts
+    assert bench.evaluate(r"int8.tokenizer.encode('a\ud83d!')") == tokenizer.encode("a\ufffd!")  # half of a pair
     assert tokenizer.decode([200, 300, 130]) == bench.evaluate("int8.tokenizer.decode([200, 300, 130])")
 
 
 @needs_browser
-def test_half_a_surrogate_pair_becomes_the_sign_for_no_character(bench, model):
-    assert bench.evaluate(r"int8.tokenizer.encode('a\ud83d!')") == model[1].encode("a\ufffd!")
-
-
-@needs_browser
-def test_its_logits_are_pytorchs(bench, model, held_out):
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_its_logits_are_pytorchs(bench, model, held_out, precision):
     ids = held_out[:1, :160]
-    script = f"reader(float32, {ids[0].tolist()}).scored.map((row) => Array.from(row))"
-    found = torch.tensor(bench.evaluate(script))
+    script = f"reader({precision}, {ids[0].tolist()}).scored.map((row) => Array.from(row))"
     with torch.no_grad():
-        expected = model[0](ids)[0]
-    apart = (found - expected).abs().max().item()
-    print(f"largest difference of the logits: {apart:.2g}")
-    assert apart < 1e-4
-
-
-@needs_browser
-def test_its_int8_weights_are_those_that_the_exporter_says(bench, model, held_out):
-    ids = held_out[:1, :64]
-    found = torch.tensor(
-        bench.evaluate(f"reader(int8, {ids[0].tolist()}).scored.map((row) => Array.from(row))"),
-    )
-    with torch.no_grad():
-        assert (found - pocket.rounded(model[0])(ids)[0]).abs().max() < 1e-4
+        expected = (pocket.rounded(model[0]) if precision == "int8" else model[0])(ids)[0]
+    assert (torch.tensor(bench.evaluate(script)) - expected).abs().max() < 1e-4
 
 
 @needs_browser
@@ -131,7 +106,6 @@ def test_int8_costs_less_than_a_hundredth_of_a_nat_on_held_out_text(bench, model
             return F.cross_entropy(some(held_out[:, :-1]).transpose(1, 2), held_out[:, 1:], reduction="none")
 
     exact, with_int8 = loss(model[0]), loss(pocket.rounded(model[0]))
-    print(f"held-out loss: {exact.mean():.4f} nats with float32, {with_int8.mean():.4f} with int8")
     assert abs(with_int8.mean() - exact.mean()) < 0.01
     in_the_page = bench.evaluate(f"reader(int8, {held_out[0].tolist()}).loss()")
     assert in_the_page == pytest.approx(with_int8[0].mean().item(), abs=1e-4)
@@ -193,20 +167,7 @@ def test_the_heads_that_the_page_names_are_the_strongest(model):
 
 # --- the pages -------------------------------------------------------------------------------------------------------
 
-LESSON = "12_gpt2"
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The pages of the site, with lesson 12 alone."""
-    solutions = tmp_path_factory.mktemp("solutions")
-    shutil.copytree(ROOT / "solutions" / LESSON, solutions / LESSON)
-    output = tmp_path_factory.mktemp("site") / "html"
-    assert build(output, solutions=solutions) == 0
-    return output
-
-
-PLAYER_PAGES = ("players/pocket.html", f"lessons/{LESSON}.html")
+PLAYER_PAGES = ("players/pocket.html", "lessons/12_gpt2.html")
 
 
 @pytest.mark.parametrize("page", PLAYER_PAGES)
@@ -215,112 +176,86 @@ def test_a_page_with_the_player_has_its_picture_and_its_scripts(site, page):
     assert text.count('data-player="pocket"') == 1
     still = text.split('class="still"')[1].split("</figure>")[0]
     assert "<title" in still and "induction head" in still.lower()
-    loaded = [address.split("?")[0].rpartition("/")[2] for address in Page(text).loaded]
-    assert [name for name in loaded if "pocket" in name or "players" in name] == [
-        "players.css",
-        "pocket.css",
-        "pocket-model.js",
-        "pocket-tokens.js",
-        "pocket.js",
-    ]
+    loaded = [address.split("?")[0].rpartition("/")[2] for address in PageLinks(text).loaded]
+    assert [name for name in loaded if "pocket" in name or "players" in name] == list(players.ASSETS["pocket"])
 
 
 def test_other_pages_load_nothing_of_it(site):
     assert "pocket.js" not in (site / "index.html").read_text(encoding="utf-8")
-    assert "pocket.js" not in (site / "notation.html").read_text(encoding="utf-8")
 
 
-def test_what_it_loads_lies_on_the_site_and_no_link_is_dead(site):
+def test_what_it_loads_is_on_the_site(site):
     about = json.loads((site / "_static/players/pocket/model.json").read_text(encoding="utf-8"))
     assert (site / "_static/players/pocket/weights.bin").stat().st_size == about["bytes"] < 2_500_000
-    assert page_problems(site) == []
 
 
-def test_the_picture_says_what_the_model_says(model):
-    words = players.PLAYERS["pocket"].html()
-    rounded = pocket.rounded(model[0])
-    ids = torch.tensor([model[1].encode("paint width left line\npaint width left")])
+def test_the_still_shows_what_the_model_computes(model):
+    rounded, tokenizer = pocket.rounded(model[0]), model[1]
+    scores = torch.tensor(pocket.scores(rounded)["induction"])
+    block, head = divmod(int(scores.argmax()), rounded.config.h)
+    ids = tokenizer.encode("paint width left line\npaint width left")
     with torch.no_grad():
-        chance, best = rounded(ids)[0, -1].softmax(dim=-1).max(dim=-1)
-    assert f"{model[1].token(int(best))} {100 * chance:.0f} %" in words
+        weights = rounded.attention_weights(torch.tensor([ids]))[block, 0, head, -1]
+        chances, best = rounded(torch.tensor([ids]))[0, -1].softmax(dim=-1).topk(4)
+    still = players.still("pocket")
+    tokens = [tokenizer.token(int(i)).replace("Ċ", "↵") for i in [*ids, *best]]
+    assert f"What block {block}, head {head} looks at" in still
+    assert re.findall(r"monospace\"[^>]*>([^<]*)</text>", still) == tokens
+    shades = torch.tensor([float(value) for value in re.findall(r'<rect[^>]*opacity="([\d.]+)"', still)])
+    bars = torch.tensor([float(value) for value in re.findall(r'<rect x="106"[^>]*width="([\d.]+)"', still)])
+    widths = [float(value) for value in re.findall(r'<path[^>]*stroke-width="([\d.]+)"', still)]
+    assert (shades / 0.6 - weights).abs().max() < 0.01 and (bars / 240 - chances).abs().max() < 0.01
+    assert widths == pytest.approx([1 + 4 * weight for weight in weights[:-1].tolist() if weight >= 0.02], abs=0.04)
+    assert [f"{100 * chance:.0f} %" for chance in chances] == re.findall(r">(\d+ %)</text>", still)
+
+
+def test_the_cover_shows_the_models_attention_weights(model):
+    text = "\n\n".join(["def attend(query, keys, values):\n    return weights @ values"] * 2)
+    ids = model[1].encode(text)
+    strongest = model[0].attention_weights(torch.tensor([ids]))[:, 0].amax(dim=1)  # (depth, t, t), over the heads
+    cover = (ROOT / "site" / "cover.svg").read_text(encoding="utf-8")
+    step, drawn = 720 / len(ids), torch.zeros_like(strongest)
+    for layer, arcs in enumerate(cover.split('<g style="stroke:')[1:]):
+        for start, end, opacity in re.findall(r'd="M([\d.]+) 330A.* ([\d.]+) 330".*stroke-opacity="([\d.]+)"', arcs):
+            drawn[layer, round(float(end) / step - 0.5), round(float(start) / step - 0.5)] = float(opacity)
+    expected = (0.15 + 0.85 * strongest).clamp(max=1) * (strongest >= 0.14)
+    earlier = torch.ones(len(ids), len(ids)).tril(-1).bool()
+    earlier[:, 0] = False  # heads that find nothing look at the first token: it is left out
+    clear = (strongest - 0.14).abs() > 1e-3
+    assert cover.count("<text") == len(ids)
+    assert ((drawn - expected * earlier) * clear).abs().max() < 0.02
 
 
 # --- the player, by mouse, keys and touch ----------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def address(site):
-    with serving(site) as address:
-        yield address
-
-
 READY = "document.querySelector('.live')?.dataset.state === 'ready'"
-CENTRE = """(selector) => { const one = document.querySelector(selector);
-    one.scrollIntoView({ block: 'center', behavior: 'instant' });
-    const box = one.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; }"""
-SHIFTS = """new Promise((done) => { let sum = 0;
-    new PerformanceObserver((list) => list.getEntries().forEach((e) => {
-        if (!e.hadRecentInput && e.startTime > clicked) sum += e.value; }))
-        .observe({ type: 'layout-shift', buffered: true });
-    setTimeout(() => done(sum), 200); })"""
 
 
-class Hand:
-    """What a person does to a page."""
-
-    def __init__(self, browser):
-        self.browser = browser
-
-    def centre(self, selector):
-        return self.browser.evaluate(f"({CENTRE})({json.dumps(selector)})")
-
-    def mouse(self, selector, click=True):
-        x, y = self.centre(selector)
-        self.browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
-        for kind in ("mousePressed", "mouseReleased") if click else ():
-            self.browser.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
-
-    def tap(self, selector):
-        x, y = self.centre(selector)
-        self.browser.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
-        self.browser.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
-
-    def key(self, name, text=""):
-        code = {"Enter": 13, "Tab": 9, " ": 32, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}[name]
-        about = {"key": name, "code": "Space" if name == " " else name, "windowsVirtualKeyCode": code}
-        self.browser.call("Input.dispatchKeyEvent", type="keyDown", **about, **({"text": text} if text else {}))
-        self.browser.call("Input.dispatchKeyEvent", type="keyUp", **about)
-
-    def write(self, text):
-        """Replace the text by another, as a paste does."""
-        self.browser.evaluate("document.querySelector('.live textarea').select()")
-        self.browser.evaluate("document.querySelector('.live textarea').focus()")
-        self.browser.call("Input.insertText", text=text)
-        self.browser.wait_for(READY)
-
-    def text(self, selector):
-        return self.browser.evaluate(f"document.querySelector({json.dumps(selector)}).textContent")
-
-    def texts(self, selector):
-        return self.browser.evaluate(
-            f"[...document.querySelectorAll({json.dumps(selector)})].map((e) => e.textContent)"
-        )
-
-    def loss(self):
-        return float(self.browser.evaluate("document.querySelector('.told').dataset.loss"))
+def opened(browser, address, page=PLAYER_PAGES[0], **how):
+    browser.open(address + page, **how)
+    browser.click(".opener button")
+    browser.wait_for(READY)
 
 
-@pytest.fixture
-def hand(browser):
-    yield Hand(browser)
-    browser.call("Emulation.setTouchEmulationEnabled", enabled=False)
-    browser.call("Emulation.setEmulatedMedia", media="", features=[])
+def write(browser, text):
+    """Replace the text by another, as a paste does."""
+    browser.evaluate("document.querySelector('.live textarea').select()")
+    browser.focus(".live textarea")
+    browser.call("Input.insertText", text=text)
+    browser.wait_for(READY)
 
 
-def opened(hand, address, page=PLAYER_PAGES[0], **how):
-    hand.browser.open(address + page, **how)
-    hand.mouse(".opener button")
-    hand.browser.wait_for(READY)
+def written(browser):
+    return browser.evaluate("document.querySelector('.live textarea').value")
+
+
+def shown_loss(browser):
+    return float(browser.evaluate("document.querySelector('.told').dataset.loss"))
+
+
+def wait_for_tokens(browser, count):
+    wait_for_tokens(browser, count)
 
 
 BUTTON = ".live .text .row:nth-of-type(2) button:nth-of-type({})"
@@ -334,251 +269,213 @@ def loss_of(some, ids):
 
 @needs_browser
 @pytest.mark.parametrize("page", PLAYER_PAGES)
-def test_nothing_is_loaded_before_a_click_and_nothing_moves_after_it(hand, address, page):
-    hand.browser.open(address + page)
-    assert not [url for url in hand.browser.requests() if "/pocket/" in url]
-    hand.browser.evaluate("window.clicked = performance.now()")
-    hand.mouse(".opener button")
-    hand.browser.wait_for(READY)
-    assert [url.rpartition("/")[2] for url in hand.browser.requests() if "/pocket/" in url] == [
+def test_nothing_is_loaded_before_a_click_and_nothing_moves_after_it(browser, address, page):
+    browser.open(address + page)
+    assert not [url for url in browser.requests() if "/pocket/" in url]
+    clicked = browser.evaluate("performance.now()")
+    browser.click(".opener button")
+    browser.wait_for(READY)
+    assert [url.rpartition("/")[2] for url in browser.requests() if "/pocket/" in url] == [
         "model.json",
         "weights.bin",
     ]
-    assert hand.browser.evaluate(SHIFTS) < 0.001
-    assert hand.browser.complaints() == []
-    assert hand.browser.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    assert browser.check("layoutShift", clicked) < 0.001
+    assert browser.complaints() == []
+    assert browser.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
 @needs_browser
-def test_by_mouse(hand, address, model):
+def test_by_mouse(browser, address, model):
     tokenizer, rounded = model[1], pocket.rounded(model[0])
-    opened(hand, address)
-    hand.write(CODE)
+    opened(browser, address)
+    write(browser, CODE)
     ids = tokenizer.encode(CODE)
-    chips = hand.texts(".chips button")
+    chips = browser.texts(".chips button")
     assert len(chips) == len(ids) and chips[0] == "class"
-    assert hand.loss() == pytest.approx(loss_of(rounded, torch.tensor([ids])), abs=1e-3)
+    assert shown_loss(browser) == pytest.approx(loss_of(rounded, torch.tensor([ids])), abs=1e-3)
     # the bars are the model's, and one that is pressed is taken
     with torch.no_grad():
         chances, best = rounded(torch.tensor([ids]))[0, -1].softmax(dim=-1).topk(2)
-    shown = hand.texts(".bars .number")
+    shown = browser.texts(".bars .number")
     assert shown[0].startswith(f"{100 * chances[0]:.0f}"[:2])
-    hand.mouse(".bars li:nth-child(2) button")
-    hand.browser.wait_for(f"{READY} && document.querySelectorAll('.chips button').length === {len(ids) + 1}")
-    text = hand.browser.evaluate("document.querySelector('.live textarea').value")
+    browser.click(".bars li:nth-child(2) button")
+    wait_for_tokens(browser, len(ids) + 1)
+    text = written(browser)
     assert text == tokenizer.decode([*ids, int(best[1])])
     # one more token is one more position in the cache, and no more
-    assert f"computed 1, and took {len(ids)}" in hand.text(".memory .quiet")
+    assert f"computed 1, and took {len(ids)}" in browser.text(".memory .quiet")
     # a token under the pointer shows what it looks at
-    hand.mouse(".chips button[data-at='7']", click=False)
-    assert "(7) looks at" in hand.text(".readout")
-    hand.mouse(".map canvas", click=False)
-    assert " takes " in hand.text(".readout")
-    hand.mouse(BACK)
-    hand.browser.wait_for(f"{READY} && document.querySelectorAll('.chips button').length === {len(ids)}")
-    hand.mouse(CLEAR)
-    hand.browser.wait_for("document.querySelectorAll('.chips button').length === 0")
-    assert "Type something" in hand.text(".told")
-    assert hand.browser.complaints() == []
+    browser.hover(".chips button[data-at='7']")
+    assert "(7) looks at" in browser.text(".readout")
+    browser.hover(".map canvas")
+    assert " takes " in browser.text(".readout")
+    browser.click(BACK)
+    wait_for_tokens(browser, len(ids))
+    browser.click(CLEAR)
+    browser.wait_for("document.querySelectorAll('.chips button').length === 0")
+    assert "Type something" in browser.text(".told")
+    assert browser.complaints() == []
 
 
 @needs_browser
-def test_by_keys(hand, address, model):
+def test_by_keys(browser, address, model):
     tokenizer, rounded, h = model[1], pocket.rounded(model[0]), model[0].config.h
-    hand.browser.open(address + PLAYER_PAGES[0])
-    hand.browser.evaluate("document.querySelector('.opener button').focus()")
-    hand.key("Enter", "\r")
-    hand.browser.wait_for(READY)
+    browser.open(address + PLAYER_PAGES[0])
+    browser.focus(".opener button")
+    browser.press("Enter")
+    browser.wait_for(READY)
     focused = "document.activeElement.{}"
-    assert hand.browser.evaluate(focused.format("className")) == "live scripted"
+    assert browser.evaluate(focused.format("className")) == "live scripted"
     # the induction head is chosen, and its weights go where the text came from
-    assert (
-        hand.browser.evaluate("document.querySelector('[data-kind=induction]').getAttribute('aria-pressed')") == "true"
-    )
+    assert browser.evaluate("document.querySelector('[data-kind=induction]').getAttribute('aria-pressed')") == "true"
     # one moves among the heads with the arrow keys
-    hand.browser.evaluate("document.querySelector('.heads [tabindex=\"0\"]').focus()")
-    before = hand.text(".heads [aria-checked=true]")
-    hand.key("ArrowRight")
-    block, head = (int(part) for part in hand.text(".heads [aria-checked=true]").split("·"))
-    assert hand.text(".heads [aria-checked=true]") != before
-    assert hand.browser.evaluate(focused.format("textContent")) == f"{block}·{head}"
+    browser.focus(".heads [tabindex='0']")
+    before = browser.text(".heads [aria-checked=true]")
+    browser.press("ArrowRight")
+    block, head = (int(part) for part in browser.text(".heads [aria-checked=true]").split("·"))
+    assert browser.text(".heads [aria-checked=true]") != before
+    assert browser.evaluate(focused.format("textContent")) == f"{block}·{head}"
     # and switches one off: the loss is that of PyTorch's model without it
-    ids = torch.tensor([tokenizer.encode(hand.browser.evaluate("document.querySelector('.live textarea').value"))])
-    whole = hand.loss()
-    hand.browser.evaluate("document.querySelector('.choose .row:not(.presets) button').focus()")
-    hand.key(" ", " ")
-    hand.browser.wait_for(f"{READY} && document.querySelectorAll('.heads .off').length === 1")
+    ids = torch.tensor([tokenizer.encode(written(browser))])
+    whole = shown_loss(browser)
+    browser.focus(".choose .row:not(.presets) button")
+    browser.press("Space")
+    browser.wait_for(f"{READY} && document.querySelectorAll('.heads .off').length === 1")
     with gpt2.switched_off(rounded, (block, head)):
         expected = loss_of(rounded, ids)
-    assert hand.loss() == pytest.approx(expected, abs=1e-3) and hand.loss() != whole
-    assert f"with all heads {whole:.2f}" in hand.text(".told")
+    assert shown_loss(browser) == pytest.approx(expected, abs=1e-3) and shown_loss(browser) != whole
+    assert f"with all heads {whole:.2f}" in browser.text(".told")
     # among the tokens too
-    hand.browser.evaluate("document.querySelector('.chips [tabindex=\"0\"]').focus()")
-    last = int(hand.browser.evaluate(focused.format("dataset.at")))
-    hand.key("ArrowLeft")
-    assert int(hand.browser.evaluate(focused.format("dataset.at"))) == last - 1
-    assert f"({last - 1})" in hand.text(".readout").split("looks")[0]
+    browser.focus(".chips [tabindex='0']")
+    last = int(browser.evaluate(focused.format("dataset.at")))
+    browser.press("ArrowLeft")
+    assert int(browser.evaluate(focused.format("dataset.at"))) == last - 1
+    assert f"({last - 1})" in browser.text(".readout").split("looks")[0]
     # and among the cells of the matrix
-    hand.browser.evaluate("document.querySelector('.map canvas').focus()")
-    hand.key("ArrowUp")
-    hand.key("ArrowLeft")
-    assert f"({last - 2}) takes" in hand.text(".readout")
+    browser.focus(".map canvas")
+    browser.press("ArrowUp", "ArrowLeft")
+    assert f"({last - 2}) takes" in browser.text(".readout")
     # temperature 0, a step: the most probable token, whatever the chance
-    sliders = "document.querySelectorAll('.settings input')"
-    hand.browser.evaluate(f"{sliders}[0].focus()")
-    for _ in range(20):
-        hand.key("ArrowLeft")
-    assert hand.texts(".settings output")[0].startswith("0")
+    browser.focus(".settings input")
+    browser.press(*["ArrowLeft"] * 20)
+    assert browser.texts(".settings output")[0].startswith("0")
     with torch.no_grad(), gpt2.switched_off(rounded, (block, head)):
         best = int(rounded(ids)[0, -1].argmax())
-    hand.browser.evaluate(f"document.querySelector({json.dumps(STEP)}).focus()")
-    hand.key("Enter", "\r")
-    hand.browser.wait_for(f"{READY} && document.querySelectorAll('.chips button').length === {ids.shape[1] + 1}")
-    text = hand.browser.evaluate("document.querySelector('.live textarea').value")
+    browser.focus(STEP)
+    browser.press("Enter")
+    wait_for_tokens(browser, ids.shape[1] + 1)
+    text = written(browser)
     assert text == tokenizer.decode([*ids[0].tolist(), best])
-    assert h == hand.browser.evaluate("getComputedStyle(document.querySelector('.heads')).gridTemplateColumns").count(
-        "px"
-    )
-    assert hand.browser.complaints() == []
+    assert h == browser.evaluate("getComputedStyle(document.querySelector('.heads')).gridTemplateColumns").count("px")
+    assert browser.complaints() == []
 
 
 @needs_browser
-def test_by_touch_on_a_phone(hand, address):
-    hand.browser.open(address + PLAYER_PAGES[1], width=390)
-    hand.browser.call("Emulation.setTouchEmulationEnabled", enabled=True)
-    hand.tap(".opener button")
-    hand.browser.wait_for(READY)
-    count = hand.browser.evaluate("document.querySelectorAll('.chips button').length")
-    hand.tap(".bars li:first-child button")
-    hand.browser.wait_for(f"{READY} && document.querySelectorAll('.chips button').length === {count + 1}")
-    hand.tap(".chips button[data-at='3']")
-    hand.browser.wait_for("document.querySelector('.chips [aria-pressed=true]')?.dataset.at === '3'")
-    hand.tap("[data-kind='previous token']")
-    hand.browser.wait_for(
-        "document.querySelector(`[data-kind='previous token']`).getAttribute('aria-pressed') === 'true'"
-    )
-    hand.tap(".map canvas")
-    hand.browser.wait_for("document.querySelector('.readout').textContent.includes(' takes ')")
-    hand.tap(".choose .row:not(.presets) button:nth-of-type(2)")
-    hand.browser.wait_for(f"{READY} && document.querySelectorAll('.heads .off').length > 3")
-    assert hand.browser.evaluate("document.documentElement.scrollWidth") <= 390
-    assert hand.browser.complaints() == []
+def test_by_touch_on_a_phone(browser, address):
+    browser.open(address + PLAYER_PAGES[1], width=390, scheme="dark")
+    browser.tap(".opener button")
+    browser.wait_for(READY)
+    count = browser.evaluate("document.querySelectorAll('.chips button').length")
+    browser.tap(".bars li:first-child button")
+    wait_for_tokens(browser, count + 1)
+    browser.tap(".chips button[data-at='3']")
+    browser.wait_for("document.querySelector('.chips [aria-pressed=true]')?.dataset.at === '3'")
+    browser.tap("[data-kind='previous token']")
+    browser.wait_for("document.querySelector(`[data-kind='previous token']`).getAttribute('aria-pressed') === 'true'")
+    browser.tap(".map canvas")
+    browser.wait_for("document.querySelector('.readout').textContent.includes(' takes ')")
+    browser.tap(".choose .row:not(.presets) button:nth-of-type(2)")
+    browser.wait_for(f"{READY} && document.querySelectorAll('.heads .off').length > 3")
+    assert browser.evaluate("document.documentElement.scrollWidth") <= 390
+    assert min(browser.check("colour", ".live", "color")) > 180
+    assert browser.complaints() == []
 
 
 @needs_browser
-def test_the_heads_that_are_named_look_where_they_should_and_matter(hand, address):
-    opened(hand, address)
+def test_the_heads_that_are_named_look_where_they_should_and_matter(browser, address):
+    opened(browser, address)
     chance = "Number.parseInt(document.querySelector('.bars .number').textContent)"
-    before = hand.browser.evaluate(chance), hand.loss()
-    assert hand.texts(".bars code")[0] == "·line"
-    assert "line" in hand.text(".readout").split("looks at")[1].split(",")[0]
-    hand.mouse(".choose .row:not(.presets) button:nth-of-type(2)")  # all induction heads
-    hand.browser.wait_for(f"{READY} && document.querySelectorAll('.heads .off').length > 3")
-    best = hand.texts(".bars code")
-    after = hand.browser.evaluate(chance) if best[0] == "·line" else 0, hand.loss()
+    before = browser.evaluate(chance), shown_loss(browser)
+    assert browser.texts(".bars code")[0] == "·line"
+    assert "line" in browser.text(".readout").split("looks at")[1].split(",")[0]
+    browser.click(".choose .row:not(.presets) button:nth-of-type(2)")  # all induction heads
+    browser.wait_for(f"{READY} && document.querySelectorAll('.heads .off').length > 3")
+    best = browser.texts(".bars code")
+    after = browser.evaluate(chance) if best[0] == "·line" else 0, shown_loss(browser)
     assert after[0] < before[0] and after[1] > before[1]
 
 
 @needs_browser
-def test_it_writes_until_it_is_stopped_and_a_left_page_is_quiet(hand, address):
-    opened(hand, address)
+def test_it_writes_until_it_is_stopped_and_a_left_page_is_quiet(browser, address):
+    opened(browser, address)
     count = "document.querySelectorAll('.chips button').length"
-    hand.write("import os\n\n\ndef ")
-    first = hand.browser.evaluate(count)
-    hand.mouse(GENERATE)
-    hand.browser.wait_for(f"{count} > {first + 2} || document.querySelector('.told').textContent.includes('ended')")
-    hand.browser.evaluate("dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))")
-    assert hand.text(GENERATE) == "Generate"
-    hand.browser.wait_for(READY)
-    stopped = hand.browser.evaluate(count)
-    hand.browser.evaluate("new Promise((done) => setTimeout(done, 300))")
-    assert hand.browser.evaluate(count) == stopped
-    assert hand.browser.complaints() == []
+    write(browser, "import os\n\n\ndef ")
+    first = browser.evaluate(count)
+    browser.click(GENERATE)
+    browser.wait_for(f"{count} > {first + 2} || document.querySelector('.told').textContent.includes('ended')")
+    browser.evaluate("dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))")
+    assert browser.text(GENERATE) == "Generate"
+    browser.wait_for(READY)
+    stopped = browser.evaluate(count)
+    browser.evaluate("new Promise((done) => setTimeout(done, 300))")
+    assert browser.evaluate(count) == stopped
+    assert browser.complaints() == []
 
 
 @needs_browser
-def test_a_text_that_is_longer_than_the_window_is_cut_and_says_so(hand, address, model):
-    opened(hand, address)
-    hand.write("x = 1\n" * 100)
-    assert hand.browser.evaluate("document.querySelectorAll('.chips button').length") == model[0].t_max
+def test_a_text_that_is_longer_than_the_window_is_cut_and_says_so(browser, address, model):
+    opened(browser, address)
+    write(browser, "x = 1\n" * 100)
+    assert browser.evaluate("document.querySelectorAll('.chips button').length") == model[0].t_max
     longer = len(model[1].encode("x = 1\n" * 100)) - model[0].t_max
-    assert f"the text is {longer} tokens longer" in hand.text(".told")
-    assert hand.browser.evaluate(f"document.querySelector({json.dumps(STEP)}).disabled")
+    assert f"the text is {longer} tokens longer" in browser.text(".told")
+    assert browser.evaluate(f"document.querySelector({json.dumps(STEP)}).disabled")
 
 
 @needs_browser
 @pytest.mark.parametrize("file", ["model.json", "weights.bin"])
-def test_weights_that_are_missing_or_cut_off_are_said_and_can_be_tried_again(hand, address, site, file):
+def test_weights_that_are_missing_or_cut_off_are_said_and_can_be_tried_again(browser, address, site, file):
     path = site / "_static" / "players" / "pocket" / file
     whole = path.read_bytes()
     try:
         path.unlink()
-        hand.browser.open(address + PLAYER_PAGES[0])
-        hand.browser.call("Network.setCacheDisabled", cacheDisabled=True)
-        hand.mouse(".opener button")
-        hand.browser.wait_for("document.querySelector('.live .error') !== null")
-        assert f"{file} could not be loaded" in hand.text(".live .error") and "404" in hand.text(".live .error")
+        browser.open(address + PLAYER_PAGES[0])
+        browser.call("Network.setCacheDisabled", cacheDisabled=True)
+        browser.click(".opener button")
+        browser.wait_for("document.querySelector('.live .error') !== null")
+        assert f"{file} could not be loaded" in browser.text(".live .error") and "404" in browser.text(".live .error")
         path.write_bytes(whole[:-1000])
-        hand.mouse(".live .state button")
-        hand.browser.wait_for("/no JSON|bytes came/.test(document.querySelector('.live [role=status]').textContent)")
+        browser.click(".live .state button")
+        browser.wait_for("/no JSON|bytes came/.test(document.querySelector('.live [role=status]').textContent)")
     finally:
         path.write_bytes(whole)
-    hand.mouse(".live .state button")
-    hand.browser.wait_for(READY)
-    assert hand.browser.evaluate("document.querySelector('.live .error')") is None
+    browser.click(".live .state button")
+    browser.wait_for(READY)
+    assert browser.evaluate("document.querySelector('.live .error')") is None
 
 
-def is_laid_out(browser, selector):
-    """Whether something has a place on the page: asked without a script."""
-    try:
-        root = browser.call("DOM.getDocument")["root"]["nodeId"]
-        node = browser.call("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
-        return node != 0 and bool(browser.call("DOM.getBoxModel", nodeId=node))
-    except AssertionError:  # "Could not compute box model."
-        return False
+VISIBLE = "document.querySelector('{}').checkVisibility()"
 
 
 @needs_browser
 def test_without_scripts_there_is_the_picture_and_no_dead_button(browser, address):
-    browser.call("Page.navigate", url="about:blank")
-    browser.call("Emulation.setScriptExecutionDisabled", value=True)
-    try:
-        browser.call("Page.navigate", url=address + PLAYER_PAGES[1])
-        deadline = time.monotonic() + PATIENCE
-        while not is_laid_out(browser, ".player .still svg"):
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        assert not is_laid_out(browser, ".player .opener button")
-    finally:
-        browser.call("Emulation.setScriptExecutionDisabled", value=False)
+    with browser.without_scripts(address + PLAYER_PAGES[1]):
+        assert browser.evaluate(VISIBLE.format(".player .still svg"))
+        assert not browser.evaluate(VISIBLE.format(".player .opener button"))
 
 
 @needs_browser
-def test_on_paper_there_is_the_picture_and_no_control(hand, address):
-    opened(hand, address)
-    shown = "getComputedStyle(document.querySelector('{}')).display !== 'none'"
-    assert not hand.browser.evaluate(shown.format(".player .still"))
-    hand.browser.call("Emulation.setEmulatedMedia", media="print")
-    assert hand.browser.evaluate(shown.format(".player .still"))
-    assert not hand.browser.evaluate(shown.format(".player .live"))
+def test_on_paper_there_is_the_picture_and_no_control(browser, address):
+    opened(browser, address)
+    assert not browser.evaluate(VISIBLE.format(".player .still"))
+    with browser.printed():
+        assert browser.evaluate(VISIBLE.format(".player .still"))
+        assert not browser.evaluate(VISIBLE.format(".player .live"))
 
 
 @needs_browser
-def test_opened_as_a_file_it_says_what_to_do(hand, site):
-    hand.browser.open(f"{site.as_uri()}/{PLAYER_PAGES[0]}")
-    hand.mouse(".opener button")
-    hand.browser.wait_for("document.querySelector('.live .error') !== null")
-    assert "python -m http.server" in hand.text(".live .error")
-
-
-@needs_browser
-def test_it_follows_the_theme(hand, address):
-    for scheme in ("light", "dark"):
-        opened(hand, address, scheme=scheme)
-        ink, paper = hand.browser.evaluate(
-            "[getComputedStyle(document.querySelector('.live')).color,"
-            " getComputedStyle(document.querySelector('.player')).backgroundColor]"
-            ".map((colour) => Math.max(...colour.match(/\\d+/g).slice(0, 3).map(Number)))"
-        )
-        assert (ink < paper) == (scheme == "light")
-        assert abs(ink - paper) > 120
+def test_opened_as_a_file_it_says_what_to_do(browser, site):
+    browser.open(f"{site.as_uri()}/{PLAYER_PAGES[0]}")
+    browser.click(".opener button")
+    browser.wait_for("document.querySelector('.live .error') !== null")
+    assert "python -m http.server" in browser.text(".live .error")

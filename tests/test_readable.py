@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from helpers.authoring.lesson_source import ROOT, Source, sources
-from helpers.authoring.links import FIRST_USES, GLOSSARY, glossary, places, slug, trouble_with
+from helpers.authoring.links import GLOSSARY, LINKED_TERMS, glossary, places, slug, trouble_with
 from helpers.authoring.minutes import Minutes, count_lines, count_words
 from helpers.authoring.numbers import claims, is_held, numbers_of
 from helpers.authoring.prose import RULES
@@ -158,7 +158,7 @@ def test_every_entry_of_the_glossary_can_be_linked_to_and_says_where_it_is_expla
     text, terms = GLOSSARY.read_text(encoding="utf-8"), glossary()
     names = [term.name for term in terms]
     assert len(names) >= 70 and names == sorted(names, key=str.lower) and len(set(names)) == len(names)
-    assert {term.anchor for term in terms} <= places(text) and set(FIRST_USES) <= {term.anchor for term in terms}
+    assert {term.anchor for term in terms} <= places(text) and set(LINKED_TERMS) <= {term.anchor for term in terms}
     assert all(term.anchor == slug(term.name) for term in terms)
     there = {source.lesson.number for source in LESSONS}
     assert {term.lesson for term in terms} <= there

@@ -45,7 +45,6 @@ def main() -> int:
     naming.add_argument("--yes", action="store_true", help="do not ask")
     release = commands.add_parser("release", help="make the students' bundle, a zip in dist/")
     release.add_argument("--with-solutions", action="store_true", help="to be seen after solving, or after some tries")
-    commands.add_parser("site", help="render the lessons for readers")
     students = commands.add_parser("students-repository", help="commit the release into the repository that hubs pull")
     students.add_argument("folder", type=Path)
     place = commands.add_parser("home", help="say where the course is published, and make the students' notebooks anew")
@@ -179,12 +178,6 @@ def _home(arguments) -> int:
         release(source, NOTEBOOKS)
     print(f"The course's home is {address or 'nowhere'}. Look at `git diff`, commit, and tag the version.")
     return 0
-
-
-def _site(arguments) -> int:
-    from helpers.site.build import build as build_site
-
-    return build_site()
 
 
 if __name__ == "__main__":

@@ -25,42 +25,28 @@ HOME = re.compile(r"\[lesson (\d+)\]")
 ROLE = re.compile(r"\{(?:term|doc|ref|numref)\}`")
 
 
-# The terms that no lesson may use before their own without a link, each with the forms in which prose says it. Words
-# that also mean something else (head, key, value, rank, mask) are left to the author.
-FIRST_USES = {
-    "adam": ("Adam",),
-    "adamw": ("AdamW",),
-    "beam-search": ("beam search", "beam"),
-    "bits-per-byte": ("bits per byte",),
-    "bleu": ("BLEU",),
+# The terms that no lesson may use before their own without a link. Words with other meanings too (head, key, value, rank,
+# mask) are left to the author.
+LINKED_TERMS = (
+    "adam adamw beam-search bits-per-byte bleu byte-pair-encoding causal-mask cross-attention cross-entropy dropout "
+    "embedding entropy gelu gradient-clipping hook induction-head jacobian key-value-cache label-smoothing "
+    "layer-normalisation logits one-hot-vector perplexity residual-connection singular-value-decomposition "
+    "teacher-forcing tied-weights token top-k-sampling top-p-sampling warm-up weight-decay zero-shot"
+).split()
+# How prose says a term, where that is not its heading in the glossary
+OTHER_FORMS = {
+    "beam-search": ("beam",),
     "byte-pair-encoding": ("byte-pair encoding", "BPE"),
-    "causal-mask": ("causal mask",),
-    "cross-attention": ("cross-attention",),
-    "cross-entropy": ("cross-entropy",),
-    "dropout": ("dropout",),
-    "embedding": ("embedding",),
-    "entropy": ("entropy",),
-    "gelu": ("GELU",),
-    "gradient-clipping": ("gradient clipping", "clipping"),
-    "hook": ("hook",),
-    "induction-head": ("induction head",),
-    "jacobian": ("Jacobian",),
-    "key-value-cache": ("key-value cache", "cache"),
-    "label-smoothing": ("label smoothing",),
+    "gradient-clipping": ("clipping",),
+    "key-value-cache": ("cache",),
     "layer-normalisation": ("layer normalisation", "layer norm", "LayerNorm"),
     "logits": ("logit",),
     "one-hot-vector": ("one-hot",),
-    "perplexity": ("perplexity",),
-    "residual-connection": ("residual connection", "residual"),
-    "singular-value-decomposition": ("singular value decomposition", "singular value", "SVD"),
-    "teacher-forcing": ("teacher forcing",),
+    "residual-connection": ("residual",),
+    "singular-value-decomposition": ("singular value", "SVD"),
     "tied-weights": ("tied",),
-    "token": ("token",),
     "top-k-sampling": ("top-k",),
     "top-p-sampling": ("top-p", "nucleus sampling"),
-    "warm-up": ("warm-up",),
-    "weight-decay": ("weight decay",),
-    "zero-shot": ("zero-shot",),
 }
 
 
@@ -91,7 +77,8 @@ def glossary() -> tuple[Term, ...]:
     for entry in re.split(r"^(?=## )", GLOSSARY.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
         heading, home = HEADING.match(entry), HOME.search(entry)
         anchor = heading[1] or slug(heading[2])
-        terms.append(Term(heading[2], anchor, int(home[1]), FIRST_USES.get(anchor, ())))
+        forms = OTHER_FORMS.get(anchor, (heading[2],)) if anchor in LINKED_TERMS else ()
+        terms.append(Term(heading[2], anchor, int(home[1]), forms))
     return tuple(terms)
 
 
@@ -128,9 +115,7 @@ def trouble_with(address: str, source: Source) -> str:
     """Why a link of that lesson does not hold everywhere, "" where it does."""
     parts = urlsplit(address)
     if parts.scheme or parts.netloc:
-        return (
-            "" if parts.scheme == "https" or parts.scheme == "http" else f"{address}: an address of the web or a file"
-        )
+        return "" if parts.scheme in ("http", "https") else f"{address}: an address of the web or a file"
     if not parts.path:
         return f"{address}: within a page each program finds its places otherwise; name the section in words"
     for folder in (source.folder, NOTEBOOKS / source.name):

@@ -1,7 +1,6 @@
-"""Pages of the site that list what the course holds: exercises, mistakes, figures, recorded runs, published bugs.
+"""Pages that list exercises, mistakes, figures and published bugs, and what search looks through first.
 
-Each function returns a page as MyST, whose lists are HTML. Nothing is claimed here that a lesson, a record or a
-mistakes.toml does not say; solutions are not shown.
+Each page is a template filled from what the lessons and their mistakes.toml say. No page shows a solution.
 """
 
 from __future__ import annotations
@@ -12,300 +11,189 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
+from pathlib import Path
 
 import nbformat
+from markupsafe import Markup
 
 from helpers.authoring.mistakes import Mistake
-from helpers.site.catalogue import HEADING, NUMBERED, Entry, anchor, place, section_anchor
+from helpers.plots.diagrams import COLOURS
+from helpers.site import render
+from helpers.site.course_index import HEADING, SiteLesson, anchor, section_anchor
 
-CODE = re.compile(r"`([^`]+)`")
+
+def pages(lessons: Sequence[SiteLesson], folder: Path) -> dict[str, str]:
+    """The lists as MyST, by the page's name. folder: where the figures are written, each to a file of its own."""
+    figures = {lesson.name: list(figures_of(lesson.notebook)) for lesson in lessons}
+    write_figures(figures, folder)
+    reports = {lesson.name: reports_of(lesson.notebook) for lesson in lessons}
+    return {
+        "exercises": render("exercises.md.j2", lessons=lessons, anchor=anchor),
+        "mistakes": mistakes(lessons),
+        "figures": render("figures.md.j2", lessons=lessons, figures=figures),
+        "implementations": render("implementations.md.j2", lessons=lessons, reports=reports),
+    }
 
 
-def marked(words: str) -> str:
+# --- mistakes --------------------------------------------------------------------------------------------------------
+
+
+def mistakes(lessons: Sequence[SiteLesson]) -> str:
+    """Every mistake that a check knows by name, by exercise."""
+    return render("mistakes.md.j2", lessons=lessons, by_exercise=by_exercise, with_code=with_code, anchor=anchor)
+
+
+def by_exercise(lesson: SiteLesson) -> list[tuple[str, list[Mistake]]]:
+    """The mistakes of each exercise that has any."""
+    return [(name, list(some)) for name, some in groupby(lesson.mistakes, key=lambda mistake: mistake.exercise)]
+
+
+def with_code(sentence: str) -> Markup:
     """A sentence as HTML, its `code` set as code."""
-    return CODE.sub(r"<code>\1</code>", escape(words, quote=False))
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(sentence, quote=False)))
 
 
-def stars(count: int) -> str:
-    """Difficulty for eyes and ears: three stars, so many of them full."""
-    return (
-        f'<span class="stars" role="img" aria-label="{count} of 3 stars">'
-        f'<span aria-hidden="true">{"★" * count}{"☆" * (3 - count)}</span></span>'
-    )
-
-
-# --- exercises and mistakes ------------------------------------------------------------------------------------------
-
-
-def exercises(entries: Sequence[Entry]) -> str:
-    """Every exercise, by lesson, with its difficulty, time and points."""
-    cards = [card for entry in entries for card in entry.cards]
-    parts = [
-        "# Exercises",
-        "",
-        f"{len(cards)} exercises in {len(entries)} lessons. One star is a line or two, three stars want a plan. "
-        "*Mend* means that published code with a real bug is to be corrected.",
-        "",
-    ]
-    for entry in entries:
-        if not entry.cards:
-            continue
-        rows = "".join(
-            f'<tr><td><a href="{entry.page}#{card.anchor}"><code>{card.name}</code></a>'
-            f"{' (mend)' if card.mend else ''}</td><td>{stars(card.stars)}</td>"
-            f"<td>{card.minutes}</td><td>{card.points:g}</td></tr>"
-            for card in entry.cards
-        )
-        parts += [
-            f"## {entry.number} · {entry.title}",
-            "",
-            '<div class="table-wrapper"><table class="listing exercises"><thead><tr><th scope="col">exercise</th>'
-            '<th scope="col">difficulty</th><th scope="col">minutes</th><th scope="col">points</th></tr></thead>'
-            f"<tbody>{rows}</tbody></table></div>",
-            "",
-        ]
-    return "\n".join(parts)
-
-
-def told(entry: Entry) -> list[Mistake]:
-    """The mistakes of a lesson that a reader may meet: of exercises that the lesson has, in their order, each once."""
-    order = {card.name: card.number for card in entry.cards}
-    found: dict[tuple[str, str], Mistake] = {}
-    for mistake in entry.mistakes:
-        if mistake.exercise in order and not mistake.idle:
-            found.setdefault((mistake.exercise, mistake.title), mistake)
-    return sorted(found.values(), key=lambda mistake: order[mistake.exercise])
-
-
-def mistakes(entries: Sequence[Entry]) -> str:
-    """Every mistake that a check knows by name, with what it looks like, by lesson."""
-    count = sum(len(told(entry)) for entry in entries)
-    parts = [
-        "# Mistakes",
-        "",
-        f"The checks know {count:,} wrong answers by name. This is what each looks like, and where to look. The words "
-        "are those that the check says; the corrections are yours to find.",
-        "",
-    ]
-    for entry in entries:
-        known = told(entry)
-        if not known:
-            continue
-        parts += [f"## {entry.number} · {entry.title}", ""]
-        for exercise, of_it in groupby(known, key=lambda mistake: mistake.exercise):
-            parts += [fold(entry, exercise, list(of_it)), ""]
-    return "\n".join(parts)
-
-
-def fold(entry: Entry, exercise: str, known: Sequence[Mistake]) -> str:
-    """The mistakes of one exercise, folded under its name."""
-    count = f"{len(known)} mistake{'s' * (len(known) != 1)}"
-    rows = "\n".join(
-        f'<dt id="{mistake_anchor(entry, mistake)}">{marked(mistake.title)}</dt><dd>{marked(mistake.says)}</dd>'
-        for mistake in known
-    )
-    return (
-        f'<details class="of-exercise"><summary><code>{exercise}</code>: {count}</summary>\n'
-        f'<p><a href="{place(entry.page, anchor(exercise))}">To the exercise</a></p>\n'
-        f'<dl class="mistakes">\n{rows}\n</dl>\n</details>'
-    )
-
-
-def mistake_anchor(entry: Entry, mistake: Mistake) -> str:
-    """Where a mistake stands in the list."""
-    return f"{entry.number}-{mistake.exercise.lower().replace('_', '-')}-{mistake.name}"
-
-
-# --- figures ---------------------------------------------------------------------------------------------------------
+# --- figures and published bugs --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A picture of a lesson. words: its alternative text. section: the heading that it stands under, and its anchor."""
+class LessonPlace:
+    """A section of a lesson: its heading and its anchor, "" at the top of the page."""
 
-    words: str
-    section: str
-    at: str
+    section: str = ""
+    anchor: str = ""
+
+    def address(self, lesson: SiteLesson) -> str:
+        """The address of this place, from the site's first page."""
+        return f"{lesson.page}#{self.anchor}" if self.anchor else lesson.page
+
+    def after(self, markdown: str) -> LessonPlace:
+        """The place behind this Markdown: under its last heading of level 1 or 2, or here."""
+        place = self
+        for marks, heading in HEADING.findall(markdown):
+            if marks != "###":
+                section = re.sub(r"[`*$]|^\d+ · ", "", heading)
+                place = LessonPlace(section, "" if marks == "#" else section_anchor(heading))
+        return place
+
+
+@dataclass(frozen=True)
+class LessonFigure:
+    """A picture that a lesson drew: SVG text or the base64 of a PNG. alt: its alternative text."""
+
+    alt: str
+    place: LessonPlace
     svg: str = ""
     png: str = ""
 
+    @property
+    def ending(self) -> str:
+        """The ending of its file."""
+        return "svg" if self.svg else "png"
 
-def under(marks: str, heading: str) -> tuple[str, str]:
-    """A heading's words and its anchor on the page; the title's is the page itself."""
-    words = re.sub(r"[`*$]", "", NUMBERED.sub("", heading))
-    return words, "" if marks == "#" else section_anchor(heading)
+    def content(self) -> bytes:
+        """The bytes of its file. An SVG file has no page to take its colours from: it gets those of the light theme."""
+        if not self.svg:
+            return base64.b64decode(self.png)
+        svg = self.svg[self.svg.index("<svg") :]
+        svg = re.sub(r"var\(--drawn-([\w-]+)[^)]*\)", lambda match: COLOURS[match[1]][0], svg)
+        if "xmlns=" not in svg.partition(">")[0]:
+            svg = svg.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
+        return svg.encode()
 
 
-def figures_of(notebook: nbformat.NotebookNode) -> Iterator[Figure]:
-    """The pictures of an executed lesson, in order, as its notebook stores them."""
-    section, at = "", ""
+def figures_of(notebook: nbformat.NotebookNode) -> Iterator[LessonFigure]:
+    """The pictures of an executed lesson, in order."""
+    place = LessonPlace()
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            for marks, words in HEADING.findall(cell.source):
-                if marks != "###":
-                    section, at = under(marks, words)
-        elif cell.cell_type == "code":
-            of_the_cell = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
-            for output in cell.outputs:
-                data = output.get("data", {})
-                svg, png = data.get("image/svg+xml", ""), data.get("image/png", "")
-                if svg or png:
-                    own = output.metadata.get("image/png", {}).get("alt", "")
-                    titled = re.search(r"<title[^>]*>([^<]*)</title>", svg)
-                    words = own or of_the_cell or (titled[1] if titled else "")
-                    yield Figure(words, section, at, svg, png.replace("\n", ""))
-
-
-SIZE = re.compile(r"<svg([^>]*)>")
-
-
-def picture_file(figure: Figure, light: dict[str, str]) -> tuple[str, bytes]:
-    """A figure as a file of its own: its ending and its bytes. light: the colours of the light theme, by name.
-
-    An SVG that stands alone has no page to take its colours from.
-    """
-    if not figure.svg:
-        return "png", base64.b64decode(figure.png)
-    text = figure.svg[figure.svg.index("<svg") :]
-    text = re.sub(r"var\(--drawn-([\w-]+),?\s*([^)]*)\)", lambda m: light.get(m[1], m[2] or "#000"), text)
-    if "xmlns=" not in SIZE.search(text)[1]:
-        text = text.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
-    return "svg", text.encode()
-
-
-def gallery(entries: Sequence[Entry], figures: dict[str, list[tuple[Figure, str]]]) -> str:
-    """Every figure of every lesson. figures: by the lesson's name, each with its file's path from the first page."""
-    count = sum(map(len, figures.values()))
-    parts = [
-        "# Figures",
-        "",
-        f"All {count} figures of the lessons, as their code drew them. Each leads to its place in its lesson, where "
-        "stands how to read it.",
-        "",
-    ]
-    for entry in entries:
-        if not figures.get(entry.name):
+            place = place.after(cell.source)
             continue
-        parts += [f"## {entry.number} · {entry.title}", "", '<div class="gallery">']
-        for figure, path in figures[entry.name]:
-            words = figure.words if len(figure.words) <= 150 else figure.words[:150].rsplit(" ", 1)[0] + " …"
-            parts.append(
-                f'<a href="{place(entry.page, figure.at)}"><img src="{path}" width="320" height="192" loading="lazy" '
-                f'decoding="async" alt="{escape(figure.words, quote=True)}">'
-                f'<span aria-hidden="true">{escape(words)}</span></a>'
-            )
-        parts += ["</div>", ""]
-    return "\n".join(parts)
+        of_the_cell = cell.get("metadata", {}).get("mystnb", {}).get("image", {}).get("alt", "")
+        for output in cell.get("outputs", []):
+            svg, png = (output.get("data", {}).get(mime, "") for mime in ("image/svg+xml", "image/png"))
+            if svg or png:
+                titled = re.search(r"<title[^>]*>([^<]*)</title>", svg)
+                alt = output.metadata.get("image/png", {}).get("alt") or of_the_cell or (titled[1] if titled else "")
+                yield LessonFigure(alt, place, svg, png)
 
 
-# --- where published programs err ------------------------------------------------------------------------------------
+def write_figures(figures: dict[str, list[LessonFigure]], folder: Path) -> None:
+    """Write each figure to its file, LESSON-NUMBER.svg or .png."""
+    folder.mkdir()
+    for lesson, some in figures.items():
+        for number, figure in enumerate(some, start=1):
+            (folder / f"{lesson}-{number}.{figure.ending}").write_bytes(figure.content())
 
-# A link to an issue or a change of a published program, and the sentence around it.
+
+# A link to an issue or a pull request of a published program, and the end of the sentence around it.
 REPORT = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull)/(\d+)")
 SENTENCE = re.compile(r"(?<=[.!?:;])\s+(?=[A-Z`*\[])")
 
 
 @dataclass(frozen=True)
-class Report:
-    """A published bug that a lesson tells of. program: owner/name. words: the lesson's own, as Markdown."""
+class BugReport:
+    """A published bug that a lesson describes. program: owner/name. sentence: the lesson's own, as Markdown."""
 
     program: str
     number: int
-    words: str
-    section: str
-    at: str
+    sentence: str
+    place: LessonPlace
 
 
-def reports_of(notebook: nbformat.NotebookNode) -> list[Report]:
-    """The published bugs that a lesson tells of, from its own sentences; further reading is left out."""
-    found: dict[tuple[str, int], Report] = {}
-    section, at = "", ""
+def reports_of(notebook: nbformat.NotebookNode) -> list[BugReport]:
+    """The published bugs that a lesson describes, from its own sentences; further reading is left out."""
+    reports: dict[tuple[str, int], BugReport] = {}
+    place = LessonPlace()
     for cell in notebook.cells:
         if cell.cell_type != "markdown":
             continue
         for block in re.split(r"\n\s*\n", cell.source.partition("**Further reading")[0]):
-            for marks, words in HEADING.findall(block):
-                if marks != "###":
-                    section, at = under(marks, words)
-            text = " ".join(block.split())
-            for sentence in SENTENCE.split(text):
+            place = place.after(block)
+            for sentence in SENTENCE.split(" ".join(block.split())):
                 for program, number in REPORT.findall(sentence):
-                    found.setdefault((program, int(number)), Report(program, int(number), sentence, section, at))
-    return list(found.values())
+                    report = BugReport(program, int(number), quotable(sentence), place)
+                    reports.setdefault((program, int(number)), report)
+    return list(reports.values())
 
 
-def implementations(entries: Sequence[Entry], reports: dict[str, list[Report]]) -> str:
-    """Where published programs erred, in the words of the lessons that show it."""
-    count = sum(map(len, reports.values()))
-    parts = [
-        "# Where published programs erred",
-        "",
-        f"{count} reports and corrections of published programs, each in the words of the lesson that shows what is "
-        "wrong. The links lead to the reports.",
-        "",
-    ]
-    for entry in entries:
-        if not reports.get(entry.name):
-            continue
-        parts += [f"## {entry.number} · [{entry.title}]({entry.name}.ipynb)".replace("](", "](lessons/"), ""]
-        for report in reports[entry.name]:
-            parts.append(
-                f'- **{report.program.split("/")[1]}**, in <a href="{place(entry.page, report.at)}">'
-                f"{escape(report.section, quote=False)}</a>: {_quotable(report.words)}"
-            )
-        parts.append("")
-    return "\n".join(parts)
-
-
-def _quotable(words: str) -> str:
+def quotable(sentence: str) -> str:
     """A sentence of a lesson for another page: links to lessons and terms lose their address, those to the web stay."""
-    words = re.sub(r"\[([^\]]*)\]\((?!https?:)[^)]*\)", r"\1", words)
-    words = re.sub(r"</?\w+[^>]*>", "", words).strip()
-    return words.removeprefix("- ").removeprefix("> ")
+    sentence = re.sub(r"\[([^\]]*)\]\((?!https?:)[^)]*\)", r"\1", sentence)
+    sentence = re.sub(r"</?\w+[^>]*>", "", sentence).strip()
+    return sentence.removeprefix("- ").removeprefix("> ")
 
 
-# --- what search finds first -----------------------------------------------------------------------------------------
+# --- search ----------------------------------------------------------------------------------------------------------
 
 
-def spoken(name: str) -> str:
-    """A name of a program in words: scaled_scores, MultiHeadAttention."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ")
-
-
-def subjects(entries: Sequence[Entry], terms: Iterable[tuple[str, str, int]]) -> list[dict[str, object]]:
+def subjects(lessons: Sequence[SiteLesson], terms: Iterable[tuple[str, str, int]]) -> list[dict[str, object]]:
     """What search looks through before Sphinx does: lessons, their sections, terms, exercises and mistakes.
 
-    terms: (name, anchor in the glossary, the lesson that explains it). A term leads to its lesson first.
+    terms: (name, anchor in the glossary, number of the lesson that explains it). finder.js reads the result.
     """
-    by_number = {entry.number: entry for entry in entries}
-    explained: dict[int, list[str]] = {}
-    found: list[dict[str, object]] = []
+    entries: list[dict[str, object]] = []
 
-    def add(title: str, at: str, says: str, weight: float, also: str = "") -> None:
-        found.append({"title": title, "at": at, "says": says, "weight": weight, "also": also, "order": len(found)})
+    def add(title: str, address: str, about: str, weight: float, also: str = "") -> None:
+        entry = {"title": title, "at": address, "says": about, "weight": weight, "also": also, "order": len(entries)}
+        entries.append(entry)
 
     terms = list(terms)
-    for name, _, lesson in terms:
-        explained.setdefault(lesson, []).append(name)
-    for entry in entries:
-        also = " . ".join([entry.subtitle, entry.line, *explained.get(entry.number, [])])
-        add(entry.title, entry.page, f"Lesson {entry.number}. {entry.line or entry.subtitle}", 3.0, also)
-    for entry in entries:
-        of = f"Lesson {entry.number}, {entry.title}"
-        for heading, at in entry.sections:
-            add(heading, f"{entry.page}#{at}", of, 1.2)
-        for card in entry.cards:
-            add(
-                card.name,
-                f"{entry.page}#{card.anchor}",
-                f"An exercise of {of.lower()}",
-                1.5,
-                card.name.replace("_", " "),
-            )
-        for mistake in told(entry):
-            at = f"{entry.page}#{anchor(mistake.exercise)}"
-            add(mistake.title, at, f"A mistake in {mistake.exercise}, {of.lower()}", 1.6)
-    for name, at, lesson in terms:
-        if lesson in by_number:
-            add(name, f"glossary.html#{at}", f"Explained in lesson {lesson}, {by_number[lesson].title}", 1.4)
-    return found
+    for lesson in lessons:
+        explained = [name for name, _, number in terms if number == lesson.number]
+        also = " . ".join([lesson.subtitle, lesson.line, *explained])
+        add(lesson.title, lesson.page, f"Lesson {lesson.number}. {lesson.line or lesson.subtitle}", 3.0, also)
+    for lesson in lessons:
+        name, page = f"lesson {lesson.number}, {lesson.title}", lesson.page
+        for heading, place in lesson.sections:
+            add(heading, f"{page}#{place}", f"L{name[1:]}", 1.2)
+        for exercise in lesson.exercises:
+            address, words = f"{page}#{anchor(exercise.name)}", exercise.name.replace("_", " ")
+            add(exercise.name, address, f"An exercise of {name}", 1.5, words)
+        for mistake in lesson.mistakes:
+            add(mistake.title, f"{page}#{anchor(mistake.exercise)}", f"A mistake in {mistake.exercise}, {name}", 1.6)
+    titles = {lesson.number: lesson.title for lesson in lessons}
+    for name, place, number in terms:
+        if number in titles:
+            add(name, f"glossary.html#{place}", f"Explained in lesson {number}, {titles[number]}", 1.4)
+    return entries

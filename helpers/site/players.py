@@ -1,117 +1,99 @@
-"""The players on the site: what can be touched, where it stands, and what stands there before its script runs.
+"""The players: interactive figures of the site, where they appear, and their scripts.
 
-A page of the site says `<!-- player: NAME -->`. In a lesson's page a player stands at the end of the section that
-PLACES names: the lessons themselves know nothing of it. conf.py gives a page that holds players what `assets` says.
+A page of site/ names a player by `<!-- insert: NAME -->`. In a lesson's page a player is at the end of the section that
+PLACES names: the lessons themselves know nothing of it. Before its script runs, and on paper, a player is the still
+site/players/NAME.html: one block of HTML without an empty line, which would end it in Markdown. The tests compute the
+numbers of the stills again.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
-from helpers.site import by_hand_pictures, pocket, pocket_still
+from helpers.course import ROOT
+from helpers.site import pocket_export
 
-STATIC = "players"  # within _static, where their style sheets and scripts are
-FOLDER = "players"  # within site/, where the pages of their own are
+STILLS = ROOT / "site" / "players"
+ATX_HEADING = re.compile(r"^(#{1,6}) +(.+?) *$")
+FENCE = re.compile(r"^ *(```|~~~)")
 
-_MARK = re.compile(r"^<!-- player: ([\w-]+) -->$", re.MULTILINE)
-_HEADING = re.compile(r"^(#{1,6}) +(.+?) *$")
-_FENCE = re.compile(r"^ *(```|~~~)")
+# The style sheets and scripts of each player within site/_static/players, in the order of loading
+BY_HAND = ("by-hand/by-hand.css", "by-hand/numbers.js")
+IN_A_PLANE = (*BY_HAND, "by-hand/plane.js")
+ASSETS = {
+    "dot-product": (*IN_A_PLANE, "by-hand/dot-product.js"),
+    "average": (*IN_A_PLANE, "by-hand/average.js"),
+    "lookup": (*IN_A_PLANE, "by-hand/lookup.js"),
+    "scaling": (*BY_HAND, "by-hand/scaling.js"),
+    "mask": (*IN_A_PLANE, "by-hand/mask.js"),
+    "translator": (*BY_HAND, "by-hand/translator.js"),
+    "pocket": ("players.css", "pocket.css", "pocket-model.js", "pocket-tokens.js", "pocket.js"),
+}
 
 
 @dataclass(frozen=True)
-class Player:
-    """A player. html: what stands in a page, one block without an empty line. assets: its style sheets and scripts.
-
-    files: writes what it loads on a click into a folder, where there is any such thing.
-    """
-
-    html: Callable[[], str]
-    assets: tuple[str, ...]
-    files: Callable[[Path], None] | None = None
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a player stands: at the end of the section under this heading of this lesson, after words in MyST."""
+class PlayerPlace:
+    """A player is at the end of the section under this heading of this lesson, after this text in MyST."""
 
     lesson: str
     heading: str
     player: str
-    words: str = ""
+    text: str = ""
 
-
-def _by_hand(name: str, *, plane: bool = True) -> Player:
-    scripts = ["numbers.js", *(["plane.js"] if plane else []), f"{name}.js"]
-    return Player(
-        html=by_hand_pictures.PICTURES[name],
-        assets=("by-hand/by-hand.css", *(f"by-hand/{script}" for script in scripts)),
-    )
-
-
-PLAYERS = {
-    "dot-product": _by_hand("dot-product"),
-    "average": _by_hand("average"),
-    "lookup": _by_hand("lookup"),
-    "scaling": _by_hand("scaling", plane=False),
-    "mask": _by_hand("mask"),
-    "translator": _by_hand("translator", plane=False),
-    "pocket": Player(
-        html=pocket_still.opener,
-        assets=("players.css", "pocket.css", "pocket-model.js", "pocket-tokens.js", "pocket.js"),
-        files=lambda folder: pocket.export(folder, *pocket.pocket()),
-    ),
-}
 
 PLACES = (
-    Place("01_dot_product_attention", "A dot product is a match", "dot-product"),
-    Place("01_dot_product_attention", "Self-attention", "average"),
-    Place("02_queries_keys_values", "A dictionary with soft matches", "lookup"),
-    Place("03_scaling", "Divide by √d", "scaling"),
-    Place("05_masking", "Where the mask goes", "mask"),
-    Place("10_encoder_decoder", "What it looks at", "translator"),
-    Place(
+    PlayerPlace("01_dot_product_attention", "A dot product is a match", "dot-product"),
+    PlayerPlace("01_dot_product_attention", "Self-attention", "average"),
+    PlayerPlace("02_queries_keys_values", "A dictionary with soft matches", "lookup"),
+    PlayerPlace("03_scaling", "Divide by √d", "scaling"),
+    PlayerPlace("05_masking", "Where the mask goes", "mask"),
+    PlayerPlace("10_encoder_decoder", "What it looks at", "translator"),
+    PlayerPlace(
         "12_gpt2",
         "What the heads look at",
         "pocket",
         "The pocket model runs in this page too, with its heads to choose and to switch off. "
-        "[A page of its own](../players/pocket.md) says what to try.",
+        "[A page of its own](../players/pocket.md) says what to try.\n\n",
     ),
 )
 
 
+def still(player: str) -> str:
+    """The HTML of a player before its script runs. FileNotFoundError for one that does not exist."""
+    return (STILLS / f"{player}.html").read_text(encoding="utf-8").strip()
+
+
 def assets(players: Iterable[str]) -> list[str]:
     """The style sheets and scripts of these players within _static, in the order in which a page loads them."""
-    wanted = [file for name in players for file in PLAYERS[name].assets]
-    return [f"{STATIC}/{file}" for file in dict.fromkeys(wanted)]
+    return [f"players/{file}" for file in dict.fromkeys(file for player in players for file in ASSETS[player])]
 
 
-def with_players(page: str) -> str:
-    """A page with its players put in where it names them. KeyError for one that does not exist."""
-    return _MARK.sub(lambda match: PLAYERS[match[1]].html(), page)
+def write_files(folder: Path) -> None:
+    """Write the files that players load on a click below _static/players."""
+    pocket_export.export(folder / "pocket", *pocket_export.pocket())
 
 
-def put_in(notebook: NotebookNode, lesson: str) -> list[str]:
-    """Put the players of a lesson into its notebook, each in a cell of its own; returns what is wrong."""
+def insert(notebook: NotebookNode, lesson: str) -> list[str]:
+    """Put the players of a lesson into its notebook, each in a cell of its own; returns the problems found."""
     problems = []
     for place in (place for place in PLACES if place.lesson == lesson):
-        words = f"{place.words}\n\n" if place.words else ""
-        cell = new_markdown_cell(words + PLAYERS[place.player].html(), id=f"player-{place.player}")
-        if not _insert(notebook, place.heading, cell):
+        cell = new_markdown_cell(place.text + still(place.player), id=f"player-{place.player}")
+        if not insert_after_section(notebook, place.heading, cell):
             problems.append(
-                f"{lesson} has no heading {place.heading!r}, under which the player {place.player!r} stands: "
+                f"{lesson} has no heading {place.heading!r} for the player {place.player!r}: "
                 "name another one in PLACES of helpers/site/players.py."
             )
     return problems
 
 
-def _insert(notebook: NotebookNode, heading: str, player: NotebookNode) -> bool:
-    """Put a cell at the end of a section, if there is a section of that heading: a cell that goes on is cut in two."""
+def insert_after_section(notebook: NotebookNode, heading: str, player: NotebookNode) -> bool:
+    """Put a cell at the end of the section of that heading, if there is one; a cell that goes on is cut in two."""
     level = 0
     for number, cell in enumerate(notebook.cells):
         if cell.cell_type != "markdown":
@@ -121,8 +103,8 @@ def _insert(notebook: NotebookNode, heading: str, player: NotebookNode) -> bool:
             if level and depth <= level:
                 before, after = "\n".join(lines[:at]).strip(), "\n".join(lines[at:])
                 rest = new_markdown_cell(after, id=f"{player.id}-after"[:64], metadata=cell.metadata)
-                kept = [new_markdown_cell(before, id=cell.id, metadata=cell.metadata)] if before else []
-                notebook.cells[number : number + 1] = [*kept, player, rest]
+                first = [new_markdown_cell(before, id=cell.id, metadata=cell.metadata)] if before else []
+                notebook.cells[number : number + 1] = [*first, player, rest]
                 return True
             if words == heading and not level:
                 level = depth
@@ -132,29 +114,10 @@ def _insert(notebook: NotebookNode, heading: str, player: NotebookNode) -> bool:
 
 
 def headings(lines: list[str]) -> dict[int, tuple[int, str]]:
-    """line: (level, words) of each heading of a Markdown text; what is fenced is code."""
-    found, fenced = {}, False
+    """line: (level, words) of each heading of a Markdown text; headings in fenced code do not count."""
+    levels, fenced = {}, False
     for at, line in enumerate(lines):
-        fenced ^= bool(_FENCE.match(line))
-        if not fenced and (match := _HEADING.match(line)):
-            found[at] = len(match[1]), match[2]
-    return found
-
-
-def pages(site: Path) -> list[str]:
-    """The players' own pages, those of site/players, without their ending."""
-    return sorted(f"{FOLDER}/{file.stem}" for file in (site / FOLDER).glob("*.md"))
-
-
-def stage(site: Path, source: Path, mended: Callable[[str], str]) -> None:
-    """Write the players' own pages, and what they load on a click, into the folder that Sphinx reads.
-
-    mended: what is done to the text of any page of the site.
-    """
-    for page in pages(site):
-        target = source / f"{page}.md"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(with_players(mended((site / f"{page}.md").read_text(encoding="utf-8"))), encoding="utf-8")
-    for name, player in PLAYERS.items():
-        if player.files:
-            player.files(source / "_static" / STATIC / name)
+        fenced ^= bool(FENCE.match(line))
+        if not fenced and (match := ATX_HEADING.match(line)):
+            levels[at] = len(match[1]), match[2]
+    return levels

@@ -67,7 +67,7 @@ def lessons() -> list[Lesson]:
     for name in _names():
         notebook = read(path_of(name))
         if notebook is not None:
-            found.append(_lesson(name, notebook, planned.get(name, {})))
+            found.append(from_notebook(name, notebook, planned.get(name, {})))
     return found
 
 
@@ -134,7 +134,8 @@ def plan() -> dict[str, dict[str, str]]:
         return {}
 
 
-def _lesson(name: str, notebook: Mapping, plan: Mapping[str, str]) -> Lesson:
+def from_notebook(name: str, notebook: Mapping, plan: Mapping[str, str]) -> Lesson:
+    """What a notebook and the plan say of a lesson. plan: its entry, or {}."""
     head = next((text_of(cell) for cell in notebook["cells"] if cell.get("cell_type") == "markdown"), "")
     heading, minutes, row = HEADING.search(head), MINUTES.search(head), ROW.search(head)
     needs = _numbers(LINKED.sub(r"\1", row[1])) if row else ()

@@ -1,0 +1,93 @@
+"""What the build puts into the site's first page: the cover, a check's panel, the map and the list of lessons."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from itertools import groupby
+
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
+
+from helpers.checking.check import Check
+from helpers.checking.panel import as_html
+from helpers.course import ROOT
+from helpers.exercises import load_lesson
+from helpers.site import render
+from helpers.site.course_index import SiteLesson, builds_on, levels
+
+LESSON, EXERCISE = "01_dot_product_attention", "row_softmax"
+WRONG_ANSWER = '''def row_softmax(scores):
+    """scores: (b, t, t). Returns weights of the same shape; each row sums to 1."""
+    powers = (scores - scores.amax(dim=1, keepdim=True)).exp()
+    return powers / powers.sum(dim=1, keepdim=True)
+'''
+COLUMNS = 3
+BETWEEN = 0.24  # between two rows of the map, in heights of a row; pages.css has the same proportion
+
+
+def cover(lessons: Sequence[SiteLesson]) -> str:
+    """The picture: which earlier tokens the heads of the pocket GPT-2 look at. The tests compute its weights again."""
+    return (ROOT / "site" / "cover.svg").read_text(encoding="utf-8")
+
+
+def panel(lessons: Sequence[SiteLesson]) -> str:
+    """A wrong answer and the panel of its check, made by the check itself with the shipped key."""
+    namespace: dict = {}
+    exec(compile(WRONG_ANSWER, "<wrong answer>", "exec"), namespace)
+    verdict = Check(load_lesson(LESSON)).verdict(EXERCISE, namespace[EXERCISE], WRONG_ANSWER)
+    code = highlight(WRONG_ANSWER, PythonLexer(), HtmlFormatter())
+    return f'<figure class="panel-shown">{code.strip()}{as_html(verdict)}</figure>'
+
+
+def lesson_list(lessons: Sequence[SiteLesson]) -> str:
+    """The lessons by part, as MyST."""
+    parts = tomllib.loads((ROOT / "site" / "lessons.toml").read_text(encoding="utf-8"))["part"]
+    lines = {part["title"]: part["line"] for part in parts}
+    by_part = [(title, lines.get(title, ""), list(some)) for title, some in groupby(lessons, lambda one: one.part)]
+    return render("lessons.md.j2", parts=by_part, numerals=("I", "II", "III", "IV", "V"))
+
+
+def lesson_map(lessons: Sequence[SiteLesson]) -> str:
+    """All lessons as a list of links, laid out by what each builds on, with lines between them."""
+    direct = builds_on(lessons)
+    places = layout(direct)
+    rows = max((row for row, _ in places.values()), default=0) + 1
+    paths = [path(places[other], places[number]) for number in places for other in direct[number] if other in places]
+    size = f"{COLUMNS} {rows + (rows - 1) * BETWEEN:.2f}"
+    return render("map.html.j2", lessons=lessons, direct=direct, places=places, paths=paths, rows=rows, size=size)
+
+
+def layout(direct: dict[int, tuple[int, ...]]) -> dict[int, tuple[int, int]]:
+    """A (row, column) for each lesson: a row for each level, more where a level has more lessons than columns.
+
+    A lesson alone in its row is below the first one that it builds on; two leave the middle free. direct: the lessons
+    that each builds on.
+    """
+    level = levels(direct)
+    places: dict[int, tuple[int, int]] = {}
+    row = 0
+    for depth in sorted(set(level.values())):
+        members = sorted(number for number in level if level[number] == depth)
+        for first in range(0, len(members), COLUMNS):
+            in_row = members[first : first + COLUMNS]
+            above = [places[other][1] for other in direct[in_row[0]] if other in places]
+            columns = {1: (above or [1])[:1], 2: [0, 2], 3: [0, 1, 2]}[len(in_row)]
+            places |= {number: (row, column) for number, column in zip(in_row, columns, strict=True)}
+            row += 1
+    return places
+
+
+def path(start: tuple[int, int], end: tuple[int, int]) -> str:
+    """A line from the lower edge of one place to the upper edge of another, in columns and rows, for SVG.
+
+    It goes straight down, and sideways only above the row where it ends.
+    """
+    x, to_x = start[1] + 0.5, end[1] + 0.5
+    y, to_y = start[0] * (1 + BETWEEN) + 1, end[0] * (1 + BETWEEN)
+    turn, bend = to_y - BETWEEN, BETWEEN * 0.9
+    return f"M{x} {y:.2f}V{turn:.2f}C{x} {turn + bend:.2f} {to_x} {to_y - bend:.2f} {to_x} {to_y:.2f}"
+
+
+PARTS = {"cover": cover, "panel": panel, "map": lesson_map, "lessons": lesson_list}
