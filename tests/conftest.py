@@ -25,7 +25,7 @@ from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, Answers, sources
 from helpers.course import DEVICE
 from helpers.exercises import load_lesson
 from helpers.grading.batch import WORKERS
-from helpers.grading.records import recorded
+from helpers.grading.journal import Journal
 
 FIRST = "01_dot_product_attention"
 LONGEST_FILES = 25  # in the table of where the time went
@@ -43,9 +43,9 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # one thread each, also in what they st
 
 # Files of which many tests grade classes, make keys or start kernels: minutes together, and left out of `make quick`.
 SLOW_FILES = (
-    "any_folder bare_machine batch bench check class data_hub defusing local_and_exam gpt2 gradebook "
-    "harmless_pages honest_notebooks hostile keys lateness lessons name_mistake players_by_hand pocket_gpt2 preflight "
-    "regrade reports rules seeds site training unusual_answers update"
+    "any_folder bare_machine batch bench canary check class data_hub local_and_exam gpt2 gradebook "
+    "honest_notebooks hostile keys lateness lessons name_mistake players_by_hand pocket_gpt2 pocket_player "
+    "regrade reports rules sanitize_notebook seeds site training unusual_answers update"
 ).split()
 
 
@@ -214,11 +214,8 @@ class Course:
 
     def earned(self, student: str) -> dict[str, float]:
         """The points that a student's numbers earn by exercise, those that wait for the instructor with them."""
-        notebook = nbformat.read(
-            self.folder / "autograded" / student / self.lesson / f"{self.lesson}.ipynb", as_version=4
-        )
-        records = [record for _, record in recorded(notebook) if "prediction" not in record]
-        return {record["exercise"]: record["earned"] for record in records}
+        records = Journal(self.folder, self.lesson).read()[student].verdicts
+        return {record["exercise"]: record["earned"] for record in records if "prediction" not in record}
 
     def feedback(self, student: str) -> str:
         return (self.folder / "feedback" / student / self.lesson / f"{self.lesson}.html").read_text(encoding="utf-8")

@@ -26,8 +26,8 @@ def copied(pattern, folder, monkeypatch=None):
     return made
 
 
-def batch(course, runner=None, jobs=2):
-    return Batch(course.folder, FIRST, runner or StandIn(FIRST), jobs, bar=False)
+def batch(course, runner=None, jobs=2, **more):
+    return Batch(course.folder, FIRST, runner or StandIn(FIRST), jobs, bar=False, **more)
 
 
 class Instead:

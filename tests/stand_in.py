@@ -3,7 +3,7 @@
 The stand-in runs trusted answers in this process, without a sandbox. As a program this file grades a course with
 forks of itself, kills each with SIGKILL at a random moment, and starts the next:
 
-    python tests/stand_in.py LESSON KILLS [--real]
+    python tests/stand_in.py LESSON KILLS
 
 It prints what it found after each kill, as JSON lines.
 """
@@ -32,7 +32,7 @@ from helpers.exercises import Exercise, load_lesson
 from helpers.grading.batch import Batch
 from helpers.grading.judging import CheckRun, Why
 from helpers.grading.sandbox.fork_server import imports_of
-from helpers.grading.sandbox.runner import Executed, Runner, Work
+from helpers.grading.sandbox.runner import Executed, Work
 
 ISOLATION = "none (a stand-in)"
 
@@ -73,16 +73,7 @@ class StandIn:
         return CheckRun(sent=answers.to_wire(answer), says=stopped)
 
 
-def grade(lesson: str, real: bool = False) -> None:
-    """A batch in the working folder."""
-    if real:
-        with Runner(lesson) as runner:
-            Batch(Path.cwd(), lesson, runner, 2, bar=False).run()
-    else:
-        Batch(Path.cwd(), lesson, StandIn(lesson, delay=0.01), 2, bar=False).run()
-
-
-def killed(lesson: str, kills: int, real: bool) -> None:
+def killed(lesson: str, kills: int) -> None:
     """Grade with forks of this process, `kills` of which are killed, and one more that is left alone."""
     exec("\n".join(imports_of(Path("notebooks", lesson, f"{lesson}.ipynb"))))  # so that forks need not
     chance = random.Random(11)
@@ -90,28 +81,27 @@ def killed(lesson: str, kills: int, real: bool) -> None:
         child = os.fork()
         if not child:
             try:
-                grade(lesson, real)
+                Batch(Path.cwd(), lesson, StandIn(lesson, delay=0.01), 2, bar=False).run()
                 os._exit(0)
             except BaseException as problem:
                 print(f"{type(problem).__name__}: {problem}", file=sys.stderr)
                 os._exit(1)
         if left:
-            await_the_moment(lesson, left, chance, 4 if real else 0.5)
+            await_the_moment(lesson, left, chance)
             os.kill(child, signal.SIGKILL)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         print(json.dumps({"code": code, **seen(lesson)}), flush=True)
 
 
-def await_the_moment(lesson: str, left: int, chance: random.Random, patience: float) -> None:
+def await_the_moment(lesson: str, left: int, chance: random.Random) -> None:
     """Until the batch has done its share, or half of the times until a random moment before that.
 
     left: how many kills are still to come, this one included; the work that is left is shared out among them, so that
-    however fast the machine is, the batch is not through before the last. patience: seconds within which the random
-    moment lies.
+    however fast the machine is, the batch is not through before the last.
     """
     before, share = lines(lesson), max(1, (36 - lines(lesson)) // left)
     now = time.monotonic()
-    moment = now + (chance.uniform(0, patience) if chance.random() < 0.5 else 60)
+    moment = now + (chance.uniform(0, 0.5) if chance.random() < 0.5 else 60)
     while lines(lesson) < before + share and time.monotonic() < moment:
         time.sleep(0.002)
 
@@ -137,4 +127,4 @@ def seen(lesson: str) -> dict:
 
 
 if __name__ == "__main__":
-    killed(sys.argv[1], int(sys.argv[2]), "--real" in sys.argv)
+    killed(sys.argv[1], int(sys.argv[2]))

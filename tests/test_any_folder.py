@@ -16,7 +16,7 @@ from helpers.authoring.keys import make_key
 from helpers.authoring.lesson_source import ROOT, sources
 from helpers.course import HELPERS, INSTRUCTORS_ROOMS
 from helpers.exercises import load_lesson
-from helpers.grading.batch import work_of
+from helpers.grading.grader import work_of
 from helpers.grading.judging import judge_submission
 from helpers.grading.sandbox import bubblewrap
 from helpers.grading.sandbox.bubblewrap import NoSandbox

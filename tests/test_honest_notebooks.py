@@ -13,8 +13,8 @@ from honest_notebooks import NOTEBOOKS
 from helpers.checking.keys import load_key, shipped_path
 from helpers.course import ROOT
 from helpers.exercises import load_lesson
-from helpers.grading.batch import work_of
 from helpers.grading.canary import reference_answers
+from helpers.grading.grader import work_of
 from helpers.grading.judging import judge_submission
 from helpers.grading.sandbox.runner import Runner
 from helpers.grading.submissions.restore import restore

@@ -21,8 +21,8 @@ from helpers.authoring.keys import make_key
 from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, sources
 from helpers.checking.verdicts import NO_ANSWER
 from helpers.exercises import load_lesson
-from helpers.grading import flags
-from helpers.grading.batch import work_of
+from helpers.grading import judging
+from helpers.grading.grader import work_of
 from helpers.grading.judging import earned, judge_submission
 from helpers.grading.sandbox import bubblewrap, fork_server
 from helpers.grading.sandbox.runner import Executed, Limits, NoSandbox, Runner, SandboxFailed
@@ -161,7 +161,7 @@ def test_an_attack_earns_no_more_than_it_deserves_and_harms_nobody(attack, runne
     full = {exercise.name: exercise.points for exercise in load_lesson(attack.lesson) if exercise.name in run}
     own, points = found.pop(attack.exercise), full.pop(attack.exercise)
     assert own.verdict.points == (points if attack.earns == DESERVED else 0)
-    assert (own.decision == flags.WAITS) == (attack.earns == WAITS)
+    assert (own.decision == judging.WAITS) == (attack.earns == WAITS)
     assert earned(own) == (0 if attack.earns == NOTHING else points)
     assert {name: one.verdict.points for name, one in found.items() if name in run} == full
     assert not any(one.look for one in found.values())

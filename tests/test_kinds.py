@@ -16,12 +16,12 @@ from helpers.checking.syntax import digest_of_tree
 from helpers.checking.verdicts import AS_GIVEN, WRONG, judge
 from helpers.exercises import Lesson, Prediction, load_lesson
 from helpers.grading.judging import judge_predictions
-from helpers.grading.records import recorded, write_verdicts
+from helpers.grading.records import record_of_prediction, write_verdicts
 from helpers.grading.reports.class_summary import names
 from helpers.grading.reports.class_summary import predictions as class_predictions
 from helpers.grading.reports.feedback import feedback_page
 from helpers.grading.reports.report import predictions_text, report_page
-from helpers.grading.reports.results import Part, Result
+from helpers.grading.reports.results import GradedCell, StudentResult
 from helpers.notebooks import BadRegion, as_released, as_solved, by_grade_id, check_id, without_marks
 
 NAME = "05_masking"
@@ -231,7 +231,7 @@ def test_without_its_cell_no_prediction_was_made():
 
 def test_a_choice_is_recorded_with_no_points_whatever_stood_under_the_cell():
     notebook = judged("B", forged=True)
-    (_, record), (output,) = next(recorded(notebook)), notebook.cells[0].outputs
+    (output,), record = notebook.cells[0].outputs, record_of_prediction(predicted(ASKED, "B"))
     assert record["prediction"] == {"chosen": "B", "right": "C", "choices": ["A", "B", "C"]}
     assert (record["points"], record["out_of"], record["earned"]) == (0, 0, 0)
     assert output.data["text/plain"] == "0" and "You said B. It is C." in output.data["text/html"]
@@ -244,7 +244,7 @@ def judged(value, forged=False):
     if forged:
         cell.outputs = [nbformat.v4.new_output("execute_result", {"text/plain": "300", "text/html": "<b>forged</b>"})]
     notebook = nbformat.v4.new_notebook(cells=[cell])
-    write_verdicts(notebook, ONE, {}, "here", {"noise": predicted(ASKED, value)})
+    assert write_verdicts(notebook, ONE, {}, {"noise": predicted(ASKED, value)}) == {"check_noise": 0}
     return notebook
 
 
@@ -253,19 +253,19 @@ def judged(value, forged=False):
 
 def result(student, value):
     notebook = judged(value)
-    record = next(recorded(notebook))[1]
+    record = record_of_prediction(predicted(ASKED, value))
     html = notebook.cells[0].outputs[0].data["text/html"]
-    parts = (Part("noise", 0.0, 0.0, record=record, panel=html, code=f'noise = "{value}"'), *WORKED)
-    return Result(student, student.title(), "", "", 1.0, 3.0, 0.0, parts if value is not None else WORKED)
+    cells = (GradedCell("noise", 0.0, 0.0, record=record, panel=html, code=f'noise = "{value}"'), *WORKED)
+    return StudentResult(student, student.title(), "", "", 1.0, 3.0, 0.0, cells if value is not None else WORKED)
 
 
-WORKED = (Part("next_token_pairs", 1.0, 3.0),)
+WORKED = (GradedCell("next_token_pairs", 1.0, 3.0),)
 CLASS = [result(f"s{place}", value) for place, value in enumerate(["A", "A", "A", "C", "b", "<script>", ..., None])]
 
 
 def test_the_report_counts_what_the_class_said_and_says_what_to_make_of_it():
     (asked,) = class_predictions(ONE, CLASS)
-    assert [(choice, len(who)) for choice, who in asked.choices] == [("A", 3), ("B", 1), ("C", 1), ("", 3)]
+    assert [(choice, len(who)) for choice, who in asked.choices.items()] == [("A", 3), ("B", 1), ("C", 1), ("", 3)]
     assert asked.advice == "3 said A, 1 said C, which is right. Worth a few minutes in class: a is `tempting`"
     page, text = report_page(ONE, CLASS), predictions_text(ONE, CLASS)
     assert "What they predicted" in page and "<code>tempting</code>" in page and "<script" not in page
@@ -290,7 +290,7 @@ def test_the_advice_fits_the_counts(values, says):
 def test_feedback_shows_a_students_own_prediction_and_no_points_for_it():
     page = feedback_page(ONE, CLASS[4])
     assert "You said B. It is C." in page and "b &lt;b&gt;bold" in page and "0 / 0" not in page
-    assert "predicted" in page and "a prediction" in page
+    assert "Your prediction" in page and "a prediction" in page
     assert "<script>" not in feedback_page(ONE, CLASS[5])
 
 

@@ -251,7 +251,7 @@ def test_a_bad_table_of_times_is_told(tmp_path, text, message):
 def test_make_collect_writes_the_time_where_nbgrader_reads_it_and_loses_nothing(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(written(tmp_path, TABLE))
     put(tmp_path, "c.zip", zipped(f"doe_LATE_77_100_{FIRST}.ipynb"))
-    commands.collect(FIRST, "c.zip")
+    commands.collect(tmp_path, FIRST, tmp_path / "c.zip")
     folder = tmp_path / "submitted" / "doe_77" / FIRST
     assert (folder / "timestamp.txt").read_text() == "2026-03-02 23:59:01 UTC\n"
     assert times(tmp_path) == {"doe_77": "2026-03-02 23:59:01"}
@@ -261,12 +261,12 @@ def test_make_collect_writes_the_time_where_nbgrader_reads_it_and_loses_nothing(
     later = datetime(2026, 3, 9).timestamp()
     os.utime(folder / f"{FIRST}.ipynb", (later, later))
     monkeypatch.setattr("helpers.grading.submissions.archives._modified", lambda member: later + 100)
-    commands.collect(FIRST, "d.zip")
+    commands.collect(tmp_path, FIRST, tmp_path / "d.zip")
     assert (folder / f"{FIRST}.ipynb").read_bytes() == PLAIN + b"\n" and not (folder / "timestamp.txt").exists()
     (replaced,) = (folder / ".replaced").iterdir()
     assert replaced.read_bytes() == PLAIN and "replaces an earlier notebook" in capsys.readouterr().out
     monkeypatch.setattr("helpers.grading.submissions.archives._modified", lambda member: later - 100)
-    commands.collect(FIRST, "c.zip")
+    commands.collect(tmp_path, FIRST, tmp_path / "c.zip")
     assert "is newer" in capsys.readouterr().out and (folder / f"{FIRST}.ipynb").read_bytes() == PLAIN + b"\n"
 
 
@@ -274,7 +274,7 @@ def test_make_collect_puts_no_loose_file_over_a_student_s_own(tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     own = put(tmp_path / "submitted", f"ada/{FIRST}/{FIRST}.ipynb", PLAIN + b"\n")
     put(tmp_path, "mail.zip", zipped(f"ada_{FIRST}.ipynb"))
-    commands.collect(FIRST, "mail.zip")
+    commands.collect(tmp_path, FIRST, tmp_path / "mail.zip")
     assert own.read_bytes() == PLAIN + b"\n"
     assert "a name alone does not say whose this is" in capsys.readouterr().out
 

@@ -21,7 +21,7 @@ from helpers.checking.panel import as_html, as_text
 from helpers.checking.program_slice import ProgramSlice
 from helpers.checking.verdicts import RIGHT, judge
 from helpers.exercises import load_lesson
-from helpers.grading.batch import work_of
+from helpers.grading.grader import work_of
 from helpers.grading.judging import CheckRun, judge_run, judge_submission
 from helpers.grading.records import digest_of_wrong, record
 from helpers.grading.sandbox.bubblewrap import why_not
@@ -301,7 +301,7 @@ def test_the_local_check_and_the_exam_give_the_same_points_whatever_is_answered(
         exam = in_an_exam(lesson[name], written, keys[lesson.name])
         if local != exam.verdict or local.state == "no answer":
             differ[what] = (local, exam.verdict)
-        shown = as_html(exam.verdict) + as_text(exam.verdict) + json.dumps(record(exam.verdict, exam.answer))
+        shown = as_html(exam.verdict) + as_text(exam.verdict) + json.dumps(record(exam))
         shown.encode()  # half characters would raise
         assert "\x1b" not in shown
         digest_of_wrong(exam.answer, exam.verdict)

@@ -18,12 +18,22 @@ from helpers.checking.syntax import holds_stub
 from helpers.checking.verdicts import NOT_STARTED, ON_HOLD
 from helpers.exercises import load_lesson
 from helpers.grading import commands, review
-from helpers.grading.__main__ import parser
-from helpers.grading.batch import Batch, as_text, work_of
+from helpers.grading.batch import Batch
 from helpers.grading.commands import register
-from helpers.grading.decisions import Decision, Decisions
-from helpers.grading.flags import ACCEPTED, CHANGES, LEADS_OUT, REFUSED, UNREADABLE, WAITS
-from helpers.grading.judging import CheckRun, Why, judge_submission
+from helpers.grading.errors import GradingError
+from helpers.grading.grader import work_of
+from helpers.grading.judging import (
+    ACCEPTED,
+    CHANGES,
+    LEADS_OUT,
+    REFUSED,
+    UNREADABLE,
+    WAITS,
+    CheckRun,
+    Why,
+    judge_submission,
+)
+from helpers.grading.review import Decision, Decisions
 from helpers.grading.sandbox.runner import Executed
 from helpers.notebooks import filled_in, sources_of, without_marks
 
@@ -170,17 +180,15 @@ def course(tmp_path_factory):
     return made
 
 
-def test_what_waits_is_listed_with_its_cell_made_harmless(course, monkeypatch, capsys):
-    monkeypatch.chdir(course.folder)
-    assert review.look(FIRST) == 0
-    said = capsys.readouterr().out
+def test_what_waits_is_listed_with_its_cell_made_harmless(course):
+    said = review.listing(course.folder, FIRST)
     assert "ada: raw_weights, 3 of 3 points by the numbers" in said and "1 answer waits for you" in said
     assert "\\u001b[2J" in said and "\x1b" not in said and "zoe" not in said
     assert f'make accept LESSON={FIRST} ARGS="ada raw_weights"' in said
 
 
 def test_the_batch_says_how_many_answers_wait(course):
-    (line,) = [line for line in as_text(course.grade()).splitlines() if "to look at" in line]
+    (line,) = [line for line in course.grade().as_text().splitlines() if "to look at" in line]
     assert line.split()[3] == "1" and f"make look LESSON={FIRST}" in line
 
 
@@ -190,16 +198,15 @@ def test_a_decision_gives_the_mark_and_survives_a_regrade(course, monkeypatch):
             found = gradebook.find_submission_notebook(FIRST, FIRST, "ada")
             return {grade.name for grade in found.grades if grade.needs_manual_grade}
 
-    monkeypatch.chdir(course.folder)
-    monkeypatch.setattr(commands, "grade", lambda asked, limits: course.grade() and 0)
+    monkeypatch.setattr(commands, "grade", lambda root, lesson, options: course.grade() and 0)
     assert course.marks()["ada"]["raw_weights"] == 0 and waiting() == {"check_raw_weights"}
     assert course.marks()["zoe"]["raw_weights"] == 3
     for word, points in (("accept", 3), ("refuse", 0), ("accept", 3)):
-        review.decide(parser().parse_args([word, FIRST, "ada", "raw_weights"]))
+        commands.decide(course.folder, FIRST, "ada", ["raw_weights"], word)
         assert course.marks()["ada"]["raw_weights"] == points and waiting() == set()
         course.grade()
         assert course.marks()["ada"]["raw_weights"] == points
-    with pytest.raises(SystemExit, match="there is nothing to decide about row_softmax"):
-        review.decide(parser().parse_args(["accept", FIRST, "ada", "row_softmax"]))
-    with pytest.raises(SystemExit, match="There is: nothing"):
-        review.decide(parser().parse_args(["accept", FIRST, "zoe"]))
+    with pytest.raises(GradingError, match="nothing to decide about row_softmax"):
+        commands.decide(course.folder, FIRST, "ada", ["row_softmax"], "accept")
+    with pytest.raises(GradingError, match="something to decide: none"):
+        commands.decide(course.folder, FIRST, "zoe", [], "accept")

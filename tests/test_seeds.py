@@ -18,7 +18,7 @@ from helpers.checking.answers import run, to_wire
 from helpers.checking.keys import BadKey, shipped_path
 from helpers.checking.verdicts import judge
 from helpers.exercises import load_lesson
-from helpers.grading.batch import Batch, work_of
+from helpers.grading.batch import Batch
 from helpers.grading.exam import (
     HIDDEN,
     POOL,
@@ -29,6 +29,7 @@ from helpers.grading.exam import (
     seeds_of,
     without_seed,
 )
+from helpers.grading.grader import work_of
 from helpers.grading.judging import CheckRun
 from helpers.grading.sandbox.bubblewrap import why_not
 

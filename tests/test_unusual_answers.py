@@ -14,7 +14,7 @@ from helpers.authoring.lesson_source import NOTEBOOKS
 from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.verdicts import RIGHT
 from helpers.exercises import lesson_names, load_lesson
-from helpers.grading.batch import work_of
+from helpers.grading.grader import work_of
 from helpers.grading.judging import judge_submission
 from helpers.grading.submissions.restore import restore
 from helpers.notebooks import check_id, filled_in, grade_id, without_marks

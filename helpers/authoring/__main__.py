@@ -121,13 +121,13 @@ def _exam_key(args) -> int:
 
 def _name_mistake(args) -> int:
     from helpers.authoring.name_mistake import CannotName, propose
-    from helpers.grading.review import visible
+    from helpers.grading.sanitize import escaped
 
     (source,) = sources([args.lesson])
     try:
         found = propose(source, Path.cwd(), args.answer, args.name, args.title, args.says)
-        print("\n".join(f"    {visible(line)}" for line in found.mistake.code.split("\n")))
-        print(f"\nMade by {len(found.students)}: {visible(', '.join(found.students))}.")
+        print("\n".join(f"    {escaped(line)}" for line in found.mistake.code.split("\n")))
+        print(f"\nMade by {len(found.students)}: {escaped(', '.join(found.students))}.")
         print(f"It would be added to solutions/{source.name}/mistakes.toml, and run in the sandbox only.")
         if not args.yes and input("Write it down? [y/N] ").strip().lower() not in ("y", "yes"):
             raise CannotName("You said no.")

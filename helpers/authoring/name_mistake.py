@@ -26,7 +26,7 @@ from helpers.checking.verdicts import AspectVerdict, Verdict
 from helpers.course import KEYS, write_whole
 from helpers.grading.exam import HIDDEN, ExamKey, exam_key_path, load_exam_key, save_exam_key
 from helpers.grading.records import digest_of_wrong
-from helpers.grading.reports.results import Part, results
+from helpers.grading.reports.results import GradedCell, results
 from helpers.notebooks import SETUP
 
 OTHER_NUMBERS = (
@@ -114,22 +114,22 @@ def propose(source: Source, root: Path, answer: str, name: str, title: str, says
     exercise, group = _group(source, root, answer)
     if any((v.exercise, v.name) == (exercise, name) for v in source.variants((Variant, StudentMistake))):
         raise CannotName(f"{exercise} has a variant called {name!r} already. Give it another NAME.")
-    code = _code(source, exercise, [part.code for _, part in group])
+    code = _code(source, exercise, [cell.code for _, cell in group])
     students = tuple(student for student, _ in group)
     return Proposal(source, root, StudentMistake(exercise, name, title, says, code), students, group[0][1].record)
 
 
-def _group(source: Source, root: Path, answer: str) -> tuple[str, list[tuple[str, Part]]]:
-    """The exercise and (student, part) of everybody whose wrong answer has a digest that begins so."""
+def _group(source: Source, root: Path, answer: str) -> tuple[str, list[tuple[str, GradedCell]]]:
+    """The exercise and (student, cell) of everybody whose wrong answer has a digest that begins so."""
     _, found = results(root, source.name)
-    groups: dict[tuple[str, str], list[tuple[str, Part]]] = {}
+    groups: dict[tuple[str, str], list[tuple[str, GradedCell]]] = {}
     called: dict[tuple[str, str], list[str]] = {}
     for result in found:
-        for part in result.parts:
-            digest = part.record.get("answer", "")
-            if digest and part.record.get("state") == "wrong":
-                groups.setdefault((part.name, digest), []).append((result.student, part))
-                called[part.name, digest] = [m["title"] for m in part.record.get("mistakes", [])]
+        for cell in result.cells:
+            digest = cell.record.get("answer", "")
+            if digest and cell.record.get("state") == "wrong":
+                groups.setdefault((cell.name, digest), []).append((result.student, cell))
+                called[cell.name, digest] = [m["title"] for m in cell.record.get("mistakes", [])]
     handle = answer.strip().lower().removeprefix("answer").strip()
     meant = [key for key in groups if handle and key[1].startswith(handle)]
     if not meant:

@@ -6,7 +6,7 @@ import argparse
 
 from helpers.benchmarks import demo_class, grading_speed
 from helpers.exercises import UnknownLesson
-from helpers.grading.commands import Stop
+from helpers.grading.errors import GradingError
 
 
 def main() -> int:
@@ -25,8 +25,8 @@ def main() -> int:
         if args.command == "grading-speed":
             return grading_speed.bench(args.lesson, args.submissions, args.nbgrader)
         demo_class.remove(args.lesson) if args.remove else demo_class.make(args.lesson)
-    except UnknownLesson as problem:
-        raise Stop(problem) from None
+    except (UnknownLesson, GradingError) as problem:
+        raise SystemExit(f"\n{problem}\n") from None
     return 0
 
 

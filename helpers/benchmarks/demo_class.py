@@ -17,7 +17,8 @@ import nbformat
 from helpers.authoring.exam_key import make_exam_key
 from helpers.authoring.lesson_source import NOTEBOOKS, Answers, Source, sources
 from helpers.authoring.mistakes import Accepted, Alias, Mistake, Variant
-from helpers.grading.commands import Stop, register
+from helpers.grading.commands import register
+from helpers.grading.errors import GradingError
 from helpers.grading.exam import exam_key_path
 from helpers.grading.gradebook import Marks
 from helpers.grading.journal import Journal
@@ -38,11 +39,13 @@ RIGHT, OTHERWISE, HALF, EMPTY, BROKEN = 3, 4, 3, 2, 2
 
 
 def make(lesson: str) -> None:
-    """Put the class into submitted/. Raises Stop where a real class lies there."""
+    """Put the class into submitted/. Raises GradingError where a real class lies there."""
     (source,) = sources([lesson])
     submitted = Path("submitted")
     if real := others_in(submitted):
-        raise Stop(f"submitted/ holds a real class ({real[0]}, ...). Try the demo in another copy of the course.")
+        raise GradingError(
+            f"submitted/ holds a real class ({real[0]}, ...). Try the demo in another copy of the course."
+        )
     ready_to_grade(Path.cwd(), lesson)
     for name, (file, data) in zip(NAMES, handed_in(source), strict=True):
         folder = submitted / student_id(name) / lesson

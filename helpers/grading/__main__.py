@@ -21,120 +21,76 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python -m helpers.grading", description=__doc__)
     add = top.add_subparsers(dest="command", required=True).add_parser
 
-    collect = add("collect", help="copy a zip or a folder from Canvas or Moodle into submitted/")
-    collect.add_argument("lesson", metavar="NN_topic")
+    def add_for_lesson(name: str, help: str) -> argparse.ArgumentParser:
+        command = add(name, help=help)
+        command.add_argument("lesson", metavar="NN_topic")
+        return command
+
+    collect = add_for_lesson("collect", "copy a zip or a folder from Canvas or Moodle into submitted/")
     collect.add_argument("place", metavar="FROM")
 
-    grade = add("grade", help="grade what is in submitted/; what is graded already stays")
-    grade.add_argument("lesson", metavar="NN_topic")
-    grade.add_argument(
-        "--only", action="append", default=[], metavar="STUDENT", help="this student; may be given again"
-    )
+    grade = add_for_lesson("grade", "grade what is in submitted/; what is graded already stays")
+    only = {"action": "append", "default": [], "metavar": "STUDENT", "help": "this student; may be given again"}
+    grade.add_argument("--only", **only)
     grade.add_argument("--again", action="store_true", help="also what is graded already")
     grade.add_argument("--dry-run", action="store_true", help="write nothing; say whose marks would change, and why")
     grade.add_argument("--jobs", type=int, metavar="N", help="submissions at once (default: the number of cores)")
-    grade.add_argument("--scheduler", metavar="tcp://...", help="execute on the workers of this dask scheduler")
+    grade.add_argument("--scheduler", metavar="tcp://...", help="run answers on the workers of this dask scheduler")
     grade.add_argument("--unsafe", action="store_true", help="run students' code without a sandbox")
-    grade.add_argument(
-        "--exercise-seconds",
-        type=float,
-        default=LIMITS.exercise_seconds,
-        metavar="S",
-        help="for one exercise (default: %(default)g)",
-    )
-    grade.add_argument(
-        "--total-seconds",
-        type=float,
-        default=LIMITS.total_seconds,
-        metavar="S",
-        help="for a submission (default: %(default)g)",
-    )
+    for name, what in {"exercise": "one exercise", "total": "a submission"}.items():
+        default, text = getattr(LIMITS, f"{name}_seconds"), f"for {what} (default: %(default)g)"
+        grade.add_argument(f"--{name}-seconds", type=float, default=default, metavar="S", help=text)
     grade.add_argument("--no-bar", dest="bar", action="store_false", help="show no progress")
 
-    restore = add("restore-gradebook", help="list the gradebook's backups, or bring one back")
+    restore = add("restore-gradebook", help="list the gradebook's backups, or restore one")
     restore.add_argument("backup", metavar="BACKUP", nargs="?", default="", help='its name, or "latest"')
 
-    look = add("look", help="list the answers that wait for you, with the cells that they wait for")
-    look.add_argument("lesson", metavar="NN_topic")
-
-    for word, what in {"accept": "pay what the numbers earn", "refuse": "pay nothing"}.items():
-        decide = add(word, help=f"decide about answers that wait: {what}, and grade the student again")
-        decide.add_argument("lesson", metavar="NN_topic")
+    add_for_lesson("look", "list the answers that wait for you, with the cells that they wait for")
+    for name, effect in {"accept": "pay what the numbers earn", "refuse": "pay nothing"}.items():
+        decide = add_for_lesson(name, f"decide about answers that wait: {effect}, and grade the student again")
         decide.add_argument("student", metavar="STUDENT")
-        decide.add_argument("exercise", metavar="EXERCISE", nargs="*", help="all that wait, if none is named")
+        decide.add_argument("exercises", metavar="EXERCISE", nargs="*", help="all that wait, if none is named")
         decide.add_argument("--unsafe", action="store_true", help="run the student's code without a sandbox")
 
-    feedback = add("feedback", help="write a page for each student")
-    feedback.add_argument("lesson", metavar="NN_topic")
-    feedback.add_argument("--only", action="append", default=[], metavar="STUDENT")
-
-    report = add("report", help="write the instructor's page and table, report/NN_topic/")
-    report.add_argument("lesson", metavar="NN_topic")
-
+    add_for_lesson("feedback", "write a page for each student").add_argument("--only", **only)
+    add_for_lesson("report", "write the instructor's page and table, report/NN_topic/")
     export = add("export", help="write the marks for nbgrader, Canvas and Moodle, export/")
     export.add_argument("lesson", metavar="NN_topic", nargs="?", help="all lessons if none is named")
     return top
 
 
 def main() -> int:
-    asked = parser().parse_args()
-    with begun(asked) as server:
-        # After the sandbox was started: what the grader imports takes as long as what submissions import
-        from helpers.exercises import UnknownLesson
+    arguments = parser().parse_args()
+    with fork_server(arguments) as server:
+        # Imported only now, beside the fork server's own imports, which take as long
         from helpers.grading import commands
-        from helpers.grading.errors import Trouble
 
         try:
-            return _run(asked, server) or 0
-        except (UnknownLesson, Trouble) as problem:
-            raise commands.Stop(problem) from None
+            return commands.run(Path.cwd(), arguments, limits_of(arguments), server) or 0
+        except commands.USER_ERRORS as problem:
+            raise SystemExit(f"\n{problem}\n") from None
 
 
 @contextlib.contextmanager
-def begun(asked: argparse.Namespace) -> Iterator[ForkServer | None]:
-    """The process that submissions will be forked from, importing what they need while this one imports its own."""
-    wanted = asked.command == "grade" and not asked.unsafe and not asked.scheduler
-    if not wanted or not (EXERCISES / f"l{asked.lesson}.py").is_file() or not bubblewrap.is_installed():
+def fork_server(arguments: argparse.Namespace) -> Iterator[ForkServer | None]:
+    """The process that submissions will be forked from; None for commands that need none."""
+    wanted = arguments.command == "grade" and not arguments.unsafe and not arguments.scheduler
+    if not wanted or not (EXERCISES / f"l{arguments.lesson}.py").is_file() or not bubblewrap.is_installed():
         yield None
         return
-    release = Path("notebooks", asked.lesson, f"{asked.lesson}.ipynb")
-    server = ForkServer(asked.lesson, bubblewrap.BUBBLEWRAP, limits_of(asked), imports_of(release))
+    release = Path("notebooks", arguments.lesson, f"{arguments.lesson}.ipynb")
+    server = ForkServer(arguments.lesson, bubblewrap.BUBBLEWRAP, limits_of(arguments), imports_of(release))
     try:
         yield server
     finally:
         server.close()
 
 
-def limits_of(asked: argparse.Namespace) -> Limits:
-    """What a submission may use, as the command line has it."""
-    return Limits(exercise_seconds=asked.exercise_seconds, total_seconds=asked.total_seconds)
-
-
-def _run(asked: argparse.Namespace, server: ForkServer | None) -> int | None:
-    from helpers.grading import commands
-
-    if asked.command == "collect":
-        return commands.collect(asked.lesson, asked.place)
-    if asked.command == "grade":
-        return commands.grade(asked, limits_of(asked), server)
-    if asked.command == "restore-gradebook":
-        return commands.restore_gradebook(asked.backup)
-    if asked.command in ("look", "accept", "refuse"):
-        from helpers.grading import review
-
-        return review.look(asked.lesson) if asked.command == "look" else review.decide(asked)
-    commands.settle(asked.lesson)
-    if asked.command == "feedback":
-        from helpers.grading.reports.feedback import write_feedback
-
-        return write_feedback(asked.lesson, tuple(asked.only))
-    if asked.command == "report":
-        from helpers.grading.reports.report import write_report
-
-        return write_report(asked.lesson)
-    from helpers.grading.reports.export import write_exports
-
-    return write_exports(asked.lesson)
+def limits_of(arguments: argparse.Namespace) -> Limits:
+    """What a submission may use, as the command line says."""
+    if arguments.command != "grade":
+        return LIMITS
+    return Limits(exercise_seconds=arguments.exercise_seconds, total_seconds=arguments.total_seconds)
 
 
 if __name__ == "__main__":

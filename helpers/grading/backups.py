@@ -1,4 +1,4 @@
-"""Dated copies of the gradebook: one before every batch, and the way back."""
+"""Dated copies of the gradebook: one before every batch, and how to restore one."""
 
 from __future__ import annotations
 
@@ -7,166 +7,131 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from helpers.exercises.exercise import lesson_names
-from helpers.grading.errors import Trouble, damaged, in_words
-from helpers.grading.journal import FOLDER as JOURNALS
-from helpers.grading.journal import held
+from helpers.grading.errors import DAMAGED, GradingError, about, explained
+from helpers.grading.journal import Journal
 
 FOLDER = "gradebook-backups"
-KEPT = 20
-DATED = "gradebook_%Y-%m-%d_%H-%M-%S-%f"  # UTC; no two in the same microsecond
+MAX_BACKUPS = 20
+DATED_NAME = "gradebook_%Y-%m-%d_%H-%M-%S-%f"  # UTC; no two in the same microsecond
 ON_A_SERVER = (
-    "The gradebook is a database on a server: its backups are made and brought back there, with pg_dump and "
-    "pg_restore, and not by this command."
+    "The gradebook is a database on a server: back it up and restore it there, with pg_dump and pg_restore, and not "
+    "with this command."
 )
 
 
-class NoBackup(Exception):
-    """The backup that was asked for does not exist. The text names those that do."""
-
-
-@dataclass(frozen=True)
-class Backup:
-    """A copy of the gradebook. at: when it was made, UTC. marks: how many submissions with marks it holds."""
-
-    path: Path
-    at: datetime
-    size: int
-    marks: int
-
-    @property
-    def name(self) -> str:
-        return self.path.stem
-
-
 def back_up(root: Path, gradebook: Path) -> Path | None:
-    """Copy a gradebook in SQLite into gradebook-backups/, and keep the last twenty.
+    """Copy a gradebook in SQLite into gradebook-backups/, which keeps the last twenty.
 
-    Returns where it lies; None where there is nothing to copy, or the newest copy is the same. Raises Trouble where
-    the gradebook is damaged: then no good copy is thrown away for it.
+    Returns the copy; None where there is nothing to copy, or the newest copy is identical. Raises GradingError where
+    the gradebook is damaged, so that no good copy is deleted for a bad one.
     """
     if not gradebook.is_file() or not gradebook.stat().st_size:
         return None
     folder = root / FOLDER
-    with in_words(f"sqlite:///{gradebook}", root):
+    with explained(root, f"sqlite:///{gradebook}"):
         folder.mkdir(exist_ok=True)
         unfinished = folder / f".unfinished-{os.getpid()}"
         try:
             _copy(gradebook, unfinished)
-            there = sorted(folder.glob("gradebook_*.db"))
-            if there and unfinished.read_bytes() == there[-1].read_bytes():
+            previous = backups(root)
+            if previous and unfinished.read_bytes() == previous[0].read_bytes():
                 return None
-            path = folder / f"{datetime.now(UTC):{DATED}}.db"
-            unfinished.chmod(0o400)  # marks; and nobody should open a backup in place of the gradebook
+            path = folder / f"{datetime.now(UTC):{DATED_NAME}}.db"
+            unfinished.chmod(0o400)  # it holds marks, and nobody should open a backup in place of the gradebook
             os.replace(unfinished, path)
         finally:
             unfinished.unlink(missing_ok=True)
-        for old in sorted(folder.glob("gradebook_*.db"))[:-KEPT]:
+        for old in backups(root)[MAX_BACKUPS:]:
             old.unlink()
     return path
 
 
 def _copy(source: Path, target: Path) -> None:
-    """By SQLite's own means: a whole state, also while others write, or where somebody was killed while writing."""
+    """By SQLite's backup API, which copies a consistent state even while others write."""
     target.unlink(missing_ok=True)
-    os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    with _opened(source, "rw") as here, _opened(target, "rw") as there:
-        here.backup(there)
-        _require_sound(there, source)
+    target.touch(0o600)
+    with _connected(source, "rw") as original, _connected(target, "rw") as copy:
+        original.backup(copy)
+        _require_sound(copy, source)
     with open(target, "rb") as file:
         os.fsync(file.fileno())
 
 
 @contextlib.contextmanager
-def _opened(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
-    """mode: "ro", "rw", or "rwc" to make the file where there is none."""
-    with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, timeout=30)) as opened:
-        yield opened
+def _connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
+    """mode: "ro", "rw", or "rwc" to create a missing file."""
+    address = f"{path.absolute().as_uri()}?mode={mode}"
+    with contextlib.closing(sqlite3.connect(address, uri=True, timeout=30)) as connection:
+        yield connection
 
 
-def _require_sound(database: sqlite3.Connection, named: Path) -> None:
-    (said,) = database.execute("PRAGMA quick_check(1)").fetchone()
-    if said != "ok":
-        raise Trouble(damaged(f"sqlite:///{named}", said.splitlines()[0][:100]))
+def _require_sound(database: sqlite3.Connection, file: Path) -> None:
+    (result,) = database.execute("PRAGMA quick_check(1)").fetchone()
+    if result != "ok":
+        raise GradingError(about(f"sqlite:///{file}", DAMAGED, result.splitlines()[0][:100]))
 
 
-def backups(root: Path) -> list[Backup]:
-    """The backups there are, the newest first."""
-    found = []
-    for path in sorted((root / FOLDER).glob("gradebook_*.db"), reverse=True):
-        with contextlib.suppress(ValueError):
-            at = datetime.strptime(path.stem, DATED).replace(tzinfo=UTC)
-            found.append(Backup(path, at, path.stat().st_size, _marks_in(path)))
-    return found
+def backups(root: Path) -> list[Path]:
+    """The backups, the newest first."""
+    return sorted((root / FOLDER).glob("gradebook_*.db"), reverse=True)
 
 
-def _marks_in(path: Path) -> int:
-    asked = "SELECT count(DISTINCT notebook_id) FROM grade WHERE auto_score IS NOT NULL OR manual_score IS NOT NULL"
-    try:
-        with _opened(path, "ro") as database:
-            return database.execute(asked).fetchone()[0]
-    except sqlite3.Error:
-        return 0
-
-
-def listed(root: Path) -> str:
-    """The backups as a table, and how to bring one back."""
-    found = backups(root)
-    if not found:
+def backup_table(root: Path) -> str:
+    """The backups as a table, and how to restore one."""
+    paths = backups(root)
+    if not paths:
         return f"There are no backups yet: {FOLDER}/ is filled before every batch that has something to grade."
-    lines = [f"{'backup':<38}{'made (UTC)':<22}{'MB':>6}{'graded notebooks':>20}"]
-    lines += [f"{b.name:<38}{b.at:%Y-%m-%d %H:%M:%S}   {b.size / 2**20:>6.1f}{b.marks:>20}" for b in found]
-    return "\n".join([*lines, "", f'To bring one back:  make restore-gradebook ARGS={found[0].name}   (or "latest")'])
+    lines = [f"{'backup (its name is its time in UTC)':<40}{'MB':>6}"]
+    lines += [f"{path.stem:<40}{path.stat().st_size / 2**20:>6.1f}" for path in paths]
+    return "\n".join([*lines, "", f'To restore one:  make restore-gradebook ARGS={paths[0].stem}   (or "latest")'])
 
 
 def restore(root: Path, gradebook: Path, name: str) -> str:
-    """Bring a backup back, after a copy of what is there now. Returns what was done, in words.
+    """Restore a backup, after a copy of the current gradebook. Returns a message that says what was done.
 
-    Raises NoBackup; journal.Busy while a batch runs; Trouble.
+    name: a backup's, or "latest". Raises GradingError, also while a batch runs.
     """
-    found = {backup.name: backup for backup in backups(root)}
-    chosen = next(iter(found.values()), None) if name == "latest" else found.get(name.removesuffix(".db"))
+    by_name = {path.stem: path for path in backups(root)}
+    chosen = next(iter(by_name.values()), None) if name == "latest" else by_name.get(name.removesuffix(".db"))
     if chosen is None:
-        raise NoBackup(f"There is no backup called {name}.\n\n{listed(root)}")
-    # Opened first: the copy that is made of what is there now may be the one that pushes the backup out
-    with in_words(f"sqlite:///{gradebook}", root), _no_batch(root), _opened(chosen.path, "ro") as backup:
-        _require_sound(backup, chosen.path)
-        kept = _keep(root, gradebook)
-        if kept and kept.suffix == ".damaged":
-            for end in ("", "-journal", "-wal", "-shm"):
-                gradebook.with_name(gradebook.name + end).unlink(missing_ok=True)
-        with _opened(gradebook, "rwc") as there:  # the file itself: whoever has it open sees the marks change
-            backup.backup(there)
-    before = f"What was there before is kept as {kept}." if kept else "There was none before."
-    at = f"{chosen.at:%Y-%m-%d %H:%M:%S} UTC"
+        raise GradingError(f"There is no backup called {name}.\n\n{backup_table(root)}")
+    # Opened first: the copy of the current gradebook may be the one that pushes this backup out
+    with explained(root, f"sqlite:///{gradebook}"), _no_batch(root), _connected(chosen, "ro") as backup:
+        _require_sound(backup, chosen)
+        copy = _set_aside(root, gradebook)
+        with _connected(gradebook, "rwc") as database:  # the same file: programs that have it open see the change
+            backup.backup(database)
+    before = f"The previous state is kept as {copy.relative_to(root)}." if copy else "There was no gradebook before."
     return (
-        f"{gradebook.name} is as it was at {at} ({chosen.marks} graded notebooks). {before}\n"
-        "`make grade` brings back what was graded since then; points given by hand since then stand in that file "
-        "alone. Restart the formgrader if it is open."
+        f"{gradebook.name} is restored from {chosen.stem}. {before}\n"
+        "`make grade` restores what was graded since then; points given by hand since then are in the previous state "
+        "only. Restart the formgrader if it is open."
     )
 
 
-def _keep(root: Path, gradebook: Path) -> Path | None:
-    """A copy of what is there now: a backup like all others, or, of a damaged file, one beside them that stays."""
+def _set_aside(root: Path, gradebook: Path) -> Path | None:
+    """Copy the current gradebook: as a backup, or, if it is damaged, as a file beside the backups; then delete it."""
     if not gradebook.is_file() or not gradebook.stat().st_size:
         return None
     try:
         back_up(root, gradebook)
-        return max((root / FOLDER).glob("gradebook_*.db")).relative_to(root)
-    except Trouble:
-        path = root / FOLDER / f"{datetime.now(UTC):{DATED}}.damaged"
+        return backups(root)[0]
+    except GradingError:
+        path = root / FOLDER / f"{datetime.now(UTC):{DATED_NAME}}.damaged"
         shutil.copyfile(gradebook, path)
-        return path.relative_to(root)
+        for end in ("", "-journal", "-wal", "-shm"):
+            gradebook.with_name(gradebook.name + end).unlink(missing_ok=True)
+        return path
 
 
 @contextlib.contextmanager
 def _no_batch(root: Path) -> Iterator[None]:
-    """No lesson is graded meanwhile. Raises Busy."""
+    """No lesson is graded meanwhile. Raises journal.Busy."""
     with contextlib.ExitStack() as stack:
         for lesson in lesson_names():
-            stack.enter_context(held(root / JOURNALS / f"{lesson}.jsonl"))
+            stack.enter_context(Journal(root, lesson).locked())
         yield

@@ -1,9 +1,9 @@
-"""Never silently wrong: the lesson's own solution goes through the same grading before anything is written.
+"""Grading the lesson's own solution first, so that a broken machine gives nobody a wrong mark.
 
-Before a batch two submissions are graded by the same route as all others: the reference solution, which has to get
-full marks, and the release as it is, which has to get none. What a broken machine could have brought about (a process
-that died, a check without an answer, a sandbox that failed) is written only after the reference solution has got full
-marks once more, later than that.
+Before a batch, two submissions with known marks are graded by the same route as all others: the reference solution,
+which must get full marks, and the release as it is, which must get none. A result that a broken machine could have
+caused (a process that died, a missing answer, a failed sandbox) is written only after the reference solution has
+got full marks once more.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import nbformat
+import psutil
 from nbformat.notebooknode import NotebookNode
 
 from helpers.checking.panel import number
@@ -22,46 +23,64 @@ from helpers.course import SOLUTIONS
 from helpers.exercises import Lesson
 from helpers.grading.judging import CheckRun, Why
 from helpers.grading.sanitize import plain
+from helpers.grading.submissions.archives import SubmittedFile
+from helpers.grading.submissions.identity import FOLDER, FileOwner
+from helpers.grading.submissions.roster import Student
+from helpers.grading.submissions.select import Submission
 from helpers.notebooks import filled_in, sources_of, without_marks
 
 if TYPE_CHECKING:
-    from helpers.grading.batch import Outcome
+    from helpers.grading.grader import GradedSubmission
 
 REFERENCE, EMPTY = "the reference solution", "an empty submission"
-TOGETHER = 8  # doubtful outcomes that wait for one look at the machine
-LITTLE = 500  # MB: less room than this is told
+MAX_DOUBTFUL = 8  # doubtful results that wait for the same check of the machine
+LOW = 500  # MB: less free memory or disk space than this is reported
 
 NO_REFERENCE = (
-    "the reference solution was not tried first, for {lesson}/{lesson}.ipynb is missing in solutions/: if a whole "
-    "class lost the same points, look at the machine before you believe them"
+    "the reference solution was not tried first, because {lesson}/{lesson}.ipynb is missing in solutions/: if a whole "
+    "class lost the same points, check the machine before you believe them"
 )
+NOTHING_WORKED = (
+    "No code of the lesson ran as it should: check the sandbox, the memory and the disk of this machine, and its "
+    "Python (`make env`)."
+)
+SOME_ANSWERS_MISSING = (
+    "Some exercises gave no answer: check this machine's memory, load, and time limits (--exercise-seconds)."
+)
+OTHER_NUMBERS = (
+    "The answers arrived, and are not what the key expects: the exam key or notebooks/ may be older than solutions/ "
+    "(`make check` tells; `make exam-key` and `make assignment` make them anew), or this machine computes differently."
+)
+EMPTY_EARNS = "The released notebook holds answers already, or the exam key is wrong: run `make check`, make both anew."
 
 
-class MachineWrong(Exception):
-    """What is known to be right is not graded as right here. The text says what was seen, and what to do."""
+class BrokenMachine(Exception):
+    """A submission with known marks is graded differently here. The text says what happened, and what to do."""
 
 
 @dataclass(frozen=True)
-class Probe:
-    """A submission whose marks are known beforehand. name: REFERENCE or EMPTY."""
+class Canary:
+    """A submission with known marks. name: REFERENCE, which must get full marks, or EMPTY, which must get none."""
 
     name: str
     notebook: NotebookNode = field(repr=False, compare=False)
 
-    def read(self) -> bytes:
-        """As a file that somebody handed in."""
-        return nbformat.writes(self.notebook).encode()
+    def as_submission(self) -> Submission:
+        """As if somebody had handed it in."""
+        data = nbformat.writes(self.notebook).encode()
+        file = SubmittedFile(FileOwner(FOLDER, self.name), (self.name,), (), read=lambda: data)
+        return Submission(Student(self.name), file, digest="")
 
 
-def probes(root: Path, lesson: Lesson, released: NotebookNode) -> list[Probe]:
-    """What to grade before a batch. Only the empty submission where there is no solutions/ to take a reference from."""
-    empty = Probe(EMPTY, released)
+def canaries(root: Path, lesson: Lesson, released: NotebookNode) -> list[Canary]:
+    """The submissions to grade before a batch. Only the empty one where solutions/ holds no reference."""
+    empty = Canary(EMPTY, released)
     answers = reference_answers(root, lesson)
-    return [Probe(REFERENCE, filled_in(released, answers)), empty] if answers else [empty]
+    return [Canary(REFERENCE, filled_in(released, answers)), empty] if answers else [empty]
 
 
 def reference_answers(root: Path, lesson: Lesson) -> dict[str, str]:
-    """The solution cells of the lesson, by exercise; {} where the course's folder and the checkout hold none."""
+    """The lesson's solution cells by exercise; {} where neither the course's folder nor the checkout has them."""
     for folder in (root / "solutions", SOLUTIONS):
         path = folder / lesson.name / f"{lesson.name}.ipynb"
         if path.is_file():
@@ -70,81 +89,62 @@ def reference_answers(root: Path, lesson: Lesson) -> dict[str, str]:
     return {}
 
 
-def is_doubtful(outcome: Outcome) -> bool:
-    """Could it be the machine's doing that this submission got nothing for something?"""
-    return bool(outcome.problem) or any(map(_is_doubtful, outcome.runs.values()))
+def is_doubtful(graded: GradedSubmission) -> bool:
+    """Could a broken machine have caused what this submission lost?"""
+    return bool(graded.problem) or any(map(_is_doubtful, graded.runs.values()))
 
 
 def _is_doubtful(run: CheckRun) -> bool:
     return run.sent is None and run.why not in (Why.STUB, Why.UNDEFINED, Why.NOTHING_TO_RUN)
 
 
-def require(outcome: Outcome, midway: bool = False) -> None:
-    """Raises MachineWrong unless this probe got what it has to get. midway: other submissions were graded before it."""
-    wanted_all = outcome.probe.name == REFERENCE
-    wrong = [r for r in outcome.records if r["points"] != (r["out_of"] if wanted_all else 0)]
-    if outcome.problem or wrong or not outcome.records:
-        raise MachineWrong(_told(outcome, wrong, midway))
+def require(graded: GradedSubmission, midway: bool = False) -> None:
+    """Raises BrokenMachine unless this canary got the marks it must get. midway: marks were written before it."""
+    expects_all = graded.canary.name == REFERENCE
+    wrong = [r for r in graded.records if r["points"] != (r["out_of"] if expects_all else 0)]
+    if graded.problem or wrong or not graded.records:
+        raise BrokenMachine(_report(graded, wrong, midway))
 
 
-def _told(outcome: Outcome, wrong: list[dict], midway: bool) -> str:
-    name = outcome.probe.name
-    came_to = "does not get full marks" if name == REFERENCE else "gets points" if wrong else "cannot be graded"
+def _report(graded: GradedSubmission, wrong: list[dict], midway: bool) -> str:
+    name = graded.canary.name
+    failure = "does not get full marks" if name == REFERENCE else "gets points" if wrong else "cannot be graded"
     begin = "Grading was stopped" if midway else "Nothing was graded"
-    lines = [f"{begin}: {name} of this lesson, graded by the same route, {came_to} on this machine."]
-    if outcome.problem:
-        lines.append(f"    {plain(outcome.problem)}")
-    width = max((len(r["exercise"]) for r in wrong), default=0)
-    lines += [
-        f"    {r['exercise']:<{width}}  {number(r['points'])} of {number(r['out_of'])}  {_says(r)}".rstrip()
-        for r in wrong
+    end = "What was graded before it stays" if midway else "No mark was written"
+    width = max((len(record["exercise"]) for record in wrong), default=0)
+    details = [
+        *([plain(graded.problem)] if graded.problem else []),
+        *(f"{r['exercise']:<{width}}  {number(r['points'])} of {number(r['out_of'])}  {_reason(r)}" for r in wrong),
+        *(f"also noticed: {plain(flag)}" for flag in graded.flags[:6]),
+        *shortages(),
     ]
-    lines += [f"    seen besides: {plain(flag)}" for flag in list(outcome.flags)[:6]]
-    lines += [f"    {fact}" for fact in short_of()]
-    kept = "What was graded before it stays" if midway else "No mark was written"
-    return "\n".join([*lines, "", f"{_what_to_do(outcome, wrong)} {kept}, and the same command goes on from there."])
-
-
-def _says(record: dict) -> str:
-    lost = (aspect["says"] for aspect in record.get("aspects", []) if not aspect["held"] and aspect["says"])
-    return plain(record["says"] or next(lost, "") or record["state"], 160)
-
-
-def _what_to_do(outcome: Outcome, wrong: list[dict]) -> str:
-    if outcome.probe.name == EMPTY and wrong:
-        return (
-            "The released notebook holds answers already, or the exam key is wrong: run `make check`, make both anew."
-        )
-    judged = [
-        r for r in outcome.records if outcome.runs.get(r["exercise"]) and outcome.runs[r["exercise"]].sent is not None
-    ]
-    if outcome.problem or not judged:
-        return (
-            "No code of the lesson ran as it should: look at the sandbox, the memory and the disk of this machine, and "
-            "at its Python (`make env`)."
-        )
-    if any(r not in judged for r in wrong):
-        return (
-            "Some exercises gave no answer: look at this machine's memory, load, and time limits (--exercise-seconds)."
-        )
-    return (
-        "The answers arrived, and are not what the key expects: the exam key or notebooks/ may be older than "
-        "solutions/ (`make check` tells; `make exam-key` and `make assignment` make them anew), or this machine "
-        "computes otherwise."
+    return "\n".join(
+        [
+            f"{begin}: {name} of this lesson, graded by the same route, {failure} on this machine.",
+            *(f"    {detail}".rstrip() for detail in details),
+            "",
+            f"{_remedy(graded, wrong)} {end}, and the same command continues from there.",
+        ]
     )
 
 
-def short_of() -> list[str]:
-    """What this machine has little left of, in words."""
-    import psutil
+def _reason(record: dict) -> str:
+    lost = (aspect["says"] for aspect in record["aspects"] if not aspect["held"] and aspect["says"])
+    return plain(record["says"] or next(lost, "") or record["state"], 160)
 
-    found = []
-    scratch = Path(tempfile.gettempdir())
-    for place in (scratch, Path.cwd()):
-        room = shutil.disk_usage(place).free >> 20
-        if room < LITTLE:
-            found.append(f"only {room} MB are free on the disk of {place}")
-    memory = psutil.virtual_memory().available >> 20
-    if memory < LITTLE:
-        found.append(f"only {memory} MB of memory are free")
-    return found
+
+def _remedy(graded: GradedSubmission, wrong: list[dict]) -> str:
+    if graded.canary.name == EMPTY and wrong:
+        return EMPTY_EARNS
+    answered = {name for name, run in graded.runs.items() if run.sent is not None}
+    if graded.problem or not answered:
+        return NOTHING_WORKED
+    return OTHER_NUMBERS if all(record["exercise"] in answered for record in wrong) else SOME_ANSWERS_MISSING
+
+
+def shortages() -> list[str]:
+    """What this machine is running out of, in words."""
+    temporary = Path(tempfile.gettempdir())
+    free = {f"on the disk of {place}": shutil.disk_usage(place).free for place in (temporary, Path.cwd())}
+    free["of memory"] = psutil.virtual_memory().available
+    return [f"only {size >> 20} MB {where} are free" for where, size in free.items() if size >> 20 < LOW]

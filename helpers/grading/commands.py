@@ -1,4 +1,4 @@
-"""What the commands of `python -m helpers.grading` do."""
+"""The commands of `python -m helpers.grading`. Each works on one course's folder."""
 
 from __future__ import annotations
 
@@ -8,154 +8,157 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from helpers.checking.keys import BadKey
-from helpers.course import Limits
-from helpers.exercises import load_lesson
-from helpers.grading.errors import Trouble
-from helpers.grading.exam import load_exam_key
+from helpers.course import LIMITS, Limits
+from helpers.exercises import UnknownLesson, load_lesson
+from helpers.grading import backups, review
+from helpers.grading.batch import Batch
+from helpers.grading.csv_tables import BadTable
+from helpers.grading.errors import GradingError
+from helpers.grading.gradebook import Marks, Unregistered, sqlite_file
+from helpers.grading.judging import ACCEPTED, REFUSED
+from helpers.grading.late_policy import FILE as DEADLINES
+from helpers.grading.reports.export import write_exports
+from helpers.grading.reports.feedback import write_feedback
+from helpers.grading.reports.report import write_report
+from helpers.grading.sandbox.cluster import NoCluster, cluster
 from helpers.grading.sandbox.fork_server import ForkServer
+from helpers.grading.sandbox.runner import NoSandbox, Runner
+from helpers.grading.submissions.collect import copy_into
 
-if TYPE_CHECKING:
-    from helpers.grading.batch import Runs
-
-
-class Stop(SystemExit):
-    """Nothing more can be done; the text says why, and what to do."""
-
-    def __init__(self, text: object):
-        super().__init__(f"\n{text}\n")
-
-
-def grade(asked: argparse.Namespace, limits: Limits, begun: ForkServer | None = None) -> int:
-    """Grade what has been handed in. Returns 1 when a submission could not be graded.
-
-    begun: see `running.Runner`.
-    """
-    from helpers.grading.batch import Batch, UnknownStudent, as_text
-    from helpers.grading.csv_tables import BadTable
-    from helpers.grading.journal import Busy
-    from helpers.grading.sandbox.cluster import NoCluster
-    from helpers.grading.sandbox.runner import NoSandbox
-
-    root = Path.cwd()
-    load_lesson(asked.lesson)
-    if not (root / "submitted").is_dir():
-        raise Stop(
-            f"There is no folder submitted/ in {root}. `make collect` fills one from a platform's zip, and "
-            "`make demo-class` makes one to try things on."
-        )
-    try:
-        load_exam_key(asked.lesson, root)
-        register(root, asked.lesson, tell=not asked.dry_run)
-        with _execution(asked, limits, begun) as (runner, jobs, everywhere):
-            batch = Batch(root, asked.lesson, runner, jobs, bar=asked.bar, everywhere=everywhere)
-            summary = batch.run(tuple(asked.only), asked.again, asked.dry_run)
-    except (BadKey, NoSandbox, NoCluster, Busy, UnknownStudent, BadTable, Trouble) as problem:
-        raise Stop(problem) from None
-    print(as_text(summary))
-    return 1 if summary.failed or summary.stopped or summary.halted else 0
-
-
-def restore_gradebook(backup: str) -> None:
-    """List the gradebook's backups, or bring one back."""
-    from helpers.grading.backups import ON_A_SERVER, NoBackup, listed, restore
-    from helpers.grading.gradebook import Marks, sqlite_file
-    from helpers.grading.journal import Busy
-
-    root = Path.cwd()
-    file = sqlite_file(Marks(root, "").course.db_url)
-    if file is None:
-        raise Stop(ON_A_SERVER)
-    if not backup:
-        print(listed(root))
-        return
-    try:
-        print(restore(root, file, backup))
-    except (NoBackup, Busy, Trouble) as problem:
-        raise Stop(problem) from None
-
-
-@contextlib.contextmanager
-def _execution(
-    asked: argparse.Namespace, limits: Limits, begun: ForkServer | None
-) -> Iterator[tuple[Runs, int, Callable | None]]:
-    """What runs submissions, how many at once, and what runs one on every machine where there are several."""
-    from helpers.grading.sandbox.runner import Runner
-
-    isolation = "none" if asked.unsafe else "bubblewrap"
-    if asked.unsafe:
-        print(UNSAFE, file=sys.stderr)
-    if asked.scheduler:
-        from helpers.grading.sandbox.cluster import cluster
-
-        with cluster(asked.scheduler, asked.lesson, isolation, limits) as found:
-            yield found, asked.jobs or 2 * found.threads, found.everywhere
-    else:
-        with Runner(asked.lesson, isolation=isolation, limits=limits, begun=begun) as runner:
-            yield runner, asked.jobs or os.cpu_count() or 1, None
-
-
+USER_ERRORS = (BadKey, BadTable, GradingError, NoCluster, NoSandbox, UnknownLesson)  # shown without a traceback
 UNSAFE = """
 WARNING: --unsafe. Students' code runs as you, with your files and your network: it can read the solutions and the
 exam key, change marks, and delete what you own. Every mark made now says that it was made so.
 """
 
 
-def register(root: Path, lesson: str, tell: bool = True) -> None:
-    """Make sure that the gradebook knows the lesson, as `nbgrader generate_assignment` tells it.
+@dataclass(frozen=True)
+class GradeOptions:
+    """How to grade a lesson. See `python -m helpers.grading grade --help`."""
 
-    tell: tell it where it does not; raises Stop otherwise.
-    """
-    from helpers.grading.gradebook import Marks, Unregistered, sqlite_file
+    only: tuple[str, ...] = ()
+    again: bool = False
+    dry_run: bool = False
+    jobs: int | None = None
+    scheduler: str | None = None
+    unsafe: bool = False
+    bar: bool = True
+    limits: Limits = LIMITS
 
+
+def run(root: Path, arguments: argparse.Namespace, limits: Limits, server: ForkServer | None) -> int | None:
+    """Run a command. Returns the exit status. Raises USER_ERRORS."""
+    lesson = getattr(arguments, "lesson", None)
+    match arguments.command:
+        case "collect":
+            return collect(root, lesson, Path(arguments.place))
+        case "grade":
+            names = ("again", "dry_run", "jobs", "scheduler", "unsafe", "bar")
+            options = {name: getattr(arguments, name) for name in names}
+            return grade(root, lesson, GradeOptions(tuple(arguments.only), **options, limits=limits), server)
+        case "restore-gradebook":
+            return restore_gradebook(root, arguments.backup)
+        case "look":
+            load_lesson(lesson)
+            return print(review.listing(root, lesson))
+        case "accept" | "refuse" as decision:
+            return decide(root, lesson, arguments.student, arguments.exercises, decision, arguments.unsafe)
+    settle_lateness(root, lesson or "")
+    if arguments.command == "feedback":
+        return write_feedback(root, lesson, tuple(arguments.only))
+    return write_report(root, lesson) if arguments.command == "report" else write_exports(root, lesson)
+
+
+def grade(root: Path, lesson: str, options: GradeOptions, server: ForkServer | None = None) -> int:
+    """Grade what was handed in. Returns 1 when a submission could not be graded. server: see `Runner`."""
+    load_lesson(lesson)
+    if not (root / "submitted").is_dir():
+        raise GradingError(
+            f"There is no folder submitted/ in {root}. `make collect` fills one from a platform's zip, and "
+            "`make demo-class` makes one to try things on."
+        )
+    register(root, lesson, create=not options.dry_run)
+    with _batch(root, lesson, options, server) as batch:
+        summary = batch.run(options.only, options.again, options.dry_run)
+    print(summary.as_text())
+    return 1 if summary.failed or summary.stopped or summary.halted else 0
+
+
+@contextlib.contextmanager
+def _batch(root: Path, lesson: str, options: GradeOptions, server: ForkServer | None) -> Iterator[Batch]:
+    """A batch on this machine, or on the workers of a scheduler."""
+    isolation = "none" if options.unsafe else "bubblewrap"
+    if options.unsafe:
+        print(UNSAFE, file=sys.stderr)
+    if options.scheduler:
+        with cluster(options.scheduler, lesson, isolation, options.limits) as workers:
+            jobs = options.jobs or 2 * workers.threads
+            yield Batch(root, lesson, workers, jobs, options.bar, workers.everywhere)
+    else:
+        with Runner(lesson, isolation=isolation, limits=options.limits, begun=server) as runner:
+            yield Batch(root, lesson, runner, options.jobs or os.cpu_count() or 1, options.bar)
+
+
+def register(root: Path, lesson: str, create: bool = True) -> None:
+    """Make sure that the gradebook knows the lesson. create: add a lesson that it does not know."""
     warnings.filterwarnings("ignore", message="Object of type <Submitted")  # nbgrader's own; harmless
     marks = Marks(root, lesson)
-    file = sqlite_file(marks.course.db_url)
-    if tell or not file or file.is_file():  # opening it would make it
+    file = sqlite_file(marks.db_url)
+    if create or not file or file.is_file():  # opening it would create it
         with marks, contextlib.suppress(Unregistered):
             marks.require_lesson()
             return
-    if not tell:
-        raise Stop(f"The gradebook does not know {lesson} yet: there are no marks to compare with. `make grade` first.")
-    print(f"The gradebook does not know {lesson} yet. Telling it ...")
+    if not create:
+        raise GradingError(
+            f"The gradebook does not know {lesson} yet: there are no marks to compare with. `make grade` first."
+        )
+    print(f"The gradebook does not know {lesson} yet. Adding it ...")
     command = [sys.executable, "-m", "nbgrader", "generate_assignment", lesson, "--force"]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True)
     if done.returncode:
-        raise Stop(f"`nbgrader generate_assignment {lesson} --force` failed:\n{done.stderr[-2000:]}")
+        raise GradingError(f"`nbgrader generate_assignment {lesson} --force` failed:\n{done.stderr[-2000:]}")
 
 
-def collect(lesson: str, place: str, copy_to: str = "submitted") -> None:
+def restore_gradebook(root: Path, backup: str) -> None:
+    """List the gradebook's backups, or restore one."""
+    file = sqlite_file(Marks(root, "").db_url)
+    if file is None:
+        raise GradingError(backups.ON_A_SERVER)
+    print(backups.restore(root, file, backup) if backup else backups.backup_table(root))
+
+
+def decide(root: Path, lesson: str, student: str, exercises: list[str], decision: str, unsafe: bool = False) -> int:
+    """Accept or refuse answers that wait, and grade the student again. decision: "accept" or "refuse"."""
+    for name in exercises:
+        _ = load_lesson(lesson)[name]  # raises UnknownLesson with the names there are
+    review.decide(root, lesson, student, exercises, {"accept": ACCEPTED, "refuse": REFUSED}[decision])
+    return grade(root, lesson, GradeOptions(only=(student,), again=True, unsafe=unsafe))
+
+
+def collect(root: Path, lesson: str, place: Path, copy_to: str = "submitted") -> None:
     """Copy a platform's export into nbgrader's layout, and say what was found."""
-    from helpers.grading.csv_tables import BadTable
-    from helpers.grading.submissions.collect import copy_into
-
-    if not Path(place).exists():
-        raise Stop(f"{place} does not exist.")
+    if not place.exists():
+        raise GradingError(f"{place} does not exist.")
     load_lesson(lesson)
     try:
-        students, messages = copy_into(Path(copy_to), Path(place), lesson, Path.cwd())
-    except (BadTable, OSError) as problem:
-        raise Stop(problem) from None
+        students, messages = copy_into(root / copy_to, place, lesson, root)
+    except OSError as problem:
+        raise GradingError(problem) from None
     for line in messages:
         print(f"  {line}")
     print(f"Copied the notebooks of {students} students into {copy_to}/.")
 
 
-def settle(lesson: str | None) -> None:
-    """Before marks are told: penalties by the table of deadlines, and by marks given by hand since."""
-    from helpers.grading.csv_tables import BadTable
-    from helpers.grading.gradebook import Marks
-    from helpers.grading.late_policy import FILE
-
-    if not Path(FILE).is_file():
-        return
-    try:
-        with Marks(Path.cwd(), lesson or "") as marks:
+def settle_lateness(root: Path, lesson: str) -> None:
+    """Correct the penalties by the current table of deadlines, and by marks given by hand since. Opens the gradebook in
+    any case, so that one that cannot be used is explained.
+    """
+    with Marks(root, lesson) as marks:
+        if (root / DEADLINES).is_file():
             for line in marks.settle_lateness():
                 print(f"  {line}")
-    except BadTable as problem:
-        raise Stop(problem) from None

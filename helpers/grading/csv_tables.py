@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from helpers.checking.panel import number
-from helpers.grading.sanitize import harmless, plain
+from helpers.grading.sanitize import plain, sanitized
 
 LARGEST = 20 << 20  # bytes
 
@@ -96,5 +96,5 @@ def as_csv(rows: Iterable[Sequence]) -> str:
 def _cell(value: object) -> str:
     if isinstance(value, (int, float)):
         return number(value)
-    text = harmless(str(value))
+    text = sanitized(str(value))
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) and text != "-" else text

@@ -1,19 +1,17 @@
-"""The exam's keys for a lesson, made (see `authoring.exam_key`) from a secret that no student has seen.
+"""A lesson's exam keys, made (see `authoring.exam_key`) from a secret that no student has seen.
 
-A submission's code knows the seed that its inputs were drawn from, and may print it. So there is not one seed but a
-small pool of them, all derived from a secret that never leaves the grader's own process; which of them a submission
-meets follows from the student, from what was handed in, and from the secret. The same work meets the same seed again,
-so that a regrade gives the same marks; what somebody printed in one hand-in says nothing of the next.
+A submission's code knows the seed of its inputs, and may print it. So there is a small pool of seeds, all derived from
+a secret that never leaves the grader's process. Which of them a submission gets follows from the student, the code and
+the secret. The same code gets the same seed again, so that a regrade gives the same marks; a seed that one submission
+prints reveals nothing about the next.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import hashlib
 import hmac
 import json
-import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,7 +37,7 @@ from helpers.grading.judging import CheckRun
 FOLDER = "exam"
 FORMAT = 2  # 1 held one key, for one seed
 POOL = 6  # seeds of a lesson's exam
-HIDDEN = "(the exam's seed)"  # what pages show where a submission printed it
+HIDDEN = "(the exam's seed)"  # shown where a submission printed it
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ class ExamKey:
 
 
 def seeds_of(secret: str, pool: int) -> list[str]:
-    """The seeds of the pool: without the secret, one says nothing of the others."""
+    """The seeds of the pool: without the secret, one reveals nothing about the others."""
     return [_derived(secret, "seed", str(place))[:32] for place in range(pool)]
 
 
@@ -75,9 +73,10 @@ def digest_of_work(notebook: NotebookNode) -> str:
 
 
 def without_seed(run: CheckRun, seed: str) -> CheckRun:
-    """What an exercise came to, with the seed's text taken out of all that it sent.
+    """The run, with the seed's text removed from everything that it sent.
 
-    Whoever encodes it gets it out all the same: this keeps pages clean, the pool is what makes it worth nothing.
+    An answer can still smuggle the seed out in another encoding. This keeps pages clean; the pool makes the seed
+    worthless.
     """
     sent = json.loads(json.dumps(run.sent).replace(seed, HIDDEN))
     changed = tuple(name.replace(seed, HIDDEN) for name in run.changed)
@@ -88,13 +87,14 @@ def without_seed(run: CheckRun, seed: str) -> CheckRun:
 
 
 def exam_key_path(lesson: str, root: Path) -> Path:
-    """Where the exam key of a lesson lies below the course's folder."""
+    """Where the exam key of a lesson is."""
     return root / FOLDER / f"{lesson}.safetensors"
 
 
 def set_aside(path: Path) -> Path | None:
-    """Give an exam key that is to be replaced another name beside it: marks were given with it, and it cannot be made
-    again. Returns the new path; None where there is no key.
+    """Rename an exam key that is about to be replaced: marks were given with it, and it cannot be made again.
+
+    Returns the new path; None where there is no key.
     """
     if not path.is_file():
         return None
@@ -107,7 +107,7 @@ def remedy(lesson: str) -> str:
 
 
 def save_exam_key(key: ExamKey, lesson: Lesson, path: Path) -> None:
-    """Write the keys and the secret to one file that its owner alone can read, whole or not at all."""
+    """Write the keys and the secret to one file that only its owner can read, whole or not at all."""
     about = {
         "format": FORMAT,
         "lesson": key.lesson,
@@ -125,26 +125,19 @@ def save_exam_key(key: ExamKey, lesson: Lesson, path: Path) -> None:
 def load_exam_key(lesson: str, root: Path) -> ExamKey:
     """The exam key of a lesson. Raises BadKey with what to run when there is none, or none that fits."""
     path = exam_key_path(lesson, root)
-    try:
-        about = os.stat(path)
-    except OSError:
-        raise BadKey(f"The exam key of {lesson} is missing ({FOLDER}/{path.name}). {remedy(lesson)}") from None
-    return _read(lesson, path, (about.st_mtime_ns, about.st_size, about.st_ino))
-
-
-@functools.lru_cache(maxsize=4)  # nbgrader's steps ask three times for each submission
-def _read(lesson: str, path: Path, version: tuple) -> ExamKey:
-    name, todo, asked = f"{FOLDER}/{path.name}", remedy(lesson), load_lesson(lesson)
+    if not path.exists():
+        raise BadKey(f"The exam key of {lesson} is missing ({FOLDER}/{path.name}). {remedy(lesson)}")
+    name, todo, exercises = f"{FOLDER}/{path.name}", remedy(lesson), load_lesson(lesson)
     try:
         data = path.read_bytes()
         about, packed = json.loads(metadata_of(data)["exam"]), load(data)
-        found = (about["format"], about["lesson"], about["fingerprint"])
+        identity = (about["format"], about["lesson"], about["fingerprint"])
         secret, pool = about["secret"], about["pool"]
         parts = [packed[str(place)].numpy().tobytes() for place in range(pool)]
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as problem:
         raise BadKey(f"The exam key {name} is damaged and cannot be read. {todo}") from problem
-    require_same_lesson(asked, found, FORMAT, name, todo)
-    keys = tuple(key_from_bytes(asked, part, name, todo) for part in parts)
+    require_same_lesson(exercises, identity, FORMAT, name, todo)
+    keys = tuple(key_from_bytes(exercises, part, name, todo) for part in parts)
     if not keys or [key.seed for key in keys] != seeds_of(secret, pool):
         raise BadKey(f"The exam key {name} is damaged: its seeds are not those of its secret. {todo}")
     return ExamKey(lesson, secret, keys)

@@ -1,7 +1,6 @@
-"""From what a submission's answers sent to verdicts: tensors and keys in, points and reasons out.
+"""From the results of a submission's answers to verdicts: tensors and keys in, points and reasons out.
 
-Knows nothing of nbgrader, writes no file, runs and reads no student's code. `execute` says what each exercise came to,
-as a `CheckRun`; `gradebook` writes down what is said here.
+Knows nothing of nbgrader, writes no file, runs and reads no student's code.
 """
 
 from __future__ import annotations
@@ -19,7 +18,33 @@ from helpers.checking.predictions import Predicted, predicted
 from helpers.checking.program_slice import ProgramSlice
 from helpers.checking.verdicts import ON_HOLD, RIGHT, UNWRITTEN, Verdict, judge, no_answer, not_started
 from helpers.exercises import Exercise, Lesson
-from helpers.grading.flags import ACCEPTED, CHANGES, LEADS_OUT, REFUSED, STUB, UNREADABLE, WAITS, Finding
+
+STUB, UNREADABLE, LEADS_OUT, CHANGES = "stub", "unreadable", "leads out", "changes"
+RULES = {
+    STUB: "the solution cell still holds the stub",
+    UNREADABLE: "the solution cell is longer or more deeply nested than the grader reads",
+    LEADS_OUT: "the answer reaches out of itself, into the interpreter or the check",
+    CHANGES: "while the answer ran, something of torch or of the check was replaced",
+}
+WAITS, ACCEPTED, REFUSED = "waits", "accepted", "refused"  # what a decision can be, beside ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing for the instructor to look at. It is no accusation: it says why to look before the points count.
+
+    rule: one of RULES. exercise: the one that it concerns. cell: the grade id of the cell, or "cell 7" for one without,
+    counted from 1 in the judged notebook. line: in that cell, from 1; 0 where no line can be named. excerpt: that line,
+    as the student wrote it, not yet sanitized. why: one sentence. holds: the exercise's points wait for a decision.
+    """
+
+    rule: str
+    exercise: str
+    cell: str
+    line: int
+    excerpt: str
+    why: str
+    holds: bool = True
 
 
 class Why(Enum):
@@ -36,11 +61,11 @@ class Why(Enum):
 
 @dataclass(frozen=True)
 class CheckRun:
-    """What one exercise came to.
+    """The result of running one exercise.
 
-    sent: the answer that it sent, as JSON that nobody has looked at yet; None for none. why: where it sent none, the
-    reason. says: more about the reason, or where the answer's cells stopped, in words that may be the student's
-    own. changed: what the answer replaced of torch or of the probes, by name.
+    sent: the answer that it sent, as unchecked JSON; None for none. why: the reason where it sent none. says: more
+    about the reason, or where the answer's cells stopped, possibly in the student's own words. changed: names in torch
+    or in the probes that the answer replaced.
     """
 
     sent: object = None
@@ -51,11 +76,11 @@ class CheckRun:
 
 @dataclass(frozen=True)
 class Judged:
-    """The verdict on one exercise, and the answer that was judged; None where nothing could be.
+    """The verdict on one exercise, and the answer that was judged; None where there was none.
 
-    facts: what its text shows. look: what was found for the instructor. decision: "", or one of `findings`' WAITS,
-    ACCEPTED and REFUSED. earned: the points that the numbers earn, where the verdict's own wait for the instructor or
-    were refused; None where they are the same. digest: names what is decided about (see `digest_of`).
+    facts: what its text shows. look: findings for the instructor. decision: "", WAITS, ACCEPTED or REFUSED. earned: the
+    points that the numbers earn, where the verdict's own wait or were refused; None where they are the same. digest:
+    identifies what is decided about (see `digest_of`).
     """
 
     verdict: Verdict
@@ -67,7 +92,7 @@ class Judged:
     digest: str = ""
 
 
-Decide = Callable[[str, str], str]  # an exercise and the digest of what is looked at -> "", ACCEPTED or REFUSED
+Decide = Callable[[str, str], str]  # an exercise and a digest (see `digest_of`) -> "", ACCEPTED or REFUSED
 
 
 def judge_submission(
@@ -79,56 +104,49 @@ def judge_submission(
 ) -> dict[str, Judged]:
     """The verdict on every exercise of the lesson, by its name.
 
-    runs: what each exercise came to; one that is missing was not run. read: what the text of the submission shows.
-    decided: what the instructor has decided about findings.
+    runs: by exercise; one that is missing was not run. read: what the text of the submission shows. decided: the
+    instructor's decisions about findings.
     """
     judged = {}
     for exercise in lesson:
         run = runs.get(exercise.name, CheckRun(why=Why.NOT_RUN, says="its cell was missing"))
         program = read.slices.get(exercise.name, ProgramSlice("", (), ""))
-        judged[exercise.name] = weigh(
-            judge_run(run, exercise, key, read.scans.get(exercise.name, CellScan()), program),
-            exercise,
-            run,
-            program,
-            decided,
-        )
+        by_numbers = judge_run(run, exercise, key, read.scans.get(exercise.name, CellScan()), program)
+        judged[exercise.name] = with_findings(by_numbers, exercise, run, program, decided)
     return judged
 
 
 def judge_predictions(lesson: Lesson, read: SubmissionScan) -> dict[str, Predicted]:
-    """What was predicted, by the prediction's name, from the literals in the cells. It is worth nothing."""
+    """The predictions by name, from the literals in the cells. They carry no points."""
     return {p.name: predicted(p, read.predictions.get(p.name) or ...) for p in lesson.predictions}
 
 
-def weigh(judged: Judged, exercise: Exercise, run: CheckRun, program: ProgramSlice, decided: Decide) -> Judged:
-    """What the numbers earn, weighed with how they came about.
+def with_findings(judged: Judged, exercise: Exercise, run: CheckRun, program: ProgramSlice, decided: Decide) -> Judged:
+    """The verdict, with regard to how the numbers came about.
 
-    An unwritten exercise earns nothing. Where something was found that an instructor is to see, the points wait for a
-    decision. What earns nothing need not be looked at.
+    An unwritten exercise earns nothing. Points wait for a decision where there are findings. An answer without points
+    need not be looked at.
     """
     verdict, facts = judged.verdict, judged.facts
     if facts.begun and verdict.state == RIGHT:
         stub = Finding(STUB, exercise.name, exercise.name, 0, "", UNWRITTEN, holds=False)
         return replace(judged, verdict=no_answer(exercise, UNWRITTEN), look=(stub,))
-    findings = tuple(_found(exercise.name, facts, run))
+    findings = tuple(_findings(exercise.name, facts, run))
     if not verdict.points or not findings:
         return replace(judged, look=findings)
     digest = digest_of(exercise.name, findings, program)
     decision = decided(exercise.name, digest) or WAITS
     if decision != ACCEPTED:
         verdict = replace(verdict, state=ON_HOLD, points=0, says=_held_up(decision, verdict.points, findings))
-    return replace(
-        judged, verdict=verdict, look=findings, decision=decision, earned=judged.verdict.points, digest=digest
-    )
+    earned = judged.verdict.points
+    return replace(judged, verdict=verdict, look=findings, decision=decision, earned=earned, digest=digest)
 
 
-def _found(exercise: str, facts: CellScan, run: CheckRun) -> Iterator[Finding]:
-    """What an instructor is to look at before an answer counts."""
+def _findings(exercise: str, facts: CellScan, run: CheckRun) -> Iterator[Finding]:
     if facts.refused:
         yield Finding(UNREADABLE, exercise, exercise, 0, "", f"The cell could not be read: {facts.refused}.")
-    for one in facts.suspicious:
-        yield Finding(LEADS_OUT, exercise, one.cell, one.line, one.excerpt, one.why)
+    for way_out in facts.suspicious:
+        yield Finding(LEADS_OUT, exercise, way_out.cell, way_out.line, way_out.excerpt, way_out.why)
     if run.changed:
         names = ", ".join(f"`{name}`" for name in run.changed)
         why = f"While the answer ran, {names} was replaced. No exercise needs that."
@@ -136,7 +154,7 @@ def _found(exercise: str, facts: CellScan, run: CheckRun) -> Iterator[Finding]:
 
 
 def digest_of(exercise: str, findings: tuple[Finding, ...], program: ProgramSlice) -> str:
-    """Names what is decided about: the answer's text, and what was found. Another text is another matter."""
+    """Identifies what is decided about: the answer's text and the findings. A changed answer needs a new decision."""
     words = [exercise, *program.texts, *sorted(f"{finding.rule} {finding.why}" for finding in findings)]
     return hashlib.sha256("\0".join(words).encode("utf-8", "replace")).hexdigest()[:24]
 
@@ -146,13 +164,13 @@ def earned(judged: Judged) -> float:
     return judged.verdict.points if judged.earned is None else judged.earned
 
 
-def _held_up(decision: str, earned: float, findings: list[Finding]) -> str:
+def _held_up(decision: str, points: float, findings: tuple[Finding, ...]) -> str:
     first = next(finding for finding in findings if finding.holds)
     where = f"In {first.cell}, line {first.line}: " if first.line else ""
     if decision == REFUSED:
         return f"Your instructor has looked at this, and it earns no points. {where}{first.why}"
     return (
-        f"The numbers earn {earned:g}, and your instructor will look before they count: it is not plain that they come "
+        f"The numbers earn {points:g}, and your instructor will look before they count: it is not clear that they come "
         f"from this exercise's own cell. {where}{first.why}"
     )
 
@@ -162,17 +180,18 @@ def judge_run(run: CheckRun, exercise: Exercise, key: AnswerKey, facts: CellScan
     if run.why is Why.STUB:
         return Judged(not_started(exercise), facts=facts)
     if run.sent is None:
-        return Judged(_noting(no_answer(exercise, _why_silent(run)), program), facts=facts)
+        return Judged(_with_note(no_answer(exercise, _why_silent(run)), program), facts=facts)
     try:
         answer = answers.from_wire(run.sent, exercise)
     except answers.MalformedAnswer as problem:
-        says = f"The exercise sent an answer that cannot be judged: {problem}."
-        return Judged(no_answer(exercise, says), facts=facts)
-    return Judged(_noting(judge(exercise, answer, key[exercise.name], facts), program, run.says), answer, facts)
+        text = f"The exercise sent an answer that cannot be judged: {problem}."
+        return Judged(no_answer(exercise, text), facts=facts)
+    verdict = judge(exercise, answer, key[exercise.name], facts)
+    return Judged(_with_note(verdict, program, run.says), answer, facts)
 
 
-def _noting(verdict: Verdict, program: ProgramSlice, stopped: str = "") -> Verdict:
-    """The verdict, with what the answer reads and cannot have in an exam, or else where its cells stopped."""
+def _with_note(verdict: Verdict, program: ProgramSlice, stopped: str = "") -> Verdict:
+    """The verdict, noting what the answer reads and cannot have in an exam, or else where its cells stopped."""
     note = "" if verdict.state == RIGHT else " ".join(program.missing.values()) or stopped
     return replace(verdict, note=note) if note else verdict
 

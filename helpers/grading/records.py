@@ -1,12 +1,9 @@
-"""A verdict as data, kept beside the mark: for the report, for feedback, and for whoever asks later.
-
-The record lies in the metadata of the output that nbgrader reads the mark from, and in the batch's journal.
-"""
+"""Verdicts as JSON for the journal, and as panels in the judged notebook."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 
 from nbformat.notebooknode import NotebookNode
@@ -14,48 +11,30 @@ from nbgrader.utils import is_grade
 
 from helpers.checking import panel
 from helpers.checking.answers import Answer
-from helpers.checking.cell_scan import CellScan
 from helpers.checking.compare import outcome_digest
-from helpers.checking.predictions import Predicted, predicted
+from helpers.checking.predictions import Predicted
 from helpers.checking.verdicts import Verdict
 from helpers.exercises import Lesson
-from helpers.grading.flags import Finding
-from helpers.grading.judging import Judged
-from helpers.notebooks import exercise_of
+from helpers.grading.judging import Judged, earned
+from helpers.notebooks import exercise_of, grade_id
 
-FORMAT = 1
 PREDICTED = "predicted"  # the state in the record of a prediction
-PLACE = "verdict"  # the key in the output's metadata
-PLAIN = "none (a plain kernel)"  # what a record says when nobody said how the code was run
 
 
-def record(
-    verdict: Verdict,
-    answer: Answer | None = None,
-    isolation: str = PLAIN,
-    look: Sequence[Finding] = (),
-    decision: str = "",
-    earned: float | None = None,
-    digest: str = "",
-    facts: CellScan = CellScan(),  # noqa: B008 (it is frozen)
-    at_the_desk: Answer | None = None,
-) -> dict:
-    """The verdict as JSON. isolation: under what the student's code ran. answer: what was judged, if anything was.
-    facts: what its text shows. at_the_desk: what it gives on the inputs of the shipped key, where that was asked.
+def record(judged: Judged, isolation: str = "", on_shipped_key: Answer | None = None) -> dict:
+    """The verdict as JSON. isolation: how the student's code was run. on_shipped_key: the answer on the inputs of the
+    shipped key, where it was run on them.
 
-    "look" in it: what was found for the instructor, a list of {"rule", "exercise", "cell", "line", "excerpt", "why",
-    "holds"} (see `findings.Finding`; the excerpt is a student's text). "decision": "" where nothing is to decide
-    (nothing was found that holds points up, or the numbers earn nothing), else "waits", "accepted" or "refused".
-    "points" are those that count: 0 while it waits and where it was refused. "earned": those that the numbers earn,
-    whatever was decided. "digest": names what is decided about. "shape", "size": see `syntax.shape_of`.
+    "look": the findings for the instructor, as dicts (see `judging.Finding`; the excerpt is a student's text).
+    "decision": "" where there is nothing to decide, else "waits", "accepted" or "refused". "points": those that count,
+    0 while the answer waits and where it was refused. "earned": those that the numbers earn, whatever was decided.
+    "digest": identifies what is decided about. "shape", "size": see `syntax.shape_of`. "mistakes": the weightiest
+    first. "answer": see `digest_of_wrong`; its first characters are the answer's handle in the report.
 
-    "mistakes": {"slug", "title", "says"}, the weightiest first. "answer": see `digest_of_wrong`;
-    its first characters are how the report names an answer.
-
-    What a student predicted has a record as well: see `record_of_prediction`.
+    The record of a prediction has "prediction" in it: see `record_of_prediction`.
     """
+    verdict, answer, facts = judged.verdict, judged.answer, judged.facts
     return {
-        "format": FORMAT,
         "exercise": verdict.exercise,
         "state": verdict.state,
         "points": verdict.points,
@@ -69,89 +48,59 @@ def record(
             {"name": a.name, "points": a.points, "out_of": a.out_of, "held": a.held, "waits": a.waits, "says": a.says}
             for a in verdict.aspects
         ],
-        "answer": digest_of_wrong(at_the_desk or answer, verdict) if answer else "",
+        "answer": digest_of_wrong(on_shipped_key or answer, verdict) if answer else "",
         "shape": facts.shape,
         "size": facts.size,
         "isolation": isolation,
-        "look": [asdict(finding) for finding in look],
-        "decision": decision,
-        "earned": verdict.points if earned is None else earned,
-        "digest": digest,
+        "look": [asdict(finding) for finding in judged.look],
+        "decision": judged.decision,
+        "earned": earned(judged),
+        "digest": judged.digest,
     }
 
 
-def record_of_prediction(made: Predicted, isolation: str = PLAIN) -> dict:
-    """A prediction as JSON: a record as any other, of 0 points, with "prediction" in it.
+def record_of_prediction(prediction: Predicted, isolation: str = "") -> dict:
+    """A prediction as JSON: a record of 0 points with "prediction" in it.
 
     "prediction": {"chosen": one of the choices, "" where none was made, "right": the right one, "choices": all of them
     in their order}.
     """
-    asked = made.prediction
-    told = {"chosen": made.chosen, "right": asked.truth, "choices": list(asked.choices)}
-    plain = record(Verdict(asked.name, PREDICTED, 0, 0), isolation=isolation)
-    return {**plain, "prediction": told}
+    question = prediction.prediction
+    choice = {"chosen": prediction.chosen, "right": question.truth, "choices": list(question.choices)}
+    return {**record(Judged(Verdict(question.name, PREDICTED, 0, 0)), isolation), "prediction": choice}
 
 
 def write_verdicts(
-    notebook: NotebookNode,
-    lesson: Lesson,
-    judged: Mapping[str, Judged],
-    isolation: str,
-    predictions: Mapping[str, Predicted] | None = None,
-    at_the_desk: Mapping[str, Answer] | None = None,
-) -> None:
-    """Put the verdicts in place of what stands under the check cells, with the points where nbgrader reads them.
+    notebook: NotebookNode, lesson: Lesson, judged: Mapping[str, Judged], predictions: Mapping[str, Predicted]
+) -> dict[str, float]:
+    """Replace the outputs of the check cells by the verdicts' panels. Returns the points by the cells' grade ids.
 
-    judged, at_the_desk: by exercise. predictions: by name. nbgrader takes a cell whose only output is a number as
-    partly graded, and scales nothing: points are those of the cell's own metadata.
+    judged: by exercise. predictions: by name. nbgrader reads the points from a cell whose only output is a number, and
+    scales nothing: points are those of the cell's own metadata.
     """
+    points = {}
     for cell in notebook.cells:
-        if cell.cell_type != "code":
+        if cell.cell_type != "code" or not is_grade(cell):
             continue
-        name = exercise_of(cell) if is_grade(cell) else ""
-        asked, found = lesson.prediction(name), judged.get(name)
-        if asked is not None:
-            made = (predictions or {}).get(name) or predicted(asked, ...)
-            page = panel.as_html(made)
-            cell.outputs = [_output(cell, 0.0, record_of_prediction(made, isolation), page)]
-            continue
-        if found is None:
-            for output in cell.outputs:  # anybody can call what they display a verdict
-                output.get("metadata", {}).pop(PLACE, None)
-            continue
-        most = float(cell.metadata.nbgrader["points"])
-        points = round(found.verdict.points * most / lesson[found.verdict.exercise].points, 6)
-        record = _of_judged(found, isolation, (at_the_desk or {}).get(name))
-        cell.outputs = [_output(cell, points, record, panel.as_html(found.verdict))]
+        name = exercise_of(cell)
+        if name in predictions:
+            points[grade_id(cell)] = _write_output(cell, 0.0, panel.as_html(predictions[name]))
+        elif name in judged:
+            verdict = judged[name].verdict
+            scale = float(cell.metadata.nbgrader["points"]) / lesson[name].points
+            points[grade_id(cell)] = _write_output(cell, verdict.points * scale, panel.as_html(verdict))
+    return points
 
 
-def _output(cell: NotebookNode, points: float, record: dict, page: str) -> NotebookNode:
-    """What stands under a check cell that was judged.
-
-    The formgrader's MathJax is not to make formulas of what a student's code said in the panel.
-    """
+def _write_output(cell: NotebookNode, points: float, page: str) -> float:
+    """Returns the points as nbgrader will read them."""
+    text = panel.number(round(points, 6))
+    # The formgrader's MathJax must not make formulas of a student's text in the panel
     html = f'<div class="tex2jax_ignore mathjax_ignore">{page}</div>'
-    return NotebookNode(
-        output_type="execute_result",
-        execution_count=cell.get("execution_count"),
-        metadata={PLACE: record},
-        data={"text/plain": panel.number(points), "text/html": html},
-    )
-
-
-def _of_judged(found: Judged, isolation: str, at_the_desk: Answer | None) -> dict:
-    about = found.look, found.decision, found.earned, found.digest, found.facts
-    return record(found.verdict, found.answer, isolation, *about, at_the_desk)
-
-
-def recorded(notebook: NotebookNode) -> Iterator[tuple[NotebookNode, dict]]:
-    """The check cells of a judged notebook, each with its record."""
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            found = output.get("metadata", {}).get(PLACE)
-            if isinstance(found, dict) and found.get("format") == FORMAT:
-                yield cell, found
-                break
+    data = {"text/plain": text, "text/html": html}
+    count = cell.get("execution_count")
+    cell.outputs = [NotebookNode(output_type="execute_result", execution_count=count, metadata={}, data=data)]
+    return float(text)
 
 
 def digest_of_wrong(answer: Answer, verdict: Verdict) -> str:
@@ -160,8 +109,8 @@ def digest_of_wrong(answer: Answer, verdict: Verdict) -> str:
     answer: on inputs that are the same for everybody; in an exam they differ.
     """
     digest = hashlib.sha256()
-    held = {aspect.name for aspect in verdict.aspects if aspect.held or aspect.waits}
+    right = {aspect.name for aspect in verdict.aspects if aspect.held or aspect.waits}
     for aspect, outcome in sorted(answer.outcomes.items()):
-        came_to = "right" if aspect in held else outcome_digest(outcome)
-        digest.update(f"{aspect}|{came_to}|".encode())
+        result = "right" if aspect in right else outcome_digest(outcome)
+        digest.update(f"{aspect}|{result}|".encode())
     return digest.hexdigest()[:16]

@@ -1,140 +1,134 @@
-"""What waits for the instructor: listed with the cells that it waits for, accepted or refused."""
+"""Answers that wait for the instructor's decision, and the decisions, kept beside the journal.
+
+A decision belongs to a student, an exercise and a digest of the text that was looked at. It survives any regrade; an
+answer that was changed waits again.
+"""
 
 from __future__ import annotations
 
-import argparse
 import textwrap
-import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import nbformat
-from nbformat.notebooknode import NotebookNode
 
 from helpers.checking.panel import number
-from helpers.exercises import load_lesson
-from helpers.grading.decisions import Decision, Decisions
-from helpers.grading.flags import ACCEPTED, REFUSED, RULES, WAITS
-from helpers.grading.gradebook import Marks
-from helpers.grading.records import recorded
+from helpers.grading.errors import GradingError
+from helpers.grading.journal import FOLDER, Journal, append_line, read_lines
+from helpers.grading.judging import ACCEPTED, REFUSED, RULES, WAITS, Decide
+from helpers.grading.sanitize import escaped
 from helpers.notebooks import grade_id
 
-MOST_LINES = 30  # of a cell that are shown
+FILE = "decisions.jsonl"
+MAX_LINES = 30  # of a cell that are shown
 
 
 @dataclass(frozen=True)
-class Held:
-    """One answer about which there is something to decide. record: see `records.record`. notebook: the judged one."""
+class Decision:
+    """One decision. digest: see `judging.digest_of`. decision: ACCEPTED or REFUSED. at: UTC."""
 
+    lesson: str
     student: str
-    record: dict
-    notebook: NotebookNode
+    exercise: str
+    digest: str
+    decision: str
+    at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
 
-def held(root: Path, lesson: str) -> list[Held]:
-    """The answers of a lesson that wait, or about which was decided, by student."""
-    found = []
-    with Marks(root, lesson) as marks:
-        for submission in marks.gradebook.assignment_submissions(lesson):
-            path = marks.path(submission.student.id)
-            if path.is_file() and not path.is_symlink():
-                notebook = nbformat.read(path, as_version=4)
-                about = [record for _, record in recorded(notebook) if record.get("decision")]
-                found += [Held(submission.student.id, record, notebook) for record in about]
-    return sorted(found, key=lambda one: (one.student, one.record["exercise"]))
+class Decisions:
+    """The decisions in a course's folder. The last of each student, exercise and text counts."""
+
+    def __init__(self, root: Path):
+        self.path = root / FOLDER / FILE
+
+    def read(self) -> dict[tuple[str, str, str, str], str]:
+        """The decisions by lesson, student, exercise and digest."""
+        decisions = {}
+        for line in read_lines(self.path):
+            with suppress(TypeError):
+                one = Decision(**line)
+                if one.decision in (ACCEPTED, REFUSED):
+                    decisions[one.lesson, one.student, one.exercise, one.digest] = one.decision
+        return decisions
+
+    def write(self, decision: Decision) -> None:
+        """Add a decision, and return when the disk has it."""
+        append_line(self.path, asdict(decision))
+
+    def of(self, lesson: str, student: str) -> Decide:
+        """The decisions about one submission."""
+        decisions = self.read()
+        return lambda exercise, digest: decisions.get((lesson, student, exercise, digest), "")
 
 
-def look(lesson: str) -> int:
-    """Print what waits, and the commands that decide. Returns 0."""
-    load_lesson(lesson)
-    every = held(Path.cwd(), lesson)
-    waiting = [one for one in every if one.record["decision"] == WAITS]
-    for one in waiting:
-        print(_told(one, lesson))
-    decided = [
-        f"{one.student} {one.record['exercise']} {one.record['decision']}" for one in every if one not in waiting
-    ]
-    many = "1 answer waits" if len(waiting) == 1 else f"{len(waiting)} answers wait"
-    print(f"{many} for you." + (f" Decided: {'; '.join(decided)}." if decided else ""))
-    return 0
+def answers_to_review(root: Path, lesson: str) -> list[tuple[str, dict]]:
+    """Each student and record of the lesson (see `records.record`) that waits or was decided about."""
+    entries = sorted(Journal(root, lesson).read().items())
+    return [(student, record) for student, entry in entries for record in entry.verdicts if record["decision"]]
 
 
-def _told(one: Held, lesson: str) -> str:
-    record = one.record
-    lines = [
-        f"{one.student}: {record['exercise']}, {number(record['earned'])} of {number(record['out_of'])} points"
-        " by the numbers"
-    ]
-    shown: set[str] = set()
-    for finding in (f for f in record["look"] if f["holds"]):
-        place = f"{finding['cell']}, line {finding['line']}" if finding["line"] else finding["cell"]
-        lines += textwrap.wrap(
-            f"{place}: {visible(finding['why'])}", 100, initial_indent="  ", subsequent_indent="    "
-        )
-        if finding["rule"] not in shown:
-            lines.append(f"    ({RULES.get(finding['rule'], '')})")
-        shown |= {finding["rule"]}
-    for name in dict.fromkeys([*(f["cell"] for f in record["look"] if f["holds"]), record["exercise"]]):
-        lines += [f"  --- {name}", *_excerpt(_source(one.notebook, name))]
-    who = f'LESSON={lesson} ARGS="{one.student} {record["exercise"]}"'
-    return "\n".join([*lines, f"  make accept {who}", f"  make refuse {who}", ""])
+def listing(root: Path, lesson: str) -> str:
+    """What waits, with its cells and the commands that decide; then what was decided."""
+    answers = answers_to_review(root, lesson)
+    waiting = [(student, record) for student, record in answers if record["decision"] == WAITS]
+    decided = [f"{student} {r['exercise']} {r['decision']}" for student, r in answers if r["decision"] != WAITS]
+    paragraphs = [_description(root, lesson, student, record) for student, record in waiting]
+    count = "1 answer waits" if len(waiting) == 1 else f"{len(waiting)} answers wait"
+    return "\n".join([*paragraphs, f"{count} for you." + (f" Decided: {'; '.join(decided)}." if decided else "")])
 
 
-def _source(notebook: NotebookNode, name: str) -> str:
-    for place, cell in enumerate(notebook.cells):
-        if name in (grade_id(cell), f"cell {place + 1}"):
-            return cell.source
-    return ""
+def _description(root: Path, lesson: str, student: str, record: dict) -> str:
+    exercise, findings = record["exercise"], [finding for finding in record["look"] if finding["holds"]]
+    points = f"{number(record['earned'])} of {number(record['out_of'])}"
+    lines = [f"{student}: {exercise}, {points} points by the numbers"]
+    for finding in findings:
+        where = f"{finding['cell']}, line {finding['line']}" if finding["line"] else finding["cell"]
+        text = f"{where}: {escaped(finding['why'])} ({RULES.get(finding['rule'], '')})"
+        lines += textwrap.wrap(text, 100, initial_indent="  ", subsequent_indent="    ")
+    sources = _sources(root / "autograded" / student / lesson / f"{lesson}.ipynb")
+    for name in dict.fromkeys([*(finding["cell"] for finding in findings), exercise]):
+        lines += [f"  --- {name}", *_excerpt(sources.get(name, ""))]
+    arguments = f'LESSON={lesson} ARGS="{student} {exercise}"'
+    return "\n".join([*lines, f"  make accept {arguments}", f"  make refuse {arguments}", ""])
+
+
+def _sources(path: Path) -> dict[str, str]:
+    """The cells of a judged notebook by grade id, and as "cell 7"; {} where there is none."""
+    if not path.is_file():
+        return {}
+    cells = nbformat.read(path, as_version=4).cells
+    numbered = {f"cell {place}": cell.source for place, cell in enumerate(cells, 1)}
+    return numbered | {grade_id(cell): cell.source for cell in cells}
 
 
 def _excerpt(source: str) -> Iterator[str]:
     lines = source.splitlines()
-    for place, line in enumerate(lines[:MOST_LINES], 1):
-        yield f"  {place:>4} | {visible(line)[:160]}"
-    if len(lines) > MOST_LINES:
-        yield f"       | ... and {len(lines) - MOST_LINES} lines more"
+    for place, line in enumerate(lines[:MAX_LINES], 1):
+        yield f"  {place:>4} | {escaped(line)[:160]}"
+    if len(lines) > MAX_LINES:
+        yield f"       | ... and {len(lines) - MAX_LINES} more lines"
 
 
-def visible(text: str) -> str:
-    """A student's text for a terminal: what could steer it, or turn the order of letters round, is shown as a code."""
-    kept = []
-    for letter in text:
-        steers = unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp") and letter != "\t"
-        kept.append(f"\\u{ord(letter):04x}" if steers else letter)
-    return "".join(kept)
+def decide(root: Path, lesson: str, student: str, exercises: list[str], decision: str) -> None:
+    """Write a decision about these exercises of a student, or about all that wait if none is named.
 
-
-def decide(asked: argparse.Namespace) -> int:
-    """Write down what the instructor decides, and grade the student again, so that the mark is that of the decision."""
-    from helpers.grading import commands
-
-    root, decision = Path.cwd(), {"accept": ACCEPTED, "refuse": REFUSED}[asked.command]
-    lesson = load_lesson(asked.lesson)
-    for name in asked.exercise:
-        _ = lesson[name]  # raises UnknownLesson with the names there are
-    theirs = [one for one in held(root, asked.lesson) if one.student == asked.student]
-    chosen = [
-        one
-        for one in theirs
-        if one.record["exercise"] in asked.exercise or not asked.exercise and one.record["decision"] == WAITS
-    ]
-    missing = set(asked.exercise) - {one.record["exercise"] for one in chosen}
+    decision: ACCEPTED or REFUSED. Raises GradingError where there is nothing to decide.
+    """
+    records = [record for name, record in answers_to_review(root, lesson) if name == student]
+    chosen = [r for r in records if r["exercise"] in exercises or not exercises and r["decision"] == WAITS]
+    missing = set(exercises) - {record["exercise"] for record in chosen}
     if missing or not chosen:
-        what = ", ".join(sorted(missing)) or "nothing"
-        waits = ", ".join(one.record["exercise"] for one in theirs) or "nothing"
-        raise commands.Stop(
-            f"Of {asked.student} there is nothing to decide about {what if missing else 'in ' + asked.lesson}."
-            f" There is: {waits}."
-            f" make look LESSON={asked.lesson} lists what waits."
+        there = ", ".join(record["exercise"] for record in records) or "none"
+        what = f"about {', '.join(sorted(missing))}" if missing else f"in {lesson}"
+        raise GradingError(
+            f"There is nothing to decide {what} for {student}. Exercises with something to decide: {there}. "
+            f"`make look LESSON={lesson}` lists what waits."
         )
     decisions = Decisions(root)
-    for one in chosen:
-        name = one.record["exercise"]
-        decisions.write(Decision(asked.lesson, asked.student, name, one.record["digest"], decision))
-        print(f"{decision.capitalize()}: {asked.student}, {name}. Written to {decisions.path.relative_to(root)}.")
-    from helpers.grading.__main__ import limits_of, parser
-
-    again = ["grade", asked.lesson, "--only", asked.student, "--again", *(["--unsafe"] if asked.unsafe else [])]
-    wanted = parser().parse_args(again)
-    return commands.grade(wanted, limits_of(wanted))
+    for record in chosen:
+        decisions.write(Decision(lesson, student, record["exercise"], record["digest"], decision))
+        written = f"Written to {decisions.path.relative_to(root)}."
+        print(f"{decision.capitalize()}: {student}, {record['exercise']}. {written}")

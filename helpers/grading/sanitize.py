@@ -1,29 +1,41 @@
-"""Making what a submission said harmless, for a terminal, a page or a file.
+"""Sanitizing a student's text for a terminal, a page or a file.
 
-A student chooses the names and messages of exceptions, and what is printed. Left as they are, such texts can move
-a terminal's cursor and rewrite what stands above, turn the order of letters around, or hold halves of characters,
-which no file can be written with.
+A student chooses the names and messages of exceptions, and what is printed. Such a text can move a terminal's cursor
+and overwrite lines above, reverse the order of letters, or hold lone surrogates, which no file can be written with.
 """
 
 from __future__ import annotations
 
-from helpers.checking.plain_text import sanitized as harmless
+import unicodedata
+
+from helpers.checking.plain_text import sanitized
+
+__all__ = ["escaped", "plain", "sanitized"]
 
 
 def plain(text: object, longest: int = 300, lines: bool = False) -> str:
-    """The text, or what `str` makes of an object, without anything that acts instead of being read.
+    """The text, or what `str` makes of an object, without control and invisible characters.
 
     longest: characters; where there are more, the last is an ellipsis. lines: keep line breaks and tabs; where not,
     all white space becomes single spaces. Never raises, whatever the object is.
     """
     text = _text_of(text)
-    cut = text[: 8 * longest + 8192]  # a bound on the work: what is dropped may be long, too
-    kept = harmless(cut)
+    begin = text[: 8 * longest + 8192]  # a bound on the work: what is dropped may be long, too
+    clean = sanitized(begin)
     if not lines:
-        kept = " ".join(kept.split())
-    if len(kept) > longest or len(cut) < len(text):
-        kept = kept[: max(0, longest - 1)] + "…"
-    return kept
+        clean = " ".join(clean.split())
+    if len(clean) > longest or len(begin) < len(text):
+        clean = clean[: max(0, longest - 1)] + "…"
+    return clean
+
+
+def escaped(line: str) -> str:
+    """A student's line for a terminal, with control and invisible characters shown as codes, such as \\u202e."""
+    controls = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+    return "".join(
+        f"\\u{ord(letter):04x}" if unicodedata.category(letter) in controls and letter != "\t" else letter
+        for letter in line
+    )
 
 
 def _text_of(value: object) -> str:

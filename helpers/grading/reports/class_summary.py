@@ -1,7 +1,7 @@
 """What a class's results show: counted and grouped here, laid out as a page in `report`.
 
-Nothing here judges anybody. That two answers are the same is shown, with whose they are; what that means is the
-instructor's to say.
+Nothing here judges anybody. That two answers are the same is shown, with the students' names; what it means is for the
+instructor to decide.
 """
 
 from __future__ import annotations
@@ -9,64 +9,72 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from helpers.checking.panel import number
 from helpers.checking.verdicts import AS_GIVEN, NO_ANSWER, NOT_ALLOWED, NOT_STARTED, RIGHT, WRONG
 from helpers.exercises import Lesson
-from helpers.grading.flags import WAITS
-from helpers.grading.reports.results import Part, Result
+from helpers.exercises.exercise import Prediction
+from helpers.grading.judging import WAITS
+from helpers.grading.reports.pages import duration
+from helpers.grading.reports.results import GradedCell, StudentResult
 
-HANDLE = 8  # characters of an answer's digest by which the instructor calls it
-MOST_BARS = 20
-# Nodes of a tree from which on the same shape means something. Among the right answers of lessons 1 to 11 two that were
-# written apart have one shape only once, with 21 nodes. A class has more people than that, and an exercise of three
-# lines has one obvious answer, so the bound is far above.
-LONG_ENOUGH = 60
-STEPS = (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
-MOST_TICKS = 6
+HANDLE = 8  # characters of an answer's digest, which the report calls it by
+MAX_BARS, MAX_LABELS = 25, 6
+# Syntax nodes from which on equal code is worth showing. Of the right answers of lessons 1 to 11, only one pair that
+# was written independently has the same shape, with 21 nodes. A class is larger and an exercise of three lines has one
+# obvious answer, so the bound is far above that.
+LONG_CODE = 60
+HOURS = (1, 3, 6, 12, 24, 48, 7 * 24, 28 * 24, 364 * 24)  # that a bar of the timeline can stand for
 
 PARTLY, NONE = "part", "none"
-STATES = (  # of an exercise, in a class
-    (RIGHT, "right"),
-    (PARTLY, "partly right"),
-    (WRONG, "no points"),
-    (NONE, "not begun, or nothing to judge"),
-)
+STATES = {  # of an exercise, in a class
+    RIGHT: "right",
+    PARTLY: "partly right",
+    WRONG: "no points",
+    NONE: "not begun, or nothing to judge",
+}
+NOT_BEGUN = (NOT_STARTED, AS_GIVEN, NO_ANSWER)
+
+Pair = tuple[StudentResult, GradedCell]
 
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar of a histogram: how many have at least `low` and less than `high`."""
+    """One bar of a histogram. start: what is counted in it begins there. labelled: the page shows where."""
 
-    low: float
-    high: float
+    start: str
     count: int
-
-
-@dataclass(frozen=True)
-class Tick:
-    """A label under the bar of that place, counted from 0."""
-
-    place: int
-    label: str
+    labelled: bool
 
 
 @dataclass(frozen=True)
 class Histogram:
     bars: tuple[Bar, ...]
-    ticks: tuple[Tick, ...]
 
     @property
-    def most(self) -> int:
+    def highest(self) -> int:
         return max((bar.count for bar in self.bars), default=0)
 
 
 @dataclass(frozen=True)
-class Named:
-    """A known mistake, and who made it. says: what they read; texts, where not all of them read the same."""
+class Timeline(Histogram):
+    """When the class handed in, in equal spans. due: how many bars are before the due date; None without one.
+
+    known: of how many students the time is known. late: how many were late, by their own due dates.
+    """
+
+    span: str
+    due: int | None
+    known: int
+    late: int
+
+
+@dataclass(frozen=True)
+class MistakeGroup:
+    """A known mistake, and who made it. says: what the students read."""
 
     exercise: str
     slug: str
@@ -76,81 +84,67 @@ class Named:
 
 
 @dataclass(frozen=True)
-class Alike:
-    """A wrong answer that several gave: the same numbers. texts: in how many different wordings.
+class AnswerGroup:
+    """Students with the same wrong answer, or with the same code.
 
-    handle: what the answer is called. title: of the known mistakes in it, "" where there are none.
+    title: of the known mistakes in it, "" where there are none. texts: how many different texts there are. code: the
+    first student's. handle: what the report calls the answer. right: all of it is right.
     """
 
     exercise: str
-    title: str
     students: tuple[str, ...]
-    texts: int
     code: str
+    title: str = ""
+    texts: int = 1
     handle: str = ""
+    right: bool = False
 
 
 @dataclass(frozen=True)
-class SameCode:
-    """An answer that several handed in with the same code, but for names, comments and layout. right: all of it is."""
+class PredictionSummary:
+    """How a class predicted. choices: who chose each of them, and under "" who chose none."""
 
-    exercise: str
-    right: bool
-    students: tuple[str, ...]
-    code: str
-
-
-@dataclass(frozen=True)
-class Predicted:
-    """How a class predicted. right: the right choice. choices: each with who chose it, and "" last, who chose none.
-
-    tempting: the wrong choice that most made, "" where none did. says: what they were told about it.
-    """
-
-    name: str
-    right: str
-    choices: tuple[tuple[str, tuple[str, ...]], ...]
-    tempting: str = ""
-    says: str = ""
+    question: Prediction
+    choices: dict[str, tuple[str, ...]]
 
     @property
     def count(self) -> int:
-        return sum(len(who) for _, who in self.choices)
+        return sum(map(len, self.choices.values()))
 
-    def of(self, choice: str) -> int:
-        """How many chose that."""
-        return next((len(who) for one, who in self.choices if one == choice), 0)
+    @property
+    def tempting(self) -> str:
+        """The wrong choice that most students made, "" where none did."""
+        wrong = [c for c in self.question.choices if c != self.question.truth and self.choices[c]]
+        return max(wrong, key=lambda choice: len(self.choices[choice]), default="")
 
     @property
     def advice(self) -> str:
-        """What the counts are worth to somebody who teaches the class."""
-        made, right = self.count - self.of(""), self.of(self.right)
+        """What the counts mean for teaching."""
+        truth, tempting = self.question.truth, self.tempting
+        made, right = self.count - len(self.choices[""]), len(self.choices[truth])
         if not made:
             return "No student chose before the result was shown."
         if right == made:
             return f"All {made} who chose were right." if made > 1 else "The one who chose was right."
-        tempted = f"{self.of(self.tempting)} said {self.tempting}"
-        if self.of(self.tempting) >= right:
-            return f"{tempted}, {right} said {self.right}, which is right. Worth a few minutes in class: {self.says}"
-        return f"{right} of {made} were right. The commonest wrong answer: {tempted}. {self.says}"
+        tempted, says = f"{len(self.choices[tempting])} said {tempting}", self.question.says[tempting]
+        if len(self.choices[tempting]) >= right:
+            return f"{tempted}, {right} said {truth}, which is right. Worth a few minutes in class: {says}"
+        return f"{right} of {made} were right. The commonest wrong answer: {tempted}. {says}"
 
 
 @dataclass(frozen=True)
-class Look:
-    """What was found in an exercise of a student's for the instructor to look at. See `grading.findings.Finding`."""
+class ReviewItem:
+    """Findings in a student's answer for the instructor. record: see `records.record`."""
 
     student: str
-    shown: str
+    display_name: str
     exercise: str
-    found: tuple[dict, ...]
-    decision: str
-    earned: float
-    out_of: float
+    record: dict
 
 
 @dataclass(frozen=True)
-class InExercise:
-    """Everything about one exercise. states: how many, for each of STATES. aspects: (name, lost by, tried by)."""
+class ExerciseSummary:
+    """One exercise. states: how many students, for each of STATES. aspects: (name, lost by, tried by)."""
 
     name: str
     out_of: float
@@ -158,10 +152,10 @@ class InExercise:
     states: tuple[tuple[str, str, int], ...]
     histogram: Histogram
     aspects: tuple[tuple[str, int, int], ...]
-    mistakes: tuple[Named, ...]
-    alike: tuple[Alike, ...]
-    same: tuple[SameCode, ...]
-    looks: tuple[Look, ...]
+    mistakes: tuple[MistakeGroup, ...]
+    same_answers: tuple[AnswerGroup, ...]
+    same_code: tuple[AnswerGroup, ...]
+    reviews: tuple[ReviewItem, ...]
     by_hand: tuple[str, ...]
 
     @property
@@ -170,277 +164,174 @@ class InExercise:
 
 
 @dataclass(frozen=True)
-class OfAll:
-    """What is grouped over a whole class at once."""
+class ClassSummary:
+    """Everything about a class's lesson. by_hand: exercises, and how many answers to them are to be marked by hand."""
 
-    mistakes: Sequence[Named]
-    aspects: Sequence[tuple[str, str, int, int]]
-    alike: Sequence[Alike]
-    same: Sequence[SameCode]
-    looks: Sequence[Look]
-
-
-@dataclass(frozen=True)
-class Timeline:
-    """When the class handed in, in equal spans. due: where the due date lies among the bars, in bars from the left."""
-
-    bars: tuple[Bar, ...]
-    ticks: tuple[Tick, ...]
-    due: float | None
-    span: str
-    known: int
-    late: int
-
-    @property
-    def most(self) -> int:
-        return max((bar.count for bar in self.bars), default=0)
-
-
-@dataclass(frozen=True)
-class Findings:
-    """Everything about a class's lesson. attempts: (how many versions, how many students), where that is known."""
-
-    lesson: Lesson
-    students: tuple[Result, ...]
+    students: tuple[StudentResult, ...]
     mean: float
     median: float
     spread: float
     out_of: float
     histogram: Histogram
     timeline: Timeline | None
-    attempts: tuple[tuple[int, int], ...]
-    exercises: tuple[InExercise, ...]
-    predictions: tuple[Predicted, ...]
-    mistakes: tuple[Named, ...]
-    waiting: tuple[Look, ...]
-    decided: tuple[Look, ...]
-    noticed: tuple[Look, ...]
+    exercises: tuple[ExerciseSummary, ...]
+    predictions: tuple[PredictionSummary, ...]
+    mistakes: tuple[MistakeGroup, ...]
+    waiting: tuple[ReviewItem, ...]
     by_hand: tuple[tuple[str, int], ...]
     due: datetime | None
 
     @property
-    def flagged(self) -> tuple[Result, ...]:
+    def flagged(self) -> tuple[StudentResult, ...]:
         return tuple(result for result in self.students if result.flags)
 
 
-def find(lesson: Lesson, found: Sequence[Result]) -> Findings:
+def summarize(lesson: Lesson, students: Sequence[StudentResult]) -> ClassSummary:
     """What these results show. There is at least one."""
-    marks = [result.score for result in found]
-    out_of = max(result.out_of for result in found)
-    mended = [exercise.name for exercise in lesson if exercise.mend]
-    same = same_code(found, mended)
-    groups = OfAll(named_mistakes(found), aspects(lesson, found), alike(found), same, looked_at(found))
-    exercises = tuple(_exercise(name, found, groups) for name in names(lesson, found))
-    looks = groups.looks
-    return Findings(
-        lesson=lesson,
-        students=tuple(found),
+    marks = [result.score for result in students]
+    out_of, due = max(result.out_of for result in students), _due(students)
+    exercises = tuple(_exercise(lesson, name, students) for name in names(lesson, students))
+    mistakes = [mistake for exercise in exercises for mistake in exercise.mistakes]
+    reviews = [review for exercise in exercises for review in exercise.reviews]
+    times = [result.handed_in for result in students if result.handed_in]
+    return ClassSummary(
+        students=tuple(students),
         mean=statistics.mean(marks),
         median=statistics.median(marks),
         spread=statistics.pstdev(marks),
         out_of=out_of,
         histogram=histogram(marks, out_of),
-        timeline=timeline([r.handed_in for r in found if r.handed_in], _due(found), sum(r.late > 0 for r in found)),
-        attempts=tuple(sorted(Counter(r.attempts for r in found if r.attempts).items())),
+        timeline=timeline(times, due, sum(result.late > 0 for result in students)),
         exercises=exercises,
-        predictions=tuple(predictions(lesson, found)),
-        mistakes=tuple(groups.mistakes),
-        waiting=tuple(look for look in looks if look.decision == WAITS),
-        decided=tuple(look for look in looks if look.decision not in (WAITS, "")),
-        noticed=tuple(look for look in looks if not look.decision),
-        by_hand=tuple((entry.name, len(entry.by_hand)) for entry in exercises if entry.by_hand),
-        due=_due(found),
+        predictions=tuple(predictions(lesson, students)),
+        mistakes=tuple(sorted(mistakes, key=lambda group: -len(group.students))),
+        waiting=tuple(review for review in reviews if review.record["decision"] == WAITS),
+        by_hand=tuple((exercise.name, len(exercise.by_hand)) for exercise in exercises if exercise.by_hand),
+        due=due,
     )
 
 
-def names(lesson: Lesson, found: Sequence[Result]) -> list[str]:
-    """What the students have marks in: the lesson's exercises in its order, and then whatever else.
-
-    Predictions carry no marks, and are told apart: see `predictions`.
-    """
-    parts = [part for result in found for part in result.parts if not is_prediction(lesson, part)]
-    there = list(dict.fromkeys(part.name for part in parts))
-    first = [exercise.name for exercise in lesson if exercise.name in there]
-    return first + [name for name in there if name not in first]
+def names(lesson: Lesson, students: Iterable[StudentResult]) -> list[str]:
+    """What the students have marks in: the lesson's exercises in its order, then any other cell; no predictions."""
+    marked = {cell.name: None for result in students for cell in result.cells if lesson.prediction(cell.name) is None}
+    first = [exercise.name for exercise in lesson if exercise.name in marked]
+    return first + [name for name in marked if name not in first]
 
 
-def _exercise(name: str, found: Sequence[Result], groups: OfAll) -> InExercise:
-    own = [(result, part) for result in found for part in result.parts if part.name == name]
-    parts = [part for _, part in own]
-    states = Counter(state_of(part) for part in parts)
-    out_of = max(part.out_of for part in parts)
-    return InExercise(
+def _exercise(lesson: Lesson, name: str, students: Sequence[StudentResult]) -> ExerciseSummary:
+    pairs = [(result, cell) for result in students for cell in result.cells if cell.name == name]
+    scores = [cell.score for _, cell in pairs]
+    states, out_of = Counter(state_of(cell) for _, cell in pairs), max(cell.out_of for _, cell in pairs)
+    judged = [(result, cell) for result, cell in pairs if cell.record]
+    reviews = (ReviewItem(r.student, r.display_name, name, cell.record) for r, cell in judged if cell.record["look"])
+    to_fix = name in lesson and lesson[name].mend  # most of the code was given: that it is the same means nothing
+    return ExerciseSummary(
         name=name,
         out_of=out_of,
-        mean=statistics.mean(part.score for part in parts),
-        states=tuple((state, words, states[state]) for state, words in STATES),
-        histogram=histogram([part.score for part in parts], out_of),
-        aspects=tuple((aspect, lost, tried) for n, aspect, lost, tried in groups.aspects if n == name and lost),
-        mistakes=tuple(mistake for mistake in groups.mistakes if mistake.exercise == name),
-        alike=tuple(group for group in groups.alike if group.exercise == name),
-        same=tuple(group for group in groups.same if group.exercise == name),
-        looks=tuple(look for look in groups.looks if look.exercise == name),
-        by_hand=tuple(result.shown for result, part in own if part.waits),
+        mean=statistics.mean(scores),
+        states=tuple((state, words, states[state]) for state, words in STATES.items()),
+        histogram=histogram(scores, out_of),
+        aspects=tuple(lost_aspects(judged)),
+        mistakes=tuple(known_mistakes(name, judged)),
+        same_answers=tuple(same_answers(name, judged)),
+        same_code=() if to_fix else tuple(same_code(name, judged)),
+        reviews=tuple(reviews),
+        by_hand=tuple(result.display_name for result, cell in pairs if cell.waits),
     )
 
 
-def state_of(part: Part) -> str:
+def state_of(cell: GradedCell) -> str:
     """RIGHT, PARTLY, WRONG or NONE, by the points that count."""
-    if part.record.get("state") in (NOT_STARTED, AS_GIVEN, NO_ANSWER) and not part.score:
+    if cell.record.get("state") in NOT_BEGUN and not cell.score:
         return NONE
-    if part.score >= part.out_of:
+    if cell.score >= cell.out_of:
         return RIGHT
-    return PARTLY if part.score > 0 else WRONG
+    return PARTLY if cell.score > 0 else WRONG
 
 
-def _judged(found: Iterable[Result]) -> Iterable[tuple[Result, Part]]:
-    return [(result, part) for result in found for part in result.parts if part.record]
+# ---------------------------------------------------------------------------------------------- one exercise
 
 
-# ---------------------------------------------------------------------------------------------- mistakes
-
-
-def named_mistakes(found: Iterable[Result]) -> list[Named]:
+def known_mistakes(exercise: str, judged: Iterable[Pair]) -> list[MistakeGroup]:
     """The known mistakes that were made, the commonest first."""
-    who, titles, words = defaultdict(list), {}, {}
-    for result, part in _judged(found):
-        for mistake in part.record.get("mistakes", []):
-            key = (part.name, mistake["slug"])
-            who[key].append(result.shown)
-            titles[key] = mistake["title"]
-            words[key] = words.get(key) or mistake["says"]
-    made = [Named(*key, titles[key], words[key], tuple(students)) for key, students in who.items()]
-    return sorted(made, key=lambda mistake: (-len(mistake.students), mistake.exercise, mistake.slug))
+    students, first = defaultdict(list), {}
+    for result, cell in judged:
+        for mistake in cell.record["mistakes"]:
+            students[mistake["slug"]].append(result.display_name)
+            first.setdefault(mistake["slug"], mistake)
+    groups = [MistakeGroup(exercise, **first[slug], students=tuple(who)) for slug, who in students.items()]
+    return sorted(groups, key=lambda group: (-len(group.students), group.slug))
 
 
-def aspects(lesson: Lesson, found: Sequence[Result]) -> list[tuple[str, str, int, int]]:
-    """(exercise, aspect, how many lost it, how many tried the exercise), the hardest first."""
-    lost, tried = defaultdict(int), defaultdict(int)
-    for _, part in _judged(found):
-        if part.record.get("state") in (None, NOT_STARTED, AS_GIVEN, NO_ANSWER):
-            continue
-        for aspect in part.record.get("aspects", []):
-            tried[part.name, aspect["name"]] += 1
-            lost[part.name, aspect["name"]] += not aspect["held"]
-    order = {(e.name, a.name): place for place, (e, a) in enumerate((e, a) for e in lesson for a in e.aspects)}
-    rows = [(*key, lost[key], tried[key]) for key in tried]
-    return sorted(rows, key=lambda row: (-row[2] / row[3], order.get(row[:2], 0)))
+def lost_aspects(judged: Iterable[Pair]) -> list[tuple[str, int, int]]:
+    """(aspect, how many lost it, how many tried the exercise), the hardest first; those that nobody lost left out."""
+    lost, tried = Counter(), 0
+    for _, cell in judged:
+        if cell.record["state"] not in NOT_BEGUN:
+            tried += 1
+            lost.update(aspect["name"] for aspect in cell.record["aspects"] if not aspect["held"])
+    return [(name, count, tried) for name, count in lost.most_common()]
 
 
-# ---------------------------------------------------------------------------------------- answers alike
-
-
-def alike(found: Iterable[Result]) -> list[Alike]:
+def same_answers(exercise: str, judged: Iterable[Pair]) -> list[AnswerGroup]:
     """Wrong answers that two or more share, to three digits; those without a name first, then the commonest."""
-    groups: dict[tuple, list[tuple[Result, Part]]] = defaultdict(list)
-    for result, part in _judged(found):
-        if part.record.get("state") in (WRONG, NOT_ALLOWED) and part.record.get("answer"):
-            groups[part.name, part.record["answer"]].append((result, part))
-    made = []
-    for (name, answer), members in groups.items():
-        if len(members) > 1:
-            first = members[0][1]
-            titles = "; ".join(mistake["title"] for mistake in first.record.get("mistakes", []))
-            texts = len({part.record.get("shape") or part.code for _, part in members})
-            students = tuple(result.shown for result, _ in members)
-            made.append(Alike(name, titles, students, texts, first.code, answer[:HANDLE]))
-    return sorted(made, key=lambda group: (bool(group.title), -len(group.students), group.exercise, group.handle))
+    wrong = [pair for pair in judged if pair[1].record["state"] in (WRONG, NOT_ALLOWED)]
+    groups = []
+    for digest, members in _grouped(wrong, lambda cell: cell.record["answer"]):
+        first = members[0][1]
+        titles = "; ".join(mistake["title"] for mistake in first.record["mistakes"])
+        texts = len({cell.record["shape"] or cell.code for _, cell in members})
+        groups.append(AnswerGroup(exercise, _names(members), first.code, titles, texts, digest[:HANDLE]))
+    return sorted(groups, key=lambda group: (bool(group.title), -len(group.students), group.handle))
 
 
-def same_code(found: Iterable[Result], mended: Collection[str] = ()) -> list[SameCode]:
-    """Answers whose code is the same in all but names, comments and layout; the longest first.
-
-    Only those that are long enough for that to mean something. mended: exercises in which most of the code was given,
-    and a word is to be changed: their answers are left out.
-    """
-    groups: dict[tuple, list[tuple[Result, Part]]] = defaultdict(list)
-    for result, part in _judged(found):
-        if part.name in mended:
-            continue
-        if part.record.get("state") in (RIGHT, WRONG, NOT_ALLOWED) and (shape := part.record.get("shape")):
-            groups[part.name, part.record["state"] == RIGHT, shape].append((result, part))
-    made = [
-        (size, SameCode(name, right, tuple(result.shown for result, _ in members), members[0][1].code))
-        for (name, right, shape), members in groups.items()
-        if len(members) > 1 and (size := members[0][1].record.get("size", 0)) >= LONG_ENOUGH
-    ]
-    return [group for _, group in sorted(made, key=lambda entry: (-entry[0], entry[1].exercise))]
+def same_code(exercise: str, judged: Iterable[Pair]) -> list[AnswerGroup]:
+    """Long answers whose code is the same except for names, comments and layout; the longest first."""
+    states = (RIGHT, WRONG, NOT_ALLOWED)
+    long = [pair for pair in judged if pair[1].record["state"] in states and pair[1].record["size"] >= LONG_CODE]
+    long.sort(key=lambda pair: -pair[1].record["size"])
+    groups = _grouped(long, lambda cell: cell.record["shape"] and (cell.record["shape"], cell.record["state"] == RIGHT))
+    return [AnswerGroup(exercise, _names(members), members[0][1].code, right=right) for (_, right), members in groups]
 
 
-# ------------------------------------------------------------------------------- predictions, and findings
+def _grouped(pairs: Iterable[Pair], key: Callable[[GradedCell], Hashable]) -> list[tuple]:
+    """(key, pairs) of every key that two or more cells have; an empty one does not count."""
+    groups = defaultdict(list)
+    for pair in pairs:
+        groups[key(pair[1])].append(pair)
+    return [(value, members) for value, members in groups.items() if value and len(members) > 1]
 
 
-def is_prediction(lesson: Lesson, part: Part) -> bool:
-    """Is this cell one in which students predict?"""
-    return lesson.prediction(part.name) is not None or isinstance(part.record.get("prediction"), dict)
+def _names(pairs: Iterable[Pair]) -> tuple[str, ...]:
+    return tuple(result.display_name for result, _ in pairs)
 
 
-def predictions(lesson: Lesson, found: Sequence[Result]) -> list[Predicted]:
-    """How the class predicted, in the lesson's order. Who handed in an edition without the question chose nothing."""
-    made = []
-    for asked in lesson.predictions:
-        chosen: dict[str, list[str]] = {choice: [] for choice in (*asked.choices, "")}
-        for result in found:
-            told = next((part.record.get("prediction") for part in result.parts if part.name == asked.name), None)
-            choice = told.get("chosen") if isinstance(told, dict) else ""
-            chosen[choice if choice in asked.choices else ""].append(result.shown)
-        wrong = [choice for choice in asked.choices if choice != asked.truth and chosen[choice]]
-        tempting = max(wrong, key=lambda choice: len(chosen[choice]), default="")
-        choices = tuple((choice, tuple(who)) for choice, who in chosen.items())
-        made.append(Predicted(asked.name, asked.truth, choices, tempting, asked.says.get(tempting, "")))
-    return made
+def predictions(lesson: Lesson, students: Iterable[StudentResult]) -> list[PredictionSummary]:
+    """How the class predicted, in the lesson's order."""
+    summaries = []
+    for question in lesson.predictions:
+        chosen: dict[str, list[str]] = {choice: [] for choice in (*question.choices, "")}
+        for result in students:
+            prediction = next((cell.prediction for cell in result.cells if cell.name == question.name), None) or {}
+            chosen[prediction.get("chosen", "")].append(result.display_name)
+        summaries.append(PredictionSummary(question, {choice: tuple(who) for choice, who in chosen.items()}))
+    return summaries
 
 
-def looked_at(found: Iterable[Result]) -> list[Look]:
-    """What the reading of the submissions found for the instructor, by exercise and student."""
-    looks = []
-    for result, part in _judged(found):
-        told = tuple(finding for finding in part.record.get("look") or () if isinstance(finding, dict))
-        if told:
-            record = part.record
-            earned = record.get("earned", record.get("points", 0.0))
-            decision = record.get("decision", "")
-            looks.append(Look(result.student, result.shown, part.name, told, decision, earned, part.out_of))
-    return looks
-
-
-# ------------------------------------------------------------------------------------------- distributions
+# ---------------------------------------------------------------------------------------------- distributions
 
 
 def histogram(marks: Sequence[float], out_of: float) -> Histogram:
-    """How many have how many points, in steps of a half, a whole or a few, so that full marks have a bar of their own.
+    """How many have how many points, in steps of a half or of whole points.
 
-    What lies outside 0 and out_of (points taken off, extra credit) counts in the first and the last bar.
+    Marks below 0 and above out_of (points taken off, extra credit) count in the first and the last bar.
     """
-    halves = out_of <= MOST_BARS / 4 and any(mark != int(mark) for mark in marks)
-    step = next(s for s in STEPS if (s >= 1 or halves) and (out_of / s <= MOST_BARS or s == STEPS[-1]))
+    halves = out_of <= MAX_BARS / 4 and any(mark != int(mark) for mark in marks)
+    step = 0.5 if halves else max(1, math.ceil(out_of / MAX_BARS))
     last = math.floor(out_of / step + 1e-9)
     counts = Counter(min(last, max(0, math.floor(mark / step + 1e-9))) for mark in marks)
-    bars = tuple(Bar(k * step, min((k + 1) * step, max(out_of, k * step)), counts[k]) for k in range(last + 1))
-    return Histogram(bars, _ticks(out_of, step, last))
-
-
-def _ticks(out_of: float, step: float, last: int) -> tuple[Tick, ...]:
-    """Few labels, on round numbers and on full marks."""
-    apart = next(s for s in STEPS if s >= max(1, step) and (out_of / s <= MOST_TICKS or s == STEPS[-1]))
-    every = max(1, round(apart / step))
-    ticks = [Tick(place, number(place * step)) for place in range(0, last + 1, every)]
-    if last - ticks[-1].place >= max(1, every / 2) and math.isclose(last * step, out_of):
-        ticks.append(Tick(last, number(out_of)))
-    return tuple(ticks)
-
-
-SPANS = (
-    (timedelta(hours=1), "an hour"),
-    (timedelta(hours=3), "three hours"),
-    (timedelta(hours=6), "six hours"),
-    (timedelta(hours=12), "half a day"),
-    (timedelta(days=1), "a day"),
-    (timedelta(days=2), "two days"),
-    (timedelta(days=7), "a week"),
-    (timedelta(days=28), "four weeks"),
-    (timedelta(days=364), "a year"),
-)
+    every = math.ceil((last + 1) / MAX_LABELS)
+    return Histogram(tuple(Bar(number(k * step), counts[k], k % every == 0) for k in range(last + 1)))
 
 
 def timeline(times: Sequence[datetime], due: datetime | None, late: int) -> Timeline | None:
@@ -451,31 +342,29 @@ def timeline(times: Sequence[datetime], due: datetime | None, late: int) -> Time
     if not times:
         return None
     zero = due or min(times).replace(minute=0, second=0, microsecond=0)
-    ends = [*times, zero]
-    span, words = next((s for s in SPANS if (max(ends) - min(ends)) / s[0] <= MOST_BARS), SPANS[-1])
-    places = [math.ceil((when - zero) / span) - 1 if due else math.floor((when - zero) / span) for when in times]
-    first, last = min([*places, 0 if not due else -1]), max([*places, 0])
-    counts = Counter(places)
-    bars = tuple(Bar(k, k + 1, counts[k]) for k in range(first, last + 1))
-    label = _from_due if due else _date
-    least = span * math.ceil(len(bars) / MOST_TICKS)
-    every = next((s for s, _ in SPANS if s >= least and s % span == timedelta()), least) // span
-    ticks = tuple(Tick(k - first, label(zero, k * span)) for k in range(first, last + 1) if k % every == 0)
-    return Timeline(bars, ticks, -first if due else None, words, len(times), late)
+    extent = max(*times, zero) - min(*times, zero)
+    span = next((s for s in map(_hours, HOURS) if extent / s <= MAX_BARS), _hours(HOURS[-1]))
+    # On the dot of the due date is in time
+    places = [math.ceil((time - zero) / span) - 1 if due else (time - zero) // span for time in times]
+    first, last, counts = min(*places, -1 if due else 0), max(*places, 0), Counter(places)
+    every = math.ceil((last - first + 1) / MAX_LABELS)
+    label = _from_due if due else lambda place: f"{zero + place * span:%d %b %H:%M}"
+    bars = tuple(Bar(label(k * span) if due else label(k), counts[k], k % every == 0) for k in range(first, last + 1))
+    return Timeline(bars, duration(span.total_seconds()), -first if due else None, len(times), late)
 
 
-def _due(found: Sequence[Result]) -> datetime | None:
-    """The class's due date: the one that most have, extensions apart."""
-    dates = Counter(result.due for result in found if result.due)
-    return min(dates, key=lambda date: (-dates[date], date)) if dates else None
+def _hours(count: int) -> timedelta:
+    return timedelta(hours=count)
 
 
-def _from_due(zero: datetime, apart: timedelta) -> str:
+def _from_due(apart: timedelta) -> str:
     if not apart:
         return "due"
     sign, hours = ("+" if apart > timedelta() else "−"), abs(apart) / timedelta(hours=1)
     return f"{sign}{number(hours)} h" if hours < 48 else f"{sign}{number(round(hours / 24, 1))} d"
 
 
-def _date(zero: datetime, apart: timedelta) -> str:
-    return f"{zero + apart:%d %b %H:%M}"
+def _due(students: Iterable[StudentResult]) -> datetime | None:
+    """The class's due date: the one that most have, so that extensions do not count."""
+    dates = Counter(result.due for result in students if result.due)
+    return min(dates, key=lambda date: (-dates[date], date)) if dates else None

@@ -14,42 +14,42 @@ from nbgrader.api import MissingEntry
 from nbgrader.plugins import CsvExportPlugin
 
 from helpers.checking.panel import number
+from helpers.course import write_whole
 from helpers.exercises.exercise import lesson_names
 from helpers.grading.csv_tables import as_csv
 from helpers.grading.gradebook import Marks
-from helpers.grading.reports.pages import write
-from helpers.grading.reports.results import Result, reading, results
+from helpers.grading.reports.results import StudentResult, results
 from helpers.grading.sanitize import plain
 
 FOLDER = "export"
 
 
-def write_exports(lesson: str | None = None) -> None:
+def write_exports(root: Path, lesson: str | None = None) -> None:
     """Write export/nbgrader.csv for all lessons, and LESSON.canvas.csv and LESSON.moodle.csv for each graded one."""
-    folder = Path(FOLDER)
+    folder = root / FOLDER
     folder.mkdir(exist_ok=True)
-    with Marks(Path.cwd(), "") as marks:
+    with Marks(root, "") as marks:
         CsvExportPlugin(to=str(folder / "nbgrader.csv")).export(marks.gradebook)
     written = [folder / "nbgrader.csv"]
     for name in [lesson] if lesson else lesson_names():
         try:
-            groups, others = by_platform(results(Path.cwd(), name, reading)[1])
+            groups, others = by_platform(results(root, name, bar=True)[1])
         except MissingEntry:
             groups, others = by_platform([])
         for platform, table in TABLES.items():
             path = folder / f"{name}.{platform}.csv"
             if platform in groups:
-                write(path, table(name, groups[platform]))
+                write_whole(path, table(name, groups[platform]))
                 written.append(path)
             else:  # an earlier export's, with students who do not belong there
                 path.unlink(missing_ok=True)
         if others:
             students = ", ".join(plain(result.student, 60) for result in others)
-            print(f"{name}: no platform is known of {students}. Their marks are in {folder / 'nbgrader.csv'} only")
-    print("Wrote " + ", ".join(map(str, written)))
+            print(f"{name}: no platform is known of {students}. Their marks are in {FOLDER}/nbgrader.csv only")
+    print("Wrote " + ", ".join(str(path.relative_to(root)) for path in written))
 
 
-def by_platform(graded: Sequence[Result]) -> tuple[dict[str, list[Result]], list[Result]]:
+def by_platform(graded: Sequence[StudentResult]) -> tuple[dict[str, list[StudentResult]], list[StudentResult]]:
     """Each platform's own students, and those who are in no platform's file.
 
     Students known only by the name of a folder are added to the others, if these are of one platform. If no platform is
@@ -62,18 +62,18 @@ def by_platform(graded: Sequence[Result]) -> tuple[dict[str, list[Result]], list
     return {platform: list(graded) for platform in groups or TABLES}, []
 
 
-def canvas(lesson: str, graded: list[Result]) -> str:
+def canvas(lesson: str, graded: list[StudentResult]) -> str:
     """Canvas's gradebook: a column named after the lesson, created if the course has none of that name."""
     rows: list[list] = [["Student", "ID", "SIS User ID", "SIS Login ID", "Section", lesson]]
     rows.append(["    Points Possible", "", "", "", "", graded[0].out_of])
     for result in graded:
         number_known = result.platform == "canvas"
         ids = (result.number, "", "") if number_known else ("", "", result.student)
-        rows.append([result.shown, *ids, "", result.score])
+        rows.append([result.display_name, *ids, "", result.score])
     return as_csv(rows)
 
 
-def moodle(lesson: str, graded: list[Result]) -> str:
+def moodle(lesson: str, graded: list[StudentResult]) -> str:
     """Moodle's grading worksheet, with the username beside it for the gradebook's own import."""
     head = "Identifier,Full name,Username,Email address,Grade,Maximum Grade,Last modified (grade),Feedback comments"
     rows: list[list] = [head.split(",")]
@@ -81,7 +81,9 @@ def moodle(lesson: str, graded: list[Result]) -> str:
         number_known = result.platform == "moodle"
         identifier, username = (f"Participant {result.number}", "") if number_known else ("", result.student)
         comment = f"{lesson}: {number(result.score)} of {number(result.out_of)} points"
-        rows.append([identifier, result.shown, username, result.email, result.score, result.out_of, "-", comment])
+        rows.append(
+            [identifier, result.display_name, username, result.email, result.score, result.out_of, "-", comment]
+        )
     return as_csv(rows)
 
 

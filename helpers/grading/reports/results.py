@@ -1,35 +1,31 @@
-"""What a lesson's grading came to: marks and comments from the gradebook, verdicts and code from judged notebooks."""
+"""A lesson's results: marks and comments from the gradebook, verdicts from the journal, code from judged notebooks."""
 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from nbgrader.api import Comment, Grade, SubmittedAssignment, SubmittedNotebook
-from sqlalchemy.orm import Query, joinedload, selectinload, undefer
+from nbgrader.api import Grade, SubmittedAssignment
 
 from helpers.exercises import Lesson, load_lesson
-from helpers.grading.gradebook import Marks
-from helpers.grading.journal import Entry, Journal, lines
+from helpers.grading.gradebook import Marks, digest_of, judged_path
+from helpers.grading.journal import Journal, JournalEntry
 from helpers.grading.progress import progress
-from helpers.grading.records import FORMAT, PLACE
 from helpers.notebooks import check_id, exercise_of, grade_id
 
-UNREADABLE = "its judged notebook is damaged, so that no verdicts can be shown: grade it again"
+DAMAGED = "its judged notebook is missing or is not the one in the journal, so that no code is shown: grade it again"
 
 
 @dataclass(frozen=True)
-class Part:
+class GradedCell:
     """One graded cell of one student.
 
-    name: the exercise's, or the cell's own. score: what counts. by_hand: somebody set or changed it. waits: it
-    is still to be marked by hand. record: see `records.record`, {} where no verdict was kept. panel: the verdict
-    as HTML, written by the judge. code: what the student handed in. comment: written by hand, in the formgrader.
+    name: the exercise's, or the cell's own. score: the points that count. by_hand: they were given or changed by hand.
+    waits: it is still to be marked by hand. record: see `records.record`, {} where there is no verdict. panel: the
+    verdict as HTML, as the judge wrote it. code: the student's. comment: written by hand, in the formgrader.
     """
 
     name: str
@@ -42,13 +38,16 @@ class Part:
     code: str = ""
     comment: str = ""
 
+    @property
+    def prediction(self) -> dict | None:
+        return self.record.get("prediction")
+
 
 @dataclass(frozen=True)
-class Result:
-    """One student's lesson. score: after the penalty. parts: see Part. at: when it was graded, UTC.
+class StudentResult:
+    """One student's lesson. score: after the penalty. at: when it was graded, UTC.
 
-    late: seconds after the due date, an extension counted in. handed_in, due: UTC, None where nobody said. attempts:
-    how many versions of it are known to have been handed in, 0 where nothing is known.
+    late: seconds after the due date, with any extension. handed_in, due: UTC, None where they are not known.
     """
 
     student: str
@@ -58,7 +57,7 @@ class Result:
     score: float
     out_of: float
     penalty: float
-    parts: tuple[Part, ...]
+    cells: tuple[GradedCell, ...]
     flags: tuple[str, ...] = ()
     isolation: str = ""
     at: str = ""
@@ -66,147 +65,96 @@ class Result:
     late: float = 0.0
     handed_in: datetime | None = None
     due: datetime | None = None
-    attempts: int = 0
 
     @property
-    def shown(self) -> str:
+    def display_name(self) -> str:
         return self.name or self.student
 
 
 def results(
-    root: Path, lesson: str, going: Callable[[Iterable], Iterable] = iter, only: tuple[str, ...] = ()
-) -> tuple[Lesson, list[Result]]:
-    """Every student's result, by student id. Students without a judged notebook are left out.
+    root: Path, lesson: str, only: tuple[str, ...] = (), bar: bool = False
+) -> tuple[Lesson, list[StudentResult]]:
+    """The lesson, and the result of every student who was graded, by student id.
 
-    going: goes through the submissions and shows how far it has come. only: the ids of students; all if none is given.
+    only: the ids of students; all if none is given. bar: show progress. Raises MissingEntry where the gradebook does
+    not know the lesson.
     """
-    asked, journal = load_lesson(lesson), Journal(root, lesson)
-    entries, versions = journal.read(), versions_handed_in(journal.path)
-    found = []
+    exercises, entries, students = load_lesson(lesson), Journal(root, lesson).read(), []
     with Marks(root, lesson) as marks:
-        for submission in going(_submissions(marks, lesson)):
+        for submission in progress(marks.submissions(), "Reading", "submission", shown=bar):
             student = submission.student.id
-            path = marks.path(student)
-            if (only and student not in only) or not path.is_file() or path.is_symlink():
-                continue
-            cells = _cells(path)
-            found.append(_result(submission, cells, asked, entries.get(student), len(versions.get(student, ()))))
-    return asked, sorted(found, key=lambda result: result.student)
+            graded = student in entries or judged_path(root, student, lesson).is_file()
+            if graded and (not only or student in only):
+                students.append(_result(root, submission, exercises, entries.get(student) or _no_entry(student)))
+    return exercises, sorted(students, key=lambda result: result.student)
 
 
-def reading(submissions: Iterable) -> Iterable:
-    """Goes through submissions, and shows how many of them are read."""
-    return progress(submissions, "Reading", "submission")
+def _no_entry(student: str) -> JournalEntry:
+    """For a student of whom the journal has no record: marks are known then, verdicts are not."""
+    return JournalEntry(student, "", "", "", "", {}, 0, 0, "", at="")
 
 
-def versions_handed_in(path: Path) -> Mapping[str, set[str]]:
-    """The digests of what each student handed in over time, as far as this journal knows."""
-    versions: dict[str, set[str]] = defaultdict(set)
-    for line in lines(path):
-        with suppress(KeyError, TypeError):
-            versions[line["student"]].add(str(line["submitted"]))
-    return versions
-
-
-def _submissions(marks: Marks, lesson: str) -> list[SubmittedAssignment]:
-    """Everything that the gradebook knows about them, in a handful of queries, however many there are.
-
-    Raises MissingEntry where it does not know the lesson.
-    """
-    assignment = marks.gradebook.find_assignment(lesson)
-    notebooks = selectinload(SubmittedAssignment.notebooks)
-    grades = notebooks.selectinload(SubmittedNotebook.grades)
-    asked: Query = marks.gradebook.db.query(SubmittedAssignment).filter_by(assignment_id=assignment.id)
-    return asked.options(
-        joinedload(SubmittedAssignment.student),
-        joinedload(SubmittedAssignment.assignment),
-        undefer(SubmittedAssignment.score),
-        undefer(SubmittedAssignment.max_score),
-        undefer(SubmittedAssignment.late_submission_penalty),
-        notebooks.joinedload(SubmittedNotebook.notebook),
-        grades.joinedload(Grade.cell),
-        grades.undefer(Grade.max_score),
-        notebooks.selectinload(SubmittedNotebook.comments).joinedload(Comment.cell),
-    ).all()
-
-
-def _cells(path: Path) -> list[dict] | None:
-    """The cells of a judged notebook, without nbformat's look at each of them; None where it cannot be read."""
-    try:
-        cells = json.loads(path.read_bytes())["cells"]
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
-        return None
-    return [cell for cell in cells if isinstance(cell, dict)] if isinstance(cells, list) else None
-
-
-def _result(
-    submission: SubmittedAssignment, cells: list[dict] | None, lesson: Lesson, entry: Entry | None, attempts: int
-) -> Result:
-    student, name = submission.student, lesson.name
-    grades = {g.name: g for n in submission.notebooks if n.name == name for g in n.grades}
-    comments = {c.name: c.comment for n in submission.notebooks if n.name == name for c in n.comments if c.comment}
-    named = {grade_id(cell): cell for cell in cells or [] if grade_id(cell)}
-    order = [key for key in named if key in grades] or list(grades)
-    parts = tuple(_part(key, grades[key], named, comments, lesson) for key in order)
-    isolations = sorted({str(part.record.get("isolation", "")) for part in parts if part.record})
+def _result(root: Path, submission: SubmittedAssignment, lesson: Lesson, entry: JournalEntry) -> StudentResult:
+    student = submission.student
+    notebooks = [notebook for notebook in submission.notebooks if notebook.name == lesson.name]
+    grades = {grade.name: grade for notebook in notebooks for grade in notebook.grades}
+    comments = {c.name: c.comment for notebook in notebooks for c in notebook.comments if c.comment}
+    judged = _judged_cells(judged_path(root, student.id, lesson.name), entry)
+    order = [name for name in judged if name in grades] or list(grades)
+    records = {record["exercise"]: record for record in entry.verdicts}
     penalty = submission.late_submission_penalty or 0.0
-    flags = tuple(entry.flags) if entry else ()
-    return Result(
+    return StudentResult(
         student=student.id,
-        name=" ".join(part for part in (student.first_name, student.last_name) if part),
-        number=(entry.number if entry else "") or student.lms_user_id or "",
+        name=" ".join(name for name in (student.first_name, student.last_name) if name),
+        number=entry.number or student.lms_user_id or "",
         email=student.email or "",
         score=round(max(0.0, submission.score - penalty), 6),
         out_of=submission.max_score,
         penalty=penalty,
-        parts=parts,
-        flags=flags if cells is not None else (*flags, UNREADABLE),
-        isolation=", ".join(isolations),
-        at=entry.at if entry else "",
-        platform=entry.platform if entry else "",
+        cells=tuple(_graded_cell(name, grades[name], judged, comments, records) for name in order),
+        flags=tuple(entry.flags) if judged else (*entry.flags, DAMAGED),
+        isolation=entry.isolation,
+        at=entry.at,
+        platform=entry.platform,
         late=submission.total_seconds_late,
         handed_in=_utc(submission.timestamp),
         due=_utc(submission.duedate) if submission.assignment.duedate else None,
-        attempts=attempts,
     )
 
 
-def _utc(when: datetime | None) -> datetime | None:
-    return when.replace(tzinfo=UTC) if when else None
+def _judged_cells(path: Path, entry: JournalEntry) -> dict[str, dict]:
+    """The cells by grade id; {} unless this is the file that the journal names, and nobody has changed it since."""
+    if not path.is_file() or digest_of(data := path.read_bytes()) != entry.notebook:
+        return {}
+    return {grade_id(cell): cell for cell in json.loads(data)["cells"] if grade_id(cell)}
 
 
-def _part(key: str, grade: Grade, cells: Mapping[str, dict], comments: Mapping[str, str], lesson: Lesson) -> Part:
-    cell = cells.get(key, {})
-    name = exercise_of(cell) if cell else key.removeprefix(check_id(""))
-    asked = name in lesson or lesson.prediction(name) is not None
-    record, panel = _verdict(cell) if asked and key == check_id(name) else ({}, "")
-    comment = next((comments[k] for k in (name, key) if k in comments), "")
-    answered = cells.get(name, cell)
-    written = answered is not cell or cell.get("cell_type") != "code" or not record
-    return Part(
+def _utc(time: datetime | None) -> datetime | None:
+    return time.replace(tzinfo=UTC) if time else None
+
+
+def _graded_cell(
+    key: str, grade: Grade, judged: Mapping[str, dict], comments: Mapping[str, str], records: Mapping[str, dict]
+) -> GradedCell:
+    check = judged.get(key, {})
+    name = exercise_of(check) if check else key.removeprefix(check_id(""))
+    record = records.get(name, {}) if key == check_id(name) else {}
+    written = judged.get(name) or ({} if record else check)  # the solution cell; a cell marked by hand is its own
+    outputs = check.get("outputs") if record else None
+    comment = comments.get(name) or comments.get(key, "")
+    return GradedCell(
         name=name,
         score=grade.score or 0.0,
         out_of=grade.max_score,
         by_hand=grade.manual_score is not None or bool(grade.extra_credit),
         waits=bool(grade.needs_manual_grade and grade.manual_score is None),
         record=record,
-        panel=panel,
-        code=_text(answered.get("source")) if written else "",
+        panel=_text(outputs[0]["data"]["text/html"]) if outputs else "",
+        code=_text(written.get("source", "")),
         comment="" if comment == "No response." else comment,
     )
 
 
-def _verdict(check: dict) -> tuple[dict, str]:
-    """The record and the panel that the judge left in a check cell. Other cells' outputs are a student's own."""
-    for output in check.get("outputs", []):
-        record = output.get("metadata", {}).get(PLACE)
-        if isinstance(record, dict) and record.get("format") == FORMAT:
-            return record, _text(output.get("data", {}).get("text/html"))
-    return {}, ""
-
-
-def _text(told: object) -> str:
-    """A notebook's file keeps a text as one string, or as a list of lines."""
-    if isinstance(told, list):
-        return "".join(line for line in told if isinstance(line, str))
-    return told if isinstance(told, str) else ""
+def _text(lines: str | list[str]) -> str:
+    """A notebook's file stores a text as one string or as a list of lines."""
+    return "".join(lines)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from nbformat.notebooknode import NotebookNode
 
 from helpers.course import LIMITS
-from helpers.grading.sanitize import harmless, plain
+from helpers.grading.sanitize import plain, sanitized
 
 LARGEST_FILE = 20 << 20  # bytes; a lesson with all its figures stays below one million
 DEEPEST = 100  # brackets within brackets; a notebook of figures and tables needs about ten
@@ -172,7 +172,7 @@ def _output(value: object) -> NotebookNode | None:
         return None
     output_type = value.get("output_type")
     if output_type == "stream" and value.get("name") in ("stdout", "stderr"):
-        text = harmless(_text(value.get("text")) or "").removeprefix(SAVED)  # it may have been graded before
+        text = sanitized(_text(value.get("text")) or "").removeprefix(SAVED)  # it may have been graded before
         return NotebookNode(output_type=output_type, name=value["name"], text=text) if text else None
     if output_type == "error":
         lines = value.get("traceback")
@@ -181,11 +181,11 @@ def _output(value: object) -> NotebookNode | None:
             output_type=output_type,
             ename=plain(value.get("ename", ""), LONGEST_NAME),
             evalue=plain(value.get("evalue", ""), 2000, lines=True),
-            traceback=[harmless(line) for line in lines if isinstance(line, str)],
+            traceback=[sanitized(line) for line in lines if isinstance(line, str)],
         )
     if output_type in ("display_data", "execute_result") and isinstance(value.get("data"), dict):
         items = list(value["data"].items())[:MOST_TYPES]
-        data = {plain(name, LONGEST_NAME): harmless(text) for name, item in items if (text := _text(item))}
+        data = {plain(name, LONGEST_NAME): sanitized(text) for name, item in items if (text := _text(item))}
         count = {"execution_count": None} if output_type == "execute_result" else {}
         return NotebookNode(output_type=output_type, data=data, metadata=NotebookNode(), **count) if data else None
     return None

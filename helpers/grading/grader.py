@@ -1,0 +1,207 @@
+"""Grading one submission: read, run and judged. Writes nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from nbformat.notebooknode import NotebookNode
+
+from helpers.checking import answers
+from helpers.checking.answers import Answer
+from helpers.checking.cell_scan import SubmissionScan, SubmittedCell
+from helpers.checking.keys import SHIPPED_SEED, AnswerKey
+from helpers.checking.verdicts import WRONG
+from helpers.exercises import Lesson, load_lesson
+from helpers.grading.canary import REFERENCE, Canary
+from helpers.grading.exam import HIDDEN, ExamKey, digest_of_work, without_seed
+from helpers.grading.gradebook import file_of
+from helpers.grading.judging import CheckRun, Judged, Why, judge_predictions, judge_submission
+from helpers.grading.records import record, record_of_prediction, write_verdicts
+from helpers.grading.review import Decisions
+from helpers.grading.sandbox.runner import Executed, Work
+from helpers.grading.submissions.restore import restore
+from helpers.grading.submissions.select import Submission
+from helpers.grading.submissions.untrusted_notebook import UnopenedFile, UnreadableFile
+from helpers.notebooks import SETUP, grade_id, sources_of
+
+NOTHING_RAN = "nothing was run"
+
+
+class SubmissionRunner(Protocol):
+    """Runs submissions: a `runner.Runner`, or a cluster of them."""
+
+    def execute(self, work: Work, seed: str) -> Executed:
+        """See `runner.Runner.execute`."""
+
+    def rerun(self, work: Work, read: SubmissionScan, seed: str, only: Collection[str]) -> Mapping[str, CheckRun]:
+        """See `runner.Runner.rerun`."""
+
+
+Everywhere = Callable[[Work, str], list[Executed]]  # runs a submission on each of several machines
+
+
+@dataclass(frozen=True)
+class RestoredSubmission:
+    """A submission ready to run. problem: why it cannot be read; then the notebook is an empty one. key: judges it."""
+
+    notebook: NotebookNode
+    key: AnswerKey
+    flags: tuple[str, ...]
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class GradedSubmission:
+    """The result of grading one submission, before anything is written.
+
+    file: the judged notebook's. points: by check cell. records: the verdicts (see `records.record`). runs: by
+    exercise. problem: why the machinery, and not the submission, failed; then there is nothing to write.
+    """
+
+    submission: Submission
+    notebook: NotebookNode | None = None
+    file: bytes = b""
+    points: Mapping[str, float] = field(default_factory=dict)
+    records: tuple[dict, ...] = ()
+    runs: Mapping[str, CheckRun] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
+    isolation: str = NOTHING_RAN
+    seconds: float = 0.0
+    problem: str = ""
+    canary: Canary | None = None
+
+    @property
+    def total(self) -> float:
+        return round(sum(self.points.values()), 6)
+
+
+class Grader:
+    """Grades submissions of one lesson; `grade` may be called from several threads.
+
+    sanitize: see `Marks.sanitize`. jobs: how many submissions run at once. everywhere: runs a submission on each
+    machine, where there are several.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        exam: ExamKey,
+        released: NotebookNode,
+        runner: SubmissionRunner,
+        sanitize: Callable[[NotebookNode], None],
+        jobs: int,
+        everywhere: Everywhere | None = None,
+    ):
+        self._lesson, self._exam, self._released = load_lesson(exam.lesson), exam, released
+        self._runner, self._sanitize, self._everywhere = runner, sanitize, everywhere
+        self._slots, self._decisions = threading.Semaphore(jobs), Decisions(root)
+
+    def grade(self, submission: Submission, canary: Canary | None = None) -> GradedSubmission:
+        """SubmissionScan, run and judge a submission. Any failure in doing so is in the result."""
+        try:
+            restored = self._restored(submission)
+            if restored.problem:
+                return self._judged(submission, restored, self._not_run(restored.problem))
+            work = work_of(self._lesson, restored.notebook, self._released)
+            with self._slots:
+                begun = time.monotonic()
+                executed = self._run(work, restored.key.seed, canary)
+            seconds = time.monotonic() - begun
+            graded = [self._judged(submission, restored, each, work, canary, seconds) for each in executed]
+            worst_first = sorted(graded, key=lambda result: result.total)
+            return worst_first[0 if canary and canary.name == REFERENCE else -1]
+        except Exception as problem:  # the machinery failed, not the student: no mark is written
+            return GradedSubmission(submission, problem=f"{type(problem).__name__}: {problem}", canary=canary)
+
+    def _run(self, work: Work, seed: str, canary: Canary | None) -> list[Executed]:
+        """A canary runs on every machine."""
+        if canary and self._everywhere:
+            return self._everywhere(work, seed)
+        return [self._runner.execute(work, seed)]
+
+    def _not_run(self, problem: str) -> Executed:
+        run = CheckRun(why=Why.NOTHING_TO_RUN, says=problem)
+        return Executed({exercise.name: run for exercise in self._lesson}, SubmissionScan(), isolation=NOTHING_RAN)
+
+    def _restored(self, submission: Submission) -> RestoredSubmission:
+        try:
+            screened = submission.open()
+        except UnopenedFile as problem:
+            raise OSError(f"the file {problem}") from None
+        except UnreadableFile as problem:
+            flags, text = (*submission.flags, f"the file {problem}"), f"Nothing could be run: the file {problem}"
+            empty = copy.deepcopy(self._released)
+            return RestoredSubmission(empty, self._key_for(submission, empty), flags, text)
+        restored = restore(screened.notebook, self._released)
+        self._sanitize(restored.notebook)
+        flags = (*submission.flags, *screened.flags, *restored.flags)
+        return RestoredSubmission(restored.notebook, self._key_for(submission, restored.notebook), flags)
+
+    def _key_for(self, submission: Submission, notebook: NotebookNode) -> AnswerKey:
+        return self._exam.key_for(submission.student.id, digest_of_work(notebook))
+
+    def _judged(
+        self,
+        submission: Submission,
+        restored: RestoredSubmission,
+        executed: Executed,
+        work: Work | None = None,
+        canary: Canary | None = None,
+        seconds: float = 0.0,
+    ) -> GradedSubmission:
+        lesson, notebook, seed = self._lesson, restored.notebook, restored.key.seed
+        runs = {name: without_seed(run, seed) for name, run in executed.runs.items()}
+        decisions = self._decisions.of(lesson.name, submission.student.id)
+        judged = judge_submission(lesson, restored.key, runs, executed.read, decisions)
+        predictions = judge_predictions(lesson, executed.read)
+        on_shipped_key = self._wrong_answers_on_shipped_key(work, executed.read, judged)
+        records = [record(one, executed.isolation, on_shipped_key.get(name)) for name, one in judged.items()]
+        records += [record_of_prediction(each, executed.isolation) for each in predictions.values()]
+        points = write_verdicts(notebook, lesson, judged, predictions)
+        flags = [*restored.flags, *(flag.replace(seed, HIDDEN) for flag in executed.flags)]
+        return GradedSubmission(
+            submission=submission,
+            notebook=notebook,
+            file=file_of(notebook),
+            points=points,
+            records=tuple(records),
+            runs={exercise.name: runs.get(exercise.name, CheckRun(why=Why.NOT_RUN)) for exercise in lesson},
+            flags=tuple(dict.fromkeys(flags)),
+            isolation=executed.isolation,
+            seconds=seconds,
+            canary=canary,
+        )
+
+    def _wrong_answers_on_shipped_key(
+        self, work: Work | None, read: SubmissionScan, judged: Mapping[str, Judged]
+    ) -> dict[str, Answer]:
+        """Wrong answers once more, on the inputs of the shipped key, where they can be compared between students."""
+        wrong = [name for name, one in judged.items() if one.answer is not None and one.verdict.state == WRONG]
+        if not wrong or work is None:
+            return {}
+        with self._slots:
+            runs = self._runner.rerun(work, read, SHIPPED_SEED, wrong)
+        results = {}
+        for name, run in runs.items():
+            with contextlib.suppress(answers.MalformedAnswer):
+                results[name] = answers.from_wire(run.sent, self._lesson[name])
+        return results
+
+
+def work_of(lesson: Lesson, notebook: NotebookNode, released: NotebookNode) -> Work:
+    """What to run of a submission that was restored to the released shape."""
+    texts = sources_of(released)
+    cells = [
+        SubmittedCell(grade_id(cell), grade_id(cell) or f"cell {place}", cell.source)
+        for place, cell in enumerate(notebook.cells, 1)
+        if cell.cell_type == "code" and grade_id(cell) != SETUP and cell.source.strip()
+    ]
+    stubs = {exercise.name: texts.get(exercise.name, "") for exercise in lesson}
+    return Work(lesson.name, tuple(cells), stubs, texts.get(SETUP, ""))

@@ -1,0 +1,322 @@
+"""An instructor's browser runs nothing of a submission, and shows honest text as it was written."""
+
+from __future__ import annotations
+
+import copy
+import re
+import shutil
+import subprocess
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+
+import nbformat
+import pytest
+from conftest import FIRST, Course, answer_notebook, solved
+from graded import FULL
+from nbconvert.exporters import HTMLExporter
+from nbconvert.filters import markdown2html, strip_files_prefix
+from nbgrader.server_extensions.formgrader import handlers
+from stand_in import StandIn
+from traitlets.config import Config
+
+from helpers.grading import sanitize_notebook as module
+from helpers.grading.batch import Batch
+from helpers.grading.gradebook import judged_path
+from helpers.grading.sanitize_notebook import sanitize_notebook
+from helpers.grading.submissions.select import read_submissions
+
+MARK = "document.title='owned'"
+ACTIVE = [  # typed into text cells
+    f"a < b <script>{MARK}</script>",
+    f'<img src=x onerror="{MARK}">',
+    f'<svg onload="{MARK}"><style>*{{background:url(https://elsewhere.example)}}</style></svg>',
+    f"[a link](javascript:{MARK})",
+    f"[a link]: javascript:{MARK}\n\n[a link]",
+    "[a link](data:text/html,<script>alert(1)</script>)",
+    f"[a link](files/javascript:{MARK})",
+    f"<a href='/files/javascript:{MARK}'>a link</a>",
+    f"<a href=' java&#10;script:{MARK}'>x</a>",
+    f"[a link](&#x6A;avascript&colon;{MARK})",
+    "$\\href{javascript:alert(1)}{x}$",
+    "&#36;&#92;href{javascript:alert(1)}{x}&#36;",
+    "$\\require{html}\\cssId{check_raw_weights}{x}$",
+    "![seen](https://elsewhere.example/seen.png)",
+    "![lost](attachment:nothing.png)",
+    "# check_raw_weights",
+    "<p id='raw_weights-comment'>here",
+    "<style>body{display:none}</style>",
+    "<form action='https://elsewhere.example'><input name=x></form>",
+    f'<iframe srcdoc="<script>parent.{MARK}</script>"></iframe>',
+    f'```mermaid\n<img src=x onerror="{MARK}">\n```',
+    "*a " * 20_000,
+]
+MORE_ACTIVE = [  # some of which would hide the rest of a page, or leave it
+    "<!--><script>alert(1)</script>-->",
+    '<math><mtext><table><mglyph><style><!--</style><img title="--&gt;&lt;img src=1 onerror=alert(1)&gt;">',
+    '<noscript><p title="</noscript><img src=x onerror=alert(1)>">',
+    '<xmp><p title="</xmp><img src=x onerror=alert(1)>">',
+    "<p style='position:fixed;inset:0'>covers the page",
+    "<div class='score'>18 / 18</div>",
+    "</div></div></div>leaves its cell",
+    "<div id=x onclick=alert(1)>",
+    "```\nleaves the fence\n```\n<script>alert(1)</script>",
+    "``````` <script>alert(1)</script>",
+    "<base href='https://elsewhere.example'>",
+    "<meta http-equiv=refresh content='0;url=https://elsewhere.example'>",
+]
+HONEST = [
+    "a <- b, c <= d, $a<b$ & $$x \\\\ y & z$$ > q",
+    "> a quotation\n\n`a<b>` and\n\n```python\nif x<y: print('&')\n```",
+    'AT&T, "quoted", &copy; &lt;script&gt; é 你 💡',
+    "| a | b |\n|:-|-:|\n| 1 | 2 |",
+    "# A heading & more\n\n1. one\n2. two\n\n* * *",
+    "[a page](https://example.org/?a=1&b=2), <https://example.org>, <me@example.org>",
+    "<b>bold</b>, x<sub>1</sub>, line<br>break <details><summary>more</summary>\n\nhere\n\n</details>",
+    "$$ <script> $$ is escaped by nbconvert itself",
+]
+
+
+def sanitized(*cells):
+    notebook = nbformat.v4.new_notebook(cells=list(cells))
+    for name in ("check_raw_weights", "raw_weights"):
+        notebook.cells.append(nbformat.v4.new_code_cell("", metadata={"nbgrader": {"grade_id": name}}))
+    sanitize_notebook(notebook)
+    return notebook.cells
+
+
+@pytest.mark.parametrize("text", [*ACTIVE, *MORE_ACTIVE, "[" * 20_000, "$$" * 10_000])
+def test_active_text_is_shown_as_it_was_typed(text):
+    markdown, raw, *_ = sanitized(nbformat.v4.new_markdown_cell(text), nbformat.v4.new_raw_cell(text))
+    page = markdown2html(markdown.source)
+    inside = page.removeprefix('<div class="highlight"><pre><span></span>').removesuffix("</pre></div>\n")
+    assert "<" not in inside and "<" not in raw.source
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<img src=x onerror=alert(1) ",
+        "> " * 3000,
+        "[" * 3000,
+        "- " * 3000,
+        "$$" * 2000,
+        "<" * 5000,
+        "\x00\x1b[2J",
+        "`" * 999,
+    ],
+)
+def test_odd_text_is_rendered_without_an_error_and_without_acting(text):
+    assert not Active(strip_files_prefix(markdown2html(sanitized(nbformat.v4.new_markdown_cell(text))[0].source))).found
+
+
+@pytest.mark.parametrize("text", HONEST)
+def test_honest_text_stays_as_it_was_written(text):
+    assert sanitized(nbformat.v4.new_markdown_cell(text))[0].source == text
+
+
+def test_the_courses_own_prose_stays_as_it_is():
+    released = answer_notebook(FIRST)
+    notebook = copy.deepcopy(released)
+    sanitize_notebook(notebook, {cell.source for cell in released.cells})
+    assert [cell.source for cell in notebook.cells] == [cell.source for cell in released.cells]
+
+
+def test_of_outputs_text_and_pictures_stay():
+    html, picture = "<script>alert(1)</script>", '"><script>alert(1)</script>'
+    data = {"text/html": html, "text/plain": "<b>1</b>", "image/png": "aGk=", "image/svg+xml": "<svg/>"}
+    outputs = [
+        nbformat.v4.new_output("display_data", data),
+        nbformat.v4.new_output("display_data", {"image/png": picture}),
+        nbformat.v4.new_output("execute_result", {"application/javascript": "alert(1)"}),
+        nbformat.v4.new_output("stream", text=f"\x1b[31m{html}"),
+    ]
+    cell, *_ = sanitized(nbformat.v4.new_code_cell("1", outputs=outputs))
+    assert [output.get("data", output.get("text")) for output in cell.outputs] == [
+        {"text/plain": "<b>1</b>", "image/png": "aGk="},
+        f"\x1b[31m{html}",
+    ]
+
+
+def test_many_long_texts_are_shown_as_typed_and_keep_nobody_waiting(monkeypatch):
+    rendered = []
+    monkeypatch.setattr(module, "markdown2html", lambda source: rendered.append(len(source)) or "<p>x</p>")
+    cells = [nbformat.v4.new_markdown_cell(f"{n} " + "[" * 9_000) for n in range(300)]
+    last = sanitized(*cells, nbformat.v4.new_markdown_cell("[" * 40_000))[300]
+    assert 0 < sum(rendered) <= module.MAX_NOTEBOOK and max(rendered) <= module.MAX_CELL
+    assert last.source.startswith("```text")
+
+
+def test_a_name_that_a_platform_gives_brings_no_markup_into_the_formgraders_pages(tmp_path):
+    folder = tmp_path / "Jane <img src=x onerror=document.title>_815_assignsubmission_file_"
+    folder.mkdir()
+    nbformat.write(answer_notebook(FIRST), folder / f"{FIRST}.ipynb")
+    (submission,) = read_submissions(tmp_path, FIRST).submissions
+    assert submission.student.name.startswith("Jane") and not re.search("[<>]", submission.student.name)
+
+
+# ------------------------------------------------------------------------------------ a whole submission
+
+RAISES = f"""def raw_weights(x):
+    print("<script>{MARK}</script>")
+    raise ValueError("<script>{MARK}</script> $\\\\href{{javascript:alert(1)}}{{x}}$ \\x1b[2J")
+"""
+
+
+def active_notebook():
+    """A submission that tries every known way into the page of whoever opens it."""
+    notebook = answer_notebook(FIRST, **{**solved(FIRST), "raw_weights": RAISES})
+    for place, text in enumerate(ACTIVE):
+        notebook.cells.insert(3 + 2 * place, nbformat.v4.new_markdown_cell(text))
+    script, about = f"<script>{MARK}</script>", {"raw_mimetype": "text/html", "format": "text/html"}
+    outputs = [
+        nbformat.v4.new_output("display_data", {"text/html": script, "text/plain": "1"}),
+        nbformat.v4.new_output("display_data", {"application/javascript": MARK}),
+    ]
+    notebook.cells += [
+        nbformat.v4.new_code_cell("1", metadata={"tags": [f'x">{script}']}, outputs=outputs),
+        nbformat.v4.new_raw_cell(script, metadata=about),
+    ]
+    check = next(
+        cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade_id") == "check_raw_weights"
+    )
+    check.outputs = copy.deepcopy(outputs)
+    notebook.cells[1].attachments = {"x.svg": {"image/svg+xml": f"<svg onload={MARK}></svg>"}}
+    notebook.metadata.title = f"</title>{script}"
+    state = {"state": {"x": f"</script>{script}"}}
+    notebook.metadata.widgets = {"application/vnd.jupyter.widget-state+json": state}
+    return notebook
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    """An honest submission and the active one, graded."""
+    course = Course(tmp_path_factory.mktemp("course"), FIRST)
+    course.nbgrader("generate_assignment", FIRST, "--force")
+    course.exam_key()
+    course.submit("honest", answer_notebook(FIRST, **solved(FIRST)))
+    path = course.submit("active", active_notebook())
+    (path.parent / "extra").mkdir()
+    for name in ("page.html", "extra/picture.svg"):
+        (path.parent / name).write_text(f"<script>{MARK}</script>")
+    assert not Batch(course.folder, FIRST, StandIn(FIRST), 1, bar=False).run().failed
+    course.nbgrader("generate_feedback", FIRST)
+    return course
+
+
+def judged(course: Course, student: str) -> Path:
+    return judged_path(course.folder, student, FIRST)
+
+
+def formgrader(path: Path) -> str:
+    """The page that the formgrader makes of a notebook, by its own template and exporter."""
+    config = Config()
+    config.HTMLExporter.template_name = "formgrade"
+    config.HTMLExporter.extra_template_basedirs = [handlers.template_path]
+    config.Exporter.default_preprocessors = []
+    names = {"assignment_id": FIRST, "notebook_id": FIRST, "submission_id": "1", "index": 0, "total": 2, "base_url": ""}
+    names |= {"student": "s", "last_name": "", "first_name": "", "notebook_path": "n"}
+    return HTMLExporter(config=config).from_filename(str(path), resources=names)[0]
+
+
+class Active(HTMLParser):
+    """What can act in a page: scripts, handlers, addresses, styles, what covers or replaces the page's own parts."""
+
+    ACTS = frozenset("script iframe object embed base meta link style form img image use".split())
+    NO_TEX = frozenset("pre code script style textarea".split())
+    ALONE = frozenset("meta link input br img hr path rect circle base".split())
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.found, self._open = Counter(), []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        values = dict(attributes)
+        if tag in self.ACTS:
+            self.found[tag, values.get("src") or values.get("href")] += 1
+        for name, value in attributes:
+            value = (value or "").strip()
+            address = re.match(r"[\x00-\x20]*(javascript|data|vbscript)\s*:", value, re.IGNORECASE)
+            covers = name == "style" and re.search(r"url|position|expression", value)
+            if name.startswith("on") or address or covers or name in ("srcdoc", "action", "formaction"):
+                self.found[tag, name, value[:60]] += 1
+            if name == "id" and tag not in ("input", "textarea", "div") and re.search("weights|check", value):
+                self.found["id", value] += 1
+        if tag not in self.ALONE:
+            self._open.append((tag, values.get("class") or ""))
+
+    def handle_endtag(self, tag):
+        while self._open:
+            if self._open.pop()[0] == tag:
+                return
+
+    def handle_data(self, data):
+        if self._open and self._open[-1][0] == "script":
+            self.found["script says", data.strip()] += 1
+        tags = {tag for tag, _ in self._open}
+        if "\\href" in data and not tags & self.NO_TEX and not any("tex2jax_ignore" in kind for _, kind in self._open):
+            self.found["formula", data] += 1
+
+
+def added(active: str, honest: str) -> set:
+    """What can act in one page and is not in an honest student's page."""
+    return set(Active(active).found - Active(honest).found)
+
+
+def unsanitized(path):
+    """The active submission as any other grader would write it."""
+    notebook = active_notebook()
+    del notebook.cells[1]["attachments"]
+    notebook.cells = [c for c in notebook.cells if "attachment:" not in c.source and not c.source.startswith("*a ")]
+    nbformat.write(notebook, path)
+    return path
+
+
+def test_the_unsanitized_page_would_act(tmp_path):
+    """Without this, the tests below could not fail."""
+    nbformat.write(answer_notebook(FIRST), tmp_path / "honest.ipynb")
+    seen = added(formgrader(unsanitized(tmp_path / "active.ipynb")), formgrader(tmp_path / "honest.ipynb"))
+    kinds = {entry[0] for entry in seen}
+    assert {"script says", "img", "a", "formula", "style", "iframe", "form", "id"} <= kinds
+    assert any(entry[:2] == ("a", "href") and "javascript" in entry[2] for entry in seen)
+
+
+def test_nothing_acts_in_the_formgraders_page_or_in_nbgraders_feedback(course):
+    page = formgrader(judged(course, "active"))
+    assert not added(page, formgrader(judged(course, "honest")))
+    assert "document.title" in page, "what was typed is there to be read"
+    assert not added(course.feedback("active"), course.feedback("honest"))
+
+
+def test_the_judged_notebook_holds_only_texts_pictures_and_panels_and_costs_no_mark(course):
+    names = [path.name for path in (course.folder / "autograded/active").rglob("*") if path.is_file()]
+    assert names == [f"{FIRST}.ipynb"]
+    notebook = nbformat.read(judged(course, "active"), as_version=4)
+    assert "title" not in notebook.metadata and "widgets" not in notebook.metadata
+    assert not any("attachments" in cell for cell in notebook.cells)
+    assert all(re.fullmatch(r"[a-zA-Z0-9-_]{1,64}", cell.id) for cell in notebook.cells)
+    outputs = [(cell, output.get("data", {})) for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert {kind for _, data in outputs for kind in data} <= {"text/plain", "text/html", "image/png"}
+    html = [cell for cell, data in outputs if "text/html" in data]
+    assert all(cell.metadata.nbgrader.grade_id.startswith("check_") for cell in html), "panels of the judge, no others"
+    assert not any(f"<script>{MARK}" in data.get("text/html", "") for _, data in outputs)
+    assert course.marks() == {"honest": FULL, "active": {**FULL, "raw_weights": 0}}
+
+
+def in_a_browser(page: str, folder: Path) -> str:
+    """A page's title after chromium has run what there is to run in it."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("no chromium here: apt-get install chromium")
+    (folder / "page.html").write_text(page, encoding="utf-8")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=3000", "--dump-dom"]
+    command = [chromium, *options, f"--user-data-dir={folder / 'profile'}", (folder / "page.html").as_uri()]
+    seen = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return re.search(r"<title[^>]*>(.*?)</title>", seen.stdout, re.DOTALL)[1]
+
+
+def test_a_browser_runs_nothing_of_the_students(course, tmp_path):
+    assert in_a_browser(formgrader(unsanitized(tmp_path / "active.ipynb")), tmp_path) == "owned", "or it runs nothing"
+    assert in_a_browser(formgrader(judged(course, "active")), tmp_path) == FIRST
+    assert in_a_browser(course.feedback("active"), tmp_path) == FIRST
