@@ -104,7 +104,7 @@ class Grader:
         self._slots, self._decisions = threading.Semaphore(jobs), Decisions(root)
 
     def grade(self, submission: Submission, canary: Canary | None = None) -> GradedSubmission:
-        """SubmissionScan, run and judge a submission. Any failure in doing so is in the result."""
+        """Read, run and judge a submission. Any failure in doing so is in the result."""
         try:
             restored = self._restored(submission)
             if restored.problem:
