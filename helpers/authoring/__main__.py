@@ -89,12 +89,12 @@ def _read(arguments) -> int:
 
 
 def _mutants(arguments) -> int:
-    from helpers.authoring.mutant_verdicts import table, tried
+    from helpers.authoring.mutant_verdicts import judged_mutants, table
     from helpers.checking.keys import load_key, shipped_path
 
     for source in sources(arguments.lessons):
         key = load_key(source.lesson, shipped_path(source.name), f"Run `make build LESSON={source.name}`.")
-        print(f"{source.name}\n{table(list(tried(source, key)))}", flush=True)
+        print(f"{source.name}\n{table(list(judged_mutants(source, key)))}", flush=True)
     return 0
 
 

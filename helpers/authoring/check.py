@@ -25,7 +25,7 @@ from helpers.authoring.mistakes import (
     StudentMistake,
     Variant,
 )
-from helpers.authoring.mutant_verdicts import EQUAL, FULL, tried
+from helpers.authoring.mutant_verdicts import Feedback, judged_mutants
 from helpers.checking.answers import Answer, Outcome
 from helpers.checking.cell_scan import facts_of
 from helpers.checking.compare import close, same_on_another_machine
@@ -174,14 +174,15 @@ def _same_numbers(one: Outcome, other: Outcome, aspect: Aspect) -> bool:
 
 def surviving(source: Source, made: AnswerKey) -> Iterator[str]:
     """No small change of a solution keeps every point, unless an equivalent_mutant says why it is right."""
-    found = list(tried(source, made))
-    for one in found:
-        if one.outcome == FULL:
+    judged = list(judged_mutants(source, made))
+    for one in judged:
+        if one.feedback is Feedback.FULL_MARKS:
             yield f"a mutant keeps every point. Widen the probes, or list it as an equivalent_mutant: {one.mutant}"
-    there = {(one.mutant.exercise, one.mutant.old, one.mutant.new) for one in found if one.outcome == EQUAL}
-    for equal in source.variants(EquivalentMutant):
-        if (equal.exercise, equal.old, equal.new) not in there:
-            yield f"{equal.exercise} lists a mutant that does not keep every point: {equal.old} -> {equal.new}"
+    mutants = [one.mutant for one in judged if one.feedback is Feedback.EQUIVALENT]
+    right = {(mutant.exercise, mutant.old, mutant.new) for mutant in mutants}
+    for entry in source.variants(EquivalentMutant):
+        if (entry.exercise, entry.old, entry.new) not in right:
+            yield f"{entry.exercise} lists a mutant that does not keep every point: {entry.old} -> {entry.new}"
 
 
 def stale_key(source: Source, made: AnswerKey) -> Iterator[str]:
