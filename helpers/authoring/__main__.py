@@ -127,7 +127,7 @@ def _name_mistake(arguments) -> int:
         print(f"It would be added to solutions/{source.name}/mistakes.toml, and run in the sandbox only.")
         if not arguments.yes and input("Write it down? [y/N] ").strip().lower() not in ("y", "yes"):
             raise CannotName("You said no.")
-        found.write(told=print)
+        found.write(report=print)
     except (CannotName, BadEdit, NoSandbox, SandboxFailed, EOFError) as problem:
         print(f"{problem or 'Nobody answered; ARGS=--yes answers for you.'}\nNothing was changed.", file=sys.stderr)
         return 1

@@ -144,7 +144,7 @@ def on_the_cpu() -> Iterator[None]:
 
 
 class Answers:
-    """What solution cells, and variants of them, answer: each alone, as in an exam (see `checking.alone`).
+    """What solution cells, and variants of them, answer: each alone, as in an exam (see `checking.isolation`).
 
     The lesson's setup cell and the one solution cell run in a namespace of their own; no other cell is
     needed, because no exercise builds on the student's answer to another.
