@@ -1,6 +1,7 @@
 """Mutants of a solution: what is changed, and what becomes of them."""
 
 import textwrap
+from collections import Counter
 
 import pytest
 
@@ -8,7 +9,7 @@ from helpers.authoring import mutant_verdicts
 from helpers.authoring.check_answers import surviving
 from helpers.authoring.lesson_source import sources
 from helpers.authoring.mistakes import BadEdit, EquivalentMutant
-from helpers.authoring.mutant_verdicts import BARE, BROKEN, EQUAL, FULL, NAMED, TOLD, tried
+from helpers.authoring.mutant_verdicts import Feedback, judged_mutants
 from helpers.authoring.mutants import OPERATORS, Mutant, mutants
 from helpers.checking.keys import load_key, shipped_path
 
@@ -86,11 +87,11 @@ def test_each_mutant_is_another_text_and_every_one_compiles():
 
 def test_most_mutants_of_a_lesson_lose_points_and_are_told_something(first_lesson):
     key = load_key(first_lesson.lesson, shipped_path(first_lesson.name), "")
-    found = list(tried(first_lesson, key))
-    counts = {outcome: sum(one.outcome == outcome for one in found) for outcome in (FULL, NAMED, TOLD, BARE, BROKEN)}
-    assert len(found) > 60 and counts[NAMED] > 10
-    assert counts[FULL] < len(found) / 5
-    assert all(one.verdict is None or one.verdict.points <= one.verdict.out_of for one in found)
+    judged = list(judged_mutants(first_lesson, key))
+    counts = Counter(one.feedback for one in judged)
+    assert len(judged) > 60 and counts[Feedback.NAMED] > 10
+    assert counts[Feedback.FULL_MARKS] < len(judged) / 5
+    assert all(one.verdict is None or one.verdict.points <= one.verdict.out_of for one in judged)
 
 
 def test_a_surviving_mutant_is_reported_unless_it_is_listed_with_the_reason(first_lesson, monkeypatch):
@@ -98,20 +99,23 @@ def test_a_surviving_mutant_is_reported_unless_it_is_listed_with_the_reason(firs
     variants = type(first_lesson).variants
     with_listed = lambda self, kind: listed if kind is EquivalentMutant else variants(self, kind)  # noqa: E731
     monkeypatch.setattr(type(first_lesson), "variants", with_listed)
-    (some, *rest) = [one.mutant for one in tried(first_lesson, key) if one.outcome == FULL]
+
+    def mutants_with(feedback):
+        return [one.mutant for one in judged_mutants(first_lesson, key) if one.feedback is feedback]
+
+    (some, *rest) = mutants_with(Feedback.FULL_MARKS)
     listed.append(EquivalentMutant(some.exercise, some.old, some.new, "a square does not mind the sign"))
     reported = list(surviving(first_lesson, key))
     assert len(reported) == len(rest) and all(str(one) in line for one, line in zip(rest, reported, strict=True))
-    assert [one.mutant for one in tried(first_lesson, key) if one.outcome == EQUAL] == [some]
+    assert mutants_with(Feedback.EQUIVALENT) == [some]
     with pytest.raises(BadEdit, match="say why"):
         EquivalentMutant(some.exercise, some.old, some.new, "")
 
 
 def test_a_mutant_that_never_ends_is_stopped(first_lesson, monkeypatch):
     loop = "    while True:\n        try:\n            pass\n        except Exception:\n            pass\n"
-    endless = f"def raw_weights(x):\n{loop}"
-    mutant = Mutant("raw_weights", "test", "", "", endless)
+    mutant = Mutant("raw_weights", "test", "", "", f"def raw_weights(x):\n{loop}")
     monkeypatch.setattr(mutant_verdicts, "SECONDS", 0.3)
     key = load_key(first_lesson.lesson, shipped_path(first_lesson.name), "")
-    (one,) = tried(first_lesson, key, lambda name, text: [mutant] if name == "raw_weights" else [])
-    assert one.outcome != FULL
+    (one,) = judged_mutants(first_lesson, key, lambda name, text: [mutant] if name == "raw_weights" else [])
+    assert one.feedback is not Feedback.FULL_MARKS

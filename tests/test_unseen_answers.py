@@ -14,7 +14,7 @@ import pytest
 from written_answers import RIGHT, WRONG, written_answers
 
 from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
-from helpers.authoring.mutant_verdicts import BARE, NAMED, TOLD, outcome_of
+from helpers.authoring.mutant_verdicts import Feedback, feedback_on
 from helpers.checking.answers import run
 from helpers.checking.cell_scan import scan_cell
 from helpers.checking.forbidden import barred
@@ -64,7 +64,7 @@ NOT_RIGHT: dict[tuple[str, str, str], str] = {
 
 @cache
 def verdicts(number):
-    """Every unseen answer of a lesson, with its verdict; None where its cell does not even run."""
+    """Every unseen answer of a lesson, with its verdict and the feedback; None where its cell does not even run."""
     return list(_verdicts(number))
 
 
@@ -79,11 +79,12 @@ def _verdicts(number):
             try:
                 defined = solutions.made_of(exercise.name, answer.code)
             except Exception:
-                yield answer, None
+                yield answer, None, Feedback.DOES_NOT_RUN
                 continue
             with barred(exercise.forbidden):
                 outcomes = run(exercise, defined, key.seed)
-        yield answer, judge(exercise, outcomes, key[exercise.name], scan_cell(exercise, answer.code))
+        verdict = judge(exercise, outcomes, key[exercise.name], scan_cell(exercise, answer.code))
+        yield answer, verdict, feedback_on(outcomes, verdict)
 
 
 @pytest.fixture(scope="module", params=sorted(LESSONS))
@@ -95,7 +96,7 @@ def test_no_right_answer_is_refused(judged):
     number, answers = judged
     refused = {
         (number, answer.exercise, answer.what)
-        for answer, verdict in answers
+        for answer, verdict, _ in answers
         if answer.kind == RIGHT and (verdict is None or verdict.points < verdict.out_of)
     }
     assert refused == {entry for entry in NOT_RIGHT if entry[0] == number}
@@ -105,7 +106,7 @@ def test_no_wrong_answer_gets_full_marks(judged):
     number, answers = judged
     full = {
         (number, answer.exercise, answer.what)
-        for answer, verdict in answers
+        for answer, verdict, _ in answers
         if answer.kind == WRONG and verdict is not None and verdict.points >= verdict.out_of
     }
     assert full == {entry for entry in LET_PASS if entry[0] == number}
@@ -113,8 +114,8 @@ def test_no_wrong_answer_gets_full_marks(judged):
 
 def test_few_wrong_answers_are_told_no_more_than_that_they_are_wrong():
     """Of all lessons together: a lesson has about forty such answers, too few for a share to mean much."""
-    wrong = [verdict for number in LESSONS for answer, verdict in verdicts(number) if answer.kind == WRONG]
-    counts = Counter(outcome_of(verdict) for verdict in wrong if verdict)
+    judged = [each for number in LESSONS for each in verdicts(number)]
+    counts = Counter(feedback for answer, verdict, feedback in judged if verdict and answer.kind == WRONG)
     print(dict(counts))
-    assert counts[BARE] <= 0.04 * sum(counts.values())
-    assert counts[NAMED] + counts[TOLD] > 0.95 * sum(counts.values())
+    assert counts[Feedback.NUMBERS_ONLY] <= 0.04 * counts.total()
+    assert counts[Feedback.NAMED] + counts[Feedback.EXPLAINED] > 0.95 * counts.total()

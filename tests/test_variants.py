@@ -2,6 +2,7 @@
 
 import pytest
 
+from helpers.authoring.lesson_source import sources
 from helpers.authoring.mistakes import Accepted, BadEdit, EquivalentMutant, Mistake, read_mistakes
 
 CELL = """class Doubler:
@@ -103,3 +104,9 @@ def test_a_file_lists_variants_kind_by_kind(tmp_path):
 def test_a_malformed_file_is_refused_with_its_name_the_entry_and_the_remedy(tmp_path, text, problem):
     with pytest.raises(BadEdit, match=rf"{tmp_path.name}/mistakes.toml: .*{problem}"):
         listed(tmp_path, text)
+
+
+@pytest.mark.parametrize("source", sources(), ids=lambda source: source.name)
+def test_the_lists_are_as_wide_as_code(source):
+    lines = source.mistakes_file.read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if len(line) > 120 or line != line.rstrip()] == []

@@ -7,25 +7,35 @@ mistakes.toml with the reason. See `mutants` for how they are made, and the page
 from __future__ import annotations
 
 import contextlib
+import enum
 import io
 import signal
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from helpers.authoring.lesson_source import Answers, Source, on_the_cpu
 from helpers.authoring.mistakes import EquivalentMutant
 from helpers.authoring.mutants import Mutant, mutants
+from helpers.checking.answers import RAISED, Answer
 from helpers.checking.cell_scan import scan_cell
+from helpers.checking.diagnosis import NUMBERS_WRONG
 from helpers.checking.keys import AnswerKey
-from helpers.checking.verdicts import Verdict, judge
+from helpers.checking.verdicts import LIKE, Verdict, judge
 
 SECONDS = 4  # that a mutant has for all its probes: changed loops may never end
 
-FULL, EQUAL, NAMED = "full marks", "right all the same", "a named mistake"
-TOLD, BARE, BROKEN = "told something", "told only that the numbers are not right", "does not run"
-LAST_RESORT = "the numbers are not"  # said when nothing better is known
-HELPFUL = ("raised", "known mistake")  # said beside it, these say more
+
+class Feedback(enum.Enum):
+    """What an answer earns and is told. The value is its name in tables."""
+
+    FULL_MARKS = "full marks"
+    EQUIVALENT = "right all the same"
+    NAMED = "a named mistake"
+    EXPLAINED = "told something"
+    NUMBERS_ONLY = "told only that the numbers are not right"
+    DOES_NOT_RUN = "does not run"
 
 
 class TimeIsUp(BaseException):
@@ -33,44 +43,49 @@ class TimeIsUp(BaseException):
 
 
 @dataclass(frozen=True)
-class Tried:
-    """A mutant and what became of it: one of the words above. verdict: None where it does not run."""
+class JudgedMutant:
+    """A mutant and its feedback. verdict: None where it does not run."""
 
     mutant: Mutant
-    outcome: str
+    feedback: Feedback
     verdict: Verdict | None = None
 
 
-def tried(source: Source, key: AnswerKey, mutants_of: Callable[[str, str], list[Mutant]] = mutants) -> Iterator[Tried]:
-    """Every mutant of the lesson, judged with this key. Only in a main thread: the time limit is a signal's.
+def judged_mutants(
+    source: Source, key: AnswerKey, mutants_of: Callable[[str, str], list[Mutant]] = mutants
+) -> Iterator[JudgedMutant]:
+    """Every mutant of the lesson, judged with this key. Only in the main thread: the time limit is a signal's.
 
-    mutants_of: makes them, of an exercise's name and its solution cell.
+    mutants_of: makes them, from an exercise's name and its solution cell.
     """
     if threading.current_thread() is not threading.main_thread():
-        raise RuntimeError("mutants are tried in the main thread: their time limit is kept by a signal")
+        raise RuntimeError("mutants run in the main thread: their time limit is kept by a signal")
     answers, cells = Answers(source), source.cells()
-    equal = {(e.exercise, e.old, e.new) for e in source.variants(EquivalentMutant)}
+    equivalent = {(e.exercise, e.old, e.new) for e in source.variants(EquivalentMutant)}
     for exercise in source.lesson:
         for mutant in mutants_of(exercise.name, cells[exercise.name]):
             try:
                 with on_the_cpu(), contextlib.redirect_stdout(io.StringIO()), _time_limit(SECONDS):
                     answer = answers.answer(exercise, key.seed, text=mutant.text)
             except (Exception, TimeIsUp):
-                yield Tried(mutant, BROKEN)
+                yield JudgedMutant(mutant, Feedback.DOES_NOT_RUN)
                 continue
             verdict = judge(exercise, answer, key[exercise.name], scan_cell(exercise, mutant.text))
-            listed = (mutant.exercise, mutant.old, mutant.new) in equal
-            yield Tried(mutant, outcome_of(verdict, listed), verdict)
+            listed = (mutant.exercise, mutant.old, mutant.new) in equivalent
+            yield JudgedMutant(mutant, feedback_on(answer, verdict, listed), verdict)
 
 
-def outcome_of(verdict: Verdict, listed: bool = False) -> str:
-    """What became of an answer, in one of the words above. listed: is it known to be right all the same?"""
+def feedback_on(answer: Answer, verdict: Verdict, listed: bool = False) -> Feedback:
+    """The feedback on an answer. listed: it is known to be right all the same."""
     if verdict.points >= verdict.out_of:
-        return EQUAL if listed else FULL
+        return Feedback.EQUIVALENT if listed else Feedback.FULL_MARKS
     if verdict.mistakes:
-        return NAMED
-    said = " ".join([verdict.says, *(aspect.says for aspect in verdict.aspects)])
-    return TOLD if any(word in said for word in HELPFUL) or LAST_RESORT not in said else BARE
+        return Feedback.NAMED
+    messages = [line.says for line in verdict.aspects]
+    numbers_wrong = any(NUMBERS_WRONG in message for message in messages)
+    similar = any(message.startswith(LIKE.partition("{")[0]) for message in messages)
+    raised = any(outcome.state == RAISED for outcome in answer.outcomes.values())
+    return Feedback.NUMBERS_ONLY if numbers_wrong and not (similar or raised) else Feedback.EXPLAINED
 
 
 @contextlib.contextmanager
@@ -87,9 +102,8 @@ def _time_limit(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def table(found: list[Tried]) -> str:
-    """How many of each outcome, and the mutants that kept every point."""
-    outcomes = (FULL, EQUAL, NAMED, TOLD, BARE, BROKEN)
-    counts = {outcome: sum(one.outcome == outcome for one in found) for outcome in outcomes}
-    lines = [f"{count:6}  {outcome}" for outcome, count in counts.items()]
-    return "\n".join([*lines, *(f"  {one.mutant}" for one in found if one.outcome == FULL)])
+def table(judged: list[JudgedMutant]) -> str:
+    """How many got which feedback, and the mutants that kept every point."""
+    counts = Counter(one.feedback for one in judged)
+    lines = [f"{counts[feedback]:6}  {feedback.value}" for feedback in Feedback]
+    return "\n".join([*lines, *(f"  {one.mutant}" for one in judged if one.feedback is Feedback.FULL_MARKS)])

@@ -1,8 +1,8 @@
 """From a wrong answer that several students share to a known mistake: the next feedback calls it by name.
 
-The answer is code that a student wrote. It is read by the bounded reader, shown, and run in the sandbox alone. Nothing
-is written before all was tried on a copy: on the desk's inputs and on each of the exam's the new mistake is called by
-its own name, and every other variant of the lesson is judged as its author meant.
+The answer is code that a student wrote. It is read by the bounded reader, shown, and run in the sandbox only. Before
+anything is written, the mistake is tried in a copy of the lesson: with the inputs of the shipped key and of each exam
+seed it has to be called by its own name, and every other variant has to be judged as its author meant.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from helpers.grading.reports.results import GradedCell, results
 from helpers.notebooks import SETUP
 
 OTHER_NUMBERS = (
-    "Run by itself, this answer does not give the numbers that were graded: it may need definitions of other cells, or "
-    "the lesson has changed since. Write the mistake by hand, into solutions/{lesson}/mistakes.toml."
+    "Run by itself, this answer does not give the numbers that were graded: it may need definitions from other cells, "
+    "or the lesson has changed since. Write the mistake by hand, into solutions/{lesson}/mistakes.toml."
 )
 
 
 class CannotName(Exception):
-    """This answer cannot be made a known mistake so. The text says why, and what to do; nothing was changed."""
+    """This answer cannot become a known mistake. The text says why, and what to do; nothing was changed."""
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A mistake that could be written down. Nothing of it was run yet: a student wrote it, and somebody is to read it.
+    """A mistake that could be added. A student wrote its code: it has not run yet, and the instructor reads it first.
 
-    root: the course's folder. students: who made it. record: what was said of one of them (see `records.record`).
+    root: the course's folder. students: those who made it. record: one student's graded answer (see `records.record`).
     """
 
     source: Source
@@ -52,15 +52,15 @@ class Proposal:
     students: tuple[str, ...]
     record: dict
 
-    def write(self, keys: Path = KEYS, told: Callable[[str], None] = lambda line: None) -> None:
+    def write(self, keys: Path = KEYS, report: Callable[[str], None] = lambda line: None) -> None:
         """Try it on a copy of the lesson; then write mistakes.toml, the students' key and the exam key.
 
-        keys: the folder of the keys that students get. told: hears what is being done. Raises CannotName, BadEdit and
-        NoSandbox, and has changed nothing then.
+        keys: the folder of the keys that students get. report: gets a line about what is being done. Raises CannotName,
+        BadEdit and NoSandbox; then nothing has changed.
         """
         lesson, name = self.source.lesson, self.source.name
         text = self.source.mistakes_file.read_text(encoding="utf-8") + as_toml(self.mistake)
-        shipped, exam = self._tried(text, told)
+        shipped, exam = self._keys_with(text, report)
         files = [self.source.mistakes_file, keys / f"{name}.safetensors", exam_key_path(name, self.root)]
         before = {path: path.read_bytes() for path in files if path.is_file()}
         try:
@@ -76,26 +76,28 @@ class Proposal:
                     write_whole(path, before[path], path.stat().st_mode & 0o777)
             raise
 
-    def _tried(self, text: str, told: Callable[[str], None]) -> tuple[AnswerKey, ExamKey | None]:
-        """The keys with the new mistake in them; no exam key where there is none yet. Raises CannotName."""
+    def _keys_with(self, text: str, report: Callable[[str], None]) -> tuple[AnswerKey, ExamKey | None]:
+        """The keys for this text of mistakes.toml, tried; no exam key where there is none yet. Raises CannotName."""
         exam = _exam_key(self.source.name, self.root)
         seeds = [key.seed for key in exam.keys] if exam else []
-        told(f"Trying it beside every variant of the lesson, on the desk's inputs and {len(seeds)} of the exam's ...")
+        report(f"Trying it beside every variant, with the shipped key's inputs and {len(seeds)} exam seeds ...")
         with tempfile.TemporaryDirectory(prefix="naming-") as folder:
-            tried = Source(self.source.name, Path(folder))
+            copy = Source(self.source.name, Path(folder))
             shutil.copy(self.source.script, folder)
-            tried.mistakes_file.write_text(text, encoding="utf-8")
-            shipped, *keys = make_keys(tried, [SHIPPED_SEED, *seeds])
+            copy.mistakes_file.write_text(text, encoding="utf-8")
+            shipped, *keys = make_keys(copy, [SHIPPED_SEED, *seeds])
             self._require_same_answer(shipped)
-            findings = list(misjudged(tried, SHIPPED_SEED, shipped))
+            findings = list(misjudged(copy, SHIPPED_SEED, shipped))
             for key in keys:
-                findings += [finding.replace(key.seed, HIDDEN) for finding in misjudged(tried, key.seed, key)]
+                findings += [finding.replace(key.seed, HIDDEN) for finding in misjudged(copy, key.seed, key)]
         if findings:
-            raise CannotName("\n  ".join(["With it the lesson would not be judged as meant any more:", *findings]))
+            raise CannotName(
+                "\n  ".join(["With it, the lesson would no longer be judged as its author meant:", *findings])
+            )
         return shipped, exam and ExamKey(exam.lesson, exam.secret, tuple(keys))
 
     def _require_same_answer(self, shipped: AnswerKey) -> None:
-        """Alone and on the desk's inputs, it is the answer that was graded: by the digest that the report shows."""
+        """By itself, with the shipped key's inputs, it has the digest of the answer that was graded."""
         name = self.mistake.exercise
         (known,) = [one for one in shipped[name].mistakes if one.slug == self.mistake.name]
         aspects = tuple(AspectVerdict(**aspect) for aspect in self.record["aspects"])
@@ -105,10 +107,10 @@ class Proposal:
 
 
 def propose(source: Source, root: Path, answer: str, name: str, title: str, says: str) -> Proposal:
-    """Make a known mistake of the wrong answer that the report calls by this handle. Runs nothing of it.
+    """Propose the wrong answer with this handle in the report as a known mistake. Does not run it.
 
-    root: the course's folder, with the gradebook, the judged notebooks and the exam key. Raises CannotName, BadEdit for
-    words that no mistake can have, and NoSandbox.
+    root: the course's folder, with the gradebook, the judged notebooks and the exam key. Raises CannotName, NoSandbox,
+    and BadEdit for a name or words that no mistake can have.
     """
     require_sandbox(source.name)
     exercise, group = _group(source, root, answer)
@@ -120,36 +122,36 @@ def propose(source: Source, root: Path, answer: str, name: str, title: str, says
 
 
 def _group(source: Source, root: Path, answer: str) -> tuple[str, list[tuple[str, GradedCell]]]:
-    """The exercise and (student, cell) of everybody whose wrong answer has a digest that begins so."""
-    _, found = results(root, source.name)
+    """The exercise and the (student, part) of all whose wrong answer has a digest that begins so."""
+    _, graded = results(root, source.name)
     groups: dict[tuple[str, str], list[tuple[str, GradedCell]]] = {}
-    called: dict[tuple[str, str], list[str]] = {}
-    for result in found:
-        for cell in result.cells:
-            digest = cell.record.get("answer", "")
-            if digest and cell.record.get("state") == "wrong":
-                groups.setdefault((cell.name, digest), []).append((result.student, cell))
-                called[cell.name, digest] = [m["title"] for m in cell.record.get("mistakes", [])]
+    titles: dict[tuple[str, str], list[str]] = {}
+    for result in graded:
+        for part in result.cells:
+            digest = part.record.get("answer", "")
+            if digest and part.record.get("state") == "wrong":
+                groups.setdefault((part.name, digest), []).append((result.student, part))
+                titles[part.name, digest] = [mistake["title"] for mistake in part.record.get("mistakes", [])]
     handle = answer.strip().lower().removeprefix("answer").strip()
-    meant = [key for key in groups if handle and key[1].startswith(handle)]
-    if not meant:
-        nameless = [key for key in groups if not called[key]]
+    matches = [group for group in groups if handle and group[1].startswith(handle)]
+    if not matches:
+        nameless = [group for group in groups if not titles[group]]
         some = ", ".join(f"{digest[:8]} ({name})" for name, digest in sorted(nameless)[:8])
         raise CannotName(
             f"No graded submission of {source.name} holds a wrong answer {answer!r}. Wrong answers without a name: "
             f"{some or 'none'}. `make report LESSON={source.name}` shows them."
         )
-    if len(meant) > 1:
-        longer = ", ".join(f"{digest} ({name})" for name, digest in sorted(meant))
+    if len(matches) > 1:
+        longer = ", ".join(f"{digest} ({name})" for name, digest in sorted(matches))
         raise CannotName(f"{answer!r} fits several answers: {longer}. Give more of its digits.")
-    (key,) = meant
-    if called[key]:
-        raise CannotName(f"This answer is called {called[key][0]!r} already.")
-    return key[0], groups[key]
+    (group,) = matches
+    if titles[group]:
+        raise CannotName(f"This answer is called {titles[group][0]!r} already.")
+    return group[0], groups[group]
 
 
 def _code(source: Source, exercise: str, codes: Sequence[str]) -> str:
-    """Of these cells the commonest that needs no other cell, as far as can be read; else the one that needs fewest."""
+    """The commonest of these cells that needs no other cell; else the one that needs the fewest definitions."""
     setup, readable = source.cells()[SETUP], [code for code in codes if parsed(code)]
 
     def needed(code: str) -> int:
@@ -162,7 +164,7 @@ def _code(source: Source, exercise: str, codes: Sequence[str]) -> str:
 
 
 def _exam_key(lesson: str, root: Path) -> ExamKey | None:
-    """The exam key; None where there is none. Raises CannotName for one that cannot be used."""
+    """The exam key, or None if there is none. Raises CannotName for one that cannot be used."""
     try:
         return load_exam_key(lesson, root) if exam_key_path(lesson, root).is_file() else None
     except BadKey as problem:

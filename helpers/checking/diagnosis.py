@@ -313,6 +313,9 @@ def _rounded(yours, target, mine, goal, axes, aspect) -> str:
     return ""
 
 
+NUMBERS_WRONG = "the numbers are not."  # said when nothing better is known
+
+
 def _largest_difference(target, mine, goal, axes, aspect) -> str:
     if goal.dim() == 0:
         return f"Your number is {mine.item():.6g}; the right one, for the same input, is {goal.item():.6g}."
@@ -328,7 +331,7 @@ def _largest_difference(target, mine, goal, axes, aspect) -> str:
     right = int(near.sum())
     still = f" {right} of {goal.numel()} are right." if right else ""
     return (
-        f"Shape and type are right, the numbers are not. {which} {_place(list(index), axes)}: "
+        f"Shape and type are right, {NUMBERS_WRONG} {which} {_place(list(index), axes)}: "
         f"yours is {_shown(mine[index])}, the target {_shown(goal[index])}.{still}"
     )
 
