@@ -142,11 +142,9 @@ def test_a_path_that_leads_out_of_a_zip_is_left_out(tmp_path, name):
     assert any("leads out of the zip" in flag for flag in submissions.flags)
 
 
-SPECIAL = [stat.S_IFLNK, stat.S_IFIFO, stat.S_IFCHR, stat.S_IFBLK, stat.S_IFSOCK]
-
-
-@pytest.mark.parametrize("kind, data", [*((kind, b"/etc/passwd") for kind in SPECIAL), (0, bytes(300 << 20))])
-def test_links_devices_and_bombs_in_a_zip_are_left_out(tmp_path, kind, data):
+@pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFIFO, stat.S_IFCHR, stat.S_IFBLK, stat.S_IFSOCK, stat.S_IFREG])
+def test_links_devices_and_bombs_in_a_zip_are_left_out(tmp_path, kind):
+    data = bytes(30 << 20) if kind == stat.S_IFREG else b"/etc/passwd"
     put(tmp_path, "class.zip", zipped((member(f"doe_11_222_{FIRST}.ipynb", kind=kind), data)))
     submissions = read_submissions(tmp_path, FIRST)
     (submission,) = submissions.submissions
