@@ -104,6 +104,9 @@ class _Printed(io.StringIO):
         super().write(text[: max(0, MOST_PRINTED - self.tell())])
         return len(text)
 
+    def close(self) -> None:
+        """Stays open: a student's code may close sys.stdout."""
+
 
 def run(exercise: Exercise, written: object, seed: int | str) -> Answer:
     """Run every probe of the exercise on what the student wrote, with the inputs of that seed.
