@@ -72,35 +72,31 @@ def end(processes):
         os.kill(process, signal.SIGKILL)
 
 
-def folders():
-    """The folders that workers meet in, of this user."""
-    import tempfile
-
-    return set(Path(tempfile.gettempdir()).glob(f"{workers.FOLDER}*"))
-
-
 # ------------------------------------------------------------------------------------------------- what they compute
 
 
-def test_each_returns_what_it_returned_in_the_order_of_ranks():
-    before = folders()
+def test_each_returns_what_it_returned_in_the_order_of_ranks_and_no_folder_stays(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     results = workers.in_processes(slow_workers.summed, torch.tensor([1.0, 3.0]))
     assert [result["rank"] for result in results] == [0, 1]
     assert all(torch.equal(result["sum"], torch.tensor([3.0, 9.0])) for result in results)
-    assert folders() <= before
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_two_workers_find_the_gradients_of_one_and_of_ddp():
+def test_two_workers_with_shares_of_different_sizes_find_the_gradients_of_one():
     weights, ids, targets, whole = full_batch()
-    for rows in ([6, 6], [9, 3]):
-        found = workers.in_processes(worker_gradients, SIZES, dict(weights), ids, targets, rows)
-        assert len({one["process"] for one in found} | {os.getpid()}) == 3
-        for mine, goal in zip(averaged([one["own"] for one in found], [r * 6 for r in rows]), whole, strict=True):
-            torch.testing.assert_close(mine, goal)
-        apart = max((mean - goal).abs().max().item() for mean, goal in zip(found[0]["mean"], whole, strict=True))
-        assert (apart < 1e-6) == (rows == [6, 6])
-    ddp = workers.in_processes(slow_workers.with_ddp, SIZES, dict(weights), ids, targets)
-    for mine, goal in zip(ddp[0], whole, strict=True):
+    results = workers.in_processes(worker_gradients, SIZES, dict(weights), ids, targets, [9, 3])
+    assert len({result["process"] for result in results} | {os.getpid()}) == 3
+    for mine, goal in zip(averaged([result["own"] for result in results], [54, 18]), whole, strict=True):
+        torch.testing.assert_close(mine, goal)
+    assert max((mean - goal).abs().max() for mean, goal in zip(results[0]["mean"], whole, strict=True)) > 1e-6
+
+
+@pytest.mark.slow
+def test_the_gradients_of_one_are_those_of_ddp():
+    weights, ids, targets, whole = full_batch()
+    ddp, _ = workers.in_processes(slow_workers.with_ddp, SIZES, dict(weights), ids, targets)
+    for mine, goal in zip(ddp, whole, strict=True):
         torch.testing.assert_close(mine, goal)
 
 

@@ -151,6 +151,18 @@ def texts_for_heads(held_ids: torch.Tensor, n: int, t: int, w: int, count: int) 
     return rows, torch.randint(n - 1, (count, w), generator=torch.Generator().manual_seed(7))
 
 
+WHAT_IS_SCORED = {
+    "previous_token": "mean weight on the token before, {count} windows of {t} held-out tokens",
+    "first_token": "mean weight on the window's first token, of all but its first two, the same windows",
+    "induction_random": "{count} rows of {w} random tokens, each row said twice: mean weight, in the second copy,"
+    " on what followed the same token in the first",
+    "induction_real": "the same, rows of {w} held-out tokens",
+    "induction_in_text": "held-out windows as they are: mean weight on what followed the same two tokens where they"
+    " last stood",
+    "times_chance": "over what even weights would give",
+}
+
+
 def heads(model: gpt2.GPT2, held_ids: torch.Tensor) -> dict:
     """What the heads do: every score of every head, the strongest of each kind, and the losses without some."""
     config, w, count = model.config, 64, 32
@@ -186,19 +198,7 @@ def heads(model: gpt2.GPT2, held_ids: torch.Tensor) -> dict:
         }
     return {
         "counted": "blocks and heads from 0",
-        "what": {
-            "previous_token": f"mean weight on the token before, {count} windows of {t} held-out tokens",
-            "first_token": "mean weight on the window's first token, of all but its first two, the same windows",
-            "induction_random": (
-                f"{count} rows of {w} random tokens, each row said twice: mean weight, in the second copy, on what"
-                " followed the same token in the first"
-            ),
-            "induction_real": f"the same, rows of {w} held-out tokens",
-            "induction_in_text": (
-                "held-out windows as they are: mean weight on what followed the same two tokens where they last stood"
-            ),
-            "times_chance": "over what even weights would give",
-        },
+        "what": {kind: words.format(count=count, t=t, w=w) for kind, words in WHAT_IS_SCORED.items()},
         **found,
         "losses": losses_without(model, scores, by_chance["induction_random"], random, real),
     }

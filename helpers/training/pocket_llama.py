@@ -193,6 +193,26 @@ def short_run(
     return reached
 
 
+def described(model: Llama, n: int, steps: int) -> dict[str, object]:
+    """The settings of the long training, for its record."""
+    return settings_of(
+        model,
+        n=n,
+        **MODEL,
+        batch=pocket_gpt2.BATCH,
+        steps=steps,
+        tokens=steps * pocket_gpt2.BATCH * MODEL["t_max"],
+        short_steps=min(SHORT, steps),
+        rate=pocket_gpt2.RATE,
+        embedding_rate=pocket_gpt2.EMBEDDING_RATE,
+        warmup=pocket_gpt2.WARMUP,
+        decay=pocket_gpt2.DECAY,
+        optimiser="Muon, AdamW for embeddings and norms",
+        schedule="rates, windows and echoes as the pocket GPT-2's",
+        threads="two, each with half of a batch",
+    )
+
+
 def main() -> None:
     """The whole run: data, the long training, the short ones, record."""
     options = arguments()
@@ -205,22 +225,7 @@ def main() -> None:
     train_ids, held_ids = (pocket_gpt2.as_ids(texts, tokenizer) for texts in (train_texts, held_texts))
     n = len(tokenizer)
     model = fresh_model(n).to(device())
-    settings = settings_of(
-        model,
-        n=n,
-        **MODEL,
-        batch=pocket_gpt2.BATCH,
-        steps=steps,
-        tokens=steps * pocket_gpt2.BATCH * MODEL["t_max"],
-        short_steps=short,
-        rate=pocket_gpt2.RATE,
-        embedding_rate=pocket_gpt2.EMBEDDING_RATE,
-        warmup=pocket_gpt2.WARMUP,
-        decay=pocket_gpt2.DECAY,
-        optimiser="Muon, AdamW for embeddings and norms",
-        schedule="rates, windows and echoes as the pocket GPT-2's",
-        threads="two, each with half of a batch",
-    )
+    settings = described(model, n, steps)
     about = pocket_gpt2.about(sources, train_ids, held_ids, held_texts) | {"tokenizer": "the pocket GPT-2's"}
     record = Record("pocket_llama", about, settings)
     checkpoint = pocket_gpt2.checkpoint_for(record, options.to)
