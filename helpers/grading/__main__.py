@@ -94,4 +94,8 @@ def limits_of(arguments: argparse.Namespace) -> Limits:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    try:
+        raise SystemExit(main())
+    except KeyboardInterrupt:  # while libraries are imported; a batch says itself how far it came
+        print("\nStopped.", file=sys.stderr)
+        raise SystemExit(130) from None
