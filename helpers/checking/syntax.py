@@ -318,12 +318,11 @@ class _Stripped(ast.NodeTransformer):
 
 
 def stubs(source: str, name: str) -> tuple[int, int]:
-    """How many functions of what the cell defines by that name are stubs still, and how many there are.
+    """How many functions of what the cell defines by that name are still stubs, and how many functions there are.
 
-    A stub is a function that can only say that it is not written: whatever its arguments are, it comes to ``raise
-    NotImplementedError``. Of several definitions in the cell the last counts; a stub
-    that something in the same cell replaces later is none. A function that is written, and hands on to a class of the
-    cell in which nothing is, is as unwritten as that.
+    A stub is a function that reaches ``raise NotImplementedError`` whatever its arguments are. Of several definitions
+    in the cell the last counts. A function that hands on to a class of the cell in which nothing is written counts as
+    unwritten too.
     """
     tree = parsed(source)
     if tree is None:
