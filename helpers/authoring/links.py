@@ -25,8 +25,8 @@ HOME = re.compile(r"\[lesson (\d+)\]")
 ROLE = re.compile(r"\{(?:term|doc|ref|numref)\}`")
 
 
-# The terms that no lesson may use before their own without a link. Words with other meanings too (head, key, value, rank,
-# mask) are left to the author.
+# The terms that no lesson may use before their own without a link. Words with other meanings too (head, key, value,
+# rank, mask) are left to the author.
 LINKED_TERMS = (
     "adam adamw beam-search bits-per-byte bleu byte-pair-encoding causal-mask cross-attention cross-entropy dropout "
     "embedding entropy gelu gradient-clipping hook induction-head jacobian key-value-cache label-smoothing "
