@@ -102,6 +102,7 @@ class Browser:
     def open(self, address: str, *, width: int = 1280, scheme: str = "light") -> None:
         """Load a page and wait until it is laid out, formulas included."""
         self.events.clear()
+        self.call("Emulation.setTouchEmulationEnabled", enabled=False)
         self.show(width=width, scheme=scheme)
         self.call("Page.navigate", url=address)
         self.evaluate(
@@ -150,12 +151,11 @@ class Browser:
         self.point("mouseReleased", *way[-1])
 
     def touch(self, *way: tuple[float, float]) -> None:
-        """A finger comes down, goes this way, and is lifted."""
+        """A finger comes down, goes this way, and is lifted. The screen stays a touch screen until the next `open`."""
         self.call("Emulation.setTouchEmulationEnabled", enabled=True)
         for kind, (x, y) in zip(("touchStart", *["touchMove"] * len(way[1:])), way, strict=True):
             self.call("Input.dispatchTouchEvent", type=kind, touchPoints=[{"x": x, "y": y}])
         self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
-        self.call("Emulation.setTouchEmulationEnabled", enabled=False)
 
     def tap(self, selector: str) -> None:
         self.touch(self.centre(selector))

@@ -255,7 +255,7 @@ def shown_loss(browser):
 
 
 def wait_for_tokens(browser, count):
-    wait_for_tokens(browser, count)
+    browser.wait_for(f"{READY} && document.querySelectorAll('.chips button').length === {count}")
 
 
 BUTTON = ".live .text .row:nth-of-type(2) button:nth-of-type({})"
