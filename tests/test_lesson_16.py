@@ -135,7 +135,7 @@ def test_all_patterns_of_the_long_run_get_the_same_weights_and_batches(monkeypat
     monkeypatch.setattr(patterns, "MODEL", {"e": 8, "depth": 1})
     masks = patterns.patterns(4)
     assert set(masks) == {"full", "local", "strided", "fixed"} and {m.shape for m in masks.values()} == {(4, 16, 16)}
-    first, second = (patterns.Runner(masks[name], 4, seed=1, steps=5, n=3).model for name in ("full", "fixed"))
+    first, second = (patterns.TimedTraining(masks[name], 4, seed=1, steps=5, n=3).model for name in ("full", "fixed"))
     for mine, other in zip(first.parameters(), second.parameters(), strict=True):
         assert torch.equal(mine, other)
     train, points = torch.randint(3, (40, 16)), []

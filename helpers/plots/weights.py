@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import Colormap
 from matplotlib.patches import ConnectionPatch
 
 from .style import CENTRED, SIGNED, WEIGHTS, WIDTH, Numbers, as_array, lightness
@@ -60,15 +61,9 @@ def heat(
     scale = float(largest if scale is None else scale) or 1.0
     digits = (2 if largest <= 1.005 else 1) if digits is None else digits
 
-    image = ax.imshow(
-        np.ma.masked_array(values, ~finite),
-        cmap=SIGNED if signed else WEIGHTS,
-        aspect="equal",
-        vmin=-scale if signed else 0,
-        vmax=scale,
-    )
+    _paint(ax, values, finite, SIGNED if signed else WEIGHTS, (-scale if signed else 0, scale))
     texts = np.vectorize(lambda value: _cell_text(value, digits, annotate), otypes=[object])(values)
-    _write(ax, np.where(blank, "", texts), finite, lightness(image.to_rgba(image.get_array())) < 50)
+    _write(ax, np.where(blank, "", texts), finite)
     if columns is None and values.shape[0] == values.shape[1]:
         columns = rows
     _name_ticks(ax.yaxis, rows, values.shape[0])
@@ -84,15 +79,22 @@ def heat(
     _fit_numbers(ax, values.shape[1])
 
 
-def _write(ax: Axes, texts: np.ndarray, finite: np.ndarray, dark: np.ndarray) -> None:
-    """Words into the cells of a map, white in dark ones; all (rows, columns)."""
+def _paint(ax: Axes, values: np.ndarray, finite: np.ndarray, colours: Colormap, ends: tuple[float, float]) -> None:
+    """The cells of a map (rows, columns) in their colours; those that are not finite are left out."""
+    image = np.ma.masked_array(values, ~finite)
+    ax.imshow(image, cmap=colours, aspect="equal", vmin=ends[0], vmax=ends[1])
+
+
+def _write(ax: Axes, texts: np.ndarray, finite: np.ndarray) -> None:
+    """Words into the cells of a map, white in dark ones; both (rows, columns)."""
+    image = ax.images[-1]
+    dark = lightness(image.to_rgba(image.get_array())) < 50
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
     for i, j in np.ndindex(texts.shape):
         if finite[i, j] and texts[i, j]:
             ax.text(j, i, texts[i, j], color=IN_CELLS["white" if dark[i, j] else "black"], **CENTRED)
         elif texts[i, j]:
-            ax.text(
-                j, i, texts[i, j], bbox={"facecolor": "white", "edgecolor": "none", "pad": 1}, color="black", **CENTRED
-            )
+            ax.text(j, i, texts[i, j], color="black", bbox=box, **CENTRED)
 
 
 def frame_map(ax: Axes) -> None:

@@ -50,11 +50,8 @@ def bert_flow() -> Sheet:
     sheet.line((places[2], 334), (places[2], 342))
     sheet.operation(places[2], 356, "norm, table", 108, 28, "purple")
     sheet.operation(places[0], 386, "linear", 92, 28, "purple")
-    for place, name, shape, why in (
-        (places[0], "sentence", "(b, classes)", "or a pair"),
-        (places[1], "tags", "(b, t, tags)", "at first pieces"),
-        (places[2], "words", "(b, t, n)", "where hidden"),
-    ):
+    heads = ("sentence", "(b, classes)", "or a pair"), ("tags", "(b, t, tags)", "at first pieces")
+    for place, (name, shape, why) in zip(places, (*heads, ("words", "(b, t, n)", "where hidden")), strict=True):
         sheet.tensor(place, 454, name, "", "red", 92, 30)
         sheet.note(place, 482, shape, why, step=18)
     return sheet
