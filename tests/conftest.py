@@ -17,6 +17,7 @@ import needs
 import pytest
 import torch
 from browsing import a_browser, serving
+from filelock import FileLock
 from lesson_harness import printed
 
 from helpers.authoring.building import NBGRADER
@@ -91,13 +92,23 @@ def browser(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory) -> Path:
-    """The readers' site: every lesson of the course, and the sample lesson of tests/site_sample."""
+    """The readers' site: every lesson of the course, and the sample lesson of tests/site_sample.
+
+    It takes a minute, so processes that run side by side share one; the build puts it in place when it is complete.
+    """
     from helpers.site.build import build
 
-    solutions, output = tmp_path_factory.mktemp("solutions"), tmp_path_factory.mktemp("site") / "html"
-    for folder in (ROOT / "solutions", Path(__file__).parent / "site_sample"):
-        shutil.copytree(folder, solutions, dirs_exist_ok=True)
-    assert build(output, solutions=solutions) == 0
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    output = shared / "site" / "html"
+    output.parent.mkdir(exist_ok=True)
+    with FileLock(shared / "site.lock"):
+        if not output.is_dir():
+            solutions = tmp_path_factory.mktemp("solutions")
+            for folder in (ROOT / "solutions", Path(__file__).parent / "site_sample"):
+                shutil.copytree(folder, solutions, dirs_exist_ok=True)
+            assert build(output, solutions=solutions) == 0
     return output
 
 
