@@ -17,6 +17,7 @@ import needs
 import pytest
 import torch
 from browsing import a_browser, serving
+from filelock import FileLock
 from lesson_harness import printed
 
 from helpers.authoring.building import NBGRADER
@@ -43,9 +44,9 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # one thread each, also in what they st
 
 # Files of which many tests grade classes, make keys or start kernels: minutes together, and left out of `make quick`.
 SLOW_FILES = (
-    "any_folder bare_machine batch bench canary check class data_hub local_and_exam gpt2 gradebook "
-    "honest_notebooks hostile keys lateness lessons name_mistake players_by_hand pocket_gpt2 pocket_player "
-    "regrade reports rules sanitize_notebook seeds site training unusual_answers update"
+    "any_folder bare_machine batch bench canary check class data_hub gpt2 gradebook honest_notebooks hostile keys "
+    "lateness lessons local_and_exam name_mistake players_by_hand pocket_gpt2 pocket_player regrade reports rules "
+    "sanitize_notebook seeds site training training_llama unusual_answers update workers"
 ).split()
 
 
@@ -91,13 +92,23 @@ def browser(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory) -> Path:
-    """The readers' site: every lesson of the course, and the sample lesson of tests/site_sample."""
+    """The readers' site: every lesson of the course, and the sample lesson of tests/site_sample.
+
+    It takes a minute, so processes that run side by side share one; the build puts it in place when it is complete.
+    """
     from helpers.site.build import build
 
-    solutions, output = tmp_path_factory.mktemp("solutions"), tmp_path_factory.mktemp("site") / "html"
-    for folder in (ROOT / "solutions", Path(__file__).parent / "site_sample"):
-        shutil.copytree(folder, solutions, dirs_exist_ok=True)
-    assert build(output, solutions=solutions) == 0
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    output = shared / "site" / "html"
+    output.parent.mkdir(exist_ok=True)
+    with FileLock(shared / "site.lock"):
+        if not output.is_dir():
+            solutions = tmp_path_factory.mktemp("solutions")
+            for folder in (ROOT / "solutions", Path(__file__).parent / "site_sample"):
+                shutil.copytree(folder, solutions, dirs_exist_ok=True)
+            assert build(output, solutions=solutions) == 0
     return output
 
 
