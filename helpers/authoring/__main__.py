@@ -31,7 +31,6 @@ def parser() -> argparse.ArgumentParser:
         (_new, "start a lesson from the pattern"),
         (_name_mistake, "make a known mistake of a wrong answer that the report shows"),
         (_release, "make the students' bundle, a zip in dist/"),
-        (_site, "render the lessons for readers"),
         (_students_repository, "commit the release into the repository that hubs pull"),
         (_home, "say where the course is published, and make the students' notebooks anew"),
     ):
@@ -181,12 +180,6 @@ def _home(args) -> int:
         release(source, NOTEBOOKS)
     print(f"The course's home is {address or 'nowhere'}. Look at `git diff`, commit, and tag the version.")
     return 0
-
-
-def _site(args) -> int:
-    from helpers.site.build import build as build_site
-
-    return build_site()
 
 
 if __name__ == "__main__":
