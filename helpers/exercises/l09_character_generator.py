@@ -339,7 +339,7 @@ class Chain(torch.nn.Module):
 
     def __init__(self, draw: Draw, n: int, t_max: int, std: float = 1.0):
         super().__init__()
-        self.t_max = t_max
+        self.t_max = int(t_max)
         self.modes: list[bool] = []
         for name, rows in (("now", n), ("first", n), ("place", t_max), ("training_only", 1)):
             self.register_buffer(name, draw.named(name).normal(rows, n, std=std))
