@@ -29,6 +29,7 @@ from helpers.grading.batch import WORKERS
 from helpers.grading.journal import Journal
 
 FIRST = "01_dot_product_attention"
+collect_ignore = ["site_sample"]  # a lesson for the tests of the site: nbval would run it
 LONGEST_FILES = 25  # in the table of where the time went
 
 # Tests share a machine; how long a check waits is a test of its own
