@@ -98,7 +98,8 @@ def as_released(text: str) -> str:
     Raises BadRegion where the mark is outside of a region, or is followed by lines that are not comments.
     """
     lines: list[str] = []
-    region, given = None, None  # the lines of the region so far, and those that the student gets
+    region: list[str] | None = None  # its lines so far
+    given: list[str] | None = None  # those that the student gets
     for number, line in enumerate(text.splitlines(), 1):
         mark = line.strip()
         if mark == BEGIN:

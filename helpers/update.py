@@ -153,12 +153,13 @@ def _changes(files: Mapping[str, bytes], course: Path) -> Iterator[Change]:
     digests, notebooks = old.get("files", {}), old.get("notebooks", {})
     for name, data in files.items():
         current = _bytes(course / name)
-        changed = current is not None and name != RELEASE and _digest(current) != digests.get(name)
-        if current == data or (name == START_PAGE and current is not None):
+        if current is None:
+            yield Change(name, data, message=f"New: {name}" if is_lesson(name) else "")
             continue
-        if is_lesson(name) and current is None:
-            yield Change(name, data, message=f"New: {name}")
-        elif is_lesson(name) and changed:
+        if current == data or name == START_PAGE:
+            continue
+        changed = name != RELEASE and _digest(current) != digests.get(name)
+        if is_lesson(name) and changed:
             change = _merged_lesson(name, current, data, notebooks.get(name))
             if change.data != current:
                 yield change
@@ -180,7 +181,9 @@ def _merged_lesson(name: str, current: bytes, data: bytes, base: Mapping | None)
     mine = read_notebook(current)
     if mine is None:
         return Change(name, data, True, f"{name} could not be read as a notebook, and was replaced.")
-    merged = merge(mine, read_notebook(data), base)
+    release = read_notebook(data)
+    assert release is not None, "a release's lessons are notebooks"
+    merged = merge(mine, release, base)
     new = write_notebook(merged.notebook) if merged.has_work else data
     return Change(name, new, True, f"{name}: {_count(len(merged.answers), 'answer')} kept.", _details(merged))
 
@@ -245,7 +248,8 @@ def update_checkout(course: Path) -> list[str]:
         raise CannotUpdate(f"git could not merge, and nothing was changed. It says:\n{problem}") from None
     for name in names:
         release, before = (read_notebook(_git(course, "show", f"{c}:{name}").encode()) for c in (upstream, base))
-        if mine := read_notebook(answers[name]):
+        mine = read_notebook(answers[name])
+        if mine is not None and release is not None:
             write_whole(course / name, write_notebook(merge(mine, release, before).notebook))
     messages = [f"This checkout is now at {_git(course, 'show', '-s', '--format=%h of %cs', 'HEAD').strip()}."]
     messages += [f"{name}: your answers are kept. As it was: {copy}" for name, copy in copies.items()]

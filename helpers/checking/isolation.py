@@ -262,6 +262,7 @@ class _Watch:
 @functools.cache
 def _torch_and_check() -> _Watch:
     own = [(name, vars(module)) for name, module in list(sys.modules.items()) if name.startswith(_OWN_ROOMS)]
+    spaces: list[tuple[str, Mapping[str, object], Iterable[str]]]
     spaces = [(name, space, list(space)) for name, space in own]
     spaces += [(name, vars(sys.modules[name]), list(vars(sys.modules[name]))) for name in _WATCHED_MODULES]
     bases = {base: None for each in _WATCHED_CLASSES for base in each.__mro__[1:-1]}

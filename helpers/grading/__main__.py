@@ -12,10 +12,6 @@ from helpers.course import EXERCISES, LIMITS, Limits
 from helpers.grading.sandbox import bubblewrap
 from helpers.grading.sandbox.fork_server import ForkServer, imports_of
 
-# jsonschema, which nbformat needs, imports this to check internationalised addresses. No notebook holds one, and its
-# grammar takes a second and a half to build, in every command.
-sys.modules.setdefault("rfc3987_syntax", None)
-
 
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python -m helpers.grading", description=__doc__)
@@ -26,12 +22,15 @@ def parser() -> argparse.ArgumentParser:
         command.add_argument("lesson", metavar="NN_topic")
         return command
 
+    def add_only(command: argparse.ArgumentParser) -> None:
+        text = "this student; may be given again"
+        command.add_argument("--only", action="append", default=[], metavar="STUDENT", help=text)
+
     collect = add_for_lesson("collect", "copy a zip or a folder from Canvas or Moodle into submitted/")
     collect.add_argument("place", metavar="FROM")
 
     grade = add_for_lesson("grade", "grade what is in submitted/; what is graded already stays")
-    only = {"action": "append", "default": [], "metavar": "STUDENT", "help": "this student; may be given again"}
-    grade.add_argument("--only", **only)
+    add_only(grade)
     grade.add_argument("--again", action="store_true", help="also what is graded already")
     grade.add_argument("--dry-run", action="store_true", help="write nothing; say whose marks would change, and why")
     grade.add_argument("--jobs", type=int, metavar="N", help="submissions at once (default: the number of cores)")
@@ -52,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
         decide.add_argument("exercises", metavar="EXERCISE", nargs="*", help="all that wait, if none is named")
         decide.add_argument("--unsafe", action="store_true", help="run the student's code without a sandbox")
 
-    add_for_lesson("feedback", "write a page for each student").add_argument("--only", **only)
+    add_only(add_for_lesson("feedback", "write a page for each student"))
     add_for_lesson("report", "write the instructor's page and table, report/NN_topic/")
     export = add("export", help="write the marks for nbgrader, Canvas and Moodle, export/")
     export.add_argument("lesson", metavar="NN_topic", nargs="?", help="all lessons if none is named")
@@ -66,7 +65,7 @@ def main() -> int:
         from helpers.grading import commands
 
         try:
-            return commands.run(Path.cwd(), arguments, limits_of(arguments), server) or 0
+            return commands.run(Path.cwd(), arguments, limits_of(arguments), server)
         except commands.USER_ERRORS as problem:
             raise SystemExit(f"\n{problem}\n") from None
 

@@ -11,12 +11,13 @@ import dataclasses
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 import nbformat
+from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade
 
 from helpers.exercises import load_lesson
@@ -92,10 +93,11 @@ class Batch:
         """Is everything as the journal says: the submission, the lesson, the judged notebook and the marks?"""
         student = submission.student.id
         entry, scores = recorder.entries.get(student), recorder.scores.get(student, {})
+        if entry is None:
+            return False
         path = judged_path(self.root, student, self.lesson)
         done = (
-            entry is not None
-            and entry.submitted == _digest_of_submission(submission)
+            entry.submitted == _digest_of_submission(submission)
             and (entry.released, entry.key) == (self._digests["released"], self._digests["key"])
             and path.is_file()
             and digest_of(path.read_bytes()) == entry.notebook
@@ -154,7 +156,8 @@ def completed(
     threads: ThreadPoolExecutor, work: Callable[..., GradedSubmission], tasks: Iterable[Task], ahead: int
 ) -> Iterator[GradedSubmission]:
     """The results of the tasks, in the order in which they are completed. ahead: how many are begun at a time."""
-    left, running = iter(tasks), set()
+    left = iter(tasks)
+    running: set[Future[GradedSubmission]] = set()
     while True:
         running |= {threads.submit(work, *task) for task in islice(left, ahead - len(running))}
         if not running:
@@ -181,12 +184,14 @@ class _Recorder:
         if graded.problem:
             self.summary.failed.append((student.id, graded.problem))
             return
-        entry = self._entry(graded)
+        notebook = graded.notebook
+        assert notebook is not None, "without a problem there is a judged notebook"
+        entry = self._entry(graded, notebook)
         regraded = regrade.compare(self.scores.get(student.id, {}), self.entries.get(student.id), entry)
         try:
             if not self.summary.dry_run:
                 waiting = {check_id(r["exercise"]) for r in graded.records if r["decision"] == WAITS}
-                points = self.marks.save(student, graded.notebook, graded.file, submission.timestamp, waiting)
+                points = self.marks.save(student, notebook, graded.file, submission.timestamp, waiting)
                 total = round(sum(value or 0 for value in points.values()), 6)
                 entry = dataclasses.replace(entry, marks=points, points=total)
                 with explained(self.marks.root):
@@ -199,7 +204,7 @@ class _Recorder:
         self.summary.graded.append(entry)
         self.summary.regraded += [regraded] if regraded else []
 
-    def _entry(self, graded: GradedSubmission) -> JournalEntry:
+    def _entry(self, graded: GradedSubmission, notebook: NotebookNode) -> JournalEntry:
         student = graded.submission.student
         return JournalEntry(
             student=student.id,
@@ -208,7 +213,7 @@ class _Recorder:
             notebook=digest_of(graded.file),
             marks=dict(graded.points),
             points=graded.total,
-            out_of=sum(float(c.metadata.nbgrader["points"]) for c in graded.notebook.cells if is_grade(c)),
+            out_of=sum(float(c.metadata.nbgrader["points"]) for c in notebook.cells if is_grade(c)),
             isolation=graded.isolation,
             flags=list(graded.flags),
             verdicts=list(graded.records),

@@ -100,14 +100,15 @@ def _is_doubtful(run: CheckRun) -> bool:
 
 def require(graded: GradedSubmission, midway: bool = False) -> None:
     """Raises BrokenMachine unless this canary got the marks it must get. midway: marks were written before it."""
-    expects_all = graded.canary.name == REFERENCE
-    wrong = [r for r in graded.records if r["points"] != (r["out_of"] if expects_all else 0)]
-    if graded.problem or wrong or not graded.records:
-        raise BrokenMachine(_report(graded, wrong, midway))
-
-
-def _report(graded: GradedSubmission, wrong: list[dict], midway: bool) -> str:
+    assert graded.canary is not None, "only a canary's marks are known"
     name = graded.canary.name
+    wrong = [r for r in graded.records if r["points"] != (r["out_of"] if name == REFERENCE else 0)]
+    if graded.problem or wrong or not graded.records:
+        raise BrokenMachine(_report(name, graded, wrong, midway))
+
+
+def _report(name: str, graded: GradedSubmission, wrong: list[dict], midway: bool) -> str:
+    """What is wrong with the canary of this name, and what to do."""
     failure = "does not get full marks" if name == REFERENCE else "gets points" if wrong else "cannot be graded"
     begin = "Grading was stopped" if midway else "Nothing was graded"
     end = "What was graded before it stays" if midway else "No mark was written"
@@ -123,7 +124,7 @@ def _report(graded: GradedSubmission, wrong: list[dict], midway: bool) -> str:
             f"{begin}: {name} of this lesson, graded by the same route, {failure} on this machine.",
             *(f"    {detail}".rstrip() for detail in details),
             "",
-            f"{_remedy(graded, wrong)} {end}, and the same command continues from there.",
+            f"{_remedy(name, graded, wrong)} {end}, and the same command continues from there.",
         ]
     )
 
@@ -133,10 +134,10 @@ def _reason(record: dict) -> str:
     return plain(record["says"] or next(lost, "") or record["state"], 160)
 
 
-def _remedy(graded: GradedSubmission, wrong: list[dict]) -> str:
-    if graded.canary.name == EMPTY and wrong:
+def _remedy(name: str, graded: GradedSubmission, wrong: list[dict]) -> str:
+    if name == EMPTY and wrong:
         return EMPTY_EARNS
-    answered = {name for name, run in graded.runs.items() if run.sent is not None}
+    answered = {exercise for exercise, run in graded.runs.items() if run.sent is not None}
     if graded.problem or not answered:
         return NOTHING_WORKED
     return OTHER_NUMBERS if all(record["exercise"] in answered for record in wrong) else SOME_ANSWERS_MISSING

@@ -51,27 +51,33 @@ class GradeOptions:
     limits: Limits = LIMITS
 
 
-def run(root: Path, arguments: argparse.Namespace, limits: Limits, server: ForkServer | None) -> int | None:
+def run(root: Path, arguments: argparse.Namespace, limits: Limits, server: ForkServer | None) -> int:
     """Run a command. Returns the exit status. Raises USER_ERRORS."""
-    lesson = getattr(arguments, "lesson", None)
+    lesson: str = getattr(arguments, "lesson", None) or ""  # one command has none, and export can go without
     match arguments.command:
         case "collect":
-            return collect(root, lesson, Path(arguments.place))
+            collect(root, lesson, Path(arguments.place))
         case "grade":
             names = ("again", "dry_run", "jobs", "scheduler", "unsafe", "bar")
             options = {name: getattr(arguments, name) for name in names}
             return grade(root, lesson, GradeOptions(tuple(arguments.only), **options, limits=limits), server)
         case "restore-gradebook":
-            return restore_gradebook(root, arguments.backup)
+            restore_gradebook(root, arguments.backup)
         case "look":
             load_lesson(lesson)
-            return print(review.listing(root, lesson))
+            print(review.listing(root, lesson))
         case "accept" | "refuse" as decision:
             return decide(root, lesson, arguments.student, arguments.exercises, decision, arguments.unsafe)
-    settle_lateness(root, lesson or "")
-    if arguments.command == "feedback":
-        return write_feedback(root, lesson, tuple(arguments.only))
-    return write_report(root, lesson) if arguments.command == "report" else write_exports(root, lesson)
+        case "feedback":
+            settle_lateness(root, lesson)
+            return write_feedback(root, lesson, tuple(arguments.only))
+        case "report":
+            settle_lateness(root, lesson)
+            return write_report(root, lesson)
+        case "export":
+            settle_lateness(root, lesson)
+            write_exports(root, lesson)
+    return 0
 
 
 def grade(root: Path, lesson: str, options: GradeOptions, server: ForkServer | None = None) -> int:

@@ -31,7 +31,7 @@ from nbgrader.apps import NbGrader
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import CheckCellMetadata, IgnorePattern, LimitOutput, OverwriteCells
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy.engine import URL, Connection, make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.orm import joinedload, scoped_session, selectinload, sessionmaker, undefer
 from traitlets.config import Application, Config
@@ -85,13 +85,14 @@ class Marks:
     Not for several threads, except `sanitize`. Raises GradingError where the gradebook or the disk cannot be used.
     """
 
+    gradebook: Gradebook  # from entering to leaving
+    _connection: Connection
+
     def __init__(self, root: Path, lesson: str):
         self.root, self.lesson = root, lesson
         self._config = course_config(root)
         course = CourseDirectory(config=self._config, root=str(root))
         self.db_url, self._course_id = course.db_url, course.course_id
-        self.gradebook: Gradebook | None = None  # open between entering and leaving
-        self._connection = None
         self._released: frozenset[str] = frozenset()  # the texts of the released lesson's cells
         self._output_steps = [step(config=self._config, log=QUIET) for step in (IgnorePattern, LimitOutput)]
 
@@ -233,7 +234,7 @@ class Marks:
                 comments[name].auto_comment = "No response." if unchanged else None
         return {name: grade.auto_score for name, grade in grades.items()}
 
-    def _rows(self, kind: type, submitted: SubmittedNotebook) -> dict:
+    def _rows(self, kind: type[Grade] | type[Comment], submitted: SubmittedNotebook) -> dict:
         """The grades or the comments of a submission by cell, read anew: the formgrader writes to these rows, too."""
         rows = self.gradebook.db.query(kind, BaseCell.name).join(BaseCell, BaseCell.id == kind.cell_id)
         rows = rows.filter(kind.notebook_id == submitted.id).populate_existing()

@@ -40,7 +40,7 @@ class JournalEntry:
     released: str
     key: str
     notebook: str
-    marks: dict[str, float]
+    marks: dict[str, float | None]
     points: float
     out_of: float
     isolation: str

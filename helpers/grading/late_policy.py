@@ -122,9 +122,12 @@ def _read(path: Path, modified: int, size: int) -> Deadlines:
         _add_line(row, deadlines)
     for row in rows:
         lesson, student = row["lesson"], row["student"]
-        if student and lesson != EVERY and not deadlines.due_date(lesson):
+        if not student or lesson == EVERY:
+            continue
+        due = deadlines.due_date(lesson)
+        if due is None:
             raise row.error(f"{lesson} has no due date for the class. Write a line for it without a student")
-        if student and lesson != EVERY and deadlines.extension(lesson, student) < timedelta():
+        if deadlines.due[lesson, student] < due:
             raise row.error(f"{student} would have less time than the class. Write a date after the class's")
     return deadlines
 

@@ -42,7 +42,7 @@ class Summary:
         """The table at the end. Nothing in it can steer a terminal, whatever a submission contained."""
         entries = self.entries
         waiting = sum(verdict["decision"] == WAITS for entry in entries for verdict in entry.verdicts)
-        rows = [
+        rows: list[tuple[str, int | str, str]] = [
             ("graded", len(self.graded), "and nothing written: a dry run" if self.dry_run else ""),
             ("resumed", len(self.resumed), "graded by an earlier run, and nothing has changed since"),
             ("flagged", sum(bool(entry.flags) for entry in entries), ""),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
@@ -44,7 +46,7 @@ def loss_curve(
 
 
 def curves(
-    series: dict[str, tuple[Numbers, Numbers]],
+    series: Mapping[str, tuple[Numbers, Numbers]],
     xlabel: str,
     ylabel: str,
     landmarks: dict[str, float] | None = None,

@@ -33,7 +33,9 @@ def export(folder: Path, model: gpt2.GPT2, tokenizer: Tokenizer, precision: str 
     if precision not in ("int8", "float32"):
         raise ValueError(f"The page reads weights as int8 or float32, not as {precision!r}.")
     folder.mkdir(parents=True, exist_ok=True)
-    table, floats, integers = {}, [], []
+    table: dict[str, dict] = {}
+    floats: list[np.ndarray] = []
+    integers: list[np.ndarray] = []
     for name, tensor in model.state_dict().items():
         entry = {"shape": list(tensor.shape), "at": sum(map(len, floats))}
         if tensor.dim() == 1 or precision == "float32":
@@ -54,7 +56,7 @@ def export(folder: Path, model: gpt2.GPT2, tokenizer: Tokenizer, precision: str 
         "floats": sum(map(len, floats)),
         "sizes": {"n": config.n, "t_max": config.t_max, "e": config.e, "h": config.h, "depth": config.depth},
         "epsilon": config.epsilon,
-        "tokens": sorted(tokenizer.vocabulary, key=tokenizer.vocabulary.get),
+        "tokens": sorted(tokenizer.vocabulary, key=lambda token: tokenizer.vocabulary[token]),
         "merges": [" ".join(pair) for pair in tokenizer.merges],
         "tensors": table,
         "heads": scores(model),

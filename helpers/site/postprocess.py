@@ -84,10 +84,10 @@ def make_figures(page: BeautifulSoup) -> None:
                 (image.find_parent("a", class_="image-reference") or image).replace_with(figure)
                 figure.append(image)
     for caption in page.find_all("div", class_="figure-caption"):
-        figure = figure_before(caption)
-        if figure:
+        above = figure_before(caption)
+        if above:
             caption.name = "figcaption"
-            figure.append(caption.extract())
+            above.append(caption.extract())
 
 
 def figure_before(caption: Tag) -> Tag | None:
@@ -128,7 +128,7 @@ def as_mathml(text: str, *, display: bool) -> str:
 def size_images(page: BeautifulSoup, folder: Path) -> None:
     """Each PNG gets its width and height, so that the page does not move when it arrives. folder: the page's own."""
     for image in page.find_all("img", src=lambda source: source and source.endswith(".png")):
-        file = folder / image["src"]
+        file = folder / str(image["src"])
         if "width" in image.attrs or not file.is_file():
             continue
         width, height = Image.open(file).size
@@ -159,6 +159,7 @@ def add_metadata(page: BeautifulSoup, description: str, *, address: str = "", pa
     if address:
         base = address.rstrip("/")
         properties |= {"og:url": f"{base}/{path}", "og:image": f"{base}/_static/check.png"}
+    assert page.head is not None, "every page that Sphinx writes has a head"
     page.head.append(page.new_tag("meta", attrs={"name": "description", "content": description}))
     for name, content in properties.items():
         page.head.append(page.new_tag("meta", attrs={"property": name, "content": content}))

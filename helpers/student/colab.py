@@ -58,7 +58,7 @@ def _pip(wanted: list[str], constraints: Path) -> bool:
 def _needed() -> list[str]:
     """What the course declares, less what one notebook alone does without."""
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
-    names = [_canonical(re.match(r"[\w.-]+", line)[0]) for line in declared]
+    names = [_canonical(re.split(r"[^\w.-]", line, maxsplit=1)[0]) for line in declared]
     return [*(name for name in names if name not in NOT_FOR_ONE_NOTEBOOK), *BESIDE]
 
 

@@ -190,11 +190,12 @@ def write_start_page(folder: Path = ROOT) -> Path:
 
 def notebook_text(page: Page | None = None, own: Sequence[Mapping] = ()) -> bytes:
     """The bytes of start.ipynb: its one cell, with the page as its output if there is one, and somebody's own cells."""
-    cell = {"cell_type": "code", "id": CELL, "metadata": {}, "execution_count": None, "outputs": [], "source": SOURCE}
+    outputs: list[dict] = []
     if page is not None:
         data = {"text/html": page._repr_html_(), "text/plain": repr(page)}
-        output = {"output_type": "execute_result", "execution_count": None, "metadata": {}, "data": data}
-        cell["outputs"] = [output]
+        outputs.append({"output_type": "execute_result", "execution_count": None, "metadata": {}, "data": data})
+    cell: dict[str, object] = {"cell_type": "code", "id": CELL, "metadata": {}, "execution_count": None}
+    cell |= {"outputs": outputs, "source": SOURCE}
     kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
     metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
     notebook = {"cells": [cell, *own], "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}

@@ -254,7 +254,8 @@ def state_of(cell: GradedCell) -> str:
 
 def known_mistakes(exercise: str, judged: Iterable[Pair]) -> list[MistakeGroup]:
     """The known mistakes that were made, the commonest first."""
-    students, first = defaultdict(list), {}
+    students: defaultdict[str, list[str]] = defaultdict(list)
+    first: dict[str, dict] = {}
     for result, cell in judged:
         for mistake in cell.record["mistakes"]:
             students[mistake["slug"]].append(result.display_name)
@@ -265,7 +266,8 @@ def known_mistakes(exercise: str, judged: Iterable[Pair]) -> list[MistakeGroup]:
 
 def lost_aspects(judged: Iterable[Pair]) -> list[tuple[str, int, int]]:
     """(aspect, how many lost it, how many tried the exercise), the hardest first; those that nobody lost left out."""
-    lost, tried = Counter(), 0
+    lost: Counter[str] = Counter()
+    tried = 0
     for _, cell in judged:
         if cell.record["state"] not in NOT_BEGUN:
             tried += 1
@@ -348,8 +350,11 @@ def timeline(times: Sequence[datetime], due: datetime | None, late: int) -> Time
     places = [math.ceil((time - zero) / span) - 1 if due else (time - zero) // span for time in times]
     first, last, counts = min(*places, -1 if due else 0), max(*places, 0), Counter(places)
     every = math.ceil((last - first + 1) / MAX_LABELS)
-    label = _from_due if due else lambda place: f"{zero + place * span:%d %b %H:%M}"
-    bars = tuple(Bar(label(k * span) if due else label(k), counts[k], k % every == 0) for k in range(first, last + 1))
+
+    def label(place: int) -> str:
+        return _from_due(place * span) if due else f"{zero + place * span:%d %b %H:%M}"
+
+    bars = tuple(Bar(label(k), counts[k], k % every == 0) for k in range(first, last + 1))
     return Timeline(bars, duration(span.total_seconds()), -first if due else None, len(times), late)
 
 

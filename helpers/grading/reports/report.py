@@ -104,7 +104,8 @@ def predictions_text(lesson: Lesson, students: Sequence[StudentResult]) -> str:
 def marks_table(lesson: Lesson, students: Sequence[StudentResult]) -> str:
     """One line a student."""
     exercises = names(lesson, students)
-    rows = [["student", "name", "points", "of", "late penalty", *exercises, "mistakes", "flags", "isolation", "graded"]]
+    columns = ("student", "name", "points", "of", "late penalty")
+    rows: list[list] = [[*columns, *exercises, "mistakes", "flags", "isolation", "graded"]]
     for result in students:
         marks = {cell.name: cell.score for cell in result.cells}
         mistakes = [f"{cell.name}/{m['slug']}" for cell in result.cells for m in cell.record.get("mistakes", [])]

@@ -134,16 +134,16 @@ def wrapped(
     for folder in ("/tmp", SCRATCH):
         walls += [*_parents(folder), "--perms", "1777", "--size", str(LIMITS.file_bytes), "--tmpfs", folder]
     for path in _system():
-        link = os.path.islink(path)
-        walls += [*_parents(path), *(["--symlink", os.readlink(path)] if link else ["--ro-bind", path]), path]
+        shown = ["--symlink", os.readlink(path)] if os.path.islink(path) else ["--ro-bind", path]
+        walls += [*_parents(path), *shown, path]
     for here, there in _seen().items():
         walls += [*_parents(there), "--ro-bind", here, there]
     for folder in packages_for_tests():
         walls += ["--perms", "0555", "--size", "4096", "--tmpfs", folder]
     for link in _links_to_python():
         walls += [*_parents(link), "--symlink", os.readlink(link), link]
-    for path in writable:
-        walls += [*_parents(str(path)), "--bind", str(path), str(path)]
+    for folder in map(str, writable):
+        walls += [*_parents(folder), "--bind", folder, folder]
     walls += ["--perms", "1777", "--dir", WORK, "--perms", "1777", "--dir", HOME]
     walls += ["--remount-ro", "/", "--remount-ro", "/dev", "--chdir", str(start)]
     for name, value in {**defaults(), **environment}.items():

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from helpers.course import Limits
 from helpers.grading.sandbox import bubblewrap
-from helpers.grading.sandbox.bubblewrap import BUBBLEWRAP, NONE, SandboxFailed
+from helpers.grading.sandbox.bubblewrap import BUBBLEWRAP, SandboxFailed
 
 START = 120.0  # seconds in which the imports have to be done
 LEAVE = 2.0  # seconds in which it has to end once it was told to
@@ -43,8 +43,9 @@ class ForkServer:
 
     def __init__(self, lesson: str, isolation: str, limits: Limits, imports: Iterable[str] = ()):
         self._control, theirs = socket.socketpair()
-        self._folder = tempfile.TemporaryDirectory(prefix="grading-") if isolation == NONE else None
         sandboxed = isolation == BUBBLEWRAP
+        self._temporary = None if sandboxed else tempfile.TemporaryDirectory(prefix="grading-")
+        self._folder = self._temporary.name if self._temporary else bubblewrap.WORK
         options = bubblewrap.sandboxed_options(
             limits,
             needed=NEEDED,
@@ -52,7 +53,7 @@ class ForkServer:
             imports=list(imports),
             nested=sandboxed,
             sandboxed=sandboxed,
-            folder=bubblewrap.WORK if sandboxed else self._folder.name,
+            folder=self._folder,
         )
         self._process = subprocess.Popen(
             **self._command(sandboxed, options, str(theirs.fileno())),
@@ -72,13 +73,14 @@ class ForkServer:
             command = [*python, "inside", "serve", json.dumps(options), channel]
             return {"args": bubblewrap.wrapped(command, environment={})}
         command = [*python, "helpers.grading.sandbox.inside", "serve", json.dumps({**options, "user": None}), channel]
-        return {"args": command, "env": {**bubblewrap.defaults(there=False), "HOME": self._folder.name}}
+        return {"args": command, "env": {**bubblewrap.defaults(there=False), "HOME": self._folder}}
 
     def alive(self) -> bool:
         return self._process.poll() is None
 
     def can_be_shared(self) -> bool:
-        return self.ready().get("nested", False) and self._about.get("threads", 1) == 1
+        about = self.ready()
+        return about.get("nested", False) and about.get("threads", 1) == 1
 
     def ready(self) -> dict:
         """What it said when its imports were done; nothing where it died before, or took too long."""
@@ -96,11 +98,12 @@ class ForkServer:
 
         processor_seconds: what it may use. alone: there will be no other fork. Raises SandboxFailed.
         """
-        if not self.ready() or self._about["missing"]:
+        about = self.ready()
+        if not about or about["missing"]:
             self.close()
             raise SandboxFailed(
-                f"the course cannot be imported in the sandbox: {self._about['missing']}"
-                if self._about
+                f"the course cannot be imported in the sandbox: {about['missing']}"
+                if about
                 else "the sandbox could not be started"
             )
         self._shared = not alone
@@ -109,7 +112,8 @@ class ForkServer:
         order = json.dumps(processor_seconds).encode()
         with contextlib.suppress(OSError):  # a server that died shows as a conversation that ends at once
             socket.send_fds(self._control, [order], [control.fileno(), theirs.fileno()])
-        control.close(), theirs.close()
+        control.close()
+        theirs.close()
         return ours, orders
 
     def close(self) -> None:
@@ -120,9 +124,9 @@ class ForkServer:
             with contextlib.suppress(OSError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
-        if self._folder is not None:
+        if self._temporary is not None:
             with contextlib.suppress(OSError):
-                self._folder.cleanup()
+                self._temporary.cleanup()
 
 
 def imports_of(release: Path) -> list[str]:

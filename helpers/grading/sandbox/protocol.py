@@ -117,7 +117,8 @@ class Conversation:
     def leave(self) -> None:
         """Have it ended, and do not wait: to take its namespaces down takes the system a while."""
         self.alive = False
-        self._control.close(), self._orders.close()
+        self._control.close()
+        self._orders.close()
         self._at_end()
 
 

@@ -153,25 +153,24 @@ class _Execution:
     read: SubmissionScan | None = None
     flags: list[str] = field(default_factory=list)
     runs: dict[str, CheckRun] = field(default_factory=dict)
-    _talk: Conversation | None = None
+    _scan: SubmissionScan = field(init=False)  # `read`, or what was read here
+    _talk: Conversation = field(init=False)
     _isolation: str = ""
     _restarts: int = 0
     _used: float = 0.0  # seconds of processor time of the processes that have ended
     _over: str = ""  # why nothing more is run
 
     def run(self) -> Executed:
+        self._open()
         try:
-            self._open()
             self._end = time.monotonic() + self.runner.limits.total_seconds  # the first one waits for the imports
-            if self.read is None:
-                self.read = self._reading()
+            self._scan = self._reading() if self.read is None else self.read
             for exercise in load_lesson(self.work.lesson):
                 if self.only is None or exercise.name in self.only:
                     self.runs[exercise.name] = self._answer(exercise)
         finally:
-            if self._talk is not None:
-                self._talk.leave()
-        return Executed(self.runs, self.read, tuple(dict.fromkeys(self.flags)), self._isolation)
+            self._talk.leave()
+        return Executed(self.runs, self._scan, tuple(dict.fromkeys(self.flags)), self._isolation)
 
     def _open(self) -> None:
         left = self.runner.limits.processor_seconds - self._used
@@ -220,7 +219,7 @@ class _Execution:
 
     def _answer(self, exercise) -> CheckRun:
         """One exercise's answer. A stub is not run."""
-        if self.read.scans[exercise.name].stub:
+        if self._scan.scans[exercise.name].stub:
             return CheckRun(why=Why.STUB)
         if self._over or time.monotonic() >= self._end:
             over = self._over or f"the submission took longer than {self.runner.limits.total_seconds:g} s"
@@ -230,7 +229,7 @@ class _Execution:
             "task": "answer",
             "lesson": self.work.lesson,
             "exercise": exercise.name,
-            "program": self.read.slices[exercise.name].as_json(),
+            "program": self._scan.slices[exercise.name].as_json(),
             "parts": _parts_for(self.work.lesson, exercise.name),
             "seed": self.seed,
         }

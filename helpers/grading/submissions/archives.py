@@ -14,7 +14,7 @@ import stat
 import time
 import zipfile
 import zlib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -111,9 +111,9 @@ class ArchiveEntry:
 class FileScanner:
     """Finds the files that a class handed in. left_out is filled on the way."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.left_out: list[LeftOut] = []
-        self._used: dict[FileOwner, Counter] = defaultdict(Counter)
+        self._used: dict[FileOwner, dict[str, float]] = defaultdict(lambda: {"files": 0, "MB": 0.0})
         self._cut_off: set[FileOwner] = set()
 
     def scan(self, place: Path) -> Iterator[SubmittedFile]:

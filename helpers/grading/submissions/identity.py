@@ -149,7 +149,7 @@ def _match_roster(
     Canvas's students are matched by number, Moodle's by a name that only one of them has, folders by id.
     """
     numbers = {entry.number: entry for entry in roster.values() if entry.number and entry.platform != "moodle"}
-    names = defaultdict(list)
+    names: defaultdict[str, list[Student]] = defaultdict(list)
     for entry in roster.values():
         names[match_key(entry.name)] += [entry] if entry.platform != "canvas" else []
     in_moodle = Counter(match_key(owner.name) for owner in owners if owner.kind == "moodle")

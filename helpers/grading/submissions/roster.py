@@ -182,7 +182,11 @@ def _in_order(name: str) -> str:
 def read_collected(submitted: Path, lesson: str) -> dict[str, Student]:
     """The students for whom `make collect` made a folder in this lesson, by id. Raises BadTable."""
     rows = _collected_rows(submitted)
-    entries = [Student(student, name, *rest) for (of, student), (name, *rest) in rows.items() if of == lesson]
+    entries = [
+        Student(student, name, email, number, platform)
+        for (of, student), (name, email, number, platform) in rows.items()
+        if of == lesson
+    ]
     return {entry.id: entry for entry in entries}
 
 

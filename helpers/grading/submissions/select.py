@@ -121,7 +121,7 @@ class _Selection:
             digest = hashlib.sha256(f"{file}{problem}".encode("utf-8", "replace")).hexdigest()
             return _Candidate(file, digest, problem=str(problem))
         counts = {each.name: sum(e.name in names or check_id(e.name) in names for e in each) for each in self._lessons}
-        most = max(counts, key=counts.get)  # this lesson, if it has as many as another
+        most = max(counts, key=lambda name: counts[name])  # this lesson, if it has as many as another
         return _Candidate(file, hashlib.sha256(data).hexdigest(), most if counts[most] else "")
 
     def owners(self, left_out: Iterable[LeftOut]) -> list[FileOwner]:

@@ -185,7 +185,7 @@ def _output(value: object) -> NotebookNode | None:
         )
     if output_type in ("display_data", "execute_result") and isinstance(value.get("data"), dict):
         items = list(value["data"].items())[:MOST_TYPES]
-        data = {plain(name, LONGEST_NAME): sanitized(text) for name, item in items if (text := _text(item))}
+        data = {plain(name, LONGEST_NAME): sanitized(content) for name, item in items if (content := _text(item))}
         count = {"execution_count": None} if output_type == "execute_result" else {}
         return NotebookNode(output_type=output_type, data=data, metadata=NotebookNode(), **count) if data else None
     return None

@@ -40,6 +40,7 @@ def serve(channel: int, about: dict) -> None:
     """
     if about["user"] is not None and os.geteuid() == 0:
         become(about["user"])
+        assert __spec__ is not None and __spec__.parent is not None, "this package is run with -m"
         # A process that gave up root may not touch its own /proc until it executes something
         os.execv(sys.executable, [sys.executable, "-P", "-m", __spec__.parent, *sys.argv[1:]])
     control = socket.socket(fileno=channel)
@@ -57,7 +58,8 @@ def serve(channel: int, about: dict) -> None:
         if os.fork() == 0:
             control.close()
             limits = {**about["limits"], "processor_seconds": json.loads(order)}
-            keep(*sockets, {**about, "nested": nested, "limits": limits})
+            init_control, orders = sockets
+            keep(init_control, orders, {**about, "nested": nested, "limits": limits})
         for number in sockets:
             os.close(number)
 

@@ -121,7 +121,7 @@ def _empty_folders(about: dict) -> None:
 
 def answer(number: int, about: dict, used: int) -> None:
     """Shut the door, read one request, carry it out, and send one line. Never returns."""
-    channel = None
+    channel: socket.socket | None = None
     try:
         if about["nested"]:
             make_own_folders(about)
@@ -140,7 +140,8 @@ def answer(number: int, about: dict, used: int) -> None:
     except BaseException as problem:  # SystemExit too: nothing may run the fork server's loop
         line = {"broken": f"{type(problem).__name__}: {problem}"[:500]}
     with contextlib.suppress(BaseException):
-        channel.sendall(json.dumps(line).encode("utf-8", "replace") + b"\n")
+        if channel is not None:
+            channel.sendall(json.dumps(line).encode("utf-8", "replace") + b"\n")
     os._exit(0)
 
 
@@ -167,7 +168,7 @@ def carry_out(request: dict) -> dict:
 
 
 def _received(channel: socket.socket) -> dict:
-    pieces = []
+    pieces: list[bytes] = []
     while not pieces or not pieces[-1].endswith(b"\n"):
         more = channel.recv(1 << 16)
         if not more:
