@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from helpers.authoring import check
+from helpers.authoring import check_answers
 from helpers.authoring.check_answers import answer_of, constant, stale_key
 from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
 from helpers.authoring.mistakes import Accepted, Alias, Mistake
@@ -44,7 +44,7 @@ def test_values_that_no_seed_changes_are_found(monkeypatch):
     def from_the_key(answers, exercise, seed):
         return Answer(exercise.name, key[exercise.name].reference)
 
-    monkeypatch.setattr(check.Answers, "answer", from_the_key)
+    monkeypatch.setattr(check_answers.Answers, "answer", from_the_key)
     found = list(constant(source, key))
     assert len(found) == sum(not aspect.side for exercise in source.lesson for aspect in exercise.aspects)
     assert found[0].startswith(f"{first.name}: {first.aspects[0].name!r} has the same right values for every seed")
@@ -108,7 +108,7 @@ def test_a_key_from_another_machine_is_fresh_and_judges_the_same(source, monkeyp
     key, answers, lesson = shipped(source), Answers(source), source.lesson
     other = disturbed(key)
     with monkeypatch.context() as patch:
-        patch.setattr(check, "load_key", lambda *given: other)
+        patch.setattr(check_answers, "load_key", lambda *given: other)
         assert list(stale_key(source, key)) == []
     wrong = []
     with on_the_cpu():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 
@@ -11,6 +10,7 @@ from conftest import FIRST, Course, answer_notebook, solved
 from nbformat.v4 import new_code_cell
 
 from helpers.authoring import __main__ as command
+from helpers.authoring import name_mistake
 from helpers.authoring.check_answers import key_and_variants, misjudged
 from helpers.authoring.exam_key import exam_key_of
 from helpers.authoring.keys import make_key
@@ -160,6 +160,7 @@ def test_a_shared_answer_is_named_and_the_next_grading_calls_it_so(named, patter
         propose(source_of(course), course.folder, record(course, "ben")["answer"], **WORDS)
 
 
+@pytest.mark.deep
 def test_every_later_key_comes_to_the_same(named):
     source, path = source_of(named[0]), named[0].folder / "keys" / f"{FIRST}.safetensors"
     made = make_key(source, SHIPPED_SEED)
@@ -170,6 +171,7 @@ def test_every_later_key_comes_to_the_same(named):
     assert key_as_bytes(again, source.lesson) == key_as_bytes(key, source.lesson)
 
 
+@pytest.mark.deep
 def test_without_a_sandbox_such_a_lesson_is_refused_and_others_are_not(named, course, first_lesson, monkeypatch):
     source = source_of(named[0])
     monkeypatch.setattr(bubblewrap, "_problem", lambda: "It is not installed here.")
@@ -186,6 +188,7 @@ def test_without_a_sandbox_such_a_lesson_is_refused_and_others_are_not(named, co
     make_key(first_lesson, SHIPPED_SEED)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("student", ["mal", "eve"])
 def test_a_hostile_answer_runs_nowhere_else(course, source, student):
     """Whatever becomes of it: `nothing_ran_outside` looks whether it ran on this machine."""
@@ -194,6 +197,7 @@ def test_a_hostile_answer_runs_nowhere_else(course, source, student):
     assert "roots" in [mistake.slug for mistake in make_key(source, SHIPPED_SEED)["raw_weights"].mistakes]
 
 
+@pytest.mark.deep
 def test_a_hostile_answer_can_be_named(course, source):
     propose(source, course.folder, record(course, "mal")["answer"], **WORDS).write(keys=course.folder / "keys")
 
@@ -224,6 +228,7 @@ def test_an_answer_that_needs_another_cell_is_refused(course, source):
     assert everything(course) == before
 
 
+@pytest.mark.deep
 def test_a_mistake_that_takes_anothers_name_is_undone(course, source, monkeypatch):
     before = everything(course)
     found = propose(source, course.folder, record(course, "ben")["answer"], **WORDS)
@@ -235,6 +240,7 @@ def test_a_mistake_that_takes_anothers_name_is_undone(course, source, monkeypatc
     assert everything(course) == before
 
 
+@pytest.mark.deep
 def test_a_disk_that_is_full_half_way_leaves_everything_as_it_was(course, source, monkeypatch):
     before = everything(course)
     found = propose(source, course.folder, record(course, "ben")["answer"], **WORDS)
@@ -249,14 +255,7 @@ def test_a_disk_that_is_full_half_way_leaves_everything_as_it_was(course, source
 
 
 def test_the_text_is_shown_harmless_and_nothing_is_written_without_a_yes(course, source, monkeypatch, capsys):
-    path = course.folder / "autograded" / "dan" / FIRST / f"{FIRST}.ipynb"
-    notebook = json.loads(path.read_text())
-    for cell in notebook["cells"]:
-        if cell["metadata"].get("nbgrader", {}).get("grade_id") == "raw_weights":
-            cell["source"] = f"# \x1b[2J\u202e\n{NEW}"
-    path.write_text(json.dumps(notebook))
-    for student in ("ben", "cleo"):
-        (course.folder / "autograded" / student / FIRST / f"{FIRST}.ipynb").unlink()
+    monkeypatch.setattr(name_mistake, "_code", lambda *given: f"# \x1b[2J\u202e\n{NEW}")
     monkeypatch.setattr(command, "sources", lambda names: [source])
     given = {"--name": WORDS["name"], "--title": WORDS["title"], "--says": WORDS["says"]}
     words = [word for pair in given.items() for word in pair]

@@ -172,6 +172,7 @@ def place_of(text: str) -> list[float]:
     return [float(part.replace("−", "-")) for part in re.findall(r"[−\d.]+", text)]
 
 
+@pytest.mark.deep
 @needs_browser
 def test_a_dot_product_follows_the_mouse_and_its_sign_the_dashed_line(player):
     match = player("dot-product")
@@ -191,6 +192,7 @@ def test_a_dot_product_follows_the_mouse_and_its_sign_the_dashed_line(player):
     assert match.vectors() == {"u": [2, -1], "f": [1, 2]} and match.numbers("[data-is=match]") == [0]
 
 
+@pytest.mark.deep
 @needs_browser
 def test_keys_move_a_vector_by_tenths_and_stop_at_the_edge(player):
     match = player("dot-product")
@@ -202,6 +204,7 @@ def test_keys_move_a_vector_by_tenths_and_stop_at_the_edge(player):
     assert match.ask("document.activeElement.dataset.handle") == "f"
 
 
+@pytest.mark.deep
 @needs_browser
 def test_self_attention_of_four_vectors_is_pytorchs(player):
     average = player("average")
@@ -221,6 +224,7 @@ def test_self_attention_of_four_vectors_is_pytorchs(player):
         assert average.ask("figure.querySelector('.is-looking').dataset.vector") == f"x{i}"
 
 
+@pytest.mark.deep
 @needs_browser
 def test_a_finger_moves_the_query_and_pytorch_looks_up_the_same(player):
     lookup = player("lookup", width=390)
@@ -238,6 +242,7 @@ def test_a_finger_moves_the_query_and_pytorch_looks_up_the_same(player):
     assert as_written(weights, lookup.numbers("[data-is=weight]")) and lookup.text(".by-hand-result span") != output
 
 
+@pytest.mark.deep
 @needs_browser
 def test_at_every_width_the_weights_are_pytorchs_with_and_without_the_division(player):
     scaling = player("scaling")
@@ -261,6 +266,7 @@ def test_at_every_width_the_weights_are_pytorchs_with_and_without_the_division(p
         scaling.click(".by-hand-draw")
 
 
+@pytest.mark.deep
 @needs_browser
 def test_the_slider_goes_by_keys(player):
     scaling = player("scaling")
@@ -270,6 +276,7 @@ def test_the_slider_goes_by_keys(player):
     assert scaling.ask("figure.querySelector('[type=range]').getAttribute('aria-valuetext')") == "d = 1024"
 
 
+@pytest.mark.deep
 @needs_browser
 @pytest.mark.parametrize(("kind", "moved"), [("none", "y0, y1, y2, y3"), ("after", "y0, y1, y2, y3"), ("before", "y3")])
 def test_the_last_input_moves_earlier_outputs_unless_it_is_masked_before_the_softmax(player, kind, moved):
@@ -293,6 +300,7 @@ def shown_shares(translator: Player) -> tuple[str, list[float]]:
     return word, translator.numbers(".by-hand-looked > span > span")
 
 
+@pytest.mark.deep
 @needs_browser
 def test_an_output_word_shows_where_it_looks_by_mouse_keys_and_touch(player):
     translator = player("translator")
@@ -317,6 +325,7 @@ def test_an_output_word_shows_where_it_looks_by_mouse_keys_and_touch(player):
 # --- how they look ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 @needs_browser
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_shifts_or_changes_when_the_scripts_start(address, browser, width):
@@ -336,6 +345,7 @@ def test_nothing_shifts_or_changes_when_the_scripts_start(address, browser, widt
             assert max(abs(a - b) for a, b in zip(there, here, strict=True)) <= 1
 
 
+@pytest.mark.deep
 @needs_browser
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_sticks_out_of_a_player(address, browser, width):
@@ -343,6 +353,7 @@ def test_nothing_sticks_out_of_a_player(address, browser, width):
     assert browser.check("stickingOut") == []
 
 
+@pytest.mark.deep
 @needs_browser
 def test_a_fingertip_finds_every_handle(address, browser):
     browser.open(address + PAGE, width=390)
@@ -350,6 +361,7 @@ def test_a_fingertip_finds_every_handle(address, browser):
     assert len(sizes) > 40 and min(sizes) >= 36
 
 
+@pytest.mark.deep
 @needs_browser
 def test_print_shows_the_picture_and_no_controls(address, browser):
     browser.open(address + PAGE)
@@ -358,6 +370,7 @@ def test_print_shows_the_picture_and_no_controls(address, browser):
         assert min(browser.check("heights", "figure.by-hand :is(svg, table)")) > 50
 
 
+@pytest.mark.deep
 @needs_browser
 def test_without_scripts_there_is_a_picture_with_words(address, browser):
     with browser.without_scripts(address + PAGE):
@@ -365,6 +378,7 @@ def test_without_scripts_there_is_a_picture_with_words(address, browser):
         assert browser.evaluate("document.querySelectorAll('figure.by-hand :is([role=slider], .is-live)').length") == 0
 
 
+@pytest.mark.deep
 @needs_browser
 def test_players_run_without_a_server(site, browser):
     browser.open(f"{site.as_uri()}/{PAGE}")

@@ -97,6 +97,7 @@ def test_the_record_reaches_what_was_aimed_at():
     assert run["processor_seconds"] < 2 * 3600
 
 
+@pytest.mark.deep
 def test_it_is_as_good_on_held_out_modules_as_its_record_says(pocket, held_out):
     """Other Pythons hold out other modules: they should be about as hard."""
     model, run, (texts, ids) = pocket[0], recorded("pocket_gpt2"), held_out

@@ -563,6 +563,7 @@ def test_the_demo_class_holds_every_known_mistake_and_two_broken_files(source):
     assert any(right <= cells for cells in texts), "somebody has everything right"
 
 
+@pytest.mark.deep
 def test_the_demo_class_comes_and_goes(tmp_path):
     course = Course(tmp_path, FIRST)
     done = course.run("helpers.benchmarks", "demo-class", FIRST)

@@ -172,6 +172,7 @@ class Saying(StandIn):
         return replace(executed, runs=runs, flags=(f"it said {seed}",))
 
 
+@pytest.mark.deep
 def test_nothing_of_the_seed_or_the_secret_stands_in_what_grading_leaves(course, monkeypatch):
     monkeypatch.chdir(course.folder)
     summary = Batch(course.folder, FIRST, Saying(FIRST), 1, bar=False).run()
@@ -209,6 +210,7 @@ def raw_weights(x):
 """
 
 
+@pytest.mark.deep
 def test_no_seed_stands_where_a_process_of_a_warm_runner_can_read_it():
     needs_sandbox()
     from helpers.grading.sandbox.runner import Runner

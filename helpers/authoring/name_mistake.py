@@ -152,14 +152,17 @@ def _group(source: Source, root: Path, answer: str) -> tuple[str, list[tuple[str
 
 def _code(source: Source, exercise: str, codes: Sequence[str]) -> str:
     """The commonest of these cells that needs no other cell; else the one that needs the fewest definitions."""
-    setup, readable = source.cells()[SETUP], [code for code in codes if parsed(code)]
+    setup, readable = source.cells()[SETUP], [code for code in codes if code.strip() and parsed(code)]
 
     def needed(code: str) -> int:
         cells = [SubmittedCell(exercise, exercise, code)]
         return len(scan_submission(source.lesson, cells, {}, setup).slices[exercise].missing)
 
     if not readable:
-        raise CannotName(f"The answer cannot be read. Write it by hand, into solutions/{source.name}/mistakes.toml.")
+        raise CannotName(
+            "The answer cannot be read, or its notebook was changed after it was graded. Grade again, or write the"
+            f" mistake by hand, into solutions/{source.name}/mistakes.toml."
+        )
     return min(dict.fromkeys(readable), key=lambda code: (needed(code), -codes.count(code)))
 
 
