@@ -60,7 +60,8 @@ def run(bare, *words, **more):
     return subprocess.run(command, cwd=bare, env=environment, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("side_by_side", [pytest.param("0", marks=pytest.mark.deep), "2"])
+@pytest.mark.deep
+@pytest.mark.parametrize("side_by_side", ["0", "2"])
 def test_what_is_missing_is_skipped_and_one_line_says_what_would_include_it(bare, side_by_side):
     done = run(bare, "-n", side_by_side, "test_probes.py")
     assert done.returncode == 0, done.stdout

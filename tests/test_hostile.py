@@ -392,6 +392,7 @@ def test_a_seed_may_be_a_submissions_own(runner):
     assert sum(other.values()) < sum(FULL.values())  # right answers, to other inputs than the key's
 
 
+@pytest.mark.deep
 def test_the_limit_on_all_exercises_together_holds():
     slow = {name: f"import time\ntime.sleep(2)\n{text}" for name, text in right(FIRST).items()}
     with Runner(FIRST, limits=Limits(total_seconds=5)) as runner:

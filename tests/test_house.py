@@ -213,6 +213,7 @@ def test_a_new_lesson_begins_with_files_that_are_well_kept(tmp_path):
     assert [who for who, node in doors(path) if bare(node) or not ast.get_docstring(node)] == []
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_a_new_lesson_is_built_and_has_nothing_to_mend(tmp_path):
     """In a copy of the course: the commands of the author's guide, in its order."""

@@ -409,6 +409,7 @@ def test_marks_and_comments_by_hand_survive_a_regrade_with_another_penalty(cours
         assert open_marks.gradebook.find_comment("raw_weights", FIRST, FIRST, "ada").manual_comment == "See me"
 
 
+@pytest.mark.deep
 @pytest.mark.needs("bubblewrap")
 def test_a_bad_table_stops_before_anything_is_graded_and_says_what_to_write(course):
     written(course.folder, TABLE + f"{FIRST},ada,soon,,,,\n")

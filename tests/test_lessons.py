@@ -26,6 +26,13 @@ def test_nothing_is_stale_leaks_or_is_missing(source):
     assert inspect_quickly(source) == []
 
 
+# Its key takes a lesson seconds to make; the first lesson is an example for `make test`
+DEEP = [
+    pytest.param(source, marks=() if source.name == FIRST else pytest.mark.deep, id=source.name) for source in LESSONS
+]
+
+
+@pytest.mark.parametrize("source", DEEP, indirect=False)
 def test_the_shipped_key_is_what_the_lesson_makes_now_and_judges_every_variant_as_meant(source):
     key = make_key(source, SHIPPED_SEED)
     assert [*stale_key(source, key), *misjudged(source, SHIPPED_SEED, key)] == []

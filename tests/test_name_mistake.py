@@ -140,6 +140,7 @@ def everything(course):
     return {path: path.read_bytes() for path in files}
 
 
+@pytest.mark.deep
 def test_a_shared_answer_is_named_and_the_next_grading_calls_it_so(named, pattern):
     course, found = named
     assert set(found.students) == {"ben", "cleo", "dan"}

@@ -101,6 +101,7 @@ def test_picture(name):
     assert first.get_ylabel() or first.figure.get_supylabel() or not first.axison
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_notebook_stores_the_same_bytes(tmp_path):
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")

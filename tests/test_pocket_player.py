@@ -422,6 +422,7 @@ def test_it_writes_until_it_is_stopped_and_a_left_page_is_quiet(browser, address
     assert browser.complaints() == []
 
 
+@pytest.mark.deep
 @needs_browser
 def test_a_text_that_is_longer_than_the_window_is_cut_and_says_so(browser, address, model):
     opened(browser, address)

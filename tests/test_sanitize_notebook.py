@@ -316,6 +316,7 @@ def in_a_browser(page: str, folder: Path) -> str:
     return re.search(r"<title[^>]*>(.*?)</title>", seen.stdout, re.DOTALL)[1]
 
 
+@pytest.mark.deep
 def test_a_browser_runs_nothing_of_the_students(course, tmp_path):
     assert in_a_browser(formgrader(unsanitized(tmp_path / "active.ipynb")), tmp_path) == "owned", "or it runs nothing"
     assert in_a_browser(formgrader(judged(course, "active")), tmp_path) == FIRST
