@@ -251,11 +251,11 @@ def run_and_kill(course, kills):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def assert_killed_is_as_good_as_whole(class_of_forty, folder, kills, *more):
+def assert_killed_is_as_good_as_whole(class_of_forty, folder, kills):
     alone, killed = copied(class_of_forty, folder / "alone"), copied(class_of_forty, folder / "killed")
-    (whole,) = run_and_kill(alone, 0, *more)
+    (whole,) = run_and_kill(alone, 0)
     assert (whole["code"], whole["journal"]) == (0, 40)
-    steps = run_and_kill(killed, kills, *more)
+    steps = run_and_kill(killed, kills)
     assert [step["code"] for step in steps] == [-9] * kills + [0]
     assert all(step["half"] == 0 for step in steps)
     assert all(step["journal"] <= step["marked"] <= step["written"] for step in steps)
@@ -267,12 +267,6 @@ def assert_killed_is_as_good_as_whole(class_of_forty, folder, kills, *more):
 @pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.deep)])
 def test_a_batch_that_is_killed_again_and_again_ends_as_if_left_alone(class_of_forty, tmp_path, kills):
     assert_killed_is_as_good_as_whole(class_of_forty, tmp_path, kills)
-
-
-@pytest.mark.deep
-@needs_sandbox
-def test_a_batch_in_the_sandbox_killed_at_twenty_moments_ends_as_if_left_alone(class_of_forty, tmp_path):
-    assert_killed_is_as_good_as_whole(class_of_forty, tmp_path, 20, "--real")
 
 
 # ------------------------------------------------------------------------------------ the command, for real
