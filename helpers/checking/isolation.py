@@ -12,7 +12,7 @@ import functools
 import linecache
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from types import CellType, CodeType, FunctionType, ModuleType
 
 import torch
@@ -237,26 +237,26 @@ class _Watch:
     """
 
     def __init__(self, spaces: Iterable[tuple[str, Mapping[str, object], Iterable[str]]]):
-        self._spaces, self._functions, self.labels = [], [], []
+        self.labels: list[str] = []
+        self._spaces: list[tuple[Mapping[str, object], tuple[str, ...]]] = []
+        self._functions: list[FunctionType] = []
+        self._cells: list[CellType] = []
         for whose, space, names in spaces:
             self._spaces.append((space, tuple(names)))
             self.labels += [f"{whose}.{name}" for name in self._spaces[-1][1]]
-        values = self.state()
-        functions = {
-            value: label for label, value in zip(self.labels, values, strict=True) if isinstance(value, FunctionType)
-        }
-        self._functions = list(functions)
-        self._cells = [(cell, label) for each, label in functions.items() for cell in each.__closure__ or ()]
-        self.labels += [label for label in functions.values() for _ in range(3)]
-        self.labels += [label for _, label in self._cells]
-
-    _cells: Sequence[tuple[CellType, str]] = ()
+        named = zip(self.labels, self.state(), strict=True)
+        functions = {value: label for label, value in named if isinstance(value, FunctionType)}
+        self._functions += functions
+        self.labels += [label for label in functions.values() for _ in range(3)]  # as many as `state` looks at
+        for function, label in functions.items():
+            self._cells += function.__closure__ or ()
+            self.labels += [label] * len(function.__closure__ or ())
 
     def state(self) -> list[object]:
         """What `labels` mean, in their order."""
         values = [value for space, names in self._spaces for value in map(space.get, names)]
         inside = [part for each in self._functions for part in (each.__code__, each.__defaults__, each.__kwdefaults__)]
-        return values + inside + [_content(cell) for cell, _ in self._cells]
+        return values + inside + [_content(cell) for cell in self._cells]
 
 
 @functools.cache

@@ -10,7 +10,6 @@ import torch.nn.functional as F
 from helpers.exercises.aspects import (
     Inputs,
     Unmet,
-    Via,
     any_device,
     built,
     gradient,
@@ -50,16 +49,6 @@ SMALLEST = ((13, 1, 4), (7, 3, 1), (5, 2, 2), (13, 3, 4), (2, 1, 1))  # one stre
 def some_bytes(draw: Draw, length: int = 41) -> torch.Tensor:
     """A text: (length,), uint8."""
     return draw.integers(0, 256, length).to(torch.uint8)
-
-
-def a_text_to_cut(draw: Draw) -> tuple[torch.Tensor, int, int]:
-    """A text of 41 bytes, 2 streams, segments of 4."""
-    return some_bytes(draw), 2, 4
-
-
-def inputs_alone(answer: Answer, draw: Draw) -> Callable:
-    """The student's function, of whose pair the first is returned."""
-    return lambda *arguments: answer(*arguments)[0]
 
 
 # ------------------------------------------------------------------------------------------------ extend_memory
@@ -418,19 +407,6 @@ def work_done(answer: Answer, draw: Draw) -> torch.Tensor:
             " goes through once."
         )
     return torch.tensor([1])
-
-
-def streaming_on() -> Via:
-    """The student's function on a model with known answers, in segments of 5 with a memory of 4."""
-
-    def via(answer, draw):
-        def call(data):
-            model = Recurrent(draw).to(data.device).eval()
-            return torch.as_tensor(answer(model, data, 5, 4), device=data.device)
-
-        return call
-
-    return via
 
 
 EVALUATION = (

@@ -161,8 +161,9 @@ def collect(root: Path, lesson: str, place: Path, copy_to: str = "submitted") ->
 
 
 def settle_lateness(root: Path, lesson: str) -> None:
-    """Correct the penalties by the current table of deadlines, and by marks given by hand since. Opens the gradebook in
-    any case, so that one that cannot be used is explained.
+    """Correct the penalties by the current table of deadlines, and by marks given by hand since.
+
+    The gradebook is opened in any case: one that cannot be used is then explained.
     """
     with Marks(root, lesson) as marks:
         if (root / DEADLINES).is_file():

@@ -34,7 +34,7 @@ from .system_calls import (
     read_only,
     refuse_system_calls,
     unshare,
-)  # fmt: skip
+)
 
 SCRATCH = "/sandbox/scratch"
 SHARED_FOLDERS = ("/tmp", "/dev/shm")  # where any program expects that it may write

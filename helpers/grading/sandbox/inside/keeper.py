@@ -20,7 +20,7 @@ from .system_calls import (
     PR_SET_DUMPABLE,
     prctl,
     unshare,
-)  # fmt: skip
+)
 
 
 def enter_namespaces() -> None:
