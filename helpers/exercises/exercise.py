@@ -68,6 +68,7 @@ class Exercise:
     not use, each with the sentence that says what to write instead; `checking.syntax` knows other names for the same.
     answered_by: finished parts below helpers.parts that answer the exercise, "bpe.Tokenizer", beside those of its name.
     builds_on: finished parts that its answer or its probe needs, "masks.causal_mask". In an exam no others exist.
+    fixed: settings that its probes never vary, each with the reason why one value is enough; `make check` lists others.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Exercise:
     forbidden: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     answered_by: tuple[str, ...] = ()
     builds_on: tuple[str, ...] = ()
+    fixed: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     mend: bool = False
 
     def __post_init__(self):
