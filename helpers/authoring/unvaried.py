@@ -48,7 +48,7 @@ def settings_never_varied(exercise: Exercise, answers: Answers) -> Iterator[tupl
 
 def recorded_settings(exercise: Exercise, answers: Answers) -> Values:
     """What the probes give to the reference, by setting: "pad", or "forward(mask)" for a method."""
-    recorder = _Recorder(exercise.name)
+    recorder = _CallRecorder(exercise.name)
     aspects = tuple(dataclasses.replace(aspect, probe=_recording(aspect, recorder)) for aspect in exercise.aspects)
     with on_the_cpu():
         for seed in SEEDS:
@@ -56,11 +56,11 @@ def recorded_settings(exercise: Exercise, answers: Answers) -> Values:
     return recorder.values
 
 
-def _recording(aspect: Aspect, recorder: _Recorder) -> Callable:
+def _recording(aspect: Aspect, recorder: _CallRecorder) -> Callable:
     return lambda answer, draw: aspect.probe(recorder.wrapped(answer), draw)
 
 
-class _Recorder:
+class _CallRecorder:
     """Writes down the arguments of calls that come from a probe. Calls that an answer makes of itself do not count."""
 
     def __init__(self, name: str):
