@@ -51,7 +51,7 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # %% [markdown]
 # ## What makes it a transformer
 #
-# Here is a working definition. A **transformer** is any architecture for a set of connected units (the words of a
+# Here is a working definition, after [Bloem (2019)](https://peterbloem.nl/blog/transformers). A **transformer** is any architecture for a set of connected units (the words of a
 # sentence, the patches of an image) in which the units interact **only through self-attention**. Everything else in it
 # treats each unit by itself.
 #
