@@ -48,9 +48,10 @@ check = start("01_dot_product_attention")
 # %% [markdown]
 # ## A dot product is a match
 #
-# Suppose you recommend films (the example is Peter Bloem's; see the end). Describe each film by two numbers, how romantic it is and how much action it has, and
-# each viewer by two numbers as well: how much they like either. Negative numbers are allowed, and mean the opposite: a
-# film without a trace of romance, a viewer who cannot stand it.
+# Suppose you recommend films (the example is [Peter Bloem's](https://peterbloem.nl/blog/transformers); see the end).
+# Describe each film by two numbers, how romantic it is and how much action it has, and each viewer by two numbers as
+# well: how much they like either. Negative numbers are allowed, and mean the opposite: a film without a trace of
+# romance, a viewer who cannot stand it.
 #
 # How well do viewer $u$ and film $f$ go together? Multiply feature by feature and add up, which is their
 # [dot product](../../site/glossary.md#dot-product):

@@ -686,7 +686,7 @@ model = EncoderDecoder(len(ENGLISH), len(GERMAN), 64, 4, 2, 24, PAD).to(device()
 losses, copies = [], []
 train(model, 1500, losses, copies)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Training loss against step for 1,500 steps. It falls steeply within a few hundred steps and then creeps towards the dotted line of the teacher's entropy."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Training loss against step for 1,500 steps. It falls steeply within a few hundred steps and then creeps towards a dashed line, the entropy of the smoothed targets."}}
 plots.loss_curve(losses, ylabel="smoothed loss", landmarks={"the least possible": FLOOR},
                  smooth=min(20, len(losses)))
 plt.show()
@@ -904,9 +904,10 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The same block, one map a head. Compare the rows across the maps. The words that carry a digit
-# have one English word that decides them. *und* and `<stop>` have none, and here each head looks where it has learned
-# to.
+# **How to read it.** The same block, one map for each head. Compare the rows across the maps. A word that carries a
+# digit is decided by one English word. So is *und*, though it has no partner: *seven* is *sieben*, and *forty seven* is
+# *sieben **und** vierzig*. What decides whether an *und* follows is whether there is a ten, and most heads look at it:
+# in the *und* rows, at *eighty* and at *forty*. Only `<stop>` has no word to look at.
 #
 # </div>
 

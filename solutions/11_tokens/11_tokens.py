@@ -434,9 +434,11 @@ check.prediction("cut_of_digits", cut_of_digits)
 show_cuts("strawberry", " strawberry", "Strawberry", " STRAWBERRY")
 
 # %% [markdown]
-# In running text the word is *one* id. Nothing in that number says which letters it has, or how many r. A model can
-# know the spelling of a token only from texts that speak about it. That is why language models of many billion
-# parameters have failed to count the letters of a word, and why a word in capitals is another word to them.
+# In running text the word is *one* id. Nothing in that number says which letters it has, or how many r. A model has to
+# infer the spelling of a token: from texts that spell it out, and from related forms, misspellings and other splits of
+# the same word. The embeddings of GPT-2 hold the exact spelling of up to a third of its tokens ([Itzhak and Levy,
+# 2022](https://arxiv.org/abs/2108.11193)), and not that of the others. So language models of many billion parameters
+# have failed to count the letters of a word, and a word in capitals is another word to them.
 
 # %% [markdown]
 # <div class="card">
@@ -676,7 +678,9 @@ for text in ("Tokenization isn't trivial.", "    return 1000000", "Donaudampfsch
 # Lesson 9's does. The price is length: about four times as many positions for English, and attention costs their
 # square. Models that read bytes and join them inside are catching up, ByT5 ([Xue et al.,
 # 2022](https://arxiv.org/abs/2105.13626)) and the Byte Latent Transformer ([Pagnoni et al.,
-# 2024](https://arxiv.org/abs/2412.09871)) among them. They spell better, and treat all languages alike.
+# 2024](https://arxiv.org/abs/2412.09871)) among them. They spell better. They do not treat all languages
+# alike: in UTF-8 a letter of Hindi takes three bytes, and the lengths of the same text in two languages can differ more
+# than fourfold ([Petrov et al., 2023](https://arxiv.org/abs/2305.15425)).
 #
 # </details>
 #

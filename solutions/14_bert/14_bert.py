@@ -909,7 +909,7 @@ kindest_block = "C"
 # kindest_block = ...    # "A", "B", "C" or "D"
 ### END SOLUTION
 
-# %% mystnb={"image": {"alt": "Bars of accuracy for the stages from the words to the last block. Accuracy rises to the middle blocks and falls at the last. A dotted line marks a bag of the same tokens."}}
+# %% mystnb={"image": {"alt": "Bars of accuracy for the words and the six blocks. All lie between 73 and 80 percent, block 3 highest and the last block lowest. A dotted line at 76 percent marks a bag of the same tokens."}}
 by_block = run["kind_or_not"]
 names = ["words", *(f"block {k}" for k in range(6))]
 figure, ax = plt.subplots(figsize=(6, 3.2))
@@ -1130,9 +1130,9 @@ plots.diagrams.gpt_tasks()
 #
 # <details><summary>1. Why can a model that reads both ways not simply predict the next word?</summary>
 #
-# In the second block position i would read what position i + 1 has taken up in the first, its own token among it. The
-# answer would be there to copy, and the loss would go to 0 without any learning. Hiding the word itself, in the input,
-# is what makes it a riddle again.
+# Position i is asked for token i + 1, and may look at position i + 1, where that token is. One block is enough to copy
+# it: on random tokens, which nobody can predict, such a model's loss falls to nearly 0. It has learned nothing about
+# language. Hiding the token itself, in the input, makes it a question again.
 #
 # </details>
 # <details><summary>2. Of 15 % of the tokens something is asked. What does that cost?</summary>

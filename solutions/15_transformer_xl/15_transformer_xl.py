@@ -266,8 +266,9 @@ print("the two scores are the same number:", torch.equal(q @ key_before, q @ key
 # %% [markdown]
 # No query can tell eight bytes ago from now. Counting on, 8, 9, 10, … does not help: the positions would grow without
 # end, and no vector for them was ever trained. What a query needs is the **distance** i − j, and distances stay small.
-# The biases and the rotary positions of [lesson 6](../06_positions/06_positions.ipynb) know only that, too; this is how
-# Transformer-XL came to it first.
+# The biases and the rotary positions of [lesson 6](../06_positions/06_positions.ipynb) know only that, too. [Shaw et
+# al. (2018)](https://arxiv.org/abs/1803.02155) had trained vectors for distances before; Transformer-XL does it in
+# another way.
 
 # %% [markdown]
 # ## Four terms
@@ -1002,7 +1003,7 @@ times = cost["windows that slide by 1"] / cost["segments, m = 64"]
 print(f"{times:.0f} times as dear as one pass with a memory")
 
 # %% [markdown]
-# The window slides over t times as many positions. It does not take quite t times as long: many windows go through the
+# The window slides over t times as many positions. It takes far less than t times as long: many windows go through the
 # model at once, and a processor makes better use of large products than of small ones. The paper's own comparison is
 # with a model whose window is 3,800 long, on a GPU: one pass with a memory was up to [1,874 times as
 # fast](https://arxiv.org/abs/1901.02860) (table 9).
@@ -1056,8 +1057,9 @@ print(f"lesson 9: {apart:.3f} in windows side by side, "
 #
 # In one pass, with the memory it was trained with, the model needs fewer bits than lesson 9's in windows that overlap,
 # which do four times the work. A memory of 256 helps a little more, and one of 512 no longer: in training no two
-# positions that met were more than 255 apart. And without its memory the same model is far worse than lesson 9's, for
-# it has learned to lean on it.
+# positions that met were more than 255 apart. Without its memory the same model is far worse than lesson 9's. Two
+# things differ: it was trained with a memory, and its segments of 128 bytes give less context than lesson 9's windows
+# of 256. This table cannot tell them apart.
 
 # %% [markdown]
 # ## What became of it
