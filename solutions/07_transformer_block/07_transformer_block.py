@@ -174,7 +174,7 @@ draw_by_depth({"": bare})
 # \;=\; \sqrt{\sum_{\theta\,\in\,\text{parameters of block } m} \;\;
 # \sum_{\text{entries}} \left(\frac{\partial L}{\partial \theta}\right)^{\!2}} .$$
 #
-# One number per block. No root inside the sum, no average: two models can be compared only if both are measured alike.
+# One number per block: square every entry, sum, take one root.
 
 # %% [markdown]
 # <div class="card">
@@ -434,9 +434,10 @@ for factor in (1, 2):
     print(f"weights times {factor}: size {told}")
 
 # %% [markdown]
-# Each block multiplies the size by something; twenty-four factors in a row are a power. With weights a little too large
-# the vectors explode, and the softmax with them: [lesson 3](../03_scaling/03_scaling.ipynb) divided by √d under the
-# assumption that the components of queries and keys have variance 1. Something has to keep that assumption true.
+# Each block multiplies the size by something; over 24 blocks those factors compound exponentially. With weights a
+# little too large the vectors explode, and the softmax with them: [lesson 3](../03_scaling/03_scaling.ipynb) divided by
+# √d under the assumption that the components of queries and keys have variance 1. Something has to keep that assumption
+# true.
 #
 # **[Layer normalisation](../../site/glossary.md#layer-normalisation)**
 # ([Ba, Kiros and Hinton, 2016, section 3](https://arxiv.org/abs/1607.06450)) does it for every vector $v$ of width e by
@@ -531,7 +532,7 @@ for e in (4, 32, 512):
 # damps the vector; σ + ε does not, and blows it up to full size, noise and all.
 #
 # A model that is trained with such a norm learns around it. The harm comes when weights meet the other norm: a
-# published model loaded into this code computes something slightly else in each of its layers, and nothing raises.
+# published model loaded into this code computes something slightly different in each of its layers, and nothing raises.
 #
 # Now see what a norm does for the growing tower, put after each sum:
 
@@ -579,9 +580,9 @@ plots.diagrams.block_norms()
 # leads from the bottom of the tower to the top, and nothing on it but sums. It is often called the **residual stream**.
 #
 # **[Dropout](../../site/glossary.md#dropout)** ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 5.4): in
-# training, each component of what a *layer* gives is set to 0 with a given chance p before it is added, and the
-# components that stay are multiplied by 1/(1 − p), so that the mean stays what it was. The shortcut itself is never
-# dropped. In evaluation nothing is.
+# training, each component of a layer's output is zeroed with probability p before the addition, and the components that
+# stay are multiplied by 1/(1 − p), so that the mean stays what it was. The shortcut itself is never dropped. In
+# evaluation nothing is.
 
 # %% [markdown]
 # <div class="card">
@@ -603,8 +604,8 @@ plots.diagrams.block_norms()
 # </details>
 # <details><summary>Hint 2: dropout that knows when to stop</summary>
 #
-# `nn.Dropout(p)` is a module: it drops with chance p after `.train()` and does nothing after `.eval()`, because it is
-# told with all the others. It has no parameters. One can serve both layers.
+# `nn.Dropout(p)` is a module: it drops with chance p after `.train()` and does nothing after `.eval()`, because
+# `.train()` and `.eval()` reach every submodule. It has no parameters. One can serve both layers.
 #
 # </details>
 # </div>

@@ -605,8 +605,8 @@ print(known.told)
 # </div>
 #
 # Look at the *stage* where a line leaves the bottom: that is where the error is. Positions that start at 1 are wrong
-# from the embeddings on. A transposed matrix is right until the first block. So one finds an error in a model of
-# forty-eight blocks: the first stage that differs, and then the first line of code in it.
+# from the embeddings on. A transposed matrix is right until the first block. That is how to find a bug in a 48-block
+# model: first the stage that differs, then the line.
 #
 # ## Surprise, once more
 #
@@ -981,7 +981,7 @@ print(f"even weights would have an induction score of {even:.3f};"
 # <div class="figure-caption">
 #
 # **How to read it.** A row for each block, a column for each head, both counted from 0. The number is a mean weight: 1
-# would be all of it.
+# means all of the weight.
 #
 # </div>
 #
@@ -1128,8 +1128,8 @@ print("\nits strongest induction head: block {}, head {}".format(*strongest(scor
 # layer on it (`GPT2ForSequenceClassification` in `transformers` does that). Then train on, with a small rate. GPT-2's
 # predecessor was built for this ([Radford et al.,
 # 2018](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf), section 3.2):
-# pre-train, then fine-tune, with the language model's loss kept in at half weight. GPT-2's own answer is to ask in
-# words, and train nothing.
+# pre-train, then fine-tune, with the language model's loss kept in at half weight. GPT-2's own answer: put the question
+# in the prompt and train nothing.
 #
 # </details>
 #

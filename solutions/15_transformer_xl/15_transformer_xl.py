@@ -199,7 +199,7 @@ plots.diagrams.segment_memory()
 #
 # The memory need not be one segment long. After each segment, the new states are appended and the newest m kept. The
 # function below is after one in a published program for reinforcement learning with Transformer-XL. It runs, and a
-# model that uses it trains. Only, the memory does nothing.
+# model that uses it trains. But its memory does nothing.
 
 # %% [markdown]
 # <div class="card">
@@ -245,7 +245,7 @@ check(extend_memory)
 # %% [markdown]
 # That program's own way out was to begin with a block of zeros of fixed length, which the attention may look at as if
 # it were a past ([issue 7 of the repository](https://github.com/dhruvramani/Transformers-RL/issues/7) is about its
-# memory). A softmax gives weight to zeros too. `None`, and a memory that grows, needs no such pretence.
+# memory). A softmax gives weight to zeros too. `None`, and a memory that grows, needs no such trick.
 
 # %% [markdown]
 # ## Why the old positions break
@@ -863,7 +863,7 @@ else:
 # <div class="figure-caption">
 #
 # **How to read it.** The same two trainings twice. On the left a point is after so many steps, on the right after so
-# many seconds of one processor. Look at a height on the left and on the right: which curve gets there first?
+# many seconds of one processor. Pick a loss: which curve reaches it first in each panel?
 #
 # </div>
 #
@@ -1019,9 +1019,9 @@ print(f"{times:.0f} times as dear as one pass with a memory")
 #
 # This section is reading: a run that was made once, with the finished parts of this lesson, and **recorded**. It takes
 # the bytes, the held-out part, the width and the number of blocks of [lesson
-# 9's](../09_character_generator/09_character_generator.ipynb) recorded model, and adds this lesson's memory: segments of
-# 128 bytes, and in training a memory of 128. The text is read as 192 streams in eight groups, which take turns; else
-# each step would be about the same pages as the one before it. The command that it prints repeats the run.
+# 9's](../09_character_generator/09_character_generator.ipynb) recorded model, and adds this lesson's memory: segments
+# of 128 bytes, and in training a memory of 128. The text is read as 192 streams in eight groups, which take turns;
+# otherwise successive steps would see the same pages. The command that it prints repeats the run.
 
 # %% tags=["hide-input"]
 run, before = recorded("enwik8_xl"), recorded("enwik8")

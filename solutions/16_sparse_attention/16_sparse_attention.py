@@ -191,7 +191,8 @@ check(local_mask)
 #
 # <details><summary>Hint 1: distances</summary>
 #
-# Both halves depend on the distance i − j alone. Make the matrix of distances once: one arange standing, one lying.
+# Both halves depend on the distance i − j alone. Make the matrix of distances once: one arange as a column, one as a
+# row.
 #
 # </details>
 # <details><summary>Hint 2: negative distances</summary>
@@ -298,9 +299,9 @@ plt.show()
 #
 # ## How many pairs
 #
-# A row of the strided pattern has about l + t/l entries. With a small l the stride is dear, with a large one the
-# window; the sum is smallest near l = √t, and then there are about **t√t** pairs instead of t². For exact numbers, add
-# up the rows. Of a causal mask they are 1 + 2 + … + t = t(t + 1)/2. A window of l has l pairs in each row, less what is
+# A row of the strided pattern has about l + t/l entries. A small l makes the stride expensive, a large l the window;
+# the sum is smallest near l = √t, and then there are about **t√t** pairs instead of t². For exact numbers, add up the
+# rows. Of a causal mask they are 1 + 2 + … + t = t(t + 1)/2. A window of l has l pairs in each row, less what is
 # missing in the first rows: (l − 1) + (l − 2) + … + 0.
 
 # %% [markdown]
@@ -565,7 +566,7 @@ plots.diagrams.band_chunks()
 #
 # **Exercise 6 · `banded_attention`** &nbsp; ★★★ · 12 minutes · 6 points
 #
-# Causal attention in a window of w, in chunks. No tensor may have t² entries, a mask neither: the check looks at what
+# Causal attention in a window of w, in chunks. No tensor may have t² entries, not even a mask: the check looks at what
 # is allocated. t need not be a multiple of w.
 #
 # <details><summary>Hint 1: make it fit</summary>
@@ -929,8 +930,8 @@ def merge(a, b):
 check(merge)
 
 # %% [markdown]
-# The NaN is no invention either: PyTorch's own kernel for the CPU had it, for tiles that are masked whole ([pull
-# request 130014](https://github.com/pytorch/pytorch/pull/130014)). And a course on GPU programming had a kernel whose output
+# This NaN has happened, too: PyTorch's own kernel for the CPU had it, for tiles that are masked whole ([pull request
+# 130014](https://github.com/pytorch/pytorch/pull/130014)). And a course on GPU programming had a kernel whose output
 # was NaN and whose test passed ([issue 69](https://github.com/PaddleJitLab/CUDATutorial/issues/69)): the largest
 # difference was collected by a function for which max(NaN, 0) is 0.
 

@@ -19,7 +19,7 @@
 # it begins: does it fit into memory, how long will it take, what limits it, and what would ten times more buy?
 #
 # Each answer is estimated with a formula first. Then it is measured, and the difference explained. Everything here runs
-# on two cores; what only a GPU would show is named where it comes up, and not guessed.
+# on two cores; we say where only a GPU would tell, and do not guess.
 #
 # | | |
 # |---|---|
@@ -294,15 +294,15 @@ print(", ".join(f"{name} {total:.1f} GB" for name, total in totals.items()))
 #
 # </div>
 #
-# Three ways lead down: numbers with fewer bits, fewer rows at a time, and fewer activations kept. They are the next
-# three sections.
+# There are three ways to shrink the bars: numbers with fewer bits, fewer rows at a time, and fewer activations kept.
+# They are the next three sections.
 
 # %% [markdown]
 # ## Half precision
 #
 # A number in [float16](../../site/glossary.md#float16) has 5 bits for its exponent and 10 for its digits;
 # **[bfloat16](../../site/glossary.md#bfloat16)** has 8 and 7. Eight bits of exponent are as many as float32 has, so
-# bfloat16 reaches as far; float16 is finer, and ends early at both ends.
+# bfloat16 reaches as far; float16 has finer steps but a far narrower range.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels. Left: ticks for all numbers between 0.99 and 1.01 that a type can hold: bfloat16 has 4 of them, float16 about thirty, float32 so many that they are a solid bar. Right: bars on a logarithmic axis from the smallest to the largest number: float16 reaches from 6e-8 to 65,504, bfloat16 and float32 both across a range many times as long."}}
 figure, (near_one, reach) = plt.subplots(1, 2, figsize=(6.6, 2.6))
@@ -1003,8 +1003,8 @@ else:
 
 # %% [markdown]
 # With equal shares the plain mean of all-reduce is the whole batch's gradient to the rounding, which is what PyTorch's
-# `DistributedDataParallel` computes. With unequal ones it is another gradient, and no error is raised. There is a
-# second way to lose: workers that are seeded alike draw the same rows, and two machines do the work of one.
+# `DistributedDataParallel` computes. With unequal ones it is another gradient, and no error is raised. A second trap:
+# workers that are seeded alike draw the same rows, and two machines do the work of one.
 #
 # More rows in a step make a better gradient, with falling returns. At the **critical batch size** a training needs about
 # twice the fewest steps that any batch could do it in; far beyond, more rows save hardly any step. It is smaller at the

@@ -208,9 +208,9 @@ check(SwiGLU)
 # %% [markdown]
 # ## Grouped queries
 #
-# The last change is about writing, not about learning. A
-# [key–value cache](../../site/glossary.md#key-value-cache) holds a key and a value for each position, head and block,
-# and each new token reads all of it: for long texts that, and no multiplication, is what one waits for.
+# The last change is about writing, not about learning. A [key–value cache](../../site/glossary.md#key-value-cache)
+# holds a key and a value for each position, head and block, and each new token reads all of it: on long texts you wait
+# for that reading, not for arithmetic.
 #
 # [Shazeer, 2019](https://arxiv.org/abs/1911.02150) let all heads of queries share a single head of keys and values
 # ([multi-query attention](../../site/glossary.md#multi-query-attention), lesson 4). That saves most, and costs
@@ -577,9 +577,9 @@ for name, one in both.items():
 #
 # </div>
 #
-# The models part where the older one falls, and lesson 12's record says what happens there: within 1.6 million tokens
-# its induction score goes from 0.04 to 0.89. It learns to copy, which the end of this lesson takes apart. The Llama
-# falls too, and later.
+# The curves separate where GPT-2's loss drops, and lesson 12's record says what happens there: within 1.6 million
+# tokens its induction score goes from 0.04 to 0.89. It learns to copy, which the end of this lesson takes apart. The
+# Llama falls too, and later.
 #
 # In the end its heads copy better than the older model's, but they have had less time to be of use. Lesson 12's
 # settings may explain the delay. They were chosen for its model, whose table of positions starts as small sinusoids:
@@ -856,12 +856,12 @@ print(f"accepted: {accepted.sum():.0%}   result:", [round(x, 3) for x in result.
 # %% [markdown]
 # ## How a model can copy
 #
-# What has not changed is attention. So the course ends inside of it, with the smallest model in which there is a
-# mechanism to be found: [Elhage et al., 2021](https://transformer-circuits.pub/2021/framework/index.html), and
-# [Olsson et al., 2022](https://arxiv.org/abs/2209.11895). Two layers of attention, no feed-forward network, rotary
-# positions, 64 tokens. Its text is p different tokens in random order, **said twice** (from here on p is this length,
-# and no probability). Nothing in the first half can be foretold. The second half can be known completely, and in one
-# way only: by looking.
+# What has not changed is attention. So we end inside attention, with the smallest model that has a mechanism worth
+# finding: [Elhage et al., 2021](https://transformer-circuits.pub/2021/framework/index.html), and [Olsson et al.,
+# 2022](https://arxiv.org/abs/2209.11895). Two layers of attention, no feed-forward network, rotary positions, 64
+# tokens. Its text is p different tokens in random order, **said twice** (from here on p is this length, not a
+# probability). Nothing in the first half can be foretold. The second half can be known completely, and in one way only:
+# by looking.
 #
 # An [induction head](../../site/glossary.md#induction-head) does that: at the second A of "A B … A" it looks at what
 # came after the first. Lesson 12 found such heads in the pocket GPT-2 and said that they need help:
