@@ -403,8 +403,8 @@ with torch.autocast("cpu", torch.bfloat16):
 # ## A loss scale
 #
 # bfloat16 needs no more than that. float16 has one more problem: gradients are small, and below 6e-8 there is nothing.
-# The remedy is one factor, the **[loss scale](../../site/glossary.md#loss-scale)** S. Multiply the loss by S, and by the
-# chain rule all gradients are S times as large; divide them by S before they are used.
+# The remedy is one factor, the **[loss scale](../../site/glossary.md#loss-scale)** S. Multiply the loss by S, and by
+# the chain rule all gradients are S times as large; divide them by S before they are used.
 #
 # How much is lost without it? Here are the gradients in the hidden layers of a small model, made as small as they are
 # in a batch of GPT-2's size, 512 texts of 1,024 tokens: in a mean over 256 times as many tokens each is a 256th.
@@ -451,9 +451,9 @@ plots.diagrams.mixed_step()
 #
 # **Exercise 3 · `scaled_step`** &nbsp; ★★★ · 11 minutes · 4.5 points
 #
-# The gradients in `.grad` belong to a loss that was multiplied by `scale`. Take one step with the true gradients, clipped
-# as in [lesson 8](../08_classifier/08_classifier.ipynb): all of them together have at most the norm `limit`. Return the
-# next scale, `scale` times `growth`.
+# The gradients in `.grad` belong to a loss that was multiplied by `scale`. Take one step with the true gradients,
+# clipped as in [lesson 8](../08_classifier/08_classifier.ipynb): all of them together have at most the norm `limit`.
+# Return the next scale, `scale` times `growth`.
 #
 # If any gradient holds an infinity or NaN, take no step: no parameter changes. Return half of `scale`.
 #
@@ -552,9 +552,9 @@ for kind, rate in ((torch.optim.SGD, 0.1), (torch.optim.Adam, 0.1)):
 #
 # **Exercise 4 · `accumulated_gradients`** &nbsp; mend · ★★☆ · 7 minutes · 4 points
 #
-# Mend the function. `.grad` must hold exactly the gradients that one batch of all rows would leave, where the loss is the
-# mean over all targets that are not `pad`. Rows differ in how much padding they have, and a part may hold nothing but
-# padding. What was in `.grad` before is forgotten.
+# Mend the function. `.grad` must hold exactly the gradients that one batch of all rows would leave, where the loss is
+# the mean over all targets that are not `pad`. Rows differ in how much padding they have, and a part may hold nothing
+# but padding. What was in `.grad` before is forgotten.
 #
 # The model gets one part at a time, and the backward pass of each part runs before the next part begins. `ids` and
 # `targets` stay unchanged.
@@ -661,18 +661,18 @@ eight_checkpoints = "C"
 # that y does not depend on.
 #
 # Whatever the block's result depends on must be the same in both runs. [Dropout](../../site/glossary.md#dropout) draws,
-# and a second run with other draws is another network, whose gradients are not those of the first. `random_state(device)`
-# tells where the random numbers stand, and `set_random_state(device, state)` puts them back there. Autocast may be on in
-# the forward pass and off in the backward pass: `keeping_autocast(block, device)` is the block, run each time with
-# autocast as it is now.
+# and a second run with other draws is another network, whose gradients are not those of the first.
+# `random_state(device)` tells where the random numbers stand, and `set_random_state(device, state)` puts them back
+# there. Autocast may be on in the forward pass and off in the backward pass: `keeping_autocast(block, device)` is the
+# block, run each time with autocast as it is now.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 5 · `checkpointed`** &nbsp; ★★★ · 14 minutes · 5 points
 #
-# Write both passes of `Checkpoint`. The output and all gradients are those of `block(x)`, also with dropout, also where x
-# itself needs no gradient, and also where the block is used twice in a row. The forward pass keeps x alone; in the
+# Write both passes of `Checkpoint`. The output and all gradients are those of `block(x)`, also with dropout, also where
+# x itself needs no gradient, and also where the block is used twice in a row. The forward pass keeps x alone; in the
 # backward pass the block runs a second time. After each pass the random numbers go on as if the block had run once.
 #
 # `checkpointed` is given: it hands over the parameters that learn, and a block that has the same autocast in both runs.
@@ -784,8 +784,8 @@ plt.show()
 #
 # Kept are eight inputs of 0.5 MB, and at the peak one block besides. With depth blocks in groups of k, the inputs kept
 # are depth/k and the blocks computed again at a time k; their sum is smallest at k = √depth ([Chen et al.,
-# 2016](https://arxiv.org/abs/1604.06174)). [Child et al., 2019](https://arxiv.org/abs/1904.10509), compute the attention
-# and the feed-forward network of each block again, and train on sequences of 12,288.
+# 2016](https://arxiv.org/abs/1604.06174)). [Child et al., 2019](https://arxiv.org/abs/1904.10509), compute the
+# attention and the feed-forward network of each block again, and train on sequences of 12,288.
 #
 # And the random state? A [published version](https://github.com/openai/guided-diffusion/issues/167) of this class does
 # not restore it, which does no harm until dropout is above 0. [A training
@@ -808,8 +808,8 @@ plt.show()
 #
 # **Exercise 6 · `flops_per_token`** &nbsp; ★★☆ · 8 minutes · 3.5 points
 #
-# Operations per token in lesson 9's model with `depth` blocks of width e, a context of t and n bytes to choose from. The
-# first number is for the forward pass, the second for training: the forward and the backward pass together.
+# Operations per token in lesson 9's model with `depth` blocks of width e, a context of t and n bytes to choose from.
+# The first number is for the forward pass, the second for training: the forward and the backward pass together.
 #
 # Count the matrices of the blocks, the output layer (e to n), and attention to all t keys, without a mask. Leave out
 # norms, biases and softmax. Looking up an embedding multiplies nothing.
@@ -822,9 +822,9 @@ plt.show()
 # </details>
 # <details><summary>Hint 2: a small model</summary>
 #
-# With e = 2, one block, t = 3 and n = 5 the block's matrices have 48 entries and the output layer 10: 116 operations. The
-# scores take 12 more, and mixing the values another 12. That makes 140. In the backward pass each of these products has
-# two gradients.
+# With e = 2, one block, t = 3 and n = 5 the block's matrices have 48 entries and the output layer 10: 116 operations.
+# The scores take 12 more, and mixing the values another 12. That makes 140. In the backward pass each of these products
+# has two gradients.
 #
 # </details>
 # </div>
@@ -926,8 +926,8 @@ plt.show()
 # Operations per byte moved are called **[arithmetic intensity](../../site/glossary.md#arithmetic-intensity)**. A large
 # product uses each number many times; a norm or a softmax uses it once or twice, and on a GPU waits for memory. (In the
 # figure both lie well below the memory's roof too: on this processor something else holds them up, which our counts do
-# not show.) That is what `torch.compile` helps with: it writes several such operations as one loop, which reads and writes everything once.
-# Here is [GELU](../../site/glossary.md#gelu) by its formula, eight operations in PyTorch:
+# not show.) That is what `torch.compile` helps with: it writes several such operations as one loop, which reads and
+# writes everything once. Here is [GELU](../../site/glossary.md#gelu) by its formula, eight operations in PyTorch:
 
 # %%
 def by_formula(x):
@@ -962,8 +962,8 @@ else:
 #
 # **Exercise 7 · `averaged`** &nbsp; ★★☆ · 6 minutes · 3 points
 #
-# Each worker has the gradients of the mean over its own tokens. Make the gradients of the mean over all tokens. A worker
-# without a token counts for nothing. The workers' own gradients stay unchanged.
+# Each worker has the gradients of the mean over its own tokens. Make the gradients of the mean over all tokens. A
+# worker without a token counts for nothing. The workers' own gradients stay unchanged.
 #
 # <details><summary>Hint 1: from means to sums</summary>
 #
@@ -1038,9 +1038,9 @@ else:
 # `DistributedDataParallel` computes. With unequal ones it is another gradient, and no error is raised. A second trap:
 # workers that are seeded alike draw the same rows, and two machines do the work of one.
 #
-# More rows in a step make a better gradient, with falling returns. At the **critical batch size** a training needs about
-# twice the fewest steps that any batch could do it in; far beyond, more rows save hardly any step. It is smaller at the
-# beginning of a training than at its end ([McCandlish et al., 2018](https://arxiv.org/abs/1812.06162)).
+# More rows in a step make a better gradient, with falling returns. At the **critical batch size** a training needs
+# about twice the fewest steps that any batch could do it in; far beyond, more rows save hardly any step. It is smaller
+# at the beginning of a training than at its end ([McCandlish et al., 2018](https://arxiv.org/abs/1812.06162)).
 
 # %% [markdown]
 # ## What would ten times more buy?
@@ -1060,8 +1060,8 @@ else:
 #
 # **Exercise 8 · `fit_power_law`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
-# Find the power law that is nearest to the losses: the line of least squares through their logarithms. The sizes come in
-# any order, and at least two of them differ. The losses may also rise with the size; then α is below 0.
+# Find the power law that is nearest to the losses: the line of least squares through their logarithms. The sizes come
+# in any order, and at least two of them differ. The losses may also rise with the size; then α is below 0.
 #
 # <details><summary>Hint 1: a line</summary>
 #
@@ -1224,9 +1224,9 @@ print(f"Besiroglu et al.: {best_ratio(482.01, 0.3478, 2085.43, 0.3658):.0f}")
 
 # %% [markdown]
 # The printed formula gives 93, and much of that is rounding: with two more digits in its exponents, 0.3392 and 0.2849,
-# it gives 59. The rest is the fit, which had gone wrong, as the second paper found; the same data give 18. The advice of
-# 20 rested on two other estimates and on the model of 70 billion parameters, and was sound. A law is no better than its
-# fit, and a prediction no better than the digits it is computed from.
+# it gives 59. The rest is the fit, which had gone wrong, as the second paper found; the same data give 18. The advice
+# of 20 rested on two other estimates and on the model of 70 billion parameters, and was sound. A law is no better than
+# its fit, and a prediction no better than the digits it is computed from.
 
 # %% [markdown]
 # ## What a GPU changes

@@ -25,7 +25,7 @@
 # |---|---|
 # | **You will build** | a norm, a gated network, grouped queries with a cache, a whole Llama that computes what `transformers` computes, a router, min-p, and the switch that silences a head; one of them you mend |
 # | **You need** | lessons [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 120 minutes: eight exercises, 24 points, and three predictions |
+# | **It takes** | about 125 minutes: eight exercises, 24 points, and three predictions |
 # | **It computes** | for seconds in each cell, half a minute in all |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions (queries), s positions (keys and
@@ -81,37 +81,43 @@ plots.diagrams.llama_block()
 #
 # **The norm.** [Layer normalisation](../../site/glossary.md#layer-normalisation) subtracts the mean, divides by the
 # standard deviation, then scales and shifts. [Zhang and Sennrich, 2019](https://arxiv.org/abs/1910.07467) asked which
-# of that is needed, and kept the division: **RMSNorm**, for root mean square,
+# of that is needed, and kept the division: **RMSNorm** divides each vector by the root of the mean of its squares, with
+# a small ε under the root.
 #
-# $$y = \gamma \odot \frac{x}{\sqrt{\frac{1}{e}\sum_i x_i^2 + \varepsilon}} .$$
-#
-# No mean, no bias, one learned weight a component, γ. The function below is after one in a published training library
-# ([llm-foundry, issue 371](https://github.com/mosaicml/llm-foundry/issues/371)). Models with it could be trained, a
-# little.
+# No mean, no bias, one learned weight for each component, γ. The class below is after one in a published training
+# library ([llm-foundry, issue 371](https://github.com/mosaicml/llm-foundry/issues/371)). Models with it could be
+# trained, a little.
+
+# %% [markdown]
+# **What every check asks.** Gradients flow (in `keep_min_p` none are needed). New tensors are created on the device of
+# the input, and inputs stay unchanged. Neither PyTorch's ready-made version of what you write nor the finished part
+# counts; what a card names may be used.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 1 · `RMSNorm`** &nbsp; mend · ★☆☆ · 6 minutes · 3 points
 #
-# Mend it: whatever the size of x, the mean square of what comes out (before the weight) is 1, or a little less where ε
-# matters. It is computed in 32 bits, and comes back in the type of x. Change as little as you can.
+# Mend the class. Whatever the size of x, the mean square of the output (before the weight) is 1, or a little less where
+# ε matters. Squares and roots are computed in 32 bits or more, and the output has the type of x. Do not use PyTorch's
+# RMS norm or `finished_norm` here.
 #
 # <details><summary>Hint 1: try two inputs</summary>
 #
 # In a cell of your own, give the norm x and 2x. What should happen to the output, and what does?
 #
 # </details>
-# <details><summary>Hint 2: read one name</summary>
+# <details><summary>Hint 2: a vector of two components</summary>
 #
-# What does the r in `rsqrt` stand for?
+# For x = (3, 4) the mean square is 12.5. Its root is 3.54, so the output should be (0.85, 1.13), if ε is 0. Go through
+# the lines with these numbers. What does `torch.rsqrt(torch.tensor(12.5))` give?
 #
 # </details>
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "RMSNorm", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class RMSNorm(nn.Module):
-    """Divides each vector by the root of its mean square; a learned weight a component."""
+    """Divides each vector by the root of its mean square; a learned weight per component."""
 
     def __init__(self, e, eps=1e-5):
         super().__init__()
@@ -120,7 +126,7 @@ class RMSNorm(nn.Module):
 
     def forward(self, x):
         """x: (..., e). Returns (..., e), in the type of x."""
-        wide = x.float()                                     # squares overflow in 16 bits
+        wide = x.to(torch.promote_types(x.dtype, torch.float32))    # 32 bits, or 64
         square = wide.square().mean(dim=-1, keepdim=True)    # (..., 1)
         ### BEGIN SOLUTION
         normed = wide * torch.rsqrt(square + self.eps)
@@ -142,6 +148,10 @@ print("of x without its mean, LayerNorm's output:",
       torch.allclose(norm(centred), layer_norm(x), atol=1e-4))
 
 # %% [markdown]
+# As a formula, what you have mended is
+#
+# $$y = \gamma \odot \frac{x}{\sqrt{\frac{1}{e}\sum_i x_i^2 + \varepsilon}} .$$
+#
 # So RMSNorm is LayerNorm for vectors whose mean is 0 already. Its authors
 # [found it](https://arxiv.org/abs/1910.07467) as good on their tasks, and faster.
 #
@@ -161,17 +171,18 @@ print("of x without its mean, LayerNorm's output:",
 #
 # **Exercise 2 · `SwiGLU`** &nbsp; ★☆☆ · 5 minutes · 2 points
 #
-# Write it, with three layers without biases: `gate` and `up` from e to `hidden`, `down` back.
+# Write the network, with three layers without biases: `gate` and `up` from e to `hidden`, `down` back to e.
 #
 # <details><summary>Hint 1: where silu ends</summary>
 #
-# `F.silu` is applied to the gate alone. A published program applied it to the product
-# (`silu(gate(x) * up(x))`), which is another function.
+# Look at what is inside the brackets of silu in the formula. A published program had `silu(gate(x) * up(x))`, which is
+# another function.
 #
 # </details>
-# <details><summary>Hint 2: the layers</summary>
+# <details><summary>Hint 2: one component</summary>
 #
-# `nn.Linear(e, hidden, bias=False)`, twice, and `nn.Linear(hidden, e, bias=False)`.
+# Let e and `hidden` be 1, and the three weights 1 (gate), 3 (up) and 2 (down). For x = 2, silu(2) is 1.76, times 6 is
+# 10.57, and the output is 21.14. `F.silu` is silu.
 #
 # </details>
 # </div>
@@ -255,18 +266,23 @@ print(f"8 groups, 16 bits: {one:,} bytes a token, "
 #
 # Causal attention with h heads of queries and `groups` of keys and values. Four layers without biases: `to_queries` and
 # `unify` from e to e, `to_keys` and `to_values` from e to groups·d. Queries and keys are turned with
-# `rotate(x, positions)`, positions counted on from what `past` holds.
+# `rotate(x, positions)`; positions go on from what `past` holds. Scores are divided by √d.
+#
+# The cache gets the keys and values of the groups, the keys turned, before anything is copied. You may use
+# `split_heads`, `merge_heads`, `causal_mask` and `masked_softmax`. Do not use PyTorch's `MultiheadAttention` or
+# `finished_block` here.
 #
 # <details><summary>Hint 1: the order of things</summary>
 #
-# Project, cut into heads (`split_heads(x, h)` for queries, with `groups` for keys and values), turn queries and keys,
-# put keys and values into the cache if there is one, copy them for the heads, attend, `merge_heads`, `unify`.
+# Which steps need the new positions alone, and which need all of them? Where does `past.append` belong between
+# projecting, turning and copying? And when must `past.length` be read, if appending changes it?
 #
 # </details>
-# <details><summary>Hint 2: copies, and the mask</summary>
+# <details><summary>Hint 2: copies and the mask, in numbers</summary>
 #
-# `repeat_interleave` gives 0, 0, 1, 1, and `repeat` gives 0, 1, 0, 1. Of s positions the last t are queries:
-# `causal_mask(s, device)[s - t:]` are their rows, and `masked_softmax(scores, mask)` obeys them.
+# `torch.tensor([0, 1]).repeat_interleave(2)` is 0, 0, 1, 1, and `repeat(2)` gives 0, 1, 0, 1. With 3 positions in the
+# cache and 2 new ones, the queries are the positions 3 and 4, and the keys 0 to 4. Of `causal_mask(5, device)`, (5, 5),
+# they need rows 3 and 4.
 #
 # </details>
 # </div>
@@ -328,18 +344,20 @@ check(GroupedQueryAttention)
 # **Exercise 4 · `Llama`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
 # The whole model: `tokens`, an embedding; `blocks`, an `nn.ModuleList` with `depth` of `block(config)`; `norm`, a
-# `finished_norm` with the config's ε; and `to_logits`, linear without a bias, which a model with `config.tied` does not
-# have: there the table of tokens serves twice.
+# `finished_norm` with the config's ε; and `to_logits`, linear without a bias. A model with `config.tied` has no
+# `to_logits`: there the table of tokens serves twice. The model's `state_dict` holds nothing else.
+#
+# A `KeyValueCache` has one LayerCache for each block: that of block i is `cache.layers[i]`.
 #
 # <details><summary>Hint 1: what GPT-2 has and this has not</summary>
 #
 # No table of positions, and no position anywhere outside of attention. The norm after the last block is still there.
 #
 # </details>
-# <details><summary>Hint 2: the tied table, and the cache</summary>
+# <details><summary>Hint 2: a tied table of three tokens</summary>
 #
-# `F.linear(x, self.tokens.weight)` multiplies with the table. A `KeyValueCache` has one LayerCache a block:
-# `cache.layers[i]`.
+# The table has the rows (1, 0), (0, 1) and (1, 1). For the vector (2, 5) the logits are its products with the rows: 2,
+# 5 and 7. `F.linear(x, table)` computes such products.
 #
 # </details>
 # </div>
@@ -423,13 +441,14 @@ for name, config in published_sizes.items():
 #
 # <details><summary>Hint 1: one head of width 6</summary>
 #
-# The new order of its rows is 0, 2, 4, 1, 3, 5: first the firsts, then the seconds. Head 1 begins at row 6.
+# The new order of its rows is 0, 2, 4, 1, 3, 5: first the first of each pair, then the second. Head 1 begins at row 6.
 #
 # </details>
-# <details><summary>Hint 2: name the parts of an axis</summary>
+# <details><summary>Hint 2: two heads of width 4</summary>
 #
-# Row number (head, j, which of the pair): `view(h, d // 2, 2, e)`. Which two axes have to change places, before it
-# becomes one axis again?
+# Write the rows 0 to 7 with one axis for the head, one for the pair, and one for the place in the pair: ((0, 1), (2,
+# 3)) is head 0, and ((4, 5), (6, 7)) is head 1. The new order is 0, 2, 1, 3, 4, 6, 5, 7. Which two of the three axes
+# have changed places?
 #
 # </details>
 # </div>
@@ -636,28 +655,30 @@ for what, networks in (("in all", N), ("for any one token", 2)):
 #
 # $$\mathrm{balance} = N \sum_{i=1}^{N} f_i P_i .$$
 #
-# $f_i$ is the share of all choices that fell on expert i: each token makes k choices, and the shares sum to 1.
-# $P_i$ is its mean probability over **all** tokens, those that did not choose it too. If all are used alike, the
-# balance is 1; if the same k do everything, it is N/k, as far as it can go. The counts $f_i$ have no slope, so the gradient comes through $P_i$,
-# and presses most on the experts that most tokens chose.
+# $f_i$ is the share of all choices that fell on expert i: each token makes k choices, and the shares sum to 1. $P_i$ is
+# its mean probability over **all** tokens, those that did not choose it too. If all are used alike, the balance is 1;
+# if the same k do everything, it is N/k, as far as it can go. The counts $f_i$ have no slope, so the gradient comes
+# through $P_i$, and presses most on the experts that most tokens chose.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 6 · `route`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
-# From the router's logits for some tokens: the weights of the k experts that each token uses, which they are (the most
-# probable first), and the balance.
+# From the router's logits for some tokens: the weights of the k experts that each token uses, which experts they are
+# (the most probable first), and the balance.
 #
 # <details><summary>Hint 1: the weights</summary>
 #
-# `softmax`, then `topk(k, dim=-1)`, which returns values and places. The values of one token do not sum to 1 yet.
+# `topk(k, dim=-1)` returns the k largest numbers of each row and their places. The probabilities of the chosen experts
+# do not sum to 1 yet.
 #
 # </details>
-# <details><summary>Hint 2: the shares</summary>
+# <details><summary>Hint 2: a balance by hand</summary>
 #
-# `torch.bincount(experts.flatten(), minlength=N)` counts, and `F.one_hot` does so too. What are the counts divided by,
-# so that they sum to 1? P is a mean over tokens of the whole softmax.
+# Three tokens choose one of two experts each (k = 1). Their probabilities are (0.9, 0.1), (0.6, 0.4) and (0.2, 0.8).
+# Then f is (2/3, 1/3), P is (0.567, 0.433), and the balance is 2 · (0.378 + 0.144) = 1.04. With k = 2 there would be
+# six choices. (`torch.bincount` and `F.one_hot` can count.)
 #
 # </details>
 # </div>
@@ -789,16 +810,18 @@ plt.show()
 # **Exercise 7 · `keep_min_p`** &nbsp; ★☆☆ · 5 minutes · 2 points
 #
 # Logits in, logits out: those of tokens with less than p times the probability of the most probable become −∞, the
-# others stay as they are. (The temperature comes before: what is given has been divided by it.)
+# others stay as they are. (The temperature comes before: these logits have been divided by it.)
 #
 # <details><summary>Hint 1: logits are no probabilities</summary>
 #
 # Compare probabilities. Half the largest logit is not half the largest probability.
 #
 # </details>
-# <details><summary>Hint 2: the axis</summary>
+# <details><summary>Hint 2: three tokens</summary>
 #
-# `amax(dim=-1, keepdim=True)` is the largest of each row; `masked_fill(condition, -math.inf)` makes a new tensor.
+# Three tokens have the probabilities 0.6, 0.3 and 0.1. With p = 0.25 the floor is 0.15, and the third token goes. With
+# p = 1 the floor is 0.6, and the first token stays. In a batch each row has a largest probability of its own: `dim=-1,
+# keepdim=True`.
 #
 # </details>
 # </div>
@@ -807,7 +830,7 @@ plt.show()
 def keep_min_p(logits, p):
     """Only tokens that have at least p times the largest probability stay.
 
-    logits: (..., n). p: between 0 and 1. Returns (..., n), −∞ for all others.
+    logits: (..., n). p: above 0, at most 1. Returns (..., n), −∞ for all others.
     """
     ### BEGIN SOLUTION
     chances = torch.softmax(logits, dim=-1)
@@ -960,17 +983,17 @@ plt.show()
 #
 # **Exercise 8 · `without_head`** &nbsp; ★☆☆ · 4 minutes · 2 points
 #
-# What all heads have gathered, with zeros in the place of one head's. The tensor that was given stays as it is.
+# The outputs of all heads, with zeros for one of them. z stays unchanged.
 #
 # <details><summary>Hint 1: which axis</summary>
 #
 # (b, h, t, d): the heads are axis 1.
 #
 # </details>
-# <details><summary>Hint 2: two ways</summary>
+# <details><summary>Hint 2: two heads</summary>
 #
-# A `clone` of which `[:, head]` is set to 0; or a product with a vector of ones and one 0, which needs two axes behind
-# it.
+# One text, two heads, one position, d = 2: z is [[[[1, 2]], [[3, 4]]]]. Without head 0 the result is [[[[0, 0]], [[3,
+# 4]]]], and z must still hold 1 and 2. So either write into a copy, or multiply each head by 0 or 1.
 #
 # </details>
 # </div>
