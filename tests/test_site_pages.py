@@ -103,6 +103,51 @@ def test_headings_and_landmarks_of_the_theme_are_told_apart():
     assert len({aside["aria-label"] for aside in page.find_all("aside")}) == 2
 
 
+ADDRESS = "https://owner.github.io/course"
+
+
+def built(folder, **pages):
+    """A built site with these pages, finished."""
+    for name, body in pages.items():
+        path = folder / f"{name.replace('__', '/')}.html"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"<html><head><title>T - S</title></head><body>{body}</body></html>")
+    return folder
+
+
+def test_a_published_site_lists_its_pages_for_search_engines(tmp_path):
+    site = built(tmp_path, index="<article></article>", lessons__03_scaling="", **{"404": "", "search": ""})
+    postprocess.finish(site, {}, ADDRESS)
+    listed = re.findall("<loc>(.+?)</loc>", (site / "sitemap.xml").read_text())
+    assert listed == [f"{ADDRESS}/index.html", f"{ADDRESS}/lessons/03_scaling.html"]
+    assert f"Sitemap: {ADDRESS}/sitemap.xml" in (site / "robots.txt").read_text()
+    lesson_3 = BeautifulSoup((site / "lessons/03_scaling.html").read_text(), "html.parser")
+    assert lesson_3.find("link", rel="canonical")["href"] == f"{ADDRESS}/lessons/03_scaling.html"
+    assert BeautifulSoup((site / "404.html").read_text(), "html.parser").base["href"] == f"{ADDRESS}/"
+
+
+def test_a_site_without_an_address_names_none(tmp_path):
+    site = built(tmp_path, index="<article></article>")
+    postprocess.finish(site, {})
+    assert [file.name for file in site.iterdir()] == ["index.html"] and "canonical" not in (
+        site / "index.html"
+    ).read_text()
+
+
+def test_the_preview_of_a_page_is_its_first_picture(tmp_path):
+    site = built(tmp_path, lessons__a='<article><img src="../_images/a.png"/><img src="b.png"/></article>', about="")
+    postprocess.finish(site, {}, ADDRESS)
+    previews = [f"{ADDRESS}/_images/a.png", f"{ADDRESS}/_static/check.png"]
+    for name, preview in zip(("lessons/a", "about"), previews, strict=True):
+        page = BeautifulSoup((site / f"{name}.html").read_text(), "html.parser")
+        assert page.find("meta", property="og:image")["content"] == preview
+
+
+def test_the_page_that_searches_has_a_heading():
+    page = changed(postprocess.name_search, '<div id="search-results"></div>')
+    assert page.h1.text == "Search"
+
+
 def test_a_description_is_the_first_text_without_formulas():
     page = postprocess.parse(
         '<article role="main"><p>No.</p><p><span class="math">\\(x\\)</span> is a vector, with many components in it.'
