@@ -15,11 +15,10 @@
 # # 18 · Since GPT-2
 #
 # The model of [lesson 12](../12_gpt2/12_gpt2.ipynb) is from 2019. What would you have to change in it to open a Llama?
-# Less than one might think: five small things, most of them older than the models that made them known. (Models since
-# then add a few more: stretched angles for long texts, norms on queries and keys.) This lesson builds a Llama and
-# compares it with the published code, adds what is not in every model, a
-# [mixture of experts](../../site/glossary.md#mixture-of-experts) and a way of sampling, and ends with what has not
-# changed: attention that looks back and copies. You train a model that does nothing else, and find out how it does it.
+# Less than one might think: five small things, most of them older than the models that made them known. This lesson
+# builds a Llama and compares it with the published code, adds what is not in every model, a [mixture of
+# experts](../../site/glossary.md#mixture-of-experts) and a way of sampling, and ends with what has not changed:
+# attention that looks back and copies. You train a model that does nothing else, and find out how it does it.
 #
 # | | |
 # |---|---|
