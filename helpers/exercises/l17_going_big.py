@@ -537,7 +537,7 @@ LESSON = Lesson(
         Exercise(
             "training_bytes",
             stars=1,
-            minutes=5,
+            minutes=4,
             aspects=(
                 Aspect("float32", 1, needed("float32"), **EXACTLY),
                 Aspect("mixed precision", 1.5, needed("mixed"), **EXACTLY),
@@ -546,7 +546,7 @@ LESSON = Lesson(
         Exercise(
             "attention_bytes",
             stars=1,
-            minutes=4,
+            minutes=3,
             aspects=(
                 Aspect("one copy in 32 bits", 1, counted(one_copy), **EXACTLY, missed=MATRIX),
                 Aspect("other copies and bits", 1, counted(other_copies), **EXACTLY, missed=EACH),

@@ -25,7 +25,7 @@
 # |---|---|
 # | **You will build** | counts of bytes and of operations, a step with a loss scale, gradient accumulation (which you mend), checkpointing, the average of several workers, and a scaling law that predicts a training before it is run |
 # | **You need** | lessons [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 125 minutes: eight exercises, 27.5 points, and three predictions |
+# | **It takes** | about 120 minutes: eight exercises, 27.5 points, and three predictions |
 # | **It computes** | for half a minute in one cell, which trains four models; seconds everywhere else |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, e width, h heads, n size of the
@@ -70,10 +70,10 @@ check = start("17_going_big")
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 1 · `training_bytes`** &nbsp; ★☆☆ · 5 minutes · 2.5 points
+# **Exercise 1 · `training_bytes`** &nbsp; ★☆☆ · 4 minutes · 2.5 points
 #
 # How many bytes does a training with AdamW need for the weights, for the gradients, and for what the optimiser keeps?
-# Answer for float32 and for mixed precision. Activations are left out; they come next.
+# Answer for float32 and for mixed precision. Activations come next.
 #
 # <details><summary>Hint 1: bytes in a number</summary>
 #
@@ -82,8 +82,8 @@ check = start("17_going_big")
 # </details>
 # <details><summary>Hint 2: another optimiser</summary>
 #
-# An optimiser that keeps *one* number for each parameter would need 4 bytes a parameter for it in float32, and in mixed
-# precision 8: 4 for that number and 4 for the master weight. How many numbers does AdamW keep?
+# An optimiser that keeps *one* number per parameter needs 4 bytes for it in float32. In mixed precision it needs 8: the
+# master weight is the other 4.
 #
 # </details>
 # </div>
@@ -179,10 +179,10 @@ check.prediction("double_width", double_width)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 2 · `attention_bytes`** &nbsp; ★☆☆ · 4 minutes · 2 points
+# **Exercise 2 · `attention_bytes`** &nbsp; ★☆☆ · 3 minutes · 2 points
 #
-# How many bytes do the attention matrices of a whole model take, if each of them is kept `copies` times? A mask changes
-# nothing: entries behind it take as much room as the others.
+# The bytes of the attention matrices of a whole model, if each is kept `copies` times. A mask changes nothing: the
+# entries behind it take as much room.
 #
 # <details><summary>Hint 1: one matrix</summary>
 #
@@ -191,8 +191,7 @@ check.prediction("double_width", double_width)
 # </details>
 # <details><summary>Hint 2: a small model</summary>
 #
-# One block with 2 heads reads 5 rows of 3 tokens. It has 10 attention matrices of 9 numbers each. In float32 these 90
-# numbers take 360 bytes.
+# One block with 2 heads reads 5 rows of 3 tokens: 10 matrices of 9 numbers. In float32 these 90 numbers take 360 bytes.
 #
 # </details>
 # </div>
@@ -457,8 +456,8 @@ plots.diagrams.mixed_step()
 #
 # If any gradient holds an infinity or NaN, take no step: no parameter changes. Return half of `scale`.
 #
-# Some parameters may have no gradient (their `.grad` is None). Leave them out. What `.grad` holds afterwards does not
-# matter. Do not use PyTorch's `GradScaler` here.
+# A parameter whose `.grad` is None is left out. What `.grad` holds afterwards does not matter. Do not use PyTorch's
+# `GradScaler` here.
 #
 # <details><summary>Hint 1: the order</summary>
 #
@@ -467,9 +466,9 @@ plots.diagrams.mixed_step()
 # </details>
 # <details><summary>Hint 2: a step by hand</summary>
 #
-# With a scale of 8 and a limit of 1, two parameters have the gradients 24 and 32 in `.grad`. The true ones are 3 and 4.
-# Their norm together is 5, so the step is taken with 0.6 and 0.8. You can use `gradient.isfinite().all()`, which is
-# False for infinity and NaN, and `nn.utils.clip_grad_norm_(parameters, limit)`.
+# The scale is 8, the limit 1, and two parameters have 24 and 32 in `.grad`. The true gradients are 3 and 4. Their norm
+# is 5, so the step is taken with 0.6 and 0.8. `gradient.isfinite()` is False for infinity and NaN, and
+# `nn.utils.clip_grad_norm_(parameters, limit)` clips.
 #
 # </details>
 # </div>
@@ -553,23 +552,22 @@ for kind, rate in ((torch.optim.SGD, 0.1), (torch.optim.Adam, 0.1)):
 # **Exercise 4 · `accumulated_gradients`** &nbsp; mend · ★★☆ · 7 minutes · 4 points
 #
 # Mend the function. `.grad` must hold exactly the gradients that one batch of all rows would leave, where the loss is
-# the mean over all targets that are not `pad`. Rows differ in how much padding they have, and a part may hold nothing
-# but padding. What was in `.grad` before is forgotten.
+# the mean over all targets that are not `pad`. Rows differ in how much padding they have, and a part may be padding
+# alone. What was in `.grad` before is forgotten.
 #
-# The model gets one part at a time, and the backward pass of each part runs before the next part begins. `ids` and
-# `targets` stay unchanged.
+# The model gets one part at a time, and the backward pass of each part runs before the next begins. `ids` and `targets`
+# stay unchanged.
 #
 # <details><summary>Hint 1: what counts the same</summary>
 #
-# Each target of the batch has to count the same. What does a target count in the code, if it is the only one in its
-# part? And if it is one of a hundred?
+# How much does a target count in this code if it is the only one in its part? And if it is one of a hundred?
 #
 # </details>
 # <details><summary>Hint 2: three targets by hand</summary>
 #
-# One part has 2 targets, whose losses are 1 and 3. Another has 1 target, whose loss is 8. The mean of the three is 4;
-# the mean of the two means is 5. Which number would you divide 1 + 3 by, and which number 8, so that the results add up
-# to 4? `F.cross_entropy(..., reduction="sum")` adds up and does not divide.
+# One part has 2 targets with losses of 1 and 3, another has 1 target with a loss of 8. The mean of the three is 4, the
+# mean of the two means 5. What do you divide 1 + 3 by, and what 8, so that the results add up to 4?
+# (`reduction="sum"` adds up and does not divide.)
 #
 # </details>
 # </div>
@@ -660,36 +658,34 @@ eight_checkpoints = "C"
 # `torch.autograd.grad(y, inputs, slope, allow_unused=True)` gives a tuple with the gradient of each input, None for one
 # that y does not depend on.
 #
-# Whatever the block's result depends on must be the same in both runs. [Dropout](../../site/glossary.md#dropout) draws,
-# and a second run with other draws is another network, whose gradients are not those of the first.
-# `random_state(device)` tells where the random numbers stand, and `set_random_state(device, state)` puts them back
-# there. Autocast may be on in the forward pass and off in the backward pass: `keeping_autocast(block, device)` is the
-# block, run each time with autocast as it is now.
+# Both runs must be of the same network. [Dropout](../../site/glossary.md#dropout) draws, and other draws make another
+# network. `random_state(device)` tells where the random numbers stand, and `set_random_state(device, state)` puts them
+# back there. Autocast may be on in the forward pass and off in the backward pass: `keeping_autocast(block, device)` is
+# the block, run each time with autocast as it is now.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 5 · `checkpointed`** &nbsp; ★★★ · 14 minutes · 5 points
 #
-# Write both passes of `Checkpoint`. The output and all gradients are those of `block(x)`, also with dropout, also where
-# x itself needs no gradient, and also where the block is used twice in a row. The forward pass keeps x alone; in the
-# backward pass the block runs a second time. After each pass the random numbers go on as if the block had run once.
+# Write both passes of `Checkpoint`. Output and gradients are those of `block(x)`: also with dropout, where x needs no
+# gradient, and where the block is used twice. The forward pass keeps x alone; the block runs again in the backward
+# pass. After each pass the random numbers go on as if the block had run once.
 #
-# `checkpointed` is given: it hands over the parameters that learn, and a block that has the same autocast in both runs.
-# Some parameters may be frozen, and some that learn may not be used. Do not use `torch.utils.checkpoint` here.
+# `checkpointed` is given: it hands over the parameters that learn (others may be frozen, and some may be unused), and a
+# block with the same autocast in both runs. Do not use `torch.utils.checkpoint` here.
 #
 # <details><summary>Hint 1: forward</summary>
 #
-# What does `backward` need that is gone by then? Leave it in attributes of the context, such as `context.block`, and x
-# by `context.save_for_backward(x)`.
+# What does `backward` need that is gone by then? Leave it in attributes such as `context.block`, and x by
+# `context.save_for_backward(x)`.
 #
 # </details>
 # <details><summary>Hint 2: backward by hand</summary>
 #
-# A block computes y = w·x, and the backward pass gets a slope of 5. With x = 2 and w = 3, `torch.autograd.grad(y, [x,
-# w], slope)` gives (15, 10), and `backward` returns (None, 15, 10). For that, y must come from an x that begins a new
-# graph, `x.detach().requires_grad_()`. With dropout there are two places in the random numbers to go back to: where
-# must they stand before the second run, and where after it?
+# A block computes y = w·x, with x = 2, w = 3 and a slope of 5. `torch.autograd.grad(y, [x, w], slope)` gives (15, 10),
+# and `backward` returns (None, 15, 10). For that, y must come from an x that begins a new graph:
+# `x.detach().requires_grad_()`. Where must the random numbers stand before the second run, and where after it?
 #
 # </details>
 # </div>
@@ -808,23 +804,21 @@ plt.show()
 #
 # **Exercise 6 · `flops_per_token`** &nbsp; ★★☆ · 8 minutes · 3.5 points
 #
-# Operations per token in lesson 9's model with `depth` blocks of width e, a context of t and n bytes to choose from.
-# The first number is for the forward pass, the second for training: the forward and the backward pass together.
+# Operations per token of lesson 9's model, with `depth` blocks of width e, a context of t and n bytes to choose from:
+# in the forward pass, and in training (forward and backward pass together).
 #
-# Count the matrices of the blocks, the output layer (e to n), and attention to all t keys, without a mask. Leave out
-# norms, biases and softmax. Looking up an embedding multiplies nothing.
+# Count the matrices of the blocks, the output layer (e to n), and attention to all t keys. Leave out norms, biases and
+# softmax. Looking up an embedding multiplies nothing.
 #
 # <details><summary>Hint 1: in pieces</summary>
 #
-# How many entries do the matrices have, those of the blocks and the output layer's? What does an entry cost? What does
-# attention add in each block?
+# How many entries do all matrices have, and what does an entry cost? What does attention add in each block?
 #
 # </details>
 # <details><summary>Hint 2: a small model</summary>
 #
 # With e = 2, one block, t = 3 and n = 5 the block's matrices have 48 entries and the output layer 10: 116 operations.
-# The scores take 12 more, and mixing the values another 12. That makes 140. In the backward pass each of these products
-# has two gradients.
+# The scores take 12 more, and the mixing another 12: 140. In the backward pass each product has two gradients.
 #
 # </details>
 # </div>
@@ -972,9 +966,9 @@ else:
 # </details>
 # <details><summary>Hint 2: two workers by hand</summary>
 #
-# One worker has 3 tokens and a gradient of 2, another 1 token and a gradient of 10. The gradients of their sums are 6
-# and 10, so that of the mean over all four tokens is 4. The mean of 2 and 10 would be 6. (`zip(*gradients)` gives, for
-# each parameter, the gradients of all workers.)
+# One worker has 3 tokens and a gradient of 2, another 1 token and a gradient of 10. Those of their sums are 6 and 10,
+# so that of the mean over four tokens is 4. (`zip(*gradients)` gives, for each parameter, the gradients of all
+# workers.)
 #
 # </details>
 # </div>
@@ -1060,8 +1054,8 @@ else:
 #
 # **Exercise 8 · `fit_power_law`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
-# Find the power law that is nearest to the losses: the line of least squares through their logarithms. The sizes come
-# in any order, and at least two of them differ. The losses may also rise with the size; then α is below 0.
+# The power law nearest to the losses: the line of least squares through their logarithms. Sizes come in any order, and
+# at least two differ. Where losses rise with the size, α is below 0.
 #
 # <details><summary>Hint 1: a line</summary>
 #
@@ -1071,8 +1065,8 @@ else:
 # </details>
 # <details><summary>Hint 2: two points by hand</summary>
 #
-# Two models of sizes 1 and e² have the losses e³ and e. In logarithms these are the points (0, 3) and (2, 1). The slope
-# of the line is −1 and its height at x = 0 is 3. The law is e³ · N⁻¹: a is e³, and α is 1.
+# Models of sizes 1 and e² have the losses e³ and e: the points (0, 3) and (2, 1). The slope is −1 and the height at x =
+# 0 is 3. So a is e³, and α is 1.
 #
 # </details>
 # </div>

@@ -24,7 +24,7 @@
 # |---|---|
 # | **You will build** | a norm, a gated network, grouped queries with a cache, a whole Llama that computes what `transformers` computes, a router, min-p, and the switch that silences a head; one of them you mend |
 # | **You need** | lessons [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 125 minutes: eight exercises, 24 points, and three predictions |
+# | **It takes** | about 120 minutes: eight exercises, 24 points, and three predictions |
 # | **It computes** | for seconds in each cell, half a minute in all |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions (queries), s positions (keys and
@@ -88,9 +88,9 @@ plots.diagrams.llama_block()
 # trained, a little.
 
 # %% [markdown]
-# **What every check asks.** Gradients flow (in `keep_min_p` none are needed). New tensors are created on the device of
-# the input, and inputs stay unchanged. Neither PyTorch's ready-made version of what you write nor the finished part
-# counts; what a card names may be used.
+# **What every check asks.** Gradients flow (in `keep_min_p` they need not). New tensors are created on the device of
+# the input, and inputs stay unchanged. PyTorch's ready-made version of what you write does not count, nor does the
+# finished part.
 
 # %% [markdown]
 # <div class="card">
@@ -98,8 +98,8 @@ plots.diagrams.llama_block()
 # **Exercise 1 · `RMSNorm`** &nbsp; mend · ★☆☆ · 6 minutes · 3 points
 #
 # Mend the class. Whatever the size of x, the mean square of the output (before the weight) is 1, or a little less where
-# ε matters. Squares and roots are computed in 32 bits or more, and the output has the type of x. Do not use PyTorch's
-# RMS norm or `finished_norm` here.
+# ε matters. It is computed in 32 bits or more, and the output has the type of x. Do not use PyTorch's RMS norm or
+# `finished_norm` here.
 #
 # <details><summary>Hint 1: try two inputs</summary>
 #
@@ -108,8 +108,8 @@ plots.diagrams.llama_block()
 # </details>
 # <details><summary>Hint 2: a vector of two components</summary>
 #
-# For x = (3, 4) the mean square is 12.5. Its root is 3.54, so the output should be (0.85, 1.13), if ε is 0. Go through
-# the lines with these numbers. What does `torch.rsqrt(torch.tensor(12.5))` give?
+# For x = (3, 4) the mean square is 12.5 and its root 3.54, so the output should be (0.85, 1.13). Go through the lines
+# with these numbers. What does `torch.rsqrt(torch.tensor(12.5))` give?
 #
 # </details>
 # </div>
@@ -174,14 +174,13 @@ print("of x without its mean, LayerNorm's output:",
 #
 # <details><summary>Hint 1: where silu ends</summary>
 #
-# Look at what is inside the brackets of silu in the formula. A published program had `silu(gate(x) * up(x))`, which is
-# another function.
+# Look at what silu is applied to in the formula. A published program had `silu(gate(x) * up(x))`, another function.
 #
 # </details>
 # <details><summary>Hint 2: one component</summary>
 #
-# Let e and `hidden` be 1, and the three weights 1 (gate), 3 (up) and 2 (down). For x = 2, silu(2) is 1.76, times 6 is
-# 10.57, and the output is 21.14. `F.silu` is silu.
+# With e = `hidden` = 1 and weights of 1 (gate), 3 (up) and 2 (down), x = 2 gives silu(2) = 1.76, then 1.76 · 6 = 10.57,
+# and an output of 21.14. `F.silu` is silu.
 #
 # </details>
 # </div>
@@ -267,21 +266,19 @@ print(f"8 groups, 16 bits: {one:,} bytes a token, "
 # `unify` from e to e, `to_keys` and `to_values` from e to groups·d. Queries and keys are turned with
 # `rotate(x, positions)`; positions go on from what `past` holds. Scores are divided by √d.
 #
-# The cache gets the keys and values of the groups, the keys turned, before anything is copied. You may use
-# `split_heads`, `merge_heads`, `causal_mask` and `masked_softmax`. Do not use PyTorch's `MultiheadAttention` or
-# `finished_block` here.
+# The cache gets the keys and values of the groups, keys turned, before anything is copied. `split_heads`,
+# `merge_heads`, `causal_mask` and `masked_softmax` may be used; `nn.MultiheadAttention` and `finished_block` may not.
 #
 # <details><summary>Hint 1: the order of things</summary>
 #
-# Which steps need the new positions alone, and which need all of them? Where does `past.append` belong between
-# projecting, turning and copying? And when must `past.length` be read, if appending changes it?
+# Which steps need the new positions alone, and which all of them? Where does `past.append` belong between projecting,
+# turning and copying? Does appending change `past.length`?
 #
 # </details>
 # <details><summary>Hint 2: copies and the mask, in numbers</summary>
 #
 # `torch.tensor([0, 1]).repeat_interleave(2)` is 0, 0, 1, 1, and `repeat(2)` gives 0, 1, 0, 1. With 3 positions in the
-# cache and 2 new ones, the queries are the positions 3 and 4, and the keys 0 to 4. Of `causal_mask(5, device)`, (5, 5),
-# they need rows 3 and 4.
+# cache and 2 new ones, the queries need rows 3 and 4 of `causal_mask(5, device)`.
 #
 # </details>
 # </div>
@@ -344,9 +341,8 @@ check(GroupedQueryAttention)
 #
 # The whole model: `tokens`, an embedding; `blocks`, an `nn.ModuleList` with `depth` of `block(config)`; `norm`, a
 # `finished_norm` with the config's ε; and `to_logits`, linear without a bias. A model with `config.tied` has no
-# `to_logits`: there the table of tokens serves twice. The model's `state_dict` holds nothing else.
-#
-# A `KeyValueCache` has one LayerCache for each block: that of block i is `cache.layers[i]`.
+# `to_logits`: there the table of tokens serves twice. The `state_dict` holds nothing else. Of a KeyValueCache, block i
+# gets the LayerCache `cache.layers[i]`.
 #
 # <details><summary>Hint 1: what GPT-2 has and this has not</summary>
 #
@@ -356,7 +352,7 @@ check(GroupedQueryAttention)
 # <details><summary>Hint 2: a tied table of three tokens</summary>
 #
 # The table has the rows (1, 0), (0, 1) and (1, 1). For the vector (2, 5) the logits are its products with the rows: 2,
-# 5 and 7. `F.linear(x, table)` computes such products.
+# 5 and 7. `F.linear` computes such products.
 #
 # </details>
 # </div>
@@ -445,9 +441,8 @@ for name, config in published_sizes.items():
 # </details>
 # <details><summary>Hint 2: two heads of width 4</summary>
 #
-# Write the rows 0 to 7 with one axis for the head, one for the pair, and one for the place in the pair: ((0, 1), (2,
-# 3)) is head 0, and ((4, 5), (6, 7)) is head 1. The new order is 0, 2, 1, 3, 4, 6, 5, 7. Which two of the three axes
-# have changed places?
+# As (head, pair, place in the pair) the rows are ((0, 1), (2, 3)) and ((4, 5), (6, 7)). The new order is 0, 2, 1, 3, 4,
+# 6, 5, 7. Which two of the three axes have changed places?
 #
 # </details>
 # </div>
@@ -664,20 +659,19 @@ for what, networks in (("in all", N), ("for any one token", 2)):
 #
 # **Exercise 6 · `route`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
-# From the router's logits for some tokens: the weights of the k experts that each token uses, which experts they are
-# (the most probable first), and the balance.
+# From the router's logits for some tokens: the weights of the k experts that each token uses, which they are (the most
+# probable first), and the balance.
 #
 # <details><summary>Hint 1: the weights</summary>
 #
-# `topk(k, dim=-1)` returns the k largest numbers of each row and their places. The probabilities of the chosen experts
-# do not sum to 1 yet.
+# `topk(k, dim=-1)` returns the largest numbers of each row and their places. The probabilities of the chosen do not sum
+# to 1 yet.
 #
 # </details>
 # <details><summary>Hint 2: a balance by hand</summary>
 #
-# Three tokens choose one of two experts each (k = 1). Their probabilities are (0.9, 0.1), (0.6, 0.4) and (0.2, 0.8).
-# Then f is (2/3, 1/3), P is (0.567, 0.433), and the balance is 2 · (0.378 + 0.144) = 1.04. With k = 2 there would be
-# six choices. (`torch.bincount` and `F.one_hot` can count.)
+# With k = 1, three tokens have the probabilities (0.9, 0.1), (0.6, 0.4) and (0.2, 0.8). Then f is (2/3, 1/3), P is
+# (0.567, 0.433), and the balance is 2 · (0.378 + 0.144) = 1.04. With k = 2 there would be six choices.
 #
 # </details>
 # </div>
@@ -809,7 +803,7 @@ plt.show()
 # **Exercise 7 · `keep_min_p`** &nbsp; ★☆☆ · 5 minutes · 2 points
 #
 # Logits in, logits out: those of tokens with less than p times the probability of the most probable become −∞, the
-# others stay as they are. (The temperature comes before: these logits have been divided by it.)
+# others stay as they are. (What is given has been divided by the temperature.)
 #
 # <details><summary>Hint 1: logits are no probabilities</summary>
 #
@@ -818,9 +812,8 @@ plt.show()
 # </details>
 # <details><summary>Hint 2: three tokens</summary>
 #
-# Three tokens have the probabilities 0.6, 0.3 and 0.1. With p = 0.25 the floor is 0.15, and the third token goes. With
-# p = 1 the floor is 0.6, and the first token stays. In a batch each row has a largest probability of its own: `dim=-1,
-# keepdim=True`.
+# With probabilities of 0.6, 0.3 and 0.1 and p = 0.25 the floor is 0.15, and the third token goes. Each row has a floor
+# of its own.
 #
 # </details>
 # </div>
@@ -982,7 +975,7 @@ plt.show()
 #
 # **Exercise 8 · `without_head`** &nbsp; ★☆☆ · 4 minutes · 2 points
 #
-# The outputs of all heads, with zeros for one of them. z stays unchanged.
+# The outputs of all heads, with zeros in the place of one head's.
 #
 # <details><summary>Hint 1: which axis</summary>
 #
@@ -992,7 +985,7 @@ plt.show()
 # <details><summary>Hint 2: two heads</summary>
 #
 # One text, two heads, one position, d = 2: z is [[[[1, 2]], [[3, 4]]]]. Without head 0 the result is [[[[0, 0]], [[3,
-# 4]]]], and z must still hold 1 and 2. So either write into a copy, or multiply each head by 0 or 1.
+# 4]]]], and z still holds 1 and 2.
 #
 # </details>
 # </div>
