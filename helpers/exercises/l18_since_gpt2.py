@@ -60,7 +60,7 @@ NETWORK, NARROW_NETWORK = built(6, 10), built(8, 3)
 # ----------------------------------------------------------------------------------------- GroupedQueryAttention
 
 ATTENTION = built(24, 4, 2)  # e = 24 in 4 heads of width 6, 2 groups
-SINGLE_GROUP, ALL_GROUPS, THREE_TO_A_GROUP = built(12, 3, 1), built(16, 4, 4), built(24, 6, 2)
+SINGLE_GROUP, ALL_GROUPS, THREE_TO_A_GROUP = built(12, 3, 1), built(20, 2, 2), built(24, 6, 2)
 
 
 def pieces_through(call: Callable, x: torch.Tensor, past: object, cuts: tuple[int, ...]) -> torch.Tensor:
@@ -201,7 +201,7 @@ def part_of(returned: object, which: str) -> torch.Tensor:
         raise Unmet(f"Your function has to return weights, experts and balance; it returns {kind_of(returned)}.")
     part = returned[BY_PLACE.index(which)]
     if not isinstance(part, torch.Tensor):
-        raise Unmet(f"The {which} have to be a tensor, and yours are {kind_of(part)}.")
+        raise Unmet(f"Of the three things that you return, the {which} must be a tensor. It is {kind_of(part)}.")
     return part
 
 
@@ -241,7 +241,7 @@ def with_p(*shape: int, p: float) -> Inputs:
 
 def of_any_size(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Logits that all lie far below 0, or far above: only their differences count."""
-    logits = draw.normal(12, 9, std=2.0)
+    logits = draw.normal(12, 30, std=2.0)
     return {f"shifted by {shift}": answer(logits + shift, 0.2) for shift in (-50.0, 40.0)}
 
 
@@ -335,7 +335,7 @@ LESSON = Lesson(
                 ),
                 values(0.25, drawn(2, 4, 12), name="a single group", via=SINGLE_GROUP, axes="b t e"),
                 values(0.5, drawn(2, 4, 24), name="three heads to a group", via=THREE_TO_A_GROUP, axes="b t e"),
-                values(0.25, drawn(2, 4, 16), name="as many groups as heads", via=ALL_GROUPS, axes="b t e"),
+                values(0.25, drawn(2, 4, 20), name="as many groups as heads", via=ALL_GROUPS, axes="b t e"),
                 Aspect("with a cache", 1, read_in_pieces, axes="b t e"),
                 Aspect("what the cache holds", 0.5, held, axes="b g s d"),
                 gradient(0.5, drawn(2, 4, 24), via=ATTENTION, weights=True),

@@ -680,8 +680,8 @@ for what, networks in (("in all", N), ("for any one token", 2)):
 def route(logits, k):
     """Which experts each token uses, how much of each, and how evenly all are used.
 
-    logits: (tokens, N). Returns weights (tokens, k), experts (tokens, k), int64, and
-    the balance, ().
+    logits: (tokens, N). Returns three tensors: weights (tokens, k), experts (tokens, k),
+    int64, and the balance, ().
     """
     ### BEGIN SOLUTION
     N = logits.shape[-1]
