@@ -213,6 +213,18 @@ def test_links_to_a_repository_need_its_address(tmp_path, monkeypatch):
     assert 'href="../_static/notebooks/05_masking.ipynb" download' in links
 
 
+def test_the_first_page_leads_to_the_course_with_and_without_an_address():
+    def addresses(repository):
+        links = postprocess.parse(front_page.start_buttons(repository, "main")).find_all("a")
+        return {link.text: link["href"] for link in links}
+
+    here, published = addresses(""), addresses(PUBLISHED["repository"])
+    assert here["Read lesson 1"].startswith("lessons/01_") and here["Get the course"] == "#how-to-start"
+    assert here["Play with GPT-2"] == "players/pocket.html" and "Open in Colab" not in here
+    assert published["Get the course"] == PUBLISHED["repository"]
+    assert "colab" in published["Open in Colab"] and "binder" in published["Open in Binder"]
+
+
 # --- folding ---------------------------------------------------------------------------------------------------------
 
 DRAWING = "figure, ax = plt.subplots()\nax.plot(losses)\n# a label\nax.set_ylabel('loss')\nplt.show()"
