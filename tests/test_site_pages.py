@@ -15,6 +15,7 @@ from helpers.authoring.links import Term
 from helpers.course import ROOT
 from helpers.site import build, course_index, front_page, indexes, postprocess, reader_notebook, recorded_runs
 from helpers.site.course_index import SiteLesson
+from helpers.student.lessons import builds_on
 
 UNPUBLISHED = {"repository": "", "branch": "main", "address": ""}
 PUBLISHED = {"repository": "https://github.com/someone/course", "branch": "main", "address": ""}
@@ -178,7 +179,7 @@ def lesson(number: int, *needs: int, cells=(), **fields) -> SiteLesson:
 
 
 def test_a_lesson_builds_on_what_no_other_of_its_needs_brings():
-    direct = course_index.builds_on([lesson(1), lesson(2, 1), lesson(3, 1, 2), lesson(4, 1)])
+    direct = builds_on([lesson(1), lesson(2, 1), lesson(3, 1, 2), lesson(4, 1)])
     assert direct == {1: (), 2: (1,), 3: (2,), 4: (1,)}
     assert course_index.levels(direct) == {1: 0, 2: 1, 3: 2, 4: 1}
     assert front_page.layout(direct) == {1: (0, 1), 2: (1, 0), 4: (1, 2), 3: (2, 0)}

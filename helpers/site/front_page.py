@@ -17,7 +17,8 @@ from helpers.checking.panel import as_html
 from helpers.course import ROOT
 from helpers.exercises import load_lesson
 from helpers.site import render
-from helpers.site.course_index import SiteLesson, builds_on, levels
+from helpers.site.course_index import SiteLesson, levels
+from helpers.student.lessons import builds_on
 
 LESSON, EXERCISE = "01_dot_product_attention", "row_softmax"
 WRONG_ANSWER = '''def row_softmax(scores):
