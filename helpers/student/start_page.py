@@ -56,8 +56,8 @@ class Standing:
     """How far a student has come.
 
     points: by lesson, from the best result of each exercise. solved: by lesson, the exercises that were wholly right.
-    stopped: the lesson of the last check, and the exercise to go on with there, "" where the lesson is done; None before
-    the first. following: the lesson to go on with, None where all is done.
+    stopped: the lesson of the last check, and the exercise to go on with there, "" where the lesson is done; None
+    before the first. following: the lesson to go on with, None where all is done.
     """
 
     points: Mapping[str, float]
