@@ -42,7 +42,7 @@ LAB_ANCHOR = re.compile(r"^(#+ )<a id=\"[^\"]+\"></a>", re.MULTILINE)
 SIDEBAR = {
     "Play": ("players/index", "players/pocket"),
     "Set up": ("students", "hubs"),
-    "Reference": ("notation", "glossary", "exercises", "mistakes", "figures", "runs", "implementations", "about"),
+    "Reference": ("notation", "glossary", "exercises", "mistakes", "figures", "runs", "bugs", "about"),
     "Teach": ("instructors", "instructors-attacks", "authors"),
 }
 GUIDES = (*SIDEBAR["Set up"], *SIDEBAR["Teach"])
