@@ -634,10 +634,13 @@ LESSON = Lesson(
                     **NEAR,
                 ),
                 Aspect(
-                    "an input that needs no gradient", 0.5, checkpointing({"without dropout": {"needs": False}}), **NEAR
+                    "an input that needs no gradient",
+                    0.75,
+                    checkpointing({"without dropout": {"needs": False}}),
+                    **NEAR,
                 ),
                 Aspect(
-                    "frozen and unused parameters", 0.5, checkpointing({"without dropout": {"partly": True}}), **NEAR
+                    "frozen and unused parameters", 0.25, checkpointing({"without dropout": {"partly": True}}), **NEAR
                 ),
                 Aspect("autocast", 0.5, under_autocast, side=True),
                 Aspect(
