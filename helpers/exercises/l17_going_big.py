@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -30,8 +30,8 @@ def numbers(returned: Answer, count: int, what: str) -> list[float]:
     return floats
 
 
-def float64(values: list) -> torch.Tensor:
-    """Numbers as a tensor that holds them exactly enough."""
+def float64(values: Sequence[float] | float) -> torch.Tensor:
+    """Numbers, (k,), or a single one, (), as a tensor that holds them exactly enough."""
     return torch.tensor(values, dtype=torch.float64)
 
 
@@ -398,7 +398,7 @@ def next_scales(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
         learned = Learned(draw, step)
         returned = answer(learned.optimiser, learned.parameters[:2], step.scale, step.limit, **options)
         case = f"{step}, growth {options['growth']:g}" if options else str(step)
-        scales[case] = float64(numbers(returned, 1, "the next scale, a number"))
+        scales[case] = float64(numbers(returned, 1, "the next scale, a number")[0])
     return scales
 
 
