@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -353,15 +354,16 @@ def test_several_seeds_are_one_curve_of_each_model():
     assert "seconds" not in drawn and "seed" not in drawn
 
 
-def test_every_record_has_its_section_with_its_command_and_its_results():
+def test_every_record_has_a_title_a_sentence_with_its_numbers_and_its_command():
     records = ROOT / "helpers" / "data" / "recorded"
     page = recorded_runs.page(records, [])
-    for file in records.glob("*.json"):
-        record = json.loads(file.read_text(encoding="utf-8"))
-        section = page.partition(f"## {file.stem}\n")[2].partition("\n## ")[0]
-        assert f"<code>{record['command']}</code>" in section
-        for value in recorded_runs.numbers(record["result"]).values():
-            assert f"{value:,}" in section
+    words = tomllib.loads((ROOT / "site" / "runs.toml").read_text(encoding="utf-8"))
+    assert {file.stem for file in records.glob("*.json")} == words.keys()
+    for name, one in words.items():
+        record = json.loads((records / f"{name}.json").read_text(encoding="utf-8"))
+        section = page.partition(f"## {one['title']}\n")[2].partition("\n## ")[0]
+        assert f"<code>{record['command']}</code>" in section and "{" not in section.partition("<table")[0]
+    assert "1.8% off" in page and "10.95 per token" in page
 
 
 def test_a_sample_keeps_its_lines_and_is_text():

@@ -24,6 +24,7 @@ from helpers.course import ROOT
 from helpers.plots.diagrams import COLOURS
 from helpers.site import render
 from helpers.site.course_index import HEADING, SiteLesson, anchor, section_anchor
+from helpers.site.example_panels import OTHERS, shown
 
 BUGS = ROOT / "site" / "bugs.toml"
 
@@ -44,8 +45,10 @@ def pages(lessons: Sequence[SiteLesson], folder: Path) -> dict[str, str]:
 
 
 def mistakes(lessons: Sequence[SiteLesson]) -> str:
-    """Every mistake that a check knows by name, by exercise."""
-    return render("mistakes.md.j2", lessons=lessons, by_exercise=by_exercise, with_code=with_code, anchor=anchor)
+    """Some wrong answers with their panels, then every mistake that a check knows by name, by exercise."""
+    panels = [shown(*answer) for answer in OTHERS if answer[0] in {lesson.name for lesson in lessons}]
+    tools = {"by_exercise": by_exercise, "with_code": with_code, "anchor": anchor}
+    return render("mistakes.md.j2", lessons=lessons, panels=panels, **tools)
 
 
 def by_exercise(lesson: SiteLesson) -> list[tuple[str, list[Mistake]]]:
