@@ -129,6 +129,51 @@ def test_parameters_learn_though_the_input_needs_no_gradient():
     assert block[0].weight.grad is None and block[0].bias.grad is not None
 
 
+def test_a_parameter_that_is_not_used_has_no_gradient():
+    block = nn.Linear(4, 4)
+    block.spare = nn.Parameter(torch.ones(2))
+    big.checkpointed(block, torch.randn(3, 4)).sum().backward()
+    assert block.weight.grad is not None and block.spare.grad is None
+
+
+class Watched(nn.Module):
+    """A linear layer that notes the type of each of its results."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.types = nn.Linear(6, 6), []
+
+    def forward(self, x):
+        y = self.layer(x)
+        self.types.append(y.dtype)
+        return torch.tanh(y)
+
+
+@pytest.mark.parametrize("backward_inside", [False, True])
+@pytest.mark.parametrize("on", [False, True])
+def test_the_second_run_has_the_autocast_of_the_first(on, backward_inside):
+    def with_autocast(how):
+        block, x = Watched(), torch.randn(5, 6, requires_grad=True)
+        with torch.autocast("cpu", torch.bfloat16, enabled=on):
+            y = how(block, how(block, x))
+            if backward_inside:
+                y.float().square().sum().backward()
+        if not backward_inside:
+            with torch.autocast("cpu", torch.bfloat16, enabled=not on):
+                y.float().square().sum().backward()
+        return y, block.types, [x.grad, *(parameter.grad for parameter in block.parameters())]
+
+    results = []
+    for how in (big.checkpointed, lambda block, x: checkpoint(block, x, use_reentrant=False)):
+        torch.manual_seed(2)
+        results.append(with_autocast(how))
+    (mine, types, gradients), (goal, _, others) = results
+    assert set(types) == {torch.bfloat16 if on else torch.float32} and len(types) == 4
+    assert torch.equal(mine, goal)
+    for one, other in zip(gradients, others, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-2, atol=1e-2)
+
+
 def test_between_the_passes_only_the_inputs_are_kept():
     blocks = nn.ModuleList(TransformerBlock(16, 2, pre_norm=True) for _ in range(4))
     x = torch.randn(2, 8, 16, requires_grad=True)

@@ -1,5 +1,6 @@
 """Lesson 17: its stored outputs and records say what its prose says."""
 
+import math
 import re
 
 import nbformat
@@ -136,9 +137,27 @@ def test_the_fourth_training_is_predicted_within_three_percent():
     assert mine < 3 and mine < nothing_bought
 
 
-def test_chinchillas_own_formula_says_ninety_three_and_the_mended_one_eighteen():
+def test_chinchillas_printed_formula_says_ninety_three_with_more_digits_less_and_the_mended_one_eighteen():
     text = printed(SOURCE, "def best_ratio")
-    assert re.findall(r": +(\d+)", text) == ["93", "18"]
+    assert re.findall(r": +(\d+)", text) == ["93", "59", "18"]
+
+
+# ----------------------------------------------------------------------------------------------- what the hints say
+
+
+def test_the_hints_count_right():
+    assert big.attention_bytes(5, 2, 3, 1) == 4 * 90 == 360
+    assert big.flops_per_token(2, 1, 3, 5)[0] == 2 * (48 + 10) + 12 + 12 == 116 + 24 == 140
+    assert big.averaged([[torch.tensor(2.0)], [torch.tensor(10.0)]], [3, 1]) == [torch.tensor(4.0)]
+    assert big.fit_power_law([1, math.exp(2)], [math.exp(3), math.exp(1)]) == pytest.approx((math.exp(3), 1))
+
+
+def test_the_step_of_the_hint_is_taken_with_what_it_says():
+    parameters = [torch.nn.Parameter(torch.zeros(())) for _ in range(2)]
+    for parameter, gradient in zip(parameters, (24.0, 32.0), strict=True):
+        parameter.grad = torch.tensor(gradient)
+    big.scaled_step(torch.optim.SGD(parameters, lr=1.0), parameters, scale=8, limit=1)
+    assert [-parameter.item() for parameter in parameters] == pytest.approx([0.6, 0.8], abs=1e-5)
 
 
 # ---------------------------------------------------------------------------------------------------- the long run

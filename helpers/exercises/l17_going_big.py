@@ -4,51 +4,74 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 
-from helpers.exercises.aspects import LEFT_ALONE, Unmet, fill, kind_of
+from helpers.exercises.aspects import LEFT_ALONE, Unmet, fill, input_left_alone, kind_of
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
 
 
-def numbers(found: Answer, count: int, what: str) -> list[float]:
+def numbers(returned: Answer, count: int, what: str) -> list[float]:
     """A number, or a tuple of so many, as floats; Unmet says what it has to be."""
-    several = [found] if count == 1 else found
-    if count > 1 and (not isinstance(found, (tuple, list)) or len(found) != count):
-        raise Unmet(f"Your function has to return {what}; it returns {kind_of(found)}.")
-    told = []
+    several = [returned] if count == 1 else returned
+    if count > 1 and (not isinstance(returned, (tuple, list)) or len(returned) != count):
+        raise Unmet(f"Your function has to return {what}; it returns {kind_of(returned)}.")
+    floats = []
     for one in several:
         if isinstance(one, torch.Tensor) and one.numel() == 1:
             one = one.item()
         if isinstance(one, bool) or not isinstance(one, (int, float)):
             raise Unmet(f"Your function has to return {what}; among what it returns is {kind_of(one)}.")
-        told.append(float(one))
-    return told
+        floats.append(float(one))
+    return floats
 
 
-Cases = Callable[[Draw], Iterable[tuple]]  # the arguments of one call each
+def float64(values: Sequence[float] | float) -> torch.Tensor:
+    """Numbers, (k,), or a single one, (), as a tensor that holds them exactly enough."""
+    return torch.tensor(values, dtype=torch.float64)
 
 
-def counted(cases: Cases, count: int = 1, what: str = "a number", which: slice = slice(None)) -> Probe:
-    """What the student says for drawn arguments: a number each, or a tuple of numbers of which some are looked at."""
+def different(draw: Draw, count: int) -> list[int]:
+    """So many different numbers from 2 to 13: one that is forgotten is not mistaken for another."""
+    return (draw.permutation(12)[:count] + 2).tolist()
+
+
+# ------------------------------------------------------------------------------------------------ training_bytes
+
+KINDS = "three numbers: the bytes of the weights, of the gradients, and of what the optimiser keeps"
+
+
+def needed(precision: str) -> Probe:
+    """The three numbers of bytes, each for models of three sizes."""
 
     def probe(answer, draw):
-        found = [numbers(answer(*case), count, what)[which] for case in cases(draw)]
-        return torch.tensor(found, dtype=torch.float64)
+        sizes = (1, draw.number(2, 1000), draw.number(10**6, 2 * 10**9))
+        weights, gradients, kept = zip(*(numbers(answer(size, precision), 3, KINDS) for size in sizes), strict=True)
+        return {
+            "the weights": float64(weights),
+            "the gradients": float64(gradients),
+            "what AdamW keeps": float64(kept),
+        }
 
     return probe
 
 
 # ----------------------------------------------------------------------------------------------- attention_bytes
 
+Cases = Callable[[Draw], Iterable[tuple]]  # the arguments of one call each
 
-def different(draw: Draw, count: int) -> list[int]:
-    """So many different numbers from 2 to 13: one that is forgotten is not mistaken for another."""
-    return (draw.permutation(12)[:count] + 2).tolist()
+
+def counted(cases: Cases) -> Probe:
+    """The number that is returned in each of these cases."""
+
+    def probe(answer, draw):
+        return float64([numbers(answer(*case), 1, "a number")[0] for case in cases(draw)])
+
+    return probe
 
 
 def one_copy(draw: Draw) -> Iterator[tuple[int, ...]]:
@@ -66,24 +89,10 @@ def other_copies(draw: Draw) -> Iterator[tuple[int, ...]]:
         yield b, h, draw.number(5, 1500), depth, copies, *bytes_each
 
 
-# ------------------------------------------------------------------------------------------------ training_bytes
-
-KINDS = "three numbers: the bytes of the weights, of the gradients, and of what the optimiser keeps"
-
-
-def needed(precision: str) -> Probe:
-    """The three numbers of bytes for models of several sizes."""
-
-    def models(draw):
-        return [(size, precision) for size in (1, draw.number(2, 1000), draw.number(10**6, 2 * 10**9))]
-
-    return counted(models, count=3, what=KINDS)
-
-
 # ----------------------------------------------------------------------------------------------- flops_per_token
 
 PAIR = "two numbers: forward, and in training"
-FORWARD, TRAINING = slice(0, 1), slice(1, 2)
+FORWARD, TRAINING = 0, 1
 
 
 def models(e: tuple[int, int], t: tuple[int, int], n: tuple[int, int]) -> Cases:
@@ -100,80 +109,135 @@ LONG = models(e=(4, 17), t=(1000, 5000), n=(3, 20))
 MANY_WORDS = models(e=(4, 17), t=(2, 5), n=(10_000, 60_000))
 
 
-def operations(cases: Cases, which: slice) -> Probe:
-    """Of (forward, training) for (e, depth, t, n) the one or the other."""
-    return counted(cases, count=2, what=PAIR, which=which)
+def operations(cases: Cases, which: int) -> Probe:
+    """Of (forward, training) one of the two, for each of these models."""
+
+    def probe(answer, draw):
+        return float64([numbers(answer(*case), 2, PAIR)[which] for case in cases(draw)])
+
+    return probe
 
 
 # ----------------------------------------------------------------------------------------- accumulated_gradients
 
-PAD = 0
-
 
 class Reader(nn.Module):
-    """A small model from ids (b, t) to logits (b, t, 7), which notes how many rows it is given at once."""
+    """A small model from ids (b, t) to logits (b, t, 7), which notes what it is given and when gradients arrive.
+
+    rows: how many it was given at each call. most_open: how many calls at once were without their backward pass.
+    """
 
     def __init__(self):
         super().__init__()
         self.tokens, self.to_logits = nn.Embedding(7, 5), nn.Linear(5, 7)
         self.rows: list[int] = []
+        self.open = self.most_open = 0
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         self.rows.append(len(ids))
-        return self.to_logits(torch.tanh(self.tokens(ids)))
+        logits = self.to_logits(torch.tanh(self.tokens(ids)))
+        if logits.requires_grad:
+            self.open += 1
+            self.most_open = max(self.most_open, self.open)
+            logits.register_hook(self._gradient_arrived)
+        return logits
+
+    def _gradient_arrived(self, gradient: torch.Tensor) -> None:
+        self.open -= 1
 
 
-def padded(draw: Draw, lengths: tuple[int, ...], t: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Ids and targets (b, t); of each row's targets so many are tokens, and the rest is padding."""
-    ids, targets = draw.integers(1, 7, len(lengths), t), draw.integers(1, 7, len(lengths), t)
-    for row, length in enumerate(lengths):
-        targets[row, length:] = PAD
-        ids[row, length + 1 :] = PAD  # a row has one input more than targets, where it is not full
-    return ids, targets
+class Rows(NamedTuple):
+    """A batch: how many targets each row has, of t positions, in how many parts, with which id for padding."""
+
+    lengths: tuple[int, ...]
+    t: int
+    parts: int
+    pad: int = 0
+    in_front: bool = False  # the padding
+
+    def __str__(self) -> str:
+        text = f"for rows of {', '.join(map(str, self.lengths))} in {self.parts} part{'s' if self.parts > 1 else ''}"
+        return text + (f", pad = {self.pad}" if self.pad else "") + (", padding in front" if self.in_front else "")
+
+    def drawn(self, draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+        """Ids and targets (b, t)."""
+        tokens = torch.tensor([token for token in range(7) if token != self.pad], device=draw.device)
+        ids, targets = (tokens[draw.integers(0, 6, len(self.lengths), self.t)] for _ in range(2))
+        for row, length in enumerate(self.lengths):
+            targets[row, length:] = self.pad
+            ids[row, length + 1 :] = self.pad  # a row has one input more than targets, where it is not full
+        return (ids.flip(1), targets.flip(1)) if self.in_front else (ids, targets)
 
 
-def accumulated(*cases: tuple[tuple[int, ...], int, int], stale: bool = False) -> Probe:
-    """The gradients for rows of these lengths, of t positions, in so many parts."""
+def accumulated(*batches: Rows, stale: bool = False) -> Probe:
+    """The gradients for these batches. stale: there are gradients from before."""
 
     def probe(answer, draw):
-        told = {}
-        for lengths, t, parts in cases:
-            said = f"rows of {', '.join(map(str, lengths))} in {parts} part{'s' if parts > 1 else ''}"
+        gradients = {}
+        for batch in batches:
             model = fill(Reader().to(draw.device), draw)
             for parameter in model.parameters() if stale else ():
                 parameter.grad = torch.ones_like(parameter)
-            answer(model, *padded(draw.named(said), lengths, t), parts, PAD)
-            most = -(-len(lengths) // parts)
-            if model.rows and max(model.rows) > most:
+            answer(model, *batch.drawn(draw.named(str(batch))), batch.parts, batch.pad)
+            fit = -(-len(batch.lengths) // batch.parts)
+            if model.rows and max(model.rows) > fit:
                 raise Unmet(
-                    f"For {len(lengths)} rows in {parts} parts your code sends {max(model.rows)} rows through the model"
-                    f" at once. At most {most} fit."
+                    f"For {len(batch.lengths)} rows in {batch.parts} parts your code sends {max(model.rows)} rows"
+                    f" through the model at once. At most {fit} fit."
                 )
             for name, parameter in model.named_parameters():
                 if parameter.grad is None:
                     raise Unmet(f"After your function the parameter {name} has no gradient in .grad.")
-                told[f"{name}, {said}"] = parameter.grad
-        return told
+                gradients[f"the gradient of {name}, {batch}"] = parameter.grad
+        return gradients
 
     return probe
+
+
+FOUR_PARTS = Rows((4, 1, 3, 2), 4, 4)
+
+
+def part_by_part(answer: Answer, draw: Draw) -> torch.Tensor:
+    """Whether each part's backward pass runs before the next part is given to the model."""
+    model = fill(Reader().to(draw.device), draw)
+    answer(model, *FOUR_PARTS.drawn(draw), FOUR_PARTS.parts, FOUR_PARTS.pad)
+    if model.most_open > 1:
+        raise Unmet(
+            "Your code gives the model another part before the backward pass of an earlier part has run. So the"
+            " activations of several parts are kept at once, and no memory is saved."
+        )
+    return torch.tensor([1])
+
+
+def a_batch(draw: Draw) -> tuple:
+    """All arguments: a model, ids, targets, parts and pad."""
+    batch = Rows((2, 4, 1), 4, 2, pad=3)
+    return fill(Reader().to(draw.device), draw), *batch.drawn(draw), batch.parts, batch.pad
 
 
 # -------------------------------------------------------------------------------------------------- checkpointed
 
 
 class Noisy(nn.Module):
-    """A block (b, 4) -> (b, 4) with dropout, of which it is known how often it ran and whether autograd recorded it.
+    """A block (..., e) -> (..., e) with dropout, which notes how it is run.
 
-    Its dropout is drawn from whole numbers on the CPU, which are the same on every machine.
+    Its dropout is drawn from whole numbers on the CPU, which are the same on every machine. recorded: for each run,
+    whether autograd recorded it. autocasts: for each run, the type that autocast computes in, None where it is off.
+    spare: it has a parameter that it does not use.
     """
 
-    def __init__(self, dropout: bool):
+    def __init__(self, e: int, dropout: bool, spare: bool = False):
         super().__init__()
-        self.widen, self.narrow, self.dropout = nn.Linear(4, 6), nn.Linear(6, 4), dropout
+        self.widen, self.narrow, self.dropout = nn.Linear(e, e + 2), nn.Linear(e + 2, e), dropout
+        if spare:
+            self.spare = nn.Parameter(torch.zeros(3))
         self.recorded: list[bool] = []
+        self.autocasts: list[torch.dtype | None] = []
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        kind = x.device.type
         self.recorded.append(torch.is_grad_enabled())
+        self.autocasts.append(torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None)
         hidden = torch.tanh(self.widen(x))
         if self.dropout and self.training:
             hidden = hidden * 2 * torch.randint(0, 2, hidden.shape).to(x.device)
@@ -191,15 +255,33 @@ def own_random_numbers(draw: Draw) -> Iterator[None]:
         torch.set_rng_state(state)
 
 
+RANDOM = "the random numbers after each pass"
+
+
 def both_passes(
-    answer: Answer, draw: Draw, *, b: int = 5, dropout: bool = False, training: bool = True, needs: bool = True
+    answer: Answer,
+    draw: Draw,
+    *,
+    shape: tuple[int, ...] = (5, 4),
+    dropout: bool = False,
+    training: bool = True,
+    needs: bool = True,
+    twice: bool = False,
+    partly: bool = False,
 ) -> dict[str, torch.Tensor]:
-    """Forward and backward through a checkpointed block: its output, all gradients, and the random number after."""
-    block: Any = fill(Noisy(dropout).to(draw.device), draw).train(training)
-    x = draw.normal(b, 4).requires_grad_(needs)
-    slope = draw.named("slope").normal(b, 4)
+    """Forward and backward through a checkpointed block: its output, all gradients, and random numbers after each.
+
+    needs: x needs a gradient. twice: through the block, and through it again. partly: one parameter of it is frozen,
+    and another is not used.
+    """
+    block: Any = fill(Noisy(shape[-1], dropout, spare=partly).to(draw.device), draw).train(training)
+    block.widen.bias.requires_grad_(not partly)
+    x = draw.normal(*shape).requires_grad_(needs)
+    slope = draw.named("slope").normal(*shape)
     with own_random_numbers(draw):
         y = answer(block, x)
+        if twice:
+            y = answer(block, y)
         between = torch.randint(0, 2**31, (2,))
         if not isinstance(y, torch.Tensor):
             raise Unmet(f"Your function has to return the block's output; it returns {kind_of(y)}.")
@@ -219,113 +301,153 @@ def both_passes(
         after = torch.randint(0, 2**31, (2,))
     if len(block.recorded) < 2:
         raise Unmet("The block runs once only: in the backward pass it has to be computed again.")
-    told = {"output": y.detach()}
+    results = {"the output": y.detach()}
     for name, leaf in {"x": x, **dict(block.named_parameters())}.items():
         if leaf.requires_grad:
-            told[f"gradient of {name}"] = torch.zeros_like(leaf) if leaf.grad is None else leaf.grad
-    return told | {"random": torch.stack([between, after])}
+            results[f"the gradient of {name}"] = torch.zeros_like(leaf) if leaf.grad is None else leaf.grad
+    return results | {RANDOM: torch.stack([between, after])}
 
 
-def checkpointing(*settings: dict, random: bool = False) -> Probe:
-    """Outputs and gradients in these settings; or the random numbers that are drawn after each pass."""
+def checkpointing(cases: dict[str, dict], random: bool = False) -> Probe:
+    """Outputs and gradients with these settings, each named; or the random numbers that are drawn after each pass."""
 
     def probe(answer, draw):
-        told = {}
-        for setting in settings:
-            said = ", ".join(f"{name} {value}" for name, value in setting.items()) or "plain"
-            for name, tensor in both_passes(answer, draw.named(said), **setting).items():
-                if (name == "random") == random:
-                    told[f"{name}, {said}"] = tensor
-        return told
+        return {
+            f"{name}, {case}": tensor
+            for case, settings in cases.items()
+            for name, tensor in both_passes(answer, draw.named(case), **settings).items()
+            if (name == RANDOM) == random
+        }
 
     return probe
+
+
+def under_autocast(answer: Answer, draw: Draw) -> torch.Tensor:
+    """Whether the second run has the autocast of the first, both where it was on and where it was off."""
+    kind = draw.device.type
+    for first, later in ((True, False), (False, True)):
+        block: Any = fill(Noisy(4, dropout=False).to(draw.device), draw)
+        with torch.autocast(kind, torch.bfloat16, enabled=first):
+            y = answer(block, draw.normal(5, 4).requires_grad_())
+        with torch.autocast(kind, torch.bfloat16, enabled=later):
+            y.float().sum().backward()
+        if len(set(block.autocasts)) > 1:
+            raise Unmet(
+                f"The block runs first with autocast {'on' if first else 'off'} and then, in the backward pass, with"
+                f" autocast {'on' if later else 'off'}. Hand over `keeping_autocast(block, x.device)`, as in the last"
+                " line that you were given."
+            )
+    return torch.tensor([1])
 
 
 # --------------------------------------------------------------------------------------------------- scaled_step
 
 
+class Step(NamedTuple):
+    """A step: its scale, the limit, and where a gradient is spoilt, by what and in which parameter."""
+
+    scale: float
+    limit: float
+    spoilt: float | None = None
+    place: int = 1
+
+    def __str__(self) -> str:
+        where = "" if self.spoilt is None else f", {self.spoilt} in gradient {self.place}"
+        return f"for scale {self.scale:g}, limit {self.limit:g}{where}"
+
+
 class Learned:
     """Two parameters and one that has no gradient, an optimiser that has made a step before, and scaled gradients."""
 
-    def __init__(self, draw: Draw, scale: float, spoilt: float | None = None):
+    def __init__(self, draw: Draw, step: Step):
         self.parameters = [nn.Parameter(draw.normal(3, 2)), nn.Parameter(draw.normal(4)), nn.Parameter(draw.normal(2))]
         self.optimiser = torch.optim.SGD(self.parameters, lr=0.5, momentum=0.9)
         for parameter in self.parameters[:2]:
             parameter.grad = draw.normal(*parameter.shape)
         self.optimiser.step()
-        for parameter in self.parameters[:2]:
-            parameter.grad = draw.normal(*parameter.shape) * scale
-        if spoilt is not None:
-            gradient = self.parameters[1].grad
-            assert gradient is not None
-            gradient[2] = spoilt
-
-    def told(self, which: slice = slice(None)) -> dict[str, torch.Tensor]:
-        """The parameters as they are."""
-        return {f"parameter {place}": parameter.detach().clone() for place, parameter in enumerate(self.parameters)}
+        for place, parameter in enumerate(self.parameters[:2]):
+            gradient = draw.normal(*parameter.shape) * step.scale
+            if step.spoilt is not None and place == step.place:
+                gradient[-1] = step.spoilt
+            parameter.grad = gradient
 
 
-Case = tuple[float, float, float | None]  # scale, limit, and what spoils a gradient
-
-
-def stepped(*cases: Case, bare: bool = False) -> Probe:
+def stepped(*steps: Step, bare: bool = False) -> Probe:
     """The parameters after the student's step. bare: hand over the parameter without a gradient too."""
 
     def probe(answer, draw):
-        told = {}
-        for scale, limit, spoilt in cases:
-            said = f"scale {scale:g}, limit {limit:g}" + ("" if spoilt is None else f", {spoilt} in a gradient")
-            learned = Learned(draw.named(said), scale, spoilt)
-            some = learned.parameters if bare else learned.parameters[:2]
-            numbers(answer(learned.optimiser, some, scale, limit), 1, "the next scale, a number")
-            told |= {f"{name}, {said}": tensor for name, tensor in learned.told().items()}
-        return told
+        results = {}
+        for step in steps:
+            learned = Learned(draw.named(str(step)), step)
+            first, second, without = learned.parameters
+            handed = [first, without, second] if bare else [first, second]
+            numbers(answer(learned.optimiser, handed, step.scale, step.limit), 1, "the next scale, a number")
+            for place, parameter in enumerate(learned.parameters):
+                results[f"parameter {place}, {step}"] = parameter.detach().clone()
+        return results
 
     return probe
 
 
 def next_scales(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The next scale after steps that were taken and steps that were left out."""
-    told = {}
-    for spoilt, grows in itertools.product((None, float("inf"), float("nan"), float("-inf")), (False, True)):
-        scale = draw.uniform(0.5, 2).item() * 2.0 ** draw.number(0, 17)
-        growth = draw.uniform(1.1, 4).item() if grows else None
-        learned = Learned(draw, scale, spoilt)
-        options = {} if growth is None else {"growth": growth}
-        found = answer(learned.optimiser, learned.parameters[:2], scale, 1.0, **options)
-        said = f"scale {scale:g}" + ("" if spoilt is None else f", {spoilt}") + (f", growth {growth}" if growth else "")
-        told[said] = torch.tensor(numbers(found, 1, "the next scale, a number"), dtype=torch.float64)
-    return told
+    scales = {}
+    for spoilt, place in itertools.product((None, float("inf"), float("nan"), float("-inf")), (0, 1)):
+        step = Step(draw.uniform(0.5, 2).item() * 2.0 ** draw.number(0, 17), 1.0, spoilt, place)
+        options = {"growth": draw.uniform(1.1, 4).item()} if place else {}
+        learned = Learned(draw, step)
+        returned = answer(learned.optimiser, learned.parameters[:2], step.scale, step.limit, **options)
+        case = f"{step}, growth {options['growth']:g}" if options else str(step)
+        scales[case] = float64(numbers(returned, 1, "the next scale, a number")[0])
+    return scales
 
 
-FITS: tuple[Case, ...] = ((1024.0, 100.0, None), (8.0, 50.0, None), (1.0, 100.0, None), (0.5, 30.0, None))
-CLIPPED: tuple[Case, ...] = ((1024.0, 0.5, None), (8.0, 1.0, None), (1.0, 0.25, None), (0.25, 0.5, None))
-SPOILT: tuple[Case, ...] = (
-    (1024.0, 1.0, float("inf")),
-    (8.0, 100.0, float("nan")),
-    (16.0, 1.0, float("-inf")),
+FITS = (Step(1024, 100), Step(8, 50), Step(1, 100), Step(0.5, 30))
+CLIPPED = (Step(1024, 0.5), Step(8, 1), Step(1, 0.25), Step(0.25, 0.5))
+SPOILT = (
+    Step(1024, 1, float("inf"), 0),
+    Step(8, 100, float("nan"), 1),
+    Step(16, 1, float("-inf"), 1),
+    Step(4, 50, float("nan"), 0),
 )
 
 # ------------------------------------------------------------------------------------------------------ averaged
 
+Counts = Callable[[Draw, int], list[int]]  # tokens of so many workers
 
-def weighed(*cases: tuple[int, ...]) -> Probe:
-    """The averages of drawn gradients of workers with so many tokens."""
+
+def weighed(counts_of: Counts, *workers: int) -> Probe:
+    """The averages of drawn gradients of so many workers, which have so many tokens."""
 
     def probe(answer, draw):
-        told = {}
-        for counts in cases:
-            said = f"tokens {', '.join(map(str, counts))}"
-            found = answer(drawn_gradients(draw.named(said), len(counts)), list(counts))
-            if not isinstance(found, (list, tuple)) or len(found) != 2:
+        averages = {}
+        for count in workers:
+            own = draw.named(f"{count} workers")
+            counts = counts_of(own, count)
+            returned = answer(drawn_gradients(own, count), list(counts))
+            if not isinstance(returned, (list, tuple)) or len(returned) != 2:
+                many = f" of {len(returned)}" if isinstance(returned, (list, tuple)) else ""
                 raise Unmet(
                     "Each worker has gradients for two parameters, and your function has to return a list of two; it"
-                    f" returns {kind_of(found)}" + (f" of {len(found)}." if isinstance(found, (list, tuple)) else ".")
+                    f" returns {kind_of(returned)}{many}."
                 )
-            told |= {f"parameter {place}, {said}": tensor for place, tensor in enumerate(found)}
-        return told
+            for place, tensor in enumerate(returned):
+                averages[f"parameter {place}, workers with {', '.join(map(str, counts))} tokens"] = tensor
+        return averages
 
     return probe
+
+
+def equal(draw: Draw, workers: int) -> list[int]:
+    """The same number of tokens for all."""
+    return [draw.number(2, 14)] * workers
+
+
+def one_without(draw: Draw, workers: int) -> list[int]:
+    """Different numbers of tokens, of which one is 0."""
+    counts = different(draw, workers)
+    counts[draw.number(0, workers)] = 0
+    return counts
 
 
 def drawn_gradients(draw: Draw, workers: int) -> list[list[torch.Tensor]]:
@@ -335,68 +457,78 @@ def drawn_gradients(draw: Draw, workers: int) -> list[list[torch.Tensor]]:
 
 def left_alone(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The workers' own gradients after the call."""
-    gradients = drawn_gradients(draw, 2)
-    answer(gradients, [3, 5])
+    gradients = drawn_gradients(draw, 3)
+    answer(gradients, different(draw, 3))
     return {f"worker {w}, parameter {p}": g for w, own in enumerate(gradients) for p, g in enumerate(own)}
 
 
 # ------------------------------------------------------------------------------------------------- fit_power_law
 
 LINE = "two numbers: a and alpha"
+Points = tuple[list[int], list[float]]
 
 
-def fitted(points: Callable[[Draw], tuple[list[float], list[float]]], times: int = 3) -> Probe:
-    """(a, α) for several drawn sets of sizes and losses."""
+def fitted(points: Callable[[Draw], Points], times: int = 3) -> Probe:
+    """a and α for several drawn sets of sizes and losses."""
 
     def probe(answer, draw):
-        drawn = [points(draw.named(f"{k}")) for k in range(times)]
-        return torch.tensor([numbers(answer(*some), 2, LINE) for some in drawn], dtype=torch.float64)
+        laws = [numbers(answer(*points(draw.named(f"{k}"))), 2, LINE) for k in range(times)]
+        a, alpha = zip(*laws, strict=True)
+        return {"a": float64(a), "alpha": float64(alpha)}
 
     return probe
 
 
-def on_a_line(draw: Draw) -> tuple[list[float], list[float]]:
+def drawn_sizes(draw: Draw, count: int) -> list[int]:
+    """So many sizes, unevenly apart, each more than one and a half times the one before."""
+    return [int(100 * 10 ** (power + draw.uniform(0, 0.8).item())) for power in range(count)]
+
+
+def on_a_line(draw: Draw) -> Points:
     """Three sizes with the losses of a power law."""
-    a, alpha = draw.uniform(3, 12, 1).item(), draw.uniform(0.05, 0.3, 1).item()
-    sizes = [5e4, 2e5, 8e5]
+    a, alpha = draw.uniform(3, 12).item(), draw.uniform(0.05, 0.3).item()
+    sizes = drawn_sizes(draw, 3)
     return sizes, [a * size**-alpha for size in sizes]
 
 
-def near_a_line(count: int) -> Callable[[Draw], tuple[list[float], list[float]]]:
-    """So many sizes, unevenly apart, with losses off a power law by up to a tenth."""
+def near_a_line(count: int) -> Callable[[Draw], Points]:
+    """So many sizes, in any order, with losses off a power law by up to a tenth."""
 
     def points(draw):
-        sizes = (10 ** draw.uniform(2, 7, count)).sort().values.tolist()
-        a, alpha = draw.uniform(3, 12, 1).item(), draw.uniform(0.05, 0.3, 1).item()
+        sizes = [drawn_sizes(draw, count)[place] for place in draw.permutation(count).tolist()]
+        a, alpha = draw.uniform(3, 12).item(), draw.uniform(0.05, 0.3).item()
         off = draw.uniform(0.9, 1.1, count).tolist()
         return sizes, [a * size**-alpha * one for size, one in zip(sizes, off, strict=True)]
 
     return points
 
 
-def rising(draw: Draw) -> tuple[list[float], list[float]]:
+def rising(draw: Draw) -> Points:
     """Losses that rise with the size: α is below 0."""
-    return [1e3, 5e3, 7e4], (draw.uniform(1, 2, 3).cumsum(0)).tolist()
+    return drawn_sizes(draw, 3), draw.uniform(1, 2, 3).cumsum(0).tolist()
 
 
 MATRIX = "One head of one row of the batch in one block has one matrix, with a number for each pair of positions."
 EACH = "Each matrix is there `copies` times, and each of its numbers takes `bytes_each` bytes."
 FAR = "Here attention is most of the work: in each block a token meets t keys, and mixes t values, of width e in all."
-WORDS = "Here the output layer is most of the work, a matrix from e to n, once. Looking up a row multiplies nothing."
-PIECES = "Count the pieces apart: the matrices of the blocks, the output layer, and the two products of attention."
-TOO_LONG = "Here all gradients together, divided by the scale, are longer than the limit, and are shortened alike."
-ALIKE = "Each target that is no padding counts the same, whichever part it is in and whatever else is in that part."
-SHORT_ENOUGH = "Here the gradients, once divided by the scale, are within the limit, and are used as they are."
-BARE = "The last parameter has no gradient. The others are clipped together and stepped as if it were not there."
-GO_ON = "After both passes the random numbers have to go on as if the block had run once, and nothing had been seeded."
-SAME_DRAWS = "With dropout in training mode both runs have to be the same network; in evaluation mode nothing is drawn."
+WORDS = "Here most of the work is the output layer: one matrix from e to n. Looking up an embedding multiplies nothing."
+PIECES = "Check the pieces one by one: the blocks' matrices, the output layer, and the two products of attention."
+TOO_LONG = "Here the true gradients have a larger norm than the limit. All of them are multiplied by the same factor."
+ALIKE = (
+    "Each target that is not `pad` counts the same, whichever part it is in and whatever else is in that part. Any id"
+    " may be `pad`."
+)
+SHORT_ENOUGH = "Here the norm of the true gradients is below the limit, and the step is taken with them as they are."
+BARE = "One parameter has no gradient. The step is taken as if this parameter were not in the list."
+GO_ON = "After each pass the random numbers have to go on as if the block had run once, and nothing had been seeded."
 SHARES = "A worker's mean times its number of tokens is its sum. All sums together, over all tokens, are the mean."
-NOTHING_TO_SAY = "A worker without a token has no say in the average, and it adds nothing to the number of tokens."
+NO_TOKEN = "A worker without a token adds nothing to the sum, and nothing to the number of tokens."
 NEAREST = "These losses lie near a power law and not on it. The line of least squares takes all points into account."
-THROUGH = "Through two points there is one line, and here the power law has to pass through both."
-RISING = "Losses that rise with the size have a power law too: α is below 0."
+THROUGH = "Through two points there is one line: here the power law has to pass through both."
+BACKWARD = "The backward pass makes two products for each product of the forward pass, those of attention included."
 
 EXACTLY: dict[str, Any] = {"rtol": 1e-6, "atol": 0.0}  # small models count beside large ones
+NEAR: dict[str, Any] = {"rtol": 1e-3, "atol": 1e-4}
 
 LESSON = Lesson(
     "17_going_big",
@@ -405,7 +537,7 @@ LESSON = Lesson(
         Exercise(
             "training_bytes",
             stars=1,
-            minutes=5,
+            minutes=4,
             aspects=(
                 Aspect("float32", 1, needed("float32"), **EXACTLY),
                 Aspect("mixed precision", 1.5, needed("mixed"), **EXACTLY),
@@ -414,7 +546,7 @@ LESSON = Lesson(
         Exercise(
             "attention_bytes",
             stars=1,
-            minutes=4,
+            minutes=3,
             aspects=(
                 Aspect("one copy in 32 bits", 1, counted(one_copy), **EXACTLY, missed=MATRIX),
                 Aspect("other copies and bits", 1, counted(other_copies), **EXACTLY, missed=EACH),
@@ -437,10 +569,7 @@ LESSON = Lesson(
                     " by the optimiser's momentum.",
                 ),
                 Aspect(
-                    "a parameter without a gradient",
-                    0.5,
-                    stepped((64.0, 0.5, None), (4.0, 90.0, None), bare=True),
-                    missed=BARE,
+                    "a parameter without a gradient", 0.5, stepped(Step(64, 0.5), Step(4, 90), bare=True), missed=BARE
                 ),
             ),
             forbidden={
@@ -453,11 +582,26 @@ LESSON = Lesson(
             minutes=7,
             mend=True,
             aspects=(
-                Aspect("rows of different length", 2, accumulated(((4, 1, 3, 2), 4, 2), ((5, 2), 5, 2)), missed=ALIKE),
-                Aspect("no padding", 0.5, accumulated(((3, 3, 3, 3), 3, 2), ((2, 2), 2, 1), ((4,), 4, 1))),
-                Aspect("rows that do not divide evenly", 0.5, accumulated(((3,) * 7, 3, 3), ((2,) * 5, 2, 4))),
-                Aspect("a part of padding alone", 0.5, accumulated(((3, 0, 2), 3, 3), ((1, 4, 0, 0), 4, 2))),
-                Aspect("gradients from before", 0.5, accumulated(((4, 1, 3, 2), 4, 4), stale=True)),
+                Aspect(
+                    "rows of different length",
+                    1.5,
+                    accumulated(
+                        FOUR_PARTS._replace(parts=2),
+                        Rows((5, 2), 5, 2, pad=4),
+                        Rows((1, 3, 2), 4, 3, in_front=True),
+                    ),
+                    missed=ALIKE,
+                ),
+                Aspect(
+                    "no padding",
+                    0.5,
+                    accumulated(Rows((3, 3, 3, 3), 3, 2), Rows((2, 2), 2, 1), Rows((4,), 4, 1)),
+                ),
+                Aspect("rows that do not divide evenly", 0.5, accumulated(Rows((3,) * 7, 3, 3), Rows((2,) * 5, 2, 4))),
+                Aspect("a part of padding alone", 0.5, accumulated(Rows((3, 0, 2), 3, 3), Rows((1, 4, 0, 0), 4, 2))),
+                Aspect("gradients from before", 0.5, accumulated(FOUR_PARTS, stale=True)),
+                Aspect("one part at a time", 0.25, part_by_part, side=True),
+                input_left_alone(0.25, a_batch),
             ),
         ),
         Exercise(
@@ -465,20 +609,44 @@ LESSON = Lesson(
             stars=3,
             minutes=14,
             aspects=(
-                Aspect("output and gradients", 2, checkpointing({}, {"b": 1}), rtol=1e-3, atol=1e-4),
+                Aspect(
+                    "output and gradients",
+                    2,
+                    checkpointing(
+                        {
+                            "without dropout": {},
+                            "with a batch of one": {"shape": (1, 3, 6)},
+                            "with the block twice in a row": {"twice": True},
+                        }
+                    ),
+                    **NEAR,
+                ),
                 Aspect(
                     "dropout",
-                    1.5,
-                    checkpointing({"dropout": True}, {"dropout": True, "training": False}),
-                    rtol=1e-3,
-                    atol=1e-4,
-                    missed=SAME_DRAWS,
+                    1,
+                    checkpointing(
+                        {
+                            "in training": {"dropout": True},
+                            "in evaluation mode": {"dropout": True, "training": False},
+                            "with the block twice in a row": {"dropout": True, "twice": True},
+                        }
+                    ),
+                    **NEAR,
                 ),
-                Aspect("an input that needs no gradient", 1, checkpointing({"needs": False}), rtol=1e-3, atol=1e-4),
+                Aspect(
+                    "an input that needs no gradient",
+                    0.75,
+                    checkpointing({"without dropout": {"needs": False}}),
+                    **NEAR,
+                ),
+                Aspect(
+                    "frozen and unused parameters", 0.25, checkpointing({"without dropout": {"partly": True}}), **NEAR
+                ),
+                Aspect("autocast", 0.5, under_autocast, side=True),
                 Aspect(
                     "random numbers afterwards",
                     0.5,
-                    checkpointing({"dropout": True}, random=True),
+                    checkpointing({"in training": {"dropout": True}}, random=True),
                     side=True,
                     missed=GO_ON,
                 ),
@@ -486,7 +654,7 @@ LESSON = Lesson(
             forbidden={
                 "checkpoint": "torch.utils.checkpoint does all of this; the exercise is to write it.",
             },
-            builds_on=("big.random_state", "big.set_random_state"),
+            builds_on=("big.random_state", "big.set_random_state", "big.keeping_autocast"),
         ),
         Exercise(
             "flops_per_token",
@@ -494,7 +662,7 @@ LESSON = Lesson(
             minutes=8,
             aspects=(
                 Aspect("forward", 1.5, operations(USUAL, FORWARD), **EXACTLY, missed=PIECES),
-                Aspect("in training", 1, operations(USUAL, TRAINING), **EXACTLY),
+                Aspect("in training", 1, operations(USUAL, TRAINING), **EXACTLY, missed=BACKWARD),
                 Aspect("a long context", 0.5, operations(LONG, FORWARD), **EXACTLY, missed=FAR),
                 Aspect("a large vocabulary", 0.5, operations(MANY_WORDS, FORWARD), **EXACTLY, missed=WORDS),
             ),
@@ -504,9 +672,9 @@ LESSON = Lesson(
             stars=2,
             minutes=6,
             aspects=(
-                Aspect("unequal shares", 1.5, weighed((9, 3), (1, 7), (10, 20, 40)), missed=SHARES),
-                Aspect("equal shares", 0.5, weighed((4, 4), (6, 6, 6), (5,))),
-                Aspect("a worker without a token", 0.5, weighed((3, 0), (0, 2, 5)), missed=NOTHING_TO_SAY),
+                Aspect("unequal shares", 1.5, weighed(different, 3, 4, 2), missed=SHARES),
+                Aspect("equal shares", 0.5, weighed(equal, 3, 2, 1)),
+                Aspect("a worker without a token", 0.5, weighed(one_without, 3, 2), missed=NO_TOKEN),
                 Aspect(LEFT_ALONE, 0.5, left_alone, side=True),
             ),
         ),
@@ -518,7 +686,7 @@ LESSON = Lesson(
                 Aspect("losses on a power law", 1, fitted(on_a_line)),
                 Aspect("losses near one", 1.5, fitted(near_a_line(5)), missed=NEAREST),
                 Aspect("two sizes", 0.25, fitted(near_a_line(2)), missed=THROUGH),
-                Aspect("losses that rise", 0.25, fitted(rising), missed=RISING),
+                Aspect("losses that rise", 0.25, fitted(rising)),
             ),
         ),
     ),

@@ -18,7 +18,6 @@ from helpers.exercises.aspects import (
     input_left_alone,
     kind_of,
     parameters,
-    renamed,
     values,
 )
 from helpers.exercises.draw import Draw
@@ -26,6 +25,7 @@ from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Predict
 
 FINISHED = "The finished part is there for the exercises that build on this one; write it here."
 READY = "It is the very thing that this exercise asks for; write it here."
+HALF = torch.float16
 
 
 def drawn(*shape: int, std: float = 1.0) -> Inputs:
@@ -35,41 +35,42 @@ def drawn(*shape: int, std: float = 1.0) -> Inputs:
 
 # ------------------------------------------------------------------------------------------------------ RMSNorm
 
-NORM = built(6)
+NORM, WIDE_NORM = built(6), built(10, eps=0.5)
 COARSE = 2e-3  # how far two right answers in float16 may be apart, which round in another order
 
 
-def in_half(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """The student's norm on float16: ordinary numbers, and some whose squares float16 cannot hold."""
-    norm = NORM(answer, draw).half()
+def in_other_types(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The student's norm on float16 (some of it with squares that float16 cannot hold) and float64."""
+
+    def normed(case: str, std: float, x_type: torch.dtype, weight_type: torch.dtype) -> torch.Tensor:
+        return NORM(answer, draw).to(weight_type)(draw.named(case).normal(3, 4, 6, std=std).to(x_type))
+
     return {
-        said: norm(draw.named(said).normal(3, 4, 6, std=size).half())
-        for said, size in (("ordinary numbers", 2.0), ("large ones", 600.0))
+        "for ordinary numbers": normed("ordinary numbers", 2.0, HALF, HALF),
+        "for large ones": normed("large ones", 600.0, HALF, HALF),
+        "with a weight in float32": normed("weight in float32", 2.0, HALF, torch.float32),
+        "for x in float64": normed("float64", 2.0, torch.float64, torch.float64),
     }
 
 
 # ------------------------------------------------------------------------------------------------------- SwiGLU
 
-NETWORK = built(6, 10)
+NETWORK, NARROW_NETWORK = built(6, 10), built(8, 3)
 
 # ----------------------------------------------------------------------------------------- GroupedQueryAttention
 
 ATTENTION = built(24, 4, 2)  # e = 24 in 4 heads of width 6, 2 groups
-
-
-def by_groups(groups: int) -> Via:
-    """The student's attention with so many groups."""
-    return built(24, 4, groups)
+SINGLE_GROUP, ALL_GROUPS, THREE_TO_A_GROUP = built(12, 3, 1), built(20, 2, 2), built(24, 6, 2)
 
 
 def pieces_through(call: Callable, x: torch.Tensor, past: object, cuts: tuple[int, ...]) -> torch.Tensor:
     """What comes out where x (b, t, e) is read in pieces with a cache: (b, t, e)."""
     parts = []
     for piece in x.split(cuts, dim=1):
-        found = call(piece, past)
-        if not isinstance(found, torch.Tensor):
-            raise Unmet(f"With a cache your layer has to return a tensor; it returns {kind_of(found)}.")
-        parts.append(found)
+        part = call(piece, past)
+        if not isinstance(part, torch.Tensor):
+            raise Unmet(f"With a cache your layer has to return a tensor; it returns {kind_of(part)}.")
+        parts.append(part)
     return torch.cat(parts, dim=1)
 
 
@@ -77,13 +78,13 @@ def read_in_pieces(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The student's attention on 6 positions that come in pieces, with a cache."""
     from helpers.parts.gpt2 import LayerCache
 
-    layer, told = ATTENTION(answer, draw), {}
-    for said, b, cuts in (
+    layer, outputs = ATTENTION(answer, draw), {}
+    for case, b, cuts in (
         ("in pieces of 4, 1 and 1", 2, (4, 1, 1)),
         ("in pieces of 2 and 4, a batch of one", 1, (2, 4)),
     ):
-        told[said] = pieces_through(layer, draw.named(said).normal(b, 6, 24), LayerCache(9), cuts)
-    return told
+        outputs[case] = pieces_through(layer, draw.named(case).normal(b, 6, 24), LayerCache(9), cuts)
+    return outputs
 
 
 def held(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
@@ -91,10 +92,10 @@ def held(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     from helpers.parts.gpt2 import LayerCache
 
     layer, past = ATTENTION(answer, draw), LayerCache(8)
-    found = pieces_through(layer, draw.normal(2, 5, 24), past, (3, 2))
+    output = pieces_through(layer, draw.normal(2, 5, 24), past, (3, 2))
     if past.keys is None:
         raise Unmet("Your layer was given a cache and put nothing into it: past.append(k, v) does.")
-    if torch.equal(found, found[:, :1].expand_as(found)) or not found.isfinite().any():
+    if torch.equal(output, output[:, :1].expand_as(output)) or not output.isfinite().any():
         raise Unmet("Your layer fills the cache and computes nothing from it: its output does not depend on the input.")
     return {"keys": past.keys[:, :, : past.length], "values": past.values[:, :, : past.length]}
 
@@ -124,7 +125,18 @@ def model_of(sizes: Mapping[str, float]) -> Via:
     return via
 
 
+NAMES_AND_SHAPES = "names and shapes"
 MODEL, TIED_MODEL = model_of(APART), model_of(TIED)
+
+
+def whole_state(points: float, name: str, via: Via) -> Aspect:
+    """The model's state_dict has the right names and shapes, and no others: shared tensors and buffers count."""
+
+    def probe(answer, draw):
+        lines = sorted(f"{key} {tuple(tensor.shape)}" for key, tensor in via(answer, draw).state_dict().items())
+        return {NAMES_AND_SHAPES: torch.tensor(list("\n".join(lines).encode()[:4000]), dtype=torch.uint8)}
+
+    return Aspect(name, points, probe, side=True)
 
 
 def ids_of(n: int, b: int, t: int) -> Inputs:
@@ -174,23 +186,22 @@ def routed(which: str, *sizes: tuple[int, int, int]) -> Probe:
     """One of the three things that the student's function returns, for logits of these (tokens, N) and k."""
 
     def probe(answer, draw):
-        told = {}
+        parts = {}
         for tokens, count, k in sizes:
-            told[f"for {tokens} tokens, N = {count}, k = {k}"] = part_of(
-                answer(draw.normal(tokens, count, std=1.5), k), which
-            )
-        return told
+            case = f"for {tokens} token{'s' if tokens > 1 else ''}, N = {count}, k = {k}"
+            parts[case] = part_of(answer(draw.normal(tokens, count, std=1.5), k), which)
+        return parts
 
     return probe
 
 
-def part_of(found: object, which: str) -> torch.Tensor:
+def part_of(returned: object, which: str) -> torch.Tensor:
     """Weights, experts or balance, from what `route` returned."""
-    if not isinstance(found, (tuple, list)) or len(found) != 3:
-        raise Unmet(f"Your function has to return weights, experts and balance; it returns {kind_of(found)}.")
-    part = found[BY_PLACE.index(which)]
+    if not isinstance(returned, (tuple, list)) or len(returned) != 3:
+        raise Unmet(f"Your function has to return weights, experts and balance; it returns {kind_of(returned)}.")
+    part = returned[BY_PLACE.index(which)]
     if not isinstance(part, torch.Tensor):
-        raise Unmet(f"The {which} have to be a tensor, and yours are {kind_of(part)}.")
+        raise Unmet(f"Of the three things that you return, the {which} must be a tensor. It is {kind_of(part)}.")
     return part
 
 
@@ -217,7 +228,7 @@ def uneven(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     two = one.clone()
     two[:, second] = 30
     cases = {"all used alike": (even, 1), "one does everything": (one, 1), "two do everything": (two, 2)}
-    return {said: part_of(answer(logits.to(draw.device), k), "balance") for said, (logits, k) in cases.items()}
+    return {case: part_of(answer(logits.to(draw.device), k), "balance") for case, (logits, k) in cases.items()}
 
 
 # --------------------------------------------------------------------------------------------------- keep_min_p
@@ -230,16 +241,25 @@ def with_p(*shape: int, p: float) -> Inputs:
 
 def of_any_size(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Logits that all lie far below 0, or far above: only their differences count."""
-    logits = draw.normal(12, 9, std=2.0)
+    logits = draw.normal(12, 30, std=2.0)
     return {f"shifted by {shift}": answer(logits + shift, 0.2) for shift in (-50.0, 40.0)}
+
+
+def with_two_largest(draw: Draw) -> tuple[torch.Tensor, float]:
+    """Logits whose largest stands at two places of each row, and p = 1."""
+    logits = draw.normal(3, 8)
+    places = [draw.permutation(8)[:2] for _ in range(3)]
+    for row, two in zip(logits, places, strict=True):
+        row[two] = 4.0
+    return logits, 1.0
 
 
 # ------------------------------------------------------------------------------------------------- without_head
 
 
-def gathered(b: int, h: int, head: int) -> Inputs:
-    """What heads have gathered, (b, h, 3, 4), and which is switched off."""
-    return lambda draw: (draw.normal(b, h, 3, 4), head)
+def gathered(b: int, h: int, head: int, t: int = 3, d: int = 4) -> Inputs:
+    """What heads have gathered, (b, h, t, d), and which is switched off."""
+    return lambda draw: (draw.normal(b, h, t, d), head)
 
 
 LESSON = Lesson(
@@ -266,14 +286,15 @@ LESSON = Lesson(
                 ),
                 values(
                     0.5,
-                    drawn(2, 3, 6, std=0.5),
+                    drawn(2, 3, 10, std=0.5),
                     name="another epsilon",
-                    via=built(6, eps=0.5),
-                    also={"and a vector of zeros": lambda draw: (torch.zeros(1, 2, 6, device=draw.device),)},
+                    via=WIDE_NORM,
+                    also={"for a vector of zeros": lambda draw: (torch.zeros(1, 2, 10, device=draw.device),)},
                     axes="b t e",
                 ),
-                Aspect("half precision", 0.5, in_half, axes="b t e", rtol=COARSE, atol=COARSE, dtype=True),
-                gradient(0.5, drawn(2, 3, 6), via=NORM, weights=True),
+                Aspect("the type of x", 0.5, in_other_types, axes="b t e", rtol=COARSE, atol=COARSE, dtype=True),
+                gradient(0.25, drawn(2, 3, 6), via=NORM, weights=True),
+                input_left_alone(0.25, drawn(2, 3, 6), via=NORM),
             ),
             forbidden={"rms_norm": READY, "finished_norm": FINISHED},
         ),
@@ -294,8 +315,8 @@ LESSON = Lesson(
                     axes="b t e",
                     picture=True,
                 ),
-                gradient(0.5, drawn(2, 3, 6), via=NETWORK, weights=True),
-                parameters(0.5, NETWORK),
+                gradient(0.5, drawn(2, 3, 8), via=NARROW_NETWORK, weights=True),
+                parameters(0.5, NARROW_NETWORK),
             ),
             answered_by=("llama.SwiGLU",),
         ),
@@ -312,8 +333,9 @@ LESSON = Lesson(
                     axes="b t e",
                     picture=True,
                 ),
-                values(0.5, drawn(2, 4, 24), name="a single group", via=by_groups(1), axes="b t e"),
-                values(0.5, drawn(2, 4, 24), name="as many groups as heads", via=by_groups(4), axes="b t e"),
+                values(0.25, drawn(2, 4, 12), name="a single group", via=SINGLE_GROUP, axes="b t e"),
+                values(0.5, drawn(2, 4, 24), name="three heads to a group", via=THREE_TO_A_GROUP, axes="b t e"),
+                values(0.25, drawn(2, 4, 20), name="as many groups as heads", via=ALL_GROUPS, axes="b t e"),
                 Aspect("with a cache", 1, read_in_pieces, axes="b t e"),
                 Aspect("what the cache holds", 0.5, held, axes="b g s d"),
                 gradient(0.5, drawn(2, 4, 24), via=ATTENTION, weights=True),
@@ -351,8 +373,9 @@ LESSON = Lesson(
                     picture=True,
                 ),
                 values(0.5, rows_of(1, 6, 12), name="one head", also={"of width 10": rows_of(1, 10, 4)}, axes="row e"),
-                gradient(0.5, rows_of(2, 6, 5)),
-                any_device(0.5, rows_of(2, 6, 5)),
+                gradient(0.5, rows_of(2, 6, 8)),
+                input_left_alone(0.25, rows_of(2, 6, 5)),
+                any_device(0.25, rows_of(2, 6, 5)),
             ),
         ),
         Exercise(
@@ -381,8 +404,8 @@ LESSON = Lesson(
                 Aspect("blocks of another kind", 0.25, of_other_blocks, axes="b t n"),
                 gradient(0.25, ids_of(9, 2, 4), via=MODEL, weights=True),
                 gradient(0.25, ids_of(7, 2, 4), name="gradient of a tied table", via=TIED_MODEL, weights=True),
-                parameters(0.25, MODEL),
-                renamed(parameters(0.25, TIED_MODEL), "parameters of a tied model"),
+                whole_state(0.25, "parameters", MODEL),
+                whole_state(0.25, "parameters of a tied model", TIED_MODEL),
             ),
             builds_on=("gpt2.KeyValueCache", "llama.Config", "llama.LlamaBlock", "llama.RMSNorm"),
         ),
@@ -395,9 +418,10 @@ LESSON = Lesson(
                 Aspect("experts", 0.5, routed("experts", *SIZES), axes="token k", dtype=True),
                 Aspect("balance", 1, routed("balance", *SIZES)),
                 Aspect("even and uneven", 0.5, uneven),
-                Aspect("one token, or one expert", 0.5, routed("balance", *LONE)),
+                Aspect("one token, or one expert", 0.25, routed("balance", *LONE)),
                 gradient(0.25, drawn(7, 5), name="gradient of the balance", via=returning("balance")),
                 gradient(0.25, drawn(7, 5), name="gradient of the weights", via=returning("weights")),
+                input_left_alone(0.25, lambda draw: (draw.normal(7, 5), 2)),
             ),
             answered_by=("experts.route", "experts.balance_loss"),
         ),
@@ -417,7 +441,8 @@ LESSON = Lesson(
                     },
                     axes="row token",
                 ),
-                Aspect("logits of any size", 0.5, of_any_size, axes="row token"),
+                Aspect("logits of any size", 0.25, of_any_size, axes="row token"),
+                values(0.25, with_two_largest, name="p = 1", axes="row token"),
                 input_left_alone(0.25, with_p(9, 12, p=0.1)),
                 any_device(0.25, with_p(9, 12, p=0.1)),
             ),
@@ -429,19 +454,19 @@ LESSON = Lesson(
             aspects=(
                 values(
                     1,
-                    gathered(2, 3, 1),
+                    gathered(2, 4, 1),
                     also={
-                        "the first of four": gathered(2, 4, 0),
-                        "the last of three, a batch of one": gathered(1, 3, 2),
-                        "of as many heads as texts": gathered(3, 3, 2),
-                        "the only one": gathered(2, 1, 0),
+                        "without the first of four": gathered(2, 4, 0, t=5, d=2),
+                        "without the last of three, a batch of one": gathered(1, 3, 2),
+                        "with as many heads as texts": gathered(3, 3, 2, t=3, d=3),
+                        "without the only one": gathered(2, 1, 0, t=1),
                     },
                     axes="b h t d",
                     picture=True,
                 ),
-                gradient(0.5, gathered(2, 3, 1)),
-                input_left_alone(0.25, gathered(2, 3, 1)),
-                any_device(0.25, gathered(2, 3, 1)),
+                gradient(0.5, gathered(2, 4, 1)),
+                input_left_alone(0.25, gathered(2, 4, 1)),
+                any_device(0.25, gathered(2, 4, 1)),
             ),
         ),
     ),

@@ -2,7 +2,8 @@
 
 S. Rajbhandari et al., "ZeRO" (2020), section 3, for the bytes of a training; P. Micikevicius et al., "Mixed precision
 training" (2018), section 3, for the loss scale; T. Chen et al., "Training deep nets with sublinear memory cost" (2016)
-for checkpointing; J. Kaplan et al., "Scaling laws for neural language models" (2020), section 2.1, for operations.
+for checkpointing; J. Kaplan et al., "Scaling laws for neural language models" (2020), section 2.1, and A. Chowdhery et
+al., "PaLM" (2022), appendix B, for operations.
 
 b batch, t positions, e width of the model, h heads, n size of the vocabulary.
 """
@@ -227,22 +228,40 @@ class Checkpoint(torch.autograd.Function):
         return None, *(next(found) if one.requires_grad else None for one in (x, *context.parameters))
 
 
-def checkpointed(block: nn.Module, x: torch.Tensor) -> torch.Tensor:
-    """block(x), with the same gradients, keeping x (...) alone until the backward pass; dropout draws the same twice.
+def keeping_autocast(block: Callable, device: torch.device | str) -> Callable:
+    """The block, to be run later, each time with autocast for `device` as it is now: on or off, and in which type.
 
-    "Training deep nets with sublinear memory cost", section 3.
+    The copies of weights that autocast makes are not shared with other runs: those of a run that autograd does not
+    record have no gradient.
     """
-    return Checkpoint.apply(block, x, *block.parameters())
+    kind = torch.device(device).type
+    enabled, dtype = torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)
+
+    def run(x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast(kind, dtype, enabled=enabled, cache_enabled=False):
+            return block(x)
+
+    return run
+
+
+def checkpointed(block: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    """block(x), with the same gradients, keeping x (...) alone until the backward pass.
+
+    The second run draws the same numbers for dropout as the first and has the same autocast. Parameters may be frozen
+    or unused. "Training deep nets with sublinear memory cost", section 3.
+    """
+    return Checkpoint.apply(keeping_autocast(block, x.device), x, *block.parameters())
 
 
 ##### Operations
 
 
 def flops_per_token(e: int, depth: int, t: int, n: int) -> tuple[int, int]:
-    """Multiplications and additions a token of lesson 9's model: forward, and in training, two whole numbers.
+    """Multiplications and additions per token in lesson 9's model: forward, and in training, two whole numbers.
 
-    A block has 12·e² entries in its matrices, the output layer n·e; attention reads and mixes t positions of width e.
-    Looking up an embedding is free. "Scaling laws for neural language models", section 2.1, table 1.
+    A block has 12·e² entries in its matrices, the output layer n·e: two operations each, "Scaling laws for neural
+    language models", section 2.1. Attention takes 4·e·t a block for its two products, for t keys whatever the mask
+    hides: "PaLM", appendix B. (The first paper counts half of that.) Looking up an embedding is free.
     """
     entries = 12 * depth * e * e + n * e
     forward = 2 * entries + 4 * depth * e * t

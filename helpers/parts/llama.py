@@ -106,7 +106,7 @@ def _groups_and_angles(table):
 class RMSNorm(nn.Module):
     """Divides each vector by the root of its mean square, and scales each component by a learned weight.
 
-    B. Zhang and R. Sennrich, "Root mean square layer normalization" (2019), section 3. The mean of squares is taken in
+    B. Zhang and R. Sennrich, "Root mean square layer normalization" (2019), section 4. The mean of squares is taken in
     32 bits or more, whatever x comes in.
     """
 

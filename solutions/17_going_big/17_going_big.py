@@ -49,7 +49,7 @@ from helpers.device import device
 from helpers.lesson import start
 from helpers.parts import workers
 from helpers.parts.big import Ledger, compiled, worker_gradients
-from helpers.parts.big import random_state, set_random_state
+from helpers.parts.big import keeping_autocast, random_state, set_random_state
 from helpers.parts.blocks import TransformerBlock
 from helpers.parts.generator import CharTransformer, sample_batch
 from helpers.progress import progress
@@ -70,19 +70,20 @@ check = start("17_going_big")
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 1 · `training_bytes`** &nbsp; ★☆☆ · 5 minutes · 2.5 points
+# **Exercise 1 · `training_bytes`** &nbsp; ★☆☆ · 4 minutes · 2.5 points
 #
-# How many bytes does a training with AdamW need for its weights, for its gradients, and for what the optimiser keeps?
-# In float32, and in mixed precision. Activations are left out; they come next.
+# How many bytes does a training with AdamW need for the weights, for the gradients, and for what the optimiser keeps?
+# Answer for float32 and for mixed precision. Activations come next.
 #
 # <details><summary>Hint 1: bytes in a number</summary>
 #
 # 32 bits are 4 bytes, 16 bits are 2.
 #
 # </details>
-# <details><summary>Hint 2: what the optimiser keeps</summary>
+# <details><summary>Hint 2: another optimiser</summary>
 #
-# In float32 it keeps two numbers for each parameter. In mixed precision it keeps three, and all three in 32 bits.
+# An optimiser that keeps *one* number per parameter needs 4 bytes for it in float32. In mixed precision it needs 8: the
+# master weight is the other 4.
 #
 # </details>
 # </div>
@@ -173,32 +174,33 @@ check.prediction("double_width", double_width)
 # %% [markdown]
 # ## The attention matrices
 #
-# So it is the length of the text, and not the width, that makes attention dear in memory. How dear?
+# So it is the length of the text, and not the width, that makes attention expensive in memory. How expensive?
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 2 · `attention_bytes`** &nbsp; ★☆☆ · 4 minutes · 2 points
+# **Exercise 2 · `attention_bytes`** &nbsp; ★☆☆ · 3 minutes · 2 points
 #
-# The bytes of the attention matrices of a whole model, if each of them is kept `copies` times.
+# The bytes of the attention matrices of a whole model, if each is kept `copies` times. A mask changes nothing: the
+# entries behind it take as much room.
 #
 # <details><summary>Hint 1: one matrix</summary>
 #
 # How many numbers does the attention matrix of one head have, for one row of the batch?
 #
 # </details>
-# <details><summary>Hint 2: how many matrices</summary>
+# <details><summary>Hint 2: a small model</summary>
 #
-# One for each row of the batch, each head and each block.
+# One block with 2 heads reads 5 rows of 3 tokens: 10 matrices of 9 numbers. In float32 these 90 numbers take 360 bytes.
 #
 # </details>
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "attention_bytes", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def attention_bytes(b, h, t, depth, copies=1, bytes_each=4):
-    """Bytes of all attention matrices of a model with `depth` blocks, a whole number.
+    """Bytes of all attention matrices of a model with `depth` blocks.
 
-    copies: how often each is kept. bytes_each: of one number.
+    copies: how many times each matrix is kept. bytes_each: the bytes of one number.
     """
     ### BEGIN SOLUTION
     return b * h * t**2 * depth * copies * bytes_each
@@ -400,8 +402,8 @@ with torch.autocast("cpu", torch.bfloat16):
 # ## A loss scale
 #
 # bfloat16 needs no more than that. float16 has one more problem: gradients are small, and below 6e-8 there is nothing.
-# The remedy is one factor, the **[loss scale](../../site/glossary.md#loss-scale)** S. Multiply the loss by S, and by the
-# chain rule all gradients are S times as large; divide them by S before they are used.
+# The remedy is one factor, the **[loss scale](../../site/glossary.md#loss-scale)** S. Multiply the loss by S, and by
+# the chain rule all gradients are S times as large; divide them by S before they are used.
 #
 # How much is lost without it? Here are the gradients in the hidden layers of a small model, made as small as they are
 # in a batch of GPT-2's size, 512 texts of 1,024 tokens: in a mean over 256 times as many tokens each is a 256th.
@@ -448,32 +450,35 @@ plots.diagrams.mixed_step()
 #
 # **Exercise 3 · `scaled_step`** &nbsp; ★★★ · 11 minutes · 4.5 points
 #
-# The gradients in `.grad` belong to a loss that was multiplied by `scale`. Make a step with them, clipped as in [lesson
-# 8](../08_classifier/08_classifier.ipynb): the norm of all gradients together is at most `limit`. Return the next
-# scale. Some parameters may have no gradient: their `.grad` is None.
+# The gradients in `.grad` belong to a loss that was multiplied by `scale`. Take one step with the true gradients,
+# clipped as in [lesson 8](../08_classifier/08_classifier.ipynb): all of them together have at most the norm `limit`.
+# Return the next scale, `scale` times `growth`.
 #
-# If any gradient holds an infinity or NaN, make no step, and return half the scale. Otherwise return the scale times
-# `growth`.
+# If any gradient holds an infinity or NaN, take no step: no parameter changes. Return half of `scale`.
+#
+# A parameter whose `.grad` is None is left out. What `.grad` holds afterwards does not matter. Do not use PyTorch's
+# `GradScaler` here.
 #
 # <details><summary>Hint 1: the order</summary>
 #
 # `limit` is meant for the true gradients. What must have happened before they are compared with it?
 #
 # </details>
-# <details><summary>Hint 2: tools</summary>
+# <details><summary>Hint 2: a step by hand</summary>
 #
-# `gradient.div_(scale)` divides in place, `gradient.isfinite().all()` is False for infinity and NaN, and
-# `nn.utils.clip_grad_norm_(parameters, limit)` clips all together.
+# The scale is 8, the limit 1, and two parameters have 24 and 32 in `.grad`. The true gradients are 3 and 4. Their norm
+# is 5, so the step is taken with 0.6 and 0.8. `gradient.isfinite()` is False for infinity and NaN, and
+# `nn.utils.clip_grad_norm_(parameters, limit)` clips.
 #
 # </details>
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "scaled_step", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def scaled_step(optimiser, parameters, scale, limit, growth=1.001):
-    """A step with gradients of a loss that was multiplied by `scale`, or none.
+    """A step with gradients of a loss that was multiplied by `scale`, or no step.
 
-    parameters: whose .grad is a tensor of their own shape (...), or None.
-    Returns the next scale.
+    parameters: a list of those to clip; each .grad has its parameter's shape (...), or is
+    None. limit: of the norm of all true gradients together. Returns the next scale.
     """
     ### BEGIN SOLUTION
     learned = [parameter for parameter in parameters if parameter.grad is not None]
@@ -546,19 +551,23 @@ for kind, rate in ((torch.optim.SGD, 0.1), (torch.optim.Adam, 0.1)):
 #
 # **Exercise 4 · `accumulated_gradients`** &nbsp; mend · ★★☆ · 7 minutes · 4 points
 #
-# Mend it: `.grad` is to hold exactly what one batch of all rows would leave, whose loss is the mean over all its
-# targets without the padding. Rows differ in how much padding they have. The model gets one part at a time.
+# Mend the function. `.grad` must hold exactly the gradients that one batch of all rows would leave, where the loss is
+# the mean over all targets that are not `pad`. Rows differ in how much padding they have, and a part may be padding
+# alone. What was in `.grad` before is forgotten.
 #
-# <details><summary>Hint 1: try it by hand</summary>
+# The model gets one part at a time, and the backward pass of each part runs before the next begins. `ids` and `targets`
+# stay unchanged.
 #
-# One part with 2 targets whose losses are 1 and 3, another with 1 target whose loss is 8. What is the mean of the
-# three? What is the mean of the two means?
+# <details><summary>Hint 1: what counts the same</summary>
+#
+# How much does a target count in this code if it is the only one in its part? And if it is one of a hundred?
 #
 # </details>
-# <details><summary>Hint 2: what to divide by</summary>
+# <details><summary>Hint 2: three targets by hand</summary>
 #
-# `F.cross_entropy(..., reduction="sum")` adds up and does not divide. How many targets count in the whole batch
-# is known before the first part is run.
+# One part has 2 targets with losses of 1 and 3, another has 1 target with a loss of 8. The mean of the three is 4, the
+# mean of the two means 5. What do you divide 1 + 3 by, and what 8, so that the results add up to 4?
+# (`reduction="sum"` adds up and does not divide.)
 #
 # </details>
 # </div>
@@ -567,7 +576,7 @@ for kind, rate in ((torch.optim.SGD, 0.1), (torch.optim.Adam, 0.1)):
 def accumulated_gradients(model, ids, targets, parts, pad):
     """Leaves the gradients of the whole batch in .grad, computed in parts.
 
-    ids, targets: (b, t). Targets that are `pad` count for nothing.
+    ids, targets: (b, t). Targets that are `pad` count for nothing; at least one is not.
     """
     model.zero_grad()
     ### BEGIN SOLUTION
@@ -645,29 +654,38 @@ eight_checkpoints = "C"
 # `backward` gets the gradient of the output and returns a gradient for each thing that `forward` got after the context,
 # None for what has none. The parameters are handed over too, so that autograd knows of them.
 #
-# One thing is easily forgotten: [dropout](../../site/glossary.md#dropout) draws. A second forward pass with other draws
-# is another network, and its gradients belong to that one. `random_state(device)` says where the random numbers stand,
-# `set_random_state(device, state)` puts them there.
+# In `backward`, too, nothing is recorded, unless the code runs under `torch.enable_grad()`. Then
+# `torch.autograd.grad(y, inputs, slope, allow_unused=True)` gives a tuple with the gradient of each input, None for one
+# that y does not depend on.
+#
+# Both runs must be of the same network. [Dropout](../../site/glossary.md#dropout) draws, and other draws make another
+# network. `random_state(device)` tells where the random numbers stand, and `set_random_state(device, state)` puts them
+# back there. Autocast may be on in the forward pass and off in the backward pass: `keeping_autocast(block, device)` is
+# the block, run each time with autocast as it is now.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 5 · `checkpointed`** &nbsp; ★★★ · 14 minutes · 5 points
 #
-# Write both passes. The output and all gradients are those of `block(x)`, dropout included, and whether or not x itself
-# needs a gradient. Afterwards the random numbers go on as if the block had run once.
+# Write both passes of `Checkpoint`. Output and gradients are those of `block(x)`: also with dropout, where x needs no
+# gradient, and where the block is used twice. The forward pass keeps x alone; the block runs again in the backward
+# pass. After each pass the random numbers go on as if the block had run once.
+#
+# `checkpointed` is given: it hands over the parameters that learn (others may be frozen, and some may be unused), and a
+# block with the same autocast in both runs. Do not use `torch.utils.checkpoint` here.
 #
 # <details><summary>Hint 1: forward</summary>
 #
-# Leave the block, the parameters and the random state in attributes of the context, x by
-# `context.save_for_backward(x)`, and return what the block makes of x.
+# What does `backward` need that is gone by then? Leave it in attributes such as `context.block`, and x by
+# `context.save_for_backward(x)`.
 #
 # </details>
-# <details><summary>Hint 2: backward</summary>
+# <details><summary>Hint 2: backward by hand</summary>
 #
-# `x = x.detach().requires_grad_()` begins a new graph. Note where the random numbers stand, put them back to where they
-# stood, run the block under `torch.enable_grad()`, and put them where they stood before.
-# `torch.autograd.grad(y, [x, *parameters], slope)` gives a tuple of gradients; the block itself has none.
+# A block computes y = w·x, with x = 2, w = 3 and a slope of 5. `torch.autograd.grad(y, [x, w], slope)` gives (15, 10),
+# and `backward` returns (None, 15, 10). For that, y must come from an x that begins a new graph:
+# `x.detach().requires_grad_()`. Where must the random numbers stand before the second run, and where after it?
 #
 # </details>
 # </div>
@@ -678,7 +696,7 @@ class Checkpoint(torch.autograd.Function):
 
     @staticmethod
     def forward(context, block, x, *parameters):
-        """x: (...). Returns block(x)."""
+        """x: (...). Returns block(x). parameters: those of the block that learn."""
         ### BEGIN SOLUTION
         context.block, context.parameters = block, parameters
         context.state = random_state(x.device)
@@ -688,7 +706,7 @@ class Checkpoint(torch.autograd.Function):
 
     @staticmethod
     def backward(context, slope):
-        """slope: of the output. Returns None for the block, gradients for all else."""
+        """slope: gradient of the output. Returns None for the block, then gradients."""
         ### BEGIN SOLUTION
         (x,) = context.saved_tensors
         x = x.detach().requires_grad_()
@@ -697,12 +715,14 @@ class Checkpoint(torch.autograd.Function):
         with torch.enable_grad():
             y = context.block(x)
         set_random_state(x.device, now)
-        return None, *torch.autograd.grad(y, [x, *context.parameters], slope)
+        inputs = [x, *context.parameters]
+        return None, *torch.autograd.grad(y, inputs, slope, allow_unused=True)
         ### END SOLUTION
 
 def checkpointed(block, x):
     """block(x), with the same gradients, keeping x alone until the backward pass."""
-    return Checkpoint.apply(block, x, *block.parameters())
+    learned = [parameter for parameter in block.parameters() if parameter.requires_grad]
+    return Checkpoint.apply(keeping_autocast(block, x.device), x, *learned)
 
 # %% nbgrader={"grade": true, "grade_id": "check_checkpointed", "locked": true, "points": 5.0, "schema_version": 3, "solution": false, "task": false}
 check(checkpointed)
@@ -760,8 +780,8 @@ plt.show()
 #
 # Kept are eight inputs of 0.5 MB, and at the peak one block besides. With depth blocks in groups of k, the inputs kept
 # are depth/k and the blocks computed again at a time k; their sum is smallest at k = √depth ([Chen et al.,
-# 2016](https://arxiv.org/abs/1604.06174)). [Child et al., 2019](https://arxiv.org/abs/1904.10509), compute the attention
-# and the feed-forward network of each block again, and train on sequences of 12,288.
+# 2016](https://arxiv.org/abs/1604.06174)). [Child et al., 2019](https://arxiv.org/abs/1904.10509), compute the
+# attention and the feed-forward network of each block again, and train on sequences of 12,288.
 #
 # And the random state? A [published version](https://github.com/openai/guided-diffusion/issues/167) of this class does
 # not restore it, which does no harm until dropout is above 0. [A training
@@ -784,18 +804,21 @@ plt.show()
 #
 # **Exercise 6 · `flops_per_token`** &nbsp; ★★☆ · 8 minutes · 3.5 points
 #
-# Operations a token of lesson 9's model, with `depth` blocks of width e, a context of t and n bytes to choose from.
-# Count the matrices of the blocks, the output layer (e to n), and attention; norms, biases and softmax are left out.
-# Looking up an embedding multiplies nothing.
+# Operations per token of lesson 9's model, with `depth` blocks of width e, a context of t and n bytes to choose from:
+# in the forward pass, and in training (forward and backward pass together).
 #
-# <details><summary>Hint 1: forward</summary>
+# Count the matrices of the blocks, the output layer (e to n), and attention to all t keys. Leave out norms, biases and
+# softmax. Looking up an embedding multiplies nothing.
 #
-# Twice the entries of all matrices, and for each block the two products of attention.
+# <details><summary>Hint 1: in pieces</summary>
+#
+# How many entries do all matrices have, and what does an entry cost? What does attention add in each block?
 #
 # </details>
-# <details><summary>Hint 2: in training</summary>
+# <details><summary>Hint 2: a small model</summary>
 #
-# Attention's products have two gradients as well.
+# With e = 2, one block, t = 3 and n = 5 the block's matrices have 48 entries and the output layer 10: 116 operations.
+# The scores take 12 more, and the mixing another 12: 140. In the backward pass each product has two gradients.
 #
 # </details>
 # </div>
@@ -933,16 +956,19 @@ else:
 #
 # **Exercise 7 · `averaged`** &nbsp; ★★☆ · 6 minutes · 3 points
 #
-# From each worker's gradients, those of the mean over its own tokens, make the gradients of the mean over all tokens.
+# Each worker has the gradients of the mean over its own tokens. Make the gradients of the mean over all tokens. A
+# worker without a token counts for nothing. The workers' own gradients stay unchanged.
 #
 # <details><summary>Hint 1: from means to sums</summary>
 #
 # A worker's mean times its number of tokens is its sum.
 #
 # </details>
-# <details><summary>Hint 2: two loops</summary>
+# <details><summary>Hint 2: two workers by hand</summary>
 #
-# For each parameter, go through the workers. `zip(*gradients)` gives for each parameter the gradients of all workers.
+# One worker has 3 tokens and a gradient of 2, another 1 token and a gradient of 10. Those of their sums are 6 and 10,
+# so that of the mean over four tokens is 4. (`zip(*gradients)` gives, for each parameter, the gradients of all
+# workers.)
 #
 # </details>
 # </div>
@@ -1028,7 +1054,8 @@ else:
 #
 # **Exercise 8 · `fit_power_law`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
-# The power law that is nearest to the losses, by least squares in logarithms.
+# The power law nearest to the losses: the line of least squares through their logarithms. Sizes come in any order, and
+# at least two differ. Where losses rise with the size, α is below 0.
 #
 # <details><summary>Hint 1: a line</summary>
 #
@@ -1036,9 +1063,10 @@ else:
 # x)^2$, and it goes through the point of the means.
 #
 # </details>
-# <details><summary>Hint 2: from the line to the law</summary>
+# <details><summary>Hint 2: two points by hand</summary>
 #
-# The slope is −α, and the line's height at x = 0 is ln a.
+# Models of sizes 1 and e² have the losses e³ and e: the points (0, 3) and (2, 1). The slope is −1 and the height at x =
+# 0 is 3. So a is e³, and α is 1.
 #
 # </details>
 # </div>

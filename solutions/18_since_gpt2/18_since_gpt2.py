@@ -80,37 +80,43 @@ plots.diagrams.llama_block()
 #
 # **The norm.** [Layer normalisation](../../site/glossary.md#layer-normalisation) subtracts the mean, divides by the
 # standard deviation, then scales and shifts. [Zhang and Sennrich, 2019](https://arxiv.org/abs/1910.07467) asked which
-# of that is needed, and kept the division: **RMSNorm**, for root mean square,
+# of that is needed, and kept the division: **RMSNorm** divides each vector by the root of the mean of its squares, with
+# a small ε under the root.
 #
-# $$y = \gamma \odot \frac{x}{\sqrt{\frac{1}{e}\sum_i x_i^2 + \varepsilon}} .$$
-#
-# No mean, no bias, one learned weight a component, γ. The function below is after one in a published training library
-# ([llm-foundry, issue 371](https://github.com/mosaicml/llm-foundry/issues/371)). Models with it could be trained, a
-# little.
+# No mean, no bias, one learned weight for each component, γ. The class below is after one in a published training
+# library ([llm-foundry, issue 371](https://github.com/mosaicml/llm-foundry/issues/371)). Models with it could be
+# trained, a little.
+
+# %% [markdown]
+# **What every check asks.** Gradients flow (in `keep_min_p` they need not). New tensors are created on the device of
+# the input, and inputs stay unchanged. PyTorch's ready-made version of what you write does not count, nor does the
+# finished part.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 1 · `RMSNorm`** &nbsp; mend · ★☆☆ · 6 minutes · 3 points
 #
-# Mend it: whatever the size of x, the mean square of what comes out (before the weight) is 1, or a little less where ε
-# matters. It is computed in 32 bits, and comes back in the type of x. Change as little as you can.
+# Mend the class. Whatever the size of x, the mean square of the output (before the weight) is 1, or a little less where
+# ε matters. It is computed in 32 bits or more, and the output has the type of x. Do not use PyTorch's RMS norm or
+# `finished_norm` here.
 #
 # <details><summary>Hint 1: try two inputs</summary>
 #
 # In a cell of your own, give the norm x and 2x. What should happen to the output, and what does?
 #
 # </details>
-# <details><summary>Hint 2: read one name</summary>
+# <details><summary>Hint 2: a vector of two components</summary>
 #
-# What does the r in `rsqrt` stand for?
+# For x = (3, 4) the mean square is 12.5 and its root 3.54, so the output should be (0.85, 1.13). Go through the lines
+# with these numbers. What does `torch.rsqrt(torch.tensor(12.5))` give?
 #
 # </details>
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "RMSNorm", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class RMSNorm(nn.Module):
-    """Divides each vector by the root of its mean square; a learned weight a component."""
+    """Divides each vector by the root of its mean square; a learned weight per component."""
 
     def __init__(self, e, eps=1e-5):
         super().__init__()
@@ -119,7 +125,7 @@ class RMSNorm(nn.Module):
 
     def forward(self, x):
         """x: (..., e). Returns (..., e), in the type of x."""
-        wide = x.float()                                     # squares overflow in 16 bits
+        wide = x.to(torch.promote_types(x.dtype, torch.float32))    # 32 bits, or 64
         square = wide.square().mean(dim=-1, keepdim=True)    # (..., 1)
         ### BEGIN SOLUTION
         normed = wide * torch.rsqrt(square + self.eps)
@@ -141,6 +147,10 @@ print("of x without its mean, LayerNorm's output:",
       torch.allclose(norm(centred), layer_norm(x), atol=1e-4))
 
 # %% [markdown]
+# As a formula, what you have mended is
+#
+# $$y = \gamma \odot \frac{x}{\sqrt{\frac{1}{e}\sum_i x_i^2 + \varepsilon}} .$$
+#
 # So RMSNorm is LayerNorm for vectors whose mean is 0 already. Its authors
 # [found it](https://arxiv.org/abs/1910.07467) as good on their tasks, and faster.
 #
@@ -160,17 +170,17 @@ print("of x without its mean, LayerNorm's output:",
 #
 # **Exercise 2 · `SwiGLU`** &nbsp; ★☆☆ · 5 minutes · 2 points
 #
-# Write it, with three layers without biases: `gate` and `up` from e to `hidden`, `down` back.
+# Write the network, with three layers without biases: `gate` and `up` from e to `hidden`, `down` back to e.
 #
 # <details><summary>Hint 1: where silu ends</summary>
 #
-# `F.silu` is applied to the gate alone. A published program applied it to the product
-# (`silu(gate(x) * up(x))`), which is another function.
+# Look at what silu is applied to in the formula. A published program had `silu(gate(x) * up(x))`, another function.
 #
 # </details>
-# <details><summary>Hint 2: the layers</summary>
+# <details><summary>Hint 2: one component</summary>
 #
-# `nn.Linear(e, hidden, bias=False)`, twice, and `nn.Linear(hidden, e, bias=False)`.
+# With e = `hidden` = 1 and weights of 1 (gate), 3 (up) and 2 (down), x = 2 gives silu(2) = 1.76, then 1.76 · 6 = 10.57,
+# and an output of 21.14. `F.silu` is silu.
 #
 # </details>
 # </div>
@@ -254,18 +264,21 @@ print(f"8 groups, 16 bits: {one:,} bytes a token, "
 #
 # Causal attention with h heads of queries and `groups` of keys and values. Four layers without biases: `to_queries` and
 # `unify` from e to e, `to_keys` and `to_values` from e to groups·d. Queries and keys are turned with
-# `rotate(x, positions)`, positions counted on from what `past` holds.
+# `rotate(x, positions)`; positions go on from what `past` holds. Scores are divided by √d.
+#
+# The cache gets the keys and values of the groups, keys turned, before anything is copied. `split_heads`,
+# `merge_heads`, `causal_mask` and `masked_softmax` may be used; `nn.MultiheadAttention` and `finished_block` may not.
 #
 # <details><summary>Hint 1: the order of things</summary>
 #
-# Project, cut into heads (`split_heads(x, h)` for queries, with `groups` for keys and values), turn queries and keys,
-# put keys and values into the cache if there is one, copy them for the heads, attend, `merge_heads`, `unify`.
+# Which steps need the new positions alone, and which all of them? Where does `past.append` belong between projecting,
+# turning and copying? Does appending change `past.length`?
 #
 # </details>
-# <details><summary>Hint 2: copies, and the mask</summary>
+# <details><summary>Hint 2: copies and the mask, in numbers</summary>
 #
-# `repeat_interleave` gives 0, 0, 1, 1, and `repeat` gives 0, 1, 0, 1. Of s positions the last t are queries:
-# `causal_mask(s, device)[s - t:]` are their rows, and `masked_softmax(scores, mask)` obeys them.
+# `torch.tensor([0, 1]).repeat_interleave(2)` is 0, 0, 1, 1, and `repeat(2)` gives 0, 1, 0, 1. With 3 positions in the
+# cache and 2 new ones, the queries need rows 3 and 4 of `causal_mask(5, device)`.
 #
 # </details>
 # </div>
@@ -327,18 +340,19 @@ check(GroupedQueryAttention)
 # **Exercise 4 · `Llama`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
 # The whole model: `tokens`, an embedding; `blocks`, an `nn.ModuleList` with `depth` of `block(config)`; `norm`, a
-# `finished_norm` with the config's ε; and `to_logits`, linear without a bias, which a model with `config.tied` does not
-# have: there the table of tokens serves twice.
+# `finished_norm` with the config's ε; and `to_logits`, linear without a bias. A model with `config.tied` has no
+# `to_logits`: there the table of tokens serves twice. The `state_dict` holds nothing else. Of a KeyValueCache, block i
+# gets the LayerCache `cache.layers[i]`.
 #
 # <details><summary>Hint 1: what GPT-2 has and this has not</summary>
 #
 # No table of positions, and no position anywhere outside of attention. The norm after the last block is still there.
 #
 # </details>
-# <details><summary>Hint 2: the tied table, and the cache</summary>
+# <details><summary>Hint 2: a tied table of three tokens</summary>
 #
-# `F.linear(x, self.tokens.weight)` multiplies with the table. A `KeyValueCache` has one LayerCache a block:
-# `cache.layers[i]`.
+# The table has the rows (1, 0), (0, 1) and (1, 1). For the vector (2, 5) the logits are its products with the rows: 2,
+# 5 and 7. `F.linear` computes such products.
 #
 # </details>
 # </div>
@@ -422,13 +436,13 @@ for name, config in published_sizes.items():
 #
 # <details><summary>Hint 1: one head of width 6</summary>
 #
-# The new order of its rows is 0, 2, 4, 1, 3, 5: first the firsts, then the seconds. Head 1 begins at row 6.
+# The new order of its rows is 0, 2, 4, 1, 3, 5: first the first of each pair, then the second. Head 1 begins at row 6.
 #
 # </details>
-# <details><summary>Hint 2: name the parts of an axis</summary>
+# <details><summary>Hint 2: two heads of width 4</summary>
 #
-# Row number (head, j, which of the pair): `view(h, d // 2, 2, e)`. Which two axes have to change places, before it
-# becomes one axis again?
+# As (head, pair, place in the pair) the rows are ((0, 1), (2, 3)) and ((4, 5), (6, 7)). The new order is 0, 2, 1, 3, 4,
+# 6, 5, 7. Which two of the three axes have changed places?
 #
 # </details>
 # </div>
@@ -649,13 +663,14 @@ for what, networks in (("in all", N), ("for any one token", 2)):
 #
 # <details><summary>Hint 1: the weights</summary>
 #
-# `softmax`, then `topk(k, dim=-1)`, which returns values and places. The values of one token do not sum to 1 yet.
+# `topk(k, dim=-1)` returns the largest numbers of each row and their places. The probabilities of the chosen do not sum
+# to 1 yet.
 #
 # </details>
-# <details><summary>Hint 2: the shares</summary>
+# <details><summary>Hint 2: a balance by hand</summary>
 #
-# `torch.bincount(experts.flatten(), minlength=N)` counts, and `F.one_hot` does so too. What are the counts divided by,
-# so that they sum to 1? P is a mean over tokens of the whole softmax.
+# With k = 1, three tokens have the probabilities (0.9, 0.1), (0.6, 0.4) and (0.2, 0.8). Then f is (2/3, 1/3), P is
+# (0.567, 0.433), and the balance is 2 · (0.378 + 0.144) = 1.04. With k = 2 there would be six choices.
 #
 # </details>
 # </div>
@@ -664,8 +679,8 @@ for what, networks in (("in all", N), ("for any one token", 2)):
 def route(logits, k):
     """Which experts each token uses, how much of each, and how evenly all are used.
 
-    logits: (tokens, N). Returns weights (tokens, k), experts (tokens, k), int64, and
-    the balance, ().
+    logits: (tokens, N). Returns three tensors: weights (tokens, k), experts (tokens, k),
+    int64, and the balance, ().
     """
     ### BEGIN SOLUTION
     N = logits.shape[-1]
@@ -787,16 +802,17 @@ plt.show()
 # **Exercise 7 · `keep_min_p`** &nbsp; ★☆☆ · 5 minutes · 2 points
 #
 # Logits in, logits out: those of tokens with less than p times the probability of the most probable become −∞, the
-# others stay as they are. (The temperature comes before: what is given has been divided by it.)
+# others stay as they are. (What is given has been divided by the temperature.)
 #
 # <details><summary>Hint 1: logits are no probabilities</summary>
 #
 # Compare probabilities. Half the largest logit is not half the largest probability.
 #
 # </details>
-# <details><summary>Hint 2: the axis</summary>
+# <details><summary>Hint 2: three tokens</summary>
 #
-# `amax(dim=-1, keepdim=True)` is the largest of each row; `masked_fill(condition, -math.inf)` makes a new tensor.
+# With probabilities of 0.6, 0.3 and 0.1 and p = 0.25 the floor is 0.15, and the third token goes. Each row has a floor
+# of its own.
 #
 # </details>
 # </div>
@@ -805,7 +821,7 @@ plt.show()
 def keep_min_p(logits, p):
     """Only tokens that have at least p times the largest probability stay.
 
-    logits: (..., n). p: between 0 and 1. Returns (..., n), −∞ for all others.
+    logits: (..., n). p: above 0, at most 1. Returns (..., n), −∞ for all others.
     """
     ### BEGIN SOLUTION
     chances = torch.softmax(logits, dim=-1)
@@ -958,17 +974,17 @@ plt.show()
 #
 # **Exercise 8 · `without_head`** &nbsp; ★☆☆ · 4 minutes · 2 points
 #
-# What all heads have gathered, with zeros in the place of one head's. The tensor that was given stays as it is.
+# The outputs of all heads, with zeros in the place of one head's.
 #
 # <details><summary>Hint 1: which axis</summary>
 #
 # (b, h, t, d): the heads are axis 1.
 #
 # </details>
-# <details><summary>Hint 2: two ways</summary>
+# <details><summary>Hint 2: two heads</summary>
 #
-# A `clone` of which `[:, head]` is set to 0; or a product with a vector of ones and one 0, which needs two axes behind
-# it.
+# One text, two heads, one position, d = 2: z is [[[[1, 2]], [[3, 4]]]]. Without head 0 the result is [[[[0, 0]], [[3,
+# 4]]]], and z still holds 1 and 2.
 #
 # </details>
 # </div>
