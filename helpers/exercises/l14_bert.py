@@ -192,35 +192,50 @@ def texts_afterwards(pair: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 
 # ----------------------------------------------------------------------------------------------------- corrupt
 
-N, MASK_ID = 997, 4
 ROWS, LENGTH = 800, 500  # 400,000 tokens: every share that is looked at lies within half a step of the true one
 SHARES = "They are shares, measured on what the answer makes of drawn ids; it returns none of these numbers itself."
 
 
-def a_large_batch(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """Ids (b, t), none of them [MASK], and which are special: the first of each row, and one in ten of the others."""
-    ids = draw.integers(MASK_ID + 1, N, ROWS, LENGTH)
-    special = draw.mask(0.1, ROWS, LENGTH)
-    special[:, 0] = True
-    return ids, special
+class Fates:
+    """Which tokens were asked for, and which became [MASK]."""
+
+    def __init__(self, inputs: torch.Tensor, targets: torch.Tensor, mask_id: int):
+        self.inputs, self.targets, self.mask_id = inputs, targets, mask_id
+        self.asked, self.hidden = targets != NOT_ASKED, inputs == mask_id
+
+    def part(self, rows: slice, columns: slice) -> Fates:
+        """The same of some rows and columns."""
+        return Fates(self.inputs[rows, columns], self.targets[rows, columns], self.mask_id)
 
 
-def corrupted(answer: Answer, draw: Draw) -> tuple[torch.Tensor, ...]:
-    """(ids, special, inputs, targets) of one call; Unmet where what came is not two tensors of the ids' shape."""
-    ids, special = a_large_batch(draw)
-    generator = torch.Generator(ids.device).manual_seed(draw.number(0, 2**31))
-    returned = answer(ids.clone(), special.clone(), MASK_ID, N, generator)
-    if not isinstance(returned, (tuple, list)) or len(returned) != 2:
-        raise Unmet(f"Your function has to return inputs and targets; it returns {kind_of(returned)}.")
-    for name, tensor in zip(("inputs", "targets"), returned, strict=True):
-        if not isinstance(tensor, torch.Tensor) or tensor.shape != ids.shape:
-            what = f"of shape {tuple(tensor.shape)}" if isinstance(tensor, torch.Tensor) else kind_of(tensor)
-            raise Unmet(
-                f"Your {name} have to be a tensor of the ids' shape, (b, t) = {tuple(ids.shape)}; they are {what}."
-            )
-        if tensor.dtype != ids.dtype:
-            raise Unmet(f"Your {name} have to be int64, as ids are; they are {tensor.dtype}.")
-    return ids, special, *returned
+class Batch:
+    """Drawn ids (b, t), none of them [MASK], and the special ones: the first of each row, and one in ten others."""
+
+    def __init__(self, draw: Draw, rows: int = ROWS, length: int = LENGTH):
+        self.n, self.mask_id, self.seed = draw.number(900, 1100), draw.number(3, 9), draw.number(0, 2**31)
+        self.ids = draw.integers(self.mask_id + 1, self.n, rows, length)
+        self.special = draw.mask(0.1, rows, length)
+        self.special[:, 0] = True
+
+    def generator(self) -> torch.Generator:
+        """A new one, always of the same seed."""
+        return torch.Generator(self.ids.device).manual_seed(self.seed)
+
+    def corrupted(self, answer: Answer, generator: torch.Generator) -> Fates:
+        """One call of the answer. Unmet where it does not return two tensors of the ids' shape and type."""
+        ids = self.ids
+        returned = answer(ids.clone(), self.special.clone(), self.mask_id, self.n, generator)
+        if not isinstance(returned, (tuple, list)) or len(returned) != 2:
+            raise Unmet(f"Your function has to return inputs and targets; it returns {kind_of(returned)}.")
+        for name, tensor in zip(("inputs", "targets"), returned, strict=True):
+            if not isinstance(tensor, torch.Tensor) or tensor.shape != ids.shape:
+                what = f"of shape {tuple(tensor.shape)}" if isinstance(tensor, torch.Tensor) else kind_of(tensor)
+                raise Unmet(
+                    f"Your {name} have to be a tensor of the ids' shape, (b, t) = {tuple(ids.shape)}; they are {what}."
+                )
+            if tensor.dtype != ids.dtype:
+                raise Unmet(f"Your {name} have to be int64, as ids are; they are {tensor.dtype}.")
+        return Fates(*returned, self.mask_id)
 
 
 def rounded(share: torch.Tensor, step: float) -> torch.Tensor:
@@ -234,90 +249,78 @@ def rounded(share: torch.Tensor, step: float) -> torch.Tensor:
 
 def what_is_asked(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The share of tokens that are asked for, of those that may be and of those that never are; and the targets."""
-    ids, special, _, targets = corrupted(answer, draw)
-    asked = targets != NOT_ASKED
+    batch = Batch(draw)
+    after = batch.corrupted(answer, batch.generator())
     return {
-        "the share of the words that are asked for": rounded(asked[~special], 0.01),
-        "the share of the special tokens that are asked for": rounded(asked[special], 0.001),
-        "of what is asked for, the share whose target is the token itself": rounded((targets == ids)[asked], 0.001),
+        "the share of the words that are asked for": rounded(after.asked[~batch.special], 0.01),
+        "the share of the special tokens that are asked for": rounded(after.asked[batch.special], 0.001),
+        "of what is asked for, the share whose target is the token itself": rounded(
+            (after.targets == batch.ids)[after.asked], 0.001
+        ),
     }
 
 
 def fates(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Of the tokens that are asked for, the shares that became [MASK], became another token, and stayed."""
-    ids, _, inputs, targets = corrupted(answer, draw)
-    asked = targets != NOT_ASKED
-    hidden, kept = inputs == MASK_ID, inputs == ids
-    drawn = inputs[asked & ~hidden & ~kept]
+    batch = Batch(draw)
+    after = batch.corrupted(answer, batch.generator())
+    kept = after.inputs == batch.ids
+    others = after.inputs[after.asked & ~after.hidden & ~kept]
     return {
-        "of what is asked for, the share that became [MASK]": rounded(hidden[asked], 0.02),
-        "of what is asked for, the share that became another token": rounded((~hidden & ~kept)[asked], 0.02),
-        "of what is asked for, the share that stayed": rounded(kept[asked], 0.02),
-        "of the other tokens, how many are ids, from 0 to n − 1": rounded((drawn >= 0) & (drawn < N), 0.001),
-        "the middle of these, as a share of n": rounded(drawn / N, 0.05),
+        "of what is asked for, the share that became [MASK]": rounded(after.hidden[after.asked], 0.02),
+        "of what is asked for, the share that became another token": rounded(
+            (~after.hidden & ~kept)[after.asked], 0.02
+        ),
+        "of what is asked for, the share that stayed": rounded(kept[after.asked], 0.02),
+        "of the other tokens, how many are ids, from 0 to n − 1": rounded((others >= 0) & (others < batch.n), 0.001),
+        "the middle of these, as a share of n": rounded(others / batch.n, 0.05),
     }
 
 
 def what_is_not_asked(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The share of changed tokens among words that are not asked for, and among special tokens."""
-    ids, special, inputs, targets = corrupted(answer, draw)
-    changed = inputs != ids
+    batch = Batch(draw)
+    after = batch.corrupted(answer, batch.generator())
+    changed = after.inputs != batch.ids
     return {
         "of the words that are not asked for, the share that is changed": rounded(
-            changed[(targets == NOT_ASKED) & ~special], 0.01
+            changed[~after.asked & ~batch.special], 0.01
         ),
-        "of the special tokens, the share that is changed": rounded(changed[special], 0.01),
+        "of the special tokens, the share that is changed": rounded(changed[batch.special], 0.01),
     }
 
 
 def drawn_apart(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Is a token's fate independent of those beside and below it and of the call before, and given by the generator?"""
-    ids, special = a_large_batch(draw)
-    seed = draw.number(0, 2**31)
-    generator = torch.Generator(ids.device).manual_seed(seed)
-    (first, targets), (second, second_targets) = (
-        answer(ids.clone(), special.clone(), MASK_ID, N, generator) for _ in range(2)
-    )
-    repeated, repeated_targets = answer(
-        ids.clone(), special.clone(), MASK_ID, N, torch.Generator(ids.device).manual_seed(seed)
-    )
-    here, later = Fates(first, targets), Fates(second, second_targets)
+    batch = Batch(draw)
+    generator = batch.generator()
+    first, second = (batch.corrupted(answer, generator) for _ in range(2))
+    repeated = batch.corrupted(answer, batch.generator())
+    words = ~batch.special
     return {
         "of what is asked for, the share that the next call asks for too": rounded(
-            later.asked[here.asked & ~special], 0.03
+            second.asked[first.asked & words], 0.03
         ),
         "of what is asked for, the share whose neighbour is asked for too": rounded(
-            here.asked[:, 1:][here.asked[:, :-1] & ~special[:, 1:]], 0.03
+            first.asked[:, 1:][first.asked[:, :-1] & words[:, 1:]], 0.03
         ),
         "of what is asked for, the share below which the next text is asked for too": rounded(
-            here.asked[1:][here.asked[:-1] & ~special[1:]], 0.03
+            first.asked[1:][first.asked[:-1] & words[1:]], 0.03
         ),
-        "of two neighbours that are asked for, how often both become [MASK], as a multiple of chance": together(
-            here.part(slice(None), slice(1, None)), here.part(slice(None), slice(None, -1))
+        "of two neighbours that are asked for, how often both become [MASK], as a multiple of chance": both_hidden(
+            first.part(slice(None), slice(1, None)), first.part(slice(None), slice(None, -1))
         ),
-        "of a token that two calls ask for, how often both make it [MASK], as a multiple of chance": together(
-            here, later
+        "of a token that two calls ask for, how often both make it [MASK], as a multiple of chance": both_hidden(
+            first, second
         ),
         "after a second call with a generator of the same seed, the share that differs": rounded(
-            (repeated != first) | (repeated_targets != targets), 0.001
+            (repeated.inputs != first.inputs) | (repeated.targets != first.targets), 0.001
         ),
     }
 
 
-class Fates:
-    """Which tokens are asked for, and which became [MASK]."""
-
-    def __init__(self, inputs: torch.Tensor, targets: torch.Tensor):
-        self.inputs, self.targets = inputs, targets
-        self.asked, self.hidden = targets != NOT_ASKED, inputs == MASK_ID
-
-    def part(self, rows: slice, columns: slice) -> Fates:
-        """The same of some rows and columns."""
-        return Fates(self.inputs[rows, columns], self.targets[rows, columns])
-
-
-def together(one: Fates, other: Fates) -> torch.Tensor:
-    """How often both are [MASK] where both are asked for, divided by what independent draws give; to a tenth."""
+def both_hidden(one: Fates, other: Fates) -> torch.Tensor:
+    """How often both are [MASK] where both are asked for, divided by how often by independent draws; to a tenth."""
     both = one.asked & other.asked
     if not both.any():
         return torch.tensor(-1.0)
@@ -327,10 +330,11 @@ def together(one: Fates, other: Fates) -> torch.Tensor:
 
 def ids_afterwards(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The caller's ids and special tokens after the call."""
-    ids, special = (tensor[:20, :30].clone() for tensor in a_large_batch(draw))
+    batch = Batch(draw, 20, 30)
     for seed in range(3):  # one token in seventy becomes another one: so many have to be there
-        answer(ids, special, MASK_ID, N, torch.Generator(ids.device).manual_seed(seed))
-    return {"ids": ids, "special": special}
+        generator = torch.Generator(batch.ids.device).manual_seed(seed)
+        answer(batch.ids, batch.special, batch.mask_id, batch.n, generator)
+    return {"ids": batch.ids, "special": batch.special}
 
 
 # ------------------------------------------------------------------------------------------------- masked_loss
@@ -746,7 +750,10 @@ LESSON = Lesson(
                 values(
                     0.5,
                     asked_at(0.4),
-                    also={"with a batch of one": asked_at(0.5, b=1, t=8), "for one position": asked_at(1, b=1, t=1)},
+                    also={
+                        "with a batch of one": asked_at(0.5, b=1, t=8, n=5),
+                        "for one position": asked_at(1, b=1, t=1),
+                    },
                     accepts="number",
                 ),
                 values(

@@ -73,6 +73,9 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # vocabulary is learned is told by [Schuster and Nakajima,
 # 2012](https://research.google/pubs/japanese-and-korean-voice-search/); lesson [11](../11_tokens/11_tokens.ipynb)
 # learned one in another way, by merging pairs.
+#
+# **What every check asks.** You write each part yourself: in the exercises do not call `finished_bert`, nor any other
+# finished part that does the same.
 
 # %% [markdown]
 # <div class="card">
