@@ -42,9 +42,10 @@ LAB_ANCHOR = re.compile(r"^(#+ )<a id=\"[^\"]+\"></a>", re.MULTILINE)
 SIDEBAR = {
     "Play": ("players/index", "players/pocket"),
     "Set up": ("students", "hubs"),
-    "Reference": ("notation", "glossary", "exercises", "mistakes", "figures", "runs", "implementations", "about"),
+    "Reference": ("notation", "glossary", "exercises", "mistakes", "figures", "runs", "bugs", "about"),
     "Teach": ("instructors", "instructors-attacks", "authors"),
 }
+GUIDES = (*SIDEBAR["Set up"], *SIDEBAR["Teach"])
 
 
 class SiteError(Exception):
@@ -98,6 +99,14 @@ def settings(site: Path) -> dict[str, str]:
     return defaults | (tomllib.loads(file.read_text(encoding="utf-8")) if file.exists() else {})
 
 
+def searched_first(lessons: Sequence[SiteLesson]) -> str:
+    """What finder.js looks through, as JSON."""
+    guides = {name: (SITE / f"{name}.md").read_text(encoding="utf-8") for name in GUIDES}
+    words = tomllib.loads((SITE / "search.toml").read_text(encoding="utf-8"))
+    entries = indexes.subjects(lessons, glossary(), guides, words["lessons"] | words["guides"])
+    return json.dumps(entries, ensure_ascii=False, separators=(",", ":"))
+
+
 def descriptions(lessons: Iterable[SiteLesson]) -> dict[str, str]:
     """The description of each lesson's page for search engines and link previews, by the page's path."""
     return {
@@ -116,15 +125,13 @@ def stage(source: Path, lessons: Sequence[SiteLesson], published: dict[str, str]
     static = source / "_static"
     (source / "lessons").mkdir()
     (static / "drawn.css").write_text(drawn_colours(), encoding="utf-8")
-    terms = [(term.name, term.anchor, term.lesson) for term in glossary()]
-    subjects = json.dumps(indexes.subjects(lessons, terms), ensure_ascii=False, separators=(",", ":"))
-    (static / "subjects.js").write_text(f"window.SUBJECTS = {subjects};\n", encoding="utf-8")
+    (static / "subjects.js").write_text(f"window.SUBJECTS = {searched_first(lessons)};\n", encoding="utf-8")
     players.write_files(static / "players")
 
     pages = {}
     for page in [*SITE.glob("*.md"), *SITE.glob("players/*.md")]:
         name = page.relative_to(SITE).with_suffix("").as_posix()
-        pages[name] = with_inserts(pages_for_site(page.read_text(encoding="utf-8")), lessons)
+        pages[name] = with_inserts(pages_for_site(page.read_text(encoding="utf-8")), lessons, published)
     pages |= indexes.pages(lessons, static / "figures")
     pages["runs"] = recorded_runs.page(ROOT / "helpers" / "data" / "recorded", lessons)
     pages["index"] += toctrees(lessons, pages)
@@ -156,10 +163,12 @@ def pages_for_site(markdown: str) -> str:
     )
 
 
-def with_inserts(page: str, lessons: Sequence[SiteLesson]) -> str:
+def with_inserts(page: str, lessons: Sequence[SiteLesson], published: dict[str, str]) -> str:
     """A page with what it names in `<!-- insert: NAME -->`: a part of the first page, or a player."""
 
     def block(match: re.Match[str]) -> str:
+        if match[1] == "start":
+            return front_page.start_buttons(published["repository"], published["branch"])
         part = front_page.PARTS.get(match[1])
         return part(lessons) if part else players.still(match[1])
 
@@ -170,7 +179,7 @@ def toctrees(lessons: Iterable[SiteLesson], pages: Iterable[str]) -> str:
     """The sidebar: the lessons by part, then the other pages. A page that SIDEBAR does not name is under Reference."""
     groups = {part: [f"lessons/{one.name}" for one in some] for part, some in groupby(lessons, lambda one: one.part)}
     groups |= {caption: list(names) for caption, names in SIDEBAR.items()}
-    groups["Reference"] += sorted(set(pages) - {"index"}.union(*SIDEBAR.values()))
+    groups["Reference"] += sorted(set(pages) - {"index", "404"}.union(*SIDEBAR.values()))
     return "".join(
         "\n" + "\n".join(["```{toctree}", ":hidden:", f":caption: {caption}", "", *names, "```"]) + "\n"
         for caption, names in groups.items()

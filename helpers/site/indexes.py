@@ -7,31 +7,36 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 from pathlib import Path
+from types import MappingProxyType
 
 import nbformat
 from markupsafe import Markup
 
+from helpers.authoring.links import Term, slug
 from helpers.authoring.mistakes import Mistake
+from helpers.course import ROOT
 from helpers.plots.diagrams import COLOURS
 from helpers.site import render
 from helpers.site.course_index import HEADING, SiteLesson, anchor, section_anchor
+
+BUGS = ROOT / "site" / "bugs.toml"
 
 
 def pages(lessons: Sequence[SiteLesson], folder: Path) -> dict[str, str]:
     """The lists as MyST, by the page's name. folder: where the figures are written, each to a file of its own."""
     figures = {lesson.name: list(figures_of(lesson.notebook)) for lesson in lessons}
     write_figures(figures, folder)
-    reports = {lesson.name: reports_of(lesson.notebook) for lesson in lessons}
     return {
         "exercises": render("exercises.md.j2", lessons=lessons, anchor=anchor),
         "mistakes": mistakes(lessons),
         "figures": render("figures.md.j2", lessons=lessons, figures=figures),
-        "implementations": render("implementations.md.j2", lessons=lessons, reports=reports),
+        "bugs": render("bugs.md.j2", lessons=lessons, bugs=published_bugs()),
     }
 
 
@@ -126,51 +131,39 @@ def write_figures(figures: dict[str, list[LessonFigure]], folder: Path) -> None:
             (folder / f"{lesson}-{number}.{figure.ending}").write_bytes(figure.content())
 
 
-# A link to an issue or a pull request of a published program, and the end of the sentence around it.
-REPORT = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull)/(\d+)")
-SENTENCE = re.compile(r"(?<=[.!?:;])\s+(?=[A-Z`*\[])")
-
-
 @dataclass(frozen=True)
-class BugReport:
-    """A published bug that a lesson describes. program: owner/name. sentence: the lesson's own, as Markdown."""
+class PublishedBug:
+    """A bug in a published program, of site/bugs.toml. report: its address. did, saw: a sentence each."""
 
-    program: str
-    number: int
-    sentence: str
-    place: LessonPlace
+    lesson: int
+    report: str
+    did: str
+    saw: str
 
-
-def reports_of(notebook: nbformat.NotebookNode) -> list[BugReport]:
-    """The published bugs that a lesson describes, from its own sentences; further reading is left out."""
-    reports: dict[tuple[str, int], BugReport] = {}
-    place = LessonPlace()
-    for cell in notebook.cells:
-        if cell.cell_type != "markdown":
-            continue
-        for block in re.split(r"\n\s*\n", cell.source.partition("**Further reading")[0]):
-            place = place.after(block)
-            for sentence in SENTENCE.split(" ".join(block.split())):
-                for program, number in REPORT.findall(sentence):
-                    report = BugReport(program, int(number), quotable(sentence), place)
-                    reports.setdefault((program, int(number)), report)
-    return list(reports.values())
+    @property
+    def program(self) -> str:
+        """The repository's name."""
+        return self.report.split("/")[4]
 
 
-def quotable(sentence: str) -> str:
-    """A sentence of a lesson for another page: links to lessons and terms lose their address, those to the web stay."""
-    sentence = re.sub(r"\[([^\]]*)\]\((?!https?:)[^)]*\)", r"\1", sentence)
-    sentence = re.sub(r"</?\w+[^>]*>", "", sentence).strip()
-    return sentence.removeprefix("- ").removeprefix("> ")
+def published_bugs() -> list[PublishedBug]:
+    """The bugs that lessons speak of, in the order of the lessons."""
+    return [PublishedBug(**bug) for bug in tomllib.loads(BUGS.read_text(encoding="utf-8"))["bug"]]
 
 
 # --- search ----------------------------------------------------------------------------------------------------------
 
 
-def subjects(lessons: Sequence[SiteLesson], terms: Iterable[tuple[str, str, int]]) -> list[dict[str, object]]:
-    """What search looks through before Sphinx does: lessons, their sections, terms, exercises and mistakes.
+def subjects(
+    lessons: Sequence[SiteLesson],
+    terms: Iterable[Term],
+    guides: Mapping[str, str] = MappingProxyType({}),
+    other_words: Mapping[str, str] = MappingProxyType({}),
+) -> list[dict[str, object]]:
+    """What search looks through before Sphinx does: lessons, their sections, terms, exercises, mistakes and guides.
 
-    terms: (name, anchor in the glossary, number of the lesson that explains it). finder.js reads the result.
+    terms: of the glossary, whose aliases count too. guides: Markdown by page. other_words: "recommender, IMDb" by the
+    name of a lesson or the heading of a guide's section. finder.js reads the result.
     """
     entries: list[dict[str, object]] = []
 
@@ -180,8 +173,8 @@ def subjects(lessons: Sequence[SiteLesson], terms: Iterable[tuple[str, str, int]
 
     terms = list(terms)
     for lesson in lessons:
-        explained = [name for name, _, number in terms if number == lesson.number]
-        also = " . ".join([lesson.subtitle, lesson.line, *explained])
+        explained = [name for term in terms if term.lesson == lesson.number for name in (term.name, *term.aliases)]
+        also = " . ".join([lesson.subtitle, lesson.line, *explained, *other_words.get(lesson.name, "").split(", ")])
         add(lesson.title, lesson.page, f"Lesson {lesson.number}. {lesson.line or lesson.subtitle}", 3.0, also)
     for lesson in lessons:
         name, page = f"lesson {lesson.number}, {lesson.title}", lesson.page
@@ -193,7 +186,19 @@ def subjects(lessons: Sequence[SiteLesson], terms: Iterable[tuple[str, str, int]
         for mistake in lesson.mistakes:
             add(mistake.title, f"{page}#{anchor(mistake.exercise)}", f"A mistake in {mistake.exercise}, {name}", 1.6)
     titles = {lesson.number: lesson.title for lesson in lessons}
-    for name, place, number in terms:
-        if number in titles:
-            add(name, f"glossary.html#{place}", f"Explained in lesson {number}, {titles[number]}", 1.4)
+    for term in terms:
+        if term.lesson in titles:
+            about = f"Explained in lesson {term.lesson}, {titles[term.lesson]}"
+            add(term.name, f"glossary.html#{term.anchor}", about, 1.4, " . ".join(term.aliases))
+    for page, text in guides.items():
+        title, *sections = re.findall(r"^##? (.+)$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.MULTILINE)
+        add(title, f"{page}.html", "A guide", 1.5)
+        for section in sections:
+            add(
+                section,
+                f"{page}.html#{slug(section)}",
+                f"In the guide {title}",
+                1.3,
+                other_words.get(section, "").replace(", ", " . "),
+            )
     return entries
