@@ -536,9 +536,10 @@ LESSON = Lesson(
                     "tied head",
                     0.5,
                     renamed_state(
-                        {"without masks or a prefix": {"head": True, "buffers": False}},
+                        {"without the prefix": {"head": True, "buffers": False}},
                         prefix="transformer.",
                         head=True,
+                        buffers=False,
                     ),
                 ),
                 Aspect(
