@@ -227,10 +227,15 @@ def test_a_word_beyond_the_limit_is_unknown():
     assert bert.wordpiece("aaaa", {"a": 0, "##a": 1}, limit=3) == ["[UNK]"]
 
 
+def test_of_the_unprintable_characters_only_those_of_control_and_format_vanish():
+    assert bert.split_words("a\u200db\x07c") == ["abc"]
+    assert bert.split_words("a\u0378b \ue000") == ["a\u0378b", "\ue000"]  # unassigned, and for private use
+
+
 def test_a_pair_is_cut_at_the_end_of_the_longer_one():
     assert bert.pair_input([5, 6], None, 1, 2, 9) == ([1, 5, 6, 2], [0] * 4)
     assert bert.pair_input([5, 6, 7], [8], 1, 2, 6) == ([1, 5, 6, 2, 8, 2], [0, 0, 0, 0, 1, 1])
-    assert bert.pair_input([5, 6], [7, 8], 1, 2, 6) == ([1, 5, 2, 7, 8, 2], [0, 0, 0, 1, 1, 1])
+    assert bert.pair_input([5, 6], [7, 8], 1, 2, 6) == ([1, 5, 6, 2, 7, 2], [0, 0, 0, 0, 1, 1])
     with pytest.raises(ValueError, match="no room"):
         bert.pair_input([5], [6], 1, 2, 2)
 

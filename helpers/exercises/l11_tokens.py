@@ -38,12 +38,12 @@ PRINTED = [*range(33, 127), *range(161, 173), *range(174, 256)]
 OTHERS = [byte for byte in range(256) if byte not in PRINTED]
 
 
-def runs(of: list[int]) -> Iterator[tuple[str, slice]]:
-    """Rising numbers, cut where one is left out: "the bytes 0 to 32" or "byte 173", and where they stand."""
+def runs(numbers: list[int]) -> Iterator[tuple[str, slice]]:
+    """Rising numbers, cut where one is left out: "the bytes 0 to 32" or "byte 173", and their places in the list."""
     start = 0
-    for end in range(1, len(of) + 1):
-        if end == len(of) or of[end] != of[end - 1] + 1:
-            first, last = of[start], of[end - 1]
+    for end in range(1, len(numbers) + 1):
+        if end == len(numbers) or numbers[end] != numbers[end - 1] + 1:
+            first, last = numbers[start], numbers[end - 1]
             yield f"byte {first}" if first == last else f"the bytes {first} to {last}", slice(start, end)
             start = end
 
@@ -59,21 +59,21 @@ def a_dict(returned: object) -> dict:
 
 
 def characters_of(which: list[int]) -> Probe:
-    """The numbers of the characters that stand for these bytes, run by run; −1 where there is none."""
+    """The numbers of the characters of these bytes, run by run; −1 where a byte has none."""
 
     def probe(alphabet, draw):
         table = a_dict(alphabet())
-        found = [table.get(byte) for byte in which]
-        if not any(isinstance(c, str) for c in found) and table and all(isinstance(key, str) for key in table):
+        characters = [table.get(byte) for byte in which]
+        if not any(isinstance(c, str) for c in characters) and table and all(isinstance(key, str) for key in table):
             raise Unmet("Your dict leads from characters to bytes. It has to lead from bytes, 0 to 255, to characters.")
         strange = next((key for key in table if not isinstance(key, Integral)), None)
         if strange is not None:
             raise Unmet(f"The keys of your dict have to be the numbers 0 to 255; one of them is {strange!r}.")
-        wrong = next((c for c in found if c is not None and not (isinstance(c, str) and len(c) == 1)), None)
+        wrong = next((c for c in characters if c is not None and not (isinstance(c, str) and len(c) == 1)), None)
         if wrong is not None:
             raise Unmet(f"The values of your dict have to be single characters; one of them is {wrong!r}.")
-        numbers = torch.tensor([-1 if c is None else ord(c) for c in found])
-        return {f"for the characters of {said}, by their numbers": numbers[places] for said, places in runs(which)}
+        numbers = torch.tensor([-1 if c is None else ord(c) for c in characters])
+        return {f"for the characters of {run}, by their numbers": numbers[places] for run, places in runs(which)}
 
     return probe
 
@@ -144,11 +144,14 @@ def from_pairs_that_tie(learn: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     }
 
 
-def from_repeated_words(learn: Answer, draw: Draw) -> torch.Tensor:
-    """One pair is in many rare words, another in one word that is everywhere, and one four times in a word."""
+def from_repeated_pairs(learn: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """A pair in many rare words, one in a word that is everywhere, one four times in a word, and one that overlaps."""
     rare = ["q" + "bcdefgh"[i] + "xy" for i in draw.permutation(7)[:5].tolist()]
     often = ["zw"] * draw.number(7, 10) + ["vu"] * draw.number(10, 13)
-    return pairs_as_text(learn, rare + 2 * ["jkjkjkjk"] + often, 3)
+    return {
+        "with frequent words": pairs_as_text(learn, rare + 2 * ["jkjkjkjk"] + often, 3),
+        "with a letter three times in a row": pairs_as_text(learn, ["ggg"] * 4 + ["hi"] * draw.number(5, 8), 2),
+    }
 
 
 def from_too_few(learn: Answer, draw: Draw) -> dict[str, torch.Tensor]:
@@ -196,23 +199,21 @@ def drawn_text(draw: Draw, letters: str = LETTERS, words: int = 10) -> str:
     return " ".join("".join(letters[i] for i in draw.integers(0, len(letters), length).tolist()) for length in lengths)
 
 
-def plain_words(encode: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+def plain_words(encode: Answer, draw: Draw) -> torch.Tensor:
     """The ids of a drawn text under a drawn tokenizer: so few letters that nearly everywhere several pairs compete."""
     merges, vocabulary = a_tokenizer(draw, LETTERS, 40)
-    return {
-        "for a drawn text": a_list_of_ids(encode(drawn_text(draw, words=20), merges, vocabulary)),
-        "where several pairs compete": competing_pairs(encode, draw.named("competing")),
-    }
+    return a_list_of_ids(encode(drawn_text(draw, words=20), merges, vocabulary))
 
 
 def competing_pairs(encode: Answer, draw: Draw) -> torch.Tensor:
     """The ids of words in which every other order of joining, and every pair left out, gives other symbols."""
-    a, b, c, x = (chr(97 + i) for i in draw.permutation(26)[:4].tolist())
-    merges = [(c, a), (a, b), (b, c), (c + a, b), (a + b, c), (a, a), (a + a, a), (b, c + a)]
+    a, b, c, d, x = (chr(97 + i) for i in draw.permutation(26)[:5].tolist())
+    merges = [(c, a), (a, b), (b, c), (c + a, b), (a + b, c), (a, a), (a + a, a), (b, c + a), (c, d)]
     table = the_alphabet()
     everything = [*table.values(), *(left + right for left, right in merges)]
     vocabulary = dict(zip(everything, draw.permutation(len(everything)).tolist(), strict=True))
     text = f"{a}{b} {a}{b}{x}{c}{a}{b} {a}{b}{c}{a}{b}{c} {a * 5} {b}{c}{a}{b}{b}{c} {a}{b}{c} {c}{a}{a}{b}{c}{a}"
+    text += f" {a}{b}{c}{d}"  # two pairs at first; once the better one is joined, the other is no longer the best
     return a_list_of_ids(encode(text, merges, vocabulary))
 
 
@@ -243,7 +244,7 @@ def without_merges(encode: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 
 
 def text_of(decode: Answer, ids: list[int], vocabulary: dict[str, int]) -> torch.Tensor:
-    """What the student's function makes of ids, as code points; an empty text is a single 0."""
+    """The text that the student's function returns for ids, as code points; an empty text is a single 0."""
     text = decode(ids, vocabulary)
     if not isinstance(text, str):
         raise Unmet(f"Your function has to return a text; it returns {kind_of(text)}.")
@@ -270,13 +271,13 @@ def plain_ids(decode: Answer, draw: Draw) -> torch.Tensor:
 
 def split_characters(decode: Answer, draw: Draw) -> torch.Tensor:
     """Characters whose bytes lie in several tokens."""
-    _, vocabulary = a_tokenizer(draw, "éß€→😀z", 25)
+    _, vocabulary = a_tokenizer(draw, "éß€→😀z", 32)
     return text_of(decode, in_symbols(draw, "z " + drawn_text(draw, "éß€→😀z") + " ¡Ġ!", vocabulary), vocabulary)
 
 
 def broken_characters(decode: Answer, draw: Draw) -> torch.Tensor:
     """Bytes that are no character at all: a model may write anything."""
-    (_, vocabulary), table = a_tokenizer(draw, LETTERS, 25), the_alphabet()
+    (_, vocabulary), table = a_tokenizer(draw, LETTERS, 18), the_alphabet()
     a, b, c = (chr(97 + i) for i in draw.permutation(26)[:3].tolist())
     bytes_ = f"{a}€".encode()[:-1] + b" " + "é".encode()[1:] + f"{b}{c}".encode() + "😀".encode()[:2]
     return text_of(decode, [vocabulary[table[byte]] for byte in bytes_], vocabulary)
@@ -347,8 +348,7 @@ LESSON = Lesson(
                     one_to_one,
                     side=True,
                     missed=(
-                        "There have to be 256 bytes with 256 different characters. Otherwise nobody can find the way"
-                        " back."
+                        "Your dict must have 256 keys and 256 different characters. Otherwise there is no way back."
                     ),
                 ),
             ),
@@ -369,10 +369,13 @@ LESSON = Lesson(
                     ),
                 ),
                 Aspect(
-                    "words that occur often",
+                    "how often a pair occurs",
                     0.5,
-                    from_repeated_words,
-                    missed="One frequent word can outweigh many rare ones. How often does each word occur?",
+                    from_repeated_pairs,
+                    missed=(
+                        "Some pairs are counted too often or not often enough. A pair counts at every place in a word,"
+                        " overlapping ones too, and a word counts as often as it occurs."
+                    ),
                 ),
                 Aspect(
                     "ties",
@@ -386,7 +389,10 @@ LESSON = Lesson(
                     "nothing left to merge",
                     0.5,
                     from_too_few,
-                    missed="Asked for more pairs than there are, your function has to return those that there are.",
+                    missed=(
+                        "When `count` is larger than the number of pairs that occur at least twice, return those that"
+                        " do."
+                    ),
                 ),
             ),
             forbidden=NO_BPE,
@@ -398,7 +404,8 @@ LESSON = Lesson(
             stars=3,
             minutes=10,
             aspects=(
-                Aspect("words", 1.5, plain_words, axes="token"),
+                Aspect("words", 1, plain_words, axes="token"),
+                Aspect("pairs that compete", 0.5, competing_pairs, axes="token"),
                 Aspect("every script", 1, other_scripts, axes="token"),
                 Aspect("word by word", 0.5, merges_across_words, axes="token"),
                 Aspect("nothing to merge", 0.5, without_merges, side=True),
@@ -424,8 +431,8 @@ LESSON = Lesson(
                     1,
                     split_characters,
                     missed=(
-                        "Tried with characters of two, three and four bytes that lie in several tokens: another text"
-                        " comes back than went in."
+                        "Tried with characters of two, three and four bytes that are spread over several tokens: the"
+                        " text that comes back is not the one that went in."
                     ),
                 ),
                 Aspect(
@@ -433,8 +440,8 @@ LESSON = Lesson(
                     0.5,
                     broken_characters,
                     missed=(
-                        "Tried with bytes that make no character, between others that do: another text comes out than"
-                        " has to. Each such place becomes the character U+FFFD, and the rest stays."
+                        "Tried with bytes that make no character, between others that do: your text is not the right"
+                        " one. Each such place becomes the character U+FFFD, and the rest stays."
                     ),
                 ),
             ),

@@ -33,9 +33,9 @@ def own_names(module: torch.nn.Module) -> dict[str, torch.Tensor]:
 
     A head that is the token table itself goes by the table's name, once, in whatever order they were made.
     """
-    found = dict(module.named_parameters(remove_duplicate=False))
-    table = found.get("tokens.weight")
-    return {name: p for name, p in found.items() if p is not table or name == "tokens.weight"}
+    named = dict(module.named_parameters(remove_duplicate=False))
+    table = named.get("tokens.weight")
+    return {name: p for name, p in named.items() if p is not table or name == "tokens.weight"}
 
 
 def strong(module: torch.nn.Module, draw: Draw) -> torch.nn.Module:
@@ -142,7 +142,7 @@ def names(via: Via) -> Probe:
 
 
 def names_of(module: torch.nn.Module) -> torch.Tensor:
-    """Names and shapes of a module's parameters, a line each, as bytes."""
+    """Names and shapes of a module's parameters, one to a line, as bytes."""
     lines = [f"{name} {tuple(p.shape)}" for name, p in own_names(module).items()]
     return torch.tensor(list("\n".join(sorted(lines)).encode()[:4000]), dtype=torch.uint8)
 
@@ -153,7 +153,7 @@ def names_and_start(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     Every right start draws other numbers, and every processor too. So the start is described by what 30,000 numbers
     have in common, rounded until chance cannot show: a normal distribution, a uniform one and zeros differ.
     """
-    found = {"names and shapes": names_of(made(4, 6)(answer, draw))}
+    tensors = {"names and shapes": names_of(made(4, 6)(answer, draw))}
     fresh = own_names(answer(120, 250))
     shapes = {name: tuple(p.shape) for name, p in fresh.items()}
     if shapes == {"weight": (120, 250), "bias": (250,)}:
@@ -162,9 +162,9 @@ def names_and_start(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
         middle = round(weight.mean().item(), 2)
     else:
         measured, middle = [-1.0] * 3, -1.0
-    told = ("the standard deviation of weight", "the mean absolute number in weight", "the largest number in bias")
-    found |= {f"at the start, {what}": torch.tensor(number) for what, number in zip(told, measured, strict=True)}
-    return found | {"at the start, the mean of weight": torch.tensor(middle)}
+    labels = ("the standard deviation of weight", "the mean absolute number in weight", "the largest number in bias")
+    tensors |= {f"at the start, {label}": torch.tensor(number) for label, number in zip(labels, measured, strict=True)}
+    return tensors | {"at the start, the mean of weight": torch.tensor(middle)}
 
 
 def rounded(number: torch.Tensor) -> float:
@@ -186,15 +186,18 @@ def windows(b: int, t: int, sizes: Mapping[str, Any] = CONFIG) -> Inputs:
 
 
 def published(
-    draw: Draw, prefix: str = "", head: bool = False, buffers: bool = True, n: int = 7, t_max: int = 5
+    draw: Draw,
+    prefix: str = "",
+    head: bool = False,
+    buffers: bool = True,
+    n: int = 7,
+    t_max: int = 5,
+    blocks: tuple[int, ...] = (0, 10),
 ) -> dict[str, torch.Tensor]:
-    """A state under the published names, in drawn sizes that fit nothing but the eye.
-
-    Blocks 0 and 10, whose names begin alike.
-    """
+    """A state under the published names, in small sizes. The numbers of blocks 1 and 10 begin alike."""
     e = 3
     shapes: Shapes = {"wte.weight": (n, e), "wpe.weight": (t_max, e)}
-    for block in ("h.0.", "h.10."):
+    for block in (f"h.{number}." for number in blocks):
         shapes |= {
             f"{block}ln_1.weight": (e,),
             f"{block}ln_1.bias": (e,),
@@ -221,20 +224,20 @@ def published(
 
 
 def renamed_state(also: dict[str, dict], **options: object) -> Probe:
-    """Names and shapes as text, and all numbers in the order of the names. also: further files, by what is said."""
+    """Names and shapes as text, and all numbers in the order of the names. also: further files, by their labels."""
 
     def probe(rename, draw):
-        found = named_numbers(rename(published(draw, **options)))
-        for said, further in also.items():
-            again = named_numbers(rename(published(draw.named(said), **further)))
-            found |= {f"{name} {said}": tensor for name, tensor in again.items()}
-        return found
+        tensors = named_numbers(rename(published(draw, **options)))
+        for label, further in also.items():
+            again = named_numbers(rename(published(draw.named(label), **further)))
+            tensors |= {f"{name} {label}": tensor for name, tensor in again.items()}
+        return tensors
 
     return probe
 
 
 def named_numbers(state: object) -> dict[str, torch.Tensor]:
-    """What a state holds: names and shapes, and the numbers in the order of the names."""
+    """The contents of a state: names and shapes, and the numbers in the order of the names."""
     if not isinstance(state, dict):
         raise Unmet(f"Your function has to return a dict from names to tensors; it returns {kind_of(state)}.")
     wrong = next((name for name, tensor in state.items() if not isinstance(tensor, torch.Tensor)), None)
@@ -263,17 +266,40 @@ def state_afterwards(rename: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 OF_CONV1D = (".attn.c_attn.weight", ".attn.c_proj.weight", ".mlp.c_fc.weight", ".mlp.c_proj.weight")
 
 
-def turned(*endings: str, others: bool = False, **options: object) -> Probe:
-    """Names, shapes and numbers of the tensors with these endings, or of all others, in a file for nn.Linear."""
+def a_file(draw: Draw, **options: Any) -> tuple[dict[str, torch.Tensor], dict[str, torch.Size]]:
+    """A published state, and the shapes of the model with nn.Linear."""
+    state = published(draw, buffers=False, **options)
+    shapes = {name: tuple(reversed(p.shape)) if name.endswith(OF_CONV1D) else p.shape for name, p in state.items()}
+    return state, {name: torch.Size(shape) for name, shape in shapes.items()}
+
+
+def turned(*endings: str, **options: Any) -> Probe:
+    """Names, shapes and numbers of the tensors with these endings, in a file for nn.Linear."""
 
     def probe(for_linear, draw):
-        state = published(draw, buffers=False, **options)
-        shapes = {name: tuple(reversed(p.shape)) if name.endswith(OF_CONV1D) else p.shape for name, p in state.items()}
-        found = for_linear(state, {name: torch.Size(shape) for name, shape in shapes.items()})
-        named_numbers(found)
-        return named_numbers({name: p for name, p in found.items() if str(name).endswith(endings) != others})
+        returned = for_linear(*a_file(draw, **options))
+        named_numbers(returned)  # is it a dict of tensors?
+        return named_numbers({name: p for name, p in returned.items() if str(name).endswith(endings)})
 
     return probe
+
+
+def not_turned(for_linear: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """Names, shapes and numbers of all tensors but the four of a block, with tables of two shapes."""
+    tensors = {}
+    for label, tables in (("", {}), (" with square tables", {"n": 3, "t_max": 3, "blocks": (1,)})):
+        returned = for_linear(*a_file(draw.named(label), **tables))
+        named_numbers(returned)
+        others = named_numbers({name: p for name, p in returned.items() if not str(name).endswith(OF_CONV1D)})
+        tensors |= {f"{name}{label}": tensor for name, tensor in others.items()}
+    return tensors
+
+
+def file_afterwards(for_linear: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The caller's dict after the call."""
+    state, shapes = a_file(draw)
+    for_linear(state, shapes)
+    return named_numbers(state)
 
 
 # ------------------------------------------------------------------------------------------- cached generation
@@ -301,13 +327,13 @@ PROMPT, COUNT = 5, 6  # tokens, everywhere alike: an error that speaks of them i
 
 
 def continued(count: int, b: int) -> Probe:
-    """What the student's function writes after b prompts, (b, count); also after one, and after a single token."""
+    """The tokens that the student's function writes after b prompts, (b, count); after one; after a single token."""
 
     def probe(generate, draw):
-        model, found = a_model(draw), {}
-        for said, sizes in {"result": (b, PROMPT), "with a batch of one": (1, PROMPT)}.items():
-            found[said] = generate(model, draw.integers(0, model.config.n, *sizes), count)
-        return found | {"after a prompt of one token": generate(model, draw.integers(0, model.config.n, b, 1), count)}
+        model, tokens = a_model(draw), {}
+        for label, sizes in {"result": (b, PROMPT), "with a batch of one": (1, PROMPT)}.items():
+            tokens[label] = generate(model, draw.integers(0, model.config.n, *sizes), count)
+        return tokens | {"after a prompt of one token": generate(model, draw.integers(0, model.config.n, b, 1), count)}
 
     return probe
 
@@ -343,7 +369,7 @@ def a_generator(generate: Answer, draw: Draw) -> Callable:
 class Reader(torch.nn.Module):
     """A model with known answers: (b, t) -> logits (b, t, n).
 
-    They are what a drawn table says of the token at a position, and half the mean of what it says of all up to there.
+    They are the row of a drawn table for the token at a position, and half the mean of the rows of all up to there.
     """
 
     def __init__(self, draw: Draw, n: int = 6, t_max: int = 64):
@@ -354,12 +380,12 @@ class Reader(torch.nn.Module):
     def forward(self, ids: torch.Tensor, cache: object = None) -> torch.Tensor:
         if ids.dim() != 2:
             raise ValueError(f"The model takes ids of shape (b, t), and got {tuple(ids.shape)}.")
-        said = self.table.to(ids.device)[ids]
-        return said + 0.5 * said.cumsum(dim=1) / torch.arange(1, ids.shape[1] + 1, device=ids.device)[:, None]
+        rows = self.table.to(ids.device)[ids]
+        return rows + 0.5 * rows.cumsum(dim=1) / torch.arange(1, ids.shape[1] + 1, device=ids.device)[:, None]
 
 
 class Uniform(Reader):
-    """Holds all n tokens for equally likely: its perplexity is n."""
+    """Takes all n tokens to be equally likely: its perplexity is n."""
 
     def __init__(self, draw: Draw, n: int):
         super().__init__(draw, n)
@@ -441,7 +467,7 @@ LESSON = Lesson(
                     1.5,
                     shaped(4, 7, 15),
                     via=made_of(CONFIG),
-                    also={"with a batch of one": shaped(1, 7, 15)},
+                    also={"with a batch of one": shaped(1, 7, 15), "in a full window": shaped(2, 11, 15)},
                     axes="b t e",
                     picture=True,
                 ),
@@ -510,9 +536,10 @@ LESSON = Lesson(
                     "tied head",
                     0.5,
                     renamed_state(
-                        {"without masks or a prefix": {"head": True, "buffers": False}},
+                        {"without the prefix": {"head": True, "buffers": False}},
                         prefix="transformer.",
                         head=True,
+                        buffers=False,
                     ),
                 ),
                 Aspect(
@@ -532,8 +559,14 @@ LESSON = Lesson(
             aspects=(
                 Aspect("the matrices that are not square", 0.5, turned(OF_CONV1D[0], *OF_CONV1D[2:])),
                 Aspect("the matrix after the heads", 1, turned(OF_CONV1D[1])),
-                Aspect("all others", 0.5, turned(*OF_CONV1D, others=True), side=True),
-                Aspect("all others, with square tables", 0.5, turned(*OF_CONV1D, others=True, n=3, t_max=3), side=True),
+                Aspect("all others", 0.5, not_turned, side=True),
+                Aspect(
+                    "input left alone",
+                    0.5,
+                    file_afterwards,
+                    side=True,
+                    missed="After the call, the caller's dict has to hold the tensors that it held before, unturned.",
+                ),
             ),
             mend=True,
         ),
@@ -555,7 +588,7 @@ LESSON = Lesson(
             minutes=10,
             aspects=(
                 Aspect("new tokens", 1.5, continued(COUNT, b=4), axes="b count"),
-                Aspect("one new token", 0.5, continued(1, b=12), axes="b count"),
+                Aspect("one new token", 0.5, continued(1, b=12), axes="b count", dtype=True),
                 Aspect("each token once", 1, work_done, side=True),
                 any_device(0.5, cached_inputs, via=a_generator),
             ),

@@ -36,41 +36,53 @@ def as_text(text: str) -> torch.Tensor:
     return torch.tensor([ord(character) for character in text] or [0], dtype=torch.int32)
 
 
-def pieces_of(cut: Answer, words: list[str], vocabulary: dict[str, int], *limit: int) -> torch.Tensor:
-    """What the student's function makes of each word, a line a word."""
-    lines = []
-    for word in words:
-        pieces = cut(word, dict(vocabulary), *limit)
-        if not isinstance(pieces, (list, tuple)) or not all(isinstance(piece, str) for piece in pieces):
-            what = kind_of(pieces) if not isinstance(pieces, (list, tuple)) else "a list with something else in it"
-            raise Unmet(f"Your function has to return a list of pieces, which are strings; it returns {what}.")
-        lines.append(" ".join(pieces))
-    return as_text("\n".join(lines))
+Vocabulary = dict[str, int]
+Words = Mapping[str, tuple[list[str], Vocabulary] | tuple[list[str], Vocabulary, int]]  # by their label, with a limit
+
+
+def pieces_of(cut: Answer, groups: Words) -> dict[str, torch.Tensor]:
+    """Of each group of words: how many pieces each word is cut into, how long these are, and the pieces themselves."""
+    tensors = {}
+    for label, (words, vocabulary, *limit) in groups.items():
+        lines = [_checked(cut(word, dict(vocabulary), *limit)) for word in words]
+        tensors[f"the number of pieces of each word, {label}"] = torch.tensor([len(pieces) for pieces in lines])
+        lengths = [len(piece) for pieces in lines for piece in pieces]
+        tensors[f"the lengths of the pieces, ## included, {label}"] = torch.tensor(lengths or [0])
+        tensors[f"the letters of all pieces, {label}"] = as_text("\n".join(" ".join(pieces) for pieces in lines))
+    return tensors
+
+
+def _checked(pieces: object) -> list[str]:
+    """The pieces, where they are a list of strings. Unmet says what they are instead."""
+    if not isinstance(pieces, (list, tuple)) or not all(isinstance(piece, str) for piece in pieces):
+        what = kind_of(pieces) if not isinstance(pieces, (list, tuple)) else "a list with something else in it"
+        raise Unmet(f"Your function has to return a list of pieces, which are strings; it returns {what}.")
+    return list(pieces)
 
 
 def letters_of(draw: Draw, count: int) -> list[str]:
-    """So many different letters."""
+    """`count` different letters."""
     return [chr(97 + i) for i in draw.permutation(26)[:count].tolist()]
 
 
-def a_vocabulary(*pieces: str) -> dict[str, int]:
+def a_vocabulary(*pieces: str) -> Vocabulary:
     """Pieces with ids; the special tokens are among them."""
     return {piece: place for place, piece in enumerate(["[PAD]", "[UNK]", "[CLS]", *pieces])}
 
 
 def known_words(cut: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """Words that go out, whole or in pieces."""
+    """Words that can be cut to their end, into one piece or several."""
     a, b, c, d = letters_of(draw, 4)
     vocabulary = a_vocabulary(
         a, b, a + b, b + c, f"##{c}", f"##{d}", f"##{c}{d}", f"##{a}", f"##{b}", a + b + c + d + a
     )
-    whole = [a + b, b + c, a + b + c + d + a]
     inside = [a + b + c, b + d, a + c + d + a, a + b + c + d, b + c + c + d, a]
-    return {
-        "for words that are pieces themselves": pieces_of(cut, whole, vocabulary),
-        "for words of several pieces": pieces_of(cut, inside, vocabulary),
-        "for a word of one letter": pieces_of(cut, [b], vocabulary),
+    groups: Words = {
+        "for words that are pieces themselves": ([a + b, b + c, a + b + c + d + a], vocabulary),
+        "for words of several pieces": (inside, vocabulary),
+        "for a word of one letter": ([b], vocabulary),
     }
+    return pieces_of(cut, groups)
 
 
 def several_ways(cut: Answer, draw: Draw) -> dict[str, torch.Tensor]:
@@ -81,35 +93,45 @@ def several_ways(cut: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     )
     words = [a + b + c + d, a + b + b + c + d, b + c + d + b, d + a + b + c + b]
     everything = a_vocabulary(a, f"##{a}", a * 2, f"##{a * 2}", a * 3, f"##{a * 3}", b, f"##{b}")
-    return {
-        "for words that can be cut in several ways": pieces_of(cut, words, vocabulary),
-        "for a letter that comes again and again": pieces_of(cut, [a * 7, a * 5 + b, b + a * 8], everything),
+    groups: Words = {
+        "for words that can be cut in several ways": (words, vocabulary),
+        "for a letter that comes again and again": ([a * 7, a * 5 + b, b + a * 8], everything),
     }
+    return pieces_of(cut, groups)
 
 
 def unknown_words(cut: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """Words that do not go out, and one that does: at the first letter, at the last, and where another cut would do."""
+    """Words that cannot be cut: at the first letter, at the last, and where another cut would have led to the end."""
     a, b, c, d = letters_of(draw, 4)
     vocabulary = a_vocabulary(a, a + b, f"##{b}", f"##{b}{c}", f"##{d}", f"##{a}")
     beginnings = a_vocabulary(a, a + b, c, c + d, f"##{b}", f"##{d}")
-    return {
-        "where no piece begins the word": pieces_of(cut, [d + a, a + b + d, b, c + a], vocabulary),
-        "where the rest fits nothing": pieces_of(cut, [a + b + d + c, a + c, a + d + c + a], vocabulary),
-        "where only a shorter first piece would have led to the end": pieces_of(cut, [a + b + c], vocabulary),
-        "where no piece goes on after the second": pieces_of(cut, [a + a + b + a + c], vocabulary),
-        "where only the piece for a beginning fits": pieces_of(cut, [a + c, a + b + c + d], beginnings),
+    groups: Words = {
+        "when no piece begins the word": ([d + a, a + b + d, b, c + a], vocabulary),
+        "when the rest begins with no piece": ([a + b + d + c, a + c, a + d + c + a], vocabulary),
+        "when only a shorter first piece would have led to the end": ([a + b + c], vocabulary),
+        "when no piece goes on after the second": ([a + a + b + a + c], vocabulary),
+        "when only a piece without ## fits the rest": ([a + c, a + b + c + d], beginnings),
     }
+    return pieces_of(cut, groups)
 
 
 def long_words(cut: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """Words of the limit's length, and of one character more."""
+    """Words of the limit's length, and of one character more; a limit in bytes would be lower than it is.
+
+    `aa` is a piece at the beginning alone and `##aaaa` inside alone, so that cutting without the mark is not the same
+    as taking the shortest piece.
+    """
     a, b = letters_of(draw, 2)
-    vocabulary, limit = a_vocabulary(a, f"##{a}", f"##{a * 4}", b, f"##{b}"), draw.number(5, 9)
-    return {
-        "at the limit": pieces_of(cut, [a * limit, b + a * (limit - 1)], vocabulary, limit),
-        "one beyond": pieces_of(cut, [a * (limit + 1), b * (limit + 1)], vocabulary, limit),
-        "at 100 characters, where no limit is given": pieces_of(cut, [a * 100, a * 101], vocabulary),
+    wide = chr(0x3B1 + draw.number(0, 17))  # a Greek letter: two bytes
+    vocabulary = a_vocabulary(a, a * 2, f"##{a}", f"##{a * 4}", b, f"##{b}", wide, f"##{wide}")
+    limit = draw.number(5, 9)
+    groups: Words = {
+        "at the limit": ([a * limit, b + a * (limit - 1)], vocabulary, limit),
+        "at the limit, in letters of two bytes": ([wide * limit], vocabulary, limit),
+        "one character beyond the limit": ([a * (limit + 1), b * (limit + 1)], vocabulary, limit),
+        "at 100 and 101 characters, when no limit is given": ([a * 100, a * 101], vocabulary),
     }
+    return pieces_of(cut, groups)
 
 
 # -------------------------------------------------------------------------------------------------- pair_input
@@ -119,28 +141,44 @@ def ids_and_segments(returned: object) -> dict[str, torch.Tensor]:
     """Two lists of integers, as tensors. Unmet says what came instead."""
     if not isinstance(returned, (tuple, list)) or len(returned) != 2:
         raise Unmet(f"Your function has to return two lists, ids and segments; it returns {kind_of(returned)}.")
-    found = {}
+    tensors = {}
     for name, part in zip(("ids", "segments"), returned, strict=True):
         part = part.tolist() if isinstance(part, torch.Tensor) else part
         if not isinstance(part, (list, tuple)) or not all(isinstance(i, Integral) for i in part):
             raise Unmet(f"Your {name} have to be a list of integers; they are {kind_of(part)}.")
-        found[name] = torch.tensor([int(i) for i in part], dtype=torch.int64)
-    return found
+        tensors[name] = torch.tensor([int(i) for i in part], dtype=torch.int64)
+    return tensors
 
 
-def joined(*cases: tuple[str, int, int | None, int]) -> Probe:
-    """ids and segments for texts of these lengths. cases: (what is said, len(a), len(b) or None, t_max)."""
+Case = tuple[str, int, int | None, int]  # its label, len(a), len(b) or None, t_max
+
+
+def joined(*cases: Case, ties: Case | None = None) -> Probe:
+    """ids and segments for texts of these lengths.
+
+    In `cases` it never matters which of two equally long texts is cut: texts that become equally long lose an even
+    number of tokens from then on. ties: a case in which it does. Of that only lengths are compared.
+    """
+
+    def result(pair: Answer, draw: Draw, case: Case) -> dict[str, torch.Tensor]:
+        label, first, second, t_max = case
+        here = draw.named(label)
+        cls, sep = (here.permutation(9)[:2] + 90).tolist()
+        a = here.integers(0, 90, first).tolist()
+        b = None if second is None else here.integers(0, 90, second).tolist()
+        return ids_and_segments(pair(a, b, cls, sep, t_max))
 
     def probe(pair, draw):
-        found = {}
-        for said, first, second, t_max in cases:
-            here = draw.named(said)
-            cls, sep = (here.permutation(9)[:2] + 90).tolist()
-            a = here.integers(0, 90, first).tolist()
-            b = None if second is None else here.integers(0, 90, second).tolist()
-            for name, tensor in ids_and_segments(pair(a, b, cls, sep, t_max)).items():
-                found[f"{name} {said}"] = tensor
-        return found
+        tensors = {}
+        for case in cases:
+            tensors |= {f"{case[0]}, the {name}": tensor for name, tensor in result(pair, draw, case).items()}
+        if ties:
+            returned = result(pair, draw, ties)
+            kept_of_a = int((returned["segments"] == 0).sum()) - 2
+            kept_of_b = int((returned["segments"] == 1).sum()) - 1
+            tensors[f"{ties[0]}, the number of ids"] = torch.tensor(len(returned["ids"]))
+            tensors[f"{ties[0]}, by how many tokens the texts differ"] = torch.tensor(abs(kept_of_a - kept_of_b))
+        return tensors
 
     return probe
 
@@ -154,35 +192,50 @@ def texts_afterwards(pair: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 
 # ----------------------------------------------------------------------------------------------------- corrupt
 
-N, MASK_ID = 997, 4
 ROWS, LENGTH = 800, 500  # 400,000 tokens: every share that is looked at lies within half a step of the true one
 SHARES = "They are shares, measured on what the answer makes of drawn ids; it returns none of these numbers itself."
 
 
-def a_large_batch(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """Ids (b, t), none of them [MASK], and which are special: the first of each row, and one in ten of the others."""
-    ids = draw.integers(MASK_ID + 1, N, ROWS, LENGTH)
-    special = draw.mask(0.1, ROWS, LENGTH)
-    special[:, 0] = True
-    return ids, special
+class Fates:
+    """Which tokens were asked for, and which became [MASK]."""
+
+    def __init__(self, inputs: torch.Tensor, targets: torch.Tensor, mask_id: int):
+        self.inputs, self.targets, self.mask_id = inputs, targets, mask_id
+        self.asked, self.hidden = targets != NOT_ASKED, inputs == mask_id
+
+    def part(self, rows: slice, columns: slice) -> Fates:
+        """The same of some rows and columns."""
+        return Fates(self.inputs[rows, columns], self.targets[rows, columns], self.mask_id)
 
 
-def corrupted(answer: Answer, draw: Draw) -> tuple[torch.Tensor, ...]:
-    """(ids, special, inputs, targets) of one call; Unmet where what came is not two tensors of the ids' shape."""
-    ids, special = a_large_batch(draw)
-    generator = torch.Generator(ids.device).manual_seed(draw.number(0, 2**31))
-    returned = answer(ids.clone(), special.clone(), MASK_ID, N, generator)
-    if not isinstance(returned, (tuple, list)) or len(returned) != 2:
-        raise Unmet(f"Your function has to return inputs and targets; it returns {kind_of(returned)}.")
-    for name, tensor in zip(("inputs", "targets"), returned, strict=True):
-        if not isinstance(tensor, torch.Tensor) or tensor.shape != ids.shape:
-            what = f"of shape {tuple(tensor.shape)}" if isinstance(tensor, torch.Tensor) else kind_of(tensor)
-            raise Unmet(
-                f"Your {name} have to be a tensor of the ids' shape, (b, t) = {tuple(ids.shape)}; they are {what}."
-            )
-        if tensor.dtype != ids.dtype:
-            raise Unmet(f"Your {name} have to be int64, as ids are; they are {tensor.dtype}.")
-    return ids, special, *returned
+class Batch:
+    """Drawn ids (b, t), none of them [MASK], and the special ones: the first of each row, and one in ten others."""
+
+    def __init__(self, draw: Draw, rows: int = ROWS, length: int = LENGTH):
+        self.n, self.mask_id, self.seed = draw.number(900, 1100), draw.number(3, 9), draw.number(0, 2**31)
+        self.ids = draw.integers(self.mask_id + 1, self.n, rows, length)
+        self.special = draw.mask(0.1, rows, length)
+        self.special[:, 0] = True
+
+    def generator(self) -> torch.Generator:
+        """A new one, always of the same seed."""
+        return torch.Generator(self.ids.device).manual_seed(self.seed)
+
+    def corrupted(self, answer: Answer, generator: torch.Generator) -> Fates:
+        """One call of the answer. Unmet where it does not return two tensors of the ids' shape and type."""
+        ids = self.ids
+        returned = answer(ids.clone(), self.special.clone(), self.mask_id, self.n, generator)
+        if not isinstance(returned, (tuple, list)) or len(returned) != 2:
+            raise Unmet(f"Your function has to return inputs and targets; it returns {kind_of(returned)}.")
+        for name, tensor in zip(("inputs", "targets"), returned, strict=True):
+            if not isinstance(tensor, torch.Tensor) or tensor.shape != ids.shape:
+                what = f"of shape {tuple(tensor.shape)}" if isinstance(tensor, torch.Tensor) else kind_of(tensor)
+                raise Unmet(
+                    f"Your {name} have to be a tensor of the ids' shape, (b, t) = {tuple(ids.shape)}; they are {what}."
+                )
+            if tensor.dtype != ids.dtype:
+                raise Unmet(f"Your {name} have to be int64, as ids are; they are {tensor.dtype}.")
+        return Fates(*returned, self.mask_id)
 
 
 def rounded(share: torch.Tensor, step: float) -> torch.Tensor:
@@ -196,75 +249,98 @@ def rounded(share: torch.Tensor, step: float) -> torch.Tensor:
 
 def what_is_asked(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The share of tokens that are asked for, of those that may be and of those that never are; and the targets."""
-    ids, special, _, targets = corrupted(answer, draw)
-    asked = targets != NOT_ASKED
+    batch = Batch(draw)
+    after = batch.corrupted(answer, batch.generator())
     return {
-        "the share of the words that are asked for": rounded(asked[~special], 0.01),
-        "the share of the special tokens that are asked for": rounded(asked[special], 0.001),
-        "of what is asked for, the share whose target is the token itself": rounded((targets == ids)[asked], 0.001),
+        "the share of the words that are asked for": rounded(after.asked[~batch.special], 0.01),
+        "the share of the special tokens that are asked for": rounded(after.asked[batch.special], 0.001),
+        "of what is asked for, the share whose target is the token itself": rounded(
+            (after.targets == batch.ids)[after.asked], 0.001
+        ),
     }
 
 
 def fates(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Of the tokens that are asked for, the shares that became [MASK], became another token, and stayed."""
-    ids, _, inputs, targets = corrupted(answer, draw)
-    asked = targets != NOT_ASKED
-    hidden, kept = inputs == MASK_ID, inputs == ids
-    drawn = inputs[asked & ~hidden & ~kept]
+    batch = Batch(draw)
+    after = batch.corrupted(answer, batch.generator())
+    kept = after.inputs == batch.ids
+    others = after.inputs[after.asked & ~after.hidden & ~kept]
     return {
-        "of what is asked for, the share that became [MASK]": rounded(hidden[asked], 0.02),
-        "of what is asked for, the share that became another token": rounded((~hidden & ~kept)[asked], 0.02),
-        "of what is asked for, the share that stayed": rounded(kept[asked], 0.02),
-        "of the other tokens, how many are ids, from 0 to n − 1": rounded((drawn >= 0) & (drawn < N), 0.001),
-        "the middle of these, as a share of n": rounded(drawn / N, 0.05),
+        "of what is asked for, the share that became [MASK]": rounded(after.hidden[after.asked], 0.02),
+        "of what is asked for, the share that became another token": rounded(
+            (~after.hidden & ~kept)[after.asked], 0.02
+        ),
+        "of what is asked for, the share that stayed": rounded(kept[after.asked], 0.02),
+        "of the other tokens, how many are ids, from 0 to n − 1": rounded((others >= 0) & (others < batch.n), 0.001),
+        "the middle of these, as a share of n": rounded(others / batch.n, 0.05),
     }
 
 
 def what_is_not_asked(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The share of changed tokens among words that are not asked for, and among special tokens."""
-    ids, special, inputs, targets = corrupted(answer, draw)
-    changed = inputs != ids
+    batch = Batch(draw)
+    after = batch.corrupted(answer, batch.generator())
+    changed = after.inputs != batch.ids
     return {
         "of the words that are not asked for, the share that is changed": rounded(
-            changed[(targets == NOT_ASKED) & ~special], 0.01
+            changed[~after.asked & ~batch.special], 0.01
         ),
-        "of the special tokens, the share that is changed": rounded(changed[special], 0.01),
+        "of the special tokens, the share that is changed": rounded(changed[batch.special], 0.01),
     }
 
 
 def drawn_apart(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """Is what becomes of a token independent of the token beside it, and of the call before?"""
-    ids, special = a_large_batch(draw)
-    generator = torch.Generator(ids.device).manual_seed(draw.number(0, 2**31))
-    (first, asked_first), (again, asked_again) = (
-        answer(ids.clone(), special.clone(), MASK_ID, N, generator) for _ in range(2)
-    )
-    one, two = asked_first != NOT_ASKED, asked_again != NOT_ASKED
-    free = ~special
-    neighbours = free[:, 1:] & free[:, :-1]
+    """Is a token's fate independent of those beside and below it and of the call before, and given by the generator?"""
+    batch = Batch(draw)
+    generator = batch.generator()
+    first, second = (batch.corrupted(answer, generator) for _ in range(2))
+    repeated = batch.corrupted(answer, batch.generator())
+    words = ~batch.special
     return {
-        "of what is asked for, the share that the next call asks for too": rounded(two[one & free], 0.03),
-        "of what is asked for, the share whose neighbour is asked for too": rounded(
-            one[:, 1:][neighbours & one[:, :-1]], 0.03
+        "of what is asked for, the share that the next call asks for too": rounded(
+            second.asked[first.asked & words], 0.03
         ),
-        "of what became [MASK], the share that the next call makes [MASK] too": rounded(
-            (again == MASK_ID)[first == MASK_ID], 0.02
+        "of what is asked for, the share whose neighbour is asked for too": rounded(
+            first.asked[:, 1:][first.asked[:, :-1] & words[:, 1:]], 0.03
+        ),
+        "of what is asked for, the share below which the next text is asked for too": rounded(
+            first.asked[1:][first.asked[:-1] & words[1:]], 0.03
+        ),
+        "of two neighbours that are asked for, how often both become [MASK], as a multiple of chance": both_hidden(
+            first.part(slice(None), slice(1, None)), first.part(slice(None), slice(None, -1))
+        ),
+        "of a token that two calls ask for, how often both make it [MASK], as a multiple of chance": both_hidden(
+            first, second
+        ),
+        "after a second call with a generator of the same seed, the share that differs": rounded(
+            (repeated.inputs != first.inputs) | (repeated.targets != first.targets), 0.001
         ),
     }
 
 
+def both_hidden(one: Fates, other: Fates) -> torch.Tensor:
+    """How often both are [MASK] where both are asked for, divided by how often by independent draws; to a tenth."""
+    both = one.asked & other.asked
+    if not both.any():
+        return torch.tensor(-1.0)
+    first, second = one.hidden[both].double(), other.hidden[both].double()
+    return rounded((first * second).mean() / (first.mean() * second.mean()).clamp(min=1e-9), 0.1)
+
+
 def ids_afterwards(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The caller's ids and special tokens after the call."""
-    ids, special = (tensor[:20, :30].clone() for tensor in a_large_batch(draw))
+    batch = Batch(draw, 20, 30)
     for seed in range(3):  # one token in seventy becomes another one: so many have to be there
-        answer(ids, special, MASK_ID, N, torch.Generator(ids.device).manual_seed(seed))
-    return {"ids": ids, "special": special}
+        generator = torch.Generator(batch.ids.device).manual_seed(seed)
+        answer(batch.ids, batch.special, batch.mask_id, batch.n, generator)
+    return {"ids": batch.ids, "special": batch.special}
 
 
 # ------------------------------------------------------------------------------------------------- masked_loss
 
 
-def asked_at(chance: float, b: int = 3, t: int = 5, n: int = 7) -> Inputs:
+def asked_at(chance: float, b: int = 3, t: int = 9, n: int = 7) -> Inputs:
     """Logits (b, t, n), and targets (b, t) at some positions; 0 is a class, and is asked for at least once."""
 
     def inputs(draw):
@@ -301,7 +377,7 @@ def strong(module: torch.nn.Module, draw: Draw) -> torch.nn.Module:
     return module.eval()
 
 
-def made(sizes: Mapping[str, float]) -> Via:
+def model_of(sizes: Mapping[str, float]) -> Via:
     """Make the student's module of a BertConfig of these sizes, and fill it with drawn weights, by name."""
 
     def via(answer, draw):
@@ -347,7 +423,7 @@ class Part(torch.nn.Module):
 
 def part(sizes: Mapping[str, float], place: int | None) -> Via:
     """The student's model with drawn weights: its first result, its second, or (None) both in one tensor."""
-    return lambda answer, draw: Part(made(sizes)(answer, draw), place)
+    return lambda answer, draw: Part(model_of(sizes)(answer, draw), place)
 
 
 def learning(answer: Answer, draw: Draw) -> torch.nn.Module:
@@ -375,14 +451,18 @@ def shapes_of_model(*, n: int, t_max: int, e: int, depth: int, segments: int, **
     return shapes | {f"{norm}.{name}": (e,) for norm in norms for name in ("weight", "bias")}
 
 
-def texts(b: int, t: int, sizes: Mapping[str, float] = CONFIG, padded: bool = True) -> Inputs:
-    """Ids, segments and mask, (b, t) each: the texts end at different places, the longest at t."""
+def texts(b: int, t: int, sizes: Mapping[str, float] = CONFIG, gap: bool = False) -> Inputs:
+    """Ids, segments and mask, (b, t) each: the texts end at different places, the longest at t.
+
+    gap: tokens in the middle are hidden too, another one in each text.
+    """
 
     def inputs(draw):
         ids = draw.integers(0, min(sizes["n"], sizes["t_max"]), b, t)
         segments = draw.integers(0, sizes["segments"], b, t)
-        lengths = (t - torch.arange(b, device=draw.device) * padded).clamp(min=1)
-        return ids, segments, torch.arange(t, device=draw.device) < lengths.unsqueeze(-1)
+        rows, places = torch.arange(b, device=draw.device), torch.arange(t, device=draw.device)
+        mask = places < (t - rows).clamp(min=1).unsqueeze(-1)
+        return ids, segments, mask & (places != rows.unsqueeze(-1) + 1) if gap else mask
 
     return inputs
 
@@ -394,7 +474,7 @@ def ids_alone(b: int, t: int) -> Inputs:
 
 def parameters_of(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Names and shapes of the parameters."""
-    return {"names and shapes": names_of(made(CONFIG)(answer, draw))}
+    return {"names and shapes": names_of(model_of(CONFIG)(answer, draw))}
 
 
 # ------------------------------------------------------------------------------------------------- rename_bert
@@ -446,11 +526,11 @@ def both_ways(**options: bool | str) -> Probe:
     """The same of a file without the prefix and of one with it."""
 
     def probe(rename, draw):
-        found = {}
-        for said, prefix in (("without the prefix", ""), ("with the prefix", "bert.")):
-            numbers = named_numbers(rename(published(draw.named(said), prefix, **options)))
-            found |= {f"{name} {said}": tensor for name, tensor in numbers.items()}
-        return found
+        tensors = {}
+        for label, prefix in (("without the prefix", ""), ("with the prefix", "bert.")):
+            numbers = named_numbers(rename(published(draw.named(label), prefix, **options)))
+            tensors |= {f"{name} {label}": tensor for name, tensor in numbers.items()}
+        return tensors
 
     return probe
 
@@ -469,9 +549,9 @@ def state_afterwards(rename: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 
 
 def tagged(*lengths: int, special: tuple[int, ...] = (0,), last: int = 1) -> Inputs:
-    """Labels of words that have so many pieces, and the words of the tokens.
+    """Labels of words that have so many pieces, 0 for a word that was cut off, and the words of the tokens.
 
-    special: before which words a special token stands. last: how many stand at the end. 0 is a label.
+    special: before which words there is a special token. last: how many there are at the end. 0 is a label.
     """
 
     def inputs(draw):
@@ -487,7 +567,7 @@ def tagged(*lengths: int, special: tuple[int, ...] = (0,), last: int = 1) -> Inp
 
 # ----------------------------------------------------------------------------------------------------- LowRank
 
-N_IN, N_OUT, RANK, ALPHA = 6, 5, 3, 7.5
+N_IN, N_OUT = 6, 5
 
 
 def a_linear(draw: Draw, bias: bool = True) -> torch.nn.Linear:
@@ -499,59 +579,63 @@ def a_linear(draw: Draw, bias: bool = True) -> torch.nn.Linear:
     return linear
 
 
-def low_rank(answer: Answer, draw: Draw, bias: bool = True) -> Any:
-    """The student's layer with drawn A and B. Unmet where these are not there."""
-    layer = fresh(answer, draw, bias)
-    with torch.no_grad():
-        for name, shape in (("A", (RANK, N_IN)), ("B", (N_OUT, RANK))):
-            getattr(layer, name).copy_(draw.named(name).normal(*shape))
-    return layer
-
-
 def fresh(answer: Answer, draw: Draw, bias: bool = True) -> Any:
-    """The student's layer as it starts, in training mode."""
-    layer = answer(a_linear(draw, bias), RANK, ALPHA)
+    """The student's layer as it starts, of a drawn rank and alpha, in training mode. Unmet where A or B is missing."""
+    settings = draw.named("rank and alpha")
+    rank = settings.number(2, 5)
+    alpha = rank * settings.number(2, 5) / 2 + 0.75  # alpha / rank is never 1
+    layer = answer(a_linear(draw, bias), rank, alpha)
     if not isinstance(layer, torch.nn.Module):
         raise Unmet(f"Calling your class gives {kind_of(layer)}; it has to be a torch.nn.Module.")
-    for name, shape in (("A", (RANK, N_IN)), ("B", (N_OUT, RANK))):
-        found = getattr(layer, name, None)
-        if not isinstance(found, torch.nn.Parameter):
-            raise Unmet(f"Your layer needs an nn.Parameter called {name}; it has {kind_of(found)} under that name.")
-        if found.shape != shape:
-            sizes = f"rank {RANK}, {N_IN} inputs and {N_OUT} outputs"
-            raise Unmet(f"{name} should be {shape} for {sizes}; it is {tuple(found.shape)}.")
+    for name, shape in (("A", (rank, N_IN)), ("B", (N_OUT, rank))):
+        parameter = getattr(layer, name, None)
+        if not isinstance(parameter, torch.nn.Parameter):
+            raise Unmet(f"Your layer needs an nn.Parameter called {name}; it has {kind_of(parameter)} under that name.")
+        if parameter.shape != shape:
+            sizes = f"rank {rank}, {N_IN} inputs and {N_OUT} outputs"
+            raise Unmet(f"{name} should be {shape} for {sizes}; it is {tuple(parameter.shape)}.")
     return layer.to(draw.device)
 
 
+def low_rank(answer: Answer, draw: Draw, bias: bool = True) -> Any:
+    """The student's layer with drawn A and B."""
+    layer = fresh(answer, draw, bias)
+    with torch.no_grad():
+        for name in ("A", "B"):
+            parameter = getattr(layer, name)
+            parameter.copy_(draw.named(name).normal(*parameter.shape))
+    return layer
+
+
 def at_the_start(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """What a fresh layer gives, how A and B start, and who learns."""
+    """The outputs of a fresh layer, how A and B start, and which parameters learn."""
     layer = fresh(answer, draw)
     a, b = layer.A.detach(), layer.B.detach()
-    frozen = [p for name, p in layer.named_parameters() if name not in ("A", "B")]
+    others = [parameter for name, parameter in layer.named_parameters() if name not in ("A", "B")]
     return {
-        "what a fresh layer gives": layer(draw.normal(4, N_IN)),
+        "the outputs of a fresh layer": layer(draw.normal(4, N_IN)),
         "at the start, does A hold other numbers than 0": torch.tensor(bool((a != 0).any())),
         "at the start, do the rows of A differ": torch.tensor(bool((a[0] != a[1]).any())),
         "at the start, is B zero": torch.tensor(bool((b == 0).all())),
         "do A and B learn": torch.tensor([layer.A.requires_grad, layer.B.requires_grad]),
-        "of the other parameters, how many learn": torch.tensor(sum(p.requires_grad for p in frozen)),
+        "of the other parameters, how many learn": torch.tensor(sum(p.requires_grad for p in others)),
     }
 
 
 def merged(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """What the merged layer gives, and the layer itself after it was merged once and twice; with and without a bias."""
-    found = {}
-    for said, bias in (("", True), (", for a layer without a bias", False)):
-        layer, x = low_rank(answer, draw.named(said), bias), draw.named("x").normal(4, N_IN)
+    """The outputs of the merged layer, and of the layer itself after one merge() and two; with and without a bias."""
+    outputs = {}
+    for label, bias in (("", True), (", for a layer without a bias", False)):
+        layer, x = low_rank(answer, draw.named(label), bias), draw.named("x").normal(4, N_IN)
         linear = layer.merge()
         if not isinstance(linear, torch.nn.Linear):
             raise Unmet(f"`merge` has to return an nn.Linear; it returns {kind_of(linear)}.")
-        found[f"what the merged layer gives{said}"] = linear(x)
-        found[f"what your layer gives after merge(){said}"] = layer(x)
+        outputs[f"the outputs of the merged layer{label}"] = linear(x)
+        outputs[f"the outputs of your layer after merge(){label}"] = layer(x)
         again = layer.merge()
-        found[f"what the merged layer gives after a second merge(){said}"] = again(x)
-        found[f"what your layer gives after a second merge(){said}"] = layer(x)
-    return found
+        outputs[f"the outputs of the merged layer after a second merge(){label}"] = again(x)
+        outputs[f"the outputs of your layer after a second merge(){label}"] = layer(x)
+    return outputs
 
 
 def unmerged(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
@@ -559,15 +643,15 @@ def unmerged(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     layer, x = low_rank(answer, draw), draw.named("x").normal(4, N_IN)
     linear = getattr(layer, "linear", None)
     if not isinstance(linear, torch.nn.Linear):
-        raise Unmet("Your layer keeps the nn.Linear that it is given as `self.linear`.")
+        raise Unmet("Your layer must keep the nn.Linear that it is given as `self.linear`.")
     layer.unmerge()
-    found = {"your layer, after an unmerge() that has nothing to take back": layer(x)}
-    for said in ("once", "twice"):
+    outputs = {"your layer, after an unmerge() that has nothing to take back": layer(x)}
+    for times in ("once", "twice"):
         layer.merge()
         layer.unmerge()
-        found[f"your layer, merged and unmerged {said}"] = layer(x)
+        outputs[f"your layer, merged and unmerged {times}"] = layer(x)
     layer.unmerge()
-    return found | {"your layer, unmerged once more": layer(x), "the given weight at the end": linear.weight.detach()}
+    return outputs | {"your layer, unmerged once more": layer(x), "the given weight at the end": linear.weight.detach()}
 
 
 def vectors(*front: int) -> Inputs:
@@ -583,6 +667,10 @@ def low_rank_module(answer: Answer, draw: Draw) -> Callable:
 FINISHED = "The finished part is there for the exercises that build on this one. Here you write it."
 NO_BERT = {"finished_bert": FINISHED}
 CUT = "The caller's own lists have to hold the same ids after the call as before: cut copies of them."
+IDS_CHANGED = (
+    "After the call, the caller's `ids` or `special` hold other numbers than before. Look for an assignment to"
+    " ids[...] or to an alias of it, or a method whose name ends in _."
+)
 
 LESSON = Lesson(
     "14_bert",
@@ -593,7 +681,7 @@ LESSON = Lesson(
             stars=2,
             minutes=8,
             aspects=(
-                Aspect("words that go out", 1, known_words),
+                Aspect("known words", 1, known_words),
                 Aspect("several ways", 0.5, several_ways),
                 Aspect("unknown words", 1, unknown_words),
                 Aspect("the limit", 0.5, long_words),
@@ -611,7 +699,7 @@ LESSON = Lesson(
                     joined(
                         ("for one text", 4, None, 9),
                         ("for a text of one token", 1, None, 9),
-                        ("for a full one", 5, None, 7),
+                        ("for one text that just fits", 5, None, 7),
                     ),
                 ),
                 Aspect(
@@ -620,7 +708,8 @@ LESSON = Lesson(
                     joined(
                         ("for a pair", 4, 3, 12),
                         ("for a long second text", 1, 6, 12),
-                        ("where both just fit", 3, 4, 10),
+                        ("when both just fit", 3, 4, 10),
+                        ("for an empty second text", 4, 0, 9),
                     ),
                 ),
                 Aspect(
@@ -628,10 +717,11 @@ LESSON = Lesson(
                     1,
                     joined(
                         ("for one text that is too long", 9, None, 6),
-                        ("where the first is longer", 9, 3, 10),
-                        ("where the second is longer", 2, 11, 10),
-                        ("where both have to be cut", 9, 6, 10),
-                        ("where one token too many is there", 4, 6, 12),
+                        ("when the first is longer", 9, 3, 10),
+                        ("when the second is longer", 2, 11, 10),
+                        ("when both have to be cut", 9, 6, 11),
+                        ("when there is one token too many", 4, 6, 12),
+                        ties=("when both become equally long with one token too many", 7, 5, 12),
                     ),
                 ),
                 Aspect("input left alone", 0.5, texts_afterwards, side=True, missed=CUT),
@@ -647,7 +737,7 @@ LESSON = Lesson(
                 Aspect("what becomes of it", 1, fates, constant=SHARES),
                 Aspect("what is not asked for", 1, what_is_not_asked, constant=SHARES),
                 Aspect("drawn anew", 0.5, drawn_apart, constant=SHARES),
-                Aspect("input left alone", 0.5, ids_afterwards, side=True),
+                Aspect("input left alone", 0.5, ids_afterwards, side=True, missed=IDS_CHANGED),
             ),
             forbidden=NO_BERT,
             mend=True,
@@ -660,7 +750,10 @@ LESSON = Lesson(
                 values(
                     0.5,
                     asked_at(0.4),
-                    also={"with a batch of one": asked_at(0.5, b=1, t=8), "for one position": asked_at(1, b=1, t=1)},
+                    also={
+                        "with a batch of one": asked_at(0.5, b=1, t=8, n=5),
+                        "for one position": asked_at(1, b=1, t=1),
+                    },
                     accepts="number",
                 ),
                 values(
@@ -685,7 +778,11 @@ LESSON = Lesson(
                     texts(4, 7),
                     name="a vector for each token",
                     via=part(CONFIG, 0),
-                    also={"with a batch of one": texts(1, 7), "in a full window": texts(2, 11)},
+                    also={
+                        "with a batch of one": texts(1, 7),
+                        "in a full window": texts(2, 11),
+                        "with gaps in the mask": texts(3, 8, gap=True),
+                    },
                     axes="b t e",
                     picture=True,
                 ),
@@ -743,6 +840,7 @@ LESSON = Lesson(
                         "for one word": tagged(3),
                         "without special tokens": tagged(2, 2, 1, special=(), last=0),
                         "for a pair with padding": tagged(2, 1, 3, 1, special=(0, 2), last=4),
+                        "when some words were cut off": tagged(2, 1, 0, 0, 3, 1, special=(0, 4)),
                     },
                     axes="t",
                 ),
@@ -752,6 +850,7 @@ LESSON = Lesson(
                     name="words of one piece",
                     also={"alone": tagged(1, last=2), "for a single token": tagged(1, special=(), last=0)},
                     axes="t",
+                    dtype=True,
                 ),
                 input_left_alone(0.5, tagged(2, 1, 2)),
                 any_device(0.5, tagged(2, 1, 2)),

@@ -79,7 +79,7 @@ def apply_temperature(logits: torch.Tensor, temperature: float) -> torch.Tensor:
 def keep_top_k(logits: torch.Tensor, k: int) -> torch.Tensor:
     """The k largest logits stay, all others become −∞. Whatever ties with the k-th largest stays too.
 
-    Fan, Lewis and Dauphin, "Hierarchical neural story generation" (2018), section 5.1. logits: (..., n). k: at
+    Fan, Lewis and Dauphin, "Hierarchical neural story generation" (2018), section 5.4. logits: (..., n). k: at
     least 1 (ValueError otherwise); more than n keeps all.
     """
     if k < 1:

@@ -41,15 +41,16 @@ def pair_input(
 ) -> tuple[list[int], list[int]]:
     """[CLS] a [SEP], or [CLS] a [SEP] b [SEP], as (ids, segments): 0 up to and with the first [SEP], 1 after it.
 
-    Where that is longer than t_max, tokens go from the end of the longer of the two, one at a time (of `a` where both
-    are equally long). ValueError where t_max has no room for the special tokens.
+    Where that is longer than t_max, tokens are removed from the end of the longer of the two, one at a time; of `b`
+    where both are equally long, as in the code published with the paper. ValueError where t_max has no room for the
+    special tokens.
     """
     a, second = list(a), list(b or [])
     room = t_max - (2 if b is None else 3)
     if room < 0:
         raise ValueError(f"t_max = {t_max} has no room for the special tokens.")
     while len(a) + len(second) > room:
-        (a if len(a) >= len(second) else second).pop()
+        (a if len(a) > len(second) else second).pop()
     first = [cls, *a, sep]
     rest = [] if b is None else [*second, sep]
     return first + rest, [0] * len(first) + [1] * len(rest)
@@ -69,7 +70,7 @@ def split_words(text: str) -> list[str]:
 def _tidy(character):
     if character in "\t\n\r" or unicodedata.category(character) == "Zs":
         return " "
-    if character in "\0�" or unicodedata.category(character).startswith("C"):
+    if character in "\0�" or unicodedata.category(character) in ("Cc", "Cf"):
         return ""
     return f" {character} " if _is_chinese(ord(character)) else character
 

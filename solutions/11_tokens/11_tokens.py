@@ -45,8 +45,9 @@ from helpers.data.toy.five_sentences import CODE, SENTENCES
 from helpers.device import device
 from helpers.lesson import start
 from helpers.parts import gpt2 as finished_gpt2
-from helpers.parts.bpe import Tokenizer, merge_pair, split_pieces
+from helpers.parts.bpe import Tokenizer
 from helpers.parts.bpe import byte_alphabet as finished_alphabet
+from helpers.parts.bpe import merge_pair, split_pieces
 
 check = start("11_tokens")
 
@@ -88,7 +89,8 @@ print("as ids:   ", *as_tokens)
 #
 # Return a dict from each of the numbers 0 to 255 to a character. The bytes 33 to 126, 161 to 172 and 174 to 255 are
 # visible characters of Latin-1 and **stand for themselves**. The other 68 (control characters, spaces, and 173, an
-# invisible hyphen) get the characters number 256, 257, 258, … in their order: byte 0 the first, byte 1 the next.
+# invisible hyphen) get the characters number 256, 257, 258, … in their order: byte 0 the first, byte 1 the next. All
+# 256 characters are different. Do not call `finished_alphabet` here.
 #
 # <details><summary>Hint 1: a character from its number</summary>
 #
@@ -97,8 +99,8 @@ print("as ids:   ", *as_tokens)
 # </details>
 # <details><summary>Hint 2: counting only the others</summary>
 #
-# Go through the bytes from 0 to 255. Keep a counter that moves on only when a byte needs a stand-in; byte 32, the
-# space, is the 33rd of them and becomes "Ġ", number 288.
+# The bytes 0 to 32 get 256 to 288; byte 32, the space, becomes "Ġ", number 288. The bytes 33 to 126 are themselves, and
+# take nothing from the others: the next stand-in, 289, is that of byte 127.
 #
 # </details>
 # </div>
@@ -154,9 +156,11 @@ print(merge_pair(["l", "o", "o", "p", "o", "o"], ("o", "o")))
 #
 # **Exercise 2 · `learn_merges`** &nbsp; ★★★ · 11 minutes · 3 points
 #
-# Each round: count the pairs of neighbours in all words, a word as often as it occurs; take the most frequent pair (of
-# several, the lexicographically smallest: Python compares tuples so); note it; join it in every word. Stop after
-# `count` pairs, or as soon as no pair occurs at least twice.
+# In each round, count the pairs of neighbours in all words. A word counts as often as it occurs, and every place in it
+# counts, overlapping ones too: *aaa* holds (a, a) twice. Take the most frequent pair; of equally frequent ones take the
+# lexicographically smallest, in the order in which Python compares tuples. Append it to `merges`, and join it in every
+# word. Stop after `count` pairs, or as soon as no pair occurs at least twice. Do not call `Tokenizer` here, nor in the
+# next two exercises.
 #
 # <details><summary>Hint 1: neighbours</summary>
 #
@@ -166,7 +170,8 @@ print(merge_pair(["l", "o", "o", "p", "o", "o"], ("o", "o")))
 # </details>
 # <details><summary>Hint 2: most frequent, then smallest</summary>
 #
-# `min` with a key does both at once: the key is a tuple, first minus the count, then the pair.
+# Let (b, a) occur 3 times, (a, c) 5 times and (a, b) 5 times. The pair to take is (a, b). Python compares tuples from
+# the left, so (−5, (a, b)) is smaller than (−5, (a, c)), and both are smaller than (−3, (b, a)).
 #
 # </details>
 # </div>
@@ -232,8 +237,10 @@ for name, part in (("first", shown[:18]), ("last", shown[-14:])):
 #
 # **Exercise 3 · `encode`** &nbsp; mend · ★★★ · 10 minutes · 3.5 points
 #
-# The cell below holds that encoder, complete and wrong. Run it and the cell after it, which sets its tokens beside the
-# right ones. Find out what it does wrong, and mend it. When you stop, no learned pair may remain in a piece.
+# The cell below holds that encoder, complete and wrong. Run it and the cell after it, which prints its tokens beside the
+# right ones. Find out what it does wrong, and fix it. The right tokens of a piece are those into which the learning of
+# the merges would have joined it, had it been among the words. At the end no learned pair remains in a piece, and
+# nothing is joined across pieces.
 #
 # <details><summary>Hint 1: an example by hand</summary>
 #
@@ -241,10 +248,11 @@ for name, part in (("first", shown[:18]), ("last", shown[-14:])):
 # the merges were learned, what had been joined already when each of them was counted?
 #
 # </details>
-# <details><summary>Hint 2: the tool</summary>
+# <details><summary>Hint 2: three letters</summary>
 #
-# `ranks` holds the place of each merge in the list. `min` takes a key; a pair that was never learned has no rank:
-# `ranks.get(pair, math.inf)`.
+# Let the merges be (b, c) and (a, b), in this order: `ranks` is {(b, c): 0, (a, b): 1}. The piece *abc* becomes *a* and
+# *bc*, for when (a, b) was learned, every *b* before a *c* was already part of *bc*. A pair such as (c, a), which was
+# never learned, has no rank at all.
 #
 # </details>
 # </div>
@@ -292,9 +300,15 @@ print(wrong, "of", len(some), "words are cut wrongly")
 check(encode)
 
 # %% [markdown]
-# Each merge was counted in a text in which all earlier merges had been done. So a new text has to go through them in
+# <details><summary>What was wrong in it</summary>
+#
+# Each merge was counted in a text in which all earlier merges had been made. So a new text has to go through them in
 # that order again: **of all pairs present, the one that was learned first**, its rank the lowest; not the leftmost, and
-# not the longest. Here are the four merges of the example on a word that the four words do not contain:
+# not the longest.
+#
+# </details>
+#
+# Here are the four merges of the example on a word that the four words do not contain:
 
 # %%
 plots.diagrams.merges_on_a_word("lowest", few)
@@ -329,7 +343,8 @@ for text in ("The statement raises an exception.", "Transformers read 12,345 tok
 #
 # **Exercise 4 · `decode`** &nbsp; ★☆☆ · 5 minutes · 2 points
 #
-# Return the text of the ids. Where bytes make no character, U+FFFD ("�") has to stand, as Python puts it there.
+# Return the text of the ids. A token may hold a part of a character only. Where bytes make no character, the text has
+# U+FFFD ("�") instead, in the places where Python's own `decode` can put it. Do not call `Tokenizer` here.
 #
 # <details><summary>Hint 1: two dicts turned round</summary>
 #
@@ -338,7 +353,8 @@ for text in ("The statement raises an exception.", "Transformers read 12,345 tok
 # </details>
 # <details><summary>Hint 2: bytes into text</summary>
 #
-# `bytes(list_of_numbers).decode("utf-8", errors=...)`. Look up which `errors` there are.
+# `bytes([226, 130, 172]).decode("utf-8")` is "€". `bytes([226, 130]).decode("utf-8")` raises UnicodeDecodeError, unless
+# `errors=` says what to do instead: `help(bytes.decode)` tells which values there are.
 #
 # </details>
 # </div>
@@ -600,8 +616,8 @@ check.prediction("perplexity_of_merges", perplexity_of_merges)
 #
 # **Exercise 5 · `bits_per_byte_of`** &nbsp; ★★☆ · 6 minutes · 2 points
 #
-# A model has predicted a text, `tokens` tokens of it, with a mean cross-entropy of `loss` nats a token. Return bits per
-# byte of the text. Bytes are those of UTF-8.
+# A model has predicted all `tokens` tokens of a text, with a mean cross-entropy of `loss` nats per token. Return the
+# bits per byte of the text, as a float or a tensor of one number. Bytes are those of UTF-8, white space included.
 #
 # <details><summary>Hint 1: from a mean to a sum</summary>
 #
@@ -610,7 +626,7 @@ check.prediction("perplexity_of_merges", perplexity_of_merges)
 # </details>
 # <details><summary>Hint 2: how many bytes</summary>
 #
-# `len(text)` counts characters. `text.encode()` gives the bytes.
+# `len("é")` is 1, a character; `len("é".encode())` is 2, its bytes.
 #
 # </details>
 # </div>

@@ -134,6 +134,9 @@ plt.show()
 # biases in the projections, [GELU](../../site/glossary.md#gelu) for ReLU, one table for both ends, tokens for bytes,
 # and another start of the weights.
 #
+# **What every check asks.** You write each part yourself: in the exercises do not call `finished_gpt2`, nor any other
+# finished part that does the same (`FinishedConv1D` in `Conv1D`, `FinishedBlock` in `GPT2Block`).
+#
 # **Conv1D.** GPT-2's linear layers were written as convolutions of width 1 in TensorFlow, and their weights were
 # published so: as (n_in, n_out), used as x @ w + bias. `nn.Linear` stores the transpose. The name has stuck, though
 # nothing in it is a convolution any more.
@@ -144,16 +147,18 @@ plt.show()
 # **Exercise 1 · `Conv1D`** &nbsp; ★☆☆ · 4 minutes · 1.5 points
 #
 # A linear layer with `weight` of shape (n_in, n_out) and `bias` of shape (n_out,), both `nn.Parameter`. Start the
-# weight at normal numbers of standard deviation 0.02 and the bias at 0, as GPT-2 does.
+# weight at normal numbers of mean 0 and standard deviation 0.02 and the bias at 0, as GPT-2 does. Gradients must flow
+# to x, weight and bias.
 #
 # <details><summary>Hint 1: two parameters</summary>
 #
-# `nn.Parameter(tensor)` as an attribute makes it a parameter. `0.02 * torch.randn(rows, columns)` is a start.
+# An `nn.Parameter(tensor)` that is set as an attribute is a parameter of the module. `torch.randn` draws numbers of
+# standard deviation 1; three times these have standard deviation 3.
 #
 # </details>
 # <details><summary>Hint 2: any axes in front</summary>
 #
-# `x @ w` multiplies the last axis of x, however many stand before it. There is nothing to reshape.
+# With x of shape (5, 7, 4) and a matrix of shape (4, 6), `x @ matrix` is (5, 7, 6). With x of shape (4,) it is (6,).
 #
 # </details>
 # </div>
@@ -206,7 +211,8 @@ print(f"largest distance from the exact one: {apart:.5f}")
 # **Exercise 2 · `GPT2Block`** &nbsp; ★★☆ · 11 minutes · 4 points
 #
 # Write `attend` (split into q, k, v; heads; scaled scores; the triangle; softmax; values; `unify`) and `forward`.
-# `split_heads(x, h)`, `merge_heads(x)` and `finished_gelu` are given.
+# `split_heads(x, h)`, `merge_heads(x)` and `finished_gelu` are given. Gradients must reach x and every parameter, x
+# stays unchanged, and new tensors are created on its device.
 #
 # <details><summary>Hint 1: three from one</summary>
 #
@@ -215,8 +221,8 @@ print(f"largest distance from the exact one: {apart:.5f}")
 # </details>
 # <details><summary>Hint 2: the triangle</summary>
 #
-# True where j > i: `torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)`. Fill the scores there with −∞ before
-# the softmax. F.scaled_dot_product_attention is allowed too, if you remember to tell it that it is causal.
+# For t = 3 the positions that are hidden are (0, 1), (0, 2) and (1, 2): column j is hidden in row i where j > i. Their
+# scores become −∞ before the softmax. F.scaled_dot_product_attention is allowed too, if you tell it that it is causal.
 #
 # </details>
 # </div>
@@ -283,18 +289,20 @@ check(GPT2Block)
 # **Exercise 3 · `GPT2`** &nbsp; ★★★ · 11 minutes · 4 points
 #
 # Make `tokens` and `positions` (`nn.Embedding`), `blocks` (each a `FinishedBlock(config)` of its own) and `norm`
-# (`nn.LayerNorm` with config.epsilon), then put them to work. The sizes are config.n, config.t_max, config.e and
-# config.depth.
+# (`nn.LayerNorm` with config.epsilon), and use them in `forward`. The sizes are config.n, config.t_max, config.e and
+# config.depth. The model has no other parameters: the head is the weight of `tokens` itself, not a copy of it, and has
+# no bias. Gradients must reach every parameter, and new tensors are created on the device of the ids.
 #
 # <details><summary>Hint 1: the positions</summary>
 #
-# `torch.arange(t, device=ids.device)` gives 0 to t − 1; look them up in `self.positions`. (t, e) is added to (b, t, e)
-# by broadcasting.
+# A window of 3 tokens needs the rows 0, 1 and 2 of `self.positions`, (3, e). They are added to (b, 3, e) by
+# broadcasting.
 #
 # </details>
 # <details><summary>Hint 2: the tied head</summary>
 #
-# There is no fifth thing to make. `self.tokens.weight` is (n, e); you need (b, t, e) times (e, n), and no bias.
+# With e = 2 and the table [[1, 0], [0, 1], [1, 1]] of three tokens, the final vector [2, 5] has the logits [2, 5, 7]:
+# its dot products with the three rows.
 #
 # </details>
 # </div>
@@ -417,9 +425,9 @@ print(f"{len(published)} tensors")
 # | | | | `ln_f` | `norm` |
 #
 # each followed by `.weight` or `.bias`. Files differ in three more ways. Some were saved from a model with a head
-# around it, and have **`transformer.`** before every name. Older ones hold the triangle itself, once a block, as
-# **`attn.bias`** and **`attn.masked_bias`**: no weights, in spite of the name. And some hold **`lm_head.weight`**, the
-# table of tokens a second time.
+# around it, and have **`transformer.`** before all these names. Older ones hold the triangle itself, once for each
+# block, as **`attn.bias`** and **`attn.masked_bias`**: no weights, in spite of the name. And some hold
+# **`lm_head.weight`**, always without the prefix: the table of tokens a second time.
 
 # %% [markdown]
 # <div class="card">
@@ -427,7 +435,7 @@ print(f"{len(published)} tensors")
 # **Exercise 4 · `rename_weights`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
 # Return a new dict with the same tensors under our names, without the masks and without the head, for files with and
-# without the prefix. Leave the caller's dict as it is.
+# without the prefix. The caller's dict stays unchanged.
 #
 # <details><summary>Hint 1: a prefix and an ending</summary>
 #
@@ -437,8 +445,9 @@ print(f"{len(published)} tensors")
 # </details>
 # <details><summary>Hint 2: pieces of names</summary>
 #
-# `OURS` below has its keys between points, so that `.c_proj.` alone is never asked for: go through its pairs and
-# `replace`. A point before the name makes its beginning like its middle; take it off again at the end.
+# The keys of `OURS` below begin and end with a point. `h.3.mlp.c_proj.bias` becomes `.h.3.mlp.c_proj.bias` first, with a
+# point in front; `.h.` and `.mlp.c_proj.` in it are replaced, which makes `.blocks.3.feed_forward.narrow.bias`; and the
+# point in front goes again.
 #
 # </details>
 # </div>
@@ -491,9 +500,9 @@ print("missing:", left, " unexpected:", told.unexpected_keys)
 #
 # **Exercise 5 · `for_linear`** &nbsp; mend · ★★☆ · 6 minutes · 2.5 points
 #
-# `shapes` gives for each published name the shape that the model with nn.Linear has there. Find the matrix that comes
-# out wrong, and mend the function so that it is right for models of every size. Tables, norms and biases stay as they
-# were published.
+# `shapes` has, for each published name, the shape of that tensor in the model with nn.Linear. Find the matrix that is
+# wrong in the result, and fix the function so that it is right for models of every size. Tables, norms and biases stay
+# as they were published. The caller's dict and its tensors stay unchanged.
 #
 # <details><summary>Hint 1: which one</summary>
 #
@@ -501,9 +510,11 @@ print("missing:", left, " unexpected:", told.unexpected_keys)
 # block: `c_attn`, `attn.c_proj`, `c_fc`, `mlp.c_proj`.
 #
 # </details>
-# <details><summary>Hint 2: how to decide</summary>
+# <details><summary>Hint 2: three tensors</summary>
 #
-# What a tensor is for is said by its name. The four layers have `c_` in theirs, and their weights end in `.weight`.
+# With e = 3, n = 3: `wte.weight` and `h.0.attn.c_proj.weight` are both (3, 3), and so they are in `shapes`. The first
+# must not be turned, the second must. `h.0.mlp.c_fc.weight` is (3, 12), and (12, 3) in `shapes`. What tells the first
+# two apart?
 #
 # </details>
 # </div>
@@ -531,8 +542,12 @@ def for_linear(published, shapes):
 check(for_linear)
 
 # %% [markdown]
+# <details><summary>What was wrong in it</summary>
+#
 # Shapes warn of a mix-up in all layers but one: the matrix after the heads is (e, e), and transposed it fits as well.
 # minGPT's loader therefore goes [by a list of names](https://github.com/karpathy/minGPT/blob/master/mingpt/model.py).
+#
+# </details>
 #
 # ## The same numbers as `transformers`
 #
@@ -623,19 +638,19 @@ print(known.told)
 #
 # **Exercise 6 · `perplexity`** &nbsp; ★★☆ · 6 minutes · 2 points
 #
-# Return the perplexity of a model on one text that fits into its window. The first token is never predicted, and what
-# is predicted at the last position is never checked.
+# Return the perplexity of a model on one text that fits into its window. The first token is never predicted, and the
+# prediction after the last token is never checked. New tensors are created on the device of the ids.
 #
 # <details><summary>Hint 1: inputs and targets</summary>
 #
-# As in lesson 5: the inputs are `ids[:-1]`, the targets `ids[1:]`. The model wants a batch, `inputs.unsqueeze(0)`, and
-# gives one back.
+# As in lesson 5: of the text [5, 2, 7, 7] the model reads [5, 2, 7] and has to predict [2, 7, 7]. It reads a batch, here
+# of shape (1, 3), and returns logits (1, 3, n).
 #
 # </details>
 # <details><summary>Hint 2: which mean</summary>
 #
-# `F.cross_entropy(logits, targets)` takes (t, n) and (t,), and returns the mean in nats. The exponential comes after
-# the mean.
+# Two predictions with probabilities 1/2 and 1/8 have surprises of ln 2 and ln 8 nats. Their mean is ln 4, and the
+# perplexity is 4; the mean of 2 and 8 would be 5.
 #
 # </details>
 # </div>
@@ -807,19 +822,21 @@ print("kept by now:", past.length, "positions")
 #
 # **Exercise 7 · `generate_cached`** &nbsp; ★★★ · 10 minutes · 3.5 points
 #
-# Go on with a text greedily, each time with the most probable token. First the whole prompt goes through the blocks,
-# then each new token alone, at its own position. Return the new tokens without the prompt.
+# Continue a text greedily, each time with the most probable token. First the whole prompt goes through the blocks, then
+# each new token alone, at its own position, so that every token goes through the model once at most. Return the new
+# tokens without the prompt. `cache.layers[k]` is the part of the cache that block k takes as its second argument;
+# `cache.length` is how many positions have been read. New tensors are created on the device of the ids.
 #
 # <details><summary>Hint 1: one round</summary>
 #
-# Embed what is new, from position `cache.length` on; through each block with its part of `cache.layers`; the norm of
-# the last position; logits by the table of tokens; the best of them.
+# Embed what is new, at its positions; send it through each block with the block's own part of the cache. What the model
+# of exercise 3 does after the blocks is needed for the last position alone.
 #
 # </details>
-# <details><summary>Hint 2: what is new</summary>
+# <details><summary>Hint 2: three rounds</summary>
 #
-# In the first round the prompt, (b, t). After that the token just chosen, as (b, 1): `argmax(dim=-1, keepdim=True)`
-# keeps the axis. Collect these, and join them with `torch.cat` at the end.
+# Two prompts of 5 tokens, and 3 new tokens. The first round reads (2, 5) at the positions 0 to 4, the second (2, 1) at
+# position 5, the third (2, 1) at position 6. The last new token is returned and never read.
 #
 # </details>
 # </div>
@@ -827,10 +844,11 @@ print("kept by now:", past.length, "positions")
 # %% nbgrader={"grade": false, "grade_id": "generate_cached", "locked": false, "schema_version": 3, "solution": true, "task": false}
 @torch.no_grad()
 def generate_cached(model, ids, count):
-    """Go on with a text, always with the most probable token.
+    """Continue a text, always with the most probable token.
 
     model: a finished GPT2, with embed, blocks (called as block(x, past)), norm and tokens.
-    ids: (b, t). count: how many new tokens, t + count ≤ t_max. Returns (b, count).
+    ids: (b, t). count: how many new tokens, at least 1, t + count ≤ t_max.
+    Returns (b, count), int64.
     """
     cache = KeyValueCache(model.config.depth, ids.shape[1] + count)
     ### BEGIN SOLUTION
@@ -915,13 +933,14 @@ print(f"{run['machine']}, one of them used\n{run['command']}")
 #
 # **Exercise 8 · `induction_score`** &nbsp; ★★☆ · 6 minutes · 2 points
 #
-# A text repeats after `period` tokens: token i is token i − period. An induction head at position i looks at what
-# followed that earlier copy. Return the mean of these weights over all positions whose token was there before, one
-# number for each map.
+# A text repeats after `period` tokens: token i is token i − period. An induction head at position i looks at the token
+# that followed that earlier copy. Return the mean of these weights over all positions whose token was there before, one
+# number for each map. New tensors are created on the device of the weights.
 #
-# <details><summary>Hint 1: which entry of row i</summary>
+# <details><summary>Hint 1: which entry of each row</summary>
 #
-# The copy of token i stands at i − period. What followed it stands one further. The first i that has a copy is period.
+# In A B C A B C the period is 3. Position 3 holds the second A and looks at the B, position 1; position 4 looks at
+# position 2, and position 5 at position 3. The score is the mean of the entries (3, 1), (4, 2) and (5, 3).
 #
 # </details>
 # <details><summary>Hint 2: without a loop</summary>

@@ -73,14 +73,17 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # vocabulary is learned is told by [Schuster and Nakajima,
 # 2012](https://research.google/pubs/japanese-and-korean-voice-search/); lesson [11](../11_tokens/11_tokens.ipynb)
 # learned one in another way, by merging pairs.
+#
+# **What every check asks.** You write each part yourself: in the exercises do not call `finished_bert`, nor any other
+# finished part that does the same.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 1 · `wordpiece`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
-# Return the pieces of one word as a list of strings. Where it does not go out, and where it has more than `limit`
-# characters, return `["[UNK]"]`.
+# Return the pieces of one word as a list of strings. Return `["[UNK]"]` where the rest of the word begins with no
+# piece, and where the word has more than `limit` characters (characters, not bytes).
 #
 # <details><summary>Hint 1: one piece</summary>
 #
@@ -90,8 +93,9 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # </details>
 # <details><summary>Hint 2: when nothing fits</summary>
 #
-# If no end gives a known piece, the function is over: return the unknown word at once, without the pieces so far. A
-# loop that only goes on there never ends.
+# With the pieces *un*, *##mov* and *##ing*, "unmoved" begins with *un*, its rest "moved" with *##mov*, and the rest "ed"
+# with neither *##ed* nor *##e*. The result is [UNK] alone: *un* and *##mov* are not in it. A loop that only goes on at
+# "ed" never ends.
 #
 # </details>
 # </div>
@@ -100,7 +104,8 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 def wordpiece(word, vocabulary, limit=100):
     """The pieces of a word, each the longest that the vocabulary has, from the left.
 
-    word: a string. vocabulary: dict from piece to id. Returns a list of strings.
+    word: a string, not empty. vocabulary: dict from piece to id. limit: the longest word
+    that is cut, in characters. Returns a list of strings.
     """
     ### BEGIN SOLUTION
     if len(word) > limit:
@@ -138,7 +143,7 @@ for word in ("boring", "bored", "films", "unmoving", "lovelier", "café"):
 #
 # ## One text or two
 #
-# BERT reads one text, or two. `[CLS]` (for *class*) stands first, `[SEP]` (for *separator*) ends each text: [CLS] a
+# BERT reads one text, or two. `[CLS]` (for *class*) comes first, `[SEP]` (for *separator*) ends each text: [CLS] a
 # [SEP], or [CLS] a [SEP] b [SEP]. Which text a token belongs to is told by a **segment**, 0 or 1, that has a vector of
 # its own. Two texts, because many tasks ask about two: does b follow from a? does b answer a?
 #
@@ -151,9 +156,10 @@ for word in ("boring", "bored", "films", "unmoving", "lovelier", "café"):
 #
 # **Exercise 2 · `pair_input`** &nbsp; ★★☆ · 7 minutes · 2.5 points
 #
-# Return two lists, ids and segments. Segment 0 goes up to and including the first [SEP]; all after it is 1. If the
-# whole would be longer than `t_max`, take tokens from the end of the *longer* of the two texts, one at a time (of `a`,
-# where both are equally long), and never a special token.
+# Return two lists, ids and segments. The segment is 0 up to and including the first [SEP], and 1 after it. An empty `b`
+# is a text too: [CLS] a [SEP] [SEP]. If the input would be longer than `t_max`, remove tokens from the end of the
+# *longer* of the two texts, one at a time, and never a special token. Where both are equally long, remove it from
+# either: both are right. The caller's lists `a` and `b` stay unchanged.
 #
 # <details><summary>Hint 1: how much room</summary>
 #
@@ -162,24 +168,25 @@ for word in ("boring", "bored", "films", "unmoving", "lovelier", "café"):
 # </details>
 # <details><summary>Hint 2: the longer one</summary>
 #
-# `pop()` takes the last entry off a list. It changes the list of the caller, if you have not made one of your own:
-# `list(a)`.
+# Texts of 9 and 6 tokens with t_max = 14 have room for 11 of their 15 tokens. Four have to go: the lengths become
+# (8, 6), (7, 6), (6, 6), and then (6, 5) or (5, 6).
 #
 # </details>
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "pair_input", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def pair_input(a, b, cls, sep, t_max):
-    """What BERT reads of one text, or of two.
+    """BERT's input for one text, or for two.
 
-    a: list of ids. b: list of ids, or None. cls, sep: ids of [CLS] and [SEP].
-    Returns ids and segments, two lists of equal length, t_max at most.
+    a: list of ids. b: list of ids, which may be empty, or None for one text alone.
+    cls, sep: ids of [CLS] and [SEP]. t_max: at least the number of special tokens.
+    Returns ids and segments, two lists of equal length, at most t_max.
     """
     ### BEGIN SOLUTION
     a, second = list(a), list(b or [])
     room = t_max - (2 if b is None else 3)
     while len(a) + len(second) > room:
-        longer = a if len(a) >= len(second) else second
+        longer = a if len(a) > len(second) else second
         longer.pop()
     first = [cls] + a + [sep]
     rest = [] if b is None else second + [sep]
@@ -212,9 +219,9 @@ check(pair_input)
 #
 # **Exercise 3 · `corrupt`** &nbsp; mend · ★★★ · 9 minutes · 3.5 points
 #
-# Mend it, so that 80, 10 and 10 % of the chosen tokens have the three fates, that all other tokens stay as they are,
-# and that `ids` are left alone. Draw with the generator that is given, and on the device of the ids. (`special` is True
-# at [CLS], [SEP] and [PAD], which are never chosen.)
+# Fix it: 80, 10 and 10 % of the chosen tokens have the three fates, and all other tokens stay as they are. Each token
+# has its own fate, drawn anew at every call and from the given generator alone: a generator of the same seed gives the
+# same result. `ids` and `special` stay unchanged. (`special` is True at [CLS], [SEP] and [PAD], which are never chosen.)
 #
 # <details><summary>Hint 1: measure it</summary>
 #
@@ -222,10 +229,12 @@ check(pair_input)
 # Among the others, how many have changed?
 #
 # </details>
-# <details><summary>Hint 2: three fates from one number</summary>
+# <details><summary>Hint 2: follow a thousand tokens</summary>
 #
-# Draw *one* number between 0 and 1 for each token. Below 0.8 is one fate, from 0.8 to 0.9 the next, above 0.9 the last.
-# Each fate is for chosen tokens alone.
+# Of 1,000 chosen tokens about 100 become random in the first of the two lines. The second takes 900 of the 1,000,
+# whatever they have become: 90 of the 100 random ones are [MASK] then, and 10 are left. Follow 1,000 tokens that are
+# not chosen in the same way. Then look for a draw that puts each chosen token into *one* of three groups, of 800, 100
+# and 100.
 #
 # </details>
 # </div>
@@ -235,7 +244,8 @@ def corrupt(ids, special, mask_id, n, generator):
     """Hide some words, and ask for them.
 
     ids: (b, t), int64. special: (b, t), booleans. mask_id: id of [MASK]. n: size of the
-    vocabulary. Returns inputs (b, t) and targets (b, t), −100 where nothing is asked.
+    vocabulary. generator: where all draws come from. Returns inputs (b, t) and targets
+    (b, t), both int64; targets are −100 where nothing is asked.
     """
     def chance():
         return torch.rand(ids.shape, generator=generator, device=ids.device)
@@ -293,8 +303,9 @@ print(f"changed among those that are not asked for: {(inputs != ids)[~asked].sum
 #
 # **Exercise 4 · `masked_loss`** &nbsp; ★☆☆ · 4 minutes · 2 points
 #
-# Return the mean cross-entropy, in nats, over the positions whose target is not −100; 0, with a gradient of zeros,
-# where there is none. 0 is an ordinary target.
+# Return the mean cross-entropy, in nats, over the positions whose target is not −100. If there is no such position,
+# return 0, with a gradient of zeros. 0 is an ordinary target. Gradients must flow, and new tensors are created on the
+# device of the logits.
 #
 # <details><summary>Hint 1: a sum and a count</summary>
 #
@@ -303,7 +314,8 @@ print(f"changed among those that are not asked for: {(inputs != ids)[~asked].sum
 # </details>
 # <details><summary>Hint 2: no division by 0</summary>
 #
-# `clamp(min=1)` leaves every count alone but 0.
+# Counts of 3, 1 and 0 have to become divisors of 3, 1 and anything but 0. Adding 1 to all of them would change the
+# first two; `clamp` can change the last alone.
 #
 # </details>
 # </div>
@@ -373,9 +385,10 @@ plt.show()
 # **Exercise 5 · `Bert`** &nbsp; ★★★ · 12 minutes · 4 points
 #
 # Make `tokens`, `positions` and `segments` (`nn.Embedding`; config.n, config.t_max and config.segments rows), `norm`
-# (`LayerNorm(e, epsilon)`), `blocks` (an `nn.ModuleList` of config.depth) and `pooler` (`nn.Linear`); then put them to
-# work. A block is `FinishedBlock(e, h, hidden=..., activation=..., bias=..., epsilon=...)`, which has its norms last
-# and is called as `block(x, mask)`, with a mask (b, 1, t) or None.
+# (`LayerNorm(e, epsilon)`), `blocks` (an `nn.ModuleList` of config.depth) and `pooler` (`nn.Linear`), and use them in
+# `forward`. A block is `FinishedBlock(e, h, hidden=..., activation=..., bias=..., epsilon=...)`. It has its norms last
+# and is called as `block(x, mask)`, with a mask (b, 1, t) or None. All sizes, and epsilon, are those of the config.
+# Gradients must reach every parameter, and new tensors are created on the device of the ids.
 #
 # <details><summary>Hint 1: the options</summary>
 #
@@ -383,9 +396,11 @@ plt.show()
 # and norm.
 #
 # </details>
-# <details><summary>Hint 2: the three cases</summary>
+# <details><summary>Hint 2: segments and mask</summary>
 #
-# No segments: `torch.zeros_like(ids)`, and go on as with segments. A mask (b, t): `mask.unsqueeze(1)`. No mask: None.
+# For ids [[4, 7, 2]] without segments, the result is that with segments [[0, 0, 0]]. For two texts of 3 and 2 tokens,
+# `mask` is [[True, True, True], [True, True, False]], of shape (2, 3). The blocks need it as (2, 1, 3): one row for
+# each text, the same for all three positions that look.
 #
 # </details>
 # </div>
@@ -410,7 +425,8 @@ class Bert(nn.Module):
         ### END SOLUTION
 
     def forward(self, ids, segments=None, mask=None):
-        """ids, segments: (b, t), int64. mask: (b, t), booleans, True at real tokens.
+        """ids, segments: (b, t), int64; None: segment 0 everywhere. mask: (b, t), booleans,
+        True at the tokens that may be looked at, in any pattern; None: all of them.
 
         Returns the vectors of all tokens (b, t, e), and one for the whole (b, e).
         """
@@ -575,7 +591,8 @@ for text in ("[MASK] the plot is slow, the cast is good",
 #
 # **Exercise 6 · `rename_bert`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
-# Return a new dict with the same tensors under our names, for files of all these kinds, without position_ids and heads.
+# Return a new dict with the same tensors under our names, for files of all these kinds, without `position_ids` and
+# without the heads. The caller's dict stays unchanged.
 #
 # <details><summary>Hint 1: pieces of names</summary>
 #
@@ -583,10 +600,11 @@ for text in ("[MASK] the plot is slow, the cast is good",
 # they end in. `removeprefix("bert.")` does nothing where there is no such prefix.
 #
 # </details>
-# <details><summary>Hint 2: what to leave out</summary>
+# <details><summary>Hint 2: three names</summary>
 #
-# `name.startswith("cls.")`, `name.endswith("position_ids")`. The heads have norms and dense layers as well, so leave
-# them out before you replace.
+# `bert.encoder.layer.3.attention.output.LayerNorm.gamma` becomes `blocks.3.norm1.weight`: the prefix goes, and three
+# entries of `OURS` are replaced. `bert.embeddings.position_ids` and `cls.predictions.transform.LayerNorm.gamma` become
+# nothing; leave out such names before you replace anything in them.
 #
 # </details>
 # </div>
@@ -792,8 +810,10 @@ print(f"mean weight on the token before: {sum(long[:127]) / 127:.2f} at position
 #
 # **Exercise 7 · `label_first_pieces`** &nbsp; ★★☆ · 5 minutes · 2.5 points
 #
-# For tagging: `labels` has one label for each word, and `words` says of each token which word it is of, −1 for a
-# special token. Return targets (t,): the word's label at its first piece, −100 everywhere else.
+# For tagging: `labels` has one label for each word, and `words` has, for each token, the index of its word, or −1 for a
+# special token. Words that were cut off with the end of a text have no token at all. Return targets (t,), int64: the
+# word's label at its first piece, −100 everywhere else. The inputs stay unchanged, and new tensors are created on the
+# device of `words`.
 #
 # <details><summary>Hint 1: a first piece</summary>
 #
@@ -802,7 +822,8 @@ print(f"mean weight on the token before: {sum(long[:127]) / 127:.2f} at position
 # </details>
 # <details><summary>Hint 2: an index of −1</summary>
 #
-# `labels[words]` takes the last label where words is −1, without a complaint. Whatever it takes there must not stay.
+# For labels [5, 3] and words [−1, 0, 0, 1, −1], `labels[words]` is [3, 5, 5, 3, 3], without an error: an index of −1
+# takes the last label. The right targets are [−100, 5, −100, 3, −100].
 #
 # </details>
 # </div>
@@ -811,8 +832,8 @@ print(f"mean weight on the token before: {sum(long[:127]) / 127:.2f} at position
 def label_first_pieces(labels, words):
     """Targets for tagging.
 
-    labels: (number of words,), int64. words: (t,), int64, the word of each token or −1.
-    Returns (t,): a label at each word's first piece, −100 elsewhere.
+    labels: (number of words,), int64. words: (t,), int64, the index of each token's word,
+    or −1. Returns (t,), int64: a label at each word's first piece, −100 elsewhere.
     """
     ### BEGIN SOLUTION
     first = words >= 0
@@ -953,27 +974,32 @@ check.prediction("kindest_block", kindest_block)
 #
 # **Exercise 8 · `LowRank`** &nbsp; ★★★ · 10 minutes · 3.5 points
 #
-# Keep the given layer as `self.linear`, frozen, weight and bias. `self.A` and `self.B` are `nn.Parameter`. `merge()`
-# returns an nn.Linear that gives the same outputs as your layer; your layer gives them too, before and after, however
-# often it is merged. `unmerge()` takes the step out of the weight again, if it is in there.
+# Keep the given layer as `self.linear`, with its weight and its bias frozen; it may have no bias. `self.A` (r, n_in) and
+# `self.B` (n_out, r) are `nn.Parameter`: A starts at random numbers, B at 0. `merge()` returns an nn.Linear with the
+# same outputs as your layer. Your own layer has these outputs too, before and after any number of calls of `merge()`
+# and `unmerge()`. `unmerge()` takes the step out of the weight again, and does nothing where it is not in there.
+# Gradients must flow to x, A and B.
 #
 # <details><summary>Hint 1: forward</summary>
 #
-# `x @ self.A.T` is (..., r), and times `self.B.T` it is (..., n_out). `nn.Linear` computes `x @ weight.T + bias`, so
-# its weight has the shape of B A.
+# With n_in = 6, n_out = 5 and r = 2, x is (4, 6), A is (2, 6) and B is (5, 2). The step of the output is (4, 5), by way
+# of something (4, 2). `nn.Linear` computes `x @ weight.T + bias`, so its weight has the shape of B A.
 #
 # </details>
 # <details><summary>Hint 2: once</summary>
 #
-# Remember whether the step is in the weight, in `self.merged`. A merged layer must not add it once more, neither in
-# `merge` nor in `forward`. Change weights under `torch.no_grad()`.
+# Let W be the given weight and S the step. After merge, merge, unmerge and unmerge, in this order, the weight is W + S,
+# W + S, W and W, and the outputs are always those of W + S. What does the layer have to remember between two calls?
 #
 # </details>
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "LowRank", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class LowRank(nn.Module):
-    """A frozen linear layer, and beside it a step of low rank that learns."""
+    """A frozen linear layer, and beside it a step of low rank that learns.
+
+    linear: nn.Linear. rank: r. alpha: the step is alpha / rank times B A.
+    """
 
     def __init__(self, linear, rank, alpha):
         super().__init__()
@@ -994,7 +1020,7 @@ class LowRank(nn.Module):
 
     @torch.no_grad()
     def merge(self):
-        """Returns an nn.Linear with the same outputs."""
+        """Returns an nn.Linear with the same outputs, however often it is called."""
         ### BEGIN SOLUTION
         if not self.merged:
             self.linear.weight += self.scale * self.B @ self.A
@@ -1004,7 +1030,7 @@ class LowRank(nn.Module):
 
     @torch.no_grad()
     def unmerge(self):
-        """Takes the step out of the weight again."""
+        """Takes the step out of the weight again, if it is in there. Returns nothing."""
         ### BEGIN SOLUTION
         if self.merged:
             self.linear.weight -= self.scale * self.B @ self.A
