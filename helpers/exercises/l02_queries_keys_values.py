@@ -21,9 +21,9 @@ def one_entry(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     return draw.normal(3), draw.normal(1, 3), draw.normal(1, 4)
 
 
-def narrow_values(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Values of width 1."""
-    return draw.normal(3), draw.normal(5, 3), draw.normal(5, 1)
+def narrow_entries(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Keys and values of width 1."""
+    return draw.normal(1), draw.normal(5, 1), draw.normal(5, 1)
 
 
 def square_entries(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -55,33 +55,39 @@ def tied(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     return keys[draw.permutation(5)], torch.tensor([1.0, 2, -1], device=draw.device)  # products 0, 0, −2, −4, −3
 
 
-def sharpened(*betas: float) -> Probe:
-    """A probe: the weights for each of these betas."""
+def nearly_tied(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """The same, but one of the two best keys matches by 1/8192 less: a beta of 8192 still tells them apart.
 
-    def probe(sharpen, draw):
-        keys, query = stored(draw)
-        return {f"at beta = {beta:g}": sharpen(keys.clone(), query.clone(), beta) for beta in betas}
+    The gap is a power of two: at a beta of 8192 all products are whole numbers, and exact.
+    """
+    keys, query = tied(draw)
+    keys[(keys @ query).argmax(), 2] += 1 / 8192  # by which its product with (1, 2, −1) falls
+    return keys, query
 
-    return probe
+
+def sharpened(sharpen: Answer, draw: Draw, *betas: float) -> dict[str, torch.Tensor]:
+    """The weights for each of these betas."""
+    keys, query = stored(draw)
+    return {f"at beta = {beta:g}": sharpen(keys.clone(), query.clone(), beta) for beta in betas}
 
 
 def softly_sharpened(sharpen: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The weights for a beta below 1 and one above, and of a dictionary with a single key."""
-    keys, query = one_entry(draw.named("one"))[1::-1]
-    return {**sharpened(0.7, 2.5)(sharpen, draw), "with a single key": sharpen(keys, query, 1.5)}
+    query, keys, _ = one_entry(draw.named("one"))
+    return {**sharpened(sharpen, draw, 0.7, 2.5), "with a single key": sharpen(keys, query, 1.5)}
 
 
 def from_average_to_lookup(sharpen: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """Beta at both ends of its range, and a large one for two keys that are equally good."""
-    keys, query = tied(draw.named("tied"))
+    """Beta at both ends of its range, and a large one for two keys that are equally good, and nearly so."""
     return {
-        **sharpened(0.0, 10_000.0)(sharpen, draw),
-        "with two keys that are equally good": sharpen(keys, query, 10_000.0),
+        **sharpened(sharpen, draw, 0.0, 10_000.0),
+        "with two keys that are equally good": sharpen(*tied(draw.named("tied")), 10_000.0),
+        "with two keys that are nearly equally good, at beta = 8192": sharpen(*nearly_tied(draw.named("near")), 8192.0),
     }
 
 
 def stored_with_beta(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, float]:
-    """What `stored` gives, and a β of 2.5."""
+    """The keys and query of `stored`, and a β of 2.5."""
     return *stored(draw), 2.5
 
 
@@ -101,8 +107,8 @@ def one_in_the_batch(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tens
 
 
 def one_query(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """A single query: (2, 1, 4), (2, 5, 4), (2, 5, 6)."""
-    return draw.normal(2, 1, 4), draw.normal(2, 5, 4), draw.normal(2, 5, 6)
+    """A single query of width 1: (2, 1, 1), (2, 5, 1), (2, 5, 6)."""
+    return draw.normal(2, 1, 1), draw.normal(2, 5, 1), draw.normal(2, 5, 6)
 
 
 def one_key(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -143,6 +149,11 @@ def one_position(draw: Draw) -> tuple[torch.Tensor]:
     return (draw.normal(2, 1, 5, std=1.5),)
 
 
+def one_component(draw: Draw) -> tuple[torch.Tensor]:
+    """Sequences of numbers, (2, 4, 1)."""
+    return (draw.normal(2, 4, 1, std=1.5),)
+
+
 def as_long(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     """Two different sequences of one length, (2, 4, 5) each."""
     return draw.normal(2, 4, 5, std=1.5), draw.normal(2, 4, 5, std=1.5)
@@ -154,22 +165,22 @@ def one_of_each(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 HEAD = built(5, 3)
-AS_WIDE, NARROW = built(5, 5), built(5, 1)
+AS_WIDE, NARROW, FROM_NUMBERS = built(5, 5), built(5, 1), built(1, 2)
 
 
 def heads(*cases: tuple[str, Via, Callable[[Draw], tuple]]) -> Probe:
-    """A probe: the result of a head for each of the cases, what is said of it, how it is made and on which inputs.
+    """A probe: the result of a head in each case. A case: its name in messages, how the head is made, the inputs.
 
-    Cases in a row that are made alike meet the same head, one after the other.
+    Consecutive cases with the same `via` share one head, so that state left behind by a call shows.
     """
 
     def probe(answer, draw):
-        found, made, head = {}, None, None
-        for said, via, inputs in cases:
-            if via is not made:
-                made, head = via, via(answer, draw)
-            found[said] = head(*inputs(draw if said == "result" else draw.named(said)))
-        return found
+        results, via_of_head, head = {}, None, None
+        for case, via, inputs in cases:
+            if via is not via_of_head:
+                via_of_head, head = via, via(answer, draw)
+            results[case] = head(*inputs(draw if case == "result" else draw.named(case)))
+        return results
 
     return probe
 
@@ -180,6 +191,7 @@ ONE_SEQUENCE = heads(
     ("with a single position", HEAD, one_position),
     ("with d as large as e", AS_WIDE, sequence),
     ("with d = 1", NARROW, sequence),
+    ("with e = 1", FROM_NUMBERS, one_component),
 )
 A_SECOND_SEQUENCE = heads(
     ("result", HEAD, two_sequences),
@@ -203,7 +215,6 @@ DIFFERENT_SIZES = {
     "with a single query": one_query,
     "with a single key": one_key,
     "with as many keys as queries": as_many_keys,
-    "with one query far longer than the others": one_query_far_longer,
 }
 
 LESSON = Lesson(
@@ -220,7 +231,7 @@ LESSON = Lesson(
                     entries,
                     also={
                         "with a single entry": one_entry,
-                        "with values of width one": narrow_values,
+                        "with keys and values of width one": narrow_entries,
                         "with square keys and values": square_entries,
                     },
                     axes="v",
@@ -247,13 +258,8 @@ LESSON = Lesson(
             stars=2,
             minutes=12,
             aspects=(
-                values(
-                    2,
-                    three,
-                    also=DIFFERENT_SIZES,
-                    axes="b t v",
-                    picture=True,
-                ),
+                values(1.5, three, also=DIFFERENT_SIZES, axes="b t v", picture=True),
+                values(0.5, one_query_far_longer, name="one query far longer than the others", axes="b t v"),
                 gradient(1, three),
                 input_left_alone(0.5, three),
                 any_device(0.5, three),
@@ -266,9 +272,10 @@ LESSON = Lesson(
             minutes=15,
             aspects=(
                 parameters(0.5, via=HEAD),
-                Aspect("values", 1.5, ONE_SEQUENCE, axes="b t d", picture=True),
+                Aspect("values", 1, ONE_SEQUENCE, axes="b t d", picture=True),
                 Aspect("a second sequence", 1, A_SECOND_SEQUENCE, axes="b t d", picture=True),
                 gradient(0.5, two_sequences, via=HEAD, weights=True),
+                input_left_alone(0.5, two_sequences, via=HEAD),
                 any_device(0.5, two_sequences, via=HEAD),
             ),
             builds_on=("attention.attention",),
@@ -279,8 +286,9 @@ LESSON = Lesson(
             minutes=7,
             mend=True,
             aspects=(
-                values(2, three, also=DIFFERENT_SIZES, axes="b t v", picture=True),
+                values(1.5, three, also=DIFFERENT_SIZES, axes="b t v", picture=True),
                 gradient(0.5, three),
+                input_left_alone(0.5, three),
                 any_device(0.5, three),
             ),
             forbidden=READY_MADE,
