@@ -149,9 +149,9 @@ def one_position(draw: Draw) -> tuple[torch.Tensor]:
     return (draw.normal(2, 1, 5, std=1.5),)
 
 
-def one_component(draw: Draw) -> tuple[torch.Tensor]:
-    """Sequences of numbers, (2, 4, 1)."""
-    return (draw.normal(2, 4, 1, std=1.5),)
+def of_numbers(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """Sequences whose vectors have one component, (2, 3, 1) and (2, 4, 1)."""
+    return draw.normal(2, 3, 1, std=1.5), draw.normal(2, 4, 1, std=1.5)
 
 
 def as_long(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
@@ -191,7 +191,6 @@ ONE_SEQUENCE = heads(
     ("with a single position", HEAD, one_position),
     ("with d as large as e", AS_WIDE, sequence),
     ("with d = 1", NARROW, sequence),
-    ("with e = 1", FROM_NUMBERS, one_component),
 )
 A_SECOND_SEQUENCE = heads(
     ("result", HEAD, two_sequences),
@@ -199,6 +198,7 @@ A_SECOND_SEQUENCE = heads(
     ("with a batch of one and a context of one vector", HEAD, one_of_each),
     ("without a context, after calls with one", HEAD, sequence),
     ("with d as large as e", AS_WIDE, as_long),
+    ("with e = 1", FROM_NUMBERS, of_numbers),
 )
 
 FINISHED = "It holds this exercise's answer, for later lessons to build on. Here the point is to write it yourself."
