@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from helpers.exercises.aspects import Unmet, any_device, gradient, input_left_alone, values
+from helpers.exercises.aspects import Unmet, any_device, gradient, input_left_alone, kind_of, values
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
 
@@ -96,13 +96,14 @@ def one_score_a_row(draw: Draw) -> tuple[torch.Tensor]:
 def large_scores(draw: Draw) -> tuple[torch.Tensor]:
     """Rows near +10,000, rows near −10,000 and rows that mix both, in one tensor (2, 4, 5).
 
-    In a mixed row one score is large, at neither end: its mean, median, smallest, first and last score lie far below.
+    In a mixed row one score is large, at neither end: its mean, median, smallest, first and last score are far below.
+    The second matrix has its rows in another order: a maximum over the batch is not that of a row.
     """
     middle = draw.number(1, 4)
     offsets = torch.tensor([10_000.0, -10_000.0, 0.0, -10_000.0], device=draw.device).reshape(1, 4, 1)
-    drawn = draw.normal(2, 4, 5, std=2.0).round() + offsets
-    drawn[:, 3, middle] += 20_000.0
-    return (drawn,)
+    table = draw.normal(2, 4, 5, std=2.0).round() + offsets
+    table[:, 3, middle] += 20_000.0
+    return (torch.stack([table[0], table[1].roll(1, dims=0)]),)
 
 
 def running_sum(x: torch.Tensor) -> torch.Tensor:
@@ -142,26 +143,26 @@ def order_seen(gap: Answer, draw: Draw) -> dict[str, object]:
 
 
 def measured(gap: Answer, attention: Callable, x: torch.Tensor, order: torch.Tensor) -> object:
-    """The gap, of a function that takes a note of what it gets."""
-    seen = []
+    """The gap of a function, with a sentence for the student where its calls cannot have shown one."""
+    calls = []
 
     def noting(y: torch.Tensor) -> torch.Tensor:
-        seen.append(y.clone())
+        calls.append(y.clone())
         return attention(y)
 
-    found = gap(noting, x, order)
-    if not seen:
+    result = gap(noting, x, order)
+    if not calls:
         raise Unmet(
             "The function that is handed in was never called, so your number cannot depend on it. The first argument,"
             " `attention`, is the function to be measured."
         )
-    none = isinstance(found, (int, float, torch.Tensor)) and torch.as_tensor(found).numel() == 1 and not found
-    if none and all(y.shape == seen[0].shape and torch.equal(y, seen[0]) for y in seen):
+    zero = isinstance(result, (int, float, torch.Tensor)) and torch.as_tensor(result).numel() == 1 and not result
+    if zero and all(y.shape == calls[0].shape and torch.equal(y, calls[0]) for y in calls):
         raise Unmet(
             "Your number is 0 for a function that does see the order, and each call of it got the same tensor. One of"
-            " the two calls needs x with its positions in the given order, the other x as it came."
+            " the two calls needs x with its positions in the given order, the other x itself."
         )
-    return found
+    return result
 
 
 def sees_no_order(draw: Draw) -> tuple[Callable, torch.Tensor, torch.Tensor]:
@@ -173,18 +174,16 @@ def two_things(returned: object) -> tuple[torch.Tensor, torch.Tensor]:
     """The outputs and the weights that hurried_attention returns, or a sentence for the student."""
     if isinstance(returned, (tuple, list)) and len(returned) == 2:
         return tuple(returned)
-    told = f"{len(returned)} things" if isinstance(returned, (tuple, list)) else f"a {type(returned).__name__}"
-    raise Unmet(f"Your code returns {'None' if returned is None else told}; two are needed: the outputs, the weights.")
+    what = f"{len(returned)} things" if isinstance(returned, (tuple, list)) else kind_of(returned)
+    raise Unmet(f"Your code returns {what}; two are needed: the outputs, the weights.")
 
 
 def hurried(place: int) -> Probe:
     """A probe: the outputs (0) or the weights (1), for inputs of several sizes."""
 
     def probe(attention: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-        found = {"result": two_things(attention(*sentences(draw)))[place]}
-        for said, inputs in SMALL.items():
-            found[said] = two_things(attention(*inputs(draw.named(said))))[place]
-        return found
+        cases = {"result": sentences(draw)} | {case: inputs(draw.named(case)) for case, inputs in SMALL.items()}
+        return {case: two_things(attention(*arguments))[place] for case, arguments in cases.items()}
 
     return probe
 
@@ -271,8 +270,9 @@ LESSON = Lesson(
             mend=True,
             aspects=(
                 Aspect("outputs", 1, hurried(0), axes="b t e", picture=True),
-                Aspect("weights", 1, hurried(1), axes="b t t", picture=True),
+                Aspect("weights", 0.5, hurried(1), axes="b t t", picture=True),
                 gradient(0.5, sentences, via=outputs_and_weights),
+                input_left_alone(0.5, sentences),
                 any_device(0.5, sentences, via=outputs_and_weights),
             ),
         ),
