@@ -125,7 +125,7 @@ def near_the_width(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     if reported != widths and one_vector_for_all(answer, widths[0], first):
         raise Unmet(
             f"Even with {pairs_needed(widths[0]):,} pairs your number differs from seed to seed, now larger than d and"
-            " now smaller: one vector, drawn once, is used in all the pairs. Each pair has a query and a key of its own."
+            " now smaller: one vector, drawn once, is used in all pairs. Each pair has its own query and its own key."
         )
     if reported != widths:
         look_for_a_factor(shares)
