@@ -51,9 +51,9 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # %% [markdown]
 # ## What makes it a transformer
 #
-# Here is a working definition. A **transformer** is any architecture for a set of connected units (the words of a
-# sentence, the patches of an image) in which the units interact **only through self-attention**. Everything else in it
-# treats each unit by itself.
+# Here is a working definition, after [Bloem (2019)](https://peterbloem.nl/blog/transformers). A **transformer** is any
+# architecture for a set of connected units (the words of a sentence, the patches of an image) in which the units
+# interact **only through self-attention**. Everything else in it treats each unit by itself.
 #
 # There are older ways to let positions interact. A **recurrent** network walks along the sequence and carries a state.
 # A **convolution** lets each position see a few neighbours, and needs a stack of layers to see far. What differs is how
@@ -174,7 +174,7 @@ draw_by_depth({"": bare})
 # \;=\; \sqrt{\sum_{\theta\,\in\,\text{parameters of block } m} \;\;
 # \sum_{\text{entries}} \left(\frac{\partial L}{\partial \theta}\right)^{\!2}} .$$
 #
-# One number per block. No root inside the sum, no average: two models can be compared only if both are measured alike.
+# One number per block: square every entry, sum, take one root.
 
 # %% [markdown]
 # <div class="card">
@@ -250,12 +250,13 @@ for block in (0, 8, 16, 20, 22, 23):
 check.prediction("pull_at_the_bottom", pull_at_the_bottom)
 
 # %% [markdown]
-# The gradient that reaches block 0 is nearly eleven orders of magnitude smaller than the last block's. Is the averaging to
-# blame, which collapsed the positions? A claim about a cause is tested by taking the cause away. Each layer does two
-# things: it averages over positions, and it multiplies by two matrices, `to_values` and `unify`. PyTorch gives the
-# entries of both a variance of 1/(3e), so each multiplication shrinks a vector to about $1/\sqrt 3$ of its length.
-# Below, the averaging is removed in one pair of towers, and the shrinking in one of each pair (the matrices are
-# $\sqrt 3$ times as large, which makes the variance 1/e):
+# The gradient that reaches block 0 is nearly eleven orders of magnitude smaller than the last block's. Is the averaging
+# to blame, which collapsed the positions? To test a cause, take it away.
+#
+# Each layer does two things: it averages over positions, and it multiplies by two matrices, `to_values` and `unify`.
+# PyTorch gives the entries of both a variance of 1/(3e), so each multiplication leaves about $1/\sqrt 3$ of a vector's
+# length. Below, the averaging is removed in one pair of towers, and the shrinking in one of each pair: there the
+# matrices are $\sqrt 3$ times as large, which makes the variance 1/e.
 
 # %%
 class WithoutAveraging(nn.Module):
@@ -292,7 +293,8 @@ for larger, averages, tower in four_towers():
 # the last block.
 #
 # Now read the column before it. With averaging, the positions collapse whatever the size of the matrices. What does
-# *that* do to learning? Split the gradient of one block by its four matrices, in the tower whose gradient does not fade:
+# *that* do to learning? Split the gradient of one block by its four matrices, in the tower whose gradient does not
+# fade:
 
 # %%
 towers = {averages: tower for larger, averages, tower in four_towers() if larger > 1}
@@ -343,9 +345,8 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** One point per block, input on the left, output on the right; each line on the axis is a power of
-# ten. Without shortcuts the points lie on a straight line: on its way to the left the gradient loses about the same
-# factor with every block, because each block multiplies it by two small matrices. With shortcuts it passes all 24 at
-# nearly full size, and the positions stay different as well: one change repairs both faults.
+# ten. Without shortcuts the points lie on a straight line: on its way to the left each block's two small matrices take
+# the same factor. With shortcuts it passes all 24 at nearly full size, and the positions stay different as well.
 #
 # </div>
 
@@ -434,9 +435,10 @@ for factor in (1, 2):
     print(f"weights times {factor}: size {told}")
 
 # %% [markdown]
-# Each block multiplies the size by something; twenty-four factors in a row are a power. With weights a little too large
-# the vectors explode, and the softmax with them: [lesson 3](../03_scaling/03_scaling.ipynb) divided by √d under the
-# assumption that the components of queries and keys have variance 1. Something has to keep that assumption true.
+# Each block multiplies the size by something; over 24 blocks those factors compound exponentially. With weights a
+# little too large the vectors explode, and the softmax with them: [lesson 3](../03_scaling/03_scaling.ipynb) divided by
+# √d under the assumption that the components of queries and keys have variance 1. Something has to keep that assumption
+# true.
 #
 # **[Layer normalisation](../../site/glossary.md#layer-normalisation)**
 # ([Ba, Kiros and Hinton, 2016, section 3](https://arxiv.org/abs/1607.06450)) does it for every vector $v$ of width e by
@@ -531,7 +533,7 @@ for e in (4, 32, 512):
 # damps the vector; σ + ε does not, and blows it up to full size, noise and all.
 #
 # A model that is trained with such a norm learns around it. The harm comes when weights meet the other norm: a
-# published model loaded into this code computes something slightly else in each of its layers, and nothing raises.
+# published model loaded into this code computes something slightly different in each of its layers, and nothing raises.
 #
 # Now see what a norm does for the growing tower, put after each sum:
 
@@ -579,9 +581,9 @@ plots.diagrams.block_norms()
 # leads from the bottom of the tower to the top, and nothing on it but sums. It is often called the **residual stream**.
 #
 # **[Dropout](../../site/glossary.md#dropout)** ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 5.4): in
-# training, each component of what a *layer* gives is set to 0 with a given chance p before it is added, and the
-# components that stay are multiplied by 1/(1 − p), so that the mean stays what it was. The shortcut itself is never
-# dropped. In evaluation nothing is.
+# training, each component of a layer's output is zeroed with probability p before the addition, and the components that
+# stay are multiplied by 1/(1 − p), so that the mean stays what it was. The shortcut itself is never dropped. In
+# evaluation nothing is.
 
 # %% [markdown]
 # <div class="card">
@@ -603,8 +605,8 @@ plots.diagrams.block_norms()
 # </details>
 # <details><summary>Hint 2: dropout that knows when to stop</summary>
 #
-# `nn.Dropout(p)` is a module: it drops with chance p after `.train()` and does nothing after `.eval()`, because it is
-# told with all the others. It has no parameters. One can serve both layers.
+# `nn.Dropout(p)` is a module: it drops with chance p after `.train()` and does nothing after `.eval()`, because
+# `.train()` and `.eval()` reach every submodule. It has no parameters. One can serve both layers.
 #
 # </details>
 # </div>
