@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from helpers.exercises.aspects import Unmet, any_device, gradient, input_left_alone, kind_of, values
+from helpers.exercises.aspects import Inputs, Unmet, any_device, gradient, input_left_alone, kind_of, values
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
 
@@ -32,8 +32,9 @@ def _with_zeros(table: torch.Tensor) -> torch.Tensor:
 
 
 def one_rating(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """One user and one film, each a single number, and the one rating."""
-    return draw.normal(1, 1), draw.normal(1, 1), draw.normal(1, 1), torch.ones(1, 1, dtype=torch.bool).to(draw.device)
+    """One user and one film, each a single number, and the one rating, which is far from the prediction."""
+    seen = torch.ones(1, 1, dtype=torch.bool).to(draw.device)
+    return draw.normal(1, 1), draw.normal(1, 1), draw.uniform(20, 40, 1, 1), seen
 
 
 def rated_by_few(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -58,39 +59,12 @@ def outshone(draw: Draw) -> tuple[torch.Tensor]:
     return (x,)
 
 
-def one_sentence(draw: Draw) -> tuple[torch.Tensor]:
-    """A batch of one, (1, 4, 3)."""
-    return (draw.normal(1, 4, 3),)
+def normal(*shape: int, std: float = 1.0) -> Inputs:
+    """One tensor of this shape."""
+    return lambda draw: (draw.normal(*shape, std=std),)
 
 
-def one_position(draw: Draw) -> tuple[torch.Tensor]:
-    """Sentences of a single vector, (2, 1, 3)."""
-    return (draw.normal(2, 1, 3),)
-
-
-def one_component(draw: Draw) -> tuple[torch.Tensor]:
-    """Vectors of width one, (2, 4, 1)."""
-    return (draw.normal(2, 4, 1),)
-
-
-def scores(draw: Draw) -> tuple[torch.Tensor]:
-    """Scores (2, 3, 5), not square."""
-    return (draw.normal(2, 3, 5, std=2.0),)
-
-
-def one_matrix_of_scores(draw: Draw) -> tuple[torch.Tensor]:
-    """A batch of one, (1, 4, 3)."""
-    return (draw.normal(1, 4, 3, std=2.0),)
-
-
-def one_row_of_scores(draw: Draw) -> tuple[torch.Tensor]:
-    """One row in each matrix, (2, 1, 4)."""
-    return (draw.normal(2, 1, 4, std=2.0),)
-
-
-def one_score_a_row(draw: Draw) -> tuple[torch.Tensor]:
-    """Rows of a single score, (2, 3, 1)."""
-    return (draw.normal(2, 3, 1, std=2.0),)
+scores = normal(2, 3, 5, std=2.0)
 
 
 def large_scores(draw: Draw) -> tuple[torch.Tensor]:
@@ -194,14 +168,14 @@ def outputs_and_weights(attention: Answer, draw: Draw) -> Callable:
 
 
 SMALL = {
-    "with a batch of one": one_sentence,
-    "with a single position": one_position,
-    "with a width of one": one_component,
+    "with a batch of one": normal(1, 4, 3),
+    "with a single position": normal(2, 1, 3),
+    "with a width of one": normal(2, 4, 1),
 }
 SMALL_SCORES = {
-    "with a batch of one": one_matrix_of_scores,
-    "with a single row": one_row_of_scores,
-    "with a single score in each row": one_score_a_row,
+    "with a batch of one": normal(1, 4, 3, std=2.0),
+    "with a single row": normal(2, 1, 4, std=2.0),
+    "with a single score in each row": normal(2, 3, 1, std=2.0),
 }
 FEW_RATINGS = {
     "with one user, one film and one feature": one_rating,

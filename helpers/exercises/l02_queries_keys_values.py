@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 
-from helpers.exercises.aspects import Via, any_device, built, gradient, input_left_alone, parameters, values
+from helpers.exercises.aspects import Inputs, Via, any_device, built, gradient, input_left_alone, parameters, values
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
 
@@ -96,24 +94,12 @@ def stored_with_small_beta(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, floa
     return *stored(draw), 0.7
 
 
-def three(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Queries (b, t, d) = (2, 3, 4), keys (b, s, d) = (2, 5, 4), values (b, s, v) = (2, 5, 6)."""
-    return draw.normal(2, 3, 4), draw.normal(2, 5, 4), draw.normal(2, 5, 6)
+def roles(b: int = 2, t: int = 3, s: int = 5, d: int = 4, v: int = 6) -> Inputs:
+    """Queries (b, t, d), keys (b, s, d), values (b, s, v)."""
+    return lambda draw: (draw.normal(b, t, d), draw.normal(b, s, d), draw.normal(b, s, v))
 
 
-def one_in_the_batch(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """A batch of one: (1, 3, 4), (1, 5, 4), (1, 5, 6)."""
-    return draw.normal(1, 3, 4), draw.normal(1, 5, 4), draw.normal(1, 5, 6)
-
-
-def one_query(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """A single query of width 1: (2, 1, 1), (2, 5, 1), (2, 5, 6)."""
-    return draw.normal(2, 1, 1), draw.normal(2, 5, 1), draw.normal(2, 5, 6)
-
-
-def one_key(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """A single key with a value of width 1: (2, 3, 4), (2, 1, 4), (2, 1, 1)."""
-    return draw.normal(2, 3, 4), draw.normal(2, 1, 4), draw.normal(2, 1, 1)
+three = roles()
 
 
 def one_query_far_longer(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -124,51 +110,19 @@ def one_query_far_longer(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.
     return q, k, v
 
 
-def as_many_keys(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """As many keys as queries, and all widths alike: (2, 4, 4), three times."""
-    return draw.normal(2, 4, 4), draw.normal(2, 4, 4), draw.normal(2, 4, 4)
+def sequences(*shapes: tuple[int, int, int]) -> Inputs:
+    """One sequence of each shape (b, t, e): the one that asks, and the one that is asked, if there are two."""
+    return lambda draw: tuple(draw.normal(*shape, std=1.5) for shape in shapes)
 
 
-def sequence(draw: Draw) -> tuple[torch.Tensor]:
-    """One batch of sequences (b, t, e) = (2, 4, 5)."""
-    return (draw.normal(2, 4, 5, std=1.5),)
-
-
-def two_sequences(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """The sequence that asks (b, t, e) = (2, 4, 5), and the one that is asked (b, s, e) = (2, 6, 5)."""
-    return draw.normal(2, 4, 5, std=1.5), draw.normal(2, 6, 5, std=1.5)
-
-
-def one_sequence(draw: Draw) -> tuple[torch.Tensor]:
-    """A batch of one, (1, 4, 5)."""
-    return (draw.normal(1, 4, 5, std=1.5),)
-
-
-def one_position(draw: Draw) -> tuple[torch.Tensor]:
-    """Sequences of a single vector, (2, 1, 5)."""
-    return (draw.normal(2, 1, 5, std=1.5),)
-
-
-def of_numbers(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """Sequences whose vectors have one component, (2, 3, 1) and (2, 4, 1)."""
-    return draw.normal(2, 3, 1, std=1.5), draw.normal(2, 4, 1, std=1.5)
-
-
-def as_long(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """Two different sequences of one length, (2, 4, 5) each."""
-    return draw.normal(2, 4, 5, std=1.5), draw.normal(2, 4, 5, std=1.5)
-
-
-def one_of_each(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """A batch of one, of which a single vector is asked: (1, 3, 5) and (1, 1, 5)."""
-    return draw.normal(1, 3, 5, std=1.5), draw.normal(1, 1, 5, std=1.5)
-
+sequence, two_sequences = sequences((2, 4, 5)), sequences((2, 4, 5), (2, 6, 5))
+as_long = sequences((2, 4, 5), (2, 4, 5))
 
 HEAD = built(5, 3)
 AS_WIDE, NARROW, FROM_NUMBERS = built(5, 5), built(5, 1), built(1, 2)
 
 
-def heads(*cases: tuple[str, Via, Callable[[Draw], tuple]]) -> Probe:
+def heads(*cases: tuple[str, Via, Inputs]) -> Probe:
     """A probe: the result of a head in each case. A case: its name in messages, how the head is made, the inputs.
 
     Consecutive cases with the same `via` share one head, so that state left behind by a call shows.
@@ -187,18 +141,18 @@ def heads(*cases: tuple[str, Via, Callable[[Draw], tuple]]) -> Probe:
 
 ONE_SEQUENCE = heads(
     ("result", HEAD, sequence),
-    ("with a batch of one", HEAD, one_sequence),
-    ("with a single position", HEAD, one_position),
+    ("with a batch of one", HEAD, sequences((1, 4, 5))),
+    ("with a single position", HEAD, sequences((2, 1, 5))),
     ("with d as large as e", AS_WIDE, sequence),
     ("with d = 1", NARROW, sequence),
 )
 A_SECOND_SEQUENCE = heads(
     ("result", HEAD, two_sequences),
     ("with two sequences of the same length", HEAD, as_long),
-    ("with a batch of one and a context of one vector", HEAD, one_of_each),
+    ("with a batch of one and a context of one vector", HEAD, sequences((1, 3, 5), (1, 1, 5))),
     ("without a context, after calls with one", HEAD, sequence),
     ("with d as large as e", AS_WIDE, as_long),
-    ("with e = 1", FROM_NUMBERS, of_numbers),
+    ("with e = 1", FROM_NUMBERS, sequences((2, 3, 1), (2, 4, 1))),
 )
 
 FINISHED = "It holds this exercise's answer, for later lessons to build on. Here the point is to write it yourself."
@@ -211,10 +165,10 @@ READY_MADE = {
     ),
 }
 DIFFERENT_SIZES = {
-    "with a batch of one": one_in_the_batch,
-    "with a single query": one_query,
-    "with a single key": one_key,
-    "with as many keys as queries": as_many_keys,
+    "with a batch of one": roles(b=1),
+    "with a single query and d = 1": roles(t=1, d=1),
+    "with a single key and v = 1": roles(s=1, v=1),
+    "with as many keys as queries": roles(2, 4, 4, 4, 4),
 }
 
 LESSON = Lesson(
@@ -274,7 +228,7 @@ LESSON = Lesson(
                 parameters(0.5, via=HEAD),
                 Aspect("values", 1, ONE_SEQUENCE, axes="b t d", picture=True),
                 Aspect("a second sequence", 1, A_SECOND_SEQUENCE, axes="b t d", picture=True),
-                gradient(0.5, two_sequences, via=HEAD, weights=True),
+                gradient(0.5, two_sequences, via=HEAD, also={"without a context": sequence}, weights=True),
                 input_left_alone(0.5, two_sequences, via=HEAD),
                 any_device(0.5, two_sequences, via=HEAD),
             ),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import torch
 
-from helpers.exercises.aspects import Unmet, any_device, gradient, input_left_alone, parameters, values
+from helpers.exercises.aspects import Inputs, Unmet, any_device, gradient, input_left_alone, parameters, values
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction
 
@@ -91,9 +91,8 @@ def look_at_scatter(answer: Answer, first: int) -> None:
     """Raises Unmet for a number that is right and does not scatter as the variance of scores does."""
     if scatter(answer, WIDE, FEW, first, 100) < 0.2:  # scores: 0.4; the products of all with all: 0.09
         raise Unmet(
-            f"The variance of {FEW} scores differs a lot from one draw to the next, and your number does not: it is not"
-            " the variance of one score for each pair. Multiply each query with its own key, not with every key, and"
-            " take the variance of these scores."
+            f"The variance of {FEW} scores differs a lot from one draw to the next, and your number does not. Compute one"
+            " score for each pair, a query times its own key, and take the variance of these scores and of nothing else."
         )
     if 0.2 < scatter(answer, 1, 20, first, 1500) < 0.37:  # products: 0.61; signs: less than 0.1
         raise Unmet(
@@ -203,46 +202,20 @@ def drawn_less(answer: Answer, d: int, samples: int, seed: int) -> bool:
 # ------------------------------------------------------------------------------------------- scaled scores
 
 
-def queries_and_keys(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """No two sizes are alike, and none is the root of another: a root of the wrong size shows."""
-    return draw.normal(2, 3, 7), draw.normal(2, 5, 7)
+def vectors(*leading: int, t: int, s: int, d: int) -> Inputs:
+    """t queries and s keys, each d wide, with these axes in front."""
+    return lambda draw: (draw.normal(*leading, t, d), draw.normal(*leading, s, d))
 
 
-def with_heads(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """3 heads, each 10 wide, in a model that is 30 wide: another d than without heads."""
-    return draw.normal(2, 3, 4, 10), draw.normal(2, 3, 5, 10)
-
-
-def one_in_the_batch(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """A batch of one, (1, 3, 5) and (1, 4, 5)."""
-    return draw.normal(1, 3, 5), draw.normal(1, 4, 5)
-
-
-def one_query(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """A single query, (2, 1, 6) and (2, 4, 6)."""
-    return draw.normal(2, 1, 6), draw.normal(2, 4, 6)
-
-
-def one_key(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """A single key, (2, 3, 6) and (2, 1, 6)."""
-    return draw.normal(2, 3, 6), draw.normal(2, 1, 6)
-
-
-def as_many_keys(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """As many keys as queries, and as wide: (2, 5, 5) twice."""
-    return draw.normal(2, 5, 5), draw.normal(2, 5, 5)
-
-
-def one_head(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """A batch of one with one head, (1, 1, 3, 6) and (1, 1, 4, 6)."""
-    return draw.normal(1, 1, 3, 6), draw.normal(1, 1, 4, 6)
-
-
+# no two sizes are alike, and none is the root of another: a root of the wrong size shows
+queries_and_keys = vectors(2, t=3, s=5, d=7)
+with_heads = vectors(2, 3, t=4, s=5, d=10)  # in a model that is 30 wide
 SMALL = {
-    "with a batch of one": one_in_the_batch,
-    "with a single query": one_query,
-    "with a single key": one_key,
-    "with as many keys as queries": as_many_keys,
+    "with a batch of one": vectors(1, t=3, s=4, d=5),
+    "with a single query": vectors(2, t=1, s=4, d=6),
+    "with a single key": vectors(2, t=3, s=1, d=6),
+    "with as many keys as queries": vectors(2, t=5, s=5, d=5),
+    "with d = 1": vectors(2, t=3, s=4, d=1),
 }
 
 
@@ -262,41 +235,22 @@ def large_halves(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
 # ------------------------------------------------------------------------------------ entropy
 
 
-def weights(draw: Draw) -> tuple[torch.Tensor]:
-    """Rows that sum to 1, neither flat nor saturated."""
-    return (torch.softmax(1.5 * draw.normal(2, 3, 5), dim=-1),)
-
-
-def weights_of_a_batch_of_one(draw: Draw) -> tuple[torch.Tensor]:
-    """One matrix of weights, (1, 4, 3)."""
-    return (torch.softmax(1.5 * draw.normal(1, 4, 3), dim=-1),)
-
-
-def weights_of_one_query(draw: Draw) -> tuple[torch.Tensor]:
-    """One row for each of the batch, (2, 1, 4)."""
-    return (torch.softmax(1.5 * draw.normal(2, 1, 4), dim=-1),)
-
-
-def weights_of_heads(draw: Draw) -> tuple[torch.Tensor]:
-    """Weights with an axis for heads, (2, 3, 4, 5)."""
-    return (torch.softmax(1.5 * draw.normal(2, 3, 4, 5), dim=-1),)
-
-
-def square_weights(draw: Draw) -> tuple[torch.Tensor]:
-    """As many queries as keys, (2, 4, 4)."""
-    return (torch.softmax(1.5 * draw.normal(2, 4, 4), dim=-1),)
+def softmaxed(*shape: int) -> Inputs:
+    """Weights of this shape: their rows sum to 1, and are neither flat nor saturated."""
+    return lambda draw: (torch.softmax(1.5 * draw.normal(*shape), dim=-1),)
 
 
 def weights_on_one_key(draw: Draw) -> tuple[torch.Tensor]:
-    """All the weight there is on the only key, (2, 3, 1)."""
+    """Each row has a single key with all the weight, (2, 3, 1)."""
     return (torch.ones(2, 3, 1).to(draw.device),)
 
 
+weights, one_row_of_weights = softmaxed(2, 3, 5), softmaxed(6)
 FURTHER_WEIGHTS = {
-    "with a batch of one": weights_of_a_batch_of_one,
-    "with a single query": weights_of_one_query,
-    "with as many queries as keys": square_weights,
-    "with an axis for heads": weights_of_heads,
+    "with a batch of one": softmaxed(1, 4, 3),
+    "with a single query": softmaxed(2, 1, 4),
+    "with as many queries as keys": softmaxed(2, 4, 4),
+    "with an axis for heads": softmaxed(2, 3, 4, 5),
     "with a single key": weights_on_one_key,
 }
 
@@ -308,11 +262,6 @@ def from_scores(answer: Answer, draw: Draw) -> Callable[[torch.Tensor], torch.Te
     same there, and have other derivatives beside.
     """
     return lambda scores: answer(torch.softmax(scores, dim=-1))
-
-
-def one_row_of_weights(draw: Draw) -> tuple[torch.Tensor]:
-    """A distribution (6,), no batch."""
-    return (torch.softmax(1.5 * draw.normal(6), dim=-1),)
 
 
 def weights_with_zeros(draw: Draw) -> tuple[torch.Tensor]:
@@ -342,38 +291,17 @@ def one_row_and_gradient(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     return (*one_row_of_weights(draw), draw.normal(6, std=2.0) + 1.5)
 
 
-def a_batch_of_one_and_gradient(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """One matrix of weights, (1, 4, 3)."""
-    return (*weights_of_a_batch_of_one(draw), draw.normal(1, 4, 3, std=2.0) + 1.0)
+def and_gradient(inputs: Inputs) -> Inputs:
+    """These weights, and a gradient with respect to them."""
+
+    def both(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+        (p,) = inputs(draw)
+        return p, draw.normal(*p.shape, std=2.0) + 1.0
+
+    return both
 
 
-def one_query_and_gradient(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """One row for each of the batch, (2, 1, 4)."""
-    return (*weights_of_one_query(draw), draw.normal(2, 1, 4, std=2.0) + 1.0)
-
-
-def square_and_gradient(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """As many queries as keys, (2, 4, 4)."""
-    return (*square_weights(draw), draw.normal(2, 4, 4, std=2.0) + 1.0)
-
-
-def heads_and_gradient(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """Weights with an axis for heads, (2, 3, 4, 5)."""
-    return (*weights_of_heads(draw), draw.normal(2, 3, 4, 5, std=2.0) + 1.0)
-
-
-def one_key_and_gradient(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """All the weight there is on the only key, (2, 3, 1): nothing gets through."""
-    return (*weights_on_one_key(draw), draw.normal(2, 3, 1, std=2.0) + 1.0)
-
-
-FURTHER_GRADIENTS = {
-    "with a batch of one": a_batch_of_one_and_gradient,
-    "with a single query": one_query_and_gradient,
-    "with as many queries as keys": square_and_gradient,
-    "with an axis for heads": heads_and_gradient,
-    "with a single key": one_key_and_gradient,
-}
+FURTHER_GRADIENTS = {case: and_gradient(inputs) for case, inputs in FURTHER_WEIGHTS.items()}
 
 
 def from_scores_with_gradient(answer: Answer, draw: Draw) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
@@ -381,9 +309,7 @@ def from_scores_with_gradient(answer: Answer, draw: Draw) -> Callable[[torch.Ten
     return lambda scores, g: answer(torch.softmax(scores, dim=-1), g)
 
 
-def scores_and_gradient(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """Scores (2, 3, 5) and a gradient with respect to their weights."""
-    return (*scores(draw), draw.normal(2, 3, 5, std=2.0) + 1.0)
+scores_and_gradient = and_gradient(scores)
 
 
 # ------------------------------------------------------------------------------------------ PortedHead
@@ -458,7 +384,13 @@ LESSON = Lesson(
             minutes=8,
             aspects=(
                 values(1, queries_and_keys, also=SMALL, axes="b t s", picture=True, dtype=True),
-                values(0.5, with_heads, also={"with a single head": one_head}, name="several heads", axes="b h t s"),
+                values(
+                    0.5,
+                    with_heads,
+                    also={"with a single head": vectors(1, 1, t=3, s=4, d=6)},
+                    name="several heads",
+                    axes="b h t s",
+                ),
                 gradient(0.5, queries_and_keys),
                 # half precision keeps 11 bits: one rounding is up to 0.05 %, and there are several
                 values(1, large_halves, name="half precision", axes="b t s", rtol=5e-3, atol=0.0, dtype=True),
