@@ -91,8 +91,8 @@ def look_at_scatter(answer: Answer, first: int) -> None:
     """Raises Unmet for a number that is right and does not scatter as the variance of scores does."""
     if scatter(answer, WIDE, FEW, first, 100) < 0.2:  # scores: 0.4; the products of all with all: 0.09
         raise Unmet(
-            f"The variance of {FEW} scores differs a lot from one draw to the next, and your number does not. Compute one"
-            " score for each pair, a query times its own key, and take the variance of these scores and of nothing else."
+            f"The variance of {FEW} scores differs a lot from one draw to the next, and your number does not. Compute"
+            " one score for each pair, a query times its own key, and take the variance of these scores alone."
         )
     if 0.2 < scatter(answer, 1, 20, first, 1500) < 0.37:  # products: 0.61; signs: less than 0.1
         raise Unmet(
