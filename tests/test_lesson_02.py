@@ -206,3 +206,14 @@ def test_outcomes_that_the_lesson_tells_are_those_that_it_printed(printed_text):
 def test_a_weight_raised_to_the_sharpness_that_is_tried_underflows():
     assert torch.tensor(0.1, dtype=torch.float64) ** 10_000 == 0 and torch.tensor(0.1) ** 10_000 == 0
     assert "10_000.0" in inspect.getsource(l02_queries_keys_values), "the largest that the check asks for"
+
+
+def test_the_small_cases_of_the_hints_give_the_numbers_that_they_say(solved):
+    """ln 3 ≈ 1.0986 and the weights 3/4 and 1/4; e and e² for products 2 and 1."""
+    query, keys, values = torch.tensor([1.0986, 0.0]), torch.eye(2), torch.tensor([[4.0], [8.0]])
+    assert solved("soft_lookup")(query, keys, values).item() == pytest.approx(5, abs=1e-3)
+    weights = [solved("sharpen")(torch.tensor([[2.0], [1.0]]), torch.ones(1), beta) for beta in (1, 2)]
+    assert [round(w, 2) for pair in weights for w in pair.tolist()] == [0.73, 0.27, 0.88, 0.12]
+    q, k, v = torch.tensor([[[1.0986]]]), torch.tensor([[[1.0], [0.0]]]), torch.tensor([[[4.0], [8.0]]])
+    assert solved("attention")(q, k, v).item() == pytest.approx(5, abs=1e-3)
+    assert (torch.softmax(q @ k.mT, dim=1) @ v).item() == 12

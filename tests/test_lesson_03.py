@@ -121,15 +121,11 @@ def test_the_variance_may_be_measured_in_any_order_of_drawing(key):
         q, k = torch.randn(2, d, samples, generator=generator)
         return (q * k).sum(0).square().mean()
 
-    def all_pairs(d, samples, generator):
-        q, k = torch.randn(samples, d, generator=generator), torch.randn(samples, d, generator=generator)
-        return (q @ k.T).var()
-
     def signs(d, samples, generator):  # mean 0 and variance 1 is all that the derivation needs
         q, k = torch.randint(0, 2, (2, samples, d), generator=generator) * 2.0 - 1
         return (q * k).sum(1).var()
 
-    for way in (keys_first, width_first, all_pairs, signs):
+    for way in (keys_first, width_first, signs):
         assert verdict("score_variance", way, key).state == RIGHT, way.__name__
 
 
@@ -151,7 +147,11 @@ def test_a_variance_that_was_not_measured_earns_nothing(key):
     def a_fixed_number_of_pairs(d, samples, generator):
         return (torch.randn(999, d, generator=generator) * torch.randn(999, d, generator=generator)).sum(1).var()
 
-    for cheat in (formula, formula_with_some_noise, a_fixed_number_of_pairs):
+    def each_query_with_every_key(d, samples, generator):  # not one score for each pair
+        q, k = torch.randn(samples, d, generator=generator), torch.randn(samples, d, generator=generator)
+        return (q @ k.T).var()
+
+    for cheat in (formula, formula_with_some_noise, a_fixed_number_of_pairs, each_query_with_every_key):
         assert not verdict("score_variance", cheat, key).aspects[0].held, cheat.__name__
     assert verdict("score_variance", formula, key).points == 0
 
@@ -311,3 +311,16 @@ def test_outcomes_that_the_lesson_tells_are_those_that_it_printed(printed_text):
 def test_the_jacobian_of_a_row_of_a_thousand_has_a_million_entries():
     p = torch.softmax(torch.zeros(1_000), dim=0)
     assert (torch.diag(p) - torch.outer(p, p)).numel() == 1_000_000
+
+
+def test_the_small_cases_of_the_hints_give_the_numbers_that_they_say():
+    solved = Answers(sources(["03_scaling"])[0]).make
+    q, k = torch.tensor([[1.0, 0], [0, 2], [1, 1]]), torch.tensor([[3.0, 5], [1, -1], [2, 0]])
+    scores = (q * k).sum(-1)
+    assert scores.tolist() == [3, -2, 2] and scores.var().item() == pytest.approx(7)
+    q, k = torch.full((1, 1, 16), 4.0), torch.full((1, 1, 16), 6.0)
+    assert solved("scaled_scores_early")(q, k).item() == 96 and (q @ k.mT).item() == 384
+    p = torch.tensor([0.5, 0.25, 0.25])
+    assert solved("softmax_backward")(p, torch.tensor([4.0, 0, 0])).tolist() == [1, -0.5, -0.5]
+    rows = torch.tensor([[0.5, 0.5, 0], [1, 0, 0], [0.5, 0.25, 0.25]])
+    assert [round(h, 2) for h in solved("attention_entropy")(rows).tolist()] == [0.69, 0, 1.04]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from helpers.exercises.aspects import Unmet, any_device, gradient, input_left_alone, values
+from helpers.exercises.aspects import Inputs, Unmet, any_device, gradient, input_left_alone, kind_of, values
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
 
@@ -32,8 +32,9 @@ def _with_zeros(table: torch.Tensor) -> torch.Tensor:
 
 
 def one_rating(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """One user and one film, each a single number, and the one rating."""
-    return draw.normal(1, 1), draw.normal(1, 1), draw.normal(1, 1), torch.ones(1, 1, dtype=torch.bool).to(draw.device)
+    """One user and one film, each a single number, and the one rating, which is far from the prediction."""
+    seen = torch.ones(1, 1, dtype=torch.bool).to(draw.device)
+    return draw.normal(1, 1), draw.normal(1, 1), draw.uniform(20, 40, 1, 1), seen
 
 
 def rated_by_few(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -58,51 +59,25 @@ def outshone(draw: Draw) -> tuple[torch.Tensor]:
     return (x,)
 
 
-def one_sentence(draw: Draw) -> tuple[torch.Tensor]:
-    """A batch of one, (1, 4, 3)."""
-    return (draw.normal(1, 4, 3),)
+def normal(*shape: int, std: float = 1.0) -> Inputs:
+    """One tensor of this shape."""
+    return lambda draw: (draw.normal(*shape, std=std),)
 
 
-def one_position(draw: Draw) -> tuple[torch.Tensor]:
-    """Sentences of a single vector, (2, 1, 3)."""
-    return (draw.normal(2, 1, 3),)
-
-
-def one_component(draw: Draw) -> tuple[torch.Tensor]:
-    """Vectors of width one, (2, 4, 1)."""
-    return (draw.normal(2, 4, 1),)
-
-
-def scores(draw: Draw) -> tuple[torch.Tensor]:
-    """Scores (2, 3, 5), not square."""
-    return (draw.normal(2, 3, 5, std=2.0),)
-
-
-def one_matrix_of_scores(draw: Draw) -> tuple[torch.Tensor]:
-    """A batch of one, (1, 4, 3)."""
-    return (draw.normal(1, 4, 3, std=2.0),)
-
-
-def one_row_of_scores(draw: Draw) -> tuple[torch.Tensor]:
-    """One row in each matrix, (2, 1, 4)."""
-    return (draw.normal(2, 1, 4, std=2.0),)
-
-
-def one_score_a_row(draw: Draw) -> tuple[torch.Tensor]:
-    """Rows of a single score, (2, 3, 1)."""
-    return (draw.normal(2, 3, 1, std=2.0),)
+scores = normal(2, 3, 5, std=2.0)
 
 
 def large_scores(draw: Draw) -> tuple[torch.Tensor]:
     """Rows near +10,000, rows near −10,000 and rows that mix both, in one tensor (2, 4, 5).
 
-    In a mixed row one score is large, at neither end: its mean, median, smallest, first and last score lie far below.
+    In a mixed row one score is large, at neither end: its mean, median, smallest, first and last score are far below.
+    The second matrix has its rows in another order: a maximum over the batch is not that of a row.
     """
     middle = draw.number(1, 4)
     offsets = torch.tensor([10_000.0, -10_000.0, 0.0, -10_000.0], device=draw.device).reshape(1, 4, 1)
-    drawn = draw.normal(2, 4, 5, std=2.0).round() + offsets
-    drawn[:, 3, middle] += 20_000.0
-    return (drawn,)
+    table = draw.normal(2, 4, 5, std=2.0).round() + offsets
+    table[:, 3, middle] += 20_000.0
+    return (torch.stack([table[0], table[1].roll(1, dims=0)]),)
 
 
 def running_sum(x: torch.Tensor) -> torch.Tensor:
@@ -142,26 +117,26 @@ def order_seen(gap: Answer, draw: Draw) -> dict[str, object]:
 
 
 def measured(gap: Answer, attention: Callable, x: torch.Tensor, order: torch.Tensor) -> object:
-    """The gap, of a function that takes a note of what it gets."""
-    seen = []
+    """The gap of a function, with a sentence for the student where its calls cannot have shown one."""
+    calls = []
 
     def noting(y: torch.Tensor) -> torch.Tensor:
-        seen.append(y.clone())
+        calls.append(y.clone())
         return attention(y)
 
-    found = gap(noting, x, order)
-    if not seen:
+    result = gap(noting, x, order)
+    if not calls:
         raise Unmet(
             "The function that is handed in was never called, so your number cannot depend on it. The first argument,"
             " `attention`, is the function to be measured."
         )
-    none = isinstance(found, (int, float, torch.Tensor)) and torch.as_tensor(found).numel() == 1 and not found
-    if none and all(y.shape == seen[0].shape and torch.equal(y, seen[0]) for y in seen):
+    zero = isinstance(result, (int, float, torch.Tensor)) and torch.as_tensor(result).numel() == 1 and not result
+    if zero and all(y.shape == calls[0].shape and torch.equal(y, calls[0]) for y in calls):
         raise Unmet(
             "Your number is 0 for a function that does see the order, and each call of it got the same tensor. One of"
-            " the two calls needs x with its positions in the given order, the other x as it came."
+            " the two calls needs x with its positions in the given order, the other x itself."
         )
-    return found
+    return result
 
 
 def sees_no_order(draw: Draw) -> tuple[Callable, torch.Tensor, torch.Tensor]:
@@ -173,18 +148,16 @@ def two_things(returned: object) -> tuple[torch.Tensor, torch.Tensor]:
     """The outputs and the weights that hurried_attention returns, or a sentence for the student."""
     if isinstance(returned, (tuple, list)) and len(returned) == 2:
         return tuple(returned)
-    told = f"{len(returned)} things" if isinstance(returned, (tuple, list)) else f"a {type(returned).__name__}"
-    raise Unmet(f"Your code returns {'None' if returned is None else told}; two are needed: the outputs, the weights.")
+    what = f"{len(returned)} things" if isinstance(returned, (tuple, list)) else kind_of(returned)
+    raise Unmet(f"Your code returns {what}; two are needed: the outputs, the weights.")
 
 
 def hurried(place: int) -> Probe:
     """A probe: the outputs (0) or the weights (1), for inputs of several sizes."""
 
     def probe(attention: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-        found = {"result": two_things(attention(*sentences(draw)))[place]}
-        for said, inputs in SMALL.items():
-            found[said] = two_things(attention(*inputs(draw.named(said))))[place]
-        return found
+        cases = {"result": sentences(draw)} | {case: inputs(draw.named(case)) for case, inputs in SMALL.items()}
+        return {case: two_things(attention(*arguments))[place] for case, arguments in cases.items()}
 
     return probe
 
@@ -195,14 +168,14 @@ def outputs_and_weights(attention: Answer, draw: Draw) -> Callable:
 
 
 SMALL = {
-    "with a batch of one": one_sentence,
-    "with a single position": one_position,
-    "with a width of one": one_component,
+    "with a batch of one": normal(1, 4, 3),
+    "with a single position": normal(2, 1, 3),
+    "with a width of one": normal(2, 4, 1),
 }
 SMALL_SCORES = {
-    "with a batch of one": one_matrix_of_scores,
-    "with a single row": one_row_of_scores,
-    "with a single score in each row": one_score_a_row,
+    "with a batch of one": normal(1, 4, 3, std=2.0),
+    "with a single row": normal(2, 1, 4, std=2.0),
+    "with a single score in each row": normal(2, 3, 1, std=2.0),
 }
 FEW_RATINGS = {
     "with one user, one film and one feature": one_rating,
@@ -271,8 +244,9 @@ LESSON = Lesson(
             mend=True,
             aspects=(
                 Aspect("outputs", 1, hurried(0), axes="b t e", picture=True),
-                Aspect("weights", 1, hurried(1), axes="b t t", picture=True),
+                Aspect("weights", 0.5, hurried(1), axes="b t t", picture=True),
                 gradient(0.5, sentences, via=outputs_and_weights),
+                input_left_alone(0.5, sentences),
                 any_device(0.5, sentences, via=outputs_and_weights),
             ),
         ),

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 
-from helpers.exercises.aspects import Via, any_device, built, gradient, input_left_alone, parameters, values
+from helpers.exercises.aspects import Inputs, Via, any_device, built, gradient, input_left_alone, parameters, values
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
 
@@ -21,9 +19,9 @@ def one_entry(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     return draw.normal(3), draw.normal(1, 3), draw.normal(1, 4)
 
 
-def narrow_values(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Values of width 1."""
-    return draw.normal(3), draw.normal(5, 3), draw.normal(5, 1)
+def narrow_entries(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Keys and values of width 1."""
+    return draw.normal(1), draw.normal(5, 1), draw.normal(5, 1)
 
 
 def square_entries(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -55,33 +53,39 @@ def tied(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     return keys[draw.permutation(5)], torch.tensor([1.0, 2, -1], device=draw.device)  # products 0, 0, −2, −4, −3
 
 
-def sharpened(*betas: float) -> Probe:
-    """A probe: the weights for each of these betas."""
+def nearly_tied(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """The same, but one of the two best keys matches by 1/8192 less: a beta of 8192 still tells them apart.
 
-    def probe(sharpen, draw):
-        keys, query = stored(draw)
-        return {f"at beta = {beta:g}": sharpen(keys.clone(), query.clone(), beta) for beta in betas}
+    The gap is a power of two: at a beta of 8192 all products are whole numbers, and exact.
+    """
+    keys, query = tied(draw)
+    keys[(keys @ query).argmax(), 2] += 1 / 8192  # by which its product with (1, 2, −1) falls
+    return keys, query
 
-    return probe
+
+def sharpened(sharpen: Answer, draw: Draw, *betas: float) -> dict[str, torch.Tensor]:
+    """The weights for each of these betas."""
+    keys, query = stored(draw)
+    return {f"at beta = {beta:g}": sharpen(keys.clone(), query.clone(), beta) for beta in betas}
 
 
 def softly_sharpened(sharpen: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The weights for a beta below 1 and one above, and of a dictionary with a single key."""
-    keys, query = one_entry(draw.named("one"))[1::-1]
-    return {**sharpened(0.7, 2.5)(sharpen, draw), "with a single key": sharpen(keys, query, 1.5)}
+    query, keys, _ = one_entry(draw.named("one"))
+    return {**sharpened(sharpen, draw, 0.7, 2.5), "with a single key": sharpen(keys, query, 1.5)}
 
 
 def from_average_to_lookup(sharpen: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """Beta at both ends of its range, and a large one for two keys that are equally good."""
-    keys, query = tied(draw.named("tied"))
+    """Beta at both ends of its range, and a large one for two keys that are equally good, and nearly so."""
     return {
-        **sharpened(0.0, 10_000.0)(sharpen, draw),
-        "with two keys that are equally good": sharpen(keys, query, 10_000.0),
+        **sharpened(sharpen, draw, 0.0, 10_000.0),
+        "with two keys that are equally good": sharpen(*tied(draw.named("tied")), 10_000.0),
+        "with two keys that are nearly equally good, at beta = 8192": sharpen(*nearly_tied(draw.named("near")), 8192.0),
     }
 
 
 def stored_with_beta(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, float]:
-    """What `stored` gives, and a β of 2.5."""
+    """The keys and query of `stored`, and a β of 2.5."""
     return *stored(draw), 2.5
 
 
@@ -90,24 +94,12 @@ def stored_with_small_beta(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, floa
     return *stored(draw), 0.7
 
 
-def three(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Queries (b, t, d) = (2, 3, 4), keys (b, s, d) = (2, 5, 4), values (b, s, v) = (2, 5, 6)."""
-    return draw.normal(2, 3, 4), draw.normal(2, 5, 4), draw.normal(2, 5, 6)
+def roles(b: int = 2, t: int = 3, s: int = 5, d: int = 4, v: int = 6) -> Inputs:
+    """Queries (b, t, d), keys (b, s, d), values (b, s, v)."""
+    return lambda draw: (draw.normal(b, t, d), draw.normal(b, s, d), draw.normal(b, s, v))
 
 
-def one_in_the_batch(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """A batch of one: (1, 3, 4), (1, 5, 4), (1, 5, 6)."""
-    return draw.normal(1, 3, 4), draw.normal(1, 5, 4), draw.normal(1, 5, 6)
-
-
-def one_query(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """A single query: (2, 1, 4), (2, 5, 4), (2, 5, 6)."""
-    return draw.normal(2, 1, 4), draw.normal(2, 5, 4), draw.normal(2, 5, 6)
-
-
-def one_key(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """A single key with a value of width 1: (2, 3, 4), (2, 1, 4), (2, 1, 1)."""
-    return draw.normal(2, 3, 4), draw.normal(2, 1, 4), draw.normal(2, 1, 1)
+three = roles()
 
 
 def one_query_far_longer(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -118,75 +110,49 @@ def one_query_far_longer(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.
     return q, k, v
 
 
-def as_many_keys(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """As many keys as queries, and all widths alike: (2, 4, 4), three times."""
-    return draw.normal(2, 4, 4), draw.normal(2, 4, 4), draw.normal(2, 4, 4)
+def sequences(*shapes: tuple[int, int, int]) -> Inputs:
+    """One sequence of each shape (b, t, e): the one that asks, and the one that is asked, if there are two."""
+    return lambda draw: tuple(draw.normal(*shape, std=1.5) for shape in shapes)
 
 
-def sequence(draw: Draw) -> tuple[torch.Tensor]:
-    """One batch of sequences (b, t, e) = (2, 4, 5)."""
-    return (draw.normal(2, 4, 5, std=1.5),)
-
-
-def two_sequences(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """The sequence that asks (b, t, e) = (2, 4, 5), and the one that is asked (b, s, e) = (2, 6, 5)."""
-    return draw.normal(2, 4, 5, std=1.5), draw.normal(2, 6, 5, std=1.5)
-
-
-def one_sequence(draw: Draw) -> tuple[torch.Tensor]:
-    """A batch of one, (1, 4, 5)."""
-    return (draw.normal(1, 4, 5, std=1.5),)
-
-
-def one_position(draw: Draw) -> tuple[torch.Tensor]:
-    """Sequences of a single vector, (2, 1, 5)."""
-    return (draw.normal(2, 1, 5, std=1.5),)
-
-
-def as_long(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """Two different sequences of one length, (2, 4, 5) each."""
-    return draw.normal(2, 4, 5, std=1.5), draw.normal(2, 4, 5, std=1.5)
-
-
-def one_of_each(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """A batch of one, of which a single vector is asked: (1, 3, 5) and (1, 1, 5)."""
-    return draw.normal(1, 3, 5, std=1.5), draw.normal(1, 1, 5, std=1.5)
-
+sequence, two_sequences = sequences((2, 4, 5)), sequences((2, 4, 5), (2, 6, 5))
+as_long = sequences((2, 4, 5), (2, 4, 5))
 
 HEAD = built(5, 3)
-AS_WIDE, NARROW = built(5, 5), built(5, 1)
+AS_WIDE, NARROW, FROM_NUMBERS = built(5, 5), built(5, 1), built(1, 2)
 
 
-def heads(*cases: tuple[str, Via, Callable[[Draw], tuple]]) -> Probe:
-    """A probe: the result of a head for each of the cases, what is said of it, how it is made and on which inputs.
+def heads(*cases: tuple[str, Via, Inputs]) -> Probe:
+    """A probe: the result of a head in each case. A case: its name in messages, how the head is made, the inputs.
 
-    Cases in a row that are made alike meet the same head, one after the other.
+    Consecutive cases with the same `via` share one head, so that state left behind by a call shows.
     """
 
     def probe(answer, draw):
-        found, made, head = {}, None, None
-        for said, via, inputs in cases:
-            if via is not made:
-                made, head = via, via(answer, draw)
-            found[said] = head(*inputs(draw if said == "result" else draw.named(said)))
-        return found
+        results, via_of_head, head = {}, None, None
+        for case, via, inputs in cases:
+            if via is not via_of_head:
+                via_of_head, head = via, via(answer, draw)
+            results[case] = head(*inputs(draw if case == "result" else draw.named(case)))
+        return results
 
     return probe
 
 
 ONE_SEQUENCE = heads(
     ("result", HEAD, sequence),
-    ("with a batch of one", HEAD, one_sequence),
-    ("with a single position", HEAD, one_position),
+    ("with a batch of one", HEAD, sequences((1, 4, 5))),
+    ("with a single position", HEAD, sequences((2, 1, 5))),
     ("with d as large as e", AS_WIDE, sequence),
     ("with d = 1", NARROW, sequence),
 )
 A_SECOND_SEQUENCE = heads(
     ("result", HEAD, two_sequences),
     ("with two sequences of the same length", HEAD, as_long),
-    ("with a batch of one and a context of one vector", HEAD, one_of_each),
+    ("with a batch of one and a context of one vector", HEAD, sequences((1, 3, 5), (1, 1, 5))),
     ("without a context, after calls with one", HEAD, sequence),
     ("with d as large as e", AS_WIDE, as_long),
+    ("with e = 1", FROM_NUMBERS, sequences((2, 3, 1), (2, 4, 1))),
 )
 
 FINISHED = "It holds this exercise's answer, for later lessons to build on. Here the point is to write it yourself."
@@ -199,11 +165,10 @@ READY_MADE = {
     ),
 }
 DIFFERENT_SIZES = {
-    "with a batch of one": one_in_the_batch,
-    "with a single query": one_query,
-    "with a single key": one_key,
-    "with as many keys as queries": as_many_keys,
-    "with one query far longer than the others": one_query_far_longer,
+    "with a batch of one": roles(b=1),
+    "with a single query and d = 1": roles(t=1, d=1),
+    "with a single key and v = 1": roles(s=1, v=1),
+    "with as many keys as queries": roles(2, 4, 4, 4, 4),
 }
 
 LESSON = Lesson(
@@ -220,7 +185,7 @@ LESSON = Lesson(
                     entries,
                     also={
                         "with a single entry": one_entry,
-                        "with values of width one": narrow_values,
+                        "with keys and values of width one": narrow_entries,
                         "with square keys and values": square_entries,
                     },
                     axes="v",
@@ -247,13 +212,8 @@ LESSON = Lesson(
             stars=2,
             minutes=12,
             aspects=(
-                values(
-                    2,
-                    three,
-                    also=DIFFERENT_SIZES,
-                    axes="b t v",
-                    picture=True,
-                ),
+                values(1.5, three, also=DIFFERENT_SIZES, axes="b t v", picture=True),
+                values(0.5, one_query_far_longer, name="one query far longer than the others", axes="b t v"),
                 gradient(1, three),
                 input_left_alone(0.5, three),
                 any_device(0.5, three),
@@ -266,9 +226,10 @@ LESSON = Lesson(
             minutes=15,
             aspects=(
                 parameters(0.5, via=HEAD),
-                Aspect("values", 1.5, ONE_SEQUENCE, axes="b t d", picture=True),
+                Aspect("values", 1, ONE_SEQUENCE, axes="b t d", picture=True),
                 Aspect("a second sequence", 1, A_SECOND_SEQUENCE, axes="b t d", picture=True),
-                gradient(0.5, two_sequences, via=HEAD, weights=True),
+                gradient(0.5, two_sequences, via=HEAD, also={"without a context": sequence}, weights=True),
+                input_left_alone(0.5, two_sequences, via=HEAD),
                 any_device(0.5, two_sequences, via=HEAD),
             ),
             builds_on=("attention.attention",),
@@ -279,8 +240,9 @@ LESSON = Lesson(
             minutes=7,
             mend=True,
             aspects=(
-                values(2, three, also=DIFFERENT_SIZES, axes="b t v", picture=True),
+                values(1.5, three, also=DIFFERENT_SIZES, axes="b t v", picture=True),
                 gradient(0.5, three),
+                input_left_alone(0.5, three),
                 any_device(0.5, three),
             ),
             forbidden=READY_MADE,

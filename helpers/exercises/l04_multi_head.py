@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any
 
 import torch
 
-from helpers.exercises.aspects import Inputs, Unmet, any_device, built, gradient, parameters, raises, values
+from helpers.exercises.aspects import Unmet, any_device, built, gradient, input_left_alone, kind_of, parameters, values
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
 
@@ -24,11 +24,6 @@ OTHER_VECTORS = {
     "with a single head": lambda draw: (draw.normal(2, 5, 4), 1),
     "with as many heads as components": lambda draw: (draw.normal(3, 2, 5), 5),
 }
-
-
-def does_not_divide(draw: Draw) -> tuple[torch.Tensor, int]:
-    """Vectors (2, 5, 22) for 6 heads, and 22 is no multiple of 6."""
-    return draw.normal(2, 5, 22), 6
 
 
 def in_heads(draw: Draw) -> tuple[torch.Tensor]:
@@ -77,16 +72,43 @@ OTHER_PROJECTIONS = {
 
 # ---------------------------------------------------------------------------------- e not divisible by h
 
-REFUSAL = (
-    "e = 22 cannot be cut into h = 6 heads of equal width. Raise a ValueError whose message says so and names both "
-    "numbers: whoever meets it has to read what to change."
-)
+
+def refuses(call: Callable[[Answer, int, int, Draw], object]) -> Probe:
+    """A probe: a ValueError, with both numbers in its message, for an e that h does not divide.
+
+    call: runs the answer for that e and that h.
+    """
+
+    def probe(answer: Answer, draw: Draw) -> torch.Tensor:
+        h = (4, 6, 7)[draw.number(0, 3)]
+        e = h * draw.number(4, 7) + draw.number(1, h)
+        try:
+            call(answer, e, h, draw)
+        except ValueError as problem:
+            absent = [str(n) for n in (e, h) if not re.search(rf"(?<!\d){n}(?!\d)", str(problem))]
+            if absent:
+                raise Unmet(
+                    f"For e = {e} and h = {h} your code raises a ValueError with the message {str(problem)!r}. It must"
+                    f" name e and h; {' and '.join(absent)} cannot be found in it."
+                ) from None
+            return torch.tensor([1])
+        raise Unmet(f"For e = {e} and h = {h} your code raises no error. {REFUSAL}")
+
+    return probe
 
 
-def divides(points: float, inputs: Inputs, **options: Any) -> Aspect:
+REFUSAL = "h does not divide e, so a ValueError is needed, with both numbers in its message."
+
+
+def divides(points: float, call: Callable[[Answer, int, int, Draw], object]) -> Aspect:
     """A width that the number of heads does not divide is refused, both numbers named."""
-    return raises(
-        points, inputs, ValueError, name="e not divisible by h", missed=REFUSAL, mentions=("22", "6"), **options
+    return Aspect(
+        "e not divisible by h",
+        points,
+        refuses(call),
+        side=True,
+        missed=REFUSAL,
+        constant="the sizes are drawn; what is reported is that the error came",
     )
 
 
@@ -116,24 +138,23 @@ KINDS = ("narrow", "wide", "multi-query")
 
 def whole_numbers(count: Answer, draw: Draw) -> torch.Tensor:
     """A count is an integer, also where something was divided on the way."""
+    e, h = sizes(draw)[0]
     for kind in KINDS:
-        counted = count(12, 3, kind)
-        if isinstance(counted, torch.Tensor) and counted.numel() == 1 and not counted.is_floating_point():
+        number = count(e, h, kind)
+        if isinstance(number, torch.Tensor) and number.numel() == 1 and not number.is_floating_point():
             continue
-        if isinstance(counted, bool) or not isinstance(counted, Integral):
-            said = "a tensor of fractions" if isinstance(counted, torch.Tensor) else _a(counted)
-            raise Unmet(f"For the kind {kind!r} your function returns {said}; a count is an integer. {WHOLE_DIVISION}")
+        if isinstance(number, bool) or not isinstance(number, Integral):
+            what = "a floating-point tensor" if isinstance(number, torch.Tensor) else _described(number)
+            raise Unmet(f"For the kind {kind!r} your function returns {what}; a count is an integer. {WHOLE_DIVISION}")
     return torch.tensor([1])
 
 
-WHOLE_DIVISION = "A single / makes a float even of 6 / 3; // divides whole numbers and stays whole."
+WHOLE_DIVISION = "The result of / is a float even for 6 / 3; the result of // is an integer."
 
 
-def _a(value: object) -> str:
+def _described(value: object) -> str:
     """What kind of thing it is, with the number where it is a float: "the float 152.0"."""
-    if isinstance(value, float):
-        return f"the float {value:.6g}" + (".0" if value == int(value) else "")
-    return "None" if value is None else f"a {type(value).__name__}"
+    return f"the float {value!r}" if isinstance(value, float) else kind_of(value)
 
 
 # ------------------------------------------------------------------------------------------------ fusing
@@ -149,8 +170,7 @@ def single_heads(draw: Draw, e: int = 7, d: int = 4, h: int = 3) -> list[torch.n
 def triple(fused: Answer) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """What `fuse_heads` returned, as three weights. Unmet says what it is instead."""
     if fused is None or isinstance(fused, (torch.nn.Module, dict)):
-        kind = "None" if fused is None else f"a {type(fused).__name__}"
-        raise Unmet(f"Your code returns {kind}; three weights are needed: return w_q, w_k, w_v.")
+        raise Unmet(f"Your code returns {kind_of(fused)}; three weights are needed: return w_q, w_k, w_v.")
     if isinstance(fused, torch.Tensor) and fused.dim() < 3:
         raise Unmet(
             f"Your code returns one tensor, of shape {tuple(fused.shape)}; three are needed: return w_q, w_k, w_v."
@@ -160,9 +180,7 @@ def triple(fused: Answer) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         raise Unmet(f"Your code returns {len(fused)} things; three weights are needed: return w_q, w_k, w_v.")
     for weight in fused:
         if not isinstance(weight, torch.Tensor):
-            raise Unmet(
-                f"One of your three weights is a {type(weight).__name__}; tensors are needed, such as layer.weight."
-            )
+            raise Unmet(f"One of your three weights is {kind_of(weight)}; tensors are needed, such as layer.weight.")
     return fused
 
 
@@ -179,8 +197,8 @@ def weights_of(number: int) -> Probe:
     def probe(fuse, draw):
         first = triple(fuse(single_heads(draw)))[number]
         others = {
-            said: triple(fuse(single_heads(draw.named(said), *sizes)))[number]
-            for said, sizes in OTHER_SINGLE_HEADS.items()
+            case: triple(fuse(single_heads(draw.named(case), *sizes)))[number]
+            for case, sizes in OTHER_SINGLE_HEADS.items()
         }
         return {"result": first, **others}
 
@@ -206,13 +224,16 @@ def fused_outputs(fuse: Answer, draw: Draw) -> torch.Tensor:
 def heads_left_alone(fuse: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The single heads' own parameters, after they were fused."""
     heads = single_heads(draw)
-    triple(fuse(heads))
+    given = list(heads)
+    triple(fuse(given))
+    if given != heads:
+        raise Unmet("After the call the caller's list holds other heads, or the same in another order.")
     _shares_nothing(fuse, draw)
     return {name: parameter for k, head in enumerate(heads) for name, parameter in _named(head, k)}
 
 
 def _shares_nothing(fuse: Answer, draw: Draw) -> None:
-    """Unmet where what is returned for a single head is the head's own weight: who writes into it changes the head."""
+    """Unmet where the weights that are returned for a single head are the head's own."""
     (head,) = single_heads(draw.named("alone"), h=1)
     own = {parameter.data_ptr() for parameter in head.parameters()}
     if any(weight.data_ptr() in own for weight in triple(fuse([head]))):
@@ -220,8 +241,8 @@ def _shares_nothing(fuse: Answer, draw: Draw) -> None:
 
 
 OWN_WEIGHTS = (
-    "For a list of one head you return the head's own weights: whoever writes into them later changes the head. The"
-    " weights have to be new tensors, however many heads there are."
+    "For a list of one head you return the head's own weights: writing into them later would change the head. The"
+    " weights must be new tensors, however many heads there are."
 )
 
 
@@ -257,9 +278,10 @@ LESSON = Lesson(
             stars=2,
             minutes=10,
             aspects=(
-                values(2.5, wide_vectors, also=OTHER_VECTORS, axes="b h t d", picture=True),
+                values(2, wide_vectors, also=OTHER_VECTORS, axes="b h t d", picture=True),
                 gradient(0.5, wide_vectors),
-                divides(0.5, does_not_divide),
+                divides(0.5, lambda split, e, h, draw: split(draw.normal(2, 5, e), h)),
+                input_left_alone(0.5, wide_vectors),
                 any_device(0.5, wide_vectors),
             ),
             forbidden={"finished_split": BY_HAND, "multi_head": BY_HAND},
@@ -269,8 +291,9 @@ LESSON = Lesson(
             stars=2,
             minutes=6,
             aspects=(
-                values(2, in_heads, also=OTHER_HEADS, axes="b t e", picture=True),
+                values(1.5, in_heads, also=OTHER_HEADS, axes="b t e", picture=True),
                 gradient(0.5, in_heads),
+                input_left_alone(0.5, in_heads),
                 any_device(0.5, in_heads),
             ),
             forbidden={"finished_merge": BY_HAND, "multi_head": BY_HAND},
@@ -282,8 +305,9 @@ LESSON = Lesson(
             aspects=(
                 parameters(0.5, via=NARROW),
                 values(2.5, wide_vectors, via=of_any_size, also=OTHER_NARROW, axes="b t e", picture=True),
-                gradient(1, sentences, via=NARROW, weights=True),
-                divides(0.5, lambda draw: (22, 6)),
+                gradient(0.5, sentences, via=NARROW, weights=True),
+                divides(0.5, lambda module, e, h, draw: module(e, h)),
+                input_left_alone(0.5, sentences, via=NARROW),
                 any_device(0.5, sentences, via=NARROW),
             ),
             forbidden={"MultiheadAttention": LIBRARY, "multi_head_attention_forward": LIBRARY, "multi_head": BY_HAND},
@@ -295,8 +319,9 @@ LESSON = Lesson(
             minutes=8,
             mend=True,
             aspects=(
-                values(2, projections, also=OTHER_PROJECTIONS, axes="b t e", picture=True),
+                values(1.5, projections, also=OTHER_PROJECTIONS, axes="b t e", picture=True),
                 gradient(0.5, projections),
+                input_left_alone(0.5, projections),
                 any_device(0.5, projections),
             ),
             builds_on=("multi_head.merge_heads", "multi_head.split_heads"),
@@ -316,8 +341,8 @@ LESSON = Lesson(
                     heads_left_alone,
                     side=True,
                     missed=(
-                        "After the call the single heads hold other weights than before. Copy from them; write nothing"
-                        " into them."
+                        "After the call the single heads hold other weights than before. Copy from them, and write"
+                        " nothing into them."
                     ),
                 ),
                 any_device(0.5, heads_on_meta, via=joined),

@@ -100,6 +100,9 @@ plt.show()
 # and over no others; the empty cells of the table are not zeros, they are unknown:
 #
 # $$L \;=\; \frac{1}{|\text{seen}|} \sum_{(u,f)\,\in\,\text{seen}} \big(u \cdot f - r_{uf}\big)^2 .$$
+#
+# **What every check of this lesson asks:** gradients flow back to every input, no input is changed, new tensors are
+# created on the device of the inputs, and any size may be 1. What else a check asks is on the card.
 
 # %% [markdown]
 # <div class="card">
@@ -107,16 +110,19 @@ plt.show()
 # **Exercise 1 · `masked_squared_error`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
 # Return the mean squared difference between the predicted ratings and the known ones, **over the seen entries only**.
+# A rating of 0 may be seen or not, and an unseen entry may hold any finite number. A user or a film may have no rating.
+# At least one entry is seen.
 #
 # <details><summary>Hint 1: what to compute first</summary>
 #
-# The whole table of predictions is one matrix product. Compute all of it, then keep what was seen.
+# The whole table of predictions is one matrix product. Compute all of it, then keep what was seen: a tensor of booleans
+# can be an index, and it can be a factor, in which False counts as 0.
 #
 # </details>
-# <details><summary>Hint 2: how to keep part of a table</summary>
+# <details><summary>Hint 2: four errors, with numbers</summary>
 #
-# A tensor of booleans can be an index, `errors[seen]`, or it can be multiplied with: False counts as 0. In the second
-# case, mind what you divide by: `mean()` divides by the number of *all* entries.
+# Let the errors be 1, 2, 3 and 4, and let only the first and the last be seen. The answer is $(1 + 16)/2 = 8.5$. With
+# 7.5 you used all four; with 4.25 you used the right two and divided by four.
 #
 # </details>
 # </div>
@@ -233,13 +239,14 @@ for word in ["integer", "list", "import", "loop"]:
 #
 # <details><summary>Hint 1: the shapes decide</summary>
 #
-# (t, e) times (e, t) gives (t, t). What you have is (t, e) twice, with a batch in front.
+# (t, e) times (e, t) is (t, t). You have (t, e) twice, with a batch in front, which `@` carries along. `x.T` would
+# reverse all three axes (PyTorch warns that this use of it will go away); `transpose` exchanges the two that you name.
 #
 # </details>
-# <details><summary>Hint 2: turning one axis pair and leaving the batch alone</summary>
+# <details><summary>Hint 2: three vectors, with numbers</summary>
 #
-# `x.T` would reverse all three axes (PyTorch warns that this use of it will go away). `x.transpose(1, 2)` exchanges two
-# of them; `@` multiplies the last two axes and carries the batch along.
+# Let the batch be one sentence of the three vectors (1, 2), (3, 0) and (0, 1). Its raw weights are the rows (5, 3, 2),
+# (3, 9, 0) and (2, 0, 1). If your result has two rows, (10, 2) and (2, 5), it compares components, not positions.
 #
 # </details>
 # </div>
@@ -283,18 +290,21 @@ check(raw_weights)
 #
 # **Exercise 3 · `row_softmax`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
-# Write softmax over the last axis, from `exp` and `sum`. It has to stay finite when scores are as large as ±10,000, and
-# must leave the caller's tensor as it was.
+# Write softmax over the last axis, from `exp` and `sum`. It must be right for scores as large as ±10,000, also where
+# some rows of a tensor are near 10,000 and others near −10,000. Do not call PyTorch's `softmax`, `log_softmax` or
+# `logsumexp`.
 #
 # <details><summary>Hint 1: the order of things</summary>
 #
-# Largest score of each row; take it off; exponential; divide by the sum of each row.
+# Subtract the largest score of each row, take the exponential, divide by the sum of each row. `amax` and `sum` both
+# take an axis, and both remove it unless you pass `keepdim=True`.
 #
 # </details>
-# <details><summary>Hint 2: why the shapes do not fit, or fit in the wrong way</summary>
+# <details><summary>Hint 2: one row, with numbers</summary>
 #
-# `scores.sum(-1)` loses an axis: (b, t, s) becomes (b, t). With `keepdim=True` it stays (b, t, 1), which lines up with
-# the rows. `scores.amax(-1, keepdim=True)` is the largest of each row.
+# Let the scores be the single row (0, ln 2, 0), of shape (1, 1, 3). Without the largest score the row is (−ln 2, 0,
+# −ln 2), its exponentials are 1/2, 1 and 1/2, their sum is 2, and the shares are 1/4, 1/2 and 1/4. If all your shares
+# are 1, you divided along an axis of length 1.
 #
 # </details>
 # </div>
@@ -423,9 +433,11 @@ def self_attention_in_loops(x):
 # (b, t, e) → raw weights (b, t, t) → weights (b, t, t) → outputs (b, t, e). Write the shape behind each line.
 #
 # </details>
-# <details><summary>Hint 2: which axis sums to one</summary>
+# <details><summary>Hint 2: two positions, with numbers</summary>
 #
-# Row i makes output i: the softmax runs over the last axis, and the weights stand on the left of the second product.
+# Let x be (1, 2, 1), with the two vectors 0 and 1. The raw weights are the rows (0, 0) and (0, 1), the weights (0.5,
+# 0.5) and (0.27, 0.73), and the outputs 0.5 and 0.73. If your first output is 0.27, the columns of your weights sum to
+# 1, not the rows.
 #
 # </details>
 # </div>
@@ -482,18 +494,19 @@ plt.show()
 #
 # **Exercise 5 · `hurried_attention`** &nbsp; mend · ★★☆ · 7 minutes · 3 points
 #
-# Mend this function: `y` has to be what exercise 4 computes, and `weights` the weights that `y` was made with, (b, t,
-# t), row i for output i. Find the cause before you change a line: some fixes return the outputs to the hull but still
-# give the wrong numbers.
+# Fix this function. `y` must be what exercise 4 computes, and `weights` (b, t, t) the weights with which `y` was
+# computed, row i for output i. Gradients must flow back from both. Find the cause before you change a line: some
+# fixes return the outputs to the hull but still give the wrong numbers.
 #
 # <details><summary>Hint 1: a property to check</summary>
 #
 # What do the weights of an average have to be? Print the sums of `weights[0]` along both of its axes for some random x.
 #
 # </details>
-# <details><summary>Hint 2: axes of equal length</summary>
+# <details><summary>Hint 2: three inputs, with numbers</summary>
 #
-# `raw` is (b, t, t). Two of its axes have the same length, so no shape can tell you which of them a line means.
+# For the inputs (0, 0), (1, 1) and (2, 2) the rows of `weights[0]` sum to 0.35, 0.47 and 2.18, and each column sums to
+# 1. Which of the two should sum to 1? Both axes have length 3, so no shape can tell.
 #
 # </details>
 # </div>
@@ -579,17 +592,19 @@ check.prediction("shuffled_words", shuffled_words)
 # **Exercise 6 · `equivariance_gap`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
 # For any function on (b, t, e), how far is it from equivariant under one given order? Return the largest absolute
-# difference between *permute, then attend* and *attend, then permute*. The order is an order of **positions**.
+# difference, over all entries, between *permute, then attend* and *attend, then permute*. The order is an order of
+# **positions**. Gradients are not needed here: a Python number is as good as a tensor of one entry.
 #
 # <details><summary>Hint 1: which axis</summary>
 #
-# x is (b, t, e) and positions are its axis 1. `x[:, order]` picks positions; `x[order]` would pick sentences, and
-# `x[..., order]` components.
+# x is (b, t, e). `x[order]` picks along the first axis, sentences. Which axis holds the positions?
 #
 # </details>
-# <details><summary>Hint 2: one number</summary>
+# <details><summary>Hint 2: three positions, with numbers</summary>
 #
-# Call the function twice, take the difference, `.abs().max()`.
+# Let the function be the running sum over positions, x the three numbers 1, 2, 4 (b = e = 1), and the order (1, 2, 0).
+# *Permute, then attend*: 2, 4, 1 becomes 2, 6, 7. *Attend, then permute*: 1, 3, 7 becomes 3, 7, 1. The differences are
+# −1, −1 and 6, and the gap is 6.
 #
 # </details>
 # </div>

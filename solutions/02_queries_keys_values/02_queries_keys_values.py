@@ -90,24 +90,28 @@ except KeyError as missing:
 #
 # Every key matches a little, so there is always an answer. And since it is made of products, sums and exponentials,
 # gradients flow through it to the query, to the keys and to the values. No gradient gets through `category["list"]`.
+#
+# **What every check of this lesson asks:** gradients flow back to every input, no input is changed, new tensors are
+# created on the device of the inputs, and any size may be 1. What else a check asks is on the card.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 1 · `soft_lookup`** &nbsp; ★☆☆ · 7 minutes · 3 points
 #
-# Look one query up in a soft dictionary. There is no batch here: the query is a single vector (d,), the keys are the
-# rows of a matrix (s, d), and the values the rows of another, (s, v): their width v may differ from d.
+# Look up one query in a soft dictionary. There is no batch here: the query is a single vector (d,), the keys are the
+# rows of a matrix (s, d), and the values are the rows of another, (s, v). The width v may differ from d.
 #
 # <details><summary>Hint 1: the two steps and their shapes</summary>
 #
 # From keys (s, d) and query (d,) to weights (s,); from weights (s,) and values (s, v) to an answer (v,).
 #
 # </details>
-# <details><summary>Hint 2: a matrix times a vector, a vector times a matrix</summary>
+# <details><summary>Hint 2: two keys, with numbers</summary>
 #
-# `keys @ query` is the dot product of every row with the query. `torch.softmax(..., dim=0)` makes shares of the s
-# numbers. A vector on the left of a matrix, `weights @ values`, adds up the rows with these weights.
+# Let the query be (ln 3, 0), with ln 3 ≈ 1.0986, and the keys (1, 0) and (0, 1). The matches are ln 3 and 0, their
+# exponentials 3 and 1, the weights 3/4 and 1/4. With the values (4) and (8) the answer is (5). Which of these steps
+# does your code get wrong?
 #
 # </details>
 # </div>
@@ -174,8 +178,8 @@ for word in ["tuple", "float", "finally", "while"]:
 #
 # **Exercise 2 · `sharpen`** &nbsp; ★★☆ · 7 minutes · 3 points
 #
-# Find where $\beta$ has to go, and return the weights. They have to stay finite for any of them: the check goes from 0
-# to 10,000.
+# Find where $\beta$ has to go, and return the weights. They must be right for every $\beta$ from 0 to 10,000, also
+# where two keys match equally well or nearly so.
 #
 # <details><summary>Hint 1: the ratio of two weights</summary>
 #
@@ -183,10 +187,11 @@ for word in ["tuple", "float", "finally", "while"]:
 # Raise it to the power β: what does the exponent become?
 #
 # </details>
-# <details><summary>Hint 2: large numbers</summary>
+# <details><summary>Hint 2: two keys, with numbers</summary>
 #
-# A weight of 0.1 to the power 10,000 is 0 in any float. `torch.softmax` takes the largest score off before the
-# exponential, so large *scores* do no harm.
+# Let the products be 2 and 1. At β = 1 the weights are 0.73 and 0.27, and their ratio is e. At β = 2 the ratio is e²:
+# the weights are 0.88 and 0.12. At β = 10,000 they are 1 and 0. But $e^{20000}$ is infinite in any float, and so is the
+# sum; and each weight of β = 1, raised to the power 10,000, is 0. Lesson 1 has the remedy for the first.
 #
 # </details>
 # </div>
@@ -196,7 +201,7 @@ def sharpen(keys, query, beta):
     """The weights of a lookup: the ratio of any two, raised to the power beta.
 
     keys: (s, d). query: (d,). beta: a number, 0 or more.
-    Returns (s,): positive, summing to 1.
+    Returns (s,): at least 0, summing to 1.
     """
     ### BEGIN SOLUTION
     return torch.softmax(beta * (keys @ query), dim=0)
@@ -374,8 +379,9 @@ plots.diagrams.three_roles()
 #
 # **Exercise 3 · `attention`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
-# Two matrix products with a softmax between them, without a loop. The scores go into the softmax as they are. PyTorch
-# has this function ready-made; write it yourself.
+# Two matrix products with a softmax between them. The scores go into the softmax as they are. One query may be far
+# longer than the others, and the weights of all must still be right. Do not call PyTorch's ready-made
+# `scaled_dot_product_attention` or the course's `finished_attention` here.
 #
 # <details><summary>Hint 1: which axis disappears</summary>
 #
@@ -383,10 +389,11 @@ plots.diagrams.three_roles()
 # s, v) become (b, t, v).
 #
 # </details>
-# <details><summary>Hint 2: which axis the softmax takes</summary>
+# <details><summary>Hint 2: one query and two keys, with numbers</summary>
 #
-# A query shares out one unit of weight among the s keys: in (b, t, s) that is the last axis. For the first product the
-# keys have to stand as (b, d, s): `transpose(1, 2)`.
+# Take b = t = d = v = 1 and s = 2: the query is ln 3 ≈ 1.0986, the keys are 1 and 0, the values 4 and 8. The scores
+# (1, 1, 2) are ln 3 and 0, the weights 3/4 and 1/4, and the output is 5. If yours is 12, both weights were 1: your
+# softmax took an axis of length 1.
 #
 # </details>
 # </div>
@@ -571,18 +578,21 @@ plt.show()
 #
 # **Exercise 4 · `SingleHeadAttention`** &nbsp; ★★☆ · 15 minutes · 4 points
 #
-# Write the module. For the attention itself call `finished_attention(q, k, v)`, which the first cell imported: it does
-# what exercise 3 asks for, so an error there does not carry over.
+# Write the module. Its only parameters are the weights of the three layers, each with a weight of its own. For the
+# attention itself call `finished_attention(q, k, v)`, which the first cell imported: it does what exercise 3 asks for,
+# so an error there does not carry over. Gradients must reach the three weights too, and a call must not depend on
+# earlier calls.
 #
 # <details><summary>Hint 1: the constructor</summary>
 #
 # `super().__init__()` first. Then three times `nn.Linear(e, d, bias=False)`: the incoming width comes first.
 #
 # </details>
-# <details><summary>Hint 2: one sequence or two</summary>
+# <details><summary>Hint 2: one sequence or two, in shapes</summary>
 #
-# If `context` is None, let it be x. From there on there is one case only: queries from x, keys **and** values from
-# context.
+# Let e = 5, d = 3, and let x be (1, 2, 5). In `head(x, context)` with a context (1, 4, 5), q is (1, 2, 3), k and v are
+# both (1, 4, 3), and the result is (1, 2, 3). In `head(x)`, q, k and v are all (1, 2, 3). What would `head(x, x)`
+# return?
 #
 # </details>
 # </div>
@@ -677,24 +687,26 @@ check.prediction("shuffled_context", shuffled_context)
 # ## Attention, rewritten with einsum
 #
 # In `einsum` every axis has a letter, so a product can be written without any transpose. Here is attention, rewritten
-# that way. All letters are right, the result has the right shape for any b, t and s, and nothing is ever raised; but a
-# model with it learns less than it did before. (We planted this bug, but it is an easy one to write.)
+# that way. The result has the right shape for any b, t and s, and no error is ever raised; but a model with it learns
+# less than it did before. (We planted this bug, but it is an easy one to write.)
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 5 · `rewritten_attention`** &nbsp; mend · ★★☆ · 7 minutes · 3 points
 #
-# Mend this function. It has to compute what exercise 3 computes.
+# Fix this function. It must compute what exercise 3 computes, and the same two functions must not be called.
 #
 # <details><summary>Hint 1: a test that tells</summary>
 #
 # If all values are 1, every average of them is 1. Try it with two queries and three keys.
 #
 # </details>
-# <details><summary>Hint 2: read the letters</summary>
+# <details><summary>Hint 2: the test of hint 1, with numbers</summary>
 #
-# Which letter stands where in `scores`? And which of them does the second line mean?
+# Let b = d = v = 1, the queries 2 and 1, the keys 1, 2 and 3, and every value 1. Both outputs should be 1. This
+# function returns 2.56 and 0.44: the first query gets too much, the second too little, and together they get 3, the
+# number of keys. What does the code divide among what?
 #
 # </details>
 # </div>

@@ -138,18 +138,24 @@ check.prediction("variance_growth", variance_growth)
 #
 # So the [variance](../../site/glossary.md#variance) of a score is d, and its standard deviation, which says how far
 # from 0 a typical score lies, is $\sqrt d$. A proof is worth as much as its assumptions. Measure it.
+#
+# **What every check of this lesson asks:** gradients flow back to every input, no input is changed, new tensors are
+# created on the device of the inputs, and any size may be 1. What else a check asks is on the card. (The first exercise
+# has no tensors as inputs; what its check asks is all on its card.)
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 1 · `score_variance`** &nbsp; ★☆☆ · 8 minutes · 3 points
 #
-# Draw `samples` pairs of a query and a key with normal components, compute the score of each pair, and return the
-# variance of these scores. All random numbers come from the generator that is passed in: then the same seed repeats the
-# same measurement. The generator lives on the CPU, so run the experiment there.
+# Draw `samples` pairs of a query and a key, compute the score of each pair, `samples` scores in all, and return their
+# variance: a tensor of shape () or a Python number. The components are independent, with mean 0 and variance 1; normal
+# ones are the usual choice. All random numbers come from the generator that is passed in, so the same seed repeats the
+# same measurement, and a second call with the same generator makes a new one. The generator is on the CPU, and the
+# experiment may stay there.
 #
 # A measurement is never exact. The check takes so many pairs that one standard error is 2 % of the variance, and
-# accepts what lies within five of them.
+# accepts every number within five of them. It also tests that your numbers vary from seed to seed as measurements do.
 #
 # <details><summary>Hint 1: all pairs at once</summary>
 #
@@ -157,10 +163,11 @@ check.prediction("variance_growth", variance_growth)
 # with the same row of the other: there are `samples` scores.
 #
 # </details>
-# <details><summary>Hint 2: drawing from a given generator</summary>
+# <details><summary>Hint 2: three pairs, with numbers</summary>
 #
-# `torch.randn(rows, columns, generator=generator)` takes its numbers from that generator. Multiply entry by entry and
-# sum out the last axis. `.var()` of what remains is the answer.
+# `torch.randn(3, 2, generator=generator)` draws a table of 3 rows and 2 columns from that generator. Suppose the
+# queries were (1, 0), (0, 2) and (1, 1), and the keys (3, 5), (1, −1) and (2, 0). The three scores are 3, −2 and 2, and
+# their variance is 7.
 #
 # </details>
 # </div>
@@ -171,7 +178,7 @@ def score_variance(d, samples, generator):
 
     d: width of a vector. samples: how many pairs to draw.
     generator: a torch.Generator on the CPU, the source of every random number.
-    Returns a tensor of shape (), near d.
+    Returns one number, a tensor of shape () or a Python number, near d.
     """
     ### BEGIN SOLUTION
     q = torch.randn(samples, d, generator=generator)
@@ -328,9 +335,9 @@ for dtype in (torch.float16, torch.bfloat16):
 #
 # **Exercise 2 · `scaled_scores_early`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
-# Return the same scores as `scaled_scores`, for any number of axes in front, but divide **before** the product, so that
-# no number on the way is larger than it has to be. The check runs it in float16 too, on vectors whose plain products
-# are beyond 65,504, and the result has to stay float16.
+# Return the same scores as `scaled_scores`, with or without an axis for heads, but divide **before** the product, so
+# that no number on the way overflows. The check runs it in float16 too, on vectors whose plain products are beyond
+# 65,504. The result has the type of q and k. (Computing in float32 and converting the result back passes too.)
 #
 # <details><summary>Hint 1: how often to divide</summary>
 #
@@ -338,10 +345,11 @@ for dtype in (torch.float16, torch.bfloat16):
 # divide after the product?
 #
 # </details>
-# <details><summary>Hint 2: staying in half precision, and leaving the caller's tensors alone</summary>
+# <details><summary>Hint 2: one query and one key, with numbers</summary>
 #
-# Dividing a tensor by a plain Python number keeps the tensor's type. `q = q / something` makes a new tensor;
-# `q /= something` writes into the caller's.
+# Let d = 16, and let all entries of q be 4 and all entries of k be 6. The plain product is 384, and the score is 384/4
+# = 96. With 16 ** 0.25 = 2 the entries become 2 and 3, and their product is 96 at once. Dividing by a Python number
+# keeps a tensor's type; `q /= 2` would write into the caller's tensor.
 #
 # </details>
 # </div>
@@ -453,8 +461,8 @@ check.prediction("saturated_gradient", saturated_gradient)
 # the gradient with respect to the scores. Put $\partial p_i / \partial z_j$ into the sum over i and simplify on paper
 # first: two short lines remain, in which no matrix occurs. (The matrix way is accepted too.)
 #
-# The last axis holds the keys; any number of axes may stand in front, or none. Gradients have to flow through the
-# result: some losses contain a gradient.
+# The last axis holds the keys; there may be any number of axes in front of it, or none. The gradient of your result is
+# checked as well, with respect to the scores behind p and to g: some losses contain a gradient.
 #
 # <details><summary>Hint 1: split the sum</summary>
 #
@@ -462,9 +470,11 @@ check.prediction("saturated_gradient", saturated_gradient)
 # not depend on i and can be taken out of the sum. What is left in there is an average of g.
 #
 # </details>
-# <details><summary>Hint 2: shapes</summary>
+# <details><summary>Hint 2: three keys, with numbers</summary>
 #
-# The average is one number for each row, and has to line up with (..., s): `sum(dim=-1, keepdim=True)`.
+# Let p be (½, ¼, ¼) and g be (4, 0, 0). The average of g with the weights p is 2, and the result is (1, −½, −½). It
+# sums to 0, as every row of your result must. The average is one number for each row; mind how its shape meets (...,
+# s).
 #
 # </details>
 # </div>
@@ -537,8 +547,8 @@ plt.show()
 #
 # **Exercise 4 · `attention_entropy`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
-# Return the entropy of each row of weights, in nats. The last axis is summed away; weights of exactly 0 contribute 0.
-# Gradients have to flow through the result.
+# Return the entropy of each row of weights, in nats. The last axis is summed away; there may be any number of axes in
+# front of it, or none. Weights of exactly 0 contribute 0. The gradient is asked for only where all weights are above 0.
 #
 # <details><summary>Hint 1: where the NaN has to be stopped</summary>
 #
@@ -546,9 +556,10 @@ plt.show()
 # tiny instead of 0 does no harm either, since a factor of 0 stands before it.
 #
 # </details>
-# <details><summary>Hint 2: there is a function for it</summary>
+# <details><summary>Hint 2: three rows, with numbers</summary>
 #
-# `torch.xlogy(a, b)` is a · log b with 0 wherever a is 0. Mind the sign: an entropy is never negative.
+# The row (½, ½, 0) has two terms of −½ log 2 and one of 0; its entropy is log 2, about 0.69. The row (1, 0, 0) has
+# entropy 0, and (½, ¼, ¼) has 1.5 · log 2, about 1.04. With 1.5 you took logarithms to base 2.
 #
 # </details>
 # </div>
@@ -723,19 +734,22 @@ for name, scores_of in both.items():
 #
 # **Exercise 5 · `PortedHead`** &nbsp; mend · ★★☆ · 8 minutes · 3 points
 #
-# Mend this head. A head that is built as `PortedHead(e, d)`, and has then loaded the three matrices of a model that was
-# trained with $\operatorname{softmax}(q k^\top / \sqrt d)\, v$, has to compute exactly that. The checkpoint must still
-# load: three matrices, `to_queries.weight`, `to_keys.weight` and `to_values.weight`, each (d, e), and nothing else.
+# Fix this head. A head is built as `PortedHead(e, d)`, and then loads the three matrices of a model that was trained
+# with $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. It must compute exactly that in every call. The checkpoint must
+# still load: it holds three matrices, `to_queries.weight`, `to_keys.weight` and `to_values.weight`, each (d, e), and
+# nothing else, so the head may have no other parameters or buffers. Gradients must reach the three matrices too.
 #
 # <details><summary>Hint 1: where to look</summary>
 #
-# Follow the scores from the product to the softmax, for a head that was built with e and d alone. Which lines run?
+# Follow the scores from the product to the softmax, for a head that was built with e and d alone. Which lines run? And
+# what is left of the constructor's work on the matrices, once `load_state_dict` has replaced them?
 #
 # </details>
-# <details><summary>Hint 2: what lasts</summary>
+# <details><summary>Hint 2: one number to print</summary>
 #
-# `load_state_dict` replaces whatever the constructor put into the matrices. Only what `forward` does every time is
-# still there afterwards.
+# Build `PortedHead(48, 64)`, fill its matrices with normal numbers of variance 1/48, and give it an x of normal
+# numbers. Queries and keys then have components of variance about 1, and `q @ k.mT` has a standard deviation of about
+# 8. Print the standard deviation of what the softmax gets. What should it be?
 #
 # </details>
 # </div>

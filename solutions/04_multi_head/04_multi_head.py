@@ -131,6 +131,9 @@ plt.show()
 #
 # The second step is for the matrix product. `@` multiplies along the last two axes and carries all axes before them
 # along: (b, h, t, d) @ (b, h, d, t) is (b, h, t, t), a matrix of scores for every head of every sentence.
+#
+# **What every check of this lesson asks:** gradients flow back to every input, no input is changed, new tensors are
+# created on the device of the inputs, and any size may be 1. What else a check asks is on the card.
 
 # %% [markdown]
 # <div class="card">
@@ -138,19 +141,20 @@ plt.show()
 # **Exercise 1 · `split_heads`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
 # Cut the width of every position into h heads. When e is not divisible by h, no equal cut exists: raise a `ValueError`
-# whose message says so and names both numbers, e and h.
+# with both numbers, e and h, in its message. Do not call `finished_split` here.
 #
 # <details><summary>Hint 1: two steps, in this order</summary>
 #
 # Give the last axis two names before you exchange anything: (b, t, e) → (b, t, h, d). A single `view` or `reshape`
-# straight to (b, h, t, d) has the right shape too, and something else in it: the picture after this exercise shows
-# what.
+# straight to (b, h, t, d) has the right shape too, but other contents: the picture after this exercise shows which. For
+# the error, `e % h` is the remainder.
 #
 # </details>
-# <details><summary>Hint 2: the functions</summary>
+# <details><summary>Hint 2: two positions, with numbers</summary>
 #
-# `x.reshape(b, t, h, d)`, then `.transpose(1, 2)`. For the error: `raise ValueError(f"...")` with `{e}` and `{h}` in
-# the text, before anything else happens; `e % h` is the remainder.
+# Let x be one sentence of the two rows (0, 1, 2, 3) and (4, 5, 6, 7), and h = 2. Head 0 is then (0, 1), (4, 5), and
+# head 1 is (2, 3), (6, 7). If your head 0 is (0, 1), (2, 3), you went to the final shape in one step; if it is (0, 2),
+# (4, 6), you gave the axes h and d the wrong order.
 #
 # </details>
 # </div>
@@ -205,17 +209,18 @@ plt.show()
 #
 # **Exercise 2 · `merge_heads`** &nbsp; ★★☆ · 6 minutes · 3 points
 #
-# Undo the split: lay the heads of every position side by side, head 0 first.
+# Undo the split: lay the heads of every position side by side, head 0 first. Do not call `finished_merge` here.
 #
-# <details><summary>Hint 1: the way back</summary>
+# <details><summary>Hint 1: the way back, and "view size is not compatible"</summary>
 #
-# The two steps of exercise 1 in reverse: exchange the axes first, and give the last two one name after that.
+# Undo the two steps of exercise 1, the last one first. After a transpose the numbers are no longer in memory in the
+# order of their axes. `view` then refuses, because it never copies; `reshape` copies when it has to.
 #
 # </details>
-# <details><summary>Hint 2: "view size is not compatible"</summary>
+# <details><summary>Hint 2: two heads, with numbers</summary>
 #
-# After a transpose the numbers no longer lie in memory in the order of their axes, and `view` refuses to copy.
-# `reshape` copies when it has to; `.contiguous().view(...)` does it in two steps.
+# Let head 0 be (0, 1), (4, 5) and head 1 be (2, 3), (6, 7), with b = 1. The merged rows are (0, 1, 2, 3) and (4, 5, 6,
+# 7). If your first row is (0, 1, 4, 5), it holds two positions of one head.
 #
 # </details>
 # </div>
@@ -275,20 +280,22 @@ plots.diagrams.heads_flow()
 # **Exercise 3 · `MultiHeadAttention`** &nbsp; ★★★ · 20 minutes · 5 points
 #
 # Write the module. Name its layers `to_queries`, `to_keys`, `to_values` (each `nn.Linear(e, e, bias=False)`) and
-# `unify` (`nn.Linear(e, e)`). Its constructor refuses an e that h does not divide, with a `ValueError` that names both:
-# better to fail when the model is built than when it is first used. Call `finished_split(x, h)` and
-# `finished_merge(x)`, which the first cell imported: they do what exercises 1 and 2 ask for, so an error there does not
-# carry over.
+# `unify` (`nn.Linear(e, e)`); it has no other parameters. Its constructor refuses an e that h does not divide, with a
+# `ValueError` that has both numbers in its message: better to fail when the model is built than when it is first used.
+# Gradients must reach all parameters. Call `finished_split(x, h)` and `finished_merge(x)`, which the first cell
+# imported: they do what exercises 1 and 2 ask for, so an error there does not carry over. Do not use PyTorch's
+# `nn.MultiheadAttention`.
 #
 # <details><summary>Hint 1: the order of things</summary>
 #
 # The table above, line by line. Keep h on the module (`self.h = h`) so that `forward` knows it.
 #
 # </details>
-# <details><summary>Hint 2: which width, which axis</summary>
+# <details><summary>Hint 2: the table, with numbers</summary>
 #
-# Once the heads are split, `q.shape[-1]` is d. Scores are `q @ k.transpose(-2, -1)`: the last two axes, not axes 1 and
-# 2, which are heads and positions now. The softmax runs over the last axis.
+# Let b = 2, t = 5, e = 12 and h = 3, so d = 4. Queries, keys and values are (2, 5, 12), split (2, 3, 5, 4). The scores
+# are (2, 3, 5, 5), divided by 2, and each of their rows of 5 becomes weights. The average is (2, 3, 5, 4), merged (2,
+# 5, 12). Scores of another shape come from a transpose of two other axes.
 #
 # </details>
 # </div>
@@ -347,29 +354,29 @@ print("same as nn.MultiheadAttention to within 0.00001:", agree)
 # ## Heads in the batch
 #
 # Many programs do not carry an axis for the heads. They fold it into the batch: queries, keys and values become (b·h,
-# t, d), as if there were b·h sentences, and `torch.bmm`, the product for exactly one batch axis, does the rest. The
-# numbers are the same as before, if the fold is undone as it was made.
+# t, d), as if there were b·h sentences, and `torch.bmm`, the product for exactly one batch axis, does the rest. Done
+# right, the numbers are the same as before.
 #
-# The code of the next exercise is such a program. It runs, the shape of its result is right, and models can be trained
-# with it. Yet compared with `nn.MultiheadAttention`, almost every number would differ.
+# The code of the next exercise was written for this page in that style. It runs, the shape of its result is right, and
+# models can be trained with it. Yet compared with `nn.MultiheadAttention`, nearly every number is wrong.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 4 · `folded_heads`** &nbsp; mend · ★★☆ · 8 minutes · 3 points
 #
-# Code like this is in circulation. One step of it is wrong: find it, and mend it. h divides e here.
+# One step of this function is wrong. Find it and fix it. h divides e here.
 #
 # <details><summary>Hint 1: a small case on paper</summary>
 #
-# Take b = 1, h = 2, t = 3, d = 1, and follow each number by a label of two digits, position and head. Write down what
-# every line makes of the labels, axis by axis. After which line do they stand where the docstring does not want them?
+# Take b = 1, h = 2, t = 3, d = 1, and label each number with two digits, position and head. Write down the order of the
+# labels after every line. After which line is it not what the docstring says?
 #
 # </details>
-# <details><summary>Hint 2: what a reshape may do</summary>
+# <details><summary>Hint 2: the labels of that case</summary>
 #
-# `view` and `reshape` split an axis or join neighbouring ones. They never carry one axis past another. Compare the
-# order of the axes at the beginning of each line with the order at its end.
+# q comes in as the rows 00 01, 10 11 and 20 21. After the fold it is two *sentences*, 00 10 20 and 01 11 21, and the
+# product keeps that order. The function must return rows in the order in which q came in. Which rows does it return?
 #
 # </details>
 # </div>
@@ -403,6 +410,16 @@ def folded_heads(q, k, v, h):
 
 # %% nbgrader={"grade": true, "grade_id": "check_folded_heads", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(folded_heads)
+
+# %% [markdown]
+# <details><summary>What was wrong, and why nothing complained</summary>
+#
+# The last line. `y` is (b·h, t, d), with all positions of head 0 before those of head 1. `y.reshape(b, t, e)` cuts that
+# row of numbers into rows of e, and each holds pieces of several positions. The axes have to be named and exchanged
+# first: `y.reshape(b, h, t, d).transpose(1, 2).reshape(b, t, e)`. A reshape fits whenever the count of numbers does, so
+# no shape complains.
+#
+# </details>
 
 # %% [markdown]
 # ## Three questions, answered
@@ -529,10 +546,9 @@ plt.show()
 # %% [markdown]
 # ## A loss that does not notice
 #
-# Exercise 4 came with a line that was wrong: `y.reshape(b, t, e)`, a merge without its transpose. Put it back, into a
-# module with three heads, and train a reader with it as above. The row *gave*, the second of five rows of 24 numbers,
-# is then made of the numbers 24 to 47 of the sentence's (3, 5, 8): what head 0 found for *to* and for *susan*, and what
-# head 1 found for *mary*.
+# Suppose that a module with three heads leaves out one step of exercise 2, the exchange of axes, and that a reader is
+# trained with it as above. The row *gave*, the second of five rows of 24 numbers, then consists of the numbers 24 to 47
+# of the sentence's (3, 5, 8): the outputs of head 0 for *to* and for *susan*, and that of head 1 for *mary*.
 
 # %% [markdown]
 # <div class="card">
@@ -595,18 +611,21 @@ check.prediction("scrambled_answers", scrambled_answers)
 #
 # **Exercise 5 · `fuse_heads`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
-# Copy a list of single heads into one triple of weights, in `nn.Linear`'s layout. Head 0 comes first. Copy the numbers
-# as they are: lesson 2's heads do not scale their scores, and dividing by $\sqrt d$ is left to the code that computes
-# with the weights.
+# Copy a list of single heads into three weights, in `nn.Linear`'s layout. Head 0 comes first. Copy the numbers
+# unchanged: lesson 2's heads do not scale their scores, and dividing by $\sqrt d$ is left to the code that computes
+# with the weights. The weights are new tensors, also for a list of one head, and neither the list nor the heads change.
+# Gradients are not asked for here.
 #
 # <details><summary>Hint 1: one of the three</summary>
 #
-# `head.to_queries.weight` is (d, e). You need h of them below each other, as one (h·d, e).
+# `head.to_queries.weight` is (d, e). You need h of them one below the other, as one (h·d, e). Look up how `torch.cat`
+# and `torch.stack` differ.
 #
 # </details>
-# <details><summary>Hint 2: the function</summary>
+# <details><summary>Hint 2: two heads, with numbers</summary>
 #
-# `torch.cat` of a list joins along axis 0 and makes a new tensor. `torch.stack` would add an axis, (h, d, e).
+# Let e = 3 and d = 2. The query weights of head 0 have the rows (1, 2, 3) and (4, 5, 6), those of head 1 the rows (7,
+# 8, 9) and (0, 0, 1). Then `w_q` has these four rows, in this order: its shape is (4, 3), not (2, 6) or (2, 2, 3).
 #
 # </details>
 # </div>
@@ -690,9 +709,10 @@ print("MultiHeadAttention = loop over heads:", torch.allclose(whole(x), loop, at
 # each kind.
 #
 # </details>
-# <details><summary>Hint 2: ask the module</summary>
+# <details><summary>Hint 2: a small case, with numbers</summary>
 #
-# `sum(p.numel() for p in module.parameters())` counts for you. Compare with your formula for a few e and h.
+# For e = 4 and h = 2 the counts are 68 (narrow), 132 (wide) and 52 (multi-query). For the narrow kind your module
+# counts too: `sum(p.numel() for p in module.parameters())`.
 #
 # </details>
 # </div>
@@ -704,7 +724,7 @@ def count_parameters(e, h, kind):
     e: width of the model. h: heads; it divides e. kind: "narrow" (heads of width e/h),
     "wide" (heads of width e) or "multi-query" (h queries of width d = e/h; one projection
     to keys of width d and one to values of width d, for all heads; unify as in "narrow").
-    Returns an integer.
+    Returns an integer: a Python int, or an integer tensor of one number.
     """
     ### BEGIN SOLUTION
     if kind == "narrow":
