@@ -105,12 +105,12 @@ def one_mask(points: float, place: int, inputs: Inputs, *, name: str = "", also:
 # ------------------------------------------------------------------------------------------------ CrossAttention
 
 CROSS = built(12, 2)  # e = 12 in 2 heads of width 6; 3 sentences, t = 5, s = 7
-THREE_HEADS = built(12, 3)
+THREE_HEADS = built(9, 3)
 
 
-def two_sequences(draw: Draw, b: int = 3, t: int = 5, s: int = 7) -> tuple[torch.Tensor, torch.Tensor]:
-    """x (b, t, 12) and memory (b, s, 12)."""
-    return draw.normal(b, t, 12), draw.normal(b, s, 12)
+def two_sequences(draw: Draw, b: int = 3, t: int = 5, s: int = 7, e: int = 12) -> tuple[torch.Tensor, torch.Tensor]:
+    """x (b, t, e) and memory (b, s, e)."""
+    return draw.normal(b, t, e), draw.normal(b, s, e)
 
 
 def seen_whole(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -122,8 +122,8 @@ def seen_whole(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 
 def equally_long(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """t = s = 7, and no mask: here a mix-up of the two sequences gives numbers and no error."""
-    return two_sequences(draw, t=7)
+    """t = s = 7, e = 9, and no mask: here a mix-up of the two sequences gives numbers and no error."""
+    return two_sequences(draw, t=7, e=9)
 
 
 def partly_hidden(draw: Draw, b: int = 3, t: int = 5, s: int = 7) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -151,10 +151,10 @@ BLOCK_OF_THREE_HEADS = built(6, 3)
 
 
 def drawn_masks(draw: Draw, b: int, t: int, s: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The masks of target on target, with the future and padding hidden, and of target on source, with gaps."""
+    """The masks of target on target, which hides the future and padding, and of target on source; with gaps."""
     places = torch.arange(t, device=draw.device)
-    lengths = (draw.permutation(b) + t - b + 1).reshape(b, 1, 1)
-    return (places <= places.unsqueeze(-1)) & (places < lengths), draw.uniform(0, 1, b, 1, s).argsort(-1) < s - 2
+    words = (places == 0) | draw.mask(0.7, b, 1, t)
+    return (places <= places.unsqueeze(-1)) & words, draw.uniform(0, 1, b, 1, s).argsort(-1) < s - 2
 
 
 def block_without_masks(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
@@ -205,19 +205,19 @@ def block_equally_long(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Te
 
 PAD = 2
 MODEL = built(9, 11, 8, 2, 2, 7, PAD)  # n_source = 9, n_target = 11, e = 8, h = 2, depth = 2, t_max = 7
-SHALLOW = built(9, 11, 6, 3, 1, 7, PAD)  # of depth 1 and other sizes, for gradients and devices
+SHALLOW = built(8, 10, 6, 3, 1, 9, 4)  # of depth 1, with other sizes and pad = 4, for gradients and devices
 
 
-def sources(draw: Draw, b: int = 3, s: int = 6) -> torch.Tensor:
+def sources(draw: Draw, b: int = 3, s: int = 6, n: int = 9, pad: int = PAD) -> torch.Tensor:
     """Padded sentences of different lengths, up to s ids: (b, s). 0 is a word; the first sentence begins with it."""
-    ids = padded(draw, 0, 9, PAD, draw.permutation(min(b + 1, s))[:b] + s - min(b + 1, s) + 1, s)
+    ids = padded(draw, 0, n, pad, draw.permutation(min(b + 1, s))[:b] + s - min(b + 1, s) + 1, s)
     ids[0, 0] = 0
     return ids
 
 
-def targets(draw: Draw, t: int = 5, b: int = 3) -> torch.Tensor:
+def targets(draw: Draw, t: int = 5, b: int = 3, n: int = 11, pad: int = PAD) -> torch.Tensor:
     """Padded sentences: (b, t). 0 is a word; the first sentence begins with it."""
-    ids = padded(draw, 0, 11, PAD, draw.permutation(b) + t - b + 1, t)
+    ids = padded(draw, 0, n, pad, draw.permutation(b) + t - b + 1, t)
     ids[0, 0] = 0
     return ids
 
@@ -237,12 +237,13 @@ def decoded(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Logits for drawn targets and a drawn memory, without the student's encoder."""
     model = MODEL(answer, draw)
     source, target = sources(draw), targets(draw)
-    one = sources(draw, b=1)
+    one = sources(draw, b=1, s=4)
     return {
         "result": model.decode(target, draw.normal(3, 6, 8), source),
-        "with one sentence": model.decode(targets(draw, b=1), draw.normal(1, 6, 8), one),
+        "with one sentence": model.decode(targets(draw, b=1), draw.normal(1, 4, 8), one),
+        "with depth 1": SHALLOW(answer, draw).decode(targets(draw, n=10, pad=4), draw.normal(3, 6, 6), source),
         "with targets of one word": model.decode(target[:, :1], draw.normal(3, 6, 8), source),
-        "for one word alone": model.decode(target[:1, :1], draw.normal(1, 6, 8), one),
+        "for one word alone": model.decode(target[:1, :1], draw.normal(1, 4, 8), one),
     }
 
 
@@ -308,8 +309,8 @@ def learning(answer: Answer, draw: Draw) -> Callable:
 
 
 def source_and_sentence(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """Sources (3, 6) and their translations (3, 6)."""
-    return sources(draw), targets(draw, 6)
+    """Sources (3, 5) and their translations (3, 7), for the model SHALLOW."""
+    return sources(draw, s=5, n=8, pad=4), targets(draw, 7, n=10, pad=4)
 
 
 # ------------------------------------------------------------------------------------------------- smoothed_loss
@@ -440,10 +441,10 @@ class Tabled(Scripted):
         return F.embedding(target, self.table) + 0.01 * self.clock[: target.shape[1]].clamp(-1, 1)
 
 
-def many_sentences(draw: Draw) -> tuple[torch.nn.Module, torch.Tensor, int, int]:
+def many_sentences(draw: Draw, s: int = 9) -> tuple[torch.nn.Module, torch.Tensor, int, int]:
     """A model of 11 tokens and seven sources, whose translations will have 2 to 8 tokens; ids of start and stop."""
     pad, start, stop = draw.named("ids").permutation(11)[:3].tolist()
-    source = padded(draw, 0, 11, pad, draw.permutation(7) + 2, 9)
+    source = padded(draw, 0, 11, pad, draw.permutation(7) + 2, s)
     return Scripted(draw, 11, pad, stop, urgent=True), source, start, stop
 
 
@@ -459,7 +460,7 @@ def greedily(limit: int) -> Probe:
     def probe(answer, draw):
         model, source, start, stop = many_sentences(draw)
         together = answer(model, source, start, stop, limit)
-        others = {f"with {name}": answer(*many_sentences(draw.named(name)), limit) for name in OTHER_MODELS}
+        others = {f"with {name}": answer(*many_sentences(draw.named(name), s=8), limit) for name in OTHER_MODELS}
         alone = {
             f"for sentence {row} alone": answer(model, source[row : row + 1], start, stop, limit) for row in (0, 3)
         }
@@ -488,9 +489,9 @@ def readings_greedy(answer: Answer, draw: Draw) -> torch.Tensor:
 
 
 def a_sentence(draw: Draw, n: int, urgent: bool) -> tuple[torch.nn.Module, torch.Tensor, int, int]:
-    """A model of n tokens that is not very sure of itself, and one source of six words; ids of start and stop."""
+    """A model of n tokens that is not very sure of itself, one source of six words, and the ids of start and stop."""
     pad, start, stop = draw.named("ids").permutation(n)[:3].tolist()
-    source = padded(draw, 0, n, pad, torch.tensor([6], device=draw.device), 7)
+    source = padded(draw, 0, n, pad, torch.tensor([6], device=draw.device), draw.number(7, 9))
     return Scripted(draw, n, pad, stop, urgent, calm=0.4), source, start, stop
 
 
