@@ -15,11 +15,10 @@
 # # 18 · Since GPT-2
 #
 # The model of [lesson 12](../12_gpt2/12_gpt2.ipynb) is from 2019. What would you have to change in it to open a Llama?
-# Less than one might think: five small things, most of them older than the models that made them known. (Models since
-# then add a few more: stretched angles for long texts, norms on queries and keys.) This lesson builds a Llama and
-# compares it with the published code, adds what is not in every model, a
-# [mixture of experts](../../site/glossary.md#mixture-of-experts) and a way of sampling, and ends with what has not
-# changed: attention that looks back and copies. You train a model that does nothing else, and find out how it does it.
+# Less than one might think: five small things, most of them older than the models that made them known. This lesson
+# builds a Llama and compares it with the published code, adds what is not in every model, a [mixture of
+# experts](../../site/glossary.md#mixture-of-experts) and a way of sampling, and ends with what has not changed:
+# attention that looks back and copies. You train a model that does nothing else, and find out how it does it.
 #
 # | | |
 # |---|---|
@@ -636,10 +635,10 @@ for what, networks in (("in all", N), ("for any one token", 2)):
 #
 # $$\mathrm{balance} = N \sum_{i=1}^{N} f_i P_i .$$
 #
-# $f_i$ is the share of all choices that fell on expert i: each token makes k choices, and the shares sum to 1.
-# $P_i$ is its mean probability over **all** tokens, those that did not choose it too. If all are used alike, the
-# balance is 1; if the same k do everything, it is N/k, as far as it can go. The counts $f_i$ have no slope, so the gradient comes through $P_i$,
-# and presses most on the experts that most tokens chose.
+# $f_i$ is the share of all choices that fell on expert i: each token makes k choices, and the shares sum to 1. $P_i$ is
+# its mean probability over **all** tokens, those that did not choose it too. If all are used alike, the balance is 1;
+# if the same k do everything, it is N/k, as far as it can go. The counts $f_i$ have no slope, so the gradient comes
+# through $P_i$, and presses most on the experts that most tokens chose.
 
 # %% [markdown]
 # <div class="card">
