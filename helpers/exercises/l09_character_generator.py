@@ -328,22 +328,29 @@ def negative(apply: Answer, draw: Draw) -> torch.Tensor:
     raise Unmet("A negative temperature would turn the ranking upside down. Raise a ValueError for it.")
 
 
-def kept(letter: str, *settings: float, shapes: tuple[tuple[int, ...], ...] = ((2, 4, 9),)) -> Probe:
-    """The logits that the filter leaves, for several settings (called k or p) and logits of several shapes."""
+def kept(*ps: float) -> Probe:
+    """The logits that the filter leaves, for several p and logits of several shapes."""
 
     def probe(keep, draw):
         results = {}
-        for shape in shapes:
+        for shape in SHAPES:
             logits = some_logits(draw, *shape)
-            of_shape = f" and logits of shape {shape}" if len(shapes) > 1 else ""
-            for setting in settings:
-                results |= filtered(keep, logits, setting, f"for {letter} = {setting:g}{of_shape}")
+            for p in ps:
+                results |= filtered(keep, logits, p, f"for p = {p:g} and logits of shape {shape}")
         return results
 
     return probe
 
 
 SHAPES = ((2, 4, 9), (1, 9), (9,))
+
+
+def extreme_p(keep: Answer, draw: Draw) -> dict[str, Any]:
+    """A p below every probability, and p = 1 for eight equal logits, whose probabilities are exact sums of 1/8."""
+    equal = draw.normal(3, 1).expand(3, 8).contiguous()
+    return filtered(keep, some_logits(draw, 4, 9), 0.02, "for p = 0.02") | filtered(
+        keep, equal, 1.0, "for p = 1 and eight equal logits"
+    )
 
 
 def after_top_k(keep: Answer, draw: Draw) -> dict[str, torch.Tensor]:
@@ -692,9 +699,9 @@ LESSON = Lesson(
             stars=3,
             minutes=12,
             aspects=(
-                Aspect("values", 1.5, kept("p", 0.55, 0.8, shapes=SHAPES)),
+                Aspect("values", 1.5, kept(0.55, 0.8)),
                 gradient(0.5, four_rows(), via=to_draw_from(0.7)),
-                Aspect("a small p, and p = 1", 0.5, kept("p", 0.02, 1.0), axes="b row token"),
+                Aspect("a small p, and p = 1", 0.5, extreme_p, axes="row token"),
                 Aspect("after top-k", 0.5, after_top_k, axes="row token"),
                 input_left_alone(0.5, four_rows(0.7)),
                 any_device(0.5, four_rows(0.7)),
