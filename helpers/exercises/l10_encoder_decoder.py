@@ -316,13 +316,24 @@ def source_and_sentence(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
 # ------------------------------------------------------------------------------------------------- smoothed_loss
 
 
-def predictions(smoothing: float, b: int = 3, t: int = 5, n: int = 7, scale: float = 2.0) -> Inputs:
+def predictions(smoothing: float, b: int = 3, t: int = 5, n: int = 7) -> Inputs:
     """Logits (b, t, n) for sentences of up to t words, padded behind, with a pad that is not 0."""
 
     def inputs(draw):
         pad = draw.number(1, n - 1)
         lengths = draw.permutation(max(b, t - 1))[:b] % (t - 1 or 1) + (t > 1) + 1
-        return scale * draw.normal(b, t, n), padded(draw, 0, n, pad, lengths, t), smoothing, pad
+        return 2 * draw.normal(b, t, n), padded(draw, 0, n, pad, lengths, t), smoothing, pad
+
+    return inputs
+
+
+def far_apart(smoothing: float, b: int = 3) -> Inputs:
+    """Logits hundreds apart, so that a softmax in float32 has exact zeros; once the padding has the largest."""
+
+    def inputs(draw):
+        logits, targets, _, pad = predictions(smoothing, b)(draw)
+        logits[0, 0, pad] = logits.max() + 1
+        return 60 * logits, targets, smoothing, pad
 
     return inputs
 
@@ -338,6 +349,16 @@ def padded_targets_between(smoothing: float) -> Inputs:
     return inputs
 
 
+def hundredfold(answer: Answer, draw: Draw) -> Callable:
+    """The student's loss times 100, so that its gradients are not small beside the tolerance."""
+
+    def call(*arguments):
+        loss = answer(*arguments)
+        return 100 * loss if isinstance(loss, torch.Tensor) else loss
+
+    return call
+
+
 OTHER_SIZES = {
     "with one sentence": predictions(0.1, b=1, n=9),
     "with sentences of one word": predictions(0.25, t=1, n=5),
@@ -348,7 +369,6 @@ NO_SMOOTHING = {
     "with one sentence": predictions(0.0, b=1),
     "with padding between the words, of id 0": padded_targets_between(0.0),
 }
-FAR_APART = 120.0  # logits of this spread are hundreds apart, and a softmax in float32 has exact zeros
 
 
 # ---------------------------------------------------------------------------------------------- the two decoders
@@ -629,12 +649,17 @@ LESSON = Lesson(
                 ),
                 values(
                     0.5,
-                    predictions(0.2, scale=FAR_APART),
+                    far_apart(0.2),
                     name="logits far apart",
                     rtol=1e-4,
-                    also={"with one sentence": predictions(0.3, b=1, scale=FAR_APART)},
+                    also={"with one sentence": far_apart(0.3, b=1)},
                 ),
-                gradient(0.5, predictions(0.1), also={"with padding between the words": padded_targets_between(0.3)}),
+                gradient(
+                    0.5,
+                    predictions(0.1),
+                    via=hundredfold,
+                    also={"with padding between the words": padded_targets_between(0.3)},
+                ),
                 input_left_alone(0.5, predictions(0.1)),
                 any_device(0.5, predictions(0.1)),
             ),
