@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,12 @@ from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
+from helpers.authoring.lesson_source import sources
 from helpers.authoring.links import Term
 from helpers.course import ROOT
 from helpers.site import build, course_index, front_page, indexes, postprocess, reader_notebook, recorded_runs
 from helpers.site.course_index import SiteLesson
+from helpers.student.lessons import builds_on
 
 UNPUBLISHED = {"repository": "", "branch": "main", "address": ""}
 PUBLISHED = {"repository": "https://github.com/someone/course", "branch": "main", "address": ""}
@@ -178,7 +181,7 @@ def lesson(number: int, *needs: int, cells=(), **fields) -> SiteLesson:
 
 
 def test_a_lesson_builds_on_what_no_other_of_its_needs_brings():
-    direct = course_index.builds_on([lesson(1), lesson(2, 1), lesson(3, 1, 2), lesson(4, 1)])
+    direct = builds_on([lesson(1), lesson(2, 1), lesson(3, 1, 2), lesson(4, 1)])
     assert direct == {1: (), 2: (1,), 3: (2,), 4: (1,)}
     assert course_index.levels(direct) == {1: 0, 2: 1, 3: 2, 4: 1}
     assert front_page.layout(direct) == {1: (0, 1), 2: (1, 0), 4: (1, 2), 3: (2, 0)}
@@ -211,6 +214,18 @@ def test_links_to_a_repository_need_its_address(tmp_path, monkeypatch):
     assert "colab.research.google.com/github/someone/course/blob/main/notebooks/05_masking/05_masking.ipynb" in links
     assert "mybinder.org/v2/gh/someone/course/main" in links
     assert 'href="../_static/notebooks/05_masking.ipynb" download' in links
+
+
+def test_the_first_page_leads_to_the_course_with_and_without_an_address():
+    def addresses(repository):
+        links = postprocess.parse(front_page.start_buttons(repository, "main")).find_all("a")
+        return {link.text: link["href"] for link in links}
+
+    here, published = addresses(""), addresses(PUBLISHED["repository"])
+    assert here["Read lesson 1"].startswith("lessons/01_") and here["Get the course"] == "#how-to-start"
+    assert here["Play with GPT-2"] == "players/pocket.html" and "Open in Colab" not in here
+    assert published["Get the course"] == PUBLISHED["repository"]
+    assert "colab" in published["Open in Colab"] and "binder" in published["Open in Binder"]
 
 
 # --- folding ---------------------------------------------------------------------------------------------------------
@@ -290,17 +305,20 @@ def test_mistakes_are_listed_with_what_they_look_like(masking):
     assert "<code>causal_mask</code>: 1 mistake<" in page and "Nothing is done." not in page
 
 
-def test_published_bugs_are_quoted_from_the_lesson(tmp_path):
-    text = (
-        "# 3 · Title\n\n## A section\n\nNothing here. A library divided twice ([issue\n7]"
-        "(https://github.com/owner/program/issues/7)), says [lesson 2](../02_x/02_x.ipynb).\n\n"
-        "**Further reading**\n\n- https://github.com/owner/other/issues/8"
-    )
-    lesson_3 = lesson(3, cells=[new_markdown_cell(text)])
-    (report,) = indexes.reports_of(lesson_3.notebook)
-    assert (report.program, report.number, report.place.anchor) == ("owner/program", 7, "a-section")
-    page = indexes.pages([lesson_3], tmp_path / "figures")["implementations"]
-    assert "**program**" in page and "A library divided twice" in page and "says lesson 2." in page
+def test_the_list_of_published_bugs_has_those_that_lessons_speak_of():
+    report = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/(?:issues|pull)/\d+")
+    spoken_of = set()
+    for source in sources():
+        cells = [cell.source for cell in source.cells_as_written() if cell.cell_type == "markdown"]
+        text = "\n".join(cells).partition("**Further reading")[0]
+        spoken_of |= {(source.lesson.number, address) for address in report.findall(text)}
+    assert {(bug.lesson, bug.report) for bug in indexes.published_bugs()} == spoken_of
+
+
+def test_a_published_bug_says_what_it_did_and_what_one_saw():
+    page = indexes.render("bugs.md.j2", lessons=[lesson(16)], bugs=indexes.published_bugs())
+    assert "**[transformers](https://github.com/huggingface/transformers/issues/39408)**" in page
+    assert "*What one saw:* models saw one position more than they were trained with." in page
 
 
 def test_the_gallery_gives_each_figure_its_file_its_words_and_its_place(tmp_path):
@@ -336,15 +354,16 @@ def test_several_seeds_are_one_curve_of_each_model():
     assert "seconds" not in drawn and "seed" not in drawn
 
 
-def test_every_record_has_its_section_with_its_command_and_its_results():
+def test_every_record_has_a_title_a_sentence_with_its_numbers_and_its_command():
     records = ROOT / "helpers" / "data" / "recorded"
     page = recorded_runs.page(records, [])
-    for file in records.glob("*.json"):
-        record = json.loads(file.read_text(encoding="utf-8"))
-        section = page.partition(f"## {file.stem}\n")[2].partition("\n## ")[0]
-        assert f"<code>{record['command']}</code>" in section
-        for value in recorded_runs.numbers(record["result"]).values():
-            assert f"{value:,}" in section
+    words = tomllib.loads((ROOT / "site" / "runs.toml").read_text(encoding="utf-8"))
+    assert {file.stem for file in records.glob("*.json")} == words.keys()
+    for name, one in words.items():
+        record = json.loads((records / f"{name}.json").read_text(encoding="utf-8"))
+        section = page.partition(f"## {one['title']}\n")[2].partition("\n## ")[0]
+        assert f"<code>{record['command']}</code>" in section and "{" not in section.partition("<table")[0]
+    assert "1.8% off" in page and "10.95 per token" in page
 
 
 def test_a_sample_keeps_its_lines_and_is_text():

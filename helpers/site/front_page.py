@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
+from html import escape
 from itertools import groupby
 
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
-from pygments.lexers import PythonLexer
-
-from helpers.checking.check import Check
-from helpers.checking.panel import as_html
+from helpers.authoring.repository_url import in_binder, in_colab
 from helpers.course import ROOT
-from helpers.exercises import load_lesson
 from helpers.site import render
-from helpers.site.course_index import SiteLesson, builds_on, levels
+from helpers.site.course_index import SiteLesson, levels
+from helpers.site.example_panels import ROW_SOFTMAX, shown
+from helpers.student.lessons import builds_on
 
-LESSON, EXERCISE = "01_dot_product_attention", "row_softmax"
-WRONG_ANSWER = '''def row_softmax(scores):
-    """scores: (b, t, t). Returns weights of the same shape; each row sums to 1."""
-    powers = (scores - scores.amax(dim=1, keepdim=True)).exp()
-    return powers / powers.sum(dim=1, keepdim=True)
-'''
+FIRST = "01_dot_product_attention"
 COLUMNS = 3
 BETWEEN = 0.24  # between two rows of the map, in heights of a row; pages.css has the same proportion
 
@@ -32,13 +24,20 @@ def cover(lessons: Sequence[SiteLesson]) -> str:
     return (ROOT / "site" / "cover.svg").read_text(encoding="utf-8")
 
 
+def start_buttons(repository: str, branch: str) -> str:
+    """The ways in, as HTML: read, play, open elsewhere, get a copy. repository: its address, "" while it has none."""
+    ways = {"Read lesson 1": f"lessons/{FIRST}.html", "Play with GPT-2": "players/pocket.html"}
+    if repository:
+        ways["Open in Colab"] = in_colab(repository, branch, FIRST)
+        ways["Open in Binder"] = in_binder(repository, branch)
+    ways["Get the course"] = repository or "#how-to-start"
+    links = "".join(f'<li><a href="{escape(address)}">{name}</a></li>' for name, address in ways.items())
+    return f'<ul class="start">{links}</ul>'
+
+
 def panel(lessons: Sequence[SiteLesson]) -> str:
-    """A wrong answer and the panel of its check, made by the check itself with the shipped key."""
-    namespace: dict = {}
-    exec(compile(WRONG_ANSWER, "<wrong answer>", "exec"), namespace)
-    verdict = Check(load_lesson(LESSON)).verdict(EXERCISE, namespace[EXERCISE], WRONG_ANSWER)
-    code = highlight(WRONG_ANSWER, PythonLexer(), HtmlFormatter())
-    return f'<figure class="panel-shown">{code.strip()}{as_html(verdict)}</figure>'
+    """A wrong answer and the panel of its check."""
+    return shown(*ROW_SOFTMAX)
 
 
 def lesson_list(lessons: Sequence[SiteLesson]) -> str:

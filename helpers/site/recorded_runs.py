@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 from markupsafe import Markup
 
+from helpers.course import ROOT
 from helpers.plots.curves import curves
 from helpers.plots.style import WIDTH, use_course_style
 from helpers.plots.themed import svg
@@ -34,20 +36,22 @@ MEASURES = {
 NOT_MEASURED = ("step", "tokens", "seconds", "seed")
 BITS = "_bits"  # the ending of the names of bits where several models were trained side by side
 FIELDS = {"prompt": "prompt", "text": "goes on", "english": "English", "translation": "its German"}
+WORDS = ROOT / "site" / "runs.toml"
 LONGEST_SAMPLE = 400  # characters
 
 
 def page(records: Path, lessons: Sequence[SiteLesson]) -> str:
     """The page, as MyST."""
+    words = tomllib.loads(WORDS.read_text(encoding="utf-8"))
     runs = []
     for file in sorted(records.glob("*.json")):
         record = json.loads(file.read_text(encoding="utf-8"))
         runs.append(
             {
-                "name": file.stem,
+                "title": words[file.stem]["title"],
+                "says": words[file.stem]["says"].strip().format_map(record["settings"] | (record.get("result") or {})),
                 "record": record,
                 "lessons": [lesson for lesson in lessons if file.stem in RECORDED.findall(lesson.code)],
-                "result": numbers(record.get("result") or {}),
                 "curve": curve(record),
                 "sample": sample(record.get("samples") or []),
             }
@@ -58,13 +62,6 @@ def page(records: Path, lessons: Sequence[SiteLesson]) -> str:
 def duration(seconds: float) -> str:
     """28 min, 2 s."""
     return f"{round(seconds / 60)} min" if seconds >= 90 else f"{seconds:.0f} s" if seconds >= 1 else "under 1 s"
-
-
-def numbers(result: dict[str, Any]) -> dict[str, float]:
-    """The single numbers of a result."""
-    return {
-        name: value for name, value in result.items() if isinstance(value, int | float) and not isinstance(value, bool)
-    }
 
 
 def curve(record: dict[str, Any]) -> str:

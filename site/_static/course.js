@@ -69,7 +69,32 @@ function reachWhatScrolls() {
   });
 }
 
+/* --- the page of mistakes --- */
+
+/* Show only what has all of the words, and unfold it. */
+function filterMistakes() {
+  const field = document.getElementById("filter-mistakes");
+  if (!field) return;
+  field.closest("[hidden]").hidden = false;
+  field.addEventListener("input", () => {
+    const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+    document.querySelectorAll("details.of-exercise").forEach((exercise) => {
+      const name = exercise.querySelector("summary").textContent;
+      let any = false;
+      exercise.querySelectorAll("dt").forEach((title) => {
+        const text = `${name} ${title.textContent} ${title.nextElementSibling.textContent}`.toLowerCase();
+        const has = words.every((word) => text.includes(word));
+        title.hidden = title.nextElementSibling.hidden = !has;
+        any ||= has;
+      });
+      exercise.hidden = !any;
+      exercise.open = any && words.length > 0;
+    });
+  });
+}
+
 whenReady(() => {
+  filterMistakes();
   addCopyButtons();
   addEventListener("beforeprint", unfoldForPrint);
   addEventListener("afterprint", foldAgain);

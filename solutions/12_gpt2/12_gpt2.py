@@ -774,7 +774,7 @@ check.prediction("dearest_error", dearest_error)
 # The causal mask saves it. Position i looks at positions up to i, so nothing that comes later ever changes its keys and
 # values, in any block. They can be kept. For a new token one needs *its* query, key and value, and the **kept keys and
 # values** of all before it. [Shazeer (2019)](https://arxiv.org/abs/1911.02150), section 2.4, calls it incremental
-# generation; the usual name is [key-value cache](../../site/glossary.md#key-value-cache).
+# generation; the usual name is [key-value cache](../../site/glossary.md#key-value-cache), or KV cache.
 
 # %%
 plots.diagrams.cache_growing()

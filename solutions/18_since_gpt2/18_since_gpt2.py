@@ -607,10 +607,9 @@ for what, one in short.items():
 # %% [markdown]
 # ## More parameters than operations
 #
-# In all models so far each token uses each parameter. A **mixture of experts** has N feed-forward networks in the place
-# of one, and a **router** that gives each token k of them
-# ([Shazeer et al., 2017](https://arxiv.org/abs/1701.06538)). The router is a linear layer with N outputs; with p their
-# softmax,
+# In all models so far each token uses each parameter. A **mixture of experts** (MoE) has N feed-forward networks in the
+# place of one, and a **router** that gives each token k of them ([Shazeer et al.,
+# 2017](https://arxiv.org/abs/1701.06538)). The router is a linear layer with N outputs; with p their softmax,
 #
 # $$y = \sum_{i \in \text{top } k} w_i\, E_i(x), \qquad w_i = \frac{p_i}{\sum_{j \in \text{top } k} p_j} .$$
 #
