@@ -35,12 +35,6 @@ BY_CHANCE: dict[str, set[str]] = {
         "beam_search/best-of-each-beam",
         "beam_search/finished-forgotten",
         "greedy_decode/never-ends",
-        "smoothed_loss/divided-by-n",
-        "smoothed_loss/pytorchs-smoothing",
-        "smoothed_loss/right-one-too",
-        "smoothed_loss/shared-among-n-minus-1",
-        "smoothed_loss/smoothing-on-padding",
-        "smoothed_loss/smoothing-on-padding-shared",
     },
     "11_tokens": {
         "bits_per_byte_of/stripped",

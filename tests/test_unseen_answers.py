@@ -43,11 +43,6 @@ LET_PASS: dict[tuple[str, str, str], str] = {
         " (two equal logits, p = 0.5)",
     ): "which of equally probable tokens stay at the edge is left open",
     (
-        "10",
-        "beam_search",
-        "the width falls by one however many beams have finished in this step",
-    ): "no probe has several beams end in one step",
-    (
         "11",
         "encode",
         "one single pass through the merges: a pair of lower rank that comes into being later is missed",

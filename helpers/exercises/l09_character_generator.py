@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from helpers.exercises.aspects import (
     built,
     gradient,
     input_left_alone,
+    kind_of,
     parameters,
     renamed,
     values,
@@ -43,17 +45,13 @@ PARTS = ("inputs", "targets")
 
 
 def pair(batch: object) -> tuple[torch.Tensor, torch.Tensor]:
-    """Inputs and targets, both (batch, t), from whatever came back."""
+    """Inputs and targets, both (batch, t), from what the student's function returned."""
     if (
         not isinstance(batch, (tuple, list))
         or len(batch) != 2
         or not all(isinstance(part, torch.Tensor) for part in batch)
     ):
-        shown = (
-            f"a tensor of shape {tuple(batch.shape)}"
-            if isinstance(batch, torch.Tensor)
-            else f"a {type(batch).__name__}"
-        )
+        shown = f"a tensor of shape {tuple(batch.shape)}" if isinstance(batch, torch.Tensor) else kind_of(batch)
         raise Unmet(f"Your function has to return two tensors, `inputs, targets`, in that order; it returns {shown}.")
     return tuple(batch)
 
@@ -64,7 +62,7 @@ def numbered(draw: Draw, length: int) -> torch.Tensor:
 
 
 def only_slice(sample: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """A text of t + 1 bytes has one slice: what comes back is no matter of chance."""
+    """A text of t + 1 bytes has one slice, so nothing is left to chance."""
     t = draw.number(5, 9)
     inputs, targets = pair(sample(numbered(draw, t + 1), 3, t))
     fewest = pair(sample(numbered(draw, 2), 1, 1))
@@ -93,29 +91,32 @@ def kinds_of_slices(sample: Answer, draw: Draw) -> torch.Tensor:
     return torch.cat([inputs.long(), targets.long()], dim=1).unique(dim=0)
 
 
-def evenly(sample: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+def evenly(sample: Answer, draw: Draw) -> torch.Tensor:
     """Is each start drawn about equally often, and each pair of starts in two rows that follow each other?"""
     data, inputs, _ = many_slices(sample, draw)
     starts = (inputs[:, :1].long() == data.long()).int().argmax(dim=1)
     counts = starts.bincount(minlength=9)[:9]
+    if not within(counts, torch.full((9,), 1 / 9), len(starts)).all():
+        raise Unmet(STARTS)
     data, inputs, _ = many_slices(sample, draw.named("pairs"), length=8)
     first, second = (inputs[:, :1].long() == data.long()).int().argmax(dim=1).view(-1, 2).T
     pairs = (3 * first + second).bincount(minlength=9)[:9]
-    return {
-        "starts": within(counts, torch.full((9,), 1 / 9), len(starts)),
-        "pairs of rows": within(pairs, torch.full((9,), 1 / 9), len(first)),
-    }
+    if not within(pairs, torch.full((9,), 1 / 9), len(first)).all():
+        raise Unmet(NOT_INDEPENDENT)
+    return torch.tensor([1])
 
 
 def seeded_batches(sample: Answer, draw: Draw) -> torch.Tensor:
-    """Does the generator decide what is drawn?"""
+    """Does the generator decide what is drawn, and does it go on in a second call?"""
     data, seed = numbered(draw, 200), draw.number(0, 10**6)
 
-    def drawn(seed):
-        return pair(sample(data, 8, 6, torch.Generator().manual_seed(seed)))[0]
+    def inputs(generator: torch.Generator) -> torch.Tensor:
+        return pair(sample(data, 8, 6, generator))[0]
 
-    first = drawn(seed)
-    return torch.tensor([torch.equal(first, drawn(seed)), not torch.equal(first, drawn(seed + 1))])
+    generator = torch.Generator().manual_seed(seed)
+    first, second = inputs(generator), inputs(generator)
+    again = inputs(torch.Generator().manual_seed(seed))
+    return torch.tensor([torch.equal(first, again), not torch.equal(first, second)])
 
 
 # ---------------------------------------------------------------------------------------------- CharTransformer
@@ -123,7 +124,7 @@ def seeded_batches(sample: Answer, draw: Draw) -> torch.Tensor:
 # n = 11, e = 8, h = 2, depth = 3, t_max = 9; windows of 5, three of them: no two sizes alike
 MODEL = built(11, 8, 2, 3, 9)
 ANOTHER = built(13, 12, 3, 1, 7)
-SHALLOW = built(11, 8, 2, 1, 9)
+SHALLOW = built(11, 8, 2, 1, 9)  # for gradients and devices
 
 
 def windows(draw: Draw) -> tuple[torch.Tensor]:
@@ -152,15 +153,29 @@ def longest_windows(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 
 
 def longest(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """What the module says its longest window is."""
+    """The attribute `t_max` of two models."""
     vias = {"in a model with t_max = 9": MODEL, "in a model with t_max = 7": ANOTHER}
-    models: dict[str, Answer] = {said: via(answer, draw) for said, via in vias.items()}
+    models: dict[str, Answer] = {case: via(answer, draw) for case, via in vias.items()}
     if not all(hasattr(model, "t_max") for model in models.values()):
+        raise Unmet("Your module has no attribute `t_max`. `generate` reads from it how long a window may be.")
+    return {case: torch.tensor(float(model.t_max)) for case, model in models.items()}
+
+
+def checked_model(answer: Answer, draw: Draw) -> torch.nn.Module:
+    """MODEL, whose state_dict has to hold nothing but parameters, no two of which are one tensor."""
+    model = MODEL(answer, draw)
+    names: dict[int, str] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        if id(parameter) in names:
+            raise Unmet(f"{name} is the same tensor as {names[id(parameter)]}. Each part has weights of its own.")
+        names[id(parameter)] = name
+    extra = sorted(set(model.state_dict()) - set(names.values()))
+    if extra:
         raise Unmet(
-            "Your module has no attribute `t_max`. Whoever generates with it has to know how much of the text it can"
-            " take."
+            f"Your module's state_dict holds {', '.join(extra)}, which is not a weight of the four parts. Keep a tensor"
+            " that is computed, such as a mask, out of it: register_buffer(..., persistent=False)."
         )
-    return {said: torch.tensor(float(model.t_max)) for said, model in models.items()}
+    return model
 
 
 # ------------------------------------------------------------------------------ temperature, top-k and top-p
@@ -193,13 +208,13 @@ def probabilities(logits: torch.Tensor) -> torch.Tensor:
     return logits.masked_fill(nothing, 0.0).softmax(dim=-1).masked_fill(nothing, 0.0)
 
 
-def filtered(function: Callable, logits: torch.Tensor, setting: float, said: str) -> dict[str, Any]:
+def filtered(function: Callable, logits: torch.Tensor, setting: float, case: str) -> dict[str, Any]:
     """The probabilities after the filter, and the logits that stay, as they are; 0 in place of the others.
 
-    What is left out may have −∞ or another number far below.
+    The logits that do not stay may be −∞ or another number far below.
     """
     result = function(logits.clone(), setting)
-    named = f"in the probabilities {said}", f"in the logits that stay {said}"
+    named = f"in the probabilities {case}", f"in the logits that stay {case}"
     if not _is_float(result) or result.shape != logits.shape:
         return dict.fromkeys(named, result)
     return dict(zip(named, (probabilities(result), torch.where(result > GONE, result, 0.0)), strict=True))
@@ -211,19 +226,19 @@ def to_draw_from(setting: float) -> Via:
     def via(function, draw):
         def call(logits):
             try:
-                filtered = function(logits, setting)
+                result = function(logits, setting)
             except RuntimeError as problem:
                 if "modified inplace" not in str(problem):
                     raise
                 # a loop that takes rows apart and writes into them is right, and torch has no gradient for it
                 left = function(logits.detach().clone(), setting)
-                filtered = logits.masked_fill(left <= GONE, -torch.inf)
-            if not _is_float(filtered) or filtered.shape != logits.shape:
-                return filtered
-            stays = filtered > GONE
-            if not filtered.requires_grad and not torch.equal(filtered[stays], logits[stays]):
+                result = logits.masked_fill(left <= GONE, -torch.inf)
+            if not _is_float(result) or result.shape != logits.shape:
+                return result
+            stays = result > GONE
+            if not result.requires_grad and not torch.equal(result[stays], logits[stays]):
                 raise Unmet("Where a logit stays, your result holds something else.")
-            return probabilities(filtered)
+            return probabilities(result)
 
         return call
 
@@ -231,8 +246,8 @@ def to_draw_from(setting: float) -> Via:
 
 
 def heated(apply: Answer, draw: Draw) -> Callable:
-    """The student's temperature as a function from logits to logarithms of probabilities."""
-    return lambda logits: log_chances(apply, logits, 0.7)
+    """The student's temperature as a function to logarithms of probabilities."""
+    return lambda logits, temperature: log_chances(apply, logits, temperature)
 
 
 def some_logits(draw: Draw, *shape: int) -> torch.Tensor:
@@ -253,39 +268,59 @@ def four_rows(*rest: float) -> Inputs:
 
 
 def temperatures(apply: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """What the new logits mean at several temperatures, for logits of several shapes."""
-    asked = ((0.5, (4, 9)), (1.7, (2, 3, 9)), (0.8, (1, 9)), (3, (9,)), (1.0, (4, 9)))
+    """The log-probabilities of the new logits at several temperatures, for logits of several shapes."""
+    cases = ((0.5, (4, 9)), (1.7, (2, 3, 9)), (0.8, (1, 9)), (3, (9,)), (1.0, (4, 9)))
     return {
         f"at temperature {t:g}, for logits of shape {shape}": log_chances(apply, some_logits(draw, *shape), t)
-        for t, shape in asked
+        for t, shape in cases
     }
 
 
 def close_rivals(draw: Draw, *shape: int) -> torch.Tensor:
-    """Logits (rows, n) of which the second largest is hardly smaller than the largest: a division by little shows."""
+    """Logits (rows, n) of which the second largest is hardly smaller: a division by a small number shows."""
     logits = some_logits(draw, *shape)
     first, second = logits.topk(2, dim=-1).indices.split(1, dim=-1)
-    largest = 0.2 + 0.1 * torch.arange(shape[0], device=draw.device).unsqueeze(-1)  # of each row another
+    largest = 0.2 + 0.1 * torch.arange(shape[0], device=draw.device).unsqueeze(-1)  # different in each row
     return (logits - logits.gather(-1, first) + largest).scatter(-1, second, largest - 2e-6)
 
 
 def greedy_rows(apply: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The probabilities at temperature 0, and which tokens can be drawn at all."""
-    asked = {"": some_logits(draw, 4, 9), ", where two are close": close_rivals(draw, 4, 9)}
-    asked |= {f", for logits of shape {shape}": some_logits(draw, *shape) for shape in ((2, 3, 9), (1, 9), (9,))}
-    told = {}
-    for said, logits in asked.items():
+    cases = {"": some_logits(draw, 4, 9), ", where two logits are close": close_rivals(draw, 4, 9)}
+    cases |= {f", for logits of shape {shape}": some_logits(draw, *shape) for shape in ((2, 3, 9), (1, 9), (9,))}
+    results = {}
+    for case, logits in cases.items():
         result = apply(logits.clone(), 0)
         fits = _is_float(result) and result.shape == logits.shape
-        told[f"in the probabilities{said}"] = probabilities(result) if fits else result
+        results[f"in the probabilities{case}"] = probabilities(result) if fits else result
         if fits:
             result = result > result.max(dim=-1, keepdim=True).values + GONE
-        told[f"in which logits are not −∞{said}"] = result
-    return told
+        results[f"for the tokens that can be drawn{case}"] = result
+    return results
+
+
+def new_logits(points: float) -> Aspect:
+    """The caller's logits hold the same numbers after the call, and at temperature 1 the result is another tensor."""
+
+    def probe(apply, draw):
+        logits = some_logits(draw, 4, 9)
+        before = logits.clone()
+        apply(logits, 0.5)
+        if torch.equal(logits, before):
+            result = apply(logits, 1.0)
+            if isinstance(result, torch.Tensor) and _share_memory(result, logits):
+                raise Unmet("At temperature 1 your function returns the caller's own tensor, not new logits.")
+        return {"input 0": logits}
+
+    return dataclasses.replace(input_left_alone(points, four_rows()), probe=probe)
+
+
+def _share_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
 
 
 def negative(apply: Answer, draw: Draw) -> torch.Tensor:
-    """A negative temperature is refused. A right answer from the same call with a positive one stands beside it."""
+    """A negative temperature is refused."""
     try:
         apply(some_logits(draw, 4, 9), -0.5)
     except ValueError:
@@ -293,22 +328,29 @@ def negative(apply: Answer, draw: Draw) -> torch.Tensor:
     raise Unmet("A negative temperature would turn the ranking upside down. Raise a ValueError for it.")
 
 
-def kept(letter: str, *settings: float, shapes: tuple[tuple[int, ...], ...] = ((2, 4, 9),)) -> Probe:
-    """What the filter leaves, for several settings (called k or p) and logits of several shapes."""
+def kept(*ps: float) -> Probe:
+    """The logits that the filter leaves, for several p and logits of several shapes."""
 
     def probe(keep, draw):
-        told = {}
-        for shape in shapes:
+        results = {}
+        for shape in SHAPES:
             logits = some_logits(draw, *shape)
-            of_shape = f" and logits of shape {shape}" if len(shapes) > 1 else ""
-            for setting in settings:
-                told |= filtered(keep, logits, setting, f"for {letter} = {setting:g}{of_shape}")
-        return told
+            for p in ps:
+                results |= filtered(keep, logits, p, f"for p = {p:g} and logits of shape {shape}")
+        return results
 
     return probe
 
 
 SHAPES = ((2, 4, 9), (1, 9), (9,))
+
+
+def extreme_p(keep: Answer, draw: Draw) -> dict[str, Any]:
+    """A p below every probability, and p = 1 for eight equal logits, whose probabilities are exact sums of 1/8."""
+    equal = draw.normal(3, 1).expand(3, 8).contiguous()
+    return filtered(keep, some_logits(draw, 4, 9), 0.02, "for p = 0.02") | filtered(
+        keep, equal, 1.0, "for p = 1 and eight equal logits"
+    )
 
 
 def after_top_k(keep: Answer, draw: Draw) -> dict[str, torch.Tensor]:
@@ -405,13 +447,9 @@ def drawn_tokens(
     """The tokens (b, count) that the student's function drew, their shape compared."""
     tokens = generate(model, prompt, count, **options)
     if not isinstance(tokens, torch.Tensor) or tokens.shape != (len(prompt), count):
-        shown = (
-            f"a tensor of shape {tuple(tokens.shape)}"
-            if isinstance(tokens, torch.Tensor)
-            else f"a {type(tokens).__name__}"
-        )
+        shown = f"a tensor of shape {tuple(tokens.shape)}" if isinstance(tokens, torch.Tensor) else kind_of(tokens)
         raise Unmet(
-            f"For {len(prompt)} prompts and count = {count}, what was drawn has the shape {(len(prompt), count)}; yours"
+            f"For {len(prompt)} prompts and count = {count} the result has to be of shape {(len(prompt), count)}; yours"
             f" is {shown}."
         )
     return tokens.long()
@@ -419,11 +457,13 @@ def drawn_tokens(
 
 def frequencies(generate: Answer, draw: Draw, rows: int = 6000, n: int = 5, temperature: float = 0.8) -> torch.Tensor:
     """Are the pairs of two drawn tokens as frequent as the model says? (n, n) booleans, within five standard errors."""
-    model, prompt = Chain(draw, n, 6, std=0.6).to(draw.device).eval(), draw.integers(0, n, 1, 3)
-    tokens = drawn_tokens(generate, model, prompt.repeat(rows, 1), 2, temperature=temperature)
+    model, prompt = Chain(draw, n, 4, std=0.6).to(draw.device).eval(), draw.integers(0, n, 1, 4)
+    generator = torch.Generator(draw.device).manual_seed(draw.number(0, 10**6))
+    options = {"temperature": temperature, "generator": generator}
+    tokens = drawn_tokens(generate, model, prompt.repeat(rows, 1), 2, **options)
     model.eval()  # in whatever mode it came back
     first = (model(prompt)[0, -1] / temperature).softmax(-1)  # (n,)
-    longer = torch.cat([prompt.repeat(n, 1), torch.arange(n, device=draw.device).unsqueeze(1)], dim=1)
+    longer = torch.cat([prompt[:, 1:].repeat(n, 1), torch.arange(n, device=draw.device).unsqueeze(1)], dim=1)
     second = (model(longer)[:, -1] / temperature).softmax(-1)  # (n, n)
     counts = (tokens[:, 0] * n + tokens[:, 1]).bincount(minlength=n * n)[: n * n].view(n, n)
     return within(counts, first.unsqueeze(1) * second, rows)
@@ -441,11 +481,10 @@ SETTINGS: tuple[dict[str, float], ...] = (
 
 
 def which_come_up(generate: Answer, draw: Draw, rows: int = 1000) -> dict[str, torch.Tensor]:
-    """Which tokens are drawn at all, under several settings. What may be drawn has a chance of 4 % or more.
+    """Which tokens are drawn at all, under several settings. Each token that may be drawn has a chance of 4 % or more.
 
-    Under each setting another token is the most probable, and another the prompt's last, in the opposite order: to
-    return one token, or the prompt's last, is not always the most probable. Two tokens are drawn, of which whoever
-    cuts too early returns one.
+    The most probable token and the last token of the prompt differ from setting to setting, in opposite orders, so that
+    neither a constant token nor the prompt's last one is always the most probable.
     """
     shares = torch.tensor(SHARES, device=draw.device)[draw.permutation(6)]
     prompt = draw.integers(0, 6, 1, 3)
@@ -470,16 +509,16 @@ def modes(call: Callable) -> Probe:
     """
 
     def probe(answer, draw):
-        told = {}
+        results = {}
         for training in (True, False):
             model = Chain(draw, 7, 6).to(draw.device).train(training)
             call(answer, model, draw)
             if not model.modes:
                 raise Unmet("Your function never calls the model.")
-            told[f"for a model given in {'training' if training else 'evaluation'} mode"] = torch.tensor(
+            results[f"for a model given in {'training' if training else 'evaluation'} mode"] = torch.tensor(
                 [any(model.modes), model.training]
             )
-        return told
+        return results
 
     return probe
 
@@ -522,12 +561,12 @@ def texts_apart(*sizes: tuple[int, int]) -> Probe:
 
 
 def uniform_windows(answer: Answer, draw: Draw) -> dict[str, object]:
-    """What the student's function says of a model that knows n bytes and nothing else: log₂ n, for any text and t."""
-    told = {}
+    """The student's bits for a model that gives each of n bytes the same chance: log₂ n, for any text and t."""
+    results = {}
     for n, length, t in ((256, 41, 6), (draw.number(3, 100), 81, 4), (draw.number(100, 256), 7, 6)):
         data = draw.integers(0, n, length).to(torch.uint8)
-        told[f"for {length} of {n} bytes and t = {t}"] = answer(Uniform(n).to(draw.device).eval(), data, t)
-    return told
+        results[f"for {length} of {n} bytes and t = {t}"] = answer(Uniform(n).to(draw.device).eval(), data, t)
+    return results
 
 
 # ------------------------------------------------------------------------------------------ sliding_window_bits
@@ -543,7 +582,7 @@ def sliding(t: int) -> Via:
 
 
 def texts(*sizes: tuple[int, int]) -> Probe:
-    """Texts of several lengths, with windows of several t: one number alone may be like another one by chance."""
+    """Texts of several lengths, with windows of several t: a single number may be right by chance."""
 
     def probe(answer, draw):
         return {
@@ -581,26 +620,34 @@ class Uniform(torch.nn.Module):
 
 
 def uniform_text(answer: Answer, draw: Draw) -> torch.Tensor:
-    """What the student's function says of a model that knows nothing: 8 bits a byte."""
+    """The student's bits for a model that gives each of 256 bytes the same chance: 8."""
     return answer(Uniform().eval(), draw.integers(0, 256, 41).to(torch.uint8), 6)
 
 
 EVALUATION = (
-    "The model has to be in evaluation mode while it is used, and afterwards in the mode it came in: model.training"
-    " says which that is."
+    "The model has to be in evaluation mode while it is used, and afterwards in the mode that it came in:"
+    " `model.training` says which mode that is."
 )
 EVERY = (
-    "Of thousands of rows, each has to be a slice of the text with its targets one byte later, and every slice that"
-    " there is has to come up."
+    "In thousands of rows, each has to be a slice of the text with its targets one byte later, and every slice of the"
+    " text has to come up."
+)
+STARTS = (
+    "Some starts come up more often than others, by more than five standard errors. All starts from 0 to"
+    " len(data) − t − 1 have the same probability, the first and the last included."
+)
+NOT_INDEPENDENT = (
+    "Each start comes up equally often, but two rows that follow each other are not independent: some pairs of starts"
+    " come up more often than others. Draw the start of each row on its own."
 )
 MAY_BE_DRAWN = (
-    "Under some settings tokens are drawn that may not be, or some that may be never are. Try each filter alone, both"
-    " together, and one of them with a temperature; the order is temperature, top-k, top-p."
+    "Under some settings tokens are drawn that should be left out, or tokens that may be drawn never come up. Try each"
+    " filter alone, both together, and one of them with a temperature; the order is temperature, top-k, top-p."
 )
-CHANCE = "What is drawn does not come up as often as the model says, by more than five standard errors."
+CHANCE = "Tokens do not come up as often as the model's probabilities say, by more than five standard errors."
 SEED = (
-    "The generator has to decide what is drawn: the same seed, the same draw; another seed, another draw. Hand it on to"
-    " the function that draws."
+    "The generator has to decide what is drawn: the same seed gives the same draw, and another state of the generator"
+    " another one. Pass it on to the function that draws."
 )
 
 
@@ -615,14 +662,7 @@ LESSON = Lesson(
             aspects=(
                 Aspect("a text of one slice", 0.5, only_slice, axes="b t", dtype=True),
                 Aspect("every slice", 1, kinds_of_slices, axes="slice byte", missed=EVERY),
-                Aspect(
-                    "equally often",
-                    0.5,
-                    evenly,
-                    side=True,
-                    missed="Some starts, or pairs of starts in neighbouring rows, come up more often than others, by"
-                    " more than five standard errors.",
-                ),
+                Aspect("equally often", 0.5, evenly, side=True),
                 Aspect("generator", 0.5, seeded_batches, side=True, missed=SEED),
             ),
         ),
@@ -634,9 +674,9 @@ LESSON = Lesson(
                 values(1, windows, via=MODEL, axes="b t n", picture=True, also=FEWER),
                 Aspect("the longest window", 0.5, longest_windows, axes="b t n"),
                 gradient(0.5, windows, via=SHALLOW, weights=True),
-                parameters(1, via=MODEL),
+                parameters(1, via=checked_model),
                 Aspect("t_max", 0.5, longest, side=True),
-                any_device(0.5, windows, via=MODEL),
+                any_device(0.5, windows, via=SHALLOW),
             ),
             builds_on=("blocks.Transformer", "masks.causal_mask", "positions.PositionEmbedding"),
         ),
@@ -646,10 +686,10 @@ LESSON = Lesson(
             minutes=6,
             aspects=(
                 Aspect("values", 0.5, temperatures),
-                gradient(0.5, four_rows(), via=heated),
+                gradient(0.5, four_rows(0.7), via=heated, also={"at temperature 1.6": four_rows(1.6)}),
                 Aspect("temperature 0", 0.5, greedy_rows),
                 Aspect("a negative temperature", 0.5, negative, side=True),
-                input_left_alone(0.5, four_rows(0.5)),
+                new_logits(0.5),
                 any_device(0.5, four_rows(0)),
             ),
             forbidden={"finished_temperature": FINISHED},
@@ -659,9 +699,9 @@ LESSON = Lesson(
             stars=3,
             minutes=12,
             aspects=(
-                Aspect("values", 1, kept("p", 0.55, 0.8, shapes=SHAPES)),
+                Aspect("values", 1.5, kept(0.55, 0.8)),
                 gradient(0.5, four_rows(), via=to_draw_from(0.7)),
-                Aspect("a small p", 1, kept("p", 0.02), axes="b row token"),
+                Aspect("a small p, and p = 1", 0.5, extreme_p, axes="row token"),
                 Aspect("after top-k", 0.5, after_top_k, axes="row token"),
                 input_left_alone(0.5, four_rows(0.7)),
                 any_device(0.5, four_rows(0.7)),

@@ -7,20 +7,25 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 
-from helpers.exercises.aspects import Inputs, Others, Unmet, any_device, built, gradient, input_left_alone, values
+from helpers.exercises.aspects import (
+    Inputs,
+    Others,
+    Unmet,
+    any_device,
+    built,
+    gradient,
+    input_left_alone,
+    kind_of,
+    values,
+)
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
 
 FINISHED = "The finished part is there for the exercises that build on this one; write it here."
-ONCE = (
-    "The encoder has to run once for each call: what it makes of the source does not change while the translation"
-    " grows."
-)
-
-
+ONCE = "`model.encode` must run exactly once in each call: the memory does not change while the translation grows."
 EARLY = (
-    "Where beams finish at different times, you come to other sentences. A beam that finishes is kept with its score,"
-    " and its place goes with it: from then on there is one beam fewer."
+    "Where beams finish at different times, your search finds other sentences. Every beam that finishes is kept with"
+    " its score and gives up its place: when two finish in one step, the width falls by two."
 )
 
 
@@ -38,7 +43,7 @@ MASKS = ("source on source", "target on target", "target on source")
 
 
 def a_batch(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, int]:
-    """Three sources of up to 6 words and three targets of up to 4. The padding is not 0, and 0 is a word."""
+    """Three sources of up to 6 words and three targets of up to 4, padded behind. 0 is a word."""
     pad = draw.number(2, 6)
     source = padded(draw, 0, 9, pad, draw.permutation(4)[:3] + 3, 6)
     target = padded(draw, 0, 9, pad, draw.permutation(3) + 2, 4)
@@ -47,9 +52,16 @@ def a_batch(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, int]:
 
 
 def padded_in_front(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, int]:
-    """The same turned round, so that the padding stands before the words."""
+    """The same with the padding before the words."""
     source, target, pad = a_batch(draw)
     return source.flip(1), target.flip(1), pad
+
+
+def padded_between(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, int]:
+    """Padding between the words; which may stand anywhere."""
+    source, target, pad = a_batch(draw)
+    source[:, 2], target[:, 1] = pad, pad
+    return source, target, pad
 
 
 def one_sentence(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, int]:
@@ -67,6 +79,8 @@ def single_words(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, int]:
 
 
 FEWER = {"with one sentence": one_sentence, "with sentences of one word": single_words}
+GAPS = {"with padding between the words": padded_between}
+ANYWHERE = FEWER | {"with padding in front": padded_in_front} | GAPS
 
 
 def one_mask(points: float, place: int, inputs: Inputs, *, name: str = "", also: Others | None = None) -> Aspect:
@@ -76,7 +90,7 @@ def one_mask(points: float, place: int, inputs: Inputs, *, name: str = "", also:
         def call(*arguments):
             masks = answer(*arguments)
             if not isinstance(masks, (tuple, list)) or len(masks) != 3:
-                kind = f"{len(masks)} things" if isinstance(masks, (tuple, list)) else f"a {type(masks).__name__}"
+                kind = f"{len(masks)} things" if isinstance(masks, (tuple, list)) else kind_of(masks)
                 raise Unmet(
                     f"Your function has to return three masks, in this order: {', '.join(MASKS)}. It returns {kind}."
                 )
@@ -90,55 +104,57 @@ def one_mask(points: float, place: int, inputs: Inputs, *, name: str = "", also:
 
 # ------------------------------------------------------------------------------------------------ CrossAttention
 
-CROSS = built(12, 2)  # e = 12 in 2 heads of width 6; 3 sentences, 5 positions that ask, 7 that are asked
+CROSS = built(12, 2)  # e = 12 in 2 heads of width 6; 3 sentences, t = 5, s = 7
+THREE_HEADS = built(9, 3)
 
 
-def two_sequences(draw: Draw, b: int = 3, t: int = 5, s: int = 7) -> tuple[torch.Tensor, torch.Tensor]:
-    """What asks (b, t, 12), and what is asked (b, s, 12)."""
-    return draw.normal(b, t, 12), draw.normal(b, s, 12)
+def two_sequences(draw: Draw, b: int = 3, t: int = 5, s: int = 7, e: int = 12) -> tuple[torch.Tensor, torch.Tensor]:
+    """x (b, t, e) and memory (b, s, e)."""
+    return draw.normal(b, t, e), draw.normal(b, s, e)
 
 
 def seen_whole(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Nothing is hidden; but with a mask, code that mixes up the two lengths meets an error.
+    """Nothing is hidden, but a mask is given, so that code that mixes up the two lengths meets an error.
 
-    Without one, PyTorch's fast attention would read past the shorter.
+    Without one, PyTorch's fast attention would read past the shorter sequence.
     """
     return *two_sequences(draw), torch.ones(3, 1, 7, dtype=torch.bool, device=draw.device)
 
 
 def equally_long(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """Seven positions on either side: here a mix-up of the two sequences gives numbers and no error."""
-    return two_sequences(draw, t=7)
+    """t = s = 7, e = 9, and no mask: here a mix-up of the two sequences gives numbers and no error."""
+    return two_sequences(draw, t=7, e=9)
 
 
 def partly_hidden(draw: Draw, b: int = 3, t: int = 5, s: int = 7) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Of the positions that are asked, some are padding: another number in each sentence, and at least one."""
+    """Of the memory's positions some are hidden, in front, behind or between: at least one is left in each row."""
     real = draw.uniform(0, 1, b, 1, s).argsort(-1) < (draw.permutation(b) + s - b).reshape(b, 1, 1)
     return *two_sequences(draw, b, t, s), real
 
 
 def equally_long_and_hidden(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The same with seven on either side. For gradients: PyTorch's fast attention would write past the shorter."""
+    """The same with t = s = 7. For gradients: PyTorch's fast attention would write past the shorter sequence."""
     return partly_hidden(draw, t=7)
 
 
-ONE_THAT_ASKS = {
-    "with a single position that asks": lambda draw: partly_hidden(draw, t=1),
+SMALL_MEMORIES = {
+    "with t = 1": lambda draw: partly_hidden(draw, t=1),
     "with a batch of one": lambda draw: partly_hidden(draw, b=1),
-    "for one position that asks two, one of them hidden": lambda draw: partly_hidden(draw, b=1, t=1, s=2),
+    "with t = 1 and s = 2, one position hidden": lambda draw: partly_hidden(draw, b=1, t=1, s=2),
 }
 
 
 # -------------------------------------------------------------------------------------------------- DecoderBlock
 
 BLOCK = built(8, 2)
+BLOCK_OF_THREE_HEADS = built(6, 3)
 
 
 def drawn_masks(draw: Draw, b: int, t: int, s: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """For the target time and padding, as `make_masks` makes them, for the source padding."""
+    """The masks of target on target, which hides the future and padding, and of target on source; with gaps."""
     places = torch.arange(t, device=draw.device)
-    lengths = (draw.permutation(b) + t - b + 1).reshape(b, 1, 1)
-    return (places <= places.unsqueeze(-1)) & (places < lengths), draw.uniform(0, 1, b, 1, s).argsort(-1) < s - 2
+    words = (places == 0) | draw.mask(0.7, b, 1, t)
+    return (places <= places.unsqueeze(-1)) & words, draw.uniform(0, 1, b, 1, s).argsort(-1) < s - 2
 
 
 def block_without_masks(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
@@ -151,6 +167,16 @@ def block_with_masks(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tens
     return *block_without_masks(draw), *drawn_masks(draw, 3, 5, 6)
 
 
+def block_with_self_mask(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, None]:
+    """Target, memory, and a mask for the self-attention alone."""
+    return *block_without_masks(draw), drawn_masks(draw, 3, 5, 6)[0], None
+
+
+def block_with_cross_mask(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, None, torch.Tensor]:
+    """Target, memory, and a mask for the cross-attention alone."""
+    return *block_without_masks(draw), None, drawn_masks(draw, 3, 5, 6)[1]
+
+
 def small_block(b: int, t: int, s: int) -> Inputs:
     """Target (b, t, 8), memory (b, s, 8), and the target's triangle and all of the source as masks."""
 
@@ -161,7 +187,9 @@ def small_block(b: int, t: int, s: int) -> Inputs:
     return inputs
 
 
-SMALL_BLOCKS = {
+OTHER_BLOCKS = {
+    "with a mask for the self-attention alone": block_with_self_mask,
+    "with a mask for the cross-attention alone": block_with_cross_mask,
     "with a batch of one": small_block(1, 5, 6),
     "with a target of one position": small_block(3, 1, 6),
     "for one position of target and source": small_block(1, 1, 1),
@@ -169,38 +197,33 @@ SMALL_BLOCKS = {
 
 
 def block_equally_long(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Source and target of the same length: whoever mixes up the two gets numbers and no error."""
-    return draw.normal(3, 7, 8), draw.normal(3, 7, 8), *drawn_masks(draw, 3, 7, 7)
+    """Source and target of the same length, e = 6: a mix-up of the two gives numbers and no error."""
+    return draw.normal(3, 7, 6), draw.normal(3, 7, 6), *drawn_masks(draw, 3, 7, 7)
 
 
 # ------------------------------------------------------------------------------------------------ EncoderDecoder
 
 PAD = 2
 MODEL = built(9, 11, 8, 2, 2, 7, PAD)  # n_source = 9, n_target = 11, e = 8, h = 2, depth = 2, t_max = 7
-SHALLOW = built(9, 11, 8, 2, 1, 7, PAD)  # of depth 1, for gradients
+SHALLOW = built(8, 10, 6, 3, 1, 9, 4)  # of depth 1, with other sizes and pad = 4, for gradients and devices
 
 
-def sources(draw: Draw, b: int = 3, s: int = 6) -> torch.Tensor:
-    """Sentences of another length each, up to s ids, padded: (b, s). 0 is a word, and stands at the beginning."""
-    ids = padded(draw, 0, 9, PAD, draw.permutation(min(b + 1, s))[:b] + s - min(b + 1, s) + 1, s)
+def sources(draw: Draw, b: int = 3, s: int = 6, n: int = 9, pad: int = PAD) -> torch.Tensor:
+    """Padded sentences of different lengths, up to s ids: (b, s). 0 is a word; the first sentence begins with it."""
+    ids = padded(draw, 0, n, pad, draw.permutation(min(b + 1, s))[:b] + s - min(b + 1, s) + 1, s)
     ids[0, 0] = 0
     return ids
 
 
-def targets(draw: Draw, t: int = 5, b: int = 3) -> torch.Tensor:
-    """Sentences, padded: (b, t). 0 is a word, and stands at the beginning."""
-    ids = padded(draw, 0, 11, PAD, draw.permutation(b) + t - b + 1, t)
+def targets(draw: Draw, t: int = 5, b: int = 3, n: int = 11, pad: int = PAD) -> torch.Tensor:
+    """Padded sentences: (b, t). 0 is a word; the first sentence begins with it."""
+    ids = padded(draw, 0, n, pad, draw.permutation(b) + t - b + 1, t)
     ids[0, 0] = 0
     return ids
-
-
-def source_and_target(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """What `sources` and `targets` draw."""
-    return sources(draw), targets(draw)
 
 
 def encoded(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """What the student's encoder makes of drawn sources."""
+    """The memory that the student's encoder returns for drawn sources."""
     model = MODEL(answer, draw)
     return {
         "result": model.encode(sources(draw)),
@@ -211,20 +234,21 @@ def encoded(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 
 
 def decoded(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """Logits for drawn targets, from a drawn memory: the student's encoder has no part in it."""
+    """Logits for drawn targets and a drawn memory, without the student's encoder."""
     model = MODEL(answer, draw)
-    source, target = source_and_target(draw)
-    one = sources(draw, b=1)
+    source, target = sources(draw), targets(draw)
+    one = sources(draw, b=1, s=4)
     return {
         "result": model.decode(target, draw.normal(3, 6, 8), source),
-        "with one sentence": model.decode(targets(draw, b=1), draw.normal(1, 6, 8), one),
+        "with one sentence": model.decode(targets(draw, b=1), draw.normal(1, 4, 8), one),
+        "with depth 1": SHALLOW(answer, draw).decode(targets(draw, n=10, pad=4), draw.normal(3, 6, 6), source),
         "with targets of one word": model.decode(target[:, :1], draw.normal(3, 6, 8), source),
-        "for one word alone": model.decode(target[:1, :1], draw.normal(1, 6, 8), one),
+        "for one word alone": model.decode(target[:1, :1], draw.normal(1, 4, 8), one),
     }
 
 
-class HalvesTaken:
-    """A model's `encode` and `decode` for a while, as functions without weights that look at what they are given.
+class StandInHalves:
+    """An `encode` and a `decode` without weights, to put in a model's place, that check their arguments.
 
     The logits at a position depend on the token there and on those before it.
     """
@@ -232,36 +256,36 @@ class HalvesTaken:
     def __init__(self, source: torch.Tensor, table: torch.Tensor, memory: torch.Tensor):
         self._source, self._table, self._memory = source, table, memory
 
-    def encode(self, given: torch.Tensor) -> torch.Tensor:
-        """The memory, for the very source."""
-        if given is not self._source:
-            raise Unmet("`loss` has to encode the source as it comes.")
+    def encode(self, source: torch.Tensor) -> torch.Tensor:
+        """The memory, for the right source."""
+        if not torch.equal(source, self._source):
+            raise Unmet("`loss` must pass its source on to `encode` unchanged.")
         return self._memory
 
-    def decode(self, target: torch.Tensor, given: torch.Tensor, asked: torch.Tensor) -> torch.Tensor:
+    def decode(self, target: torch.Tensor, memory: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
         """The logits (b, t, n) of what follows each target token."""
-        if given is not self._memory or asked is not self._source:
-            raise Unmet("`loss` has to decode with what `encode` returned for this source, and with the source itself.")
+        if not torch.equal(memory, self._memory) or not torch.equal(source, self._source):
+            raise Unmet("`loss` must pass to `decode` what `encode` returned, and the source itself.")
         vectors = F.embedding(target, self._table)
         return 2 * vectors + vectors.cumsum(1)
 
 
 def forced(*smoothings: float) -> Probe:
-    """The losses of a model whose two halves are stand-ins: only what is fed, and what is asked for, counts."""
+    """The losses of a model with stand-ins for its halves, so that only what is read and what is asked for matters."""
 
     def probe(answer, draw):
-        told = {}
+        losses = {}
         model = MODEL(answer, draw)
         for smoothing in smoothings:
-            for said, b in (
+            for case, b in (
                 (f"with smoothing {smoothing:g}", 3),
                 (f"for one sentence with smoothing {smoothing:g}", 1),
             ):
                 source = sources(draw, b)
-                halves = HalvesTaken(source, draw.normal(11, 11), draw.normal(b, 6, 8))
+                halves = StandInHalves(source, draw.normal(11, 11), draw.normal(b, 6, 8))
                 model.encode, model.decode = halves.encode, halves.decode
-                told[said] = model.loss(source, targets(draw, 6, b), smoothing)
-        return told
+                losses[case] = model.loss(source, targets(draw, 6, b), smoothing)
+        return losses
 
     return probe
 
@@ -285,42 +309,77 @@ def learning(answer: Answer, draw: Draw) -> Callable:
 
 
 def source_and_sentence(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """Sources (3, 6), and the sentences (3, 6) that are to be written."""
-    return sources(draw), targets(draw, 6)
+    """Sources (3, 5) and their translations (3, 7), for the model SHALLOW."""
+    return sources(draw, s=5, n=8, pad=4), targets(draw, 7, n=10, pad=4)
 
 
 # ------------------------------------------------------------------------------------------------- smoothed_loss
 
 
-def predictions(smoothing: float, b: int = 3, t: int = 5, n: int = 7, scale: float = 2.0) -> Inputs:
-    """Logits (b, t, n) for sentences of up to t words, some of them padding, which is not 0."""
+def predictions(smoothing: float, b: int = 3, t: int = 5, n: int = 7) -> Inputs:
+    """Logits (b, t, n) for sentences of up to t words, padded behind, with a pad that is not 0."""
 
     def inputs(draw):
         pad = draw.number(1, n - 1)
         lengths = draw.permutation(max(b, t - 1))[:b] % (t - 1 or 1) + (t > 1) + 1
-        return scale * draw.normal(b, t, n), padded(draw, 0, n, pad, lengths, t), smoothing, pad
+        return 2 * draw.normal(b, t, n), padded(draw, 0, n, pad, lengths, t), smoothing, pad
 
     return inputs
+
+
+def far_apart(smoothing: float, b: int = 3) -> Inputs:
+    """Logits hundreds apart, so that a softmax in float32 has exact zeros; once the padding has the largest."""
+
+    def inputs(draw):
+        logits, targets, _, pad = predictions(smoothing, b)(draw)
+        logits[0, 0, pad] = logits.max() + 1
+        return 60 * logits, targets, smoothing, pad
+
+    return inputs
+
+
+def padded_targets_between(smoothing: float) -> Inputs:
+    """The same with padding before and between the words, and a pad of 0."""
+
+    def inputs(draw):
+        logits, targets = 2 * draw.normal(3, 5, 7), draw.integers(1, 7, 3, 5)
+        targets[0, 1] = targets[1, 0] = targets[1, 3] = 0
+        return logits, targets, smoothing, 0
+
+    return inputs
+
+
+def hundredfold(answer: Answer, draw: Draw) -> Callable:
+    """The student's loss times 100, so that its gradients are not small beside the tolerance."""
+
+    def call(*arguments):
+        loss = answer(*arguments)
+        return 100 * loss if isinstance(loss, torch.Tensor) else loss
+
+    return call
 
 
 OTHER_SIZES = {
     "with one sentence": predictions(0.1, b=1, n=9),
     "with sentences of one word": predictions(0.25, t=1, n=5),
-    "for one word alone": predictions(0.4, b=1, t=1),
+    "for one word alone": predictions(0.4, b=1, t=1, n=3),
     "with smoothing 1": predictions(1.0),
 }
-FAR_APART = 120.0  # two logits of this spread are hundreds apart, and a probability may be smaller than a float can be
+NO_SMOOTHING = {
+    "with one sentence": predictions(0.0, b=1),
+    "with padding between the words, of id 0": padded_targets_between(0.0),
+}
 
 
 # ---------------------------------------------------------------------------------------------- the two decoders
 
 
 class Scripted(torch.nn.Module):
-    """A stand-in for a trained model: what comes next is looked up in drawn tables. It counts how often it reads.
+    """A stand-in for a trained model, with drawn tables in place of blocks. It counts how often `encode` is called.
 
     The logits at position i depend on i, on all tokens up to there and on their order, and on the source.
-    With `urgent`, the stop token is next for certain when the translation has become as long as the
-    source, and neither before nor after.
+    urgent: the stop token is certain to come when the translation is as long as the source, and impossible before.
+    calm: below 1, the model is less sure of itself.
     """
 
     words: torch.Tensor
@@ -334,12 +393,15 @@ class Scripted(torch.nn.Module):
         self.pad, self.stop, self.urgent = pad, stop, urgent
         self.times_read = 0
         shapes = {"words": (n, 5), "out": (5, n), "clock": (40, n), "places": (40, 5), "following": (n, n)}
-        scale = {"out": 0.7 * calm, "clock": 1.5 * calm, "following": 2.0 * calm}
+        scale = {"out": 0.7 * calm, "clock": 0.5 * calm, "following": 2.0 * calm}
         for name, shape in shapes.items():
             self.register_buffer(name, scale.get(name, 1.0) * draw.weights(name, *shape))
+        self.following[:, pad] -= 500.0  # nobody predicts padding
+        self.only_stop: torch.Tensor
+        self.register_buffer("only_stop", 1000.0 * (torch.arange(n, device=draw.device) == stop))
 
     def encode(self, source: torch.Tensor) -> torch.Tensor:
-        """What is made of the source, (b, s, e); counted."""
+        """The memory (b, s, e). The call is counted."""
         self.times_read += 1
         return F.embedding(source, self.words)
 
@@ -349,52 +411,60 @@ class Scripted(torch.nn.Module):
         past = (F.embedding(target, self.words) * self.places[:t]).cumsum(dim=1)
         logits = (past + 3 * memory.mean(dim=1, keepdim=True)) @ self.out
         logits = logits + self.clock[:t] + F.embedding(target, self.following)
-        names = torch.arange(logits.shape[-1], device=logits.device)
-        logits = logits - 500.0 * (names == self.pad)  # nobody predicts padding
         if self.urgent:
             length = (source != self.pad).sum(dim=1, keepdim=True)  # (b, 1)
             now = torch.arange(1, t + 1, device=target.device) == length  # (b, t)
-            logits = logits + 1000.0 * (now.unsqueeze(-1).float() - 0.5) * (names == self.stop)
+            logits = logits + (now.unsqueeze(-1).float() - 0.5) * self.only_stop
         return logits
 
     def forward(self, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return self.decode(target, self.encode(source), source)
 
 
-# The chance of each next token (columns: a, c, d, f, stop) after each token. Of two beams, "a stop" ends second in the
-# second step, at 0.18. The one left is "a c": its likelier way, d, gets lost; its other one, f, ends at 0.196. Whoever
-# fills the place of the finished beam finds "a c f stop"; with one beam fewer, "a stop" is the best.
-FORK = {
-    "start": (0.90, 0.04, 0.03, 0.02, 0.01),
-    "a": (0.07, 0.545, 0.07, 0.115, 0.20),
+Table = dict[str, tuple[float, ...]]  # the probability of each next token (a, c, d, f, stop) after each token
+
+# In the second step "a stop" finishes with 0.16 and, among three beams, "f stop" with 0.15; "a c" is left, alone. Its
+# likelier token, d, leads nowhere; the other one, f, leads to "a c f stop" with 0.19, which is found only by a search
+# that has more than one place left.
+FORK: Table = {
+    "start": (0.80, 0.02, 0.02, 0.15, 0.01),
+    "a": (0.06, 0.6125, 0.06, 0.0675, 0.20),
     "c": (0.002, 0.002, 0.594, 0.40, 0.002),
     "d": (0.2, 0.2, 0.2, 0.2, 0.2),
     "f": (0.002, 0.002, 0.002, 0.002, 0.992),
 }
+# The best sentence of up to three tokens is "d stop", with 0.05. In the second step nine others have 0.11.
+LATE: Table = {
+    "start": (0.315, 0.315, 0.05, 0.315, 0.001),
+    "a": (0.333, 0.333, 0.0002, 0.333, 0.0002),
+    "c": (0.333, 0.333, 0.0002, 0.333, 0.0002),
+    "d": (0.002, 0.002, 0.002, 0.002, 0.992),
+    "f": (0.333, 0.333, 0.0002, 0.333, 0.0002),
+}
 
 
-class Forked(Scripted):
-    """A stand-in for which it matters, with two beams, that the place of a finished beam goes with it: see FORK."""
+class Tabled(Scripted):
+    """A stand-in of seven tokens whose predictions are those of a table, in drawn names."""
 
-    def __init__(self, draw: Draw, pad: int, start: int, stop: int):
+    def __init__(self, draw: Draw, pad: int, start: int, stop: int, table: Table):
         super().__init__(draw, 7, pad, stop, urgent=False)
         a, c, d, f = (token for token in draw.named("fork").permutation(7).tolist() if token not in (pad, start, stop))
-        chances = torch.full((7, 7), 1 / 7, device=draw.device)
-        for token, row in zip((start, a, c, d, f), FORK.values(), strict=True):
-            chances[token] = 1e-4
-            chances[token, [a, c, d, f, stop]] = torch.tensor(row, device=draw.device)
-        self.fork: torch.Tensor
-        self.register_buffer("fork", chances.log())
+        probabilities = torch.full((7, 7), 1 / 7, device=draw.device)
+        for token, row in zip((start, a, c, d, f), table.values(), strict=True):
+            probabilities[token] = 1e-4
+            probabilities[token, [a, c, d, f, stop]] = torch.tensor(row, device=draw.device)
+        self.table: torch.Tensor
+        self.register_buffer("table", probabilities.log())
 
     def decode(self, target: torch.Tensor, memory: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
-        """The logits (b, t, n): those of the fork, a little different at each position."""
-        return F.embedding(target, self.fork) + 0.01 * self.clock[: target.shape[1]].clamp(-2, 2)
+        """The logits (b, t, n): those of the table, a little different at each position."""
+        return F.embedding(target, self.table) + 0.01 * self.clock[: target.shape[1]].clamp(-1, 1)
 
 
-def many_sentences(draw: Draw) -> tuple[torch.nn.Module, torch.Tensor, int, int]:
+def many_sentences(draw: Draw, s: int = 9) -> tuple[torch.nn.Module, torch.Tensor, int, int]:
     """A model of 11 tokens and seven sources, whose translations will have 2 to 8 tokens; ids of start and stop."""
     pad, start, stop = draw.named("ids").permutation(11)[:3].tolist()
-    source = padded(draw, 0, 11, pad, draw.permutation(7) + 2, 9)
+    source = padded(draw, 0, 11, pad, draw.permutation(7) + 2, s)
     return Scripted(draw, 11, pad, stop, urgent=True), source, start, stop
 
 
@@ -402,15 +472,15 @@ OTHER_MODELS = ("another model", "a third model")
 
 
 def greedily(limit: int) -> Probe:
-    """The student's translation of many sentences, up to `limit` tokens; of one alone; and by two other models.
+    """The student's translations of many sentences, up to `limit` tokens; of one alone; and by two other models.
 
-    One model's tables may let two different mistakes write the same.
+    With the tables of one model, two different mistakes may write the same.
     """
 
     def probe(answer, draw):
         model, source, start, stop = many_sentences(draw)
         together = answer(model, source, start, stop, limit)
-        others = {f"with {name}": answer(*many_sentences(draw.named(name)), limit) for name in OTHER_MODELS}
+        others = {f"with {name}": answer(*many_sentences(draw.named(name), s=8), limit) for name in OTHER_MODELS}
         alone = {
             f"for sentence {row} alone": answer(model, source[row : row + 1], start, stop, limit) for row in (0, 3)
         }
@@ -432,53 +502,54 @@ def the_sources(draw: Draw) -> tuple[torch.Tensor]:
 
 
 def readings_greedy(answer: Answer, draw: Draw) -> torch.Tensor:
-    """How often the encoder was asked."""
+    """How often the encoder was called during greedy decoding: (), int64."""
     model, source, start, stop = many_sentences(draw)
     answer(model, source, start, stop, 9)
     return torch.tensor(model.times_read)
 
 
 def a_sentence(draw: Draw, n: int, urgent: bool) -> tuple[torch.nn.Module, torch.Tensor, int, int]:
-    """A model of n tokens that is not very sure of itself, and one source of six words; ids of start and stop."""
+    """A model of n tokens that is not very sure of itself, one source of six words, and the ids of start and stop."""
     pad, start, stop = draw.named("ids").permutation(n)[:3].tolist()
-    source = padded(draw, 0, n, pad, torch.tensor([6], device=draw.device), 7)
+    source = padded(draw, 0, n, pad, torch.tensor([6], device=draw.device), draw.number(7, 9))
     return Scripted(draw, n, pad, stop, urgent, calm=0.4), source, start, stop
 
 
-def a_fork(draw: Draw, n: int, urgent: bool) -> tuple[torch.nn.Module, torch.Tensor, int, int]:
-    """As `a_sentence`, with a model for which the place of a finished beam decides what is found."""
-    _, source, start, stop = a_sentence(draw, n, urgent)
+def a_tabled_sentence(draw: Draw, table: Table) -> tuple[torch.nn.Module, torch.Tensor, int, int]:
+    """As `a_sentence`, with a model of that table."""
+    _, source, start, stop = a_sentence(draw, 7, urgent=False)
     pad = int(source[0, -1])
-    return Forked(draw, pad, start, stop), source, start, stop
+    return Tabled(draw, pad, start, stop, table), source, start, stop
 
 
-def searched(widths: tuple[int, ...], n: int, limit: int, urgent: bool, forks: int = 0) -> Probe:
-    """What is found for many sentences, each with tables of its own; (sentences, limit), −1 behind the end.
+def searched(widths: tuple[int, ...], n: int, limit: int, urgent: bool, tables: tuple[Table, ...] = ()) -> Probe:
+    """The student's translations (sentences, limit), −1 after the end; each sentence has a model of its own.
 
-    With `urgent` all beams finish together, so that it does not matter what becomes of the place of one that finishes
-    before the others; nor does it with room for every candidate. Elsewhere the place goes with the beam, and for the
-    first so many `forks` it decides.
+    widths: one for each sentence. tables: those of the models of the first sentences; the others are drawn. With
+    `urgent` all beams finish together, and with room for all candidates no place is missing: there it does not matter
+    who keeps the place of a finished beam.
     """
 
     def probe(answer, draw):
         rows = []
         for place, width in enumerate(widths):
-            made = a_fork if place < forks else a_sentence
-            model, source, start, stop = made(draw.named(str(place)), n, urgent)
-            found = answer(model, source, start, stop, limit, width)
-            if not isinstance(found, torch.Tensor) or found.dim() != 1 or len(found) > limit:
-                shape = tuple(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
+            own = draw.named(str(place))
+            drawn = a_tabled_sentence(own, tables[place]) if place < len(tables) else a_sentence(own, n, urgent)
+            model, source, start, stop = drawn
+            ids = answer(model, source, start, stop, limit, width)
+            if not isinstance(ids, torch.Tensor) or ids.dim() != 1 or len(ids) > limit:
+                shape = f"a tensor of shape {tuple(ids.shape)}" if isinstance(ids, torch.Tensor) else kind_of(ids)
                 raise Unmet(
-                    f"Your function has to return the ids of one sentence, (t,), t ≤ {limit}; it returns {shape}."
+                    f"Your function has to return the ids of one sentence, (t,), with t ≤ {limit}; it returns {shape}."
                 )
-            rows.append(F.pad(found, (0, limit - len(found)), value=-1))
+            rows.append(F.pad(ids, (0, limit - len(ids)), value=-1))
         return torch.stack(tuple(rows))
 
     return probe
 
 
 def readings_beam(answer: Answer, draw: Draw) -> torch.Tensor:
-    """How often the encoder was asked during a beam search: (), int64."""
+    """How often the encoder was called during a beam search: (), int64."""
     model, source, start, stop = a_sentence(draw, 7, urgent=False)
     answer(model, source, start, stop, 5, 3)
     return torch.tensor(model.times_read)
@@ -505,10 +576,10 @@ LESSON = Lesson(
             minutes=6,
             mend=True,
             aspects=(
-                one_mask(0.5, 0, a_batch, also=FEWER),
+                one_mask(0.5, 0, a_batch, also=ANYWHERE),
                 one_mask(1, 1, a_batch, also=FEWER),
-                one_mask(0.5, 2, a_batch, also=FEWER),
-                one_mask(0.5, 1, padded_in_front, name="padding in front"),
+                one_mask(0.5, 2, a_batch, also=ANYWHERE),
+                one_mask(0.5, 1, padded_in_front, name="padding in front", also=GAPS),
                 any_device(0.5, a_batch),
             ),
             forbidden={"finished_masks": FINISHED},
@@ -520,8 +591,8 @@ LESSON = Lesson(
             minutes=8,
             aspects=(
                 values(0.5, seen_whole, via=CROSS, axes="b t e", picture=True),
-                values(0.5, equally_long, name="equal lengths", via=CROSS, axes="b t e", picture=True),
-                values(1, partly_hidden, name="mask", via=CROSS, axes="b t e", picture=True, also=ONE_THAT_ASKS),
+                values(0.5, equally_long, name="equal lengths", via=THREE_HEADS, axes="b t e", picture=True),
+                values(1, partly_hidden, name="mask", via=CROSS, axes="b t e", picture=True, also=SMALL_MEMORIES),
                 gradient(0.5, equally_long_and_hidden, via=CROSS, weights=True),
                 any_device(0.5, partly_hidden, via=CROSS),
             ),
@@ -537,8 +608,15 @@ LESSON = Lesson(
             minutes=10,
             aspects=(
                 values(1, block_without_masks, via=BLOCK, axes="b t e", picture=True),
-                values(1, block_with_masks, name="masks", via=BLOCK, axes="b t e", picture=True, also=SMALL_BLOCKS),
-                values(0.5, block_equally_long, name="equal lengths", via=BLOCK, axes="b t e", picture=True),
+                values(1, block_with_masks, name="masks", via=BLOCK, axes="b t e", picture=True, also=OTHER_BLOCKS),
+                values(
+                    0.5,
+                    block_equally_long,
+                    name="equal lengths",
+                    via=BLOCK_OF_THREE_HEADS,
+                    axes="b t e",
+                    picture=True,
+                ),
                 gradient(0.5, block_with_masks, via=BLOCK, weights=True),
                 input_left_alone(0.5, block_with_masks, via=BLOCK),
                 any_device(0.5, block_with_masks, via=BLOCK),
@@ -567,16 +645,22 @@ LESSON = Lesson(
                     predictions(0.0),
                     name="without smoothing",
                     rtol=1e-4,
-                    also={"with one sentence": predictions(0.0, b=1)},
+                    also=NO_SMOOTHING,
                 ),
                 values(
                     0.5,
-                    predictions(0.2, scale=FAR_APART),
+                    far_apart(0.2),
                     name="logits far apart",
                     rtol=1e-4,
-                    also={"with one sentence": predictions(0.3, b=1, scale=FAR_APART)},
+                    also={"with one sentence": far_apart(0.3, b=1)},
                 ),
-                gradient(1, predictions(0.1)),
+                gradient(
+                    0.5,
+                    predictions(0.1),
+                    via=hundredfold,
+                    also={"with padding between the words": padded_targets_between(0.3)},
+                ),
+                input_left_alone(0.5, predictions(0.1)),
                 any_device(0.5, predictions(0.1)),
             ),
             forbidden={"finished_loss": FINISHED},
@@ -591,7 +675,7 @@ LESSON = Lesson(
                 Aspect("teacher forcing", 0.5, forced(0.0), rtol=1e-4),
                 Aspect("smoothing handed on", 0.5, forced(0.3, 0.7), rtol=1e-4),
                 gradient(0.5, source_and_sentence, via=learning, weights=True),
-                any_device(0.5, source_and_target, via=MODEL),
+                any_device(0.5, source_and_sentence, via=learning),
             ),
             forbidden={
                 "FinishedModel": FINISHED,
@@ -610,7 +694,7 @@ LESSON = Lesson(
             stars=2,
             minutes=10,
             aspects=(
-                Aspect("tokens", 1.5, greedily(9), axes="b t", dtype=True),
+                Aspect("tokens", 1.5, greedily(9), axes="b t"),
                 Aspect("limit", 0.5, greedily(4), axes="b t", dtype=True),
                 Aspect("encoder once", 0.5, readings_greedy, side=True, accepts="number", missed=ONCE),
                 any_device(0.5, the_sources, via=greedily_on),
@@ -622,19 +706,16 @@ LESSON = Lesson(
             stars=3,
             minutes=15,
             aspects=(
-                Aspect(
-                    "several beams", 1.5, searched((2, 3, 4) * 12, 7, 8, urgent=True), axes="sentence t", dtype=True
-                ),
+                Aspect("several beams", 1.5, searched((2, 3, 4) * 8, 7, 8, urgent=True), axes="sentence t"),
                 Aspect(
                     "beams that end early",
                     0.5,
-                    searched((2,) * 4 + (2, 3) * 20, 7, 6, urgent=False, forks=4),
+                    searched((2, 3) * 10, 7, 6, urgent=False, tables=(FORK, FORK)),
                     axes="sentence t",
-                    dtype=True,
                     missed=EARLY,
                 ),
                 Aspect("one beam", 0.5, searched((1,) * 8, 7, 5, urgent=False), axes="sentence t", dtype=True),
-                Aspect("room for all", 1, searched((64,) * 12, 4, 3, urgent=False), axes="sentence t", dtype=True),
+                Aspect("room for all", 1, searched((200,) * 10, 4, 3, urgent=False, tables=(LATE,)), axes="sentence t"),
                 Aspect("encoder once", 0.5, readings_beam, side=True, accepts="number", missed=ONCE),
                 any_device(0.5, the_source, via=searched_on),
             ),

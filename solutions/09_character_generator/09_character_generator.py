@@ -113,6 +113,9 @@ plt.show()
 # slice of t + 1 bytes holds t questions and their t answers.
 
 # %% [markdown]
+# **What the checks of this lesson ask.** In exercises 2 to 5 and 7, new tensors are created on the device of the inputs.
+# A batch may hold a single row, and a window a single byte.
+#
 # ## Random slices
 #
 # One step of training reads b slices of t bytes. Where they begin is drawn anew for each step. So each byte is asked
@@ -124,7 +127,7 @@ plt.show()
 # **Exercise 1 · `sample_batch`** &nbsp; ★☆☆ · 7 minutes · 2.5 points
 #
 # Draw slices from a text. Each place where a slice of t + 1 bytes can begin has the same probability, the first and the
-# last one too.
+# last one too. The rows of a batch are drawn independently of each other, so a slice may come twice.
 #
 # <details><summary>Hint 1: how many places there are</summary>
 #
@@ -145,8 +148,9 @@ plt.show()
 def sample_batch(data, batch, t, generator=None):
     """Random slices of a text, and the same slices one position later.
 
-    data: (length,), bytes, on the CPU. generator: decides what is drawn; for torch.randint.
-    Returns inputs and targets, both (batch, t), int64: target i is the byte after input i.
+    data: (length,), bytes, on the CPU, at least t + 1. generator: decides what is drawn; for
+    torch.randint. Returns inputs and targets, both (batch, t), int64: target i is the byte
+    after input i.
     """
     ### BEGIN SOLUTION
     starts = torch.randint(len(data) - t, (batch,), generator=generator)
@@ -256,11 +260,12 @@ for name, value in landmarks.items():
 #
 # Write the model from four parts, under these names, because they are the names of its weights: `tokens`, an
 # `nn.Embedding`; `positions`, a `PositionEmbedding(t_max, e)`; `transformer`, a `Transformer(e, h, depth,
-# pre_norm=True)`; `to_logits`, an `nn.Linear`. Keep `t_max` as an attribute: the loop that writes needs it.
+# pre_norm=True)`; `to_logits`, an `nn.Linear` with a bias. No two of them share a tensor, and the `state_dict` holds
+# nothing else. Keep `t_max` as an attribute: the loop that writes needs it. Gradients must flow to all weights.
 #
-# <details><summary>Hint 1: what each part takes and gives</summary>
+# <details><summary>Hint 1: what each part takes and returns</summary>
 #
-# `nn.Embedding(rows, width)` turns ids (b, t) into (b, t, width). `PositionEmbedding` takes (b, t, e) and gives it back
+# `nn.Embedding(rows, width)` turns ids (b, t) into (b, t, width). `PositionEmbedding` takes (b, t, e) and returns it
 # with the positions added. `Transformer` takes x and a mask.
 #
 # </details>
@@ -472,13 +477,15 @@ if looks:
 #
 # **Exercise 3 · `apply_temperature`** &nbsp; ★☆☆ · 6 minutes · 3 points
 #
-# Return new logits. At temperature 0, the largest of each row stays finite and all others are −∞, however close they
-# come to it. A negative temperature is a `ValueError`.
+# Return new logits: a tensor of its own, also at temperature 1. At temperature 0, the largest of each row stays finite
+# and all smaller ones are −∞, however close they come to it; of several that are equally large, keep one or all. A
+# negative temperature raises a `ValueError`. Do not call `finished_temperature` here. Gradients must flow to the
+# logits, and the input stays unchanged.
 #
 # <details><summary>Hint 1: three cases</summary>
 #
 # Below 0, at 0, above 0. The last one is a single division, which makes a new tensor; `/=` would write into the
-# caller's.
+# caller's. For the logits [2, 1] and T = 0.5 the result is [4, 2], and a probability of 0.73 becomes 0.88.
 #
 # </details>
 # <details><summary>Hint 2: greedy</summary>
@@ -563,12 +570,15 @@ for T in (0.5, 1, 2):
 # **Exercise 4 · `keep_top_p`** &nbsp; ★★★ · 12 minutes · 4 points
 #
 # Keep the nucleus of each row. Each of its logits stays as it is and in its place; only those outside become −∞. Where
-# equal logits stand at the border, some of them may stay or all: both are right.
+# equal logits stand at the border, some of them may stay or all: both are right. p may be as small as you like, and at
+# p = 1 every token stays. Do not call `finished_top_p` here. Gradients must flow to the logits that stay, and the input
+# stays unchanged.
 #
 # <details><summary>Hint 1: which sum to look at</summary>
 #
-# A token is dropped when those *before* it in the ranking have p together already. The sum before a token is the sum up
-# to it, `cumsum`, less its own probability.
+# With p = 0.8, the sums up to each token of the table are 0.45, 0.75, 0.90, 0.96 and 1.00; this is `cumsum`. The sums
+# *before* each token are 0, 0.45, 0.75, 0.90 and 0.96. The first three tokens stay: which of the two rows do you
+# compare with 0.8?
 #
 # </details>
 # <details><summary>Hint 2: back into the old order</summary>
@@ -642,7 +652,7 @@ plots.diagrams.teaching_and_writing()
 #
 # Write the loop. Temperature first, then top-k, then top-p, each finished for you: `finished_temperature(logits,
 # temperature)`, `finished_top_k(logits, k)`, `finished_top_p(logits, p)`. A `top_k` or `top_p` of None leaves that
-# filter out.
+# filter out. The generator decides what is drawn, each row is drawn on its own, and the prompt stays unchanged.
 #
 # <details><summary>Hint 1: one round of the loop</summary>
 #
@@ -652,8 +662,8 @@ plots.diagrams.teaching_and_writing()
 # </details>
 # <details><summary>Hint 2: drawing and appending</summary>
 #
-# `torch.multinomial(probabilities, 1, generator=generator)` draws one index a row: (b, 1). `torch.cat` along dim 1 puts
-# it at the end. At the end, cut off as many columns as the prompt had.
+# `torch.multinomial(probabilities, 1, generator=generator)` draws one index for each row: (b, 1). With t_max = 3, the
+# prompt [7, 8] and count = 3, the windows are [7, 8], then [7, 8, x], then [8, x, y], and the result is [x, y, z].
 #
 # </details>
 # </div>
@@ -661,10 +671,10 @@ plots.diagrams.teaching_and_writing()
 # %% nbgrader={"grade": false, "grade_id": "generate", "locked": false, "schema_version": 3, "solution": true, "task": false}
 @torch.no_grad()
 def generate(model, prompt, count, temperature=1.0, top_k=None, top_p=None, generator=None):
-    """Go on with a text, one token after the other.
+    """Continue a text, one token after the other.
 
     model: maps ids (b, t) to logits (b, t, n), t ≤ model.t_max. prompt: (b, t), t ≥ 1.
-    count: how many tokens to draw. generator: decides what is drawn.
+    count: how many tokens to draw, at least 1. generator: decides what is drawn.
     Returns (b, count): what was drawn. The model is left in the mode that it came in.
     """
     ### BEGIN SOLUTION
@@ -827,8 +837,8 @@ check.prediction("sharpened_bits", sharpened_bits)
 #
 # **Exercise 6 · `bits_of_windows`** &nbsp; mend · ★★☆ · 6 minutes · 2 points
 #
-# A function like this one is in circulation, in the evaluation of a character model. It runs, and of two models it
-# gives the better one the lower number. What it returns is not what its docstring promises. Find out why, and mend it.
+# The function in the cell runs, and of two models it gives the better one the lower number. What it returns is not what
+# its docstring promises. Find out why, and fix it. The result may be a number or a tensor of shape ().
 #
 # <details><summary>Hint 1: a model whose number you know</summary>
 #
@@ -836,10 +846,10 @@ check.prediction("sharpened_bits", sharpened_bits)
 # with several t, in a cell of your own. It takes any tensor of bytes: `torch.arange(1281) % 256`.
 #
 # </details>
-# <details><summary>Hint 2: how many</summary>
+# <details><summary>Hint 2: eleven bytes</summary>
 #
-# Each window predicts t bytes. The very first byte of the text is not predicted by any window, nor are the bytes at the
-# end that do not fill one.
+# With 11 bytes and t = 4 the windows are bytes 0 to 4 and 4 to 8. They predict bytes 1 to 8; byte 0 is only read, and
+# bytes 9 and 10 are left out. How many predictions are in the sum?
 #
 # </details>
 # </div>
@@ -873,11 +883,15 @@ def bits_of_windows(model, data, t):
 check(bits_of_windows)
 
 # %% [markdown]
+# <details><summary>Why did nobody notice?</summary>
+#
 # Where runs are compared on one text only, a number that is too large by a factor ranks them correctly all the same. So
 # ask of every measurement what it should say of a model that knows nothing.
 #
-# And windows that do not overlap **overestimate** what the model needs: the first byte of each is guessed from a single
-# byte, although all bytes before it are known.
+# </details>
+#
+# Once that is fixed, another fault remains. Windows that do not overlap **overestimate** what the model needs: the first
+# byte of each is guessed from a single byte, although all bytes before it are known.
 #
 # The fair way gives each byte its full context. Slide the window by **one** byte at a time, and of each window count
 # only the **last** prediction. At the beginning of the text, where there are not yet t bytes, take what there is. Byte
@@ -890,7 +904,8 @@ check(bits_of_windows)
 #
 # **Exercise 7 · `sliding_window_bits`** &nbsp; ★★★ · 11 minutes · 4 points
 #
-# Compute this number. One window after the other is right and slow; try to give the model many windows at once.
+# Compute this number. The model has to be in evaluation mode while it is used. One window after the other is right and
+# slow; try to give the model many windows at once. The result may be a number or a tensor of shape ().
 #
 # <details><summary>Hint 1: two parts</summary>
 #
@@ -898,11 +913,11 @@ check(bits_of_windows)
 # and only its last one counts. A text of t + 1 bytes or less is all first window.
 #
 # </details>
-# <details><summary>Hint 2: all windows at once</summary>
+# <details><summary>Hint 2: seven bytes</summary>
 #
-# `data.unfold(0, t + 1, 1)` is (windows, t + 1): input and target of each window, one byte apart, without a copy.
-# `.split(64)` hands them out in batches. `F.cross_entropy(..., reduction="sum")` adds up; divide once, at the end, by
-# how many bytes were predicted.
+# With 7 bytes and t = 4, the first window predicts bytes 1 to 4, and two further ones predict byte 5 from bytes 1 to 4
+# and byte 6 from bytes 2 to 5. That makes 4 + 1 + 1 = 6 predictions. `data.unfold(0, 5, 1)` has three rows, bytes 0 to
+# 4, 1 to 5 and 2 to 6; `.split(64)` hands out the rows of a long text in batches.
 #
 # </details>
 # </div>

@@ -27,7 +27,7 @@
 # |---|---|
 # | **You will build** | the three masks, cross-attention, the decoder's block, the whole model, its loss, and two ways of writing with it |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb) to [7](../07_transformer_block/07_transformer_block.ipynb) |
-# | **It takes** | about 120 minutes: seven exercises, 25.5 points |
+# | **It takes** | about 125 minutes: seven exercises, 25.5 points |
 # | **It computes** | for about a minute, most of it one training; any laptop will do |
 #
 # The letters are those of [the notation table](../../site/notation.md). Here two sequences meet: t counts the positions
@@ -151,31 +151,36 @@ test_source = as_ids([pair[0] for pair in test_pairs], ENGLISH)
 # | looks | is looked at | what must be hidden | shape of the mask |
 # |---|---|---|---|
 # | the source | the source | the source's padding | (b, 1, s) |
-# | the target | the target | the target's padding, **and** everything to come | (b, t, t) |
+# | the target | the target | the target's padding and everything to come | (b, t, t) |
 # | the target | the source | the source's padding | (b, 1, s) |
 #
-# True means "may look", as in lesson 5. In the first and the third mask every row is the same, so that axis has length
-# 1 and broadcasts. In the second, position $i$ may look at position $j$ only if $j \le i$ *and* $j$ is a word.
+# True means "may look", as in lesson 5. A mask hides what is looked *at*; no row is blanked because the position that
+# looks is padding. In the first and the third mask all rows are the same, so that axis has length 1 and broadcasts.
+#
+# **What every check of this lesson asks.** New tensors are created on the device of the inputs. A batch may hold a
+# single sentence, and a sequence a single position.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 1 · `make_masks`** &nbsp; mend · ★★☆ · 6 minutes · 3 points
 #
-# Code like this is in circulation. It runs, its masks have the right shapes, and the model that it was written for
-# learned to translate. One of the three masks is not what the table asks for. Mend it. `causal_mask(t, device)` of
-# lesson 5 is (t, t), True on and below the diagonal; the id of the padding is an argument and need not be 0.
+# The code in the cell runs, its masks have the right shapes, and a model can learn to translate with them. Even so, one
+# of the three masks is not what the table asks for. Fix it. `causal_mask(t, device)` of lesson 5 is (t, t), True on and
+# below the diagonal. The id of the padding is an argument; it need not be 0. Padding may stand behind the words, before
+# them and between them. Do not call `finished_masks` here.
 #
 # <details><summary>Hint 1: other sentences</summary>
 #
-# Take a batch of two targets of different lengths, with the padding *in front* of the words, in a cell of your own.
-# Print each mask, and hold it against its row in the table.
+# In a cell of your own, make a batch of two targets of different lengths with the padding *in front of* the words.
+# Print each mask and compare it with its row of the table.
 #
 # </details>
-# <details><summary>Hint 2: two conditions at once</summary>
+# <details><summary>Hint 2: a target of three tokens</summary>
 #
-# `ids != pad` is (b, t), True at the words, and `unsqueeze(1)` puts in the axis of the positions that look. (t, t) and
-# (b, 1, t) broadcast to (b, t, t), and `&` is "and".
+# The padding is 9 and the target is [9, 5, 7]. Position 2 may look at positions 1 and 2, so its row is [False, True,
+# True]. What is the row of position 1? Which part of that does the triangle know, and which part does `target != pad`
+# know?
 #
 # </details>
 # </div>
@@ -184,7 +189,7 @@ test_source = as_ids([pair[0] for pair in test_pairs], ENGLISH)
 def make_masks(source, target, pad):
     """Which position may look at which.
 
-    source: (b, s), ids. target: (b, t), ids. pad: the id that stands for padding.
+    source: (b, s), ids. target: (b, t), ids. pad: the id of the padding.
     Returns three masks of booleans: source on source (b, 1, s), target on target (b, t, t),
     target on source (b, 1, s).
     """
@@ -203,7 +208,7 @@ def make_masks(source, target, pad):
 # %% nbgrader={"grade": true, "grade_id": "check_make_masks", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(make_masks)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Three masks for thirty and its translation dreißig, padded in a batch with forty seven. On the left, one above the other, the masks over the source: single rows, filled at thirty and empty at the padding. On the right the mask of target on target, a triangle whose last two columns, the padding, are empty."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Three masks for thirty and its translation dreißig, padded in a batch with forty seven. On the left, one above the other, the masks over the source: single rows. On the right the mask of target on target, a square with a row for each position."}}
 source = as_ids(["thirty", "forty seven"], ENGLISH)
 target = as_ids(["dreißig", "sieben und vierzig"], GERMAN, ends=True)
 masks = [mask[0] for mask in make_masks(source, target, PAD)]
@@ -222,15 +227,19 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** The first sentence of a batch of two, *thirty* and *dreißig*, padded to the length of the other
-# one. A filled cell: the row may look at the column. The single rows on the left hold for every position that looks. On
-# the right the triangle of lesson 5 has lost the columns of the padding.
+# one. A filled cell: the row may look at the column. The single rows on the left hold for every position that looks; on
+# the right each position has a row of its own.
 #
 # </div>
 #
-# Why did the model with the other mask learn all the same? As long as the padding stands *behind* the words, no word
-# sees it: it lies in the future, which the triangle hides anyway, and a loss that skips padding never learns of the
-# rest. Luck runs out when the padding comes first, as it does when prompts of different lengths are continued in one
-# batch. Then what is written about one sentence depends on how long its neighbours are, and nothing raises.
+# <details><summary>Why can a model learn with the mask that was wrong?</summary>
+#
+# As long as the padding stands *behind* the words, no word sees it: it lies in the future, which the triangle hides
+# anyway, and a loss that skips padding never looks at the rest. Luck runs out when the padding comes first, as it does
+# when prompts of different lengths are continued in one batch. Then the translation of one sentence depends on how long
+# its neighbours are, and nothing raises.
+#
+# </details>
 
 # %% [markdown]
 # ## Looking across
@@ -250,19 +259,21 @@ plt.show()
 #
 # **Exercise 2 · `CrossAttention`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
-# Write `forward`. `split_heads(x, h)` and `merge_heads(x)` are those of lesson 4, and you may use
-# `F.scaled_dot_product_attention(q, k, v, attn_mask=mask)`, whose mask means what ours mean and has to broadcast
-# against (b, h, t, s). PyTorch's whole layer, `nn.MultiheadAttention`, would be no answer.
+# Write `forward`, and leave `__init__` as it is. `split_heads(x, h)` and `merge_heads(x)` are those of lesson 4. You may
+# call `F.scaled_dot_product_attention(q, k, v, attn_mask=mask)`, whose mask means what ours mean and has to broadcast
+# against (b, h, t, s). Do not call `nn.MultiheadAttention` or the finished cross-attention here. The mask may hide any
+# positions, or be None. Gradients must flow to both inputs and to all weights.
 #
 # <details><summary>Hint 1: queries, keys, values</summary>
 #
-# Queries are made of x. Keys and values are both made of the memory.
+# Queries are computed from x. Keys and values are both computed from the memory.
 #
 # </details>
 # <details><summary>Hint 2: a mask for all heads</summary>
 #
-# The mask is (b, 1, s); the scores have an axis for the heads behind b. `mask.unsqueeze(1)` gives it one. Mind that the
-# mask may be None.
+# Take two sentences, three heads, one target position and four source positions. The scores are (2, 3, 1, 4), the mask
+# is (2, 1, 4). Broadcasting compares the shapes from the right, so the 2 of the mask meets the 3 of the heads. Where
+# does the mask need another axis? And what happens to a mask that is None?
 #
 # </details>
 # </div>
@@ -280,8 +291,9 @@ class CrossAttention(nn.Module):
         self.unify = nn.Linear(e, e)
 
     def forward(self, x, memory, mask=None):
-        """x: (b, t, e), asks. memory: (b, s, e), is asked. mask: (b, 1, s), booleans, True
-        where a position of memory may be looked at; None: everywhere. Returns (b, t, e).
+        """x: (b, t, e), for the queries. memory: (b, s, e), for keys and values.
+        mask: (b, 1, s), booleans, True where a position of the memory may be looked at;
+        None: everywhere. Returns (b, t, e).
         """
         ### BEGIN SOLUTION
         q = split_heads(self.to_queries(x), self.h)          # (b, h, t, d)
@@ -315,18 +327,20 @@ check(CrossAttention)
 #
 # **Exercise 3 · `DecoderBlock`** &nbsp; ★★★ · 10 minutes · 4 points
 #
-# Write `forward`. The layers are there: `SelfAttention`, called as `layer(x, mask)`, the finished cross-attention,
-# called as `layer(x, memory, mask)`, and the rest of lesson 7. PyTorch's whole block comes after the check.
+# Write `forward`, and leave `__init__` as it is. The layers are there: `SelfAttention`, called as `layer(x, mask)`, the
+# finished cross-attention, called as `layer(x, memory, mask)`, and the rest of lesson 7. Do not call the finished block
+# or `nn.TransformerDecoderLayer` here; PyTorch's block comes after the check. Either mask may be None. Gradients must
+# flow to both inputs and to all weights, and the inputs stay unchanged.
 #
 # <details><summary>Hint 1: three lines</summary>
 #
-# One for each layer, and each of them starts from the x that the line before has left.
+# One for each layer. Each line starts from the x that the line before has left.
 #
 # </details>
-# <details><summary>Hint 2: which mask is whose</summary>
+# <details><summary>Hint 2: which mask belongs where</summary>
 #
-# `self_mask` is for looking at what is written, `cross_mask` for looking at the source. Hand on what comes, None or
-# not.
+# Take t = 2 and s = 5. The self-attention has 2 × 2 scores, the cross-attention 2 × 5. Which mask fits which? A layer
+# that is called with None for its mask hides nothing.
 #
 # </details>
 # </div>
@@ -346,7 +360,8 @@ class DecoderBlock(nn.Module):
 
     def forward(self, x, memory, self_mask=None, cross_mask=None):
         """x: (b, t, e), the target so far. memory: (b, s, e), the encoder's last output.
-        self_mask: (b, t, t). cross_mask: (b, 1, s). Returns (b, t, e).
+        self_mask: (b, t, t). cross_mask: (b, 1, s). None: nothing is hidden.
+        Returns (b, t, e).
         """
         ### BEGIN SOLUTION
         x = self.norm1(x + self.self_attention(x, self_mask))
@@ -412,17 +427,21 @@ print("the same as PyTorch's block:", same)
 #
 # **Exercise 4 · `smoothed_loss`** &nbsp; ★★★ · 12 minutes · 4 points
 #
-# Write the loss from the logits. It must stay finite when logits are hundreds apart.
+# Write the loss from the logits. Here p is the softmax over all n tokens, padding included. The loss must stay finite
+# when logits are hundreds apart, for every smoothing from 0 to 1, and padding may stand between words. Do not call
+# `finished_loss` here. Gradients must flow to the logits, and the inputs stay unchanged.
 #
 # <details><summary>Hint 1: logarithms without probabilities</summary>
 #
 # `logits.log_softmax(dim=-1)` is (b, t, n) and never takes the logarithm of a zero.
 #
 # </details>
-# <details><summary>Hint 2: picking the right one out, and the others</summary>
+# <details><summary>Hint 2: one position, four tokens</summary>
 #
-# `log_p.gather(-1, targets.unsqueeze(-1))` is (b, t, 1): the entry of the right token at each position. The sum over
-# the others is the sum over all, less the right one, less that of the padding.
+# The padding is token 3, the right token is 1, ε = 0.2 and p = [0.2, 0.4, 0.3, 0.1]. Tokens 0 and 2 get 0.1 each, so
+# the loss is −0.8 log 0.4 − 0.1 log 0.2 − 0.1 log 0.3 = 1.014. Give your function the logarithms of p as logits, of
+# shape (1, 1, 4), and compare. `log_p.gather(-1, targets.unsqueeze(-1))`, of shape (b, t, 1), picks the right token's
+# entry at each position.
 #
 # </details>
 # </div>
@@ -536,9 +555,10 @@ plots.diagrams.teacher_forcing()
 #
 # **Exercise 5 · `EncoderDecoder`** &nbsp; ★★★ · 12 minutes · 4 points
 #
-# Write `encode`, `decode` and `loss`. The parts, finished masks and a finished loss are there. `finished_masks(source,
-# target, pad)` returns what your `make_masks` returns; `finished_loss(logits, targets, smoothing, pad)` returns what
-# your `smoothed_loss` returns.
+# Write `encode`, `decode` and `loss`, and leave `__init__` and `embed` as they are. `finished_masks(source, target,
+# pad)` returns what your `make_masks` returns; `finished_loss(logits, targets, smoothing, pad)` returns what your
+# `smoothed_loss` returns. `loss` calls your `encode` and `decode`, and `decode` looks at the memory that it is given.
+# Do not call `FinishedModel` or `nn.Transformer` here. Gradients must flow to all weights.
 #
 # <details><summary>Hint 1: encode and decode</summary>
 #
@@ -546,11 +566,11 @@ plots.diagrams.teacher_forcing()
 # as `block(x, memory, self_mask, cross_mask)`. The encoder's mask hides the source's padding and needs no target.
 #
 # </details>
-# <details><summary>Hint 2: what is cut off where</summary>
+# <details><summary>Hint 2: a sentence of three tokens</summary>
 #
-# The decoder reads everything but the last token, `sentence[:, :-1]`. What should it have said? That is the same
-# sentence without its first token. With padding at the end both are one position shorter, and the loss skips the
-# padding.
+# The sentence is `<start> sieben <stop>`. At position 0 the decoder reads `<start>` and should write `sieben`. At
+# position 1 it reads `sieben` and should write `<stop>`. Which tokens of the sentence does it read, and which are its
+# targets? Both have two positions.
 #
 # </details>
 # </div>
@@ -605,7 +625,8 @@ class EncoderDecoder(nn.Module):
 
     def loss(self, source, sentence, smoothing=0.0):
         """Teacher forcing. source: (b, s). sentence: (b, t + 1), from the start token to
-        the stop token, then padding. Returns (): the finished loss over all the words.
+        the stop token, then padding. Returns (): the finished loss of the tokens after
+        the start token.
         """
         ### BEGIN SOLUTION
         logits = self.decode(sentence[:, :-1], self.encode(source), source)
@@ -714,19 +735,21 @@ plt.show()
 #
 # **Exercise 6 · `greedy_decode`** &nbsp; ★★☆ · 10 minutes · 3 points
 #
-# Write it with `model.encode(source)`, which may be called **once**, and `model.decode(written, memory, source)`. The
-# line above the function switches dropout and gradients off.
+# Write it with `model.encode(source)`, which must be called exactly **once**, and `model.decode(written, memory,
+# source)`. The ids that you return are of type int64, as the source is. The line above the function switches dropout
+# and gradients off.
 #
 # <details><summary>Hint 1: what grows</summary>
 #
 # `torch.full_like(source[:, :1], start)` is (b, 1), of the right type and on the right device. `torch.cat([written,
-# best], dim=1)` appends a column. The start token is cut off at the end.
+# best], dim=1)` appends a column.
 #
 # </details>
-# <details><summary>Hint 2: which sentences are done</summary>
+# <details><summary>Hint 2: two sentences</summary>
 #
-# Keep booleans (b, 1): a sentence is done if it was done before, or has just written `stop`. `best.masked_fill(done,
-# model.pad)` writes padding for those that *were* done before this step. When `done.all()`, leave.
+# Padding is 0, stop is 2. In step 1 they write 5 and 7, in step 2 they write 2 and 4: the first one is done. In step 3
+# the first one gets 0, whatever its logits are, and the second one writes 2. Both are done, so there is no step 4. The
+# result is [[5, 2, 0], [7, 4, 2]]. Booleans (b, 1) can remember who is done; when in the step do they change?
 #
 # </details>
 # </div>
@@ -736,7 +759,7 @@ plt.show()
 def greedy_decode(model, source, start, stop, limit):
     """Writes the most probable token, again and again.
 
-    source: (b, s), ids. start, stop: ids. limit: the most tokens to write.
+    source: (b, s), ids. start, stop: ids. limit: the most tokens to write, at least 1.
     Returns (b, t), t ≤ limit: what was written after the start token, the stop token
     included, then `model.pad`. Ends as soon as every sentence has written stop.
     """
@@ -924,9 +947,9 @@ plt.show()
 #
 # 1. Lengthen every beam by every token: beams × n candidates, each with its beam's score plus the token's.
 # 2. Keep the `width` candidates with the highest totals, whichever beams they come from.
-# 3. A beam that has just written the stop token is finished: it leaves, with its score, and its place goes with it, so
-#    the width falls by one. ([Sutskever et al., 2014](https://arxiv.org/abs/1409.3215), section 3.2, take finished ones
-#    off the beam too.)
+# 3. A beam that has just written the stop token is finished. It leaves with its score and gives up its place, so the
+#    width falls by one for each beam that finishes. ([Sutskever et al., 2014](https://arxiv.org/abs/1409.3215), section
+#    3.2, remove finished beams too.)
 # 4. When no place is left, or the limit is reached, the best score wins, among the finished beams and those still
 #    growing.
 #
@@ -939,17 +962,21 @@ plt.show()
 #
 # One sentence, several beams. The beginning and the end are written for you; write what happens in a step. The beams
 # (many, t) go through `model.decode` as a batch; memory and source have a batch of 1 and have to be repeated for it.
+# `width` may exceed the number of candidates. `model.encode` must be called exactly once, and the ids that are returned
+# are of type int64; the lines that are there see to both.
 #
 # <details><summary>Hint 1: all candidates at once</summary>
 #
-# Scores standing, (many, 1), plus logarithms of probabilities (many, n): totals (many, n). Flatten them, and `topk`
-# finds the best of all. It may not be asked for more than there are: `min(width, totals.numel())`.
+# Scores as a column, (many, 1), plus logarithms of probabilities, (many, n), are totals (many, n). Flattened, they are
+# one list, from which `topk` takes the best. `topk` raises if it is asked for more than there are.
 #
 # </details>
-# <details><summary>Hint 2: back from a flat place, and out of the beam</summary>
+# <details><summary>Hint 2: two beams, five tokens</summary>
 #
-# Place p of the flat list belongs to beam p // n and to token p % n. `beams[places // n]` repeats and reorders beams.
-# Booleans pick rows: `beams[~ended]`. `finished.extend(zip(scores[ended], beams[ended]))` keeps pairs.
+# Two beams and n = 5 make ten candidates. Number 7 of the flat list is beam 1 with token 2. If the best two are numbers
+# 7 and 8, both new beams continue beam 1, and beam 0 is gone. If token 2 is the stop token, the first of the two goes
+# into `finished` as a pair of score and ids, the other one goes on, and the width is 1. Booleans pick rows:
+# `beams[ended]`, `beams[~ended]`.
 #
 # </details>
 # </div>
@@ -959,8 +986,9 @@ plt.show()
 def beam_search(model, source, start, stop, limit, width):
     """Keeps the `width` best beginnings, and lengthens each by one token at a time.
 
-    source: (1, s), ids. start, stop: ids. limit: the most tokens to write. Returns (t,),
-    t ≤ limit: what the best beam wrote after the start token, the stop token included.
+    source: (1, s), ids. start, stop: ids. limit: the most tokens to write, at least 1.
+    width: at least 1. Returns (t,), t ≤ limit: what the best beam wrote after the start
+    token, the stop token included.
     """
     memory = model.encode(source)                       # (1, s, e)
     beams = torch.full_like(source[:, :1], start)       # (many, t), at first one beam
