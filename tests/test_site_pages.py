@@ -11,6 +11,7 @@ from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
+from helpers.authoring.links import Term
 from helpers.course import ROOT
 from helpers.site import build, course_index, front_page, indexes, postprocess, reader_notebook, recorded_runs
 from helpers.site.course_index import SiteLesson
@@ -100,6 +101,51 @@ def test_headings_and_landmarks_of_the_theme_are_told_apart():
     page = changed(postprocess.name_landmarks, html)
     assert page.p["aria-level"] == "2"
     assert len({aside["aria-label"] for aside in page.find_all("aside")}) == 2
+
+
+ADDRESS = "https://owner.github.io/course"
+
+
+def built(folder, **pages):
+    """A built site with these pages, finished."""
+    for name, body in pages.items():
+        path = folder / f"{name.replace('__', '/')}.html"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"<html><head><title>T - S</title></head><body>{body}</body></html>")
+    return folder
+
+
+def test_a_published_site_lists_its_pages_for_search_engines(tmp_path):
+    site = built(tmp_path, index="<article></article>", lessons__03_scaling="", **{"404": "", "search": ""})
+    postprocess.finish(site, {}, ADDRESS)
+    listed = re.findall("<loc>(.+?)</loc>", (site / "sitemap.xml").read_text())
+    assert listed == [f"{ADDRESS}/index.html", f"{ADDRESS}/lessons/03_scaling.html"]
+    assert f"Sitemap: {ADDRESS}/sitemap.xml" in (site / "robots.txt").read_text()
+    lesson_3 = BeautifulSoup((site / "lessons/03_scaling.html").read_text(), "html.parser")
+    assert lesson_3.find("link", rel="canonical")["href"] == f"{ADDRESS}/lessons/03_scaling.html"
+    assert BeautifulSoup((site / "404.html").read_text(), "html.parser").base["href"] == f"{ADDRESS}/"
+
+
+def test_a_site_without_an_address_names_none(tmp_path):
+    site = built(tmp_path, index="<article></article>")
+    postprocess.finish(site, {})
+    assert [file.name for file in site.iterdir()] == ["index.html"] and "canonical" not in (
+        site / "index.html"
+    ).read_text()
+
+
+def test_the_preview_of_a_page_is_its_first_picture(tmp_path):
+    site = built(tmp_path, lessons__a='<article><img src="../_images/a.png"/><img src="b.png"/></article>', about="")
+    postprocess.finish(site, {}, ADDRESS)
+    previews = [f"{ADDRESS}/_images/a.png", f"{ADDRESS}/_static/check.png"]
+    for name, preview in zip(("lessons/a", "about"), previews, strict=True):
+        page = BeautifulSoup((site / f"{name}.html").read_text(), "html.parser")
+        assert page.find("meta", property="og:image")["content"] == preview
+
+
+def test_the_page_that_searches_has_a_heading():
+    page = changed(postprocess.name_search, '<div id="search-results"></div>')
+    assert page.h1.text == "Search"
 
 
 def test_a_description_is_the_first_text_without_formulas():
@@ -217,8 +263,13 @@ def masking(tmp_path) -> SiteLesson:
     return lesson(5, name="05_masking", title="Masking", folder=tmp_path, cells=cells)
 
 
-def test_search_looks_at_lessons_sections_terms_exercises_and_mistakes(masking):
-    entries = indexes.subjects([masking], [("look-ahead", "look-ahead", 5)])
+GUIDE = {"students": "# For students\n\n## Set up\n\n```\n# no heading\n```\n"}
+
+
+def test_search_looks_at_lessons_sections_terms_exercises_mistakes_and_guides(masking):
+    entries = indexes.subjects(
+        [masking], [Term("look-ahead", "look-ahead", 5, (), ("peeking",))], GUIDE, {"Set up": "install"}
+    )
     addresses = {entry["title"]: entry["at"] for entry in entries}
     exercise = masking.exercises[0].name
     assert addresses["Masking"] == "lessons/05_masking.html"
@@ -226,7 +277,11 @@ def test_search_looks_at_lessons_sections_terms_exercises_and_mistakes(masking):
     assert addresses[exercise] == f"lessons/05_masking.html#{course_index.anchor(exercise)}"
     assert addresses["the mask of `-triu`"] == "lessons/05_masking.html#exercise-causal-mask"
     assert addresses["look-ahead"] == "glossary.html#look-ahead"
-    assert "look-ahead" in entries[0]["also"] and entries[0]["weight"] > max(e["weight"] for e in entries[1:])
+    assert addresses["Set up"] == "students.html#set-up" and addresses["For students"] == "students.html"
+    also = {entry["title"]: entry["also"] for entry in entries}
+    assert "look-ahead" in also["Masking"] and "peeking" in also["Masking"]
+    assert also["look-ahead"] == "peeking" and also["Set up"] == "install"
+    assert entries[0]["weight"] > max(entry["weight"] for entry in entries[1:])
 
 
 def test_mistakes_are_listed_with_what_they_look_like(masking):

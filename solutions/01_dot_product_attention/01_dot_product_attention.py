@@ -27,7 +27,7 @@
 # | **It takes** | about 75 minutes: six exercises, 21 points, and two predictions |
 # | **It computes** | in seconds, on any laptop |
 #
-# Letters mean the same on every page of the course: b is the batch, t the number of positions, e the width of a
+# The letters for sizes are the same in every lesson: b is the batch, t the number of positions, e the width of a
 # vector. They are all in [one table](../../site/notation.md).
 #
 # Under each exercise is a check. Run it as often as you like: it says what holds, what does not, and what to look at.
@@ -48,9 +48,10 @@ check = start("01_dot_product_attention")
 # %% [markdown]
 # ## A dot product is a match
 #
-# Suppose you recommend films. Describe each film by two numbers, how romantic it is and how much action it has, and
-# each viewer by two numbers as well: how much they like either. Negative numbers are allowed, and mean the opposite: a
-# film without a trace of romance, a viewer who cannot stand it.
+# Suppose you recommend films (the example is [Peter Bloem's](https://peterbloem.nl/blog/transformers); see the end).
+# Describe each film by two numbers, how romantic it is and how much action it has, and each viewer by two numbers as
+# well: how much they like either. Negative numbers are allowed, and mean the opposite: a film without a trace of
+# romance, a viewer who cannot stand it.
 #
 # How well do viewer $u$ and film $f$ go together? Multiply feature by feature and add up, which is their
 # [dot product](../../site/glossary.md#dot-product):
@@ -78,7 +79,7 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One row a viewer. Blue is positive, orange negative, and darker is larger; the number says how
+# **How to read it.** Each row is a viewer. Blue is positive, orange negative, and darker is larger; the number says how
 # much. On the left, what each viewer cares for; on the right, the dot products of viewers and films.
 #
 # </div>
@@ -212,7 +213,7 @@ for word in ["integer", "list", "import", "loop"]:
 # practice sentences come in batches, $x$ has shape (b, t, e), and each sentence of the batch gets a matrix of its own:
 # (b, t, t).
 #
-# As a loop, which is how to think of it and not how to write it:
+# Think of it as a loop, but don't write it that way:
 #
 # ```python
 # for row in range(b):              # each sentence by itself
@@ -237,8 +238,8 @@ for word in ["integer", "list", "import", "loop"]:
 # </details>
 # <details><summary>Hint 2: turning one axis pair and leaving the batch alone</summary>
 #
-# `x.T` would turn all three axes. `x.transpose(1, 2)` exchanges two of them; `@` multiplies the last two axes and
-# carries the batch along.
+# `x.T` would reverse all three axes (PyTorch warns that this use of it will go away). `x.transpose(1, 2)` exchanges two
+# of them; `@` multiplies the last two axes and carries the batch along.
 #
 # </details>
 # </div>
@@ -265,8 +266,8 @@ check(raw_weights)
 #
 # $$w_{ij} \;=\; \frac{\exp w'_{ij}}{\sum_{j'} \exp w'_{ij'}} .$$
 #
-# The exponential makes everything positive, the division makes each **row** sum to 1. Which way round matters:
-# row $i$ holds the weights that make output $i$, so it is the row that has to be a set of shares.
+# The exponential makes everything positive, the division makes each **row** sum to 1. Which way round matters: row $i$
+# holds the weights that make output $i$, so each row must sum to 1.
 #
 # One more thing, and it is the difference between a formula and a program. $e^{89}$ is already too large for a 32-bit
 # float; it becomes infinite, and ∞/∞ is not a number. Scores of 89 do occur. But softmax does not change when the
@@ -482,8 +483,8 @@ plt.show()
 # **Exercise 5 · `hurried_attention`** &nbsp; mend · ★★☆ · 7 minutes · 3 points
 #
 # Mend this function: `y` has to be what exercise 4 computes, and `weights` the weights that `y` was made with, (b, t,
-# t), row i for output i. Find the cause before you change a line: there are repairs that put the outputs back into the
-# hull and leave the numbers wrong.
+# t), row i for output i. Find the cause before you change a line: some fixes return the outputs to the hull but still
+# give the wrong numbers.
 #
 # <details><summary>Hint 1: a property to check</summary>
 #
@@ -564,7 +565,7 @@ check.prediction("shuffled_words", shuffled_words)
 # ## A set, not a sequence
 #
 # Nothing in $\operatorname{softmax}(X X^\top) X$ mentions a position. Output $i$ depends on *which* vectors are there,
-# not on where they are. So if you permute the inputs, the outputs are the same ones, permuted alike:
+# not on where they are. So if you permute the inputs, you get the same outputs, in the permuted order:
 #
 # $$\operatorname{attention}(x[\pi]) \;=\; \operatorname{attention}(x)[\pi] \qquad\text{for every order } \pi .$$
 #
@@ -687,8 +688,11 @@ for function in (self_attention, running_sum):
 #
 # **Further reading**
 #
-# - **[Koren, Bell and Volinsky, *Matrix factorization techniques for recommender systems*,
-#   2009](https://doi.org/10.1109/MC.2009.263)**: eight pages, and figure 3 for the factors in real ratings.
+# - **[Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers)**: lessons 1 to 4 and 7 follow its order. The
+#   recommender of films, the plain dot product before any weights, and the view of self-attention as an operation on
+#   sets are from there; the checks, the experiments and the proofs by permutation are this course's.
+# - [Koren, Bell and Volinsky, *Matrix factorization techniques for recommender systems*,
+#   2009](https://doi.org/10.1109/MC.2009.263): eight pages, and figure 3 for the factors in real ratings.
 # - [Levy and Goldberg, *Neural word embedding as implicit matrix factorization*,
 #   2014](https://papers.nips.cc/paper/5477-neural-word-embedding-as-implicit-matrix-factorization): word vectors from
 #   counts.

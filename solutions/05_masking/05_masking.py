@@ -19,7 +19,7 @@
 # A language model learns by guessing the next **token**: the next letter, word or piece of a word, whatever its text is
 # cut into. Attention, as you have built it so far, lets every position look at every other, and so at the answer as
 # well. This lesson takes the answer away: it says for each pair of positions whether one may look at the other, makes
-# the forbidden weights exactly zero, and ends with two tests of whether anything came through all the same.
+# the forbidden weights exactly zero, and ends with two tests for leaks.
 #
 # | | |
 # |---|---|
@@ -367,8 +367,8 @@ print(torch.softmax(nothing, dim=-1))
 
 # %% [markdown]
 # $e^{-\infty}$ is 0 three times, and 0/0 is not a number. The position is padding and its output is of no use; but one
-# NaN is enough to spoil the loss, and everything after that. Can we not clear it away, `nan_to_num(0)`, and be done?
-# Watch the gradient, here with the mask *added*, 0 or −∞, as many programs do:
+# NaN is enough to spoil the loss, and everything after that. Why not just call `nan_to_num(0)`? Watch the gradient,
+# here with the mask *added*, 0 or −∞, as many programs do:
 
 # %% tags=["nbval-check-output"]
 scores = torch.zeros(2, 3, requires_grad=True)
@@ -804,8 +804,8 @@ for name, model in models.items():
 # </div>
 #
 # Each test sees what the other may miss. The derivative finds the slightest dependence where it is smooth; the change
-# finds what autograd does not know of, but only where one of the numbers that were tried sets it off. Passing both is
-# good evidence, and no proof. The proof is the triangle in the code.
+# finds what autograd does not know of, but only if one of the values you try triggers it. Passing both is good
+# evidence, and no proof. The proof is the triangle in the code.
 #
 # Both take a model as a black box, from vectors to vectors. A whole language model reads token numbers, and there is no
 # derivative by a number of that kind: apply them to the part behind the
@@ -828,8 +828,8 @@ print("yours and PyTorch's agree to within 0.00001:", difference < 1e-5)
 # %% [markdown]
 # ## A layer that was written in a hurry
 #
-# Code like this is in circulation, in programs that rebuild GPT-2. The layer runs, its output has the right shape, and
-# in training its loss goes down very nicely. It stores two linear layers and a triangle, and files of weights that were
+# Here is a layer as one might write it to rebuild GPT-2. It runs, its output has the right shape, and in training its
+# loss goes down very nicely. It stores two linear layers and a triangle, and files of weights that were
 # saved from it hold all three.
 
 # %% [markdown]
@@ -889,8 +889,8 @@ check(HurriedAttention)
 # ## What you can do now
 #
 # You can set up the guessing game on which language models are trained; say with booleans which position may look at
-# which; write a softmax that obeys, in any precision, in both directions, and for rows that have nothing to see;
-# build the self-attention of a language model; and find out of any model whether it reads ahead.
+# which; write a softmax that obeys, in any precision, in both directions, and for rows that have nothing to see; build
+# the self-attention of a language model; and test any model for look-ahead.
 #
 # **Three questions to think about**
 #
@@ -930,6 +930,6 @@ check(HurriedAttention)
 # - A. Karpathy, [A recipe for training neural networks](https://karpathy.github.io/2019/04/25/recipe/), 2019, under
 #   "use backprop to chart dependencies": the idea of finding leaks with gradients.
 #
-# The triangle tells a position what came before, but not in which order.
+# One layer with a triangle tells a position what came before, but not in which order.
 #
 # **Next:** [lesson 6, *Positions*](../06_positions/06_positions.ipynb)

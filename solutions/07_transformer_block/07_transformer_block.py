@@ -16,10 +16,10 @@
 #
 # *Attention, a little network, two shortcuts*
 #
-# One layer of attention is a weighted average. A model that reads needs many layers, one on top of the other, and a
-# tower of bare attentions falls down: three layers up, all positions are the same vector, and hardly any gradient
-# reaches the bottom. This lesson watches it fall, adds what is missing piece by piece, and measures after each piece.
-# What stands at the end is the transformer block.
+# One layer of attention is a weighted average. A model that reads needs many layers, and a stack of bare attentions
+# collapses: after three layers all positions hold the same vector, and the queries and keys above can no longer learn.
+# This lesson watches the stack collapse, adds what is missing piece by piece, and measures after each piece. The result
+# is the transformer block.
 #
 # | | |
 # |---|---|
@@ -51,9 +51,9 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # %% [markdown]
 # ## What makes it a transformer
 #
-# Here is a working definition. A **transformer** is any architecture for a set of connected units (the words of a
-# sentence, the patches of an image) in which the units interact **only through self-attention**. Everything else in it
-# treats each unit by itself.
+# Here is a working definition, after [Bloem (2019)](https://peterbloem.nl/blog/transformers). A **transformer** is any
+# architecture for a set of connected units (the words of a sentence, the patches of an image) in which the units
+# interact **only through self-attention**. Everything else in it treats each unit by itself.
 #
 # There are older ways to let positions interact. A **recurrent** network walks along the sequence and carries a state.
 # A **convolution** lets each position see a few neighbours, and needs a stack of layers to see far. What differs is how
@@ -174,7 +174,7 @@ draw_by_depth({"": bare})
 # \;=\; \sqrt{\sum_{\theta\,\in\,\text{parameters of block } m} \;\;
 # \sum_{\text{entries}} \left(\frac{\partial L}{\partial \theta}\right)^{\!2}} .$$
 #
-# One number a block. No root inside the sum, no average: two models can be compared only if both are measured alike.
+# One number per block: square every entry, sum, take one root.
 
 # %% [markdown]
 # <div class="card">
@@ -250,8 +250,67 @@ for block in (0, 8, 16, 20, 22, 23):
 check.prediction("pull_at_the_bottom", pull_at_the_bottom)
 
 # %% [markdown]
-# The last block is told what to do. With every block further down the message is fainter. The way back runs through the
-# same averages as the way forward.
+# The gradient that reaches block 0 is nearly eleven orders of magnitude smaller than the last block's. Is the averaging
+# to blame, which collapsed the positions? To test a cause, take it away.
+#
+# Each layer does two things: it averages over positions, and it multiplies by two matrices, `to_values` and `unify`.
+# PyTorch gives the entries of both a variance of 1/(3e), so each multiplication leaves about $1/\sqrt 3$ of a vector's
+# length. Below, the averaging is removed in one pair of towers, and the shrinking in one of each pair: there the
+# matrices are $\sqrt 3$ times as large, which makes the variance 1/e.
+
+# %%
+class WithoutAveraging(nn.Module):
+    """The two linear maps of an attention, and no attention."""
+
+    def __init__(self, attention):
+        super().__init__()
+        self.to_values, self.unify = attention.to_values, attention.unify
+
+    def forward(self, x):
+        return self.unify(self.to_values(x))
+
+def four_towers():
+    for larger in (1, 3**0.5):
+        for averages in (True, False):
+            torch.manual_seed(1)
+            blocks = [SelfAttention(32, 4) for _ in range(24)]
+            for block in blocks:
+                block.to_values.weight.data *= larger
+                block.unify.weight.data *= larger
+            if not averages:
+                blocks = [WithoutAveraging(block) for block in blocks]
+            yield larger, averages, Tower(blocks).to(device())
+
+print("matrices  averages   difference after 3   gradient of block 0 / of block 23")
+for larger, averages, tower in four_towers():
+    pull = gradient_by_depth(tower, x)
+    print(f"times {larger:.2f}  {'yes' if averages else 'no':>5} {by_depth(tower, x)[1][3]:>18.1e}"
+          f" {pull[0] / pull[-1]:>18.1e}")
+
+# %% [markdown]
+# Read the last column: the averaging makes almost no difference to it, and the size of the matrices decides it. The
+# gradient faded because every layer multiplied it by about a third. With larger matrices block 0 receives as much as
+# the last block.
+#
+# Now read the column before it. With averaging, the positions collapse whatever the size of the matrices. What does
+# *that* do to learning? Split the gradient of one block by its four matrices, in the tower whose gradient does not
+# fade:
+
+# %%
+towers = {averages: tower for larger, averages, tower in four_towers() if larger > 1}
+loss = (towers[True](x) - x.flip(1)).square().mean()
+for block in (0, 1, 2, 8, 23):
+    gradients = {name: torch.autograd.grad(loss, weight, retain_graph=True)[0].norm().item()
+                 for name, weight in towers[True].blocks[block].named_parameters() if weight.dim() == 2}
+    print(f"block {block:>2}: " + ", ".join(f"{name.split('.')[0]} {size:.1e}"
+                                            for name, size in gradients.items()))
+
+# %% [markdown]
+# From block 2 on, the matrices of queries and keys get almost no gradient: some hundred million times less than those
+# of the values. When all positions hold the same vector, it makes no difference where a position looks, so the loss
+# cannot say where to look. [Noci et al. (2022)](https://arxiv.org/abs/2206.03126) prove this: collapse makes the
+# gradients of queries and keys vanish. So the bare stack has two separate faults. The choice of its initial weights
+# makes all gradients fade, and averaging makes attention unable to learn.
 
 # %% [markdown]
 # ## A residual connection
@@ -285,9 +344,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One point a block, input on the left, output on the right; each line on the axis is a power of
-# ten. Without shortcuts the points lie on a straight line: on its way to the left the gradient loses about the same
-# factor with every block. With shortcuts it passes all 24.
+# **How to read it.** One point per block, input on the left, output on the right; each line on the axis is a power of
+# ten. Without shortcuts the points lie on a straight line: on its way to the left each block's two small matrices take
+# the same factor. With shortcuts it passes all 24 at nearly full size, and the positions stay different as well.
 #
 # </div>
 
@@ -376,9 +435,10 @@ for factor in (1, 2):
     print(f"weights times {factor}: size {told}")
 
 # %% [markdown]
-# Each block multiplies the size by something; twenty-four factors in a row are a power. With weights a little too large
-# the vectors explode, and the softmax with them: [lesson 3](../03_scaling/03_scaling.ipynb) divided by √d under the
-# assumption that the components of queries and keys have variance 1. Something has to keep that assumption true.
+# Each block multiplies the size by something; over 24 blocks those factors compound exponentially. With weights a
+# little too large the vectors explode, and the softmax with them: [lesson 3](../03_scaling/03_scaling.ipynb) divided by
+# √d under the assumption that the components of queries and keys have variance 1. Something has to keep that assumption
+# true.
 #
 # **[Layer normalisation](../../site/glossary.md#layer-normalisation)**
 # ([Ba, Kiros and Hinton, 2016, section 3](https://arxiv.org/abs/1607.06450)) does it for every vector $v$ of width e by
@@ -473,7 +533,7 @@ for e in (4, 32, 512):
 # damps the vector; σ + ε does not, and blows it up to full size, noise and all.
 #
 # A model that is trained with such a norm learns around it. The harm comes when weights meet the other norm: a
-# published model loaded into this code computes something slightly else in each of its layers, and nothing raises.
+# published model loaded into this code computes something slightly different in each of its layers, and nothing raises.
 #
 # Now see what a norm does for the growing tower, put after each sum:
 
@@ -521,9 +581,9 @@ plots.diagrams.block_norms()
 # leads from the bottom of the tower to the top, and nothing on it but sums. It is often called the **residual stream**.
 #
 # **[Dropout](../../site/glossary.md#dropout)** ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 5.4): in
-# training, each component of what a *layer* gives is set to 0 with a given chance p before it is added, and the
-# components that stay are multiplied by 1/(1 − p), so that the mean stays what it was. The shortcut itself is never
-# dropped. In evaluation nothing is.
+# training, each component of a layer's output is zeroed with probability p before the addition, and the components that
+# stay are multiplied by 1/(1 − p), so that the mean stays what it was. The shortcut itself is never dropped. In
+# evaluation nothing is.
 
 # %% [markdown]
 # <div class="card">
@@ -545,8 +605,8 @@ plots.diagrams.block_norms()
 # </details>
 # <details><summary>Hint 2: dropout that knows when to stop</summary>
 #
-# `nn.Dropout(p)` is a module: it drops with chance p after `.train()` and does nothing after `.eval()`, because it is
-# told with all the others. It has no parameters. One can serve both layers.
+# `nn.Dropout(p)` is a module: it drops with chance p after `.train()` and does nothing after `.eval()`, because
+# `.train()` and `.eval()` reach every submodule. It has no parameters. One can serve both layers.
 #
 # </details>
 # </div>
@@ -877,6 +937,8 @@ for e, h in ((32, 4), (512, 8), (768, 12)):
 # - [Xiong et al., *On layer normalization in the transformer architecture*, 2020](https://arxiv.org/abs/2002.04745),
 #   section 3: gradients at the start, in both orders.
 # - [Dong, Cordonnier and Loukas, *Attention is not all you need*, 2021](https://arxiv.org/abs/2103.03404), section 2:
-#   the fall of the bare tower.
+#   the collapse of the bare tower.
+# - [Noci et al., *Signal propagation in transformers*, 2022](https://arxiv.org/abs/2206.03126): what the collapse does
+#   to the gradients of queries and keys.
 #
 # **Next:** [lesson 8, *A classifier*](../08_classifier/08_classifier.ipynb)

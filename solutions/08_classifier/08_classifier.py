@@ -103,8 +103,8 @@ print(split_words("It isn't dull, it's SLOW."))
 #
 # **Exercise 1 · `build_vocabulary`** &nbsp; ★☆☆ · 8 minutes · 3 points
 #
-# Return a dict from words to ids: `<pad>` is 0, `<unk>` is 1, and then come the words, the most frequent first. Of
-# words that are equally frequent, the alphabet decides. There may be `size` entries in all.
+# Return a dict from words to ids: `<pad>` is 0, `<unk>` is 1, and then come the words, the most frequent first. Break
+# ties alphabetically. There may be `size` entries in all.
 #
 # <details><summary>Hint 1: counting</summary>
 #
@@ -115,7 +115,8 @@ print(split_words("It isn't dull, it's SLOW."))
 # <details><summary>Hint 2: an order with two rules</summary>
 #
 # `sorted(things, key=f)` sorts by the values that f returns. Pairs are compared by their first entries, and by the
-# second where those are equal; a minus turns numbers round. `Counter.most_common` knows only the first rule.
+# second where those are equal; negate the count to sort in descending order. `Counter.most_common` knows only the first
+# rule.
 #
 # </details>
 # </div>
@@ -287,8 +288,8 @@ print("the same counts:", torch.equal(*word_counts(pair)))
 # $$\bar y \;=\; \frac{\sum_{j} m_j\, y_j}{\max\big(1,\; \sum_{j} m_j\big)} .$$
 #
 # The plain `mean(dim=1)` would average the padding in. Then a review's verdict depends on the longest review in its
-# batch. It trains, it even works a little, and nothing raises. (The 1 is for a text without any word, which is to come
-# out as zeros and not as 0/0.)
+# batch. It trains, it even works a little, and nothing raises. (The 1 is there so that an empty text gives zeros
+# rather than 0/0.)
 
 # %% [markdown]
 # <div class="card">
@@ -422,8 +423,11 @@ check(Classifier)
 # %% [markdown]
 # A new model should know nothing, and be unsure. With two classes, a probability of one half for both gives the loss
 # $-\log \tfrac12 = \log 2 \approx 0.693$. A first loss far above that means that the model is *sure* of something
-# already. One cause is at hand: `nn.Embedding` begins with standard normal numbers, far larger than what a fresh block
-# adds to them. The helper below starts both tables at a standard deviation of 0.02 instead, as GPT-2 does.
+# already.
+#
+# `nn.Embedding` begins with standard normal numbers, far larger than what a fresh block adds to them. The first loss
+# does not show it, because the last norm rescales every vector. Learning does: the blocks can hardly change vectors of
+# that size. The helper below starts both tables at a standard deviation of 0.02 instead, as GPT-2 does.
 
 # %%
 def new_classifier(e=64, h=4, depth=2):
@@ -450,10 +454,10 @@ print(f"{sum(p.numel() for p in model.parameters()):,} parameters, loss {loss.it
 #
 # $$-\log \operatorname{softmax}(z)_{y} \;=\; \log \textstyle\sum_{i} e^{z_i} - z_{y} .$$
 #
-# `F.cross_entropy(logits, labels)` computes the right-hand side, softmax included. One step of training has five parts,
-# and each of them can be forgotten without an error message: training mode, which switches dropout on; clearing the
-# gradients, because `backward` *adds* to what is there; forward; backward; and the optimiser's step. `.item()` makes a
-# plain number of the loss and lets go of the graph behind it.
+# `F.cross_entropy(logits, labels)` computes the right-hand side, softmax included. One step of training has five parts:
+# training mode, which switches dropout on; clearing the gradients, because `backward` *adds* to what is there; forward;
+# backward; and the optimiser's step. Forget any of them except forward, and no error message tells you. `.item()` makes
+# a plain number of the loss and lets go of the graph behind it.
 
 # %%
 def train_step(model, batch, optimiser):
@@ -611,8 +615,8 @@ check(train_epoch)
 # %% [markdown]
 # ## Batches, and a rate that warms up
 #
-# Two things before the training. Batches: texts of like length go together, so that there is little padding to compute,
-# and the batches come in random order. A thousand of the training reviews are put aside for
+# Two things before the training. Batches: texts of similar length are batched together, so that there is little padding
+# to compute, and the batches come in random order. A thousand of the training reviews are put aside for
 # **[validation](../../site/glossary.md#held-out-data)**, to look at during the training. The test reviews stay
 # untouched until the end; choosing by them would be a slow way of training on them.
 
@@ -781,8 +785,8 @@ print("weakest at:", ", ".join(sorted(shares, key=shares.get)[:2]))
 
 # %% [markdown]
 # The bag of words is at chance wherever something turns the verdict, since all its knowledge is of plain reviews. The
-# last line names the two words at which the transformer is weakest in this run; with 46 reviews of a kind each is two
-# per cent, so do not make much of the order. Its three surest mistakes:
+# last line names the two words at which the transformer is weakest in this run. Compare such shares with their standard
+# error: with several hundred reviews it is about one point, with fifty about three. Its three surest mistakes:
 
 # %% tags=["hide-input"]
 sure_and_wrong = sorted(zip(our_right, (kindness - 0.5).abs().tolist(), test.texts))
@@ -1139,8 +1143,9 @@ for sample in run["samples"]:
 # </details>
 # <details><summary>2. Why is the loss on the first batch near log 2, and what would it be for ten classes?</summary>
 #
-# With small tables and fresh layers all logits are close to 0, the softmax gives each of c classes about 1/c, and minus
-# the logarithm of that is log c: 0.69 for two classes, 2.30 for ten. A first loss far above log c means that the model
+# The last layer is fresh, and a norm in front of it keeps its input at size 1. So all logits are small, the softmax
+# gives each of c classes about 1/c, and minus the logarithm of that is log c: 0.69 for two classes, 2.30 for ten. A
+# first loss far above log c means that the model
 # is sure before it has learned anything.
 #
 # </details>

@@ -78,7 +78,7 @@ train, held_out = data[:cut], data[cut:]
 counts = torch.bincount(train, minlength=256)
 print(textwrap.fill(text[4000:4300].decode(errors="replace"), 88))
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "The 45 most frequent bytes of the text as bars, from the space with 16 percent and the letters e, t, a, i and s down to rare capitals and punctuation below a tenth of a percent."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "The 45 most frequent bytes of the text as bars, from the space with 16 percent and the letters e, t, a, n and i down to rare capitals and punctuation below a tenth of a percent."}}
 def show(ids):
     """A row of bytes as text, a dot for each byte that is not printable."""
     return "".join(chr(i) if 32 <= i < 127 else "·" for i in map(int, ids))
@@ -348,8 +348,8 @@ print("outputs that a later byte changes:", changed)
 # - **[AdamW](../../site/glossary.md#adamw)** (lesson 8): Adam divides each weight's step by a running estimate of the
 #   size of its gradient, so that every weight moves at about the same pace. The W is weight decay: at each step every
 #   weight also shrinks by a small share of itself.
-# - **Small embeddings.** The tables of bytes and positions start at a tenth of what PyTorch draws. As drawn, the same
-#   number of steps brings the model less far.
+# - **Small embeddings.** The tables of bytes and positions start at a tenth of what PyTorch draws. With the default
+#   initialisation it gets less far in the same number of steps.
 # - **A learning rate that climbs** for 50 steps, because Adam's first estimates rest on very few gradients. Then it
 #   falls along half a cosine, because large steps would keep the weights from settling.
 # - **[Gradient clipping](../../site/glossary.md#gradient-clipping)** at a norm of 1: when all gradients together, as
@@ -373,8 +373,8 @@ def window_bits(model, data, t, every, temperature=1):
 
 # %% [markdown]
 # The next cell makes the model, the optimiser and two empty lists; the one after it trains. **Press the stop button**
-# (■) whenever you like: model and curve stay as far as they have come, and every cell after it works with them. Run the
-# training cell again, and it goes on where it stopped.
+# (■) whenever you like: model and curve are kept as they are, and every cell after it works with them. Run the training
+# cell again, and it goes on where it stopped.
 
 # %%
 torch.manual_seed(0)
@@ -449,8 +449,8 @@ if looks:
 # Held out, it beats gzip and not xz, which remembers the whole training part where the model sees 64 bytes. The gap
 # between the curves is what the model has learned about the training part that does not carry over.
 #
-# The training part has about 244,000 bytes, and 800 batches of 16 · 64 bytes are 819,000: the model has seen everything
-# a good three times.
+# The training part has about 244,000 bytes, and 800 batches of 16 · 64 bytes are 819,000: the model has seen the text
+# just over three times.
 
 # %% [markdown]
 # ## Drawing the next byte
@@ -507,7 +507,7 @@ def apply_temperature(logits, temperature):
 # %% nbgrader={"grade": true, "grade_id": "check_apply_temperature", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(apply_temperature)
 
-# %% mystnb={"image": {"alt": "Probabilities of ten possible next bytes after the words returns the value of the f, in three panels: o, u, i and others. At temperature 0.5 the first has more than half and the first three nearly all; at 1 the three are closer; at 2 they are closer still and the other bars have grown."}}
+# %% mystnb={"image": {"alt": "Probabilities of ten possible next bytes after the words returns the value of the f, in three panels: o, u, i and others. At temperature 0.5 the first has nearly half and the first three nearly all; at 1 the three are closer; at 2 they are closer still and the other bars have grown."}}
 def as_ids(prompt):
     return torch.tensor([list(prompt.encode())]).to(device())    # (1, t)
 
@@ -537,8 +537,8 @@ for T in (0.5, 1, 2):
 # %% [markdown]
 # ## Cutting off the tail
 #
-# So drawing has a long tail of bytes that do not fit, each rare and all together not. Leave the tail out before you
-# draw. **[Top-k](../../site/glossary.md#top-k-sampling)** ([Fan, Lewis and Dauphin,
+# So drawing has a long tail of bytes that do not fit, individually rare, but not collectively. Leave the tail out
+# before you draw. **[Top-k](../../site/glossary.md#top-k-sampling)** ([Fan, Lewis and Dauphin,
 # 2018](https://arxiv.org/abs/1805.04833)) keeps the k largest logits and sets all others to −∞ (`finished_top_k`).
 #
 # But how large should k be? In the middle of a word there is often only one way to go on; at its beginning there are
@@ -958,7 +958,7 @@ print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
 # Before one trains a large model one trains small ones. Below are three widths, e = 8, 16 and 32, two blocks each, and
 # two seeds for each, because a single run could be luck. Everything else is the same: 300 steps on the same text, with
 # windows of 32 bytes. P is the number of parameters in the blocks; the tables are left out, as in [Kaplan et al.
-# (2020)](https://arxiv.org/abs/2001.08361). Their observation, over seven powers of ten: the loss falls with P as a
+# (2020)](https://arxiv.org/abs/2001.08361). Their observation, over six powers of ten in P: the loss falls with P as a
 # power law, $\text{bits} \approx a\,P^{-\alpha}$, which is a straight line when both axes are logarithmic.
 
 # %%
