@@ -10,6 +10,7 @@ from helpers.exercises.aspects import (
     Inputs,
     Others,
     Unmet,
+    Via,
     any_device,
     built,
     gradient,
@@ -63,9 +64,9 @@ def sentences(t: int, *lengths: int, e: int = 3) -> Inputs:
 
 
 OTHER_SENTENCES = {
-    "with one sentence": sentences(5, 3),
+    "with one sentence": sentences(5, 3, e=2),
     "without padding": sentences(5, 5, 5),
-    "where no sentence fills its row": sentences(6, 1, 4, 2),
+    "where no sentence fills its row": sentences(6, 1, 4, 2, e=4),
     "with sentences of one word": sentences(1, 1, 1),
     "with all sizes alike": sentences(3, 3, 2, 1),
 }
@@ -99,14 +100,14 @@ def at_words(layers: object, lengths: torch.Tensor) -> object:
 def all_layers(answer: Answer, draw: Draw) -> dict[str, object]:
     """What the student's two readers make of drawn texts."""
     results = {}
-    for case, depth, drawn in (
-        ("result", 2, some_texts),
-        ("with one LSTM a reader", 1, some_texts),
-        ("with a batch of one", 2, texts(5, 3)),
-        ("with texts of one word", 2, texts(1, 1, 1)),
-        ("where no text fills its row", 2, texts(6, 3, 1, 5)),
+    for case, sizes, drawn in (
+        ("result", (N, E, 2), some_texts),
+        ("with one LSTM in each reader", (N, E, 1), some_texts),
+        ("with a batch of one", (N + 2, E + 2, 2), texts(5, 3)),
+        ("with texts of one word", (N, E, 2), texts(1, 1, 1)),
+        ("where no text fills its row", (N, E, 2), texts(6, 3, 1, 5)),
     ):
-        model = built(N, E, depth)(answer, draw)
+        model = built(*sizes)(answer, draw)
         ids, lengths = drawn(draw.named(case))
         results[case] = at_words(model.layers(ids, lengths), lengths)
     return results
@@ -253,20 +254,22 @@ def other_scores(inputs: Callable[..., Inputs]) -> dict[str, Inputs]:
 # ---------------------------------------------------------------------------------------------- AttentiveDecoder
 
 DECODER = built(9, 3, 4, 6, 5)  # n = 9, e = 3, d = 4, m = 6, a = 5
+SMALLER = built(7, 4, 3, 5, 2)
 
 
-def a_step(t: int, *lengths: int) -> Inputs:
-    """Tokens (b,), states (b, 4), a memory (b, t, 6) of sentences of these lengths, and its mask (b, t)."""
+def a_step(t: int, *lengths: int, n: int = 9, d: int = 4, m: int = 6) -> Inputs:
+    """Tokens (b,), states (b, d), a memory (b, t, m) of sentences of these lengths, and its mask (b, t)."""
 
     def inputs(draw):
         b = len(lengths)
         mask = torch.arange(t, device=draw.device) < in_order(draw, *lengths).unsqueeze(-1)
-        return draw.integers(0, 9, b), draw.normal(b, 4), draw.normal(b, t, 6), mask
+        return draw.integers(0, n, b), draw.normal(b, d), draw.normal(b, t, m), mask
 
     return inputs
 
 
 some_step = a_step(5, 5, 2, 3)
+smaller_step = a_step(4, 2, 4, 3, n=7, d=3, m=5)
 
 
 def step_with_gaps(draw: Draw) -> tuple:
@@ -296,7 +299,7 @@ def three_things(model: Answer, given: tuple) -> tuple:
     return tuple(result)
 
 
-def stepping(*places: int) -> Callable:
+def stepping(*places: int, decoder: Via = DECODER) -> Via:
     """What `step` returns at these places, side by side: (b, ...)."""
 
     def via(answer, draw):
@@ -304,7 +307,7 @@ def stepping(*places: int) -> Callable:
             results = three_things(model, given)
             return results[places[0]] if len(places) == 1 else torch.cat([results[k] for k in places], dim=-1)
 
-        return Called(DECODER(answer, draw), call)
+        return Called(decoder(answer, draw), call)
 
     return via
 
@@ -388,7 +391,13 @@ LESSON = Lesson(
             minutes=6,
             mend=True,
             aspects=(
-                values(1.5, compared(), also=other_scores(compared), axes="b t", picture=True),
+                values(
+                    1.5,
+                    compared(),
+                    also={**other_scores(compared), "with v of width 2": compared(a=2)},
+                    axes="b t",
+                    picture=True,
+                ),
                 gradient(1, compared()),
                 input_left_alone(0.25, compared()),
                 any_device(0.25, compared()),
@@ -415,7 +424,7 @@ LESSON = Lesson(
                 returned(1, "weights", 2, "b t", also=OTHER_STEPS | WITH_GAPS),
                 returned(1, "new state", 1, "b d"),
                 returned(1, "logits", 0, "b n"),
-                gradient(1, some_step, via=stepping(0, 1, 2), weights=True),
+                gradient(1, smaller_step, via=stepping(0, 1, 2, decoder=SMALLER), weights=True),
                 input_left_alone(0.25, some_step, via=stepping(0, 1, 2)),
                 any_device(0.25, some_step, via=stepping(0, 1, 2)),
             ),

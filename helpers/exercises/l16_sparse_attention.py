@@ -636,6 +636,7 @@ LESSON = Lesson(
                 any_device(0.5, six, via=normalised),
             ),
             forbidden={"finished_merge": FINISHED},
+            fixed={"a": "a partial result is three tensors, (m, ℓ, o)", "b": "it is another partial result"},
         ),
         Exercise(
             "tiled_attention",

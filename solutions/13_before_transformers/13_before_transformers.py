@@ -199,8 +199,7 @@ plots.diagrams.two_readers()
 #
 # <details><summary>Hint 1: where does each place take its vector from?</summary>
 #
-# With length 3 and t = 5, the positions 0 1 2 3 4 take from 2 1 0 3 4. What is the rule for the first three, and what
-# for the others?
+# With length 3 and t = 5, the positions 0 1 2 3 4 take from 2 1 0 3 4.
 #
 # </details>
 # <details><summary>Hint 2: all rows at once</summary>
@@ -522,8 +521,8 @@ print("shares of layers 0, 1, 2: " + ", ".join(f"{share:.2f}" for share in share
 #
 # **Exercise 5 · `sentence_vector`** &nbsp; ★★☆ · 5 minutes · 2.5 points
 #
-# From the outputs of a bidirectional reader, join what each direction has when it has read the whole sentence, the
-# forward half first. The outputs of the backward half are already in the order of the words.
+# From the outputs of a bidirectional reader, join what each direction has when it has read the whole sentence. The
+# outputs of the backward half are already in the order of the words.
 #
 # <details><summary>Hint 1: where has each of them read everything?</summary>
 #
@@ -682,7 +681,7 @@ plots.diagrams.vector_or_memory()
 #
 # <details><summary>Hint 1: measure before you read</summary>
 #
-# In a cell of your own, draw a memory and two different states, and compare the softmax of their scores.
+# In a cell of your own, compare the softmax of the scores of two different states.
 #
 # </details>
 # <details><summary>Hint 2: what does the softmax see?</summary>
@@ -730,7 +729,7 @@ check(additive_scores)
 #
 # **Exercise 7 · `general_scores`** &nbsp; ★☆☆ · 4 minutes · 2 points
 #
-# Write the general scores for a batch: each sentence with its own state.
+# Write the general scores for a batch.
 #
 # <details><summary>Hint 1: one side at a time</summary>
 #

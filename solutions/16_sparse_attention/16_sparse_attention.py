@@ -122,8 +122,7 @@ print(f"slope on log-log paper: {slope(lengths, plain['seconds']):.2f} for the t
 # ## A window
 #
 # The first guess: what matters is near. In **sliding-window attention** position i sees the last w positions, and
-# itself counts as one of them. It is one line of code. Well-known libraries had it wrong for years, as the cell below
-# does.
+# itself counts as one of them. Well-known libraries had this line wrong for years, as the cell below does.
 #
 # **What every check asks.** Masks are booleans. New tensors are created on the device of the inputs, or on `device`
 # where a function takes one. Tensors and lists that come in stay unchanged. Where results are floating-point numbers,
@@ -138,7 +137,7 @@ print(f"slope on log-log paper: {slope(lengths, plain['seconds']):.2f} for the t
 #
 # <details><summary>Hint 1: count a row</summary>
 #
-# Call it with t = 6 and w = 3 and count what the last row sees. Then with w = 1: what should each position see?
+# Call it with t = 6 and w = 3 and count what the last row sees. With w = 1, what should each position see?
 #
 # </details>
 # <details><summary>Hint 2: distances</summary>
@@ -187,7 +186,7 @@ check(local_mask)
 #   in, and $A^{(2)}_i = \{j : j \bmod l \in [l-c,\, l)\}$, the last c columns of every block. These are to
 #   sum a block up for everyone who comes later.
 #
-# Note that from i − l to i there are l + 1 positions.
+# From i − l to i there are l + 1 positions.
 
 # %% [markdown]
 # <div class="card">
@@ -232,7 +231,7 @@ check(strided_masks)
 # **Exercise 3 · `fixed_masks`** &nbsp; ★★☆ · 6 minutes · 3 points
 #
 # Return both halves of the fixed pattern, $A^{(1)}$ first, as one tensor (2, t, t), for any t ≥ 1, l ≥ 1 and c from 1
-# to l. l need not divide t. Then the last block is shorter, and its summary columns are missing where the text ends.
+# to l. Where l does not divide t, the last block ends with the text.
 #
 # <details><summary>Hint 1: number of the block</summary>
 #
@@ -330,8 +329,8 @@ plt.show()
 # </details>
 # <details><summary>Hint 2: the second halves, row by row</summary>
 #
-# Take t = 6 and l = 3, so there are two blocks. On the stride, the six rows see 1, 1, 1, 2, 2, 2 positions. Of the
-# summary columns they see 0, 0, 1, 1, 1, 2. What do the rows of a third block see?
+# Take t = 6 and l = 3. On the stride, the six rows see 1, 1, 1, 2, 2, 2 positions; of the summary columns they see 0,
+# 0, 1, 1, 1, 2. What do the rows of a third block see?
 #
 # </details>
 # </div>
@@ -400,13 +399,13 @@ print(f"the root of t is {math.isqrt(t)}")
 #
 # <details><summary>Hint 1: one layer</summary>
 #
-# With one layer the answer is the mask itself, with True on the diagonal.
+# With one layer it is the mask itself, with True on the diagonal.
 #
 # </details>
 # <details><summary>Hint 2: two layers by hand</summary>
 #
-# In layer 1 position 1 sees 0; in layer 2 position 2 sees 1; nothing else is seen. Write both masks as 0 and 1, with
-# their diagonals, and multiply the upper one with the lower one by hand. What does an entry count?
+# In layer 1 position 1 sees 0; in layer 2 position 2 sees 1. Write both masks as 0 and 1, with their diagonals, and
+# multiply the upper one with the lower one by hand. What does an entry count?
 #
 # </details>
 # </div>
@@ -519,7 +518,7 @@ plt.show()
 #
 # ## A mask saves nothing
 #
-# So far the patterns are masks. How much time does a mask save?
+# How much time does a mask save?
 
 # %% [markdown]
 # <div class="card">
@@ -645,8 +644,8 @@ print(f"slope on log-log paper: {slope(lengths, band['seconds']):.2f} for the ti
 # gathered in the same way, by a reshape that brings positions of one remainder, or of one block, side by side.
 #
 # A missing mask, in turn, is hard to notice. In one library the window never reached the attention on the path that is
-# used in training ([`unsloth`, pull request 8253](https://github.com/unslothai/unsloth/pull/8253)): everything was
-# seen, nothing raised, and only texts longer than w were affected. A gradient map at t = w + 1 finds that ([lesson
+# used in training ([`unsloth`, pull request 8253](https://github.com/unslothai/unsloth/pull/8253)):
+# nothing raised, and only texts longer than w were affected. A gradient map at t = w + 1 finds that ([lesson
 # 5](../05_masking/05_masking.ipynb)).
 
 # %% [markdown]
@@ -959,8 +958,8 @@ check(merge)
 #
 # <details><summary>Hint 1: one tile</summary>
 #
-# Compute the scores of all queries with the keys of the tile and mask them if need be. Then compute the tile's
-# (m, ℓ, o), and merge it with the state, which begins with nothing seen. The last tile may be shorter.
+# Compute the scores of all queries with the tile's keys, and mask them. Then compute the tile's (m, ℓ, o), and merge
+# it with the state, which begins with nothing seen. The last tile may be shorter.
 #
 # </details>
 # <details><summary>Hint 2: a tile that a query may not see</summary>
