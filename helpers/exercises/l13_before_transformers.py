@@ -6,7 +6,18 @@ from collections.abc import Callable, Iterator
 
 import torch
 
-from helpers.exercises.aspects import Inputs, Unmet, any_device, built, gradient, input_left_alone, kind_of, values
+from helpers.exercises.aspects import (
+    Inputs,
+    Others,
+    Unmet,
+    Via,
+    any_device,
+    built,
+    gradient,
+    input_left_alone,
+    kind_of,
+    values,
+)
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction
 
@@ -53,9 +64,9 @@ def sentences(t: int, *lengths: int, e: int = 3) -> Inputs:
 
 
 OTHER_SENTENCES = {
-    "with one sentence": sentences(5, 3),
+    "with one sentence": sentences(5, 3, e=2),
     "without padding": sentences(5, 5, 5),
-    "where no sentence fills its row": sentences(6, 1, 4, 2),
+    "where no sentence fills its row": sentences(6, 1, 4, 2, e=4),
     "with sentences of one word": sentences(1, 1, 1),
     "with all sizes alike": sentences(3, 3, 2, 1),
 }
@@ -78,45 +89,61 @@ def texts(t: int, *lengths: int) -> Inputs:
 some_texts = texts(6, 6, 2, 4)
 
 
-def at_words(found: object, lengths: torch.Tensor) -> object:
+def at_words(layers: object, lengths: torch.Tensor) -> object:
     """What `layers` returned, 0 at padding; as it came where its shape is another."""
-    if not isinstance(found, torch.Tensor) or found.dim() != 4 or found.shape[0] != len(lengths):
-        return found
-    real = torch.arange(found.shape[2], device=found.device) < lengths.unsqueeze(-1)  # (b, t)
-    return torch.where(real[:, None, :, None], found, 0.0)
+    if not isinstance(layers, torch.Tensor) or layers.dim() != 4 or layers.shape[0] != len(lengths):
+        return layers
+    real = torch.arange(layers.shape[2], device=layers.device) < lengths.unsqueeze(-1)  # (b, t)
+    return torch.where(real[:, None, :, None], layers, 0.0)
 
 
 def all_layers(answer: Answer, draw: Draw) -> dict[str, object]:
-    """What the student's two readers make of drawn texts. Before, they read others, of which nothing may stay."""
-    told = {}
-    for said, depth, drawn in (
-        ("result", 2, some_texts),
-        ("with one LSTM a reader", 1, some_texts),
-        ("with a batch of one", 2, texts(5, 3)),
-        ("with texts of one word", 2, texts(1, 1, 1)),
+    """What the student's two readers make of drawn texts."""
+    results = {}
+    for case, sizes, drawn in (
+        ("result", (N, E, 2), some_texts),
+        ("with one LSTM in each reader", (N, E, 1), some_texts),
+        ("with a batch of one", (N + 2, E + 2, 2), texts(5, 3)),
+        ("with texts of one word", (N, E, 2), texts(1, 1, 1)),
+        ("where no text fills its row", (N, E, 2), texts(6, 3, 1, 5)),
     ):
-        model = built(N, E, depth)(answer, draw)
-        ids, lengths = drawn(draw.named(said))
-        model.layers((ids + 1) % N, lengths)
-        told[said] = at_words(model.layers(ids, lengths), lengths)
-    return told
+        model = built(*sizes)(answer, draw)
+        ids, lengths = drawn(draw.named(case))
+        results[case] = at_words(model.layers(ids, lengths), lengths)
+    return results
+
+
+def called_again(answer: Answer, draw: Draw) -> torch.Tensor:
+    """The layers of a text are the same before and after other texts are read."""
+    model = built(N, E, 2)(answer, draw)
+    ids, lengths = some_texts(draw)
+    before, _, after = (at_words(model.layers(each, lengths), lengths) for each in (ids, (ids + 1) % N, ids))
+    if not torch.is_tensor(before) or not torch.is_tensor(after):
+        raise Unmet(f"`layers` has to return one tensor; it returns {kind_of(before)}.")
+    if before.shape != after.shape or not torch.allclose(before, after, atol=1e-5):
+        raise Unmet(
+            "The same text is read twice, with another one in between, and the results differ. Something stays behind"
+            " from call to call, such as the state of an LSTM. Every call starts afresh."
+        )
+    return torch.tensor([1])
 
 
 def both_losses(answer: Answer, draw: Draw) -> dict[str, object]:
     """The student's loss, where `layers` is a stand-in: only what is asked of its vectors counts."""
-    told = {}
-    for said, drawn in (
+    results = {}
+    for case, drawn in (
         ("result", some_texts),
         ("with a text of one word in the batch", texts(5, 1, 5, 3)),
         ("with a batch of one", texts(6, 4)),
         ("without padding", texts(3, 3, 3)),
+        ("where no text fills its row", texts(6, 3, 1, 5)),
     ):
         model = built(N, E, 2)(answer, draw)
-        ids, lengths = drawn(draw.named(said))
-        vectors = 2 * draw.named(said).named("vectors").normal(len(ids), 3, ids.shape[1], 2 * E)
+        ids, lengths = drawn(draw.named(case))
+        vectors = 2 * draw.named(case).named("vectors").normal(len(ids), 3, ids.shape[1], 2 * E)
         model.layers = lambda *_, vectors=vectors: vectors
-        told[said] = model.loss(ids, lengths)
-    return told
+        results[case] = model.loss(ids, lengths)
+    return results
 
 
 class Called(torch.nn.Module):
@@ -179,8 +206,9 @@ def untouched(answer: Answer, draw: Draw) -> dict[str, object]:
 
 # ----------------------------------------------------------------------------------------------- sentence_vector
 
-some_outputs = sentences(6, 1, 3, 4, 6, e=10)
+some_outputs = sentences(6, 2, 3, 4, 5, e=10)
 OTHER_OUTPUTS = {
+    "with one and with all words": sentences(6, 1, 6, 3, e=6),
     "with one sentence": sentences(5, 3, e=6),
     "without padding": sentences(5, 5, 5, e=8),
     "where no sentence fills its row": sentences(6, 1, 4, 2, e=4),
@@ -226,54 +254,67 @@ def other_scores(inputs: Callable[..., Inputs]) -> dict[str, Inputs]:
 # ---------------------------------------------------------------------------------------------- AttentiveDecoder
 
 DECODER = built(9, 3, 4, 6, 5)  # n = 9, e = 3, d = 4, m = 6, a = 5
+SMALLER = built(7, 4, 3, 5, 2)
 
 
-def a_step(t: int, *lengths: int) -> Inputs:
-    """Tokens (b,), states (b, 4), a memory (b, t, 6) of sentences of these lengths, and its mask (b, t)."""
+def a_step(t: int, *lengths: int, n: int = 9, d: int = 4, m: int = 6) -> Inputs:
+    """Tokens (b,), states (b, d), a memory (b, t, m) of sentences of these lengths, and its mask (b, t)."""
 
     def inputs(draw):
         b = len(lengths)
         mask = torch.arange(t, device=draw.device) < in_order(draw, *lengths).unsqueeze(-1)
-        return draw.integers(0, 9, b), draw.normal(b, 4), draw.normal(b, t, 6), mask
+        return draw.integers(0, n, b), draw.normal(b, d), draw.normal(b, t, m), mask
 
     return inputs
 
 
 some_step = a_step(5, 5, 2, 3)
-OTHER_STEPS = {
+smaller_step = a_step(4, 2, 4, 3, n=7, d=3, m=5)
+
+
+def step_with_gaps(draw: Draw) -> tuple:
+    """The same, with a mask that hides places anywhere; each row keeps one place at least."""
+    b, t = 4, 6
+    y, s, memory, _ = a_step(t, *(t,) * b)(draw)
+    kept = torch.arange(t, device=draw.device) == draw.integers(0, t, b).unsqueeze(-1)
+    return y, s, memory, draw.mask(0.5, b, t) | kept
+
+
+OTHER_STEPS: dict[str, Inputs] = {
     "with a batch of one": a_step(5, 4),
     "with a memory of one vector": a_step(1, 1, 1),
     "with as many sentences as words": a_step(4, 1, 2, 3, 4),
     "without padding": a_step(5, 5, 5),
 }
+WITH_GAPS = {"with gaps in the mask": step_with_gaps}
 RETURNED = ("the logits", "the new state", "the weights")
 
 
 def three_things(model: Answer, given: tuple) -> tuple:
     """What `step` returns; Unmet where these are not three."""
-    found = model.step(*given)
-    if not isinstance(found, (tuple, list)) or len(found) != 3:
-        kind = f"{len(found)} things" if isinstance(found, (tuple, list)) else kind_of(found)
+    result = model.step(*given)
+    if not isinstance(result, (tuple, list)) or len(result) != 3:
+        kind = f"{len(result)} things" if isinstance(result, (tuple, list)) else kind_of(result)
         raise Unmet(f"`step` has to return three things, {', '.join(RETURNED)}. It returns {kind}.")
-    return tuple(found)
+    return tuple(result)
 
 
-def stepping(*places: int) -> Callable:
+def stepping(*places: int, decoder: Via = DECODER) -> Via:
     """What `step` returns at these places, side by side: (b, ...)."""
 
     def via(answer, draw):
         def call(model, *given):
-            found = three_things(model, given)
-            return found[places[0]] if len(places) == 1 else torch.cat([found[place] for place in places], dim=-1)
+            results = three_things(model, given)
+            return results[places[0]] if len(places) == 1 else torch.cat([results[k] for k in places], dim=-1)
 
-        return Called(DECODER(answer, draw), call)
+        return Called(decoder(answer, draw), call)
 
     return via
 
 
-def returned(points: float, name: str, place: int, axes: str) -> Aspect:
+def returned(points: float, name: str, place: int, axes: str, also: Others = OTHER_STEPS) -> Aspect:
     """One of the three things that `step` returns."""
-    return values(points, some_step, name=name, via=stepping(place), also=OTHER_STEPS, axes=axes, picture=True)
+    return values(points, some_step, name=name, via=stepping(place), also=also, axes=axes, picture=True)
 
 
 LESSON = Lesson(
@@ -287,7 +328,8 @@ LESSON = Lesson(
             aspects=(
                 values(1, neighbours(), also=OTHER_COMPANY),
                 values(0.5, neighbours(scale=FAR_APART), name="large products"),
-                gradient(1, neighbours(), also={"with large products": neighbours(scale=FAR_APART)}),
+                gradient(0.75, neighbours(), also={"with large products": neighbours(scale=FAR_APART)}),
+                input_left_alone(0.25, neighbours()),
                 any_device(0.5, neighbours()),
             ),
             forbidden=NO_PARTS,
@@ -309,10 +351,12 @@ LESSON = Lesson(
             stars=3,
             minutes=15,
             aspects=(
-                Aspect("layers", 1.5, all_layers, axes="b layer t 2e"),
+                Aspect("layers", 1.25, all_layers, axes="b layer t 2e"),
+                Aspect("no state from call to call", 0.25, called_again, side=True),
                 Aspect("loss", 1, both_losses),
                 gradient(1, some_texts, via=reading_loss, weights=True),
-                any_device(0.5, some_texts, via=reading_layers),
+                input_left_alone(0.25, some_texts, via=reading_loss),
+                any_device(0.25, some_texts, via=reading_layers),
             ),
             builds_on=("masks.padding_mask", "recurrent.read_backwards"),
         ),
@@ -321,9 +365,11 @@ LESSON = Lesson(
             stars=1,
             minutes=5,
             aspects=(
-                values(1, three_layers(), via=MIX, also=OTHER_LAYERS, axes="b t w", picture=True),
+                values(0.75, three_layers(), via=MIX, also=OTHER_LAYERS, axes="b t w", picture=True),
                 Aspect("start", 0.5, untouched),
-                gradient(0.5, three_layers(), via=MIX, weights=True),
+                gradient(0.25, three_layers(), via=MIX, weights=True),
+                input_left_alone(0.25, three_layers(), via=MIX),
+                any_device(0.25, three_layers(), via=MIX),
             ),
             forbidden=NO_PARTS,
         ),
@@ -334,7 +380,8 @@ LESSON = Lesson(
             aspects=(
                 values(1.5, some_outputs, also=OTHER_OUTPUTS, axes="b 2e", picture=True),
                 gradient(0.5, some_outputs),
-                any_device(0.5, some_outputs),
+                input_left_alone(0.25, some_outputs),
+                any_device(0.25, some_outputs),
             ),
             forbidden=NO_PARTS,
         ),
@@ -344,9 +391,16 @@ LESSON = Lesson(
             minutes=6,
             mend=True,
             aspects=(
-                values(1.5, compared(), also=other_scores(compared), axes="b t", picture=True),
+                values(
+                    1.5,
+                    compared(),
+                    also={**other_scores(compared), "with v of width 2": compared(a=2)},
+                    axes="b t",
+                    picture=True,
+                ),
                 gradient(1, compared()),
-                any_device(0.5, compared()),
+                input_left_alone(0.25, compared()),
+                any_device(0.25, compared()),
             ),
             forbidden=NO_PARTS,
         ),
@@ -357,7 +411,8 @@ LESSON = Lesson(
             aspects=(
                 values(1, multiplied(), also=other_scores(multiplied), axes="b t", picture=True),
                 gradient(0.5, multiplied()),
-                any_device(0.5, multiplied()),
+                input_left_alone(0.25, multiplied()),
+                any_device(0.25, multiplied()),
             ),
             forbidden=NO_PARTS,
         ),
@@ -366,11 +421,12 @@ LESSON = Lesson(
             stars=3,
             minutes=12,
             aspects=(
-                returned(1, "weights", 2, "b t"),
+                returned(1, "weights", 2, "b t", also=OTHER_STEPS | WITH_GAPS),
                 returned(1, "new state", 1, "b d"),
                 returned(1, "logits", 0, "b n"),
-                gradient(1, some_step, via=stepping(0, 1, 2), weights=True),
-                any_device(0.5, some_step, via=stepping(0, 1, 2)),
+                gradient(1, smaller_step, via=stepping(0, 1, 2, decoder=SMALLER), weights=True),
+                input_left_alone(0.25, some_step, via=stepping(0, 1, 2)),
+                any_device(0.25, some_step, via=stepping(0, 1, 2)),
             ),
             forbidden={
                 "finished_parts.AttentiveDecoder": FINISHED,

@@ -8,11 +8,13 @@ import torch
 import torch.nn.functional as F
 
 from helpers.exercises.aspects import (
+    LEFT_ALONE,
     Inputs,
     Unmet,
     any_device,
     built,
     gradient,
+    input_left_alone,
     kind_of,
     parameters,
     values,
@@ -30,13 +32,13 @@ def cut(*sizes: tuple[int, int, int], place: int | None = None) -> Probe:
     """The student's segments for texts of these (length, b, t): inputs and targets, or the one of that place."""
 
     def probe(answer, draw):
-        told = {}
+        results = {}
         for length, b, t in sizes:
-            found = answer(draw.integers(0, 256, length).to(torch.uint8), b, t)
-            if not isinstance(found, (tuple, list)) or len(found) != 2:
-                raise Unmet(f"Your function has to return inputs and targets; it returns {kind_of(found)}.")
-            told[f"for {length} bytes, b = {b}, t = {t}"] = found[place]
-        return told
+            pair = answer(draw.integers(0, 256, length).to(torch.uint8), b, t)
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                raise Unmet(f"Your function has to return inputs and targets; it returns {kind_of(pair)}.")
+            results[f"for {length} bytes, b = {b}, t = {t}"] = pair[place]
+        return results
 
     return probe
 
@@ -54,25 +56,25 @@ def some_bytes(draw: Draw, length: int = 41) -> torch.Tensor:
 # ------------------------------------------------------------------------------------------------ extend_memory
 
 
-def remembered(old: int | None, t: int, m: int, b: int = 3) -> Inputs:
-    """A memory (b, old, 4) or None, a segment (b, t, 4), and how many positions to keep."""
+def remembered(old: int | None, t: int, m: int, b: int = 3, e: int = 4) -> Inputs:
+    """A memory (b, old, e) or None, a segment (b, t, e), and how many positions to keep."""
 
     def inputs(draw):
-        return None if old is None else draw.normal(b, old, 4), draw.normal(b, t, 4), m
+        return None if old is None else draw.normal(b, old, e), draw.normal(b, t, e), m
 
     return inputs
 
 
 def without_gradient(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Does a gradient flow back from the memory into the segment, or into the memory before?"""
-    told = {}
-    for said, old in (("at the beginning", None), ("later", 3)):
+    results = {}
+    for case, old in (("at the beginning", None), ("later", 3)):
         memory, x, m = remembered(old, 4, 5)(draw)
-        found = answer(memory if memory is None else memory.requires_grad_(), x.requires_grad_(), m)
-        if not isinstance(found, torch.Tensor):
-            raise Unmet(f"Your function has to return a tensor; it returns {kind_of(found)}.")
-        told[said] = torch.tensor([found.requires_grad])
-    return told
+        kept = answer(memory if memory is None else memory.requires_grad_(), x.requires_grad_(), m)
+        if not isinstance(kept, torch.Tensor):
+            raise Unmet(f"Your function has to return a tensor; it returns {kind_of(kept)}.")
+        results[case] = torch.tensor([kept.requires_grad])
+    return results
 
 
 # ----------------------------------------------------------------------------------------------- relative_shift
@@ -112,15 +114,15 @@ def scored(b: int = 2, h: int = 3, t: int = 4, s: int = 7, d: int = 5) -> Inputs
 
 
 def past_alone(answer: Answer, draw: Draw) -> Callable:
-    """The student's scores, with 0 in the future: what stands there is hidden by a mask, and asked of no answer."""
+    """The student's scores, with 0 in the future, where a mask will hide them and any number is right."""
 
     def call(q, *others):
-        found = answer(q, *others)
+        scores = answer(q, *others)
         t, s = q.shape[-2], others[0].shape[-2]
-        if not isinstance(found, torch.Tensor) or found.shape[-2:] != (t, s):
-            return found
-        past = torch.ones(t, s, dtype=torch.bool, device=found.device).tril(s - t)
-        return found.masked_fill(~past, 0.0)
+        if not isinstance(scores, torch.Tensor) or scores.shape[-2:] != (t, s):
+            return scores
+        past = torch.ones(t, s, dtype=torch.bool, device=scores.device).tril(s - t)
+        return scores.masked_fill(~past, 0.0)
 
     return call
 
@@ -128,6 +130,7 @@ def past_alone(answer: Answer, draw: Draw) -> Callable:
 # -------------------------------------------------------------------------------------------- RelativeAttention
 
 ATTENTION = built(12, 3)  # e = 12 in 3 heads of width 4
+NARROW_ATTENTION = built(8, 2)  # for gradients
 
 
 def with_memory(b: int = 2, t: int = 5, m: int = 3) -> Inputs:
@@ -135,9 +138,9 @@ def with_memory(b: int = 2, t: int = 5, m: int = 3) -> Inputs:
     return lambda draw: (draw.normal(b, t, 12), draw.normal(b, m, 12))
 
 
-def without_memory(b: int = 2, t: int = 5) -> Inputs:
-    """A segment (b, t, 12)."""
-    return lambda draw: (draw.normal(b, t, 12),)
+def without_memory(b: int = 2, t: int = 5, e: int = 12) -> Inputs:
+    """A segment (b, t, e)."""
+    return lambda draw: (draw.normal(b, t, e),)
 
 
 class Remembering:
@@ -147,8 +150,8 @@ class Remembering:
         self._module, self._memory, self._more = module, memory, more
 
     def __call__(self, x: torch.Tensor) -> object:
-        found = self._module(x, self._memory, *self._more)
-        return found[0] if isinstance(found, tuple) and found else found
+        result = self._module(x, self._memory, *self._more)
+        return result[0] if isinstance(result, tuple) and result else result
 
     def named_parameters(self) -> Iterator[tuple[str, torch.nn.Parameter]]:
         """The module's."""
@@ -157,72 +160,81 @@ class Remembering:
 
 def remembering(answer: Answer, draw: Draw) -> Remembering:
     """The student's attention with a drawn memory."""
-    return Remembering(ATTENTION(answer, draw), draw.named("memory").normal(2, 3, 12))
+    return Remembering(NARROW_ATTENTION(answer, draw), draw.named("memory").normal(2, 3, 8))
+
+
+def fresh_biases(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """u and v as the constructor leaves them."""
+    learned = dict(answer(12, 3).named_parameters())
+    absent = [name for name in ("u", "v") if name not in learned]
+    if absent:
+        raise Unmet(f"Your module has no parameter called {' or '.join(absent)}.")
+    return {name: learned[name].detach() for name in ("u", "v")}
 
 
 # ------------------------------------------------------------------------------------------------ TransformerXL
 
 MODEL = built(11, 12, 3, 2)  # n = 11, e = 12, h = 3, depth = 2
-SHALLOW = built(7, 6, 2, 2)  # for gradients
+DEEPER = built(7, 6, 2, 3)  # for gradients
 
 
-def memories(draw: Draw, b: int, m: int, e: int = 12) -> list[torch.Tensor]:
-    """A drawn memory for each of two blocks."""
-    return [draw.normal(b, m, e), draw.normal(b, m, e)]
+def memories(draw: Draw, b: int, m: int, e: int = 12, blocks: int = 2) -> list[torch.Tensor]:
+    """A drawn memory for each block."""
+    return [draw.normal(b, m, e) for _ in range(blocks)]
 
 
-def parts_of(found: object) -> dict[str, torch.Tensor]:
+def parts_of(result: object) -> dict[str, torch.Tensor]:
     """Logits and memories by name, from what a model returned."""
-    if not isinstance(found, (tuple, list)) or len(found) != 2 or not isinstance(found[1], (list, tuple)):
-        raise Unmet(
-            f"Your model has to return a pair: logits, and a list of memories, one a block. It returns {kind_of(found)}"
-            + (f" of {len(found)} things." if isinstance(found, (tuple, list)) else ".")
-        )
-    logits, memory = found
+    pair = isinstance(result, (tuple, list)) and len(result) == 2
+    if not isinstance(result, (tuple, list)) or not pair or not isinstance(result[1], (list, tuple)):
+        what = f"{kind_of(result)} of {len(result)} things" if isinstance(result, (tuple, list)) else kind_of(result)
+        what = f"a pair whose second part is {kind_of(result[1])}" if pair else what  # type: ignore[index]
+        raise Unmet(f"Your model has to return logits and a list with a memory for each block. It returns {what}.")
+    logits, memory = result
     if len(memory) != 2:
         raise Unmet(f"The model has 2 blocks, and your list holds {len(memory)} memories.")
     return {"logits": logits} | {f"memory of block {place}": past for place, past in enumerate(memory)}
 
 
-def first_segment(which: str) -> Probe:
-    """Without a memory: the logits, or the memories, by the first letters of their names."""
+Segments = tuple[tuple[str, int, int, int | None, int], ...]  # what is said of it, b, t, the old memory's length, m
+
+FIRST: Segments = (
+    ("result", 3, 5, None, 4),
+    ("with a batch of one", 1, 4, None, 9),
+    ("with one position", 2, 1, None, 3),
+)
+LATER: Segments = (
+    ("result", 3, 4, 5, 7),
+    ("with a batch of one", 1, 3, 6, 4),
+    ("with one position", 2, 1, 4, 4),
+)
+KEEPING_NOTHING: Segments = (("without a memory", 2, 4, None, 0), ("with a memory", 2, 3, 5, 0))
+
+
+def segment(cases: Segments, which: str = "") -> Probe:
+    """The logits, or the memories, by the first letters of their names, with no memory or with drawn ones."""
 
     def probe(answer, draw):
-        model, told = MODEL(answer, draw), {}
-        for said, b, t, m in (
-            ("result", 3, 5, 4),
-            ("with a batch of one", 1, 4, 9),
-            ("with one position", 2, 1, 3),
-        ):
-            found = parts_of(model(draw.integers(0, 11, b, t), None, m))
-            told |= {f"{name}, {said}": tensor for name, tensor in found.items() if name.startswith(which)}
-        plain = parts_of(model(draw.integers(0, 11, 2, 4)))
-        return told | {f"{name}, with m = 0": tensor for name, tensor in plain.items() if name.startswith(which)}
+        model, results = MODEL(answer, draw), {}
+        for case, b, t, old, m in cases:
+            ids = draw.integers(0, 11, b, t)
+            named = parts_of(model(ids, None if old is None else memories(draw, b, old), *([m] if m else [])))
+            results |= {f"{name}, {case}": tensor for name, tensor in named.items() if name.startswith(which)}
+        return results
 
     return probe
 
 
-def later_segment(which: str) -> Probe:
-    """With drawn memories, shorter and longer than the segment."""
-
-    def probe(answer, draw):
-        model, told = MODEL(answer, draw), {}
-        for said, b, t, old, m in (
-            ("result", 3, 4, 5, 7),
-            ("with a batch of one", 1, 3, 6, 4),
-            ("with one position", 2, 1, 4, 4),
-            ("with m = 0", 2, 3, 5, 0),
-        ):
-            found = parts_of(model(draw.integers(0, 11, b, t), memories(draw, b, old), m))
-            told |= {f"{name}, {said}": tensor for name, tensor in found.items() if name.startswith(which)}
-        return told
-
-    return probe
+def callers_list(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The list of memories and its tensors, after a call."""
+    given = memories(draw, 2, 3)
+    MODEL(answer, draw)(draw.integers(0, 11, 2, 4), given, 5)
+    return {f"input {place}": memory for place, memory in enumerate(given)}
 
 
 def learning(answer: Answer, draw: Draw) -> Remembering:
     """The student's model with drawn memories, of whose pair the logits are looked at."""
-    return Remembering(SHALLOW(answer, draw), memories(draw.named("memory"), 2, 3, 6), 3)
+    return Remembering(DEEPER(answer, draw), memories(draw.named("memory"), 2, 3, 6, blocks=3), 3)
 
 
 def few_ids(draw: Draw) -> tuple[torch.Tensor]:
@@ -257,11 +269,11 @@ def reached(cases: Callable[[Draw], Iterable[tuple[int, int, int]]]) -> Probe:
     """What the student says for drawn (t, m, depth)."""
 
     def probe(answer, draw):
-        found = [answer(*case) for case in cases(draw)]
-        wrong = next((one for one in found if isinstance(one, bool) or not isinstance(one, (int, float))), None)
-        if wrong is not None:
-            raise Unmet(f"A number of positions is a whole number; your function returns {kind_of(wrong)}.")
-        return torch.tensor([float(one) for one in found])
+        counts = [answer(*case) for case in cases(draw)]
+        wrong = [count for count in counts if isinstance(count, bool) or not isinstance(count, (int, float))]
+        if wrong:
+            raise Unmet(f"A number of positions is a whole number; your function returns {kind_of(wrong[0])}.")
+        return torch.tensor([float(count) for count in counts])
 
     return probe
 
@@ -385,16 +397,16 @@ def nothing_known(answer: Answer, draw: Draw) -> torch.Tensor:
 
 def modes(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Was the model in training mode while it was used, and is it afterwards?"""
-    told = {}
+    results = {}
     for training in (True, False):
         model = Recurrent(draw).to(draw.device).train(training)
         answer(model, few_bytes(draw, 23), 5, 4)
         if not model.modes:
             raise Unmet("Your function never calls the model.")
-        told[f"for a model given in {'training' if training else 'evaluation'} mode"] = torch.tensor(
+        results[f"for a model given in {'training' if training else 'evaluation'} mode"] = torch.tensor(
             [any(model.modes), model.training]
         )
-    return told
+    return results
 
 
 def work_done(answer: Answer, draw: Draw) -> torch.Tensor:
@@ -409,6 +421,10 @@ def work_done(answer: Answer, draw: Draw) -> torch.Tensor:
     return torch.tensor([1])
 
 
+CHANGED = (
+    "Your model changes what it was given: after the call, the caller's list holds other memories. Make a list of your"
+    " own, and leave the tensors in the old one as they are."
+)
 EVALUATION = (
     "The model has to be in evaluation mode while it is used, and afterwards in the mode it came in: model.training"
     " says which that is."
@@ -456,7 +472,7 @@ LESSON = Lesson(
                     also={
                         "at the beginning": remembered(None, 4, 9),
                         "from an empty memory": remembered(0, 4, 6),
-                        "with a batch of one": remembered(2, 1, 8, b=1),
+                        "with a batch of one": remembered(2, 1, 8, b=1, e=6),
                         "up to m exactly": remembered(3, 4, 7),
                     },
                     axes="b m e",
@@ -513,7 +529,8 @@ LESSON = Lesson(
                     axes="b h t s",
                 ),
                 gradient(0.5, drawn(2, 3, 4, 6)),
-                any_device(0.5, drawn(2, 3, 4, 6)),
+                input_left_alone(0.25, drawn(2, 3, 4, 6)),
+                any_device(0.25, drawn(2, 3, 4, 6)),
             ),
             forbidden={"finished_shift": FINISHED, "finished_scores": FINISHED, "TransformerXLBlock": BLOCK},
         ),
@@ -543,7 +560,8 @@ LESSON = Lesson(
                     axes="b h t s",
                 ),
                 gradient(1, scored(), via=past_alone),
-                any_device(0.5, scored(), via=past_alone),
+                input_left_alone(0.25, scored()),
+                any_device(0.25, scored(), via=past_alone),
             ),
             forbidden={"finished_scores": FINISHED, "TransformerXLBlock": BLOCK},
             builds_on=("transformer_xl.relative_shift",),
@@ -576,9 +594,11 @@ LESSON = Lesson(
                     axes="b t e",
                     picture=True,
                 ),
-                gradient(0.5, without_memory(), via=remembering, weights=True),
-                parameters(0.5, ATTENTION),
-                any_device(0.5, with_memory(), via=ATTENTION),
+                gradient(0.5, without_memory(e=8), via=remembering, weights=True),
+                parameters(0.25, ATTENTION),
+                Aspect("u and v at the start", 0.25, fresh_biases, side=True, missed="u and v start at zero."),
+                input_left_alone(0.25, with_memory(), via=ATTENTION),
+                any_device(0.25, with_memory(), via=ATTENTION),
             ),
             forbidden={
                 "TransformerXLBlock": BLOCK,
@@ -596,12 +616,14 @@ LESSON = Lesson(
             stars=3,
             minutes=9,
             aspects=(
-                Aspect("logits of a first segment", 0.5, first_segment("logits"), axes="b t n", picture=True),
-                Aspect("memory of a first segment", 0.5, first_segment("memory"), axes="b m e"),
-                Aspect("logits with a memory", 1, later_segment("logits"), axes="b t n", picture=True),
-                Aspect("memory after a memory", 1, later_segment("memory"), axes="b m e"),
+                Aspect("logits of a first segment", 0.5, segment(FIRST, "logits"), axes="b t n", picture=True),
+                Aspect("memory of a first segment", 0.5, segment(FIRST, "memory"), axes="b m e"),
+                Aspect("logits with a memory", 1, segment(LATER, "logits"), axes="b t n", picture=True),
+                Aspect("memory after a memory", 0.75, segment(LATER, "memory"), axes="b m e"),
+                Aspect("m = 0", 0.25, segment(KEEPING_NOTHING)),
                 gradient(0.5, few_ids, via=learning, weights=True),
-                any_device(0.5, ids_and_memories, via=logits_on),
+                Aspect(LEFT_ALONE, 0.25, callers_list, side=True, missed=CHANGED),
+                any_device(0.25, ids_and_memories, via=logits_on),
             ),
             builds_on=(
                 "blocks.LayerNorm",

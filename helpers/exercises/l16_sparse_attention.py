@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from helpers.exercises.aspects import Inputs, Unmet, any_device, gradient, kind_of, values
+from helpers.exercises.aspects import (
+    LEFT_ALONE,
+    Inputs,
+    Unmet,
+    Via,
+    any_device,
+    gradient,
+    input_left_alone,
+    kind_of,
+    values,
+)
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
 
@@ -62,6 +72,22 @@ def columns(rest: bool = False, whole: bool = False) -> Inputs:
     return inputs
 
 
+def half(place: int) -> Via:
+    """One half of a pattern, so that each is judged by itself."""
+
+    def via(answer, draw):
+        def call(*arguments):
+            masks = answer(*arguments)
+            shape = f"a tensor of shape {tuple(masks.shape)}" if isinstance(masks, torch.Tensor) else kind_of(masks)
+            if not isinstance(masks, torch.Tensor) or masks.dim() != 3 or len(masks) != 2:
+                raise Unmet(f"Your function returns {shape}. One tensor (2, t, t) is needed: the two halves, stacked.")
+            return masks[place]
+
+        return call
+
+    return via
+
+
 def mask_on_a_device(points: float, *numbers: int) -> Aspect:
     """The mask is made where it is asked for."""
 
@@ -107,35 +133,51 @@ COLUMNS = {
 # ------------------------------------------------------------------------------------------------- attended_pairs
 
 
+PATTERNS = ("full", "local", "strided", "fixed")
+
+
+def count_of(answer: Answer, kind: str, t: int, size: int) -> int | float:
+    """How many pairs the student counts."""
+    count = answer(kind, t, size)
+    if isinstance(count, bool) or not isinstance(count, (int, float)):
+        raise Unmet(f"A number of pairs is a whole number; your function returns {kind_of(count)}.")
+    return count
+
+
 def counted(kind: str) -> Probe:
-    """What the student says of a pattern for drawn (t, l)."""
+    """The pairs of a pattern for drawn (t, l), where l divides t and may be t, or 1."""
 
     def probe(answer, draw):
-        found = [answer(kind, *case) for case in divided(draw)]
-        wrong = next((one for one in found if isinstance(one, bool) or not isinstance(one, (int, float))), None)
-        if wrong is not None:
-            raise Unmet(f"A number of pairs is a whole number; your function returns {kind_of(wrong)}.")
-        if all(float(one).is_integer() for one in found):
-            return torch.tensor([int(one) for one in found])  # compared exactly
-        return torch.tensor([float(one) for one in found], dtype=torch.float64)
+        drawn = [(draw.number(least, most), draw.number(least, most)) for least, most in ((2, 7), (2, 7), (7, 20))]
+        cases = [(size * blocks, size) for size, blocks in drawn] + [as_long(draw), (draw.number(4, 9), 1)]
+        counts = [count_of(answer, kind, *case) for case in cases]
+        if all(float(count).is_integer() for count in counts):
+            return torch.tensor([int(count) for count in counts])  # compared exactly
+        return torch.tensor(counts, dtype=torch.float64)
 
     return probe
 
 
-def divided(draw: Draw) -> Iterator[tuple[int, int]]:
-    """(t, l), small and large. l divides t; it may be t, or 1."""
-    for least, most in ((2, 7), (2, 7), (7, 20), (100, 300)):
-        size = draw.number(least, most)
-        yield size * draw.number(least, most), size
-    yield as_long(draw)
-    yield draw.number(4, 9), 1
+def counted_without_a_mask(answer: Answer, draw: Draw) -> torch.Tensor:
+    """Every pattern is counted where a mask of t² bytes is more than any machine can address."""
+    size, blocks = draw.number(3500, 4000), draw.number(3500, 4000)
+    try:
+        for kind in PATTERNS:
+            count_of(answer, kind, size * blocks, size)
+    except (RuntimeError, MemoryError) as problem:
+        if "memory" not in str(problem) and not isinstance(problem, MemoryError):
+            raise
+        raise Unmet(
+            f"With t = {size * blocks:,}, a mask of t² entries fits into no memory. Count the pairs without making one."
+        ) from None
+    return torch.tensor([1])
 
 
 # ------------------------------------------------------------------------------------------------------ connected
 
 
 def layers(t: int, *chances: float) -> Inputs:
-    """A list of drawn causal masks (t, t), one a layer, some without the diagonal."""
+    """A list of drawn causal masks (t, t), one for each layer, every second one without its diagonal."""
 
     def inputs(draw):
         return ([draw.mask(chance, t, t).tril(-(place % 2)) for place, chance in enumerate(chances)],)
@@ -146,6 +188,42 @@ def layers(t: int, *chances: float) -> Inputs:
 def both_ways(draw: Draw) -> tuple[list[torch.Tensor]]:
     """Two masks that are not causal."""
     return ([draw.mask(0.2, 6, 6), draw.mask(0.2, 6, 6)],)
+
+
+def many_ways(draw: Draw) -> tuple[list[torch.Tensor]]:
+    """Two equal causal masks of some 300 positions, which hide a few columns.
+
+    Through the others some input reaches the last output in exactly 256 ways, which a type of 8 bits takes for none.
+    """
+    t = draw.number(290, 310)
+    visible = draw.permutation(t) >= draw.number(5, 20)
+    mask = visible.expand(t, t).tril()
+    return ([mask, mask.clone()],)
+
+
+def two_rows(answer: Answer, draw: Draw) -> Callable:
+    """What an output in the middle, and the last one, may depend on."""
+
+    def call(masks):
+        reach = answer(list(masks))
+        return reach[[len(masks[0]) // 2, -1]] if isinstance(reach, torch.Tensor) and reach.dim() == 2 else reach
+
+    return call
+
+
+def masks_left_alone(points: float) -> Aspect:
+    """Neither the list of masks nor a mask in it is changed."""
+
+    def probe(answer, draw):
+        masks = list(two_layers(draw))
+        answer(masks)
+        return {f"input {place}": mask for place, mask in enumerate(masks)} or torch.zeros(0)
+
+    missed = (
+        "Your code changes what it was given: a mask in place (fill_diagonal_, |= and the like), or the list itself"
+        " (pop, reverse, append, an assignment to masks[...])."
+    )
+    return Aspect(LEFT_ALONE, points, probe, side=True, missed=missed)
 
 
 def in_a_list(answer: Answer, draw: Draw) -> Callable:
@@ -162,36 +240,46 @@ def two_layers(draw: Draw) -> tuple[torch.Tensor, ...]:
 
 
 class Allocations(TorchDispatchMode):
-    """Keeps the size of the largest tensor that is made meanwhile, in entries; a view is as large as what it views."""
+    """Keeps the size of the largest tensor that is made meanwhile, in entries; a view is as large as what it views.
+
+    description: the type and shape of that tensor.
+    """
 
     def __init__(self):
         super().__init__()
         self.largest = 0
+        self.description = ""
 
     def __torch_dispatch__(
         self, function: Callable, types: object, arguments: tuple = (), options: dict | None = None
     ) -> object:
-        """Does what it is asked for, and looks at what came out."""
-        found = function(*arguments, **(options or {}))
-        for tensor in tree_leaves(found):
+        """Calls the function, and looks at every tensor that it returns."""
+        result = function(*arguments, **(options or {}))
+        for tensor in tree_leaves(result):
             if isinstance(tensor, torch.Tensor) and tensor.layout is torch.strided:
-                self.largest = max(self.largest, tensor.untyped_storage().nbytes() // tensor.element_size())
-        return found
+                entries = tensor.untyped_storage().nbytes() // tensor.element_size()
+                if entries > self.largest:
+                    self.largest = entries
+                    self.description = f"of shape {tuple(tensor.shape)} and type {str(tensor.dtype)[6:]}"
+        return result
 
 
-def no_square(size: int) -> Probe:
-    """With 256 positions, and a window or tiles of this size, no tensor has anything like t² entries."""
+LONG = 256  # positions
+
+
+def no_square(sizes: tuple[int, int], name: str) -> Probe:
+    """With 256 positions and a drawn size, no tensor has half of t² entries or more. name: that of the size."""
 
     def probe(answer, draw):
-        t = 256
-        q, k, v = (draw.normal(1, 1, t, 4) for _ in range(3))
+        size = draw.number(*sizes)
+        q, k, v = (draw.normal(1, 1, LONG, 4) for _ in range(3))
         with Allocations() as watched:
             answer(q, k, v, size)
-        if watched.largest >= t * t // 2:
+        if watched.largest >= LONG * LONG // 2:
             raise Unmet(
-                f"For t = {t} and a size of {size}, your code makes a tensor of {watched.largest:,} entries. t² is"
-                f" {t * t:,}: all pairs at once, which is what this function is there to avoid. A mask of all pairs"
-                " counts too."
+                f"With t = {LONG} and {name} = {size}, your code makes a tensor {watched.description}, with"
+                f" {watched.largest:,} entries in memory. That is room for all pairs at once (t² is"
+                f" {LONG * LONG:,}), which this function is there to avoid, in scores and in masks."
             )
         return torch.tensor([1])
 
@@ -267,16 +355,22 @@ def twice_nothing(draw: Draw) -> tuple:
     return nothing(draw, 2, 3), nothing(draw, 2, 3)
 
 
-def three_of(found: object) -> tuple:
+def three_of(result: object) -> tuple:
     """The three tensors of a partial result."""
-    if not isinstance(found, (tuple, list)) or len(found) != 3:
-        raise Unmet(f"A partial result is three tensors, (m, ℓ, o); your function returns {kind_of(found)}.")
-    return tuple(found)
+    if not isinstance(result, (tuple, list)) or len(result) != 3:
+        many = f" of {len(result)}" if isinstance(result, (tuple, list)) else ""
+        raise Unmet(f"A partial result is three tensors, (m, ℓ, o); your function returns {kind_of(result)}{many}.")
+    return tuple(result)
 
 
-def whole(answer: Answer, draw: Draw) -> Callable:
-    """The student's function, whose result is three tensors."""
-    return lambda a, b: three_of(answer(a, b))
+def by_name(answer: Answer, draw: Draw) -> Callable:
+    """The student's function, whose three tensors get their names."""
+
+    def call(a, b):
+        m, total, out = three_of(answer(a, b))
+        return {"the largest score m": m, "the sum ℓ": total, "the weighted sum o": out}
+
+    return call
 
 
 def with_powers(answer: Answer, draw: Draw) -> Callable:
@@ -284,7 +378,8 @@ def with_powers(answer: Answer, draw: Draw) -> Callable:
 
     def call(a, b):
         m, total, out = three_of(answer(a, b))
-        return (torch.exp(m) if isinstance(m, torch.Tensor) else m), total, out
+        m = torch.exp(m) if isinstance(m, torch.Tensor) else m
+        return {"the power e^m of the largest score": m, "the sum ℓ": total, "the weighted sum o": out}
 
     return call
 
@@ -313,9 +408,33 @@ ROWS = (
     "A mask for t = 6 and w = 3 is (6, 6), booleans: row 0 sees position 0, row 1 sees 0 and 1, row 5 sees 3, 4 and 5."
     " Look at a few rows of yours."
 )
+NEAR = (
+    "With t = 6 and l = 3, the near half is (6, 6), booleans: row 0 sees position 0, row 4 sees 1, 2, 3 and 4. Look at"
+    " a few rows of yours."
+)
+ON_THE_STRIDE = (
+    "With t = 6 and l = 2, the stride is (6, 6), booleans: row 0 sees position 0, row 3 sees 1 and 3, row 4 sees 0, 2"
+    " and 4. Look at a few rows of yours."
+)
+OWN_BLOCK = (
+    "With t = 6 and l = 4, the first half is (6, 6), booleans: row 3 sees positions 0, 1, 2 and 3, row 4 sees 4 alone,"
+    " and row 5 sees 4 and 5. Look at a few rows of yours."
+)
+SUMMARIES = (
+    "With t = 9, l = 4 and c = 2, the summary columns are 2, 3, 6 and 7: row 1 sees none of them, row 3 sees 2 and 3,"
+    " row 6 sees 2, 3 and 6; with c = 1, row 8 sees 3 and 7. Look at a few rows of yours."
+)
 WAYS = (
     "Try it by hand, t = 3: in layer 1 position 1 sees 0, in layer 2 position 2 sees 1, and nothing else is seen. Then"
     " output 0 depends on input 0, output 1 on 0 and 1, output 2 on all three: (3, 3), booleans."
+)
+OVERFLOW = (
+    "Here are two layers of some 300 positions; an output in the middle and the last one are compared. If smaller masks"
+    " are right, look at the type in which you multiply: there can be 300 ways, and in 8 bits 256 becomes 0."
+)
+ONE_ROW = (
+    "Try one row by hand, with the parts (2, 1, 10) and (4, 1, 20). The larger maximum is 4, so m = 4, ℓ = e^−2 · 1 + 1"
+    " = 1.135 and o = e^−2 · 10 + 20 = 21.35."
 )
 ONE_TILE = (
     "Try one tile that holds all keys. If that agrees with softmax attention and smaller tiles do not, look at what is"
@@ -354,7 +473,17 @@ LESSON = Lesson(
             stars=2,
             minutes=6,
             aspects=(
-                values(1.5, blocks(rest=True), also=STRIDES, axes="2 t t", dtype=True),
+                values(0.5, blocks(True), name="near", via=half(0), also=STRIDES, axes="i j", dtype=True, missed=NEAR),
+                values(
+                    1,
+                    blocks(True),
+                    name="stride",
+                    via=half(1),
+                    also=STRIDES,
+                    axes="i j",
+                    dtype=True,
+                    missed=ON_THE_STRIDE,
+                ),
                 mask_on_a_device(0.5, 5, 2),
             ),
         ),
@@ -363,8 +492,29 @@ LESSON = Lesson(
             stars=2,
             minutes=6,
             aspects=(
-                values(1.5, blocks(), name="one column", also=BLOCKS, axes="2 t t", dtype=True),
-                values(1, columns(), name="several columns", also=COLUMNS, axes="2 t t", dtype=True),
+                values(
+                    1, blocks(), name="own block", via=half(0), also=BLOCKS, axes="i j", dtype=True, missed=OWN_BLOCK
+                ),
+                values(
+                    0.5,
+                    blocks(),
+                    name="one summary column",
+                    via=half(1),
+                    also=BLOCKS,
+                    axes="i j",
+                    dtype=True,
+                    missed=SUMMARIES,
+                ),
+                values(
+                    1,
+                    columns(),
+                    name="several columns",
+                    via=half(1),
+                    also=COLUMNS,
+                    axes="i j",
+                    dtype=True,
+                    missed=SUMMARIES,
+                ),
                 mask_on_a_device(0.5, 5, 2),
             ),
         ),
@@ -375,8 +525,9 @@ LESSON = Lesson(
             aspects=(
                 Aspect("full", 0.5, counted("full"), missed=FULL),
                 Aspect("local", 0.5, counted("local"), missed=WINDOW),
-                Aspect("strided", 1, counted("strided"), missed=STRIDE),
-                Aspect("fixed", 1, counted("fixed"), missed=BLOCK),
+                Aspect("strided", 0.75, counted("strided"), missed=STRIDE),
+                Aspect("fixed", 0.75, counted("fixed"), missed=BLOCK),
+                Aspect("very long texts", 0.5, counted_without_a_mask, side=True),
             ),
         ),
         Exercise(
@@ -385,7 +536,7 @@ LESSON = Lesson(
             minutes=6,
             aspects=(
                 values(
-                    1,
+                    0.5,
                     layers(7, 0.4),
                     name="one layer",
                     also={"with every diagonal empty": layers(5, 0.0), "for one position": layers(1, 0.5)},
@@ -408,7 +559,16 @@ LESSON = Lesson(
                     picture=True,
                     missed=WAYS,
                 ),
-                any_device(0.5, two_layers, via=in_a_list),
+                values(
+                    0.5,
+                    many_ways,
+                    name="many ways",
+                    via=two_rows,
+                    dtype=True,
+                    missed=OVERFLOW,
+                ),
+                masks_left_alone(0.25),
+                any_device(0.25, two_layers, via=in_a_list),
             ),
         ),
         Exercise(
@@ -417,7 +577,7 @@ LESSON = Lesson(
             minutes=12,
             aspects=(
                 values(
-                    2.5,
+                    2,
                     attended(12, 4),
                     also={
                         "with a batch of one": attended(9, 3, b=1, d=2),
@@ -434,8 +594,10 @@ LESSON = Lesson(
                     also={"by one too many": attended(13, 4), "with a window longer than the text": attended(5, 8)},
                     axes="b h t d",
                 ),
-                Aspect("no tensor with t² entries", 1.5, no_square(8), side=True),
+                values(0.5, lifted(7, 3), name="large scores", axes="b h t d"),
+                Aspect("no tensor with t² entries", 1, no_square((6, 12), "w"), side=True),
                 gradient(0.5, attended(7, 3)),
+                input_left_alone(0.5, attended(8, 4)),
                 any_device(0.5, attended(7, 3)),
             ),
             forbidden={"flex_attention": LIBRARY},
@@ -448,30 +610,33 @@ LESSON = Lesson(
                 values(
                     1.5,
                     two_parts(2, 5),
-                    via=whole,
+                    via=by_name,
                     also={"of one row": two_parts(1, d=2), "with heads": two_parts(2, 3, 4)},
+                    missed=ONE_ROW,
                 ),
                 values(
                     0.5,
                     two_parts(2, 5, high=500.0, apart=30.0),
                     name="large and small scores",
-                    via=whole,
+                    via=by_name,
                     also={
-                        "far below zero": two_parts(2, 5, high=-2000.0),
-                        "far apart": two_parts(2, 5, high=-50.0, apart=300.0),
+                        "with scores far below zero": two_parts(2, 5, high=-2000.0),
+                        "with maxima far apart": two_parts(2, 5, high=-50.0, apart=300.0),
                     },
                 ),
                 values(
-                    1,
+                    0.75,
                     some_and_nothing,
                     name="nothing seen",
                     via=with_powers,
                     also={"on the other side": nothing_first, "on both sides": twice_nothing},
                 ),
                 gradient(0.5, six, via=normalised, also={"beside nothing": normalised_over_some}),
+                input_left_alone(0.25, six, via=normalised),
                 any_device(0.5, six, via=normalised),
             ),
             forbidden={"finished_merge": FINISHED},
+            fixed={"a": "a partial result is three tensors, (m, ℓ, o)", "b": "it is another partial result"},
         ),
         Exercise(
             "tiled_attention",
@@ -515,8 +680,9 @@ LESSON = Lesson(
                     axes="b h t d",
                     missed=ONE_TILE,
                 ),
-                Aspect("no tensor with t² entries", 1.5, no_square(16), side=True),
+                Aspect("no tensor with t² entries", 1, no_square((12, 20), "tile"), side=True),
                 gradient(0.5, attended(6, 2)),
+                input_left_alone(0.5, attended(6, 2)),
                 any_device(0.5, attended(6, 2)),
             ),
             forbidden={"scaled_dot_product_attention": LIBRARY, "flex_attention": LIBRARY},

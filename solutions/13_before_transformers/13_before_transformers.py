@@ -23,7 +23,7 @@
 #
 # | | |
 # |---|---|
-# | **You will build** | word vectors from company, a pair of language models that read in opposite directions, a sentence in one vector, and the first attention; and you mend a score |
+# | **You will build** | word vectors from company, a pair of language models that read in opposite directions, a sentence in one vector, and the first attention; and you fix a score |
 # | **You need** | lessons [1](../01_dot_product_attention/01_dot_product_attention.ipynb), [2](../02_queries_keys_values/02_queries_keys_values.ipynb), [5](../05_masking/05_masking.ipynb) and [10](../10_encoder_decoder/10_encoder_decoder.ipynb) |
 # | **It takes** | about 115 minutes: eight exercises, 24 points, and two predictions |
 # | **It computes** | for about a minute, most of it two trainings; any laptop will do |
@@ -66,25 +66,28 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # for each of the negatives $w_1, \dots, w_k$. Since $1 - \sigma(z) = \sigma(-z)$, the loss of one pair is
 #
 # $$-\log \sigma(u \cdot w) \;-\; \sum_{j=1}^{k} \log \sigma(-u \cdot w_j) .$$
+#
+# **What every check asks.** New tensors are created on the device of the inputs. Tensors that come in stay unchanged.
+# Gradients must flow to the inputs and to a module's parameters. Do not use `finished_parts` unless the card says so.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 1 · `skip_gram_loss`** &nbsp; ★★☆ · 7 minutes · 3 points
 #
-# Write this loss for a batch: the mean over its pairs. It must stay finite when a product is 200 or −200; the sigmoid
-# of −200 is 0 in float32.
+# Write this loss for a batch: the mean over its pairs. The loss and its gradients must be right and finite even where
+# a product is 200 or −200; the sigmoid of −200 is 0 in float32.
 #
 # <details><summary>Hint 1: one pair first</summary>
 #
-# One product for the neighbour and k products for the negatives. Each of the k goes through log σ by itself; only then
-# are they added up.
+# Of the k products with the negatives, each goes through log σ by itself; only then are they added up.
+# `F.logsigmoid(z)` is log σ(z), and it is finite for any z.
 #
 # </details>
-# <details><summary>Hint 2: the calls</summary>
+# <details><summary>Hint 2: one pair by hand</summary>
 #
-# `F.logsigmoid(z)` is log σ(z) and is finite for any z. `(u * w).sum(dim=-1)` is a dot product a row, (b,). For the
-# negatives, `centre.unsqueeze(1)` is (b, 1, e) and broadcasts against (b, k, e).
+# With u · w = 2 and two negatives, u · w₁ = 1 and u · w₂ = −3, the loss is −log σ(2) − log σ(−1) − log σ(3) = 0.127 +
+# 1.313 + 0.049 = 1.489. In a batch the first product is (b,), and those with the negatives are (b, k).
 #
 # </details>
 # </div>
@@ -108,12 +111,10 @@ check(skip_gram_loss)
 
 # %% [markdown]
 # A published version takes log σ of the *sum* of the products ([DeepNLP-models-Pytorch, issue
-# #15](https://github.com/DSKSD/DeepNLP-models-Pytorch/issues/15)): a product of 5 and one of −5 then cost no more than
-# two of 0.
+# #15](https://github.com/DSKSD/DeepNLP-models-Pytorch/issues/15)).
 #
 # Let it learn from the made-up film reviews of lesson 8: no labels, words up to two places apart, five negatives a
-# pair. The paper draws them by their frequency to the power 3/4, so that rare words come up more often than they stand
-# in the text (section 2.2).
+# pair. The paper draws them by their frequency to the power 3/4 (section 2.2).
 
 # %%
 (texts, _), (test_texts, _) = reviews(8000, 2000)
@@ -194,26 +195,24 @@ plots.diagrams.two_readers()
 #
 # **Exercise 2 · `read_backwards`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
-# Turn each row round within its length, and leave its padding where it is. Doing it twice gives back what was there.
+# Reverse each row within its length, and leave its padding as it is. Reversing twice gives back x.
 #
 # <details><summary>Hint 1: where does each place take its vector from?</summary>
 #
-# With length 3 and t = 5, the places 0 1 2 3 4 take from 2 1 0 3 4. The first three are length − 1 − place, the others
-# are the place itself.
+# With length 3 and t = 5, the positions 0 1 2 3 4 take from 2 1 0 3 4.
 #
 # </details>
-# <details><summary>Hint 2: the calls</summary>
+# <details><summary>Hint 2: all rows at once</summary>
 #
-# `lengths.unsqueeze(1) - 1 - places` is (b, t), and negative exactly at the padding. `torch.where(condition, one,
-# other)` chooses. `x.gather(1, order)` wants `order` as large as x: `order.unsqueeze(-1).expand_as(x)`. A loop over the
-# rows with `flip` is right as well; make sure that it changes a copy.
+# With lengths 3 and 1 and t = 3, the order is [[2, 1, 0], [0, 1, 2]], which `torch.where` can make of two cases.
+# `x.gather(1, order)` needs an `order` as large as x. A loop over the rows with `flip` is right as well, on a copy.
 #
 # </details>
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "read_backwards", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def read_backwards(x, lengths):
-    """Each row in reverse order within its length; the padding stays behind it.
+    """Each row in reverse order within its length; its padding stays as it is.
 
     x: (b, t, e). lengths: (b,), integers from 1 to t. Returns (b, t, e).
     """
@@ -274,22 +273,23 @@ print(f"one stacked: {(ahead_of_i > 0).sum()} of 15 entries above the diagonal a
 #
 # **Exercise 3 · `BiLanguageModel`** &nbsp; ★★★ · 15 minutes · 4 points
 #
-# Write `layers` and `loss`. The constructor is done: one table of vectors and one output layer for both readers, and
-# LSTMs of their own. `finished_parts.read_backwards(x, lengths)` is exercise 2. What stands at padding in the result of
-# `layers` does not matter, and keep no state between calls. `loss` is made of what `self.layers` returns.
+# Write `layers` and `loss`. The constructor is done: both readers share one table of vectors and one output layer, and
+# each has LSTMs of its own. Use `finished_parts.read_backwards(x, lengths)`, exercise 2. What `layers` returns at
+# padding does not matter. Every call starts afresh: no state of an LSTM is kept for the next. `loss` calls
+# `self.layers` and uses what it returns.
 #
 # <details><summary>Hint 1: two rails</summary>
 #
-# Turn the words' vectors round **once** before the backward rail, and feed each LSTM with what the one before it in its
-# *own* rail gave. What the backward rail gives is in the turned order; turn it back for the result, and only there.
-# `lstm(x)[0]` are the outputs at all positions.
+# Reverse the words' vectors **once**, before the backward rail, and give each LSTM the outputs of the one before it in
+# its *own* rail. The outputs of the backward rail are in reverse order; turn them back for the result, and only there.
+# `lstm(x)[0]` holds the outputs at all positions.
 #
 # </details>
-# <details><summary>Hint 2: who is asked for what</summary>
+# <details><summary>Hint 2: three words by hand</summary>
 #
-# Cut the last layer in two with `chunk(2, dim=-1)`. The forward half at positions 0 to t − 2 is asked for ids 1 to
-# t − 1, the backward half at 1 to t − 1 for ids 0 to t − 2. Both only where the *later* of the two places holds a word:
-# `padding_mask(lengths, t)[:, 0, 1:]` of lesson 5 is (b, t − 1), and booleans pick entries.
+# A row holds the ids 7 2 9, then padding. The forward half at positions 0 and 1 has to guess 2 and 9, the backward half
+# at positions 1 and 2 has to guess 7 and 2: two pairs, and nothing else in this row. Lesson 5's
+# `padding_mask(lengths, t)` is (b, 1, t), and indexing with booleans picks entries.
 #
 # </details>
 # </div>
@@ -346,7 +346,7 @@ check(BiLanguageModel)
 # meet last ones. And in a Keras version of ELMo the backward layers read what the forward ones had made
 # ([ELMo-keras, issue #2](https://github.com/iliaschalkidis/ELMo-keras/issues/2)): the leak of the picture above.
 #
-# Train it on the same reviews, for a few seconds. As before, there are no labels.
+# Train it on the same reviews, for a few seconds.
 
 # %%
 torch.manual_seed(0)
@@ -441,18 +441,18 @@ for flipped in (False, True):
 #
 # **Exercise 4 · `LayerMix`** &nbsp; ★☆☆ · 5 minutes · 2 points
 #
-# Write the mix as a module. It starts as the plain mean of the layers.
+# Write the mix as a module with two parameters: `raw` (count,), which starts at zeros, and `gamma`, a single number of
+# shape (), which starts at 1. So it starts as the plain mean of the layers.
 #
 # <details><summary>Hint 1: what is learned</summary>
 #
-# `nn.Parameter(tensor)` is a tensor that the optimiser finds. `raw` is (count,) and starts at zeros, `gamma` is (), a
-# single number, and starts at 1.
+# `nn.Parameter(tensor)` is a tensor that the optimiser finds.
 #
 # </details>
-# <details><summary>Hint 2: shares against layers</summary>
+# <details><summary>Hint 2: two layers by hand</summary>
 #
-# The shares are (count,), the layers (b, count, t, w). Either give the shares axes of length 1, `shares[:, None,
-# None]`, and sum over the layers' axis, or write `torch.einsum("j,bjtw->btw", ...)`.
+# With `raw` = (0, log 3) the shares are 1/4 and 3/4. Where layer 0 has 4 and layer 1 has 8, the mix is γ · 7. The
+# shares are (count,), the layers (b, count, t, w): which shape do the shares need to broadcast?
 #
 # </details>
 # </div>
@@ -521,8 +521,8 @@ print("shares of layers 0, 1, 2: " + ", ".join(f"{share:.2f}" for share in share
 #
 # **Exercise 5 · `sentence_vector`** &nbsp; ★★☆ · 5 minutes · 2.5 points
 #
-# From the outputs of a bidirectional reader, put together what each direction has when it has read all of the
-# sentence. The outputs of the backward half stand where their words stand: they were turned back already.
+# From the outputs of a bidirectional reader, join what each direction has when it has read the whole sentence. The
+# outputs of the backward half are already in the order of the words.
 #
 # <details><summary>Hint 1: where has each of them read everything?</summary>
 #
@@ -530,10 +530,10 @@ print("shares of layers 0, 1, 2: " + ", ".join(f"{share:.2f}" for share in share
 # backward half began there. Where does it end?
 #
 # </details>
-# <details><summary>Hint 2: another column in each row</summary>
+# <details><summary>Hint 2: two sentences by hand</summary>
 #
-# `outputs[rows, lengths - 1]` with `rows = torch.arange(b)` takes from each row another column: (b, 2e). The first e
-# numbers are the forward half.
+# With lengths 3 and 5, the forward halves come from columns 2 and 4, and both backward halves from column 0. Indexing
+# with two tensors, `x[[0, 1], [2, 4]]`, takes another column from each row.
 #
 # </details>
 # </div>
@@ -677,17 +677,17 @@ plots.diagrams.vector_or_memory()
 #
 # Code like this was published with a well-known small program for translation. It ran, the shapes were right, and the
 # model learned something. But whatever the decoder had written, it looked at the same words, with the same weights.
-# Mend it.
+# Find the bug and fix it.
 #
 # <details><summary>Hint 1: measure before you read</summary>
 #
-# In a cell of your own, draw a memory and two different states, and compare the softmax of their scores.
+# In a cell of your own, compare the softmax of the scores of two different states.
 #
 # </details>
 # <details><summary>Hint 2: what does the softmax see?</summary>
 #
-# Work out the score of one word on paper and split it into what depends on j and what does not. A softmax over j does
-# not see the second. Then hold the code against the formula, sign by sign.
+# Let a = 1, v = 2 and `theirs` be 1 and −1. With `ours` = 0 the cell's scores are 2 and −2; with `ours` = 3 they are 8
+# and 4. What is the softmax of each? Then compare the code with the formula, sign by sign.
 #
 # </details>
 # </div>
@@ -714,7 +714,7 @@ check(additive_scores)
 # of it stood for years in [PyTorch's own
 # tutorial](https://github.com/pytorch/tutorials/blob/main/intermediate_source/seq2seq_translation_tutorial.py) (issues
 # #87 and #1098): there the scores were a linear layer of the state and the last word, and did not look at the memory at
-# all, only at places. Swap two words of the source, and the weights stay. Both models learned, since a GRU can do a
+# all, only at places. Both models learned, since a GRU can do a
 # good deal without attention. Nothing but a picture of the weights, or a count, gives such a bug away.
 #
 # [Luong, Pham and Manning (2015)](https://arxiv.org/abs/1508.04025) tried simpler scores (section 3.1). **General**:
@@ -729,18 +729,18 @@ check(additive_scores)
 #
 # **Exercise 7 · `general_scores`** &nbsp; ★☆☆ · 4 minutes · 2 points
 #
-# Write it for a batch.
+# Write the general scores for a batch.
 #
 # <details><summary>Hint 1: one side at a time</summary>
 #
-# Either bring the state to the width of the memory, W s, or the memory to the width of the state. Then a dot product
+# Either bring the state to the width of the memory, or the memory to the width of the state. Then take a dot product
 # for each j.
 #
 # </details>
-# <details><summary>Hint 2: rows, not columns</summary>
+# <details><summary>Hint 2: one row by hand</summary>
 #
-# In the code states are rows, (b, d), so W s becomes `s @ w.T`, (b, m). A product of (b, t, m) and (b, m, 1) is (b, t,
-# 1). `torch.einsum` does it all in one line.
+# Let W = [[1, 2], [0, 1], [1, 0]], (3, 2). The state s = (1, 1) becomes W s = (3, 1, 1), and the memory's vector
+# (1, 0, 2) has the score 3 + 0 + 2 = 5. In code, states are the rows of (b, 2): what product gives a row (3, 1, 1)?
 #
 # </details>
 # </div>
@@ -803,8 +803,9 @@ check.prediction("bias_on_keys", bias_on_keys)
 # **Exercise 8 · `AttentiveDecoder`** &nbsp; ★★★ · 12 minutes · 4.5 points
 #
 # Write `step` as it was published: the context is chosen by the **old** state. The GRU cell gets the token's
-# vector and the context side by side, in this order; the logits come from the new state and the context.
-# `finished_parts.additive_scores` is exercise 6, and `masked_softmax(scores, mask)` is lesson 5's.
+# vector and the context side by side, in this order; the logits come from the new state and the context, in this order.
+# The mask may hide any places of a sentence, and leaves at least one. Use `finished_parts.additive_scores`, exercise 6,
+# and lesson 5's `masked_softmax(scores, mask)`.
 #
 # <details><summary>Hint 1: in this order</summary>
 #
@@ -813,8 +814,8 @@ check.prediction("bias_on_keys", bias_on_keys)
 # </details>
 # <details><summary>Hint 2: shapes</summary>
 #
-# Weights (b, t) against a memory (b, t, m): either `(weights.unsqueeze(-1) * memory).sum(dim=1)` or a product of (b, 1,
-# t) and (b, t, m). `self.cell(input, state)` takes (b, e + m) and (b, d). `torch.cat([...], dim=-1)` puts side by side.
+# With weights 1/4 and 3/4 and a memory of (4, 0) and (0, 8), the context is (1, 6): (b, t) and (b, t, m) give (b, m).
+# `self.cell(input, state)` takes (b, e + m) and (b, d), and `torch.cat([...], dim=-1)` joins side by side.
 #
 # </details>
 # </div>

@@ -27,7 +27,7 @@
 #
 # | | |
 # |---|---|
-# | **You will build** | streams of segments, a memory, relative attention with its shift, the whole model, and a fair measurement in one pass; and you mend a memory that stays empty |
+# | **You will build** | streams of segments, a memory, relative attention with its shift, the whole model, and a fair measurement in one pass; and you fix a memory |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb), [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb) and [9](../09_character_generator/09_character_generator.ipynb) |
 # | **It takes** | about 115 minutes: eight exercises, 29 points, and two predictions |
 # | **It computes** | for about a minute in one cell, which you may stop; seconds everywhere else |
@@ -111,14 +111,17 @@ for N in (1_000, 100_000):
 #
 # Here $k = \lfloor (N-1)/(bt) \rfloor$ is the number of batches: each stream is a stretch of k·t bytes. The target of
 # each byte is the next byte, also where the next byte belongs to another segment.
+#
+# **What every check asks.** In exercises 3 to 6, new tensors are created on the device of the inputs, tensors and lists
+# that come in stay unchanged, and gradients must flow to the inputs and to a module's parameters.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 1 · `segments`** &nbsp; ★★☆ · 7 minutes · 3 points
 #
-# Lay a text out as b streams and cut these into segments: input `[j, row, i]` is byte `(row·k + j)·t + i`. What is left
-# over at the end, because it fills no segment in every stream, is left out.
+# Lay a text out as b streams and cut these into segments: input `[j, row, i]` is byte `(row·k + j)·t + i`, and its
+# target is the byte after it. Leave out the bytes at the end that do not fill a segment in every stream.
 #
 # <details><summary>Hint 1: the streams first</summary>
 #
@@ -126,10 +129,10 @@ for N in (1_000, 100_000):
 # it can be a target and no input; that is the −1 in k.
 #
 # </details>
-# <details><summary>Hint 2: then the segments</summary>
+# <details><summary>Hint 2: thirteen bytes by hand</summary>
 #
-# `view(b, k, t)` cuts each stream into k segments. Which two axes have to change places? For the targets do the same
-# with the bytes from number 1 on.
+# Bytes 0 to 12, b = 2 and t = 2: k is 3, and the streams are 0 to 5 and 6 to 11. Batch 0 is [[0, 1], [6, 7]], batch 1
+# [[2, 3], [8, 9]]. The targets of batch 0 are [[1, 2], [7, 8]].
 #
 # </details>
 # </div>
@@ -206,8 +209,9 @@ plots.diagrams.segment_memory()
 #
 # **Exercise 2 · `extend_memory`** &nbsp; mend · ★★☆ · 5 minutes · 3 points
 #
-# Mend it: the memory after a segment holds the newest m of what it held before and the segment behind that, or all of
-# it where there are not m yet. Without a gradient; m = 0 gives a memory (b, 0, e).
+# Find the bug and fix it. After a segment, the memory holds what it held before and then the segment, of which the
+# newest m positions are kept, or all where there are fewer. No gradient flows through it. m = 0 gives a memory
+# (b, 0, e). Do not call `finished_memory`.
 #
 # <details><summary>Hint 1: follow it from the beginning</summary>
 #
@@ -215,9 +219,10 @@ plots.diagrams.segment_memory()
 # should the memory be each time, and how long is it?
 #
 # </details>
-# <details><summary>Hint 2: which length</summary>
+# <details><summary>Hint 2: two segments by hand</summary>
 #
-# There are m' + t positions to choose from, and at most m are kept.
+# With m = 6 and segments of 4 positions, the memory holds 4 positions after the first segment, and 6 of 8 after the
+# second. Which `length` does the cell compute in each case?
 #
 # </details>
 # </div>
@@ -321,19 +326,20 @@ plots.diagrams.shift_steps()
 #
 # **Exercise 3 · `relative_shift`** &nbsp; ★★☆ · 9 minutes · 3 points
 #
-# From one column a distance to one column a key, without a loop over rows, for any number of axes in front. Entry [i,
-# j] of the result is the one for the distance i + (s − t) − j of row i, and 0 where that is negative.
+# Turn a matrix with a column for each distance into one with a column for each key, with any number of axes in front.
+# Entry [i, j] of the result is row i's entry for the distance i + (s − t) − j, and 0 where that is negative. Do not
+# call `finished_shift`, `finished_scores` or `TransformerXLBlock`.
 #
 # <details><summary>Hint 1: the four panels</summary>
 #
 # `F.pad(x, (1, 0))` puts a column of zeros in front. `reshape` reads the same numbers, in the same order, in rows of
-# another length; how many rows of length t are there?
+# another length; how many rows of length t are there? `*x.shape[:-2]` are the axes in front.
 #
 # </details>
-# <details><summary>Hint 2: the end</summary>
+# <details><summary>Hint 2: two rows by hand</summary>
 #
-# `[..., 1:, :]` drops a row whatever stands in front; `*x.shape[:-2]` are the axes in front. `tril(diagonal)` keeps
-# what lies on and below a diagonal: which one, if the last row is to be kept whole?
+# Let t = 2, s = 3 and the rows be a b c and d e f. Padded: 0 a b c and 0 d e f. In rows of 2: 0 a, b c, 0 d, e f.
+# Without the first, in rows of 3: b c 0 and d e f. `tril(diagonal)` clears what is right of a diagonal: which one?
 #
 # </details>
 # </div>
@@ -362,19 +368,19 @@ check(relative_shift)
 #
 # **Exercise 4 · `relative_scores`** &nbsp; ★★★ · 8 minutes · 4 points
 #
-# The sum of the four terms over √d. `finished_shift` is the function of exercise 3. Entries for keys in the future are
-# masked later, and nothing is asked of them.
+# Return the sum of the four terms over √d. Use `finished_shift`, exercise 3, and not `finished_scores` or
+# `TransformerXLBlock`. Entries for keys in the future are masked later, so they may be anything.
 #
 # <details><summary>Hint 1: two products</summary>
 #
-# One product with the keys, which stand where they belong; one with the distances, which has to be shifted. The
-# division is by the root of one head's width, for all four terms.
+# One product with the keys, whose columns are right; one with the distances, which has to be shifted. Divide all four
+# terms by the root of one head's width.
 #
 # </details>
 # <details><summary>Hint 2: shapes</summary>
 #
-# q is (b, h, t, d), u is (h, d): one vector a head, the same for all batches and queries. Where does u need an axis of
-# length 1? r is (h, s, d), the same for all batches, and broadcasts as it is; `.mT` transposes the last two axes.
+# With one query, one key and d = 1, let q = 2, k = 3, r = 5, u = 1 and v = −1: the score is 2·3 + 2·5 + 1·3 − 1·5 = 14.
+# q is (b, h, t, d) and u is (h, d). Where does u need an axis of length 1? `.mT` transposes the last two axes.
 #
 # </details>
 # </div>
@@ -447,9 +453,10 @@ plt.show()
 #
 # **Exercise 5 · `RelativeAttention`** &nbsp; ★★★ · 11 minutes · 5 points
 #
-# Causal self-attention with a memory. Four layers without a bias, `to_queries`, `to_keys`, `to_values` and
-# `to_positions`, and `unify` with one, all from e to e; two parameters `u` and `v`, (h, d), which start at zero. Use
-# `finished_scores`, `split_heads`, `merge_heads` and `sinusoidal_encoding`.
+# Causal self-attention with a memory. It has four linear layers without a bias, `to_queries`, `to_keys`, `to_values`
+# and `to_positions`, and `unify` with one, all from e to e; and two parameters `u` and `v`, (h, d), which start at
+# zero. Use `finished_scores`, `split_heads`, `merge_heads` and `sinusoidal_encoding`, and neither `TransformerXLBlock`
+# nor `nn.MultiheadAttention`. The memory may be empty.
 #
 # <details><summary>Hint 1: who is made of what</summary>
 #
@@ -459,8 +466,8 @@ plt.show()
 # </details>
 # <details><summary>Hint 2: shapes</summary>
 #
-# `split_heads(x, h)` takes (b, t, e); for positions give it a batch of one and take it away again. The mask is a
-# triangle `ones(t, s).tril(s - t)`, on the device of x.
+# `split_heads(x, h)` takes (b, t, e); give it the positions as a batch of one, and remove that axis again. With t = 2
+# and s = 5, query 0 sees keys 0 to 3 and query 1 sees all five: which diagonal is that for `tril`?
 #
 # </details>
 # </div>
@@ -490,7 +497,7 @@ class RelativeAttention(nn.Module):
         q = split_heads(self.to_queries(x), self.h)                         # (b, h, t, d)
         k = split_heads(self.to_keys(both), self.h)                         # (b, h, s, d)
         values = split_heads(self.to_values(both), self.h)
-        far_to_near = sinusoidal_encoding(s, e, device=x.device).flip(0)    # (s, e)
+        far_to_near = sinusoidal_encoding(s, e, device=x.device).flip(0).to(x)    # (s, e)
         r = split_heads(self.to_positions(far_to_near)[None], self.h)[0]    # (h, s, d)
         past = torch.ones(t, s, dtype=torch.bool, device=x.device).tril(s - t)
         scores = finished_scores(q, k, r, self.u, self.v).masked_fill(~past, -math.inf)
@@ -527,18 +534,19 @@ print("the same with a memory as at once:", torch.allclose(at_once, remembered, 
 #
 # The whole model. Its parts, by these names: `tokens`, an `nn.Embedding`; `blocks`, an `nn.ModuleList` of
 # `TransformerXLBlock(e, h)`; `norm`, a `LayerNorm(e)`; `to_logits`, an `nn.Linear`. No positions are added. Besides the
-# logits it returns a memory for each block, made by `finished_memory` (exercise 2) of what came **into** the block.
+# logits it returns a memory for each block, made by `finished_memory` (exercise 2) from what came **into** the block.
+# With m = 0 the list still has a memory for each block, with no positions.
 #
 # <details><summary>Hint 1: one block at a time</summary>
 #
-# Before the block runs, x is its input. Of this and of the block's old memory the new one is made; the block itself
-# looks at the old one.
+# Before the block runs, x is its input. The new memory is made from this and the block's old memory; the block itself
+# gets the old one, which is None at the beginning of a text.
 #
 # </details>
-# <details><summary>Hint 2: at the beginning</summary>
+# <details><summary>Hint 2: two segments by hand</summary>
 #
-# `memory` may be None, and then each block gets None. With m = 0 the memories have no positions, and the list still has
-# one for each block.
+# Take two blocks, segments of 3 and m = 4. After the first segment, the memory of block 0 holds the 3 embedded tokens,
+# and that of block 1 the 3 vectors that came out of block 0. After the second, each holds the newest 4 of 6.
 #
 # </details>
 # </div>
@@ -593,8 +601,8 @@ check(TransformerXL)
 #
 # **Exercise 7 · `reach`** &nbsp; ★★☆ · 6 minutes · 3 points
 #
-# How many positions *before* it can the last position of a segment depend on? As a whole number, for any t ≥ 1, m ≥ 0
-# and depth ≥ 1.
+# How many positions *before* it can the last position of a segment depend on, far inside a text? Return a whole number,
+# for any t ≥ 1, m ≥ 0 and depth ≥ 1; a float such as 8.0 counts too.
 #
 # <details><summary>Hint 1: check it on the diagram</summary>
 #
@@ -602,9 +610,10 @@ check(TransformerXL)
 # depth.
 #
 # </details>
-# <details><summary>Hint 2: rounding up</summary>
+# <details><summary>Hint 2: a part of a segment</summary>
 #
-# `math.ceil(m / t)` rounds up; so does `-(-m // t)`, in whole numbers alone.
+# t = 4, m = 6, depth 2. The upper block remembers 6 positions. The oldest of them is in the segment that begins 8
+# positions before this one, and that segment looks back 6 further: 3 + 8 + 6 = 17. `-(-m // t)` rounds up.
 #
 # </details>
 # </div>
@@ -741,8 +750,9 @@ for t_, m_, depth in [(4, 0, 2), (4, 4, 1), (4, 4, 2), (4, 3, 2), (4, 6, 2), (3,
 #
 # **Exercise 8 · `streaming_bits`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
-# Bits per byte of a text in one pass: bytes 1 to length − 1 are predicted, each once, in segments of t (the last may be
-# shorter), with a memory of m. Evaluation mode meanwhile, and afterwards the mode that the model came in.
+# Return the bits per byte of a text in one pass, as a Python number or a tensor of shape (). Bytes 1 to length − 1 are
+# predicted, each once, in segments of t (the last may be shorter), with a memory of m; each byte goes through the model
+# once at most. The model is in evaluation mode meanwhile, and afterwards in the mode it was in before.
 #
 # <details><summary>Hint 1: one segment</summary>
 #
@@ -752,8 +762,8 @@ for t_, m_, depth in [(4, 0, 2), (4, 4, 1), (4, 4, 2), (4, 3, 2), (4, 6, 2), (3,
 # </details>
 # <details><summary>Hint 2: the mean</summary>
 #
-# Segments may be of different lengths: add up nats with `reduction="sum"`, and divide once, by the number of predicted
-# bytes. ln 2 makes bits of nats.
+# Six bytes and t = 3: the inputs are bytes 0 1 2 and 3 4, the targets 1 2 3 and 4 5. Add up the nats of all five, with
+# `reduction="sum"`, and divide once, by 5 and by ln 2.
 #
 # </details>
 # </div>

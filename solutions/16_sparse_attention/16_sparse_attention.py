@@ -23,14 +23,14 @@
 #
 # | | |
 # |---|---|
-# | **You will build** | three patterns and their reach, attention in a band that never makes a t × t matrix, and a softmax in tiles; and you mend a window that is one position too wide |
+# | **You will build** | three patterns and their reach, attention in a band that never makes a t × t matrix, and a softmax in tiles; and you fix a window that has a bug |
 # | **You need** | lessons [3](../03_scaling/03_scaling.ipynb), [5](../05_masking/05_masking.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb) and [9](../09_character_generator/09_character_generator.ipynb) |
 # | **It takes** | about 120 minutes: eight exercises, 29 points, and three predictions |
 # | **It computes** | for about a minute in one cell, which you may stop; seconds everywhere else |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions that look, s positions that are
 # looked at, h heads, d = e/h. A window has w positions, and l is the length of a block or of a stride. In a mask True
-# means "may look", as in lesson 5. Parts whose names begin with `finished_` are for the exercises that build on them.
+# means "may look", as in lesson 5.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -121,31 +121,28 @@ print(f"slope on log-log paper: {slope(lengths, plain['seconds']):.2f} for the t
 # %% [markdown]
 # ## A window
 #
-# The first guess: what matters is near. In **sliding-window attention** position i sees the last w positions,
+# The first guess: what matters is near. In **sliding-window attention** position i sees the last w positions, and
+# itself counts as one of them. Well-known libraries had this line wrong for years, as the cell below does.
 #
-# $$\text{mask}_{ij} = (i - w < j \le i) ,$$
-#
-# and itself counts as one of them. Such a simple line has been wrong in public for years. The kernel that computes it
-# on a GPU takes "how far back" and counts both ends; `transformers` handed it w, and models saw one position more than
-# they were trained with ([issue 39408](https://github.com/huggingface/transformers/issues/39408)). Three programs for
-# one model disagreed by one ([issue 29623](https://github.com/huggingface/transformers/issues/29623)). The cell below
-# has the same bug.
+# **What every check asks.** Masks are booleans. New tensors are created on the device of the inputs, or on `device`
+# where a function takes one. Tensors and lists that come in stay unchanged. Where results are floating-point numbers,
+# gradients must flow to the inputs.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 1 · `local_mask`** &nbsp; mend · ★☆☆ · 4 minutes · 2 points
 #
-# Mend it: a causal window of w positions, for any w ≥ 1, also for a w larger than t.
+# Find the bug and fix it: a causal window of w positions, for any t ≥ 1 and w ≥ 1, also where w is larger than t.
 #
 # <details><summary>Hint 1: count a row</summary>
 #
-# Call it with t = 6 and w = 3 and count what the last row sees. Then with w = 1: what should each position see?
+# Call it with t = 6 and w = 3 and count what the last row sees. With w = 1, what should each position see?
 #
 # </details>
-# <details><summary>Hint 2: which sign</summary>
+# <details><summary>Hint 2: distances</summary>
 #
-# The newest position of the window is i, at distance 0. At which distance is the oldest, if there are w of them?
+# With w = 3, position 5 may see 5, 4 and 3: the distances i − j are 0, 1 and 2. Which distances does the cell allow?
 #
 # </details>
 # </div>
@@ -168,6 +165,15 @@ def local_mask(t, w, device=None):
 check(local_mask)
 
 # %% [markdown]
+# <details><summary>The same bug in public: read this once your check is green</summary>
+#
+# The window is $\text{mask}_{ij} = (i - w < j \le i)$. A kernel that computes it on a GPU takes "how far back" and
+# counts both ends. `transformers` handed it w, so models saw one position more than they were trained with ([issue
+# 39408](https://github.com/huggingface/transformers/issues/39408)). Three programs for one model disagreed by one
+# ([issue 29623](https://github.com/huggingface/transformers/issues/29623)).
+#
+# </details>
+#
 # ## Strided and fixed
 #
 # A window forgets what is far. [Child et al., 2019](https://arxiv.org/abs/1904.10509), split the work between two
@@ -180,25 +186,25 @@ check(local_mask)
 #   in, and $A^{(2)}_i = \{j : j \bmod l \in [l-c,\, l)\}$, the last c columns of every block. These are to
 #   sum a block up for everyone who comes later.
 #
-# Mind the paper's bounds: from i − l to i there are l + 1 positions.
+# From i − l to i there are l + 1 positions.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 2 · `strided_masks`** &nbsp; ★★☆ · 6 minutes · 2 points
 #
-# Both halves of the strided pattern, $A^{(1)}$ first, as one tensor (2, t, t).
+# Return both halves of the strided pattern, $A^{(1)}$ first, as one tensor (2, t, t), for any t ≥ 1 and l ≥ 1.
 #
 # <details><summary>Hint 1: distances</summary>
 #
-# Both halves depend on the distance i − j alone. Make the matrix of distances once: one arange as a column, one as a
-# row.
+# Both halves depend on the distance i − j alone. Make the matrix of distances once, from one `torch.arange` as a column
+# and one as a row. `torch.stack` makes one tensor of two matrices.
 #
 # </details>
-# <details><summary>Hint 2: negative distances</summary>
+# <details><summary>Hint 2: row 4 by hand</summary>
 #
-# In PyTorch −3 % 3 is 0, so a remainder alone does not say that j is in the past. `torch.stack` lays two matrices on
-# each other.
+# Take t = 6 and l = 3. The distances of row 4 are 4, 3, 2, 1, 0, −1. Near are those from 0 to 3: positions 1 to 4. On
+# the stride are 3 and 0: positions 1 and 4. In PyTorch −3 % 3 is 0 too: which row has −3 among its distances?
 #
 # </details>
 # </div>
@@ -224,24 +230,25 @@ check(strided_masks)
 #
 # **Exercise 3 · `fixed_masks`** &nbsp; ★★☆ · 6 minutes · 3 points
 #
-# Both halves of the fixed pattern. t need not be a multiple of l: the last block is shorter then.
+# Return both halves of the fixed pattern, $A^{(1)}$ first, as one tensor (2, t, t), for any t ≥ 1, l ≥ 1 and c from 1
+# to l. Where l does not divide t, the last block ends with the text.
 #
 # <details><summary>Hint 1: number of the block</summary>
 #
-# `//` divides and rounds down. Two positions are in one block when it gives them the same number.
+# `//` divides and rounds down. With l = 4, positions 4, 5, 6 and 7 all give 1: they are in one block.
 #
 # </details>
 # <details><summary>Hint 2: summary columns</summary>
 #
-# Whether j is one depends on j alone: a row (t,), which broadcasts against the triangle. Of l columns in a block, which
-# are the last c, if the first is number 0?
+# Whether j is a summary column depends on j alone: that is a row (t,), which broadcasts. With l = 4 and c = 2 the
+# summary columns are 2, 3, 6, 7, 10, … Their remainders j % 4 are 2, 3, 2, 3, 2, …
 #
 # </details>
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "fixed_masks", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def fixed_masks(t, l, c=1, device=None):
-    """The two halves of fixed attention: one's own block, and each block's last c columns.
+    """The two halves of fixed attention: a block of l, and each block's last c columns.
 
     Returns (2, t, t), booleans, both causal.
     """
@@ -309,9 +316,10 @@ plt.show()
 #
 # **Exercise 4 · `attended_pairs`** &nbsp; ★★☆ · 7 minutes · 3 points
 #
-# How many pairs has a pattern over t positions, where t is a multiple of l? "full" (causal), "local" (a window of l),
-# "strided" and "fixed" (both halves added up, c = 1). In closed form: t may be so large that no mask
-# of that size fits anywhere.
+# How many pairs (i, j) does a pattern have over t positions, where t is a multiple of l? The patterns are "full"
+# (causal), "local" (a window of l), "strided" and "fixed" (c = 1). Of the last two, add up both halves: a pair in both
+# counts twice. Write closed forms: t may be in the millions, where no mask fits into memory. Return a number; a float
+# such as 6.0 counts too.
 #
 # <details><summary>Hint 1: from one to the next</summary>
 #
@@ -319,17 +327,17 @@ plt.show()
 # there are t/l of them.
 #
 # </details>
-# <details><summary>Hint 2: the second halves</summary>
+# <details><summary>Hint 2: the second halves, row by row</summary>
 #
-# Stride: the rows of the first block see 1 position each, those of the second 2, up to t/l. Summary columns: the rows
-# of the first block see 0 but for its last, which sees 1; those of the second 1 but for its last, and so on.
+# Take t = 6 and l = 3. On the stride, the six rows see 1, 1, 1, 2, 2, 2 positions; of the summary columns they see 0,
+# 0, 1, 1, 1, 2. What do the rows of a third block see?
 #
 # </details>
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "attended_pairs", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def attended_pairs(kind, t, l):
-    """How many pairs (i, j) a pattern has, both halves added up. l divides t.
+    """How many pairs (i, j) a pattern has, both halves added up: a number. l divides t.
 
     kind: "full", "local" (a window of l), "strided" or "fixed" (c = 1).
     """
@@ -385,18 +393,19 @@ print(f"the root of t is {math.isqrt(t)}")
 #
 # **Exercise 5 · `connected`** &nbsp; ★★☆ · 6 minutes · 3 points
 #
-# From the masks of the layers, the first layer first: which output may depend on which input? (t, t), booleans.
+# Given the masks of one layer or more, which output may depend on which input? With its residual connection a layer
+# passes each position on to itself, even where its mask hides it. The masks need not be causal, and t may be several
+# hundred. Return (t, t), booleans.
 #
 # <details><summary>Hint 1: one layer</summary>
 #
-# With one layer it is the mask itself, and each position is connected with itself, whatever the mask says.
+# With one layer it is the mask itself, with True on the diagonal.
 #
 # </details>
-# <details><summary>Hint 2: one more</summary>
+# <details><summary>Hint 2: two layers by hand</summary>
 #
-# Call what is known so far `reach`, row i for the output. A further layer's output i reads the positions of row i in
-# its mask. A product of 0/1 matrices counts the ways from j to i; is there at least one? In a product of matrices, the
-# left one acts last.
+# In layer 1 position 1 sees 0; in layer 2 position 2 sees 1. Write both masks as 0 and 1, with their diagonals, and
+# multiply the upper one with the lower one by hand. What does an entry count?
 #
 # </details>
 # </div>
@@ -405,7 +414,7 @@ print(f"the root of t is {math.isqrt(t)}")
 def connected(masks):
     """Which output may depend on which input, through layers with residual connections.
 
-    masks: a list of (t, t), booleans, one a layer, the first layer first.
+    masks: a list of (t, t), booleans, one for each layer, the first layer first.
     Returns (t, t), booleans: entry [i, j] says that output i may depend on input j.
     """
     ### BEGIN SOLUTION
@@ -509,7 +518,7 @@ plt.show()
 #
 # ## A mask saves nothing
 #
-# So far the patterns are masks. How much time does a mask save?
+# How much time does a mask save?
 
 # %% [markdown]
 # <div class="card">
@@ -566,21 +575,23 @@ plots.diagrams.band_chunks()
 #
 # **Exercise 6 · `banded_attention`** &nbsp; ★★★ · 12 minutes · 6 points
 #
-# Causal attention in a window of w, in chunks. No tensor may have t² entries, not even a mask: the check looks at what
-# is allocated. t need not be a multiple of w.
+# Causal attention in a window of w positions, in chunks, with scores divided by √d. t need not be a multiple of w, w
+# may be larger than t, and scores may be of any size. No tensor may have t² entries, masks included: with one head,
+# t = 256 and a w near 8, the check refuses t²/2 entries or more. Do not call `flex_attention`.
 #
 # <details><summary>Hint 1: make it fit</summary>
 #
-# `F.pad(x, (0, 0, before, after))` puts zeros before and after along the positions. Queries need some after, to fill
-# the last chunk; keys and values need besides one chunk of w **before**, the one that chunk 0 lacks. Then
-# `x.unfold(2, 2 * w, w)` cuts axis 2 into stretches of 2w which begin w apart: (b, h, chunks, d, 2w), the stretch
-# **last**. So keys come transposed already, and values need `.mT`. At the end cut the result back to t.
+# `F.pad(x, (0, 0, before, after))` puts zeros before and after along the positions. Queries need zeros after, to fill
+# the last chunk. Keys and values need these and one chunk of w **before**, the one that chunk 0 lacks. Then
+# `x.unfold(2, 2 * w, w)` cuts axis 2 into stretches of 2w that begin w apart: (b, h, chunks, d, 2w), the stretch
+# **last**. So keys are already transposed, and values need `.mT`. At the end, cut the result back to t.
 #
 # </details>
-# <details><summary>Hint 2: which of the 2w</summary>
+# <details><summary>Hint 2: one chunk by hand</summary>
 #
-# Query number a of a chunk stands at place w + a among its 2w keys: the window is that of exercise 1. In chunk 0 the
-# first w keys are padding and have to be masked: a mask (chunks, w, 2w).
+# Take w = 3. The 6 keys of a chunk have the places 0 to 5, and its queries are at the places 3, 4 and 5. The query at
+# 4 may see the places 2, 3 and 4. In chunk 0 the places 0, 1 and 2 are padding, so there it sees 3 and 4 alone. What
+# shape has a mask that differs from chunk to chunk?
 #
 # </details>
 # </div>
@@ -633,8 +644,8 @@ print(f"slope on log-log paper: {slope(lengths, band['seconds']):.2f} for the ti
 # gathered in the same way, by a reshape that brings positions of one remainder, or of one block, side by side.
 #
 # A missing mask, in turn, is hard to notice. In one library the window never reached the attention on the path that is
-# used in training ([`unsloth`, pull request 8253](https://github.com/unslothai/unsloth/pull/8253)): everything was
-# seen, nothing raised, and only texts longer than w were affected. A gradient map at t = w + 1 finds that ([lesson
+# used in training ([`unsloth`, pull request 8253](https://github.com/unslothai/unsloth/pull/8253)):
+# nothing raised, and only texts longer than w were affected. A gradient map at t = w + 1 finds that ([lesson
 # 5](../05_masking/05_masking.ipynb)).
 
 # %% [markdown]
@@ -894,18 +905,19 @@ plots.diagrams.tiles_arriving()
 #
 # **Exercise 7 · `merge`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
-# Merge two partial results (m, ℓ, o) over different keys. One of them, or both, may have seen nothing yet in some rows:
-# m = −∞, ℓ = 0, o = 0.
+# Merge two partial results (m, ℓ, o) over different keys. In some rows one of them, or both, may have seen nothing yet:
+# m = −∞, ℓ = 0 and o = 0. Two such rows give such a row. Scores may be of any size: nothing may overflow or be NaN, nor
+# may gradients where at least one part has seen a key. Do not call `finished_merge`.
 #
 # <details><summary>Hint 1: shapes</summary>
 #
-# m and ℓ are (...,), o is (..., d): a factor for o needs an axis more.
+# m and ℓ are (...,), o is (..., d): a factor for o needs one more axis.
 #
 # </details>
 # <details><summary>Hint 2: nothing and nothing</summary>
 #
-# If both maxima are −∞, then $m_a - m'$ is −∞ − (−∞), which is NaN. Only the *reference* has to be finite where
-# nothing was seen; which finite number it is does not matter. `masked_fill` exchanges entries.
+# In three rows $m_a$ is 2, −∞, −∞ and $m_b$ is 4, 4, −∞. The new maximum is 4, 4, −∞, and $m_a - m'$ is −2, −∞ and NaN.
+# With 4, 4, 0 in place of the maximum, the factors for a are e^−2, 0, 0.
 #
 # </details>
 # </div>
@@ -931,28 +943,29 @@ check(merge)
 
 # %% [markdown]
 # This NaN has happened, too: PyTorch's own kernel for the CPU had it, for tiles that are masked whole ([pull request
-# 130014](https://github.com/pytorch/pytorch/pull/130014)). And a course on GPU programming had a kernel whose output
-# was NaN and whose test passed ([issue 69](https://github.com/PaddleJitLab/CUDATutorial/issues/69)): the largest
-# difference was collected by a function for which max(NaN, 0) is 0.
+# 130014](https://github.com/pytorch/pytorch/pull/130014)).
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 8 · `tiled_attention`** &nbsp; ★★★ · 11 minutes · 6 points
 #
-# Attention over tiles of keys, with `finished_merge` (exercise 7). Equal to softmax attention, for every size of tile,
-# for scores of any size, with no tensor of t·s entries. Causal with as many keys as queries or more: query i sees the
-# keys up to i + (s − t), as in [lesson 15](../15_transformer_xl/15_transformer_xl.ipynb).
+# Attention over tiles of keys, with `finished_merge` (exercise 7). The result equals softmax attention for every size
+# of tile and for scores of any size. If `causal`, query i sees the keys up to i + (s − t), as in [lesson
+# 15](../15_transformer_xl/15_transformer_xl.ipynb), and s ≥ t; otherwise every query sees every key, for any s. No
+# tensor may have t·s entries, masks included: with one head, t = s = 256 and tiles of about 16, the check refuses t²/2
+# entries or more. Do not call `F.scaled_dot_product_attention` or `flex_attention`.
 #
 # <details><summary>Hint 1: one tile</summary>
 #
-# Scores of all queries with the keys of the tile, masked if need be; then its (m, ℓ, o) and one merge. The state begins
-# with nothing seen. The last tile may be shorter.
+# Compute the scores of all queries with the tile's keys, and mask them. Then compute the tile's (m, ℓ, o), and merge
+# it with the state, which begins with nothing seen. The last tile may be shorter.
 #
 # </details>
 # <details><summary>Hint 2: a tile that a query may not see</summary>
 #
-# All its scores are −∞, its maximum too: the trap of exercise 7 once more, in the exponential of this tile.
+# Take t = s = 4, tiles of 2 and the second tile, keys 2 and 3. Query 0 may see neither: its scores are −∞ and −∞, and
+# so is their maximum. Then scores − m is NaN, as in exercise 7, before anything is merged.
 #
 # </details>
 # </div>
@@ -961,7 +974,7 @@ check(merge)
 def tiled_attention(q, k, v, tile, causal=True):
     """softmax(q kᵀ / √d) v, a tile of keys at a time.
 
-    q: (..., t, d). k, v: (..., s, d). Returns (..., t, d).
+    q: (..., t, d). k, v: (..., s, d). tile: keys in a tile. Returns (..., t, d).
     """
     ### BEGIN SOLUTION
     t, s, d = q.shape[-2], k.shape[-2], q.shape[-1]
@@ -1047,8 +1060,6 @@ plt.show()
 # time of one forward pass; right, the largest tensor that it makes: for band and tiles the same, 2tw = 128t numbers.
 #
 # </div>
-#
-# Read the table by columns.
 #
 # - **Time.** Tiles multiply as often as the mask does. With short texts the loop makes them slower; with long ones they
 #   win, because a tile fits into the processor's caches and a matrix of t² does not. SDPA does the same in one kernel,
