@@ -15,6 +15,7 @@ from helpers.authoring.minutes import minutes
 from helpers.authoring.mistakes import BadEdit
 from helpers.authoring.prose import findings_by_rule
 from helpers.authoring.readme_table import write_table
+from helpers.authoring.unvaried import unvaried
 from helpers.grading.sandbox.bubblewrap import NoSandbox, SandboxFailed
 
 
@@ -26,6 +27,7 @@ def parser() -> argparse.ArgumentParser:
         (_build, "make the key, the executed notebook and the students' notebook"),
         (_check, "say what is stale, leaks or is missing"),
         (_read, "say how long a lesson takes, and what in its prose to write otherwise"),
+        (_unvaried, "list the settings that an exercise's probes never vary"),
         (_mutants, "judge small changes of the solution, and say which keep all points"),
         (_exam_key, "make the secret key that a lesson is graded with"),
         (_new, "start a lesson from the pattern"),
@@ -36,7 +38,7 @@ def parser() -> argparse.ArgumentParser:
     ):
         command = commands.add_parser(run.__name__.strip("_").replace("_", "-"), help=about)
         command.set_defaults(run=run)
-        if run in (_build, _check, _read, _mutants, _exam_key):
+        if run in (_build, _check, _read, _unvaried, _mutants, _exam_key):
             command.add_argument("lessons", nargs="*", metavar="NN_topic", help="all lessons if none is named")
     add = {name: command.add_argument for name, command in commands.choices.items()}
     add["check"]("--seeds", type=int, default=0, metavar="N", help="judge every variant on N seeds too")
@@ -90,6 +92,11 @@ def _read(args) -> None:
         for rule, findings in findings_by_rule(source).items():
             print("\n".join((f"\n{rule}: {len(findings)}", *(f"  {finding}" for finding in findings))))
         print()
+
+
+def _unvaried(args) -> None:
+    for source in sources(args.lessons):
+        print("\n  ".join((source.name, *unvaried(source))))
 
 
 def _mutants(args) -> None:

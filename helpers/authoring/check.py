@@ -16,6 +16,7 @@ from helpers.authoring.check_answers import key_and_variants
 from helpers.authoring.facts import with_facts
 from helpers.authoring.lesson_source import NOTEBOOKS, Source, sources
 from helpers.authoring.mistakes import Accepted, Mistake, Shortcut
+from helpers.authoring.unvaried import unvaried
 from helpers.checking.finished_parts import answers_in_reach, parts_imported, parts_used
 from helpers.checking.predictions import quoted_choices
 from helpers.checking.syntax import digest_of_tree, parsed
@@ -46,7 +47,8 @@ WIDEST_CODE = 93  # characters that fit beside each other on the site, at a lapt
 
 def inspect(source: Source) -> list[str]:
     """Everything that is wrong with a lesson's generated files, points, cards and mistakes."""
-    return inspect_quickly(source) + [f"{source.name}: {finding}" for finding in key_and_variants(source)]
+    answered = (*key_and_variants(source), *unvaried(source))
+    return inspect_quickly(source) + [f"{source.name}: {finding}" for finding in answered]
 
 
 def inspect_quickly(source: Source) -> list[str]:

@@ -346,12 +346,12 @@ LESSON = Lesson(
                     "amounts can be read off a sum, to a degree. Look at the printed shares of h = 1."
                 ),
                 "B": (
-                    "As many parameters are not as much use. Three answers have to share one average; look at the "
+                    "The number of parameters is not what counts. Three answers have to share one average; look at the "
                     "lowest share in each run of h = 1, beside the runs of h = 3."
                 ),
                 "C": (
-                    "What and whom come out nearly right, and who suffers in every run: in one of them it is hardly "
-                    "better than a guess. How the one sum is shared out is up to the start."
+                    "What and whom are nearly right in all three runs. Who is right in 86, 7 and 73 of 100 sentences: "
+                    "from one start it never gets better than a guess."
                 ),
             },
         ),

@@ -406,14 +406,14 @@ LESSON = Lesson(
             truth="C",
             says={
                 "A": (
-                    "All blocks take part, but the loss speaks to the lower ones only through those above, and each of "
-                    "those averages over the positions."
+                    "All blocks take part, but the gradient reaches the lower ones only through those above, and each "
+                    "of those multiplies it by two small matrices."
                 ),
                 "B": (
                     "One factor of a half or so a block would be a natural guess for a few blocks. Here every block "
                     "takes a larger share, and 24 factors multiply."
                 ),
-                "C": "Each block leaves about a third of what comes down to it, and there are 23 above block 0.",
+                "C": "Each block passes on about a third of the gradient that reaches it, and there are 23 above block 0.",
             },
         ),
         Prediction(

@@ -27,7 +27,7 @@
 # | **It takes** | about 75 minutes: six exercises, 21 points, and two predictions |
 # | **It computes** | in seconds, on any laptop |
 #
-# Letters mean the same on every page of the course: b is the batch, t the number of positions, e the width of a
+# The letters for sizes are the same in every lesson: b is the batch, t the number of positions, e the width of a
 # vector. They are all in [one table](../../site/notation.md).
 #
 # Under each exercise is a check. Run it as often as you like: it says what holds, what does not, and what to look at.
@@ -48,7 +48,7 @@ check = start("01_dot_product_attention")
 # %% [markdown]
 # ## A dot product is a match
 #
-# Suppose you recommend films. Describe each film by two numbers, how romantic it is and how much action it has, and
+# Suppose you recommend films (the example is Peter Bloem's; see the end). Describe each film by two numbers, how romantic it is and how much action it has, and
 # each viewer by two numbers as well: how much they like either. Negative numbers are allowed, and mean the opposite: a
 # film without a trace of romance, a viewer who cannot stand it.
 #
@@ -237,8 +237,8 @@ for word in ["integer", "list", "import", "loop"]:
 # </details>
 # <details><summary>Hint 2: turning one axis pair and leaving the batch alone</summary>
 #
-# `x.T` would turn all three axes. `x.transpose(1, 2)` exchanges two of them; `@` multiplies the last two axes and
-# carries the batch along.
+# `x.T` would reverse all three axes (PyTorch warns that this use of it will go away). `x.transpose(1, 2)` exchanges two
+# of them; `@` multiplies the last two axes and carries the batch along.
 #
 # </details>
 # </div>
@@ -687,6 +687,9 @@ for function in (self_attention, running_sum):
 #
 # **Further reading**
 #
+# - **[Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers)**: lessons 1 to 4 and 7 follow its order. The
+#   recommender of films, the plain dot product before any weights, and the view of self-attention as an operation on
+#   sets are from there; the checks, the experiments and the proofs by permutation are this course's.
 # - **[Koren, Bell and Volinsky, *Matrix factorization techniques for recommender systems*,
 #   2009](https://doi.org/10.1109/MC.2009.263)**: eight pages, and figure 3 for the factors in real ratings.
 # - [Levy and Goldberg, *Neural word embedding as implicit matrix factorization*,

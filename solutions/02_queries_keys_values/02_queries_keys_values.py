@@ -471,7 +471,7 @@ plt.show()
 # To look at the weights, use your dictionary once more. Store under key $j$ the one-hot vector of $j$; then what comes
 # back **is** the weights. No second function is needed to see inside the first.
 
-# %% mystnb={"image": {"alt": "Two heat maps of raw scores for the phrase every empty list contains. Left, the products of the word vectors: symmetric, with 4 on the diagonal. Right, query times key: not symmetric; the largest entries are empty to list, every to list, list to contains and contains to list."}}
+# %% mystnb={"image": {"alt": "Two heat maps of raw scores for the phrase every empty list contains. Left, the products of the word vectors: symmetric, with 4 on the diagonal. Right, query times key: not symmetric; the largest entry of each row: every to list, empty to list, list to contains, contains to empty."}}
 def weights_of(q, k):
     """The weights that attention gives: q (b, t, d), k (b, s, d) -> (b, t, s)."""
     b, s, d = k.shape
@@ -786,6 +786,8 @@ print([round(y, 2) for y in outputs])
 #
 # **Further reading**
 #
+# - **[Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers)**: the three roles that each vector plays,
+#   told much as here.
 # - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**, section 3.2: "a query and
 #   a set of key-value pairs"; section 3.2.3 for queries from one sequence and keys from another.
 # - [Miller et al., *Key-value memory networks for directly reading documents*, 2016](https://arxiv.org/abs/1606.03126),

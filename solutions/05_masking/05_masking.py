@@ -855,8 +855,9 @@ print("yours and PyTorch's agree to within 0.00001:", difference < 1e-5)
 # %% [markdown]
 # ## A layer that was written in a hurry
 #
-# The layer below runs, its output has the right shape, and in training its loss goes down very nicely. It stores two
-# linear layers and a triangle, and files of weights that were saved from it hold all three.
+# Here is a layer as one might write it to rebuild GPT-2. It runs, its output has the right shape, and in training its
+# loss goes down very nicely. It stores two linear layers and a triangle, and files of weights that were
+# saved from it hold all three.
 
 # %% [markdown]
 # <div class="card">
@@ -956,6 +957,6 @@ check(HurriedAttention)
 # - A. Karpathy, [A recipe for training neural networks](https://karpathy.github.io/2019/04/25/recipe/), 2019, under
 #   "use backprop to chart dependencies": the idea of finding leaks with gradients.
 #
-# The triangle tells a position what came before, but not in which order.
+# One layer with a triangle tells a position what came before, but not in which order.
 #
 # **Next:** [lesson 6, *Positions*](../06_positions/06_positions.ipynb)

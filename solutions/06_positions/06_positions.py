@@ -245,7 +245,7 @@ def sinusoidal_encoding(t, e, device=None):
 # %% nbgrader={"grade": true, "grade_id": "check_sinusoidal_encoding", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
 check(sinusoidal_encoding)
 
-# %% mystnb={"image": {"alt": "Left, a heat map of the encodings with a colour scale from minus 1 to 1: 64 positions down, 32 components across. The first columns alternate quickly between light and dark, later ones ever more slowly, and the last are even from top to bottom. Right, four of the sines as curves against position, the first with ten waves, the last nearly a straight line."}}
+# %% mystnb={"image": {"alt": "Left, a heat map of the encodings with a colour scale from minus 1 to 1: 64 positions down, 32 components across. The first columns alternate quickly between light and dark, later ones ever more slowly, and the last are even from top to bottom. Right, four of the sines as curves against position, the first with ten waves, the last rising slowly to a maximum near position 50."}}
 place = sinusoidal_encoding(64, 32, device())    # (t, e)
 
 figure, axes = plt.subplots(1, 2, figsize=(6, 3.8), width_ratios=[2, 3])

@@ -16,10 +16,10 @@
 #
 # *Attention, a little network, two shortcuts*
 #
-# One layer of attention is a weighted average. A model that reads needs many layers, one on top of the other, and a
-# tower of bare attentions falls down: three layers up, all positions are the same vector, and hardly any gradient
-# reaches the bottom. This lesson watches it fall, adds what is missing piece by piece, and measures after each piece.
-# What stands at the end is the transformer block.
+# One layer of attention is a weighted average. A model that reads needs many layers, and a stack of bare attentions
+# collapses: after three layers all positions hold the same vector, and the queries and keys above can no longer learn.
+# This lesson watches the stack collapse, adds what is missing piece by piece, and measures after each piece. The result
+# is the transformer block.
 #
 # | | |
 # |---|---|
@@ -51,7 +51,7 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # %% [markdown]
 # ## What makes it a transformer
 #
-# Here is a working definition. A **transformer** is any architecture for a set of connected units (the words of a
+# Here is a working definition, after [Bloem (2019)](https://peterbloem.nl/blog/transformers). A **transformer** is any architecture for a set of connected units (the words of a
 # sentence, the patches of an image) in which the units interact **only through self-attention**. Everything else in it
 # treats each unit by itself.
 #
@@ -174,7 +174,7 @@ draw_by_depth({"": bare})
 # \;=\; \sqrt{\sum_{\theta\,\in\,\text{parameters of block } m} \;\;
 # \sum_{\text{entries}} \left(\frac{\partial L}{\partial \theta}\right)^{\!2}} .$$
 #
-# One number a block. No root inside the sum, no average: two models can be compared only if both are measured alike.
+# One number per block. No root inside the sum, no average: two models can be compared only if both are measured alike.
 
 # %% [markdown]
 # <div class="card">
@@ -250,8 +250,65 @@ for block in (0, 8, 16, 20, 22, 23):
 check.prediction("pull_at_the_bottom", pull_at_the_bottom)
 
 # %% [markdown]
-# The last block is told what to do. With every block further down the message is fainter. The way back runs through the
-# same averages as the way forward.
+# The gradient that reaches block 0 is nearly eleven orders of magnitude smaller than the last block's. Is the averaging to
+# blame, which collapsed the positions? A claim about a cause is tested by taking the cause away. Each layer does two
+# things: it averages over positions, and it multiplies by two matrices, `to_values` and `unify`. PyTorch gives the
+# entries of both a variance of 1/(3e), so each multiplication shrinks a vector to about $1/\sqrt 3$ of its length.
+# Below, the averaging is removed in one pair of towers, and the shrinking in one of each pair (the matrices are
+# $\sqrt 3$ times as large, which makes the variance 1/e):
+
+# %%
+class WithoutAveraging(nn.Module):
+    """The two linear maps of an attention, and no attention."""
+
+    def __init__(self, attention):
+        super().__init__()
+        self.to_values, self.unify = attention.to_values, attention.unify
+
+    def forward(self, x):
+        return self.unify(self.to_values(x))
+
+def four_towers():
+    for larger in (1, 3**0.5):
+        for averages in (True, False):
+            torch.manual_seed(1)
+            blocks = [SelfAttention(32, 4) for _ in range(24)]
+            for block in blocks:
+                block.to_values.weight.data *= larger
+                block.unify.weight.data *= larger
+            if not averages:
+                blocks = [WithoutAveraging(block) for block in blocks]
+            yield larger, averages, Tower(blocks).to(device())
+
+print("matrices  averages   difference after 3   gradient of block 0 / of block 23")
+for larger, averages, tower in four_towers():
+    pull = gradient_by_depth(tower, x)
+    print(f"times {larger:.2f}  {'yes' if averages else 'no':>5} {by_depth(tower, x)[1][3]:>18.1e}"
+          f" {pull[0] / pull[-1]:>18.1e}")
+
+# %% [markdown]
+# Read the last column: the averaging makes almost no difference to it, and the size of the matrices decides it. The
+# gradient faded because every layer multiplied it by about a third. With larger matrices block 0 receives as much as
+# the last block.
+#
+# Now read the column before it. With averaging, the positions collapse whatever the size of the matrices. What does
+# *that* do to learning? Split the gradient of one block by its four matrices, in the tower whose gradient does not fade:
+
+# %%
+towers = {averages: tower for larger, averages, tower in four_towers() if larger > 1}
+loss = (towers[True](x) - x.flip(1)).square().mean()
+for block in (0, 1, 2, 8, 23):
+    gradients = {name: torch.autograd.grad(loss, weight, retain_graph=True)[0].norm().item()
+                 for name, weight in towers[True].blocks[block].named_parameters() if weight.dim() == 2}
+    print(f"block {block:>2}: " + ", ".join(f"{name.split('.')[0]} {size:.1e}"
+                                            for name, size in gradients.items()))
+
+# %% [markdown]
+# From block 2 on, the matrices of queries and keys get almost no gradient: some hundred million times less than those
+# of the values. When all positions hold the same vector, it makes no difference where a position looks, so the loss
+# cannot say where to look. [Noci et al. (2022)](https://arxiv.org/abs/2206.03126) prove this: collapse makes the
+# gradients of queries and keys vanish. So the bare stack has two separate faults. The choice of its initial weights
+# makes all gradients fade, and averaging makes attention unable to learn.
 
 # %% [markdown]
 # ## A residual connection
@@ -285,9 +342,10 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One point a block, input on the left, output on the right; each line on the axis is a power of
+# **How to read it.** One point per block, input on the left, output on the right; each line on the axis is a power of
 # ten. Without shortcuts the points lie on a straight line: on its way to the left the gradient loses about the same
-# factor with every block. With shortcuts it passes all 24.
+# factor with every block, because each block multiplies it by two small matrices. With shortcuts it passes all 24 at
+# nearly full size, and the positions stay different as well: one change repairs both faults.
 #
 # </div>
 
@@ -877,6 +935,8 @@ for e, h in ((32, 4), (512, 8), (768, 12)):
 # - [Xiong et al., *On layer normalization in the transformer architecture*, 2020](https://arxiv.org/abs/2002.04745),
 #   section 3: gradients at the start, in both orders.
 # - [Dong, Cordonnier and Loukas, *Attention is not all you need*, 2021](https://arxiv.org/abs/2103.03404), section 2:
-#   the fall of the bare tower.
+#   the collapse of the bare tower.
+# - [Noci et al., *Signal propagation in transformers*, 2022](https://arxiv.org/abs/2206.03126): what the collapse does
+#   to the gradients of queries and keys.
 #
 # **Next:** [lesson 8, *A classifier*](../08_classifier/08_classifier.ipynb)

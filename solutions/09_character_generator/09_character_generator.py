@@ -78,7 +78,7 @@ train, held_out = data[:cut], data[cut:]
 counts = torch.bincount(train, minlength=256)
 print(textwrap.fill(text[4000:4300].decode(errors="replace"), 88))
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "The 45 most frequent bytes of the text as bars, from the space with 16 percent and the letters e, t, a, i and s down to rare capitals and punctuation below a tenth of a percent."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "The 45 most frequent bytes of the text as bars, from the space with 16 percent and the letters e, t, a, n and i down to rare capitals and punctuation below a tenth of a percent."}}
 def show(ids):
     """A row of bytes as text, a dot for each byte that is not printable."""
     return "".join(chr(i) if 32 <= i < 127 else "·" for i in map(int, ids))
@@ -507,7 +507,7 @@ def apply_temperature(logits, temperature):
 # %% nbgrader={"grade": true, "grade_id": "check_apply_temperature", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(apply_temperature)
 
-# %% mystnb={"image": {"alt": "Probabilities of ten possible next bytes after the words returns the value of the f, in three panels: o, u, i and others. At temperature 0.5 the first has more than half and the first three nearly all; at 1 the three are closer; at 2 they are closer still and the other bars have grown."}}
+# %% mystnb={"image": {"alt": "Probabilities of ten possible next bytes after the words returns the value of the f, in three panels: o, u, i and others. At temperature 0.5 the first has nearly half and the first three nearly all; at 1 the three are closer; at 2 they are closer still and the other bars have grown."}}
 def as_ids(prompt):
     return torch.tensor([list(prompt.encode())]).to(device())    # (1, t)
 
@@ -958,7 +958,7 @@ print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
 # Before one trains a large model one trains small ones. Below are three widths, e = 8, 16 and 32, two blocks each, and
 # two seeds for each, because a single run could be luck. Everything else is the same: 300 steps on the same text, with
 # windows of 32 bytes. P is the number of parameters in the blocks; the tables are left out, as in [Kaplan et al.
-# (2020)](https://arxiv.org/abs/2001.08361). Their observation, over seven powers of ten: the loss falls with P as a
+# (2020)](https://arxiv.org/abs/2001.08361). Their observation, over six powers of ten in P: the loss falls with P as a
 # power law, $\text{bits} \approx a\,P^{-\alpha}$, which is a straight line when both axes are logarithmic.
 
 # %%
