@@ -207,6 +207,7 @@ def padded_in_two_heads(draw: Draw) -> tuple[torch.Tensor, int, torch.Tensor]:
 OTHER_PADDED = {
     "with a batch of one": lambda draw: (draw.normal(1, 5, 8), 2, padded_sentences(draw)[1][1:2]),
     "with as many sentences as heads": lambda draw: (draw.normal(3, 5, 9), 3, padded_sentences(draw)[1]),
+    "with four positions": lambda draw: (draw.normal(3, 4, 6), 2, padded_sentences(draw)[1][..., :4]),
 }
 
 
@@ -270,7 +271,7 @@ def a_mixer(draw: Draw) -> tuple[torch.nn.Module, torch.Tensor]:
 
 
 OTHER_MIXERS = {
-    "with a batch of one": lambda draw: (Mixer(draw, t=5), draw.normal(1, 5, 3)),
+    "with a batch of one": lambda draw: (Mixer(draw, t=5, e=2), draw.normal(1, 5, 2)),
     "with a single position": lambda draw: (Mixer(draw, t=1), draw.normal(2, 1, 3)),
     "for a function instead of a module": lambda draw: (Mixer(draw).forward, draw.normal(2, 4, 3)),
 }
