@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from helpers.course import STUB, write_whole
+from helpers.course import STUB
 from helpers.notebooks import grade_id, nbgrader_data, text_of
+from helpers.trust import rewrite
 
 
 @dataclass
@@ -121,7 +122,7 @@ def merge_files(base: Path, ours: Path, theirs: Path) -> int:
     before, mine, release = (read_notebook(path.read_bytes()) for path in (base, ours, theirs))
     if before is None or mine is None or release is None:
         return 1
-    write_whole(ours, write_notebook(merge(mine, release, before).notebook))
+    rewrite(ours, write_notebook(merge(mine, release, before).notebook))
     return 0
 
 

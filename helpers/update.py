@@ -30,6 +30,7 @@ from pathlib import Path, PurePosixPath
 
 from helpers.course import ROOT, write_whole
 from helpers.merge import Merged, merge, read_notebook, write_notebook
+from helpers.trust import is_trusted, rewrite, sign
 
 RELEASE = ".release.json"  # in a student's copy: which release it is, its notebooks, and the digests of its files
 START_PAGE = "start.ipynb"  # written anew whenever the course is opened
@@ -37,7 +38,10 @@ BACKUPS = "backups"  # what the student had changed, apart from notebooks
 REQUIRED = (RELEASE, "Makefile", "helpers/lesson.py")
 PERSONAL = (".git", ".venv", "data", "submitted", "exam", "gradebook.db", "experiments", "progress.jsonl", BACKUPS)
 # What an update runs is replaced after all other files, and the record last of all
-ENGINE = ("helpers/course.py", "helpers/notebooks.py", "helpers/merge.py", "helpers/update.py", RELEASE)
+ENGINE = (
+    *("helpers/course.py", "helpers/notebooks.py", "helpers/merge.py", "helpers/trust.py", "helpers/update.py"),
+    RELEASE,
+)
 # What reading a damaged zip raises
 BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
 
@@ -103,7 +107,8 @@ def update_from(path: Path, course: Path) -> list[str]:
             backup = f" As it was: {back_up(course, change.name)}" if change.changed else ""
             messages += filter(None, [change.message + backup, *change.details])
             if change.data is not None:
-                write_whole(course / change.name, change.data)
+                write = rewrite if is_lesson(change.name) else write_whole
+                write(course / change.name, change.data)
             else:
                 (course / change.name).unlink()
                 _remove_empty((course / change.name).parent, course)
@@ -234,6 +239,7 @@ def update_checkout(course: Path) -> list[str]:
     base, stashed = _git(course, "merge-base", "HEAD", upstream).strip(), _git(course, "stash", "list")
     names = sorted(_changed(course, base) & _changed(course, base, upstream))
     answers = {name: (course / name).read_bytes() for name in names}
+    trusted = [name for name in names if is_trusted(course / name)]
     copies = {name: back_up(course, name) for name in names}
     try:
         if names:
@@ -251,6 +257,8 @@ def update_checkout(course: Path) -> list[str]:
         mine = read_notebook(answers[name])
         if mine is not None and release is not None:
             write_whole(course / name, write_notebook(merge(mine, release, before).notebook))
+            if name in trusted:
+                sign(course / name)
     messages = [f"This checkout is now at {_git(course, 'show', '-s', '--format=%h of %cs', 'HEAD').strip()}."]
     messages += [f"{name}: your answers are kept. As it was: {copy}" for name, copy in copies.items()]
     if _git(course, "stash", "list") != stashed:

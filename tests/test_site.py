@@ -312,6 +312,11 @@ def test_code_can_be_copied_with_one_press(address, browser):
     ("words", "page"),
     [
         ("rotary", "lessons/06_positions.html"),
+        ("RoPE", "lessons/06_positions.html"),
+        ("KV cache", "lessons/12_gpt2.html"),
+        ("tokenization", "lessons/11_tokens.html"),
+        ("transformer from scratch", "lessons/07_transformer_block.html"),
+        ("how to install", "students.html#set-up"),
         ("positions", "lessons/06_positions.html"),
         ("queries keys values", "lessons/02_queries_keys_values.html"),
         ("multi-head attention", "lessons/04_multi_head.html"),
@@ -322,6 +327,15 @@ def test_search_finds_the_lesson_whose_subject_it_is(address, browser, words, pa
     browser.open(f"{address}search.html?q={words.replace(' ', '+')}")
     browser.wait_for("document.querySelector('#found-first a') !== null")
     assert browser.evaluate("document.querySelector('#found-first a').href") == f"{address}{page}"
+
+
+@needs_browser
+def test_search_that_finds_no_subject_says_so(address, browser):
+    browser.open(f"{address}search.html?q=xyzzy")
+    browser.wait_for("document.querySelector('#found-first') !== null")
+    assert "No lesson, term, exercise or mistake" in browser.evaluate(
+        "document.querySelector('#found-first').textContent"
+    )
 
 
 @needs_browser

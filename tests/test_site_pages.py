@@ -11,6 +11,7 @@ from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
+from helpers.authoring.links import Term
 from helpers.course import ROOT
 from helpers.site import build, course_index, front_page, indexes, postprocess, reader_notebook, recorded_runs
 from helpers.site.course_index import SiteLesson
@@ -217,8 +218,13 @@ def masking(tmp_path) -> SiteLesson:
     return lesson(5, name="05_masking", title="Masking", folder=tmp_path, cells=cells)
 
 
-def test_search_looks_at_lessons_sections_terms_exercises_and_mistakes(masking):
-    entries = indexes.subjects([masking], [("look-ahead", "look-ahead", 5)])
+GUIDE = {"students": "# For students\n\n## Set up\n\n```\n# no heading\n```\n"}
+
+
+def test_search_looks_at_lessons_sections_terms_exercises_mistakes_and_guides(masking):
+    entries = indexes.subjects(
+        [masking], [Term("look-ahead", "look-ahead", 5, (), ("peeking",))], GUIDE, {"Set up": "install"}
+    )
     addresses = {entry["title"]: entry["at"] for entry in entries}
     exercise = masking.exercises[0].name
     assert addresses["Masking"] == "lessons/05_masking.html"
@@ -226,7 +232,11 @@ def test_search_looks_at_lessons_sections_terms_exercises_and_mistakes(masking):
     assert addresses[exercise] == f"lessons/05_masking.html#{course_index.anchor(exercise)}"
     assert addresses["the mask of `-triu`"] == "lessons/05_masking.html#exercise-causal-mask"
     assert addresses["look-ahead"] == "glossary.html#look-ahead"
-    assert "look-ahead" in entries[0]["also"] and entries[0]["weight"] > max(e["weight"] for e in entries[1:])
+    assert addresses["Set up"] == "students.html#set-up" and addresses["For students"] == "students.html"
+    also = {entry["title"]: entry["also"] for entry in entries}
+    assert "look-ahead" in also["Masking"] and "peeking" in also["Masking"]
+    assert also["look-ahead"] == "peeking" and also["Set up"] == "install"
+    assert entries[0]["weight"] > max(entry["weight"] for entry in entries[1:])
 
 
 def test_mistakes_are_listed_with_what_they_look_like(masking):

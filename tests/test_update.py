@@ -17,13 +17,14 @@ from helpers import update
 from helpers.authoring.student_zip import NAME, Commit, record_of
 from helpers.course import ROOT
 from helpers.merge import merge, write_notebook
+from helpers.trust import is_trusted, sign
 from helpers.update import CannotUpdate, update_from
 
 LESSON, SECOND = "notebooks/01_first/01_first.ipynb", "notebooks/02_second/02_second.ipynb"
 STUB = 'def f(x):\n    """x -> x + 1"""\n    raise NotImplementedError("write this")'
 ANSWER = 'def f(x):\n    """x -> x + 1"""\n    return helper(x)'
 BUG = "def g(x):\n    return x - 1  # this runs; what is wrong?"
-ENGINE = ("__init__.py", "course.py", "merge.py", "notebooks.py", "update.py")
+ENGINE = ("__init__.py", "course.py", "merge.py", "notebooks.py", "trust.py", "update.py")
 
 
 def cell(kind, text, name="", **about):
@@ -174,6 +175,16 @@ def test_a_notebook_is_merged_and_a_dated_copy_stays_beside_it(mine, tmp_path):
     assert any("1 answer kept" in line and kept.name in line for line in messages)
     after = everything(mine)
     assert "already" in update_from(path, mine)[0] and everything(mine) == after
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_jupyter_trusts_an_updated_notebook_if_it_trusted_the_old_one(mine, tmp_path, monkeypatch, signed):
+    """Outputs of a notebook without trust lose their style."""
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
+    if signed:
+        sign(mine / LESSON)
+    update_from(release_of(tmp_path / "new.zip", released("Other.")), mine)
+    assert "Other." in sources(mine) and is_trusted(mine / LESSON) == signed
 
 
 def test_lessons_that_a_release_drops_stay_where_somebody_worked_in_them(mine, tmp_path):

@@ -22,6 +22,7 @@ LINK = re.compile(r"\]\(([^()\s]+)\)")
 HTML_LINK = re.compile(r"<a\b[^>]*\bhref=", re.IGNORECASE)
 HEADING = re.compile(r"^#+ +(?:<a id=\"([^\"]+)\"></a>)?(.+?)\s*$", re.MULTILINE)
 HOME = re.compile(r"\[lesson (\d+)\]")
+ALIASES = re.compile(r"Also called ([^.]+)\.")
 ROLE = re.compile(r"\{(?:term|doc|ref|numref)\}`")
 
 
@@ -52,12 +53,16 @@ OTHER_FORMS = {
 
 @dataclass(frozen=True)
 class Term:
-    """An entry of the glossary. lesson: the number of the one that explains it. forms: how prose may say it."""
+    """An entry of the glossary. lesson: the number of the one that explains it. forms: how prose may say it.
+
+    aliases: its other names, for search, from its sentence "Also called ...".
+    """
 
     name: str
     anchor: str
     lesson: int
     forms: tuple[str, ...]
+    aliases: tuple[str, ...] = ()
 
     def used_in(self, text: str) -> bool:
         """Does that text use the term? Code does not count."""
@@ -78,7 +83,9 @@ def glossary() -> tuple[Term, ...]:
         heading, home = HEADING.match(entry), HOME.search(entry)
         anchor = heading[1] or slug(heading[2])
         forms = OTHER_FORMS.get(anchor, (heading[2],)) if anchor in LINKED_TERMS else ()
-        terms.append(Term(heading[2], anchor, int(home[1]), forms))
+        also_called = ALIASES.search(entry)
+        aliases = tuple(" ".join(also_called[1].split()).split(", ")) if also_called else ()
+        terms.append(Term(heading[2], anchor, int(home[1]), forms, aliases))
     return tuple(terms)
 
 

@@ -458,10 +458,7 @@ LESSON = Lesson(
                     "One factor of a half or so a block would be a natural guess for a few blocks. Here every block "
                     "takes a larger share, and 24 factors multiply."
                 ),
-                "C": (
-                    "Each block passes on about a third of the gradient that reaches it, and there are 23 above "
-                    "block 0."
-                ),
+                "C": "Each block passes on about a third of its gradient, and there are 23 blocks above block 0.",
             },
         ),
         Prediction(

@@ -797,10 +797,12 @@ LESSON = Lesson(
             says={
                 "A": "The last block is made for the task that the model was trained on, here likeness of topic, and "
                 "has let go of other things. Whether a text praises or blames is one of them.",
-                "B": "Counting words does well on reviews, and below the blocks there are only words. But a few "
-                "blocks of reading add something that a linear layer can use.",
-                "C": "Some blocks of reading help. The last ones then turn to what the model was trained for.",
-                "D": "The differences are larger than the standard error of the measurement.",
+                "B": "Counting words does well on reviews, and below the blocks there are only words. In this run "
+                "block 3 is ahead of the words by three points, which is less than two standard errors.",
+                "C": "Block 3 reads best, and the last block worst: 79.1 against 73.7 %, each with a standard error of "
+                "1.3. That any stage beats counting the same tokens, 76.3 %, is less certain.",
+                "D": "Between block 3 and the last block the difference is about three times its standard error. "
+                "Between neighbouring stages it could indeed be chance.",
             },
         ),
     ),

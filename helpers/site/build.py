@@ -45,6 +45,7 @@ SIDEBAR = {
     "Reference": ("notation", "glossary", "exercises", "mistakes", "figures", "runs", "implementations", "about"),
     "Teach": ("instructors", "instructors-attacks", "authors"),
 }
+GUIDES = (*SIDEBAR["Set up"], *SIDEBAR["Teach"])
 
 
 class SiteError(Exception):
@@ -98,6 +99,14 @@ def settings(site: Path) -> dict[str, str]:
     return defaults | (tomllib.loads(file.read_text(encoding="utf-8")) if file.exists() else {})
 
 
+def searched_first(lessons: Sequence[SiteLesson]) -> str:
+    """What finder.js looks through, as JSON."""
+    guides = {name: (SITE / f"{name}.md").read_text(encoding="utf-8") for name in GUIDES}
+    words = tomllib.loads((SITE / "search.toml").read_text(encoding="utf-8"))
+    entries = indexes.subjects(lessons, glossary(), guides, words["lessons"] | words["guides"])
+    return json.dumps(entries, ensure_ascii=False, separators=(",", ":"))
+
+
 def descriptions(lessons: Iterable[SiteLesson]) -> dict[str, str]:
     """The description of each lesson's page for search engines and link previews, by the page's path."""
     return {
@@ -116,9 +125,7 @@ def stage(source: Path, lessons: Sequence[SiteLesson], published: dict[str, str]
     static = source / "_static"
     (source / "lessons").mkdir()
     (static / "drawn.css").write_text(drawn_colours(), encoding="utf-8")
-    terms = [(term.name, term.anchor, term.lesson) for term in glossary()]
-    subjects = json.dumps(indexes.subjects(lessons, terms), ensure_ascii=False, separators=(",", ":"))
-    (static / "subjects.js").write_text(f"window.SUBJECTS = {subjects};\n", encoding="utf-8")
+    (static / "subjects.js").write_text(f"window.SUBJECTS = {searched_first(lessons)};\n", encoding="utf-8")
     players.write_files(static / "players")
 
     pages = {}

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 from pathlib import Path
+from types import MappingProxyType
 
 import nbformat
 from markupsafe import Markup
 
+from helpers.authoring.links import Term, slug
 from helpers.authoring.mistakes import Mistake
 from helpers.plots.diagrams import COLOURS
 from helpers.site import render
@@ -167,10 +169,16 @@ def quotable(sentence: str) -> str:
 # --- search ----------------------------------------------------------------------------------------------------------
 
 
-def subjects(lessons: Sequence[SiteLesson], terms: Iterable[tuple[str, str, int]]) -> list[dict[str, object]]:
-    """What search looks through before Sphinx does: lessons, their sections, terms, exercises and mistakes.
+def subjects(
+    lessons: Sequence[SiteLesson],
+    terms: Iterable[Term],
+    guides: Mapping[str, str] = MappingProxyType({}),
+    other_words: Mapping[str, str] = MappingProxyType({}),
+) -> list[dict[str, object]]:
+    """What search looks through before Sphinx does: lessons, their sections, terms, exercises, mistakes and guides.
 
-    terms: (name, anchor in the glossary, number of the lesson that explains it). finder.js reads the result.
+    terms: of the glossary, whose aliases count too. guides: Markdown by page. other_words: "recommender, IMDb" by the
+    name of a lesson or the heading of a guide's section. finder.js reads the result.
     """
     entries: list[dict[str, object]] = []
 
@@ -180,8 +188,8 @@ def subjects(lessons: Sequence[SiteLesson], terms: Iterable[tuple[str, str, int]
 
     terms = list(terms)
     for lesson in lessons:
-        explained = [name for name, _, number in terms if number == lesson.number]
-        also = " . ".join([lesson.subtitle, lesson.line, *explained])
+        explained = [name for term in terms if term.lesson == lesson.number for name in (term.name, *term.aliases)]
+        also = " . ".join([lesson.subtitle, lesson.line, *explained, *other_words.get(lesson.name, "").split(", ")])
         add(lesson.title, lesson.page, f"Lesson {lesson.number}. {lesson.line or lesson.subtitle}", 3.0, also)
     for lesson in lessons:
         name, page = f"lesson {lesson.number}, {lesson.title}", lesson.page
@@ -193,7 +201,19 @@ def subjects(lessons: Sequence[SiteLesson], terms: Iterable[tuple[str, str, int]
         for mistake in lesson.mistakes:
             add(mistake.title, f"{page}#{anchor(mistake.exercise)}", f"A mistake in {mistake.exercise}, {name}", 1.6)
     titles = {lesson.number: lesson.title for lesson in lessons}
-    for name, place, number in terms:
-        if number in titles:
-            add(name, f"glossary.html#{place}", f"Explained in lesson {number}, {titles[number]}", 1.4)
+    for term in terms:
+        if term.lesson in titles:
+            about = f"Explained in lesson {term.lesson}, {titles[term.lesson]}"
+            add(term.name, f"glossary.html#{term.anchor}", about, 1.4, " . ".join(term.aliases))
+    for page, text in guides.items():
+        title, *sections = re.findall(r"^##? (.+)$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.MULTILINE)
+        add(title, f"{page}.html", "A guide", 1.5)
+        for section in sections:
+            add(
+                section,
+                f"{page}.html#{slug(section)}",
+                f"In the guide {title}",
+                1.3,
+                other_words.get(section, "").replace(", ", " . "),
+            )
     return entries

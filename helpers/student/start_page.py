@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
@@ -19,6 +18,7 @@ from helpers import check_log, theme
 from helpers.check_log import RIGHT, Result
 from helpers.course import ROOT, write_whole
 from helpers.student.lessons import Lesson, lessons, read
+from helpers.trust import sign
 from helpers.update import START_PAGE
 
 CELL = "start-page"
@@ -184,7 +184,7 @@ def write_start_page(folder: Path = ROOT) -> Path:
     path = folder / START_PAGE
     own = [one for one in (read(path) or {"cells": []})["cells"] if one.get("id") != CELL]
     write_whole(path, notebook_text(start_page(), own))
-    _trust(path)
+    sign(path)
     return path
 
 
@@ -200,12 +200,3 @@ def notebook_text(page: Page | None = None, own: Sequence[Mapping] = ()) -> byte
     metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
     notebook = {"cells": [cell, *own], "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
     return json.dumps(notebook, indent=1, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-
-
-def _trust(path: Path) -> None:
-    """Jupyter shows the style of an output that it trusts; of what it does not know it shows the bare words."""
-    with suppress(Exception):  # a page without its style is legible too
-        import nbformat
-        from nbformat.sign import NotebookNotary
-
-        NotebookNotary().sign(nbformat.read(path, as_version=4))

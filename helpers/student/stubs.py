@@ -6,10 +6,11 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from datetime import date
 
-from helpers.course import NOTEBOOKS, ROOT, write_whole
+from helpers.course import NOTEBOOKS, ROOT
 from helpers.merge import read_notebook, write_notebook
 from helpers.notebooks import check_id, grade_id, text_of
 from helpers.student.lessons import NotFound, find, path_of, read
+from helpers.trust import rewrite
 from helpers.update import BACKUPS, RELEASE, release_record, set_aside
 
 NO_STUB = (
@@ -43,7 +44,7 @@ def bring_back(exercise: str, lesson: str = "") -> list[str]:
         kept = set_aside(aside, f"{text_of(cell)}\n".encode("utf-8", "replace"))
         message = f"{exercise} is as it was given. Your answer: {kept.relative_to(ROOT).as_posix()}"
         cell |= {"source": given["source"], "outputs": [], "execution_count": None}
-    write_whole(path, write_notebook(notebook))
+    rewrite(path, write_notebook(notebook))
     return [message, "Where the notebook is open: File, Reload Notebook from Disk; do not save it before."]
 
 

@@ -4,23 +4,32 @@
    explains. A mistake leads to its exercise. Sphinx counts words, and knows no phrase. */
 
 (() => {
-  const SMALL = new Set("a an and are as at by for from how in is it its of on or over that the this to what with".split(" "));
+  const SMALL = new Set(
+    "a an and are as at by does do for from how i in is it its of on or over that the this to what why with".split(" "),
+  );
 
   const plain = (text) => text.toLowerCase().normalize("NFD").replace(/[\u0300-\u036f]/g, "");
-  const stem = (word) => (word.length > 3 ? word.replace(/(?<=[^s])s$/, "") : word);
+  const stem = (word) => (word.length > 4 ? word.replace(/(izations?|izers?|ings?|ions?|ed|ers?|es|e|s)$/, "") : word.replace(/([^s])s$/, "$1"));
   const words = (text) => plain(text).split(/[^\p{L}\p{N}√]+/u).filter(Boolean).map(stem);
 
-  /* How well an entry answers: 0 where a word of weight is missing from it; a whole phrase and a whole title count most. */
+  /* How much of a word a set of words holds: 1 for the word, less for a longer word that begins with it. */
+  const held = (set, word) =>
+    set.has(word) ? 1 : word.length > 3 && [...set].some((other) => other.startsWith(word)) ? 0.6 : 0;
+
+  /* How well an entry answers, 0 where it holds less than half of the words. A whole phrase and a whole title count
+     most; each word that is missing lowers the rest. */
   function score(entry, asked, phrase) {
     const wanted = asked.filter((word) => !SMALL.has(word));
     if (!wanted.length) return 0;
     const inTitle = new Set(words(entry.title));
     const inAll = new Set([...inTitle, ...words(entry.also ?? "")]);
-    const has = (set, word) => set.has(word) || [...set].some((other) => word.length > 3 && other.startsWith(word));
-    if (!wanted.every((word) => has(inAll, word))) return 0;
-    const share = wanted.filter((word) => has(inTitle, word)).length / Math.max(wanted.length, inTitle.size);
-    const whole = ` ${words(`${entry.title} . ${entry.also ?? ""}`).join(" ")} `.includes(` ${phrase} `) ? 0.5 : 0;
-    return entry.weight * (0.4 + share + whole);
+    const sum = (set) => wanted.reduce((total, word) => total + held(set, word), 0);
+    const part = sum(inAll) / wanted.length;
+    if (part < 0.5) return 0;
+    const share = sum(inTitle) / Math.max(wanted.length, inTitle.size);
+    const names = [entry.title, ...(entry.also ?? "").split(" . ")].map((name) => words(name).join(" "));
+    const whole = words(entry.title).join(" ") === phrase ? 2 : names.includes(phrase) ? 1 : ` ${names.join(" . ")} `.includes(` ${phrase} `) ? 0.5 : 0;
+    return entry.weight * part ** 2 * (0.4 + share + whole);
   }
 
   /* The best entries for a question, one for each address. */
@@ -39,7 +48,16 @@
     document.getElementById("found-first")?.remove();
     const found = window.findSubjects(question);
     const place = document.querySelector("#search-results");
-    if (!found.length || !place) return;
+    if (!place) return;
+    if (!found.length) {
+      const none = document.createElement("p");
+      none.id = "found-first";
+      none.textContent =
+        "No lesson, term, exercise or mistake has these words. Below are the pages that mention them, if there are any. " +
+        "The glossary lists the course's terms with their other names.";
+      place.before(none);
+      return;
+    }
     const box = document.createElement("section");
     box.id = "found-first";
     box.setAttribute("aria-label", "Best matches");

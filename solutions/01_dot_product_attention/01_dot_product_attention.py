@@ -48,9 +48,10 @@ check = start("01_dot_product_attention")
 # %% [markdown]
 # ## A dot product is a match
 #
-# Suppose you recommend films (the example is Peter Bloem's; see the end). Describe each film by two numbers, how romantic it is and how much action it has, and
-# each viewer by two numbers as well: how much they like either. Negative numbers are allowed, and mean the opposite: a
-# film without a trace of romance, a viewer who cannot stand it.
+# Suppose you recommend films (the example is [Peter Bloem's](https://peterbloem.nl/blog/transformers); see the end).
+# Describe each film by two numbers, how romantic it is and how much action it has, and each viewer by two numbers as
+# well: how much they like either. Negative numbers are allowed, and mean the opposite: a film without a trace of
+# romance, a viewer who cannot stand it.
 #
 # How well do viewer $u$ and film $f$ go together? Multiply feature by feature and add up, which is their
 # [dot product](../../site/glossary.md#dot-product):
@@ -78,7 +79,7 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One row a viewer. Blue is positive, orange negative, and darker is larger; the number says how
+# **How to read it.** Each row is a viewer. Blue is positive, orange negative, and darker is larger; the number says how
 # much. On the left, what each viewer cares for; on the right, the dot products of viewers and films.
 #
 # </div>
@@ -212,7 +213,7 @@ for word in ["integer", "list", "import", "loop"]:
 # practice sentences come in batches, $x$ has shape (b, t, e), and each sentence of the batch gets a matrix of its own:
 # (b, t, t).
 #
-# As a loop, which is how to think of it and not how to write it:
+# Think of it as a loop, but don't write it that way:
 #
 # ```python
 # for row in range(b):              # each sentence by itself
@@ -265,8 +266,8 @@ check(raw_weights)
 #
 # $$w_{ij} \;=\; \frac{\exp w'_{ij}}{\sum_{j'} \exp w'_{ij'}} .$$
 #
-# The exponential makes everything positive, the division makes each **row** sum to 1. Which way round matters:
-# row $i$ holds the weights that make output $i$, so it is the row that has to be a set of shares.
+# The exponential makes everything positive, the division makes each **row** sum to 1. Which way round matters: row $i$
+# holds the weights that make output $i$, so each row must sum to 1.
 #
 # One more thing, and it is the difference between a formula and a program. $e^{89}$ is already too large for a 32-bit
 # float; it becomes infinite, and ∞/∞ is not a number. Scores of 89 do occur. But softmax does not change when the
@@ -482,8 +483,8 @@ plt.show()
 # **Exercise 5 · `hurried_attention`** &nbsp; mend · ★★☆ · 7 minutes · 3 points
 #
 # Mend this function: `y` has to be what exercise 4 computes, and `weights` the weights that `y` was made with, (b, t,
-# t), row i for output i. Find the cause before you change a line: there are repairs that put the outputs back into the
-# hull and leave the numbers wrong.
+# t), row i for output i. Find the cause before you change a line: some fixes return the outputs to the hull but still
+# give the wrong numbers.
 #
 # <details><summary>Hint 1: a property to check</summary>
 #
@@ -564,7 +565,7 @@ check.prediction("shuffled_words", shuffled_words)
 # ## A set, not a sequence
 #
 # Nothing in $\operatorname{softmax}(X X^\top) X$ mentions a position. Output $i$ depends on *which* vectors are there,
-# not on where they are. So if you permute the inputs, the outputs are the same ones, permuted alike:
+# not on where they are. So if you permute the inputs, you get the same outputs, in the permuted order:
 #
 # $$\operatorname{attention}(x[\pi]) \;=\; \operatorname{attention}(x)[\pi] \qquad\text{for every order } \pi .$$
 #

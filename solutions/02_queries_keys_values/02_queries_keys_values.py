@@ -18,7 +18,7 @@
 #
 # The self-attention of lesson 1 has nothing in it to train, and every word looks mostly at itself. Both have one cause:
 # a single vector does three different jobs. This lesson gives each job a vector of its own. The result is the attention
-# that every transformer uses, but for one division (lesson 3) and several copies side by side (lesson 4).
+# that every transformer uses, apart from one division (lesson 3) and several copies side by side (lesson 4).
 #
 # | | |
 # |---|---|
@@ -547,14 +547,14 @@ plt.show()
 #
 # </div>
 #
-# The position of *list* among the queries says what it asks for. Its position among the keys says for what it is found.
-# They are different places, and a single vector has only one.
+# The position of *list* among the queries says what it asks for. Its position among the keys says which queries find
+# it. They are different places, and a single vector has only one.
 
 # %% [markdown]
 # ## A module
 #
-# In a model the matrices belong to a layer that keeps them, trains them and moves them to a device: an `nn.Module` with
-# three `nn.Linear` of the names `to_queries`, `to_keys` and `to_values`, without bias, since a projection here is a
+# In a model the matrices belong to a layer that keeps them, trains them and moves them to a device: an `nn.Module`
+# with three `nn.Linear` layers named `to_queries`, `to_keys` and `to_values`, without bias, since a projection here is a
 # matrix and nothing more.
 #
 # Its `forward` takes the sequence that asks and, if you like, a second one that is asked:
@@ -678,8 +678,7 @@ check.prediction("shuffled_context", shuffled_context)
 #
 # In `einsum` every axis has a letter, so a product can be written without any transpose. Here is attention, rewritten
 # that way. All letters are right, the result has the right shape for any b, t and s, and nothing is ever raised; but a
-# model with it learns less than it did before. (The code was made for this page. The error in it is one that such a
-# rewriting invites.)
+# model with it learns less than it did before. (We planted this bug, but it is an easy one to write.)
 
 # %% [markdown]
 # <div class="card">
@@ -729,7 +728,7 @@ print([round(y, 2) for y in outputs])
 # <details><summary>What was wrong, and how to catch it</summary>
 #
 # The scores were made as (b, s, t), keys first. That is allowed. But the softmax took the last axis, and the last axis
-# was then **t**: the queries shared out each key among themselves. The weights of an output added up to anything: in
+# was then **t**: the queries shared out each key among themselves. The weights of an output no longer summed to 1: in
 # the test above, the first query took 2.56 of the three keys and left 0.44 to the second. `dim=1` mends it, or, easier
 # to read, scores as (b, t, s).
 #

@@ -23,7 +23,7 @@
 #
 # | | |
 # |---|---|
-# | **You will build** | a measured variance, scaled scores that are safe in half precision, the backward pass of softmax, an entropy; and you will mend a published head |
+# | **You will build** | a measured variance, scaled scores that are safe in half precision, the backward pass of softmax, an entropy; and you will debug a published head |
 # | **You need** | [lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb), and from probability only what a mean and a variance are |
 # | **It takes** | about 90 minutes: five exercises, 19 points, and two predictions |
 # | **It computes** | in under a minute in all, without a GPU |
@@ -146,7 +146,7 @@ check.prediction("variance_growth", variance_growth)
 #
 # Draw `samples` pairs of a query and a key with normal components, compute the score of each pair, and return the
 # variance of these scores. All random numbers come from the generator that is passed in: then the same seed repeats the
-# same measurement. The generator is on the CPU, and so may this experiment be.
+# same measurement. The generator lives on the CPU, so run the experiment there.
 #
 # A measurement is never exact. The check takes so many pairs that one standard error is 2 % of the variance, and
 # accepts what lies within five of them.
@@ -160,7 +160,7 @@ check.prediction("variance_growth", variance_growth)
 # <details><summary>Hint 2: drawing from a given generator</summary>
 #
 # `torch.randn(rows, columns, generator=generator)` takes its numbers from that generator. Multiply entry by entry and
-# sum over the axis that has to go. `.var()` of what remains is the answer.
+# sum out the last axis. `.var()` of what remains is the answer.
 #
 # </details>
 # </div>
@@ -724,8 +724,8 @@ for name, scores_of in both.items():
 # **Exercise 5 · `PortedHead`** &nbsp; mend · ★★☆ · 8 minutes · 3 points
 #
 # Mend this head. A head that is built as `PortedHead(e, d)`, and has then loaded the three matrices of a model that was
-# trained with $\operatorname{softmax}(q k^\top / \sqrt d)\, v$, has to compute exactly that. The file must go on
-# loading: three matrices, `to_queries.weight`, `to_keys.weight` and `to_values.weight`, each (d, e), and nothing else.
+# trained with $\operatorname{softmax}(q k^\top / \sqrt d)\, v$, has to compute exactly that. The checkpoint must still
+# load: three matrices, `to_queries.weight`, `to_keys.weight` and `to_values.weight`, each (d, e), and nothing else.
 #
 # <details><summary>Hint 1: where to look</summary>
 #

@@ -25,7 +25,7 @@
 # | **You will build** | multi-head attention as the paper has it, in one matrix product, and a count of what it costs |
 # | **You need** | queries, keys and values ([lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb)), and why scores are divided by $\sqrt d$ ([lesson 3](../03_scaling/03_scaling.ipynb)) |
 # | **It takes** | about 100 minutes: six exercises, one of them to mend, and two predictions; 22 points |
-# | **It computes** | in seconds: a few little models are trained, each on 19,200 made-up sentences |
+# | **It computes** | in seconds: we train a few small models on 19,200 synthetic sentences each |
 #
 # As before, b counts sentences, t positions, and e is the width of the model. Two letters move to the centre: **h** is
 # the number of heads, and **d** is the width of *one* head. Heads, positions and components are counted from 0, as in
@@ -91,8 +91,8 @@ plt.show()
 # </div>
 #
 # **A weight makes an arrow longer or shorter. It cannot turn it.** Whether mary gives or receives is told by an amount
-# only: how much *mary* there is in the sum, beside so much *susan* and so much *roses*. Amounts can be read off a sum,
-# to a degree, and later in this lesson one head will have to do it. A better way is a direction for each question.
+# only: how much *mary* the sum contains, relative to *susan* and *roses*. Amounts can be read off a sum, to a degree,
+# and later in this lesson one head will have to do it. A better way is a direction for each question.
 
 # %% [markdown]
 # ## Heads
@@ -351,7 +351,7 @@ print("same as nn.MultiheadAttention to within 0.00001:", agree)
 # numbers are the same as before, if the fold is undone as it was made.
 #
 # The code of the next exercise is such a program. It runs, the shape of its result is right, and models can be trained
-# with it. Yet held against `nn.MultiheadAttention`, it would be off in nearly every number.
+# with it. Yet compared with `nn.MultiheadAttention`, almost every number would differ.
 
 # %% [markdown]
 # <div class="card">
@@ -657,10 +657,10 @@ print("MultiHeadAttention = loop over heads:", torch.allclose(whole(x), loop, at
 # %% [markdown]
 # ## Other conventions, and what they cost
 #
-# **Wide heads.** A narrow head works in $d = e/h$ dimensions, and with many heads that is little: at $e = 512$ and
-# $h = 32$, sixteen numbers have to say what a word asks for. Wide heads have all $e$ each. Their projections lead from
-# e to $h\,e$, the merged heads are $h\,e$ wide, and `unify` leads back to e. In our formulas only one thing changes:
-# $d = e$. Your exercise 3 with other sizes is the module.
+# **Wide heads.** A narrow head works in $d = e/h$ dimensions, which is not much when there are many heads: at $e = 512$
+# and $h = 32$, sixteen numbers have to say what a word asks for. Wide heads have all $e$ each. Their projections lead
+# from e to $h\,e$, the merged heads are $h\,e$ wide, and `unify` leads back to e. In our formulas only one thing
+# changes: $d = e$. Your exercise 3 with other sizes is the module.
 #
 # **Shared keys and values.** A model that writes word by word keeps the keys and values of all words so far
 # ([lesson 12](../12_gpt2/12_gpt2.ipynb)), and at great length that memory is what it runs out of. So let heads share

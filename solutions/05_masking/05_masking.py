@@ -19,7 +19,7 @@
 # A language model learns by guessing the next **token**: the next letter, word or piece of a word, whatever its text is
 # cut into. Attention, as you have built it so far, lets every position look at every other, and so at the answer as
 # well. This lesson takes the answer away: it says for each pair of positions whether one may look at the other, makes
-# the forbidden weights exactly zero, and ends with two tests of whether anything came through all the same.
+# the forbidden weights exactly zero, and ends with two tests for leaks.
 #
 # | | |
 # |---|---|
@@ -374,8 +374,8 @@ print(torch.softmax(nothing, dim=-1))
 
 # %% [markdown]
 # $e^{-\infty}$ is 0 three times, and 0/0 is not a number. The position is padding and its output is of no use; but one
-# NaN is enough to spoil the loss, and everything after that. Can we not clear it away, `nan_to_num(0)`, and be done?
-# Watch the gradient, here with the mask *added*, 0 or −∞, as many programs do:
+# NaN is enough to spoil the loss, and everything after that. Why not just call `nan_to_num(0)`? Watch the gradient,
+# here with the mask *added*, 0 or −∞, as many programs do:
 
 # %% tags=["nbval-check-output"]
 scores = torch.zeros(2, 3, requires_grad=True)
@@ -831,8 +831,8 @@ for name, model in models.items():
 # </div>
 #
 # Each test sees what the other may miss. The derivative finds the slightest dependence where it is smooth; the change
-# finds what autograd does not know of, but only where one of the numbers that were tried sets it off. Passing both is
-# good evidence, and no proof. The proof is the triangle in the code.
+# finds what autograd does not know of, but only if one of the values you try triggers it. Passing both is good
+# evidence, and no proof. The proof is the triangle in the code.
 #
 # Both take a model as a black box, from vectors to vectors. A whole language model reads token numbers, and there is no
 # derivative by a number of that kind: apply them to the part behind the
@@ -916,8 +916,8 @@ check(HurriedAttention)
 # ## What you can do now
 #
 # You can set up the guessing game on which language models are trained; say with booleans which position may look at
-# which; write a softmax that obeys, in any precision, in both directions, and for rows that have nothing to see;
-# build the self-attention of a language model; and find out of any model whether it reads ahead.
+# which; write a softmax that obeys, in any precision, in both directions, and for rows that have nothing to see; build
+# the self-attention of a language model; and test any model for look-ahead.
 #
 # **Three questions to think about**
 #

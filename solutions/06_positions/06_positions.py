@@ -89,9 +89,9 @@ plots.diagrams.positions_flow()
 # </div>
 #
 # The crudest way: append to each vector a [one-hot vector](../../site/glossary.md#one-hot-vector) of its position, t
-# numbers of which one is 1. It works, and shows what more there is to want. The first thing that a layer does with its
-# input is a linear map. Split its matrix into a part $W$ for the word's vector $x$ and a part $V$, of shape (t, e), for
-# the one-hot vector $o_p$:
+# numbers of which one is 1. It works, but it shows what is missing. The first thing that a layer does with its input is
+# a linear map. Split its matrix into a part $W$ for the word's vector $x$ and a part $V$, of shape (t, e), for the
+# one-hot vector $o_p$:
 #
 # $$[\,x,\; o_p\,] \begin{bmatrix} W \\ V \end{bmatrix} \;=\; x\,W + o_p V \;=\; x\,W + V_p ,$$
 #
@@ -823,7 +823,7 @@ check.prediction("relative_beyond", relative_beyond)
 # untrained.
 #
 # This is one small task with one layer, and three runs of each. Take from it that four models which agree on what they
-# were trained for may differ on everything beyond, not the order in which they came in.
+# were trained for may differ beyond it; do not read the ranking as general.
 
 # %% [markdown]
 # **What could have been.** Was the sinusoidal model bound to fail? No. You wrote the proof: $M$ for a shift of −2 turns
@@ -840,7 +840,7 @@ share = (answers[:, 2:] == letters[:, :-2]).float().mean().item()
 print(f"by hand: {share:.2f} at length 64")
 
 # %% [markdown]
-# All right at length 64, and at 6,000, if you try. The weights for it exist, and training on 16 positions did not find
+# It is 100 % right at length 64, and at 6,000. The weights for it exist, and training on 16 positions did not find
 # them, since on 16 positions many other matrices do as well. *It can represent it* and *it will learn it* are two
 # claims.
 

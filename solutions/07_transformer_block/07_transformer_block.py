@@ -174,7 +174,7 @@ draw_by_depth({"": bare})
 # \;=\; \sqrt{\sum_{\theta\,\in\,\text{parameters of block } m} \;\;
 # \sum_{\text{entries}} \left(\frac{\partial L}{\partial \theta}\right)^{\!2}} .$$
 #
-# One number per block. No root inside the sum, no average: two models can be compared only if both are measured alike.
+# One number per block: square every entry, sum, take one root.
 #
 # **What every check asks.** The inputs stay unchanged, and new tensors are created on the input's device. In exercises 2
 # to 5, gradients must flow to the inputs and to the parameters, and the parameters have the names of the docstring: the
@@ -290,7 +290,8 @@ def four_towers():
 print("matrices  averages   difference after 3   gradient of block 0 / of block 23")
 for larger, averages, tower in four_towers():
     pull = gradient_by_depth(tower, x)
-    print(f"times {larger:.2f}  {'yes' if averages else 'no':>5} {by_depth(tower, x)[1][3]:>18.1e}"
+    apart = by_depth(tower, x)[1][3]
+    print(f"times {larger:.2f}  {'yes' if averages else 'no':>5} {apart:>18.1e}"
           f" {pull[0] / pull[-1]:>18.1e}")
 
 # %% [markdown]
@@ -305,8 +306,9 @@ for larger, averages, tower in four_towers():
 towers = {averages: tower for larger, averages, tower in four_towers() if larger > 1}
 loss = (towers[True](x) - x.flip(1)).square().mean()
 for block in (0, 1, 2, 8, 23):
+    weights = towers[True].blocks[block].named_parameters()
     gradients = {name: torch.autograd.grad(loss, weight, retain_graph=True)[0].norm().item()
-                 for name, weight in towers[True].blocks[block].named_parameters() if weight.dim() == 2}
+                 for name, weight in weights if weight.dim() == 2}
     print(f"block {block:>2}: " + ", ".join(f"{name.split('.')[0]} {size:.1e}"
                                             for name, size in gradients.items()))
 
@@ -440,9 +442,10 @@ for factor in (1, 2):
     print(f"weights times {factor}: size {told}")
 
 # %% [markdown]
-# Each block multiplies the size by something; twenty-four factors in a row are a power. With weights a little too large
-# the vectors explode, and the softmax with them: [lesson 3](../03_scaling/03_scaling.ipynb) divided by √d under the
-# assumption that the components of queries and keys have variance 1. Something has to keep that assumption true.
+# Each block multiplies the size by something; over 24 blocks those factors compound exponentially. With weights a
+# little too large the vectors explode, and the softmax with them: [lesson 3](../03_scaling/03_scaling.ipynb) divided by
+# √d under the assumption that the components of queries and keys have variance 1. Something has to keep that assumption
+# true.
 #
 # **[Layer normalisation](../../site/glossary.md#layer-normalisation)**
 # ([Ba, Kiros and Hinton, 2016, section 3](https://arxiv.org/abs/1607.06450)) does it for every vector $v$ of width e by
@@ -539,7 +542,7 @@ for e in (4, 32, 512):
 # damps the vector; σ + ε does not, and blows it up to full size, noise and all.
 #
 # A model that is trained with such a norm learns around it. The harm comes when weights meet the other norm: a
-# published model loaded into this code computes something slightly else in each of its layers, and nothing raises.
+# published model loaded into this code computes something slightly different in each of its layers, and nothing raises.
 #
 # </details>
 #
@@ -589,9 +592,9 @@ plots.diagrams.block_norms()
 # leads from the bottom of the tower to the top, and nothing on it but sums. It is often called the **residual stream**.
 #
 # **[Dropout](../../site/glossary.md#dropout)** ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 5.4): in
-# training, each component of what a *layer* gives is set to 0 with a given chance p before it is added, and the
-# components that stay are multiplied by 1/(1 − p), so that the mean stays what it was. The shortcut itself is never
-# dropped. In evaluation nothing is.
+# training, each component of a layer's output is zeroed with probability p before the addition, and the components that
+# stay are multiplied by 1/(1 − p), so that the mean stays what it was. The shortcut itself is never dropped. In
+# evaluation nothing is.
 
 # %% [markdown]
 # <div class="card">

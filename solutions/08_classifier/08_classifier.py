@@ -103,8 +103,8 @@ print(split_words("It isn't dull, it's SLOW."))
 #
 # **Exercise 1 · `build_vocabulary`** &nbsp; ★☆☆ · 8 minutes · 3 points
 #
-# Return a dict from words to ids: `<pad>` is 0, `<unk>` is 1, and then come the words, the most frequent first. Of
-# words that are equally frequent, the alphabet decides. There may be `size` entries in all.
+# Return a dict from words to ids: `<pad>` is 0, `<unk>` is 1, and then come the words, the most frequent first. Break
+# ties alphabetically. There may be `size` entries in all.
 #
 # <details><summary>Hint 1: counting</summary>
 #
@@ -115,7 +115,8 @@ print(split_words("It isn't dull, it's SLOW."))
 # <details><summary>Hint 2: an order with two rules</summary>
 #
 # `sorted(things, key=f)` sorts by the values that f returns. Pairs are compared by their first entries, and by the
-# second where those are equal; a minus turns numbers round. `Counter.most_common` knows only the first rule.
+# second where those are equal; negate the count to sort in descending order. `Counter.most_common` knows only the first
+# rule.
 #
 # </details>
 # </div>
@@ -287,8 +288,8 @@ print("the same counts:", torch.equal(*word_counts(pair)))
 # $$\bar y \;=\; \frac{\sum_{j} m_j\, y_j}{\max\big(1,\; \sum_{j} m_j\big)} .$$
 #
 # The plain `mean(dim=1)` would average the padding in. Then a review's verdict depends on the longest review in its
-# batch. It trains, it even works a little, and nothing raises. (The 1 is for a text without any word, which is to come
-# out as zeros and not as 0/0.)
+# batch. It trains, it even works a little, and nothing raises. (The 1 is there so that an empty text gives zeros
+# rather than 0/0.)
 
 # %% [markdown]
 # <div class="card">
@@ -614,8 +615,8 @@ check(train_epoch)
 # %% [markdown]
 # ## Batches, and a rate that warms up
 #
-# Two things before the training. Batches: texts of like length go together, so that there is little padding to compute,
-# and the batches come in random order. A thousand of the training reviews are put aside for
+# Two things before the training. Batches: texts of similar length are batched together, so that there is little padding
+# to compute, and the batches come in random order. A thousand of the training reviews are put aside for
 # **[validation](../../site/glossary.md#held-out-data)**, to look at during the training. The test reviews stay
 # untouched until the end; choosing by them would be a slow way of training on them.
 

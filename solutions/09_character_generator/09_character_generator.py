@@ -348,8 +348,8 @@ print("outputs that a later byte changes:", changed)
 # - **[AdamW](../../site/glossary.md#adamw)** (lesson 8): Adam divides each weight's step by a running estimate of the
 #   size of its gradient, so that every weight moves at about the same pace. The W is weight decay: at each step every
 #   weight also shrinks by a small share of itself.
-# - **Small embeddings.** The tables of bytes and positions start at a tenth of what PyTorch draws. As drawn, the same
-#   number of steps brings the model less far.
+# - **Small embeddings.** The tables of bytes and positions start at a tenth of what PyTorch draws. With the default
+#   initialisation it gets less far in the same number of steps.
 # - **A learning rate that climbs** for 50 steps, because Adam's first estimates rest on very few gradients. Then it
 #   falls along half a cosine, because large steps would keep the weights from settling.
 # - **[Gradient clipping](../../site/glossary.md#gradient-clipping)** at a norm of 1: when all gradients together, as
@@ -373,8 +373,8 @@ def window_bits(model, data, t, every, temperature=1):
 
 # %% [markdown]
 # The next cell makes the model, the optimiser and two empty lists; the one after it trains. **Press the stop button**
-# (■) whenever you like: model and curve stay as far as they have come, and every cell after it works with them. Run the
-# training cell again, and it goes on where it stopped.
+# (■) whenever you like: model and curve are kept as they are, and every cell after it works with them. Run the training
+# cell again, and it goes on where it stopped.
 
 # %%
 torch.manual_seed(0)
@@ -449,8 +449,8 @@ if looks:
 # Held out, it beats gzip and not xz, which remembers the whole training part where the model sees 64 bytes. The gap
 # between the curves is what the model has learned about the training part that does not carry over.
 #
-# The training part has about 244,000 bytes, and 800 batches of 16 · 64 bytes are 819,000: the model has seen everything
-# a good three times.
+# The training part has about 244,000 bytes, and 800 batches of 16 · 64 bytes are 819,000: the model has seen the text
+# just over three times.
 
 # %% [markdown]
 # ## Drawing the next byte
@@ -537,8 +537,8 @@ for T in (0.5, 1, 2):
 # %% [markdown]
 # ## Cutting off the tail
 #
-# So drawing has a long tail of bytes that do not fit, each rare and all together not. Leave the tail out before you
-# draw. **[Top-k](../../site/glossary.md#top-k-sampling)** ([Fan, Lewis and Dauphin,
+# So drawing has a long tail of bytes that do not fit, individually rare, but not collectively. Leave the tail out
+# before you draw. **[Top-k](../../site/glossary.md#top-k-sampling)** ([Fan, Lewis and Dauphin,
 # 2018](https://arxiv.org/abs/1805.04833)) keeps the k largest logits and sets all others to −∞ (`finished_top_k`).
 #
 # But how large should k be? In the middle of a word there is often only one way to go on; at its beginning there are

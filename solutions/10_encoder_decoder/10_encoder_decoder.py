@@ -229,8 +229,8 @@ plt.show()
 #
 # Why did the model with the other mask learn all the same? As long as the padding stands *behind* the words, no word
 # sees it: it lies in the future, which the triangle hides anyway, and a loss that skips padding never learns of the
-# rest. The luck ends when padding comes first, as it does when prompts of different lengths are continued in one batch.
-# Then what is written about one sentence depends on how long its neighbours are, and nothing raises.
+# rest. Luck runs out when the padding comes first, as it does when prompts of different lengths are continued in one
+# batch. Then what is written about one sentence depends on how long its neighbours are, and nothing raises.
 
 # %% [markdown]
 # ## Looking across
@@ -393,8 +393,8 @@ print("the same as PyTorch's block:", same)
 # ## A loss that leaves a doubt (label smoothing)
 #
 # At each position the decoder gives **[logits](../../site/glossary.md#logits)**, n numbers for the next token, and is
-# trained to give all of the probability to the right one. It can only come closer to that by driving its logits apart
-# for ever. **Label smoothing** ([Szegedy et al., 2016](https://arxiv.org/abs/1512.00567), section 7) asks for a little
+# trained to give all of the probability to the right one. It can approach that only by pushing its logits apart without
+# limit. **Label smoothing** ([Szegedy et al., 2016](https://arxiv.org/abs/1512.00567), section 7) asks for a little
 # less: the right token is to get $1 - \varepsilon$, and the rest $\varepsilon$ is shared among the others. (Szegedy et
 # al. share ε among *all* classes, the right one included, and so does `F.cross_entropy` with its `label_smoothing`; to
 # share it among the others only is a common variant.)
@@ -686,7 +686,7 @@ model = EncoderDecoder(len(ENGLISH), len(GERMAN), 64, 4, 2, 24, PAD).to(device()
 losses, copies = [], []
 train(model, 1500, losses, copies)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Training loss against step for 1,500 steps. It falls steeply within a few hundred steps and then creeps towards the dotted line of the teacher's entropy."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Training loss against step for 1,500 steps. It falls steeply within a few hundred steps and then creeps towards a dashed line, the entropy of the smoothed targets."}}
 plots.loss_curve(losses, ylabel="smoothed loss", landmarks={"the least possible": FLOOR},
                  smooth=min(20, len(losses)))
 plt.show()
@@ -904,9 +904,10 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The same block, one map a head. Compare the rows across the maps. The words that carry a digit
-# have one English word that decides them. *und* and `<stop>` have none, and here each head looks where it has learned
-# to.
+# **How to read it.** The same block, one map for each head. Compare the rows across the maps. A word that carries a
+# digit is decided by one English word. So is *und*, though it has no partner: *seven* is *sieben*, and *forty seven* is
+# *sieben **und** vierzig*. What decides whether an *und* follows is whether there is a ten, and most heads look at it:
+# in the *und* rows, at *eighty* and at *forty*. Only `<stop>` has no word to look at.
 #
 # </div>
 

@@ -233,7 +233,7 @@ for name, part in (("first", shown[:18]), ("last", shown[-14:])):
 # **Exercise 3 · `encode`** &nbsp; mend · ★★★ · 10 minutes · 3.5 points
 #
 # The cell below holds that encoder, complete and wrong. Run it and the cell after it, which sets its tokens beside the
-# right ones. Find out what it does wrong, and mend it. A piece with a pair that was learned must never be left with it.
+# right ones. Find out what it does wrong, and mend it. When you stop, no learned pair may remain in a piece.
 #
 # <details><summary>Hint 1: an example by hand</summary>
 #
@@ -423,10 +423,10 @@ check.prediction("cut_of_digits", cut_of_digits)
 
 # %% [markdown]
 # **Digits.** Frequent numbers are tokens of their own, others are cut wherever merges happen to meet. So the same digit
-# stands now alone, now inside a token, and the tens of one number are the hundreds of another. Adding two numbers
-# column by column, as we do, is hard to learn from such pieces. Llama cuts every number into single digits ([Touvron et
-# al., 2023](https://arxiv.org/abs/2302.13971), section 2.1); where and how digits are cut changes how well a model
-# calculates ([Singh and Strouse, 2024](https://arxiv.org/abs/2402.14903)).
+# stands now alone, now inside a token, and the same token means tens in one number and hundreds in another. Adding two
+# numbers column by column, as we do, is hard to learn from such pieces. Llama cuts every number into single digits
+# ([Touvron et al., 2023](https://arxiv.org/abs/2302.13971), section 2.1); where and how digits are cut changes how well
+# a model calculates ([Singh and Strouse, 2024](https://arxiv.org/abs/2402.14903)).
 #
 # **Spelling.** The same holds for letters:
 
@@ -434,16 +434,18 @@ check.prediction("cut_of_digits", cut_of_digits)
 show_cuts("strawberry", " strawberry", "Strawberry", " STRAWBERRY")
 
 # %% [markdown]
-# In running text the word is *one* id. Nothing in that number says which letters it has, or how many r. A model can
-# know the spelling of a token only from texts that speak about it. That is why language models of many billion
-# parameters have failed to count the letters of a word, and why a word in capitals is another word to them.
+# In running text the word is *one* id. Nothing in that number says which letters it has, or how many r. A model has to
+# infer the spelling of a token: from texts that spell it out, and from related forms, misspellings and other splits of
+# the same word. The embeddings of GPT-2 hold the exact spelling of up to a third of its tokens ([Itzhak and Levy,
+# 2022](https://arxiv.org/abs/2108.11193)), and not that of the others. So language models of many billion parameters
+# have failed to count the letters of a word, and a word in capitals is another word to them.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `dearest_sentence`** &nbsp; 1 minute · no points
 #
-# The same sentence three times. Which costs the most of GPT-2's tokens?
+# The same sentence three times. Which takes the most GPT-2 tokens?
 #
 # - **A.** The children are playing in the garden. (39 characters)
 # - **B.** Die Kinder spielen im Garten. (29 characters)
@@ -550,10 +552,10 @@ print("OpenAI's merges that begin with a space:",
 # ## Comparing models that cut differently
 #
 # Lesson 9 measured in bits per byte. For token models one usually gives the
-# [perplexity](../../site/glossary.md#perplexity) of a token, $e^{\text{loss}}$: as many equally likely tokens would be
-# as hard to guess. It depends on the tokens. The next experiment shows how. It takes the simplest of models, which
-# predicts each token by its frequency in the first four fifths of the manual, and measures it on the last fifth, with 0
-# to 2,000 merges.
+# [perplexity](../../site/glossary.md#perplexity) of a token, $e^{\text{loss}}$: the number of equally likely tokens
+# that would be just as hard to guess. It depends on the tokens. The next experiment shows how. It takes the simplest of
+# models, which predicts each token by its frequency in the first four fifths of the manual, and measures it on the last
+# fifth, with 0 to 2,000 merges.
 
 # %% [markdown]
 # <div class="card">
@@ -676,7 +678,9 @@ for text in ("Tokenization isn't trivial.", "    return 1000000", "Donaudampfsch
 # Lesson 9's does. The price is length: about four times as many positions for English, and attention costs their
 # square. Models that read bytes and join them inside are catching up, ByT5 ([Xue et al.,
 # 2022](https://arxiv.org/abs/2105.13626)) and the Byte Latent Transformer ([Pagnoni et al.,
-# 2024](https://arxiv.org/abs/2412.09871)) among them. They spell better, and treat all languages alike.
+# 2024](https://arxiv.org/abs/2412.09871)) among them. They spell better. They do not treat all languages
+# alike: in UTF-8 a letter of Hindi takes three bytes, and the lengths of the same text in two languages can differ more
+# than fourfold ([Petrov et al., 2023](https://arxiv.org/abs/2305.15425)).
 #
 # </details>
 #

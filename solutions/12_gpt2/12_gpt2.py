@@ -273,9 +273,9 @@ check(GPT2Block)
 # Wolf, 2017](https://aclanthology.org/E17-2025/)). It is the match of lesson 1 at the very end: which of all tokens is
 # this vector most like?
 #
-# In training, GPT-2 drops out a tenth at three places: of the sum of token and position, of the attention weights, and
-# of what each layer gives (`embd_pdrop`, `attn_pdrop` and `resid_pdrop` in its config.json). Here the weights come
-# trained, so your model has no dropout.
+# Hugging Face's config.json sets a dropout of a tenth at three places: on the sum of token and position, on the
+# attention weights, and on the output of each layer (`embd_pdrop`, `attn_pdrop` and `resid_pdrop`). The code that OpenAI
+# published has none. Here the weights are trained already, so your model has no dropout.
 
 # %% [markdown]
 # <div class="card">
@@ -576,7 +576,7 @@ def changed(change):
     change(model)
     return model
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Largest difference from the reference at each stage of the model, logarithmic. Yours lies near one millionth from block 0 to the logits. With the exact GELU the difference is a hundred or a thousand times as large from block 0 on. With transposed unify matrices, and with positions that start at 1, it is of the size of the numbers themselves."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Largest difference from the reference at each stage of the model, logarithmic. Yours is between one millionth and one ten-thousandth at every stage. With the exact GELU the difference is a hundred or a thousand times as large from block 0 on. With transposed unify matrices, and with positions that start at 1, it is of the size of the numbers themselves."}}
 known = reference(folder)
 models = {"yours": mine, "exact GELU": changed(exact_gelu),
           "unify transposed": changed(transposed), "positions from 1": changed(from_one)}
@@ -605,8 +605,8 @@ print(known.told)
 # </div>
 #
 # Look at the *stage* where a line leaves the bottom: that is where the error is. Positions that start at 1 are wrong
-# from the embeddings on. A transposed matrix is right until the first block. So one finds an error in a model of
-# forty-eight blocks: the first stage that differs, and then the first line of code in it.
+# from the embeddings on. A transposed matrix is right until the first block. That is how to find a bug in a 48-block
+# model: first the stage that differs, then the line.
 #
 # ## Surprise, once more
 #
@@ -659,8 +659,9 @@ check(perplexity)
 
 # %% [markdown]
 # A GPT-2 with fresh weights should be about as unsure as one can be; if it is not, something is wrong before the
-# training begins. GPT-2 starts at N(0, 0.02), and the layers whose output is added to x at that divided by √(2 ·
-# depth), because 2 · depth of them are added up ([Radford et al.,
+# training begins. Hugging Face's GPT-2 starts at N(0, 0.02); OpenAI's own code takes 0.01 for the table of positions.
+# Layers that write to the residual stream start smaller by √(2 · depth), because 2 · depth of them are added up
+# ([Radford et al.,
 # 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), section
 # 2.3). The text is from modules of the standard library that the pocket model was not trained on, the first window of
 # each.
@@ -980,7 +981,7 @@ print(f"even weights would have an induction score of {even:.3f};"
 # <div class="figure-caption">
 #
 # **How to read it.** A row for each block, a column for each head, both counted from 0. The number is a mean weight: 1
-# would be all of it.
+# means all of the weight.
 #
 # </div>
 #
@@ -1002,8 +1003,8 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i is what token i looks at. Left: the token before. Right: in the second half, the token that
-# followed the first copy.
+# **How to read it.** Row i is what token i looks at. Left: the token before. Right: in six of the ten rows of the second
+# half, most weight is on the token that followed the first copy; in the others it is on the first token of the text.
 #
 # </div>
 #
@@ -1059,9 +1060,10 @@ print("the dearest single heads, (block, head):",
 check.prediction("switched_off_head", switched_off_head)
 
 # %% [markdown]
-# The first time, random tokens cannot be foreseen: the loss lies above log n, for the model expects code. The second
+# The first time, random tokens cannot be predicted; the loss is above log n, because the model expects code. The second
 # time they can be copied. Several heads do that, so one of them can be spared. But all of them need what block 0
-# prepares, above all the note "this came before me", and few heads write it: see the last line.
+# prepares, and single heads prepare it: see the last line. Head (0, 1) is the previous-token head, which notes what came
+# before. Head (0, 5), which costs even more, puts nearly all of its weight on its own position.
 #
 # The same scores on a published model show more kinds of head, and finding out what they do has become a field of its
 # own, *mechanistic interpretability*. The pocket model is a few megabytes to try it on.
@@ -1126,8 +1128,8 @@ print("\nits strongest induction head: block {}, head {}".format(*strongest(scor
 # layer on it (`GPT2ForSequenceClassification` in `transformers` does that). Then train on, with a small rate. GPT-2's
 # predecessor was built for this ([Radford et al.,
 # 2018](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf), section 3.2):
-# pre-train, then fine-tune, with the language model's loss kept in at half weight. GPT-2's own answer is to ask in
-# words, and train nothing.
+# pre-train, then fine-tune, with the language model's loss kept in at half weight. GPT-2's own answer: put the question
+# in the prompt and train nothing.
 #
 # </details>
 #

@@ -199,7 +199,7 @@ plots.diagrams.segment_memory()
 #
 # The memory need not be one segment long. After each segment, the new states are appended and the newest m kept. The
 # function below is after one in a published program for reinforcement learning with Transformer-XL. It runs, and a
-# model that uses it trains. Only, the memory does nothing.
+# model that uses it trains. But its memory does nothing.
 
 # %% [markdown]
 # <div class="card">
@@ -245,7 +245,7 @@ check(extend_memory)
 # %% [markdown]
 # That program's own way out was to begin with a block of zeros of fixed length, which the attention may look at as if
 # it were a past ([issue 7 of the repository](https://github.com/dhruvramani/Transformers-RL/issues/7) is about its
-# memory). A softmax gives weight to zeros too. `None`, and a memory that grows, needs no such pretence.
+# memory). A softmax gives weight to zeros too. `None`, and a memory that grows, needs no such trick.
 
 # %% [markdown]
 # ## Why the old positions break
@@ -266,8 +266,9 @@ print("the two scores are the same number:", torch.equal(q @ key_before, q @ key
 # %% [markdown]
 # No query can tell eight bytes ago from now. Counting on, 8, 9, 10, … does not help: the positions would grow without
 # end, and no vector for them was ever trained. What a query needs is the **distance** i − j, and distances stay small.
-# The biases and the rotary positions of [lesson 6](../06_positions/06_positions.ipynb) know only that, too; this is how
-# Transformer-XL came to it first.
+# The biases and the rotary positions of [lesson 6](../06_positions/06_positions.ipynb) know only that, too. [Shaw et
+# al. (2018)](https://arxiv.org/abs/1803.02155) had trained vectors for distances before; Transformer-XL does it in
+# another way.
 
 # %% [markdown]
 # ## Four terms
@@ -862,7 +863,7 @@ else:
 # <div class="figure-caption">
 #
 # **How to read it.** The same two trainings twice. On the left a point is after so many steps, on the right after so
-# many seconds of one processor. Look at a height on the left and on the right: which curve gets there first?
+# many seconds of one processor. Pick a loss: which curve reaches it first in each panel?
 #
 # </div>
 #
@@ -1002,7 +1003,7 @@ times = cost["windows that slide by 1"] / cost["segments, m = 64"]
 print(f"{times:.0f} times as dear as one pass with a memory")
 
 # %% [markdown]
-# The window slides over t times as many positions. It does not take quite t times as long: many windows go through the
+# The window slides over t times as many positions. It takes far less than t times as long: many windows go through the
 # model at once, and a processor makes better use of large products than of small ones. The paper's own comparison is
 # with a model whose window is 3,800 long, on a GPU: one pass with a memory was up to [1,874 times as
 # fast](https://arxiv.org/abs/1901.02860) (table 9).
@@ -1018,9 +1019,9 @@ print(f"{times:.0f} times as dear as one pass with a memory")
 #
 # This section is reading: a run that was made once, with the finished parts of this lesson, and **recorded**. It takes
 # the bytes, the held-out part, the width and the number of blocks of [lesson
-# 9's](../09_character_generator/09_character_generator.ipynb) recorded model, and adds this lesson's memory: segments of
-# 128 bytes, and in training a memory of 128. The text is read as 192 streams in eight groups, which take turns; else
-# each step would be about the same pages as the one before it. The command that it prints repeats the run.
+# 9's](../09_character_generator/09_character_generator.ipynb) recorded model, and adds this lesson's memory: segments
+# of 128 bytes, and in training a memory of 128. The text is read as 192 streams in eight groups, which take turns;
+# otherwise successive steps would see the same pages. The command that it prints repeats the run.
 
 # %% tags=["hide-input"]
 run, before = recorded("enwik8_xl"), recorded("enwik8")
@@ -1056,8 +1057,9 @@ print(f"lesson 9: {apart:.3f} in windows side by side, "
 #
 # In one pass, with the memory it was trained with, the model needs fewer bits than lesson 9's in windows that overlap,
 # which do four times the work. A memory of 256 helps a little more, and one of 512 no longer: in training no two
-# positions that met were more than 255 apart. And without its memory the same model is far worse than lesson 9's, for
-# it has learned to lean on it.
+# positions that met were more than 255 apart. Without its memory the same model is far worse than lesson 9's. Two
+# things differ: it was trained with a memory, and its segments of 128 bytes give less context than lesson 9's windows
+# of 256. This table cannot tell them apart.
 
 # %% [markdown]
 # ## What became of it

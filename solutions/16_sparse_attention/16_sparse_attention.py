@@ -191,7 +191,8 @@ check(local_mask)
 #
 # <details><summary>Hint 1: distances</summary>
 #
-# Both halves depend on the distance i − j alone. Make the matrix of distances once: one arange standing, one lying.
+# Both halves depend on the distance i − j alone. Make the matrix of distances once: one arange as a column, one as a
+# row.
 #
 # </details>
 # <details><summary>Hint 2: negative distances</summary>
@@ -298,9 +299,9 @@ plt.show()
 #
 # ## How many pairs
 #
-# A row of the strided pattern has about l + t/l entries. With a small l the stride is dear, with a large one the
-# window; the sum is smallest near l = √t, and then there are about **t√t** pairs instead of t². For exact numbers, add
-# up the rows. Of a causal mask they are 1 + 2 + … + t = t(t + 1)/2. A window of l has l pairs in each row, less what is
+# A row of the strided pattern has about l + t/l entries. A small l makes the stride expensive, a large l the window;
+# the sum is smallest near l = √t, and then there are about **t√t** pairs instead of t². For exact numbers, add up the
+# rows. Of a causal mask they are 1 + 2 + … + t = t(t + 1)/2. A window of l has l pairs in each row, less what is
 # missing in the first rows: (l − 1) + (l − 2) + … + 0.
 
 # %% [markdown]
@@ -428,7 +429,7 @@ for depth in (1, 2, 4):
           f"(w − 1) · depth = {4 * depth}")
 
 # %% [markdown]
-# Mistral 7B is built so: a window of 4,096 in 32 layers, hence a reach of 131,040 positions, which [its
+# The first Mistral 7B was built so: a window of 4,096 in 32 layers, hence a reach of 131,040 positions, which [its
 # paper](https://arxiv.org/abs/2310.06825) rounds to 131K. Now two layers, each with **one half** of the fixed pattern.
 # If the blocks come first, every pair is connected: j is read by the last position of its block, and in the second
 # layer that summary is read by everyone behind.
@@ -565,7 +566,7 @@ plots.diagrams.band_chunks()
 #
 # **Exercise 6 · `banded_attention`** &nbsp; ★★★ · 12 minutes · 6 points
 #
-# Causal attention in a window of w, in chunks. No tensor may have t² entries, a mask neither: the check looks at what
+# Causal attention in a window of w, in chunks. No tensor may have t² entries, not even a mask: the check looks at what
 # is allocated. t need not be a multiple of w.
 #
 # <details><summary>Hint 1: make it fit</summary>
@@ -680,7 +681,8 @@ show_pictures([train[::281][:12], held_out[::47][:12]], ["trained on", "held out
 #
 # For a pixel, what is near? Its left neighbour is 1 back, the pixel above it 12 back. "Above" means the same remainder
 # modulo 12. With l = 12 the strided pattern is **row and column**, in the language of sets; the fixed one is the row,
-# and the last columns of the picture. A pattern is a guess about data. The guess is not learned: it is an **inductive
+# and the last columns of the picture. (A model that predicts a pixel reads its input shifted by one. So where it
+# predicts the pixel in row 8 and column 5, the column that its stride sees is column 4, one to the left.) A pattern is a guess about data. The guess is not learned: it is an **inductive
 # bias**, what a model takes for granted before it has seen anything.
 
 # %% [markdown]
@@ -775,7 +777,8 @@ else:
 check.prediction("best_for_pictures", best_for_pictures)
 
 # %% [markdown]
-# The full model could learn to look along rows and columns; it has to find out. The strided one is told. The paper saw
+# The full model could learn to look along rows and columns; it has to find out. The strided one has them built in,
+# up to the shift by one column. The paper saw
 # the same with far larger models ([Child et al.](https://arxiv.org/abs/1904.10509), table 2, bits a dimension or a
 # byte; fewer is better):
 #
@@ -927,8 +930,8 @@ def merge(a, b):
 check(merge)
 
 # %% [markdown]
-# The NaN is no invention either: PyTorch's own kernel for the CPU had it, for tiles that are masked whole ([pull
-# request 130014](https://github.com/pytorch/pytorch/pull/130014)). And a course on GPU programming had a kernel whose output
+# This NaN has happened, too: PyTorch's own kernel for the CPU had it, for tiles that are masked whole ([pull request
+# 130014](https://github.com/pytorch/pytorch/pull/130014)). And a course on GPU programming had a kernel whose output
 # was NaN and whose test passed ([issue 69](https://github.com/PaddleJitLab/CUDATutorial/issues/69)): the largest
 # difference was collected by a function for which max(NaN, 0) is 0.
 
@@ -1052,9 +1055,10 @@ plt.show()
 #   and skips what lies wholly in the future.
 # - **Made.** The mask's largest tensor is t² numbers; the tiles' is t · tile, that of SDPA t · d.
 # - **Kept.** For the backward pass our tiles keep even more than the mask, because autograd keeps every tile.
-#   FlashAttention ([Dao et al., 2022](https://arxiv.org/abs/2205.14135)) keeps one number a row, from m and ℓ, and
-#   computes the scores **again** on the way back. That costs multiplications and saves traffic, and on a GPU the
-#   traffic is what takes the time: it made training GPT-2 three times as fast at t = 1,024.
+#   FlashAttention ([Dao et al., 2022](https://arxiv.org/abs/2205.14135)) keeps two numbers per row, m and ℓ, and
+#   computes the scores **again** on the way back; [FlashAttention-2](https://arxiv.org/abs/2307.08691) (2023) keeps one,
+#   their logsumexp. That costs multiplications and saves traffic, and on a GPU the traffic is what takes the time: at
+#   t = 1,024 it made training GPT-2 three times as fast as with Hugging Face's code of 2022.
 #
 # Sparse patterns change *how much* is computed, FlashAttention *where it is stored*. The two go together.
 
@@ -1082,9 +1086,9 @@ print("the same as the band:", same)
 
 # %% [markdown]
 # Patterns are in use to this day. [Longformer](https://arxiv.org/abs/2004.05150) joins windows of 512 with a few
-# positions that see everything and are seen by everyone; [Mistral 7B](https://arxiv.org/abs/2310.06825) has windows in
-# all its layers. And the arithmetic of Child et al. explains why their page counts in gigabytes: 64 layers of 4 heads,
-# each with t² weights of 4 bytes.
+# positions that see everything and are seen by everyone. The first [Mistral 7B](https://arxiv.org/abs/2310.06825) had
+# windows in all its layers; [Gemma 2](https://arxiv.org/abs/2408.00118) has them in every second one. What full attention
+# would cost is counted below for a model like Child et al.'s: 64 layers of 4 heads, each with t² weights of 4 bytes.
 
 # %% tags=["nbval-check-output"]
 for what, t in [("a text", 1_024), ("a CIFAR picture", 3_072), ("64 × 64 pixels", 12_288),

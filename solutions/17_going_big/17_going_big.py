@@ -14,13 +14,12 @@
 # %% [markdown]
 # # 17 · Going big
 #
-# Nothing in a large model is new: it is [lesson 12's](../12_gpt2/12_gpt2.ipynb), with larger numbers in its
-# configuration. What is new is that it no longer fits, and no longer ends. This lesson asks four questions of a
-# training before it begins: does it fit into memory, how long will it take, what limits it, and what would ten times
-# more buy?
+# A large model can be [lesson 12's](../12_gpt2/12_gpt2.ipynb) with larger numbers in its configuration. What changes is
+# that it no longer fits in memory, and that training takes weeks. This lesson asks four questions of a training before
+# it begins: does it fit into memory, how long will it take, what limits it, and what would ten times more buy?
 #
 # Each answer is estimated with a formula first. Then it is measured, and the difference explained. Everything here runs
-# on two cores; what only a GPU would show is named where it comes up, and not guessed.
+# on two cores; we say where only a GPU would tell, and do not guess.
 #
 # | | |
 # |---|---|
@@ -262,7 +261,7 @@ print(f"{kept.bytes / 1e6:.1f} MB for {depth} blocks, "
 # The two norms keep their inputs and outputs, which makes four; queries, keys and values three, the heads' output one,
 # the wide hidden layer four. Now the whole account, for GPT-2's sizes:
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Four stacked bars, memory of a training in gigabytes for GPT-2 small, medium, large and XL: weights, gradients, optimiser, and activations of four texts of 1,024 tokens. The optimiser is the largest of the first three, and activations are nearly as much as all three together. Horizontal lines at 8, 24 and 80 GB: small ends below 8 GB, medium a little above it, large a little below 24, XL at 40."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Four stacked bars, memory of a training in gigabytes for GPT-2 small, medium, large and XL: weights, gradients, optimiser, and activations of four texts of 1,024 tokens. The optimiser is the largest of the first three, and activations are nearly as much as all three together for small, and more than half as much for XL. Horizontal lines at 8, 24 and 80 GB: small ends below 8 GB, medium a little above it, large a little below 24, XL at 40."}}
 shapes = {"small": (768, 12), "medium": (1024, 24), "large": (1280, 36), "XL": (1600, 48)}
 figure, ax = plt.subplots(figsize=(6, 3.8))
 totals = {}
@@ -295,15 +294,15 @@ print(", ".join(f"{name} {total:.1f} GB" for name, total in totals.items()))
 #
 # </div>
 #
-# Three ways lead down: numbers with fewer bits, fewer rows at a time, and fewer activations kept. They are the next
-# three sections.
+# There are three ways to shrink the bars: numbers with fewer bits, fewer rows at a time, and fewer activations kept.
+# They are the next three sections.
 
 # %% [markdown]
 # ## Half precision
 #
 # A number in [float16](../../site/glossary.md#float16) has 5 bits for its exponent and 10 for its digits;
 # **[bfloat16](../../site/glossary.md#bfloat16)** has 8 and 7. Eight bits of exponent are as many as float32 has, so
-# bfloat16 reaches as far; float16 is finer, and ends early at both ends.
+# bfloat16 reaches as far; float16 has finer steps but a far narrower range.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels. Left: ticks for all numbers between 0.99 and 1.01 that a type can hold: bfloat16 has 4 of them, float16 about thirty, float32 so many that they are a solid bar. Right: bars on a logarithmic axis from the smallest to the largest number: float16 reaches from 6e-8 to 65,504, bfloat16 and float32 both across a range many times as long."}}
 figure, (near_one, reach) = plt.subplots(1, 2, figsize=(6.6, 2.6))
@@ -317,7 +316,7 @@ for place, (name, kind) in enumerate(types.items()):
     smallest = about.smallest_normal * about.eps
     left, right = math.log10(smallest), math.log10(about.max)
     reach.barh(place, right - left, left=left, height=0.5, color=plots.COLOURS[place])
-    print(f"{name:>8}: after 1 comes {1 + about.eps:.7g}, smallest {smallest:.1e}, "
+    print(f"{name:>8}: after 1 comes {1 + about.eps:.9g}, smallest {smallest:.1e}, "
           f"largest {about.max:.5g}")
 for ax in (near_one, reach):
     ax.set_yticks(range(3), list(types))
@@ -537,7 +536,8 @@ for kind, rate in ((torch.optim.SGD, 0.1), (torch.optim.Adam, 0.1)):
 # This is **[gradient accumulation](../../site/glossary.md#gradient-accumulation)**. The activations of one part are
 # let go before the next begins.
 #
-# Until October 2024 nearly all trainers did it as in the cell below, and all were wrong. The [repair in
+# Until October 2024 widely used trainers did it as in the cell below, which is wrong wherever the parts hold different
+# numbers of tokens. The [repair in
 # `transformers`](https://github.com/huggingface/transformers/pull/34191) was followed by [one in
 # `torchtune`](https://github.com/pytorch/torchtune/pull/1875).
 
@@ -759,8 +759,9 @@ plt.show()
 # </div>
 #
 # Kept are eight inputs of 0.5 MB, and at the peak one block besides. With depth blocks in groups of k, the inputs kept
-# are depth/k and the blocks computed again at a time k; their sum is smallest at k = √depth. That is how [Child et al.,
-# 2019](https://arxiv.org/abs/1904.10509) could train 48 layers on sequences of 12,288.
+# are depth/k and the blocks computed again at a time k; their sum is smallest at k = √depth ([Chen et al.,
+# 2016](https://arxiv.org/abs/1604.06174)). [Child et al., 2019](https://arxiv.org/abs/1904.10509), compute the attention
+# and the feed-forward network of each block again, and train on sequences of 12,288.
 #
 # And the random state? A [published version](https://github.com/openai/guided-diffusion/issues/167) of this class does
 # not restore it, which does no harm until dropout is above 0. [A training
@@ -894,8 +895,9 @@ plt.show()
 # </div>
 #
 # Operations per byte moved are called **[arithmetic intensity](../../site/glossary.md#arithmetic-intensity)**. A large
-# product uses each number many times; a norm or a softmax uses it once or twice, and waits for memory. That is what
-# `torch.compile` helps with: it writes several such operations as one loop, which reads and writes everything once.
+# product uses each number many times; a norm or a softmax uses it once or twice, and on a GPU waits for memory. (In the
+# figure both lie well below the memory's roof too: on this processor something else holds them up, which our counts do
+# not show.) That is what `torch.compile` helps with: it writes several such operations as one loop, which reads and writes everything once.
 # Here is [GELU](../../site/glossary.md#gelu) by its formula, eight operations in PyTorch:
 
 # %%
@@ -1001,12 +1003,12 @@ else:
 
 # %% [markdown]
 # With equal shares the plain mean of all-reduce is the whole batch's gradient to the rounding, which is what PyTorch's
-# `DistributedDataParallel` computes. With unequal ones it is another gradient, and no error is raised. There is a
-# second way to lose: workers that are seeded alike draw the same rows, and two machines do the work of one.
+# `DistributedDataParallel` computes. With unequal ones it is another gradient, and no error is raised. A second trap:
+# workers that are seeded alike draw the same rows, and two machines do the work of one.
 #
-# More rows in a step make a better gradient, up to a point. Beyond the **critical batch size** the gradient is so
-# nearly exact that more rows buy nothing; it is smaller at the beginning of a training than at its end ([McCandlish et
-# al., 2018](https://arxiv.org/abs/1812.06162)).
+# More rows in a step make a better gradient, with falling returns. At the **critical batch size** a training needs about
+# twice the fewest steps that any batch could do it in; far beyond, more rows save hardly any step. It is smaller at the
+# beginning of a training than at its end ([McCandlish et al., 2018](https://arxiv.org/abs/1812.06162)).
 
 # %% [markdown]
 # ## What would ten times more buy?
@@ -1017,7 +1019,9 @@ else:
 # $$L(N) \approx a \, N^{-\alpha}, \qquad \ln L = \ln a - \alpha \ln N .$$
 #
 # Such a **[scaling law](../../site/glossary.md#scaling-law)** says what a large training will reach before anyone pays
-# for it. By custom N leaves out the embeddings.
+# for it. [Kaplan et al., 2020](https://arxiv.org/abs/2001.08361), leave the embeddings out of N, and so do we here;
+# Hoffmann et al., further down, count everything. Much of the difference between the two laws comes from that ([Pearce
+# and Song, 2024](https://arxiv.org/abs/2406.12907)).
 
 # %% [markdown]
 # <div class="card">
@@ -1174,18 +1178,21 @@ show_law(found["sizes"], found["held_out_nats"], found["a"], found["alpha"])
 
 # %% tags=["nbval-check-output"]
 def best_ratio(A, alpha, B, beta, budget=5.76e23):
-    """Tokens a parameter at the lowest loss for a budget of 6ND operations."""
+    """Tokens per parameter at the lowest loss for a budget of 6ND operations."""
     sizes = torch.logspace(9, 12.5, 20_001, dtype=torch.float64)
     tokens = budget / (6 * sizes)
     best = (A / sizes**alpha + B / tokens**beta).argmin()
     return (tokens[best] / sizes[best]).item()
 
-print(f"Hoffmann et al.:  {best_ratio(406.4, 0.34, 410.7, 0.28):.0f} tokens a parameter")
+print(f"Hoffmann et al.:  {best_ratio(406.4, 0.34, 410.7, 0.28):.0f} tokens per parameter")
+print(f"with more digits: {best_ratio(406.4, 0.3392, 410.7, 0.2849):.0f}")
 print(f"Besiroglu et al.: {best_ratio(482.01, 0.3478, 2085.43, 0.3658):.0f}")
 
 # %% [markdown]
-# The formula that made 20 famous does not give 20. The fit had gone wrong, as the second paper found; the advice rested
-# on two other estimates and was sound. A law is no better than its fit.
+# The printed formula gives 93, and much of that is rounding: with two more digits in its exponents, 0.3392 and 0.2849,
+# it gives 59. The rest is the fit, which had gone wrong, as the second paper found; the same data give 18. The advice of
+# 20 rested on two other estimates and on the model of 70 billion parameters, and was sound. A law is no better than its
+# fit, and a prediction no better than the digits it is computed from.
 
 # %% [markdown]
 # ## What a GPU changes
@@ -1208,7 +1215,7 @@ print(f"Besiroglu et al.: {best_ratio(482.01, 0.3478, 2085.43, 0.3658):.0f}")
 # <details><summary>1. A model with 7 billion parameters is to be trained with AdamW in mixed precision on GPUs with 80
 # GB. How many GPUs does it take at least, if each holds a share of everything?</summary>
 #
-# 16 · 7 billion bytes are 112 GB: two, and little is left for activations. Dividing the optimiser's state among the
+# 16 · 7 billion bytes are 112 GB: two, which leaves 48 GB for activations. Dividing the optimiser's state among the
 # workers, which data parallelism keeps in every one of them, is what [Rajbhandari et
 # al.](https://arxiv.org/abs/1910.02054) propose.
 #

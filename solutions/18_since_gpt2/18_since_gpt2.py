@@ -14,9 +14,10 @@
 # %% [markdown]
 # # 18 · Since GPT-2
 #
-# The model of [lesson 12](../12_gpt2/12_gpt2.ipynb) is from 2019. What would you have to change in it to open a model
-# of today? Less than one might think: five small things, most of them older than the models that made them known. This
-# lesson builds a Llama from them and holds it against the published code, adds what is not in every model, a
+# The model of [lesson 12](../12_gpt2/12_gpt2.ipynb) is from 2019. What would you have to change in it to open a Llama?
+# Less than one might think: five small things, most of them older than the models that made them known. (Models since
+# then add a few more: stretched angles for long texts, norms on queries and keys.) This lesson builds a Llama and
+# compares it with the published code, adds what is not in every model, a
 # [mixture of experts](../../site/glossary.md#mixture-of-experts) and a way of sampling, and ends with what has not
 # changed: attention that looks back and copies. You train a model that does nothing else, and find out how it does it.
 #
@@ -63,8 +64,9 @@ check = start("18_since_gpt2")
 # %% [markdown]
 # ## Five changes
 #
-# [LLaMA](https://arxiv.org/abs/2302.13971) (Touvron et al., 2023) is a GPT-2 with other parts in the same places, and
-# most open models since have followed it:
+# [LLaMA](https://arxiv.org/abs/2302.13971) (Touvron et al., 2023) is a GPT-2 with other parts in the same places. Most
+# open models since have followed it, with grouped queries as in the largest [Llama
+# 2](https://arxiv.org/abs/2307.09288):
 
 # %%
 plots.diagrams.llama_block()
@@ -206,9 +208,9 @@ check(SwiGLU)
 # %% [markdown]
 # ## Grouped queries
 #
-# The last change is about writing, not about learning. A
-# [key–value cache](../../site/glossary.md#key-value-cache) holds a key and a value for each position, head and block,
-# and each new token reads all of it: for long texts that, and no multiplication, is what one waits for.
+# The last change is about writing, not about learning. A [key–value cache](../../site/glossary.md#key-value-cache)
+# holds a key and a value for each position, head and block, and each new token reads all of it: on long texts you wait
+# for that reading, not for arithmetic.
 #
 # [Shazeer, 2019](https://arxiv.org/abs/1911.02150) let all heads of queries share a single head of keys and values
 # ([multi-query attention](../../site/glossary.md#multi-query-attention), lesson 4). That saves most, and costs
@@ -389,8 +391,9 @@ for name, config in published_sizes.items():
     print(f"{name}: {count:,} parameters")
 
 # %% [markdown]
-# These are the published counts ([Llama 2](https://arxiv.org/abs/2307.09288), [Mistral
-# 7B](https://arxiv.org/abs/2310.06825), [Llama 3](https://arxiv.org/abs/2407.21783)), to the last parameter. From the
+# These are the numbers of parameters in the published files, to the last one; the papers ([Llama
+# 2](https://arxiv.org/abs/2307.09288), [Mistral 7B](https://arxiv.org/abs/2310.06825), [Llama
+# 3](https://arxiv.org/abs/2407.21783)) round them to 7 and 8 billion. From the
 # first to the last, the vocabulary has grown fourfold and the groups have shrunk to a quarter.
 
 # %% [markdown]
@@ -574,9 +577,9 @@ for name, one in both.items():
 #
 # </div>
 #
-# The models part where the older one falls, and lesson 12's record says what happens there: within 1.6 million tokens
-# its induction score goes from 0.04 to 0.89. It learns to copy, which the end of this lesson takes apart. The Llama
-# falls too, and later.
+# The curves separate where GPT-2's loss drops, and lesson 12's record says what happens there: within 1.6 million
+# tokens its induction score goes from 0.04 to 0.89. It learns to copy, which the end of this lesson takes apart. The
+# Llama falls too, and later.
 #
 # In the end its heads copy better than the older model's, but they have had less time to be of use. Lesson 12's
 # settings may explain the delay. They were chosen for its model, whose table of positions starts as small sinusoids:
@@ -635,7 +638,7 @@ for what, networks in (("in all", N), ("for any one token", 2)):
 #
 # $f_i$ is the share of all choices that fell on expert i: each token makes k choices, and the shares sum to 1.
 # $P_i$ is its mean probability over **all** tokens, those that did not choose it too. If all are used alike, the
-# balance is 1; if one does everything, it is N. The counts $f_i$ have no slope, so the gradient comes through $P_i$,
+# balance is 1; if the same k do everything, it is N/k, as far as it can go. The counts $f_i$ have no slope, so the gradient comes through $P_i$,
 # and presses most on the experts that most tokens chose.
 
 # %% [markdown]
@@ -853,12 +856,12 @@ print(f"accepted: {accepted.sum():.0%}   result:", [round(x, 3) for x in result.
 # %% [markdown]
 # ## How a model can copy
 #
-# What has not changed is attention. So the course ends inside of it, with the smallest model in which there is a
-# mechanism to be found: [Elhage et al., 2021](https://transformer-circuits.pub/2021/framework/index.html), and
-# [Olsson et al., 2022](https://arxiv.org/abs/2209.11895). Two layers of attention, no feed-forward network, rotary
-# positions, 64 tokens. Its text is p different tokens in random order, **said twice** (from here on p is this length,
-# and no probability). Nothing in the first half can be foretold. The second half can be known completely, and in one
-# way only: by looking.
+# What has not changed is attention. So we end inside attention, with the smallest model that has a mechanism worth
+# finding: [Elhage et al., 2021](https://transformer-circuits.pub/2021/framework/index.html), and [Olsson et al.,
+# 2022](https://arxiv.org/abs/2209.11895). Two layers of attention, no feed-forward network, rotary positions, 64
+# tokens. Its text is p different tokens in random order, **said twice** (from here on p is this length, not a
+# probability). Nothing in the first half can be foretold. The second half can be known completely, and in one way only:
+# by looking.
 #
 # An [induction head](../../site/glossary.md#induction-head) does that: at the second A of "A B … A" it looks at what
 # came after the first. Lesson 12 found such heads in the pocket GPT-2 and said that they need help:
