@@ -76,13 +76,14 @@ def _result(fields: dict) -> Result | None:
         return None
 
 
-def latest(results: Iterable[Result]) -> dict[tuple[str, str], Result]:
-    """The last result of each exercise, by (lesson, exercise); that of the exercise which was checked last is last."""
-    last: dict[tuple[str, str], Result] = {}
+def best(results: Iterable[Result]) -> dict[tuple[str, str], Result]:
+    """The best result of each exercise, by (lesson, exercise): one that was wholly right, else most points."""
+    top: dict[tuple[str, str], Result] = {}
     for one in results:
-        last.pop((one.lesson, one.exercise), None)
-        last[one.lesson, one.exercise] = one
-    return last
+        before = top.get((one.lesson, one.exercise))
+        if before is None or (one.state == RIGHT, one.points) > (before.state == RIGHT, before.points):
+            top[one.lesson, one.exercise] = one
+    return top
 
 
 def was_solved(results: Iterable[Result], lesson: str, exercise: str) -> bool:

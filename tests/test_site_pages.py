@@ -11,10 +11,12 @@ from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
+from helpers.authoring.lesson_source import sources
 from helpers.authoring.links import Term
 from helpers.course import ROOT
 from helpers.site import build, course_index, front_page, indexes, postprocess, reader_notebook, recorded_runs
 from helpers.site.course_index import SiteLesson
+from helpers.student.lessons import builds_on
 
 UNPUBLISHED = {"repository": "", "branch": "main", "address": ""}
 PUBLISHED = {"repository": "https://github.com/someone/course", "branch": "main", "address": ""}
@@ -103,6 +105,51 @@ def test_headings_and_landmarks_of_the_theme_are_told_apart():
     assert len({aside["aria-label"] for aside in page.find_all("aside")}) == 2
 
 
+ADDRESS = "https://owner.github.io/course"
+
+
+def built(folder, **pages):
+    """A built site with these pages, finished."""
+    for name, body in pages.items():
+        path = folder / f"{name.replace('__', '/')}.html"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"<html><head><title>T - S</title></head><body>{body}</body></html>")
+    return folder
+
+
+def test_a_published_site_lists_its_pages_for_search_engines(tmp_path):
+    site = built(tmp_path, index="<article></article>", lessons__03_scaling="", **{"404": "", "search": ""})
+    postprocess.finish(site, {}, ADDRESS)
+    listed = re.findall("<loc>(.+?)</loc>", (site / "sitemap.xml").read_text())
+    assert listed == [f"{ADDRESS}/index.html", f"{ADDRESS}/lessons/03_scaling.html"]
+    assert f"Sitemap: {ADDRESS}/sitemap.xml" in (site / "robots.txt").read_text()
+    lesson_3 = BeautifulSoup((site / "lessons/03_scaling.html").read_text(), "html.parser")
+    assert lesson_3.find("link", rel="canonical")["href"] == f"{ADDRESS}/lessons/03_scaling.html"
+    assert BeautifulSoup((site / "404.html").read_text(), "html.parser").base["href"] == f"{ADDRESS}/"
+
+
+def test_a_site_without_an_address_names_none(tmp_path):
+    site = built(tmp_path, index="<article></article>")
+    postprocess.finish(site, {})
+    assert [file.name for file in site.iterdir()] == ["index.html"] and "canonical" not in (
+        site / "index.html"
+    ).read_text()
+
+
+def test_the_preview_of_a_page_is_its_first_picture(tmp_path):
+    site = built(tmp_path, lessons__a='<article><img src="../_images/a.png"/><img src="b.png"/></article>', about="")
+    postprocess.finish(site, {}, ADDRESS)
+    previews = [f"{ADDRESS}/_images/a.png", f"{ADDRESS}/_static/check.png"]
+    for name, preview in zip(("lessons/a", "about"), previews, strict=True):
+        page = BeautifulSoup((site / f"{name}.html").read_text(), "html.parser")
+        assert page.find("meta", property="og:image")["content"] == preview
+
+
+def test_the_page_that_searches_has_a_heading():
+    page = changed(postprocess.name_search, '<div id="search-results"></div>')
+    assert page.h1.text == "Search"
+
+
 def test_a_description_is_the_first_text_without_formulas():
     page = postprocess.parse(
         '<article role="main"><p>No.</p><p><span class="math">\\(x\\)</span> is a vector, with many components in it.'
@@ -133,7 +180,7 @@ def lesson(number: int, *needs: int, cells=(), **fields) -> SiteLesson:
 
 
 def test_a_lesson_builds_on_what_no_other_of_its_needs_brings():
-    direct = course_index.builds_on([lesson(1), lesson(2, 1), lesson(3, 1, 2), lesson(4, 1)])
+    direct = builds_on([lesson(1), lesson(2, 1), lesson(3, 1, 2), lesson(4, 1)])
     assert direct == {1: (), 2: (1,), 3: (2,), 4: (1,)}
     assert course_index.levels(direct) == {1: 0, 2: 1, 3: 2, 4: 1}
     assert front_page.layout(direct) == {1: (0, 1), 2: (1, 0), 4: (1, 2), 3: (2, 0)}
@@ -166,6 +213,18 @@ def test_links_to_a_repository_need_its_address(tmp_path, monkeypatch):
     assert "colab.research.google.com/github/someone/course/blob/main/notebooks/05_masking/05_masking.ipynb" in links
     assert "mybinder.org/v2/gh/someone/course/main" in links
     assert 'href="../_static/notebooks/05_masking.ipynb" download' in links
+
+
+def test_the_first_page_leads_to_the_course_with_and_without_an_address():
+    def addresses(repository):
+        links = postprocess.parse(front_page.start_buttons(repository, "main")).find_all("a")
+        return {link.text: link["href"] for link in links}
+
+    here, published = addresses(""), addresses(PUBLISHED["repository"])
+    assert here["Read lesson 1"].startswith("lessons/01_") and here["Get the course"] == "#how-to-start"
+    assert here["Play with GPT-2"] == "players/pocket.html" and "Open in Colab" not in here
+    assert published["Get the course"] == PUBLISHED["repository"]
+    assert "colab" in published["Open in Colab"] and "binder" in published["Open in Binder"]
 
 
 # --- folding ---------------------------------------------------------------------------------------------------------
@@ -245,17 +304,20 @@ def test_mistakes_are_listed_with_what_they_look_like(masking):
     assert "<code>causal_mask</code>: 1 mistake<" in page and "Nothing is done." not in page
 
 
-def test_published_bugs_are_quoted_from_the_lesson(tmp_path):
-    text = (
-        "# 3 · Title\n\n## A section\n\nNothing here. A library divided twice ([issue\n7]"
-        "(https://github.com/owner/program/issues/7)), says [lesson 2](../02_x/02_x.ipynb).\n\n"
-        "**Further reading**\n\n- https://github.com/owner/other/issues/8"
-    )
-    lesson_3 = lesson(3, cells=[new_markdown_cell(text)])
-    (report,) = indexes.reports_of(lesson_3.notebook)
-    assert (report.program, report.number, report.place.anchor) == ("owner/program", 7, "a-section")
-    page = indexes.pages([lesson_3], tmp_path / "figures")["implementations"]
-    assert "**program**" in page and "A library divided twice" in page and "says lesson 2." in page
+def test_the_list_of_published_bugs_has_those_that_lessons_speak_of():
+    report = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/(?:issues|pull)/\d+")
+    spoken_of = set()
+    for source in sources():
+        cells = [cell.source for cell in source.cells_as_written() if cell.cell_type == "markdown"]
+        text = "\n".join(cells).partition("**Further reading")[0]
+        spoken_of |= {(source.lesson.number, address) for address in report.findall(text)}
+    assert {(bug.lesson, bug.report) for bug in indexes.published_bugs()} == spoken_of
+
+
+def test_a_published_bug_says_what_it_did_and_what_one_saw():
+    page = indexes.render("bugs.md.j2", lessons=[lesson(16)], bugs=indexes.published_bugs())
+    assert "**[transformers](https://github.com/huggingface/transformers/issues/39408)**" in page
+    assert "*What one saw:* models saw one position more than they were trained with." in page
 
 
 def test_the_gallery_gives_each_figure_its_file_its_words_and_its_place(tmp_path):

@@ -131,7 +131,7 @@ def test_damaged_lines_are_passed_over_and_damage_none_after_them(kept):
     assert check_log.record(ONE) and check_log.results() == [ONE]
 
 
-def test_the_last_word_on_an_exercise_counts_and_tries_count_once():
+def test_the_best_try_at_an_exercise_counts_and_tries_count_once():
     def result(state, text):
         return Result("l", "e", 3.0 if state == "right" else 1.0, 3.0, state, text)
 
@@ -139,7 +139,7 @@ def test_the_last_word_on_an_exercise_counts_and_tries_count_once():
     assert check_log.wrong_tries(told, "l", "e") == 2 and not check_log.was_solved(told, "l", "e")
     told += [result("right", "d"), result("wrong", "")]
     assert check_log.wrong_tries(told, "l", "e") == 2 and check_log.was_solved(told, "l", "e")
-    assert check_log.latest(told)["l", "e"].state == "wrong"
+    assert check_log.best(told)["l", "e"].state == "right"
 
 
 def test_a_check_in_a_notebook_keeps_its_verdict_and_one_outside_keeps_none(kept):
@@ -197,12 +197,18 @@ def test_the_page_says_where_somebody_stopped_and_what_comes_next():
     now = start_page.standing(course, [said("01_l", "b", 2, "right")])
     assert now.stopped == (course[0], "c") and now.following is course[1] and now.points["01_l"] == 2
     now = start_page.standing(course, [said("01_l", "b", 1), said("02_l", "d", 2, "right"), said("01_l", "b", 0.5)])
-    assert now.stopped == (course[0], "b") and now.points == {"01_l": 0.5, "02_l": 2, "03_l": 0}
+    assert now.stopped == (course[0], "b") and now.points == {"01_l": 1, "02_l": 2, "03_l": 0}
     assert now.following is course[2]
     everything = [said(f"0{1 + (k > 2) + (k > 3)}_l", name, 2, "right") for k, name in enumerate("abcde")]
     now = start_page.standing(course, everything)
     assert now.stopped == (course[2], "") and now.following is None
     assert "10 of 10 points" in start_page.page_as_text(course, now)
+
+
+def test_a_variant_tried_after_an_exercise_was_solved_takes_nothing_away():
+    tries = [said("02_l", "d", 2, "right"), said("02_l", "d", 0.5), said("02_l", "d", 0, "not attempted")]
+    now = start_page.standing(made_up(), tries)
+    assert now.points["02_l"] == 2 and now.solved["02_l"] == {"d"} and now.stopped[1] == ""
 
 
 def test_results_that_fit_no_exercise_earn_nothing():

@@ -42,7 +42,7 @@ LAB_ANCHOR = re.compile(r"^(#+ )<a id=\"[^\"]+\"></a>", re.MULTILINE)
 SIDEBAR = {
     "Play": ("players/index", "players/pocket"),
     "Set up": ("students", "hubs"),
-    "Reference": ("notation", "glossary", "exercises", "mistakes", "figures", "runs", "implementations", "about"),
+    "Reference": ("notation", "glossary", "exercises", "mistakes", "figures", "runs", "bugs", "about"),
     "Teach": ("instructors", "instructors-attacks", "authors"),
 }
 GUIDES = (*SIDEBAR["Set up"], *SIDEBAR["Teach"])
@@ -131,7 +131,7 @@ def stage(source: Path, lessons: Sequence[SiteLesson], published: dict[str, str]
     pages = {}
     for page in [*SITE.glob("*.md"), *SITE.glob("players/*.md")]:
         name = page.relative_to(SITE).with_suffix("").as_posix()
-        pages[name] = with_inserts(pages_for_site(page.read_text(encoding="utf-8")), lessons)
+        pages[name] = with_inserts(pages_for_site(page.read_text(encoding="utf-8")), lessons, published)
     pages |= indexes.pages(lessons, static / "figures")
     pages["runs"] = recorded_runs.page(ROOT / "helpers" / "data" / "recorded", lessons)
     pages["index"] += toctrees(lessons, pages)
@@ -163,10 +163,12 @@ def pages_for_site(markdown: str) -> str:
     )
 
 
-def with_inserts(page: str, lessons: Sequence[SiteLesson]) -> str:
+def with_inserts(page: str, lessons: Sequence[SiteLesson], published: dict[str, str]) -> str:
     """A page with what it names in `<!-- insert: NAME -->`: a part of the first page, or a player."""
 
     def block(match: re.Match[str]) -> str:
+        if match[1] == "start":
+            return front_page.start_buttons(published["repository"], published["branch"])
         part = front_page.PARTS.get(match[1])
         return part(lessons) if part else players.still(match[1])
 
@@ -177,7 +179,7 @@ def toctrees(lessons: Iterable[SiteLesson], pages: Iterable[str]) -> str:
     """The sidebar: the lessons by part, then the other pages. A page that SIDEBAR does not name is under Reference."""
     groups = {part: [f"lessons/{one.name}" for one in some] for part, some in groupby(lessons, lambda one: one.part)}
     groups |= {caption: list(names) for caption, names in SIDEBAR.items()}
-    groups["Reference"] += sorted(set(pages) - {"index"}.union(*SIDEBAR.values()))
+    groups["Reference"] += sorted(set(pages) - {"index", "404"}.union(*SIDEBAR.values()))
     return "".join(
         "\n" + "\n".join(["```{toctree}", ":hidden:", f":caption: {caption}", "", *names, "```"]) + "\n"
         for caption, names in groups.items()

@@ -7,7 +7,6 @@ its exercises, and its mistakes.toml lists the mistakes that the check knows.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -118,19 +117,6 @@ def read_lessons(solutions: Path) -> list[SiteLesson]:
             SiteLesson(about.name, about.title, about.line, about.part, about.minutes, needs, folder, notebook)
         )
     return lessons
-
-
-def builds_on(lessons: Iterable[SiteLesson]) -> dict[int, tuple[int, ...]]:
-    """For each lesson those that it builds on directly: without what another of them needs anyway."""
-    needs = {lesson.number: set(lesson.needs) for lesson in lessons}
-
-    def all_before(number: int) -> set[int]:
-        return set().union(*({other} | all_before(other) for other in needs.get(number, ()) if other < number))
-
-    return {
-        number: tuple(sorted(before - set().union(*(all_before(other) for other in before))))
-        for number, before in needs.items()
-    }
 
 
 def levels(direct: dict[int, tuple[int, ...]]) -> dict[int, int]:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
+from html import escape
 from itertools import groupby
 
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
+from helpers.authoring.repository_url import in_binder, in_colab
 from helpers.checking.check import Check
 from helpers.checking.panel import as_html
 from helpers.course import ROOT
 from helpers.exercises import load_lesson
 from helpers.site import render
-from helpers.site.course_index import SiteLesson, builds_on, levels
+from helpers.site.course_index import SiteLesson, levels
+from helpers.student.lessons import builds_on
 
 LESSON, EXERCISE = "01_dot_product_attention", "row_softmax"
 WRONG_ANSWER = '''def row_softmax(scores):
@@ -30,6 +33,17 @@ BETWEEN = 0.24  # between two rows of the map, in heights of a row; pages.css ha
 def cover(lessons: Sequence[SiteLesson]) -> str:
     """The picture: which earlier tokens the heads of the pocket GPT-2 look at. The tests compute its weights again."""
     return (ROOT / "site" / "cover.svg").read_text(encoding="utf-8")
+
+
+def start_buttons(repository: str, branch: str) -> str:
+    """The ways in, as HTML: read, play, open elsewhere, get a copy. repository: its address, "" while it has none."""
+    ways = {"Read lesson 1": f"lessons/{LESSON}.html", "Play with GPT-2": "players/pocket.html"}
+    if repository:
+        ways["Open in Colab"] = in_colab(repository, branch, LESSON)
+        ways["Open in Binder"] = in_binder(repository, branch)
+    ways["Get the course"] = repository or "#how-to-start"
+    links = "".join(f'<li><a href="{escape(address)}">{name}</a></li>' for name, address in ways.items())
+    return f'<ul class="start">{links}</ul>'
 
 
 def panel(lessons: Sequence[SiteLesson]) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -19,21 +20,23 @@ from markupsafe import Markup
 
 from helpers.authoring.links import Term, slug
 from helpers.authoring.mistakes import Mistake
+from helpers.course import ROOT
 from helpers.plots.diagrams import COLOURS
 from helpers.site import render
 from helpers.site.course_index import HEADING, SiteLesson, anchor, section_anchor
+
+BUGS = ROOT / "site" / "bugs.toml"
 
 
 def pages(lessons: Sequence[SiteLesson], folder: Path) -> dict[str, str]:
     """The lists as MyST, by the page's name. folder: where the figures are written, each to a file of its own."""
     figures = {lesson.name: list(figures_of(lesson.notebook)) for lesson in lessons}
     write_figures(figures, folder)
-    reports = {lesson.name: reports_of(lesson.notebook) for lesson in lessons}
     return {
         "exercises": render("exercises.md.j2", lessons=lessons, anchor=anchor),
         "mistakes": mistakes(lessons),
         "figures": render("figures.md.j2", lessons=lessons, figures=figures),
-        "implementations": render("implementations.md.j2", lessons=lessons, reports=reports),
+        "bugs": render("bugs.md.j2", lessons=lessons, bugs=published_bugs()),
     }
 
 
@@ -128,42 +131,24 @@ def write_figures(figures: dict[str, list[LessonFigure]], folder: Path) -> None:
             (folder / f"{lesson}-{number}.{figure.ending}").write_bytes(figure.content())
 
 
-# A link to an issue or a pull request of a published program, and the end of the sentence around it.
-REPORT = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull)/(\d+)")
-SENTENCE = re.compile(r"(?<=[.!?:;])\s+(?=[A-Z`*\[])")
-
-
 @dataclass(frozen=True)
-class BugReport:
-    """A published bug that a lesson describes. program: owner/name. sentence: the lesson's own, as Markdown."""
+class PublishedBug:
+    """A bug in a published program, of site/bugs.toml. report: its address. did, saw: a sentence each."""
 
-    program: str
-    number: int
-    sentence: str
-    place: LessonPlace
+    lesson: int
+    report: str
+    did: str
+    saw: str
 
-
-def reports_of(notebook: nbformat.NotebookNode) -> list[BugReport]:
-    """The published bugs that a lesson describes, from its own sentences; further reading is left out."""
-    reports: dict[tuple[str, int], BugReport] = {}
-    place = LessonPlace()
-    for cell in notebook.cells:
-        if cell.cell_type != "markdown":
-            continue
-        for block in re.split(r"\n\s*\n", cell.source.partition("**Further reading")[0]):
-            place = place.after(block)
-            for sentence in SENTENCE.split(" ".join(block.split())):
-                for program, number in REPORT.findall(sentence):
-                    report = BugReport(program, int(number), quotable(sentence), place)
-                    reports.setdefault((program, int(number)), report)
-    return list(reports.values())
+    @property
+    def program(self) -> str:
+        """The repository's name."""
+        return self.report.split("/")[4]
 
 
-def quotable(sentence: str) -> str:
-    """A sentence of a lesson for another page: links to lessons and terms lose their address, those to the web stay."""
-    sentence = re.sub(r"\[([^\]]*)\]\((?!https?:)[^)]*\)", r"\1", sentence)
-    sentence = re.sub(r"</?\w+[^>]*>", "", sentence).strip()
-    return sentence.removeprefix("- ").removeprefix("> ")
+def published_bugs() -> list[PublishedBug]:
+    """The bugs that lessons speak of, in the order of the lessons."""
+    return [PublishedBug(**bug) for bug in tomllib.loads(BUGS.read_text(encoding="utf-8"))["bug"]]
 
 
 # --- search ----------------------------------------------------------------------------------------------------------

@@ -6,7 +6,10 @@ Each step changes the parsed page in place; `finish` applies all of them to ever
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterable
+from html import escape
 from pathlib import Path
+from urllib.parse import urljoin
 
 from bs4 import BeautifulSoup, Tag
 from latex2mathml.converter import convert
@@ -19,6 +22,8 @@ LANDMARKS = {
 }
 HIDDEN_TEX = "<noscript><style>.math.notranslate{display:none}</style></noscript>"
 COLUMN = 1000  # pixels; a picture that is wider was stored at twice its size
+NOT_FOUND = "404.html"
+SITEMAPS = "http://www.sitemaps.org/schemas/sitemap/0.9"
 SITE_NAME = "From the dot product to GPT-2"
 LICENCE = 'Code: Apache 2.0. Prose and pictures: CC BY 4.0. <a href="{root}about.html">Licence, how to cite</a>. '
 
@@ -156,13 +161,38 @@ def add_metadata(page: BeautifulSoup, description: str, *, address: str = "", pa
         "og:title": title,
         "og:description": description,
     }
-    if address:
-        base = address.rstrip("/")
-        properties |= {"og:url": f"{base}/{path}", "og:image": f"{base}/_static/check.png"}
     assert page.head is not None, "every page that Sphinx writes has a head"
+    if address:
+        url = urljoin(address.rstrip("/") + "/", path)
+        properties |= {"og:url": url, "og:image": urljoin(url, preview_picture(page) or f"{address}/_static/check.png")}
+        page.head.append(page.new_tag("link", attrs={"rel": "canonical", "href": url}))
+        page.head.append(page.new_tag("meta", attrs={"name": "twitter:card", "content": "summary_large_image"}))
+        if path == NOT_FOUND:  # served in place of pages in any folder
+            page.head.insert(0, page.new_tag("base", attrs={"href": f"{address.rstrip('/')}/"}))
     page.head.append(page.new_tag("meta", attrs={"name": "description", "content": description}))
     for name, content in properties.items():
         page.head.append(page.new_tag("meta", attrs={"property": name, "content": content}))
+
+
+def preview_picture(page: BeautifulSoup) -> str:
+    """The relative address of the first picture of a page's figures, "" where none is a PNG."""
+    figures = page.select("figure img[src$='.png'], article img[src$='.png']")
+    return str(figures[0]["src"]) if figures else ""
+
+
+def name_search(page: BeautifulSoup) -> None:
+    """The page that searches has a heading, as all others do."""
+    results = page.find(id="search-results")
+    if results and not page.find("h1"):
+        heading = page.new_tag("h1")
+        heading.string = "Search"
+        results.insert_before(heading)
+
+
+def sitemap(paths: Iterable[str], address: str) -> str:
+    """The addresses of all pages for search engines, as XML."""
+    urls = "".join(f"<url><loc>{escape(address.rstrip('/'))}/{path}</loc></url>\n" for path in paths)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="{SITEMAPS}">\n{urls}</urlset>\n'
 
 
 def add_licence(page: BeautifulSoup, root: str) -> None:
@@ -172,11 +202,15 @@ def add_licence(page: BeautifulSoup, root: str) -> None:
         foot.insert(0, parse(f"<p>{LICENCE.format(root=root)}</p>"))
 
 
-STEPS = (name_landmarks, mend_table_heads, mark_lines, make_figures, keep_one_panel_style, add_mathml)
+STEPS = (name_landmarks, name_search, mend_table_heads, mark_lines, make_figures, keep_one_panel_style, add_mathml)
 
 
 def finish(html: Path, descriptions: dict[str, str], address: str = "") -> None:
-    """Finish every page of a built site in place. descriptions: by the page's path, "lessons/03_scaling.html"."""
+    """Finish every page of a built site in place. descriptions: by the page's path, "lessons/03_scaling.html".
+
+    With an address, the site gets a sitemap and says so to search engines.
+    """
+    paths = []
     for file in sorted(html.rglob("*.html")):
         path = file.relative_to(html).as_posix()
         if path.startswith("_static/"):
@@ -188,3 +222,9 @@ def finish(html: Path, descriptions: dict[str, str], address: str = "") -> None:
         add_metadata(page, descriptions.get(path) or first_words(page), address=address, path=path)
         add_licence(page, "../" * path.count("/"))
         file.write_text(str(page), encoding="utf-8")
+        paths.append(path)
+    if address:
+        listed = [path for path in paths if path not in (NOT_FOUND, "search.html")]
+        (html / "sitemap.xml").write_text(sitemap(listed, address), encoding="utf-8")
+        robots = f"User-agent: *\nAllow: /\nSitemap: {address.rstrip('/')}/sitemap.xml\n"
+        (html / "robots.txt").write_text(robots, encoding="utf-8")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from helpers.course import NOTEBOOKS, ROOT
 from helpers.merge import read_notebook
@@ -54,6 +55,29 @@ class Lesson:
     def points(self) -> float:
         """What all its exercises are worth."""
         return sum(exercise.points for exercise in self.exercises)
+
+
+class _Numbered(Protocol):
+    """A lesson's place in the course."""
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def needs(self) -> tuple[int, ...]: ...
+
+
+def builds_on(lessons: Iterable[_Numbered]) -> dict[int, tuple[int, ...]]:
+    """For each lesson those that it builds on directly: without what another of them needs anyway."""
+    needs = {lesson.number: set(lesson.needs) for lesson in lessons}
+
+    def all_before(number: int) -> set[int]:
+        return set().union(*({other} | all_before(other) for other in needs.get(number, ()) if other < number))
+
+    return {
+        number: tuple(sorted(before - set().union(*(all_before(other) for other in before))))
+        for number, before in needs.items()
+    }
 
 
 def path_of(lesson: str) -> Path:

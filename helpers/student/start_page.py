@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from html import escape
 from itertools import groupby
 from pathlib import Path
@@ -17,7 +18,7 @@ from pathlib import Path
 from helpers import check_log, theme
 from helpers.check_log import RIGHT, Result
 from helpers.course import ROOT, write_whole
-from helpers.student.lessons import Lesson, lessons, read
+from helpers.student.lessons import Lesson, builds_on, lessons, read
 from helpers.trust import sign
 from helpers.update import START_PAGE
 
@@ -25,8 +26,15 @@ CELL = "start-page"
 SOURCE = "from helpers.student.start_page import start_page\n\nstart_page()    # run again to bring the page up to date"
 DONE, BEGUN = theme.COLOURS["right"][0], theme.COLOURS["wrong"][0]
 
+TITLE = "From the dot product to GPT-2"
+HOW = (
+    "Open a lesson, fill in the marked cells, and run the check under each exercise as often as you like. Your best"
+    " result counts here. When a lesson is done, <b>Validate</b> runs it from the top; then hand in its notebook."
+)
+
 STYLE = f"""<style>
 .start{{font:14px/1.5 {theme.LETTERS_IN_CELLS};max-width:64rem;text-align:left}}
+.start h1{{font-size:1.5rem;margin:.2rem 0}}
 .start h2{{font-size:1.15rem;margin:1.3rem 0 .1rem}}.start p{{margin:.3rem 0}}
 .start .now{{border:1px solid {theme.EDGE};
 border-left:5px solid {DONE};border-radius:{theme.CORNER};padding:.5rem .9rem}}
@@ -47,9 +55,9 @@ font-size:12px;font-variant-numeric:tabular-nums;white-space:nowrap}}
 class Standing:
     """How far a student has come.
 
-    points: by lesson, as its checks said last. solved: by lesson, the exercises that are wholly right. stopped: the
-    lesson of the last check, and the exercise to go on with there, "" where the lesson is done; None before the first.
-    following: the lesson to go on with, None where all is done.
+    points: by lesson, from the best result of each exercise. solved: by lesson, the exercises that were wholly right.
+    stopped: the lesson of the last check, and the exercise to go on with there, "" where the lesson is done; None
+    before the first. following: the lesson to go on with, None where all is done.
     """
 
     points: Mapping[str, float]
@@ -61,17 +69,17 @@ class Standing:
 def standing(course: Sequence[Lesson], results: Sequence[Result]) -> Standing:
     """How far these results come in these lessons. Results of exercises that no longer exist do not count."""
     worth = {(lesson.name, exercise.name): exercise.points for lesson in course for exercise in lesson.exercises}
-    latest = {which: result for which, result in check_log.latest(results).items() if which in worth}
+    known = [result for result in results if (result.lesson, result.exercise) in worth]
     points = {lesson.name: 0.0 for lesson in course}
     solved: dict[str, set[str]] = {lesson.name: set() for lesson in course}
-    for (lesson, exercise), result in latest.items():
+    for (lesson, exercise), result in check_log.best(known).items():
         points[lesson] += max(0.0, min(result.points, worth[lesson, exercise]))
         if result.state == RIGHT:
             solved[lesson].add(exercise)
     by_name = {lesson.name: lesson for lesson in course}
     stopped = None
-    if latest:
-        lesson, exercise = next(reversed(latest))
+    if known:
+        lesson, exercise = known[-1].lesson, known[-1].exercise
         stopped = by_name[lesson], _to_go_on_with(by_name[lesson], exercise, solved[lesson])
     here = stopped[0].number if stopped else 0
     unsolved = [one for one in course if len(solved[one.name]) < len(one.exercises) and one.number != here]
@@ -106,9 +114,10 @@ def start_page() -> Page:
 
 def page_as_html(course: Sequence[Lesson], now: Standing) -> str:
     """The page, for a notebook in the course's folder: links lead to the lessons' notebooks."""
-    parts = [f'{STYLE}<div class="start">', f'<div class="now">{_now(course, now)}</div>']
+    parts = [f'{STYLE}<div class="start"><h1>{TITLE}</h1><p>{HOW}</p>', f'<div class="now">{_now(course, now)}</div>']
+    direct = builds_on(course)
     for title, group in groupby(course, key=lambda lesson: lesson.part):
-        cards = "".join(_card(lesson, now) for lesson in group)
+        cards = "".join(_card(lesson, now, direct[lesson.number]) for lesson in group)
         parts.append(f'<h2>{escape(title or "Lessons")}</h2><div class="map" role="list">{cards}</div>')
     parts.append(
         "<p><br>In a terminal in this folder: <code>python -m helpers stub EXERCISE</code> restores an exercise as it"
@@ -120,7 +129,7 @@ def page_as_html(course: Sequence[Lesson], now: Standing) -> str:
 
 
 def _now(course: Sequence[Lesson], now: Standing) -> str:
-    first = f"<p><b>{_total(course, now)}</b></p>"
+    first = f"<p><b>{_total(course, now)}</b>, as of {datetime.now():%H:%M}. Run this cell for the latest.</p>"
     if now.stopped is None:
         begin = f"Begin with {_link(course[0])}." if course else "There are no lessons here."
         return f"{first}<p>{begin}</p>"
@@ -141,11 +150,11 @@ def _link(lesson: Lesson) -> str:
     return f'<a href="{escape(address, quote=True)}">lesson {lesson.number}, {escape(lesson.title)}</a>'
 
 
-def _card(lesson: Lesson, now: Standing) -> str:
+def _card(lesson: Lesson, now: Standing, direct: tuple[int, ...]) -> str:
     got, done = now.points[lesson.name], len(now.solved[lesson.name])
     share = got / lesson.points if lesson.points else 0.0
     colour = DONE if done == len(lesson.exercises) else BEGUN
-    needs = f"builds on {', '.join(map(str, lesson.needs))}" if lesson.needs else "builds on nothing"
+    needs = f"builds on {', '.join(map(str, direct))}" if direct else "builds on nothing"
     address = f"notebooks/{lesson.name}/{lesson.name}.ipynb"
     line = f"<span>{escape(lesson.line)}</span>" if lesson.line else ""
     return (

@@ -691,8 +691,8 @@ for function in (self_attention, running_sum):
 # - **[Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers)**: lessons 1 to 4 and 7 follow its order. The
 #   recommender of films, the plain dot product before any weights, and the view of self-attention as an operation on
 #   sets are from there; the checks, the experiments and the proofs by permutation are this course's.
-# - **[Koren, Bell and Volinsky, *Matrix factorization techniques for recommender systems*,
-#   2009](https://doi.org/10.1109/MC.2009.263)**: eight pages, and figure 3 for the factors in real ratings.
+# - [Koren, Bell and Volinsky, *Matrix factorization techniques for recommender systems*,
+#   2009](https://doi.org/10.1109/MC.2009.263): eight pages, and figure 3 for the factors in real ratings.
 # - [Levy and Goldberg, *Neural word embedding as implicit matrix factorization*,
 #   2014](https://papers.nips.cc/paper/5477-neural-word-embedding-as-implicit-matrix-factorization): word vectors from
 #   counts.

@@ -553,8 +553,8 @@ plt.show()
 # %% [markdown]
 # ## A module
 #
-# In a model the matrices belong to a layer that keeps them, trains them and moves them to a device: an `nn.Module`
-# with three `nn.Linear` layers named `to_queries`, `to_keys` and `to_values`, without bias, since a projection here is a
+# In a model the matrices belong to a layer that keeps them, trains them and moves them to a device: an `nn.Module` with
+# three `nn.Linear` layers named `to_queries`, `to_keys` and `to_values`, without bias, since a projection here is a
 # matrix and nothing more.
 #
 # Its `forward` takes the sequence that asks and, if you like, a second one that is asked:
@@ -785,7 +785,7 @@ print([round(y, 2) for y in outputs])
 #
 # **Further reading**
 #
-# - **[Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers)**: the three roles that each vector plays,
+# - [Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers): the three roles that each vector plays,
 #   told much as here.
 # - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**, section 3.2: "a query and
 #   a set of key-value pairs"; section 3.2.3 for queries from one sequence and keys from another.

@@ -529,8 +529,8 @@ plt.show()
 # a query really listens to.
 #
 # One term needs care. $w \log w$ goes to 0 as w goes to 0, so $0 \log 0$ counts as 0. A computer says $\log 0 =
-# -\infty$ and $0 \cdot (-\infty) = $ NaN. Weights of exactly 0 do occur: by underflow, where a score lies more than
-# about 104 below the largest, and by design in lesson 5.
+# -\infty$ and $0 \cdot (-\infty) = $ NaN. Weights of exactly 0 do occur: by underflow, where a score lies so far below
+# the largest that its exponential is 0 in float32, and by design in lesson 5.
 
 # %% [markdown]
 # <div class="card">

@@ -537,9 +537,9 @@ plt.show()
 # $$(R_i\, q_i) \cdot (R_j\, k_j) \;=\; q_i^\top R_i^\top R_j\, k_j \;=\; q_i^\top R_{\,j-i}\; k_j .$$
 #
 # Each is turned by its own position, without knowing the other's, and the product knows only how far they are apart.
-# This is **[rotary](../../site/glossary.md#rotary-positions)** encoding
-# ([Su et al., 2021](https://arxiv.org/abs/2104.09864)), and many current language models use it. It has no parameters,
-# it changes no length, and it needs no table that could end.
+# This is **[rotary](../../site/glossary.md#rotary-positions)** encoding, or **RoPE** ([Su et al.,
+# 2021](https://arxiv.org/abs/2104.09864)), and many current language models use it. It has no parameters, it changes no
+# length, and it needs no table that could end.
 #
 # (Here too there are two conventions. The paper pairs neighbours, 2m with 2m + 1; some well-known programs,
 # [GPT-NeoX](https://github.com/EleutherAI/gpt-neox) among them, pair m with m + d/2. Either is fine if it is the one

@@ -51,9 +51,9 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # %% [markdown]
 # ## What makes it a transformer
 #
-# Here is a working definition, after [Bloem (2019)](https://peterbloem.nl/blog/transformers). A **transformer** is any architecture for a set of connected units (the words of a
-# sentence, the patches of an image) in which the units interact **only through self-attention**. Everything else in it
-# treats each unit by itself.
+# Here is a working definition, after [Bloem (2019)](https://peterbloem.nl/blog/transformers). A **transformer** is any
+# architecture for a set of connected units (the words of a sentence, the patches of an image) in which the units
+# interact **only through self-attention**. Everything else in it treats each unit by itself.
 #
 # There are older ways to let positions interact. A **recurrent** network walks along the sequence and carries a state.
 # A **convolution** lets each position see a few neighbours, and needs a stack of layers to see far. What differs is how
@@ -257,12 +257,13 @@ for block in (0, 8, 16, 20, 22, 23):
 check.prediction("pull_at_the_bottom", pull_at_the_bottom)
 
 # %% [markdown]
-# The gradient that reaches block 0 is nearly eleven orders of magnitude smaller than the last block's. Is the averaging to
-# blame, which collapsed the positions? A claim about a cause is tested by taking the cause away. Each layer does two
-# things: it averages over positions, and it multiplies by two matrices, `to_values` and `unify`. PyTorch gives the
-# entries of both a variance of 1/(3e), so each multiplication shrinks a vector to about $1/\sqrt 3$ of its length.
-# Below, the averaging is removed in one pair of towers, and the shrinking in one of each pair (the matrices are
-# $\sqrt 3$ times as large, which makes the variance 1/e):
+# The gradient that reaches block 0 is nearly eleven orders of magnitude smaller than the last block's. Is the averaging
+# to blame, which collapsed the positions? To test a cause, take it away.
+#
+# Each layer does two things: it averages over positions, and it multiplies by two matrices, `to_values` and `unify`.
+# PyTorch gives the entries of both a variance of 1/(3e), so each multiplication leaves about $1/\sqrt 3$ of a vector's
+# length. Below, the averaging is removed in one pair of towers, and the shrinking in one of each pair: there the
+# matrices are $\sqrt 3$ times as large, which makes the variance 1/e.
 
 # %%
 class WithoutAveraging(nn.Module):
@@ -300,7 +301,8 @@ for larger, averages, tower in four_towers():
 # the last block.
 #
 # Now read the column before it. With averaging, the positions collapse whatever the size of the matrices. What does
-# *that* do to learning? Split the gradient of one block by its four matrices, in the tower whose gradient does not fade:
+# *that* do to learning? Split the gradient of one block by its four matrices, in the tower whose gradient does not
+# fade:
 
 # %%
 towers = {averages: tower for larger, averages, tower in four_towers() if larger > 1}
@@ -352,9 +354,8 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** One point per block, input on the left, output on the right; each line on the axis is a power of
-# ten. Without shortcuts the points lie on a straight line: on its way to the left the gradient loses about the same
-# factor with every block, because each block multiplies it by two small matrices. With shortcuts it passes all 24 at
-# nearly full size, and the positions stay different as well: one change repairs both faults.
+# ten. Without shortcuts the points lie on a straight line: on its way to the left each block's two small matrices take
+# the same factor. With shortcuts it passes all 24 at nearly full size, and the positions stay different as well.
 #
 # </div>
 

@@ -802,8 +802,7 @@ print("weakest at:", ", ".join(sorted(shares, key=shares.get)[:2]))
 # %% [markdown]
 # The bag of words is at chance wherever something turns the verdict, since all its knowledge is of plain reviews. The
 # last line names the two words at which the transformer is weakest in this run. Compare such shares with their standard
-# error: with 400 reviews it is about one point, so that 93 % and 97 % differ by more than chance; with 50 reviews it is
-# about three points. Its three surest mistakes:
+# error: with several hundred reviews it is about one point, with fifty about three. Its three surest mistakes:
 
 # %% tags=["hide-input"]
 sure_and_wrong = sorted(zip(our_right, (kindness - 0.5).abs().tolist(), test.texts))

@@ -904,10 +904,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The same block, one map for each head. Compare the rows across the maps. A word that carries a
-# digit is decided by one English word. So is *und*, though it has no partner: *seven* is *sieben*, and *forty seven* is
-# *sieben **und** vierzig*. What decides whether an *und* follows is whether there is a ten, and most heads look at it:
-# in the *und* rows, at *eighty* and at *forty*. Only `<stop>` has no word to look at.
+# **How to read it.** The same block, one map for each head. A word that carries a digit is decided by one English word.
+# So is *und*: *seven* is *sieben*, and *forty seven* is *sieben **und** vierzig*. It follows where there is a ten, and
+# in its rows most heads look at the ten, *eighty* or *forty*. Only `<stop>` has no word to look at.
 #
 # </div>
 

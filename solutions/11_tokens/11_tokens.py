@@ -435,10 +435,10 @@ show_cuts("strawberry", " strawberry", "Strawberry", " STRAWBERRY")
 
 # %% [markdown]
 # In running text the word is *one* id. Nothing in that number says which letters it has, or how many r. A model has to
-# infer the spelling of a token: from texts that spell it out, and from related forms, misspellings and other splits of
-# the same word. The embeddings of GPT-2 hold the exact spelling of up to a third of its tokens ([Itzhak and Levy,
-# 2022](https://arxiv.org/abs/2108.11193)), and not that of the others. So language models of many billion parameters
-# have failed to count the letters of a word, and a word in capitals is another word to them.
+# infer the spelling from texts that spell the word out, and from its related forms and misspellings. The embeddings of
+# GPT-2 hold the exact spelling of up to a third of its tokens ([Itzhak and Levy,
+# 2022](https://arxiv.org/abs/2108.11193)), and not that of the others. So even very large language models have failed
+# to count the letters of a word, and a word in capitals is another word to them.
 
 # %% [markdown]
 # <div class="card">

@@ -274,8 +274,8 @@ check(GPT2Block)
 # this vector most like?
 #
 # Hugging Face's config.json sets a dropout of a tenth at three places: on the sum of token and position, on the
-# attention weights, and on the output of each layer (`embd_pdrop`, `attn_pdrop` and `resid_pdrop`). The code that OpenAI
-# published has none. Here the weights are trained already, so your model has no dropout.
+# attention weights, and on the output of each layer (`embd_pdrop`, `attn_pdrop` and `resid_pdrop`). The code that
+# OpenAI published has none. Here the weights are trained already, so your model has no dropout.
 
 # %% [markdown]
 # <div class="card">
@@ -774,7 +774,7 @@ check.prediction("dearest_error", dearest_error)
 # The causal mask saves it. Position i looks at positions up to i, so nothing that comes later ever changes its keys and
 # values, in any block. They can be kept. For a new token one needs *its* query, key and value, and the **kept keys and
 # values** of all before it. [Shazeer (2019)](https://arxiv.org/abs/1911.02150), section 2.4, calls it incremental
-# generation; the usual name is [key-value cache](../../site/glossary.md#key-value-cache).
+# generation; the usual name is [key-value cache](../../site/glossary.md#key-value-cache), or KV cache.
 
 # %%
 plots.diagrams.cache_growing()
@@ -1003,8 +1003,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i is what token i looks at. Left: the token before. Right: in six of the ten rows of the second
-# half, most weight is on the token that followed the first copy; in the others it is on the first token of the text.
+# **How to read it.** Row i is what token i looks at. Left: the token before. Right: in six of the ten rows of the
+# second half, most weight is on the token that followed the first copy; in the others it is on the first token of the
+# text.
 #
 # </div>
 #
@@ -1062,8 +1063,8 @@ check.prediction("switched_off_head", switched_off_head)
 # %% [markdown]
 # The first time, random tokens cannot be predicted; the loss is above log n, because the model expects code. The second
 # time they can be copied. Several heads do that, so one of them can be spared. But all of them need what block 0
-# prepares, and single heads prepare it: see the last line. Head (0, 1) is the previous-token head, which notes what came
-# before. Head (0, 5), which costs even more, puts nearly all of its weight on its own position.
+# prepares, and single heads prepare it: see the last line. Head (0, 1) is the previous-token head, which notes what
+# came before. Head (0, 5), which costs even more, puts nearly all of its weight on its own position.
 #
 # The same scores on a published model show more kinds of head, and finding out what they do has become a field of its
 # own, *mechanistic interpretability*. The pocket model is a few megabytes to try it on.

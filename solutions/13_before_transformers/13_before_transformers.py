@@ -500,8 +500,8 @@ print("shares of layers 0, 1, 2: " + ", ".join(f"{share:.2f}" for share in share
 # For the question about *not*, nearly all of the weight goes to layer 1. With such vectors, and no other change,
 # [Peters et al.](https://arxiv.org/abs/1802.05365) improved their own models of six tasks and passed the best published
 # ones (their table 1): question answering on SQuAD from 81.1 to 85.8 (best before: 84.4), named entities from 90.15 to
-# 92.22 (best before: 91.93). Their reader was much larger, with 4,096 units per layer, and read letters instead of a table of words: convolutions with 2,048 filters made each word's first
-# vector, so that no word was unknown.
+# 92.22 (best before: 91.93). Their reader was much larger, with 4,096 units per layer, and read letters instead of a
+# table of words: convolutions with 2,048 filters made each word's first vector, so that no word was unknown.
 
 # %% [markdown]
 # ## A sentence in one vector

@@ -909,7 +909,7 @@ kindest_block = "C"
 # kindest_block = ...    # "A", "B", "C" or "D"
 ### END SOLUTION
 
-# %% mystnb={"image": {"alt": "Bars of accuracy for the words and the six blocks. All lie between 73 and 80 percent, block 3 highest and the last block lowest. A dotted line at 76 percent marks a bag of the same tokens."}}
+# %% mystnb={"image": {"alt": "Bars of accuracy for the words and the six blocks. Block 3 is highest and the last block lowest, a few points apart. A dotted line at 76 percent marks a bag of the same tokens."}}
 by_block = run["kind_or_not"]
 names = ["words", *(f"block {k}" for k in range(6))]
 figure, ax = plt.subplots(figsize=(6, 3.2))
@@ -1131,7 +1131,7 @@ plots.diagrams.gpt_tasks()
 # <details><summary>1. Why can a model that reads both ways not simply predict the next word?</summary>
 #
 # Position i is asked for token i + 1, and may look at position i + 1, where that token is. One block is enough to copy
-# it: on random tokens, which nobody can predict, such a model's loss falls to nearly 0. It has learned nothing about
+# it: on random tokens, which cannot be predicted, such a model's loss falls to nearly 0. It has learned nothing about
 # language. Hiding the token itself, in the input, makes it a question again.
 #
 # </details>

@@ -679,11 +679,11 @@ show_pictures([train[::281][:12], held_out[::47][:12]], ["trained on", "held out
 #
 # </div>
 #
-# For a pixel, what is near? Its left neighbour is 1 back, the pixel above it 12 back. "Above" means the same remainder
+# For a pixel, what is near? Its left neighbour is 1 back, the pixel above it 12. "Above" means the same remainder
 # modulo 12. With l = 12 the strided pattern is **row and column**, in the language of sets; the fixed one is the row,
-# and the last columns of the picture. (A model that predicts a pixel reads its input shifted by one. So where it
-# predicts the pixel in row 8 and column 5, the column that its stride sees is column 4, one to the left.) A pattern is a guess about data. The guess is not learned: it is an **inductive
-# bias**, what a model takes for granted before it has seen anything.
+# and the last columns of the picture. (A model that predicts pixels reads its input shifted by one, so its stride sees
+# the column to the left.) A pattern is a guess about data. The guess is not learned: it is an **inductive bias**, what
+# a model takes for granted before it has seen anything.
 
 # %% [markdown]
 # <div class="card">

@@ -896,8 +896,8 @@ plt.show()
 #
 # Operations per byte moved are called **[arithmetic intensity](../../site/glossary.md#arithmetic-intensity)**. A large
 # product uses each number many times; a norm or a softmax uses it once or twice, and on a GPU waits for memory. (In the
-# figure both lie well below the memory's roof too: on this processor something else holds them up, which our counts do
-# not show.) That is what `torch.compile` helps with: it writes several such operations as one loop, which reads and writes everything once.
+# figure both lie well below the memory's roof too: on this processor something else holds them up.) That is what
+# `torch.compile` helps with: it writes several such operations as one loop, which reads and writes everything once.
 # Here is [GELU](../../site/glossary.md#gelu) by its formula, eight operations in PyTorch:
 
 # %%
@@ -1006,9 +1006,9 @@ else:
 # `DistributedDataParallel` computes. With unequal ones it is another gradient, and no error is raised. A second trap:
 # workers that are seeded alike draw the same rows, and two machines do the work of one.
 #
-# More rows in a step make a better gradient, with falling returns. At the **critical batch size** a training needs about
-# twice the fewest steps that any batch could do it in; far beyond, more rows save hardly any step. It is smaller at the
-# beginning of a training than at its end ([McCandlish et al., 2018](https://arxiv.org/abs/1812.06162)).
+# More rows in a step make a better gradient, with falling returns. At the **critical batch size** a training needs
+# about twice the fewest possible steps; far beyond, more rows save hardly any. It grows during a training ([McCandlish
+# et al., 2018](https://arxiv.org/abs/1812.06162)).
 
 # %% [markdown]
 # ## What would ten times more buy?
@@ -1190,25 +1190,21 @@ print(f"Besiroglu et al.: {best_ratio(482.01, 0.3478, 2085.43, 0.3658):.0f}")
 
 # %% [markdown]
 # The printed formula gives 93, and much of that is rounding: with two more digits in its exponents, 0.3392 and 0.2849,
-# it gives 59. The rest is the fit, which had gone wrong, as the second paper found; the same data give 18. The advice of
-# 20 rested on two other estimates and on the model of 70 billion parameters, and was sound. A law is no better than its
-# fit, and a prediction no better than the digits it is computed from.
+# it gives 59. The rest is the fit, which had gone wrong, as the second paper found; the same data give 18. The advice
+# of 20 rested on two other estimates, and was sound. A law is no better than its fit, nor than its digits.
 
 # %% [markdown]
 # ## What a GPU changes
 #
-# Nothing that was counted: bytes, operations, gradients. All that was timed. Half precision is several times as fast
-# there, while many CPUs gain nothing from it; a ratio of peak operations to memory traffic that is many times this
-# machine's makes fused kernels worth more; and the time of a kernel is measured only after `torch.cuda.synchronize()`,
-# for a call returns before the work is done. No such figure stands in this lesson, because none was measured for it.
+# Nothing that was counted: bytes, operations, gradients. Everything that was timed. Half precision is several times as
+# fast there, fused kernels gain more, and the time of a kernel is measured only after `torch.cuda.synchronize()`,
+# because a call returns before the work is done. None of that was measured for this lesson.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can say before a training begins how much memory it takes, and what for; make it fit with fewer bits, fewer rows
-# or fewer activations, and prove that the gradients stay the same; say how many operations it costs and whether
-# arithmetic or memory limits it; divide it among workers without changing it; and predict what a larger one would
-# reach.
+# You can say before a training begins how much memory it takes, and make it fit without changing its gradients; count
+# its operations and say what limits it; divide it among workers; and predict what a larger one would reach.
 #
 # **Three questions to think about**
 #

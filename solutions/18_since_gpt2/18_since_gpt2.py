@@ -15,11 +15,10 @@
 # # 18 · Since GPT-2
 #
 # The model of [lesson 12](../12_gpt2/12_gpt2.ipynb) is from 2019. What would you have to change in it to open a Llama?
-# Less than one might think: five small things, most of them older than the models that made them known. (Models since
-# then add a few more: stretched angles for long texts, norms on queries and keys.) This lesson builds a Llama and
-# compares it with the published code, adds what is not in every model, a
-# [mixture of experts](../../site/glossary.md#mixture-of-experts) and a way of sampling, and ends with what has not
-# changed: attention that looks back and copies. You train a model that does nothing else, and find out how it does it.
+# Less than one might think: five small things, most of them older than the models that made them known. This lesson
+# builds a Llama and compares it with the published code, adds what is not in every model, a [mixture of
+# experts](../../site/glossary.md#mixture-of-experts) and a way of sampling, and ends with what has not changed:
+# attention that looks back and copies. You train a model that does nothing else, and find out how it does it.
 #
 # | | |
 # |---|---|
@@ -608,10 +607,9 @@ for what, one in short.items():
 # %% [markdown]
 # ## More parameters than operations
 #
-# In all models so far each token uses each parameter. A **mixture of experts** has N feed-forward networks in the place
-# of one, and a **router** that gives each token k of them
-# ([Shazeer et al., 2017](https://arxiv.org/abs/1701.06538)). The router is a linear layer with N outputs; with p their
-# softmax,
+# In all models so far each token uses each parameter. A **mixture of experts** (MoE) has N feed-forward networks in the
+# place of one, and a **router** that gives each token k of them ([Shazeer et al.,
+# 2017](https://arxiv.org/abs/1701.06538)). The router is a linear layer with N outputs; with p their softmax,
 #
 # $$y = \sum_{i \in \text{top } k} w_i\, E_i(x), \qquad w_i = \frac{p_i}{\sum_{j \in \text{top } k} p_j} .$$
 #
@@ -636,10 +634,10 @@ for what, networks in (("in all", N), ("for any one token", 2)):
 #
 # $$\mathrm{balance} = N \sum_{i=1}^{N} f_i P_i .$$
 #
-# $f_i$ is the share of all choices that fell on expert i: each token makes k choices, and the shares sum to 1.
-# $P_i$ is its mean probability over **all** tokens, those that did not choose it too. If all are used alike, the
-# balance is 1; if the same k do everything, it is N/k, as far as it can go. The counts $f_i$ have no slope, so the gradient comes through $P_i$,
-# and presses most on the experts that most tokens chose.
+# $f_i$ is the share of all choices that fell on expert i: each token makes k choices, and the shares sum to 1. $P_i$ is
+# its mean probability over **all** tokens, those that did not choose it too. If all are used alike, the balance is 1;
+# if the same k do everything, it is N/k, as far as it can go. The counts $f_i$ have no slope, so the gradient comes
+# through $P_i$, and presses most on the experts that most tokens chose.
 
 # %% [markdown]
 # <div class="card">
