@@ -54,7 +54,7 @@ def half_of_pair(place: int) -> Probe:
         first = half(pairs, *letters(draw))
         if first is None:
             return None
-        others = {said: half(pairs, tokens(draw.named(said))) for said, tokens in OTHER_LETTERS.items()}
+        others = {case: half(pairs, tokens(draw.named(case))) for case, tokens in OTHER_LETTERS.items()}
         return {"result": first, **others}
 
     return probe
