@@ -222,22 +222,27 @@ def masked(*sizes: int) -> Probe:
     return probe
 
 
-def gradient_in_both_orders(points: float, *sizes: int) -> Aspect:
-    """The gradient for x, in both orders of norm and layer, with the same drawn weights."""
+def gradient_in_both_orders(points: float, *sizes: int, weights: tuple[str, ...]) -> Aspect:
+    """The gradients for x and for some parameters, in both orders of norm and layer, with the same drawn weights."""
 
     def probe(answer, draw):
         gradients: dict[str, object] = {}
         for name, pre_norm in ORDERS.items():
-            returned = gradient(0, sentences, via=built(*sizes, pre_norm=pre_norm)).probe(answer, draw)
+            learned = gradient(0, sentences, via=built(*sizes, pre_norm=pre_norm), weights=weights)
+            returned = learned.probe(answer, draw)
             if not isinstance(returned, dict):
                 return returned
-            gradients |= {f"gradient of x with the {name}": returned["gradient 0"]}
+            gradients |= {f"{_of_x(which)} with the {name}": value for which, value in returned.items()}
         return gradients
 
     return renamed(gradient(points, sentences), "gradient", probe=probe)
 
 
 LEFT = {1.0: "only shortcuts and norms are left", 0.0: "nothing is dropped"}
+
+
+def _of_x(which: str) -> str:
+    return "gradient of x" if which == "gradient 0" else which
 
 
 def dropped(*sizes: int) -> Probe:
@@ -399,7 +404,7 @@ LESSON = Lesson(
                 values(
                     1, sentences, name="norm first", via=BLOCK_FIRST, also=OTHER_SENTENCES, axes="b t e", picture=True
                 ),
-                gradient_in_both_orders(0.5, 8, 2),
+                gradient_in_both_orders(0.5, 8, 2, weights=("norm1.weight", "feed_forward.narrow.bias")),
                 Aspect("mask", 0.5, masked(12, 3), axes="b t e"),
                 Aspect("dropout in training", 1, dropped_and_scaled, axes="b t e"),
                 Aspect("dropout in evaluation", 0.5, evaluated(8, 2), side=True, missed=EVALUATION),
@@ -424,7 +429,7 @@ LESSON = Lesson(
                 values(
                     1, sentences, name="norm first", via=STACK_FIRST, also=OTHER_SENTENCES, axes="b t e", picture=True
                 ),
-                gradient_in_both_orders(0.5, 8, 2, 3),
+                gradient_in_both_orders(0.5, 8, 2, 3, weights=("blocks.0.norm1.weight",)),
                 Aspect("parameters", 0.5, parameters_in_both_orders, side=True),
                 Aspect("mask", 0.5, masked(12, 3, 2), axes="b t e"),
                 Aspect("dropout in training", 0.5, dropped(8, 2, 3), axes="b t e"),
