@@ -32,11 +32,6 @@ LET_PASS: dict[tuple[str, str, str], str] = {
         "e / h makes a float of the count; an integer is asked for",
     ): "a whole number is right, whatever its type; lesson 4's card asks for an integer and its check holds it",
     (
-        "08",
-        "mean_pool",
-        "the mask as double makes the result float64, which the next float32 layer refuses",
-    ): "the card does not speak of the type",
-    (
         "09",
         "keep_top_p",
         "> p for >= p in the sum before a token: where the first ones have exactly p together, one too many stays"

@@ -54,7 +54,7 @@ def half_of_pair(place: int) -> Probe:
         first = half(pairs, *letters(draw))
         if first is None:
             return None
-        others = {said: half(pairs, tokens(draw.named(said))) for said, tokens in OTHER_LETTERS.items()}
+        others = {case: half(pairs, tokens(draw.named(case))) for case, tokens in OTHER_LETTERS.items()}
         return {"result": first, **others}
 
     return probe
@@ -127,6 +127,7 @@ OTHER_ROWS = {
     "with a batch of one": rows_of(1, 3, 5),
     "with a single row": rows_of(2, 1, 5),
     "without a batch axis": rows_of(3, 5),
+    "in float64": lambda draw: (draw.normal(2, 3, 5, std=2.0, dtype=torch.float64), partly_seen(draw, 2, 3, 5)),
 }
 ONE_EMPTY_ROW = {
     "with a batch of one that may see nothing": lambda draw: (
@@ -206,6 +207,7 @@ def padded_in_two_heads(draw: Draw) -> tuple[torch.Tensor, int, torch.Tensor]:
 OTHER_PADDED = {
     "with a batch of one": lambda draw: (draw.normal(1, 5, 8), 2, padded_sentences(draw)[1][1:2]),
     "with as many sentences as heads": lambda draw: (draw.normal(3, 5, 9), 3, padded_sentences(draw)[1]),
+    "with four positions": lambda draw: (draw.normal(3, 4, 6), 2, padded_sentences(draw)[1][..., :4]),
 }
 
 
@@ -269,8 +271,9 @@ def a_mixer(draw: Draw) -> tuple[torch.nn.Module, torch.Tensor]:
 
 
 OTHER_MIXERS = {
-    "with a batch of one": lambda draw: (Mixer(draw, t=5), draw.normal(1, 5, 3)),
+    "with a batch of one": lambda draw: (Mixer(draw, t=5, e=2), draw.normal(1, 5, 2)),
     "with a single position": lambda draw: (Mixer(draw, t=1), draw.normal(2, 1, 3)),
+    "for a function instead of a module": lambda draw: (Mixer(draw).forward, draw.normal(2, 4, 3)),
 }
 
 
@@ -327,13 +330,13 @@ def stored(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 
 
 FINISHED = (
-    "The finished part is there for the exercises that build on this one. This one is there to write it: a line or "
-    "two of torch are enough."
+    "The finished part is for the exercises that build on this one. Write this one yourself: a few lines of torch are"
+    " enough."
 )
 NO_PARTS = {"finished_masks": FINISHED}
 FITS_NO_MORE = (
-    "A file of weights that was saved from this layer would not fit any more."
-    " Leave the names and shapes of what it has."
+    "A file of weights that was saved from this layer would no longer fit."
+    " Leave the names and shapes of what it stores unchanged."
 )
 
 LESSON = Lesson(
@@ -362,8 +365,8 @@ LESSON = Lesson(
                     any_device(0.5, elsewhere),
                     "any device",
                     missed=(
-                        "Your mask ends up on the CPU, whatever device it was asked for. Hand `device` on to whichever"
-                        " function makes the tensor."
+                        "Your mask ends up on the CPU, whatever device it was asked for. Pass `device` on to every"
+                        " function that makes a tensor."
                     ),
                 ),
             ),
@@ -385,7 +388,7 @@ LESSON = Lesson(
             stars=3,
             minutes=15,
             aspects=(
-                values(1, rows_that_see, also=OTHER_ROWS, axes="b t s", picture=True),
+                values(1, rows_that_see, also=OTHER_ROWS, axes="b t s", dtype=True, picture=True),
                 values(
                     1,
                     rows_that_see_nothing,
@@ -422,7 +425,8 @@ LESSON = Lesson(
                 ),
                 gradient(0.5, padded_sentences, via=ATTENTION, weights=True),
                 parameters(0.5, via=used),
-                any_device(0.5, padded_sentences, via=ATTENTION),
+                input_left_alone(0.25, padded_sentences, via=ATTENTION),
+                any_device(0.25, padded_sentences, via=ATTENTION),
             ),
             forbidden={"finished_masks.CausalSelfAttention": FINISHED},
             builds_on=("masks.causal_mask", "masks.masked_softmax"),
@@ -447,7 +451,8 @@ LESSON = Lesson(
                 values(0.5, texts_of_full_length, name="texts of full length", via=hurried_of_any_size, axes="b t e"),
                 gradient(0.5, hurried_sentences, via=HURRIED, weights=True),
                 Aspect("what is stored", 0.5, stored, side=True, missed=FITS_NO_MORE),
-                any_device(0.5, hurried_sentences, via=HURRIED),
+                input_left_alone(0.25, hurried_sentences, via=HURRIED),
+                any_device(0.25, hurried_sentences, via=HURRIED),
             ),
             mend=True,
         ),

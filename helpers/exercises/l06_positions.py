@@ -15,6 +15,7 @@ from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Predict
 # rows.
 
 EMBEDDING = built(11, 6)  # t_max = 11, e = 6
+OTHER_EMBEDDING = built(12, 4)  # of another t_max, on which its limit depends
 
 
 def short_sequences(draw: Draw) -> tuple[torch.Tensor]:
@@ -30,18 +31,18 @@ OTHER_SEQUENCES = {
 
 
 def on_the_cpu(embedding: Answer, draw: Draw) -> torch.nn.Module:
-    """The student's module with drawn weights, on the CPU wherever the course computes."""
-    return EMBEDDING(embedding, draw).to("cpu")
+    """The student's module for t_max = 12 and e = 4 with drawn weights, on the CPU wherever the course computes."""
+    return OTHER_EMBEDDING(embedding, draw).to("cpu")
 
 
 def longest_sequences(draw: Draw) -> tuple[torch.Tensor]:
-    """Sequences (2, 11, 6), as long as the table has rows, on the CPU."""
-    return (draw.normal(2, 11, 6).cpu(),)
+    """Sequences (2, 12, 4), as long as the table has rows, on the CPU."""
+    return (draw.normal(2, 12, 4).cpu(),)
 
 
 def too_long(draw: Draw) -> tuple[torch.Tensor]:
-    """Sequences (2, 13, 6), longer than the table, on the CPU."""
-    return (draw.normal(2, 13, 6).cpu(),)
+    """Sequences (2, 15, 4), longer than the table, on the CPU."""
+    return (draw.normal(2, 15, 4).cpu(),)
 
 
 # ------------------------------------------------------------------------------------------------- sinusoids
@@ -148,13 +149,13 @@ def any_order(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def moved_products(rotate: Answer, draw: Draw) -> torch.Tensor:
-    """How much the products of turned queries and keys change when all positions move along: not at all."""
+    """How much the products of turned queries and keys change when all positions move far along: not at all."""
     q, k, positions = draw.normal(1, 2, 5, 8), draw.normal(1, 2, 5, 8), draw.permutation(9)[:5]
 
     def products(places):
         return rotate(q.clone(), places) @ rotate(k.clone(), places).transpose(-2, -1)
 
-    return products(positions + draw.number(3, 9)) - products(positions)
+    return products(positions + draw.number(300, 900)) - products(positions)
 
 
 FINISHED = (
@@ -181,9 +182,9 @@ LESSON = Lesson(
                     ValueError,
                     name="longer than t_max",
                     via=on_the_cpu,
-                    mentions=("13", "11"),
+                    mentions=("15", "12"),
                     missed=(
-                        "A sequence of 13 positions does not fit a table of 11 rows. Look at the length before anything"
+                        "A sequence of 15 positions does not fit a table of 12 rows. Look at the length before anything"
                         " else, and raise a ValueError that names both numbers."
                     ),
                 ),
@@ -227,7 +228,8 @@ LESSON = Lesson(
                 values(2, short_table, also=OTHER_TABLES, axes="t t", picture=True),
                 values(1, whole_table, name="as long as the table allows", axes="t t", picture=True),
                 gradient(0.5, short_table),
-                any_device(0.5, short_table),
+                input_left_alone(0.25, short_table),
+                any_device(0.25, short_table),
             ),
             forbidden=NO_PARTS,
         ),

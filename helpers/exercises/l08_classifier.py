@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import collections.abc
+import copy
 from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
 
 from helpers.exercises.aspects import (
+    LEFT_ALONE,
     Inputs,
     Others,
     Unmet,
@@ -90,8 +92,8 @@ OTHER_SIZES = {
 
 LOOKED_UP = {
     "<pad> and <unk>": SPECIAL,
-    "film, plot, isn't, dull, good, and, comma, full stop, the": WORDS,
-    "Film, pad, i and other texts that are no words here": RAW,
+    "film, plot, isn't, dull, good, and, ',', '.', the": WORDS,
+    "Film, <PAD>, i and others that are no words": RAW,
 }
 
 
@@ -102,24 +104,44 @@ def vocabulary_of(inputs: Inputs, also: Others | None = None) -> Probe:
     """
 
     def probe(build, draw):
-        found = _looked_up(build(*inputs(draw)), "the ")
-        for said, others in (also or {}).items() if found else ():
-            found |= _looked_up(build(*others(draw.named(said))), f"{said}, the ") or {}
-        return found
+        ids = _looked_up(build(*inputs(draw)), "the ")
+        for case, others in (also or {}).items() if ids else ():
+            ids |= _looked_up(build(*others(draw.named(case))), f"{case}, the ") or {}
+        return ids
 
     return probe
 
 
-def _looked_up(vocabulary, said):
+def _looked_up(vocabulary, prefix):
     if vocabulary is None:
         return None
     if not isinstance(vocabulary, collections.abc.Mapping):
         raise Unmet(f"Your function returns a {type(vocabulary).__name__}; it has to be a dict from words to ids.")
-    found = {
-        f"{said}ids (−1: none) of {whose}": torch.tensor([_as_id(vocabulary.get(word, -1)) for word in words])
+    ids = {
+        f"{prefix}ids (−1: none) of {whose}": torch.tensor([_as_id(vocabulary.get(word, -1)) for word in words])
         for whose, words in LOOKED_UP.items()
     }
-    return found | {f"{said}number of entries": torch.tensor(len(vocabulary))}
+    return ids | {f"{prefix}number of entries": torch.tensor(len(vocabulary))}
+
+
+def texts_left_alone(points: float, inputs: Inputs) -> Aspect:
+    """The caller's list of texts, and the vocabulary where there is one, are the same after the call as before."""
+
+    def probe(answer, draw):
+        arguments = inputs(draw)
+        before = copy.deepcopy(arguments)
+        answer(*arguments)
+        return {
+            "same as before": torch.tensor([mine == copied for mine, copied in zip(arguments, before, strict=True)])
+        }
+
+    return Aspect(
+        LEFT_ALONE,
+        points,
+        probe,
+        side=True,
+        missed="Your code changes the caller's own list of texts, or the caller's vocabulary. Work on a copy.",
+    )
 
 
 def _as_id(value):
@@ -162,8 +184,9 @@ def short_texts(draw: Draw) -> tuple[list[str], dict[str, int], int]:
 
 
 def strange_texts(draw: Draw) -> tuple[list[str], dict[str, int], int]:
-    """Texts in which three words of ten are unknown, the vocabulary, and room for all words."""
-    return some_texts([3, 6, 5], draw, unknown=0.3), a_vocabulary(draw), 9
+    """Texts in which three words of ten are strange, a vocabulary that lacks two more, and room for all words."""
+    known = {word: place for word, place in a_vocabulary(draw).items() if place < len(KNOWN) - 2}
+    return some_texts([3, 6, 5], draw, unknown=0.3), known, 9
 
 
 def long_texts(draw: Draw) -> tuple[list[str], dict[str, int], int]:
@@ -186,17 +209,17 @@ def batch_of(inputs: Inputs, part: int | None, also: Others | None = None) -> Pr
     """
 
     def probe(encode, draw):
-        first = _made(encode(*inputs(draw)), part)
+        first = _part_of(encode(*inputs(draw)), part)
         if not also or not isinstance(first, torch.Tensor):
             return first
         return {"result": first} | {
-            said: _made(encode(*others(draw.named(said))), part) for said, others in also.items()
+            case: _part_of(encode(*others(draw.named(case))), part) for case, others in also.items()
         }
 
     return probe
 
 
-def _made(pair, part):
+def _part_of(pair, part):
     if pair is None:
         return None
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
@@ -219,6 +242,12 @@ def padded_vectors(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     return draw.normal(4, 7, 3) + 5.0 * ~mask.unsqueeze(-1), mask
 
 
+def vectors_with_gaps(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """Five texts in 6 positions; in each, two to four positions anywhere are words."""
+    mask = draw.uniform(0, 1, 5, 6).argsort(-1).argsort(-1) < draw.integers(2, 5, 5, 1)
+    return draw.normal(5, 6, 4) + 5.0 * ~mask.unsqueeze(-1), mask
+
+
 def one_padded_text(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     """One text of some words in 7 positions."""
     x, mask = padded_vectors(draw)
@@ -226,6 +255,7 @@ def one_padded_text(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 OTHER_VECTORS = {
+    "with padding between the words": vectors_with_gaps,
     "with a batch of one": one_padded_text,
     "with a single position": lambda draw: (
         draw.normal(4, 1, 3),
@@ -246,6 +276,7 @@ def with_an_empty_text(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
 
 SIZES = (11, 3, 8, 2, 3, 9)  # n, c, e, h, depth, t_max
 CLASSIFIER = built(*SIZES)
+OTHER_CLASSIFIER = built(14, 2, 6, 3, 1, 5)
 LEARNED = "tokens.weight", "positions.table.weight", "to_classes.weight", "transformer.norm.weight"
 
 
@@ -257,11 +288,17 @@ def whole_texts(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def padded_texts(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """Five texts of different lengths in t = 7 positions. What stands in the padding is id 0."""
+    """Five texts of different lengths in t = 7 positions. The padding has the id 0."""
     mask = a_mask(draw, torch.cat([draw.permutation(5)[:4] + 2, torch.tensor([7], device=draw.device)]), 7)
     ids = draw.integers(2, 11, 5, 7)
     ids[:, 1] = 10
     return ids * mask, mask
+
+
+def texts_with_gaps(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """Four texts in 6 positions; in each, two to four positions anywhere are words. The padding has ids of words."""
+    mask = draw.uniform(0, 1, 4, 6).argsort(-1).argsort(-1) < draw.integers(2, 5, 4, 1)
+    return draw.integers(2, 11, 4, 6), mask
 
 
 def texts_of(b: int, t: int) -> Inputs:
@@ -279,8 +316,8 @@ OTHER_TEXTS = {
 def as_many_texts_as_positions(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     """b = t = 4: a mask (b, t) that was taken for one of (t, t) raises nothing here."""
     mask = a_mask(draw, torch.cat([draw.permutation(3) + 1, torch.tensor([4], device=draw.device)]), 4)
-    ids = draw.integers(2, 11, 4, 4)
-    ids[:, 0] = 10
+    ids = draw.integers(2, 14, 4, 4)
+    ids[:, 0] = 13
     return ids * mask, mask
 
 
@@ -290,9 +327,8 @@ def as_many_texts_as_positions(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
 class Judge(torch.nn.Module):
     """A small classifier with known weights, called as the lesson's: words to vectors, a bend, the mean, three scores.
 
-    In training it adds fixed numbers of its own to the vectors, where dropout would put drawn ones: whoever
-    forgets to say which mode is meant gets other numbers, the same ones every time. `seen` notes for each call the
-    mode and whether gradients were on.
+    In training it adds fixed numbers of its own to the vectors, in place of dropout's drawn ones: an answer that
+    measures in the wrong mode gets other numbers, the same ones every time.
     """
 
     def __init__(self, draw: Draw, n: int = 9, e: int = 4, c: int = 3):
@@ -303,10 +339,8 @@ class Judge(torch.nn.Module):
             for name, parameter in self.named_parameters():
                 parameter.copy_(draw.weights(name, *parameter.shape))
         self.noise = draw.named("noise").normal(e)
-        self.seen: list = []
 
     def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        self.seen.append((self.training, torch.is_grad_enabled()))
         x = torch.tanh(self.tokens(ids))
         if self.training:
             x = x + self.noise
@@ -342,14 +376,14 @@ def an_epoch(sizes: Sequence[int], which: int, c: int = 3) -> Probe:
     """One of the two numbers after an epoch of training on two batches, on test batches of these sizes."""
 
     def probe(epoch, draw):
-        told = {}
-        for said in ("", " in another run"):
-            own = draw.named(f"run{said}")
-            model = Judge(own, c=c).eval()
-            learn = [a_batch(own.named(f"learn {k}"), b=b, c=c) for k, b in enumerate((4, 3))]
-            test = [a_batch(own.named(f"test {k}"), b=b, c=c) for k, b in enumerate(sizes)]
-            told[("loss", "share")[which == 0] + said] = two_numbers(epoch(model, learn, test, trainer(model)))[which]
-        return told
+        numbers = {}
+        for run, classes in {"": c, " in another run": c + 1}.items():
+            own = draw.named(f"run{run}")
+            model = Judge(own, c=classes).eval()
+            learn = [a_batch(own.named(f"learn {k}"), b=4, c=classes) for k in range(2)]
+            test = [a_batch(own.named(f"test {k}"), b=b, c=classes) for k, b in enumerate(sizes)]
+            numbers[("share", "loss")[which] + run] = two_numbers(epoch(model, learn, test, trainer(model)))[which]
+        return numbers
 
     return probe
 
@@ -362,10 +396,8 @@ def weights_after_an_epoch(epoch: Answer, draw: Draw) -> dict[str, torch.Tensor]
     return model.weights()
 
 
-FINISHED = "The finished part is there for the exercise that builds on this one."
-PYTORCHS = (
-    "It is PyTorch's own, and the lesson holds yours against it. The course's `Transformer` is there for you to use."
-)
+FINISHED = "The finished part is for the exercise that builds on this one."
+PYTORCHS = "It is PyTorch's own, and its layers have other names. Use the course's `Transformer`."
 
 LESSON = Lesson(
     "08_classifier",
@@ -376,9 +408,10 @@ LESSON = Lesson(
             stars=1,
             minutes=8,
             aspects=(
-                Aspect("most frequent first", 1.5, vocabulary_of(different_counts)),
+                Aspect("most frequent first", 1.25, vocabulary_of(different_counts)),
                 Aspect("equally frequent words", 0.5, vocabulary_of(equal_counts)),
                 Aspect("size", 1, vocabulary_of(too_few_places, OTHER_SIZES)),
+                texts_left_alone(0.25, too_few_places),
             ),
             builds_on=("words.split_words",),
         ),
@@ -390,7 +423,8 @@ LESSON = Lesson(
                 Aspect("ids", 1, batch_of(short_texts, 0, SINGLE), axes="b t", dtype=True, picture=True),
                 Aspect("mask", 1, batch_of(short_texts, 1, SINGLE), axes="b t", dtype=True, picture=True),
                 Aspect("unknown words", 1, batch_of(strange_texts, None), axes="b t"),
-                Aspect("long and empty texts", 1, batch_of(long_texts, None), axes="b t"),
+                Aspect("long and empty texts", 0.75, batch_of(long_texts, None), axes="b t"),
+                texts_left_alone(0.25, strange_texts),
             ),
             builds_on=("words.split_words",),
         ),
@@ -399,7 +433,7 @@ LESSON = Lesson(
             stars=2,
             minutes=10,
             aspects=(
-                values(1, padded_vectors, also=OTHER_VECTORS, axes="b e", picture=True),
+                values(1, padded_vectors, also=OTHER_VECTORS, axes="b e", dtype=True, picture=True),
                 values(0.5, with_an_empty_text, name="a text without a word", axes="b e", picture=True),
                 gradient(0.5, padded_vectors, also={"with a batch of one": one_padded_text}),
                 input_left_alone(0.5, padded_vectors),
@@ -421,11 +455,22 @@ LESSON = Lesson(
                     axes="b c",
                     picture=True,
                 ),
-                values(1.5, padded_texts, name="padded texts", via=CLASSIFIER, axes="b c", picture=True),
-                values(1, as_many_texts_as_positions, name="as many texts as positions", via=CLASSIFIER, axes="b c"),
+                values(
+                    1.5,
+                    padded_texts,
+                    name="padded texts",
+                    via=CLASSIFIER,
+                    also={"with padding between the words": texts_with_gaps},
+                    axes="b c",
+                    picture=True,
+                ),
+                values(
+                    1, as_many_texts_as_positions, name="as many texts as positions", via=OTHER_CLASSIFIER, axes="b c"
+                ),
                 gradient(0.5, padded_texts, via=CLASSIFIER, weights=LEARNED),
                 parameters(1, via=CLASSIFIER),
-                any_device(1, padded_texts, via=CLASSIFIER),
+                input_left_alone(0.5, padded_texts, via=CLASSIFIER),
+                any_device(0.5, padded_texts, via=CLASSIFIER),
             ),
             forbidden=dict.fromkeys(("TransformerEncoder", "TransformerEncoderLayer"), PYTORCHS),
             builds_on=("blocks.Transformer", "classifier.mean_pool", "positions.PositionEmbedding"),

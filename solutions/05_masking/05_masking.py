@@ -25,7 +25,7 @@
 # |---|---|
 # | **You will build** | masks for time and for padding, a softmax that obeys them, the self-attention of a language model, and an instrument that finds leaks; and you mend a layer that has one wrong line |
 # | **You need** | lessons 1 to 4; booleans and broadcasting in PyTorch |
-# | **It takes** | about 115 minutes: seven exercises, 25 points, and two predictions |
+# | **It takes** | about 120 minutes: seven exercises, 25 points, and two predictions |
 # | **It computes** | in seconds, on any laptop |
 #
 # Sizes are b for the batch, t for the positions that look, s for the positions that are looked at, e for the width, and
@@ -62,13 +62,18 @@ check = start("05_masking")
 #
 # After *m* the answer is *a*; after *m a* it is *s*; and so on. Inputs and targets are the same tokens, **shifted by
 # one**. In a batch, tokens have shape (b, t + 1); inputs and targets have shape (b, t).
+#
+# **What every check asks.** The inputs stay unchanged, and new tensors are created on the input's device, or on the
+# `device` that is passed. Gradients must flow through every softmax and every layer that you write, to its inputs and
+# to its parameters. Do not use `finished_masks` in exercises 1 to 4.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 1 · `next_token_pairs`** &nbsp; ★☆☆ · 5 minutes · 3 points
 #
-# Cut a batch of tokens into inputs and targets: target $i$ is the token that follows input $i$.
+# Cut a batch of tokens into inputs and targets: target $i$ is the token that follows input $i$. Both have the type of
+# `tokens`.
 #
 # <details><summary>Hint 1: what each side lacks</summary>
 #
@@ -76,10 +81,10 @@ check = start("05_masking")
 # are they?
 #
 # </details>
-# <details><summary>Hint 2: slices along the second axis</summary>
+# <details><summary>Hint 2: an example with two rows</summary>
 #
-# In `x[:, a:b]` the first colon leaves the batch alone. A negative end counts from the back: `[:-1]` is everything but
-# the last.
+# The tokens ((7, 8, 9), (4, 5, 6)) make the inputs ((7, 8), (4, 5)) and the targets ((8, 9), (5, 6)). In a slice
+# `x[:, a:b]` the first colon keeps all rows, and a or b may be left out or count from the end.
 #
 # </details>
 # </div>
@@ -216,7 +221,7 @@ check.prediction("loss_without_mask", loss_without_mask)
 #
 # **Exercise 2 · `causal_mask`** &nbsp; ★☆☆ · 5 minutes · 2 points
 #
-# Make the triangle, as booleans, on the device that is asked for.
+# Make the triangle, as booleans, on the device that is passed.
 #
 # <details><summary>Hint 1: write down t = 3</summary>
 #
@@ -224,11 +229,11 @@ check.prediction("loss_without_mask", loss_without_mask)
 # half do they keep?
 #
 # </details>
-# <details><summary>Hint 2: two ways</summary>
+# <details><summary>Hint 2: the differences for t = 3</summary>
 #
-# `tril` keeps the lower triangle with the diagonal, `triu` the upper one. Or compare two aranges, one standing (t, 1)
-# and one lying (1, t): a comparison broadcasts as a sum does. Functions that make a tensor take `dtype=torch.bool` and
-# `device=device`.
+# The differences i − j are (0, −1, −2), (1, 0, −1) and (2, 1, 0). Compare them with the rows of hint 1: which
+# differences are True? A column (t, 1) and a row (1, t) can be compared, and the result is (t, t). Functions that make
+# a tensor take `device=device`, and many take `dtype=torch.bool`.
 #
 # </details>
 # </div>
@@ -298,17 +303,19 @@ plots.diagrams.mask_flow()
 #
 # **Exercise 3 · `padding_mask`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
-# From the lengths of the sentences, say which positions hold a real token.
+# From the lengths of the sentences, say which positions hold a real token. A length may be 0, and t may be larger than
+# the longest length.
 #
 # <details><summary>Hint 1: one sentence first</summary>
 #
 # With t = 5 and a length of 3, the positions are 0 1 2 3 4, and those below 3 are real: True True True False False.
 #
 # </details>
-# <details><summary>Hint 2: all sentences at once</summary>
+# <details><summary>Hint 2: an example with two sentences</summary>
 #
-# Compare positions (t,) with lengths that stand upright, (b, 1): the result is (b, t). `unsqueeze` or indexing with
-# `None` puts in an axis of length 1. The positions have to be made on the device of `lengths`.
+# With t = 4 and the lengths (3, 0), the mask holds True True True False for the first sentence and four times False for
+# the second; its shape is (2, 1, 4). Shapes (2, 1) and (4,) broadcast to (2, 4), in a comparison as in a sum.
+# `unsqueeze`, or an index of `None`, adds an axis of length 1.
 #
 # </details>
 # </div>
@@ -406,20 +413,28 @@ for kind in [torch.float32, torch.bfloat16, torch.float16]:
 #
 # **Exercise 4 · `masked_softmax`** &nbsp; ★★★ · 15 minutes · 5 points
 #
-# Softmax over the entries that may be seen. A hidden entry gets a weight of exactly 0. A row that may see nothing is
-# all zeros, and sends back zeros as its gradient, never NaN. It has to work in half precision too, and return what it
-# was given: float16 for float16.
+# Softmax over the entries that may be seen. A hidden entry gets a weight of 0, even where its score is far above the
+# visible ones. A row that may see nothing gets all zeros, and its gradient is zero, never NaN. The scores may be large,
+# and of any floating type: the result has their type, float16 for float16.
 #
 # <details><summary>Hint 1: two steps</summary>
 #
-# Fill the hidden scores with something low, take the softmax; then look once more at the rows in which everything was
-# hidden. What do they hold now, and what should they?
+# Fill the hidden scores with something low and take the softmax. Then look once more at the rows in which everything
+# was hidden. What do they hold now, and what should they hold?
+#
+# `masked_fill(~mask, value)` puts the value where the mask is False, broadcasts the mask, and lets no gradient pass
+# through the entries that it filled.
 #
 # </details>
-# <details><summary>Hint 2: values and gradients</summary>
+# <details><summary>Hint 2: an example with three scores</summary>
 #
-# `masked_fill(~mask, value)` does two things: it puts the value there, and it lets no gradient pass through the places
-# that it filled. You may use it more than once. It also broadcasts the mask for you.
+# Take the scores (1, 2, 3).
+#
+# - With the mask (True, False, True) the weights are (0.12, 0, 0.88): the shares of e¹ and e³.
+# - With the mask (False, False, False) they should be (0, 0, 0). If all three scores are filled with −∞, softmax
+#   returns NaN three times. If all three are filled with −1000, it returns ⅓ three times.
+#
+# How low is low enough? float16 ends at −65,504, and −1e9 becomes −∞ in it; `torch.finfo` knows the limits of each type.
 #
 # </details>
 # </div>
@@ -508,18 +523,22 @@ plt.show()
 # **Exercise 5 · `CausalSelfAttention`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
 # Write the middle of the layer: from q, k and v to the output, with a mask that hides the future and, where `padding`
-# is given, padding as well.
+# is given, padding as well. Padding may be anywhere in a sentence. A position that may see nothing has weights of 0.
+# You may use `finished_masks.causal_mask`, `finished_masks.masked_softmax` and any function of PyTorch.
 #
 # <details><summary>Hint 1: the order of things</summary>
 #
-# Make the mask. Join it with padding, if there is any. Scores, weights, averages: (b, h, t, t), (b, h, t, t), (b, h, t,
-# d). Heads back side by side: (b, t, e). Then `self.unify`.
+# Make the mask. Combine it with padding, if there is any. Scores, weights, averages: (b, h, t, t), (b, h, t, t), (b, h,
+# t, d). Put the heads side by side: (b, t, e). Then `self.unify`.
 #
 # </details>
-# <details><summary>Hint 2: axes</summary>
+# <details><summary>Hint 2: an example with three positions</summary>
 #
-# `mask.unsqueeze(1)` turns (b, t, t) into (b, 1, t, t), and the 1 is repeated for each head. To lay heads side by side,
-# exchange axes 1 and 2 first, (b, t, h, d), then `reshape(b, t, e)`.
+# Let t = 3, and let the padding of one sentence be (False, True, True). Together with the triangle its mask has the rows
+# False False False · False True False · False True True. Position 0 may see nothing, so its weights are zeros.
+#
+# For all sentences this mask is (b, t, t), and the scores are (b, h, t, t): what shape must the mask have to serve every
+# head? At the end, (b, h, t, d) becomes (b, t, e), and the d components of head 0 come before those of head 1.
 #
 # </details>
 # </div>
@@ -623,8 +642,9 @@ for name, losses in by_position.items():
 #
 # **Exercise 6 · `leak_map`** &nbsp; ★★★ · 15 minutes · 5 points
 #
-# Measure how much output $i$ depends on input $j$, for any model, with autograd. You may take for granted that the
-# model treats each sequence of the batch by itself.
+# Measure how much output $i$ depends on input $j$, for any model, with autograd. The model treats each sequence of the
+# batch by itself; its outputs may be wider or narrower than its inputs. Loops are allowed, and so is everything in
+# `torch.autograd`.
 #
 # <details><summary>Hint 1: one number at a time</summary>
 #
@@ -632,13 +652,20 @@ for name, losses in by_position.items():
 # not mix, so its gradient (b, t, e) holds for every sequence r the derivative of its own output. What is the largest
 # size at each position j?
 #
-# </details>
-# <details><summary>Hint 2: the calls</summary>
+# `torch.autograd.grad(number, x, retain_graph=True)[0]` is the gradient with respect to x, which must require one. The
+# graph is kept for the next number.
 #
-# `x = x.detach().clone().requires_grad_()` makes an input to differentiate by. `torch.autograd.grad(number, x,
-# retain_graph=True)[0]` is the gradient, and the graph stays for the next one. `.abs().amax(dim=(0, 2))` leaves (t,).
-# Two loops, over i and over c. There is a function in `torch.autograd.functional` that would do all derivatives at
-# once; it is allowed.
+# </details>
+# <details><summary>Hint 2: an example with two positions</summary>
+#
+# Let b = 2, t = 2, e = f = 1, and let the model be $y_0 = x_0$, $y_1 = -3 x_0 + x_1^2$. The inputs are (1, 5) and
+# (1, −7).
+#
+# - Output 0 has the slope 1 with respect to input 0 and 0 with respect to input 1, in both sequences.
+# - Output 1 has the slope −3 with respect to input 0; with respect to input 1 it has 10 in the first sequence and −14
+#   in the second.
+#
+# The map is ((1, 0), (3, 14)). With f = 2 components there would be two such maps; the larger number counts.
 #
 # </details>
 # </div>
@@ -837,9 +864,9 @@ print("yours and PyTorch's agree to within 0.00001:", difference < 1e-5)
 #
 # **Exercise 7 · `HurriedAttention`** &nbsp; mend · ★★☆ · 8 minutes · 3 points
 #
-# Something in this layer is wrong. Find it, with the instruments of this lesson where they help, and mend it: output
-# $i$ may depend on the inputs $j \le i$ and on no others, for every t up to `t_max`. Change as little as you can, and
-# leave the names and shapes of what the layer stores.
+# Something in this layer is wrong. Find it, with the instruments of this lesson where they help, and fix it: output $i$
+# may depend on the inputs $j \le i$ and on no others, for every t up to `t_max`. Change as little as you can. The names
+# and shapes of what the layer stores stay the same.
 #
 # <details><summary>Hint 1: measure before you read</summary>
 #

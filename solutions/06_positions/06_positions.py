@@ -107,26 +107,31 @@ plots.diagrams.positions_flow()
 # One thing has to be decided: what happens at position t_max? There is no such row. On the CPU, PyTorch says *index out
 # of range in self*, which tells the reader nothing. On a GPU the read fails inside a kernel, with an error that may
 # surface several lines later and leaves the whole session unusable. A module that knows its limit should state it.
+#
+# **What every check asks.** Gradients must flow to the inputs and to the parameters, the inputs stay unchanged, and new
+# tensors are created on the input's device, or on the `device` that is passed. Do not use the finished parts in an
+# answer; only `shift_matrix` may call `finished.sinusoidal_encoding`.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 1 · `PositionEmbedding`** &nbsp; ★☆☆ · 10 minutes · 3 points
 #
-# Write a module that adds to every vector the learned vector of its position. Its only parameter is an `nn.Embedding`
-# called `self.table`. For a sequence longer than t_max, raise a `ValueError` whose message says how long the sequence
-# is and how long it may be.
+# Write a module that adds to every vector the learned vector of its position. The weight of an `nn.Embedding` called
+# `self.table` is its only parameter. If a sequence is longer than t_max, raise a `ValueError` whose message names both
+# the length of the sequence and t_max.
 #
 # <details><summary>Hint 1: which rows</summary>
 #
-# Positions 0, 1, …, t − 1, the same for every sequence of the batch. The rows of the table for these are (t, e), and
-# (b, t, e) + (t, e) broadcasts as it should.
+# Positions 0, 1, …, t − 1, the same for every sequence of the batch. The table is called with integers on the device
+# of x. Its rows for these positions are (t, e), and (b, t, e) + (t, e) broadcasts as it should.
 #
 # </details>
-# <details><summary>Hint 2: the pieces</summary>
+# <details><summary>Hint 2: an example with four rows</summary>
 #
-# `torch.arange(t, device=x.device)` counts on the device of x. `raise ValueError(f"... {t} ... {t_max} ...")` puts
-# numbers into a message; you will have to keep t_max, or ask the table: `self.table.num_embeddings`.
+# Let t_max = 4 and e = 2, and let the rows of the table be (1, 5), (2, 6), (3, 7) and (4, 8). The sequence (10, 10),
+# (20, 20) becomes (11, 15), (22, 26). Rows 2 and 3 are not used. A sequence of six vectors raises
+# `ValueError: t = 6, but t_max = 4`. The length is known before the table is called; `forward` has to know t_max.
 #
 # </details>
 # </div>
@@ -201,18 +206,23 @@ for sentence in ("dog bites man", "man bites dog"):
 #
 # **Exercise 2 · `sinusoidal_encoding`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
-# Compute the table of all encodings, one row for each position, one column for each component. e is even.
+# Compute the table of all encodings: one row for each position, one column for each component. e is even.
 #
 # <details><summary>Hint 1: the angles first</summary>
 #
-# There are t · e/2 angles: position times speed. Positions standing, (t, 1), and speeds lying, (e/2,), broadcast to (t,
-# e/2). `torch.arange(0, e, 2)` gives the numbers $2m$.
+# There are t · e/2 angles: position times speed. A column of positions, (t, 1), and a row of speeds, (e/2,), broadcast
+# to (t, e/2). The numbers $2m$ are `torch.arange(0, e, 2)`.
 #
 # </details>
-# <details><summary>Hint 2: side by side</summary>
+# <details><summary>Hint 2: an example with two hands</summary>
 #
-# `torch.stack([a, b], dim=-1)` of two (t, e/2) is (t, e/2, 2): each sine beside its cosine. `.flatten(-2)` joins the
-# last two axes. Or fill an empty (t, e) through slices with a step, `encoding[:, 0::2]`.
+# Let e = 4. The speeds are 1 and 1/100. Position 0 has the angles 0 and 0, position 3 the angles 3 and 0.03:
+#
+# - row 0 is (0, 1, 0, 1),
+# - row 3 is (sin 3, cos 3, sin 0.03, cos 0.03) = (0.14, −0.99, 0.03, 1.00).
+#
+# Two tables can be interleaved in several ways. One is a new last axis: `torch.stack([a, b], dim=-1)` of (1, 2) and
+# (3, 4) is ((1, 3), (2, 4)). Another is to fill every second column of an empty table.
 #
 # </details>
 # </div>
@@ -283,19 +293,24 @@ plt.show()
 #
 # **Exercise 3 · `shift_matrix`** &nbsp; ★★★ · 15 minutes · 5 points
 #
-# Build M for a given shift, which may be negative: to go back is also a shift. Encodings are columns here,
-# $M\,\mathrm{PE}(p)$.
+# Build M for a given shift. The shift may be negative, which goes back, or 0. M is multiplied from the left with an
+# encoding as a column, $M\,\mathrm{PE}(p)$. Loops are allowed.
 #
-# <details><summary>Hint 1: what stands where</summary>
+# <details><summary>Hint 1: where the blocks are</summary>
 #
-# e/2 angles $\Delta\,\omega_m$. Hand m owns rows and columns 2m and 2m + 1. Everything outside these blocks is 0. For a
-# shift of 0 the matrix is the identity.
+# There are e/2 angles $\Delta\,\omega_m$. The block of hand m fills rows and columns 2m and 2m + 1. Everything outside
+# these blocks is 0. For a shift of 0 the matrix is the identity.
 #
 # </details>
-# <details><summary>Hint 2: filling the blocks</summary>
+# <details><summary>Hint 2: an example with two hands</summary>
 #
-# A loop over m is fine. Without one: `matrix[0::2, 1::2]` is an (e/2, e/2) piece of the matrix, rows 2m and columns 2m
-# + 1, and what it needs is a diagonal; `torch.diag(vector)` makes one.
+# Let e = 4 and the shift be 2. The angles are 2 and 0.02, and
+#
+# $$M = \begin{bmatrix} -0.42 & 0.91 & 0 & 0 \\ -0.91 & -0.42 & 0 & 0 \\ 0 & 0 & 1.00 & 0.02 \\ 0 & 0 & -0.02 & 1.00
+# \end{bmatrix} .$$
+#
+# To fill such a matrix without a loop, look at its even rows and odd columns alone, `M[0::2, 1::2]`: this is a diagonal
+# matrix, with 0.91 and 0.02.
 #
 # </details>
 # </div>
@@ -412,20 +427,21 @@ check.prediction("match_by_distance", match_by_distance)
 #
 # **Exercise 4 · `relative_bias`** &nbsp; mend · ★★☆ · 10 minutes · 4 points
 #
-# From the table make the (t, t) matrix to add to the scores. t may be smaller than t_max, and t_max follows from the
-# length of the table. Code like the one below is in circulation. It runs, no index leaves the table, gradients reach
-# it, and a model can be trained with it. But it does not do what the docstring says. Mend it.
+# From the table, make the (t, t) matrix that is added to the scores. t may be smaller than t_max, and t_max follows
+# from the length of the table. The code below runs: no index leaves the table, gradients reach it, and a model can be
+# trained with it. But it does not do what the docstring says. Fix it.
 #
 # <details><summary>Hint 1: a table of labels</summary>
 #
-# Call it on paper with the table above as labels, (−3, −2, …, 3), and t = 3: every entry should then be its own
-# distance. What stands in the matrix instead?
+# Call it with a table of labels, (−3, −2, …, 3), and t = 3: every entry of the matrix should then be its own distance.
+# What does it hold instead? A negative index raises nothing: it counts from the end of the table.
 #
 # </details>
-# <details><summary>Hint 2: two things to get right</summary>
+# <details><summary>Hint 2: an example with two positions</summary>
 #
-# Which number belongs to row i and column j, and where in the table it lies. Distance 0 lies in the middle of the
-# *table*, whatever t is. A negative index raises nothing: it counts from the back.
+# The labels (−3, −2, −1, 0, 1, 2, 3) have the indices 0 to 6. For t = 2 the matrix is ((0, −1), (1, 0)), which are the
+# entries ((3, 2), (4, 3)) of the table. Now take the shorter table (−2, −1, 0, 1, 2). The matrix for t = 2 has the
+# same labels; they are the entries ((2, 1), (3, 2)). What changed, and what did not?
 #
 # </details>
 # </div>
@@ -467,11 +483,15 @@ for name, function in (("yours", relative_bias), ("as it came", as_it_came)):
     print(f"{name}: equal along each diagonal: {torch.equal(bias[1:, 1:], bias[:-1, :-1])}")
 
 # %% [markdown]
+# <details><summary>What was wrong, and why nothing complained</summary>
+#
 # It asked the table for $i + j$. The shape is right, $2\,t_{max} - 1$ is even the right number of entries, and every
 # index is in range. But *the word before me* gets another number at every place, while pairs such as (0, 4), (1, 3) and
 # (2, 2) share one, though their distances are −4, −2 and 0. What is learned about a neighbour at one place says nothing
 # about the neighbour one step farther. The loss goes down all the same, since any number that tells positions apart is
 # better than none.
+#
+# </details>
 #
 # To see that the right one puts order back, take six copies of one word: equal vectors, equal scores. Without a bias
 # all weights are 1/6. Below, the table prefers whatever stands one place behind.
@@ -530,19 +550,23 @@ plt.show()
 #
 # **Exercise 5 · `rotate`** &nbsp; ★★★ · 15 minutes · 5 points
 #
-# Turn every vector by its position. The positions come as an argument: they need not be 0, 1, 2, …, for later on a
-# model will write one token at a time and keep the keys that it has turned already.
+# Turn every vector by its position. The positions are an argument. They may start anywhere, come in any order and be
+# large: later, a model will write one token at a time and keep the keys that it has turned already.
 #
-# <details><summary>Hint 1: angles, and two halves</summary>
+# <details><summary>Hint 1: angles, and pairs</summary>
 #
 # Angles as in exercise 2, (t, d/2), but with the positions that you are given. `x[..., 0::2]` holds the first component
 # of every pair, `x[..., 1::2]` the second: (b, h, t, d/2) each, and (t, d/2) broadcasts to them.
 #
 # </details>
-# <details><summary>Hint 2: from the formula to two lines, and back together</summary>
+# <details><summary>Hint 2: an example with two pairs</summary>
 #
-# New first component: first · cos − second · sin. New second: first · sin + second · cos, both with the *old* values.
-# Then side by side again: `stack` on a new last axis, `flatten(-2)`.
+# Let d = 4 and the vector at position 3 be (1, 0, 0, 2). Its pairs are (1, 0) and (0, 2), its angles 3 and 0.03.
+#
+# - The pair (1, 0) becomes (cos 3, sin 3) = (−0.99, 0.14).
+# - The pair (0, 2) becomes (−2 sin 0.03, 2 cos 0.03) = (−0.06, 2.00).
+#
+# The turned vector is (−0.99, 0.14, −0.06, 2.00). At position 0 it stays (1, 0, 0, 2).
 #
 # </details>
 # </div>

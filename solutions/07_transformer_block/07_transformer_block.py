@@ -25,7 +25,7 @@
 # |---|---|
 # | **You will build** | an instrument that measures gradients by depth, the feed-forward network, a layer norm that agrees with PyTorch's, the block in both of its orders, and the stack |
 # | **You need** | [lessons 4](../04_multi_head/04_multi_head.ipynb) and [5](../05_masking/05_masking.ipynb); writing an `nn.Module` |
-# | **It takes** | about 110 minutes: six exercises, one of them to mend, and two predictions; 23 points |
+# | **It takes** | about 115 minutes: six exercises, one of them to mend, and two predictions; 23 points |
 # | **It computes** | for a few seconds a cell, on any laptop |
 #
 # The letters are those of [the table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h the
@@ -175,14 +175,18 @@ draw_by_depth({"": bare})
 # \sum_{\text{entries}} \left(\frac{\partial L}{\partial \theta}\right)^{\!2}} .$$
 #
 # One number per block: square every entry, sum, take one root.
+#
+# **What every check asks.** The inputs stay unchanged, and new tensors are created on the input's device. In exercises 2
+# to 5, gradients must flow to the inputs and to the parameters, and the parameters have the names of the docstring: the
+# check fills them with weights by their names.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 1 · `gradient_by_depth`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
-# Return $g_m$ for every block of a model. The loss is written for you. The model may come from a training and hold
-# gradients from before: they must not get into the numbers.
+# Return $g_m$ for every block of a model. The loss is written for you. The parameters of the model may already hold
+# gradients, in their `.grad`: these must not enter the numbers.
 #
 # <details><summary>Hint 1: two ways to gradients</summary>
 #
@@ -190,11 +194,14 @@ draw_by_depth({"": bare})
 # `loss.backward()` adds to the `.grad` of every parameter, so clear those first: `model.zero_grad()`.
 #
 # </details>
-# <details><summary>Hint 2: one block</summary>
+# <details><summary>Hint 2: an example with two blocks</summary>
 #
-# `block.parameters()` goes through all parameters of a block. Square all entries of all their gradients, sum, and take
-# the root once. When you ask autograd several times about one loss, it needs `retain_graph=True`. `torch.stack` makes
-# one tensor of a list of numbers that are tensors.
+# Let block 0 have a weight with the gradient (3, 0) and a bias with the gradient (4), and block 1 a weight with the
+# gradient (6, 2) and a bias with the gradient (3). The result is (5, 7): √(3² + 0² + 4²) and √(6² + 2² + 3²). Norms of
+# single parameters do not add up: 3 + 4 is not 5.
+#
+# When autograd is asked several times about one loss, all calls but the last need `retain_graph=True`. `torch.stack`
+# makes one tensor of a list of tensors.
 #
 # </details>
 # </div>
@@ -284,7 +291,8 @@ def four_towers():
 print("matrices  averages   difference after 3   gradient of block 0 / of block 23")
 for larger, averages, tower in four_towers():
     pull = gradient_by_depth(tower, x)
-    print(f"times {larger:.2f}  {'yes' if averages else 'no':>5} {by_depth(tower, x)[1][3]:>18.1e}"
+    apart = by_depth(tower, x)[1][3]
+    print(f"times {larger:.2f}  {'yes' if averages else 'no':>5} {apart:>18.1e}"
           f" {pull[0] / pull[-1]:>18.1e}")
 
 # %% [markdown]
@@ -300,8 +308,9 @@ for larger, averages, tower in four_towers():
 towers = {averages: tower for larger, averages, tower in four_towers() if larger > 1}
 loss = (towers[True](x) - x.flip(1)).square().mean()
 for block in (0, 1, 2, 8, 23):
+    weights = towers[True].blocks[block].named_parameters()
     gradients = {name: torch.autograd.grad(loss, weight, retain_graph=True)[0].norm().item()
-                 for name, weight in towers[True].blocks[block].named_parameters() if weight.dim() == 2}
+                 for name, weight in weights if weight.dim() == 2}
     print(f"block {block:>2}: " + ", ".join(f"{name.split('.')[0]} {size:.1e}"
                                             for name, size in gradients.items()))
 
@@ -370,18 +379,17 @@ plt.show()
 #
 # **Exercise 2 · `FeedForward`** &nbsp; ★☆☆ · 7 minutes · 3 points
 #
-# Write both methods. The check fills your layers with weights by their names, so call them `widen` and `narrow`; both
-# have biases.
+# Write both methods. Both layers have a bias. Do not use `FinishedFeedForward` here.
 #
 # <details><summary>Hint 1: nothing special about positions</summary>
 #
 # `nn.Linear` works on the last axis and repeats itself over all others. The t positions need no loop and no reshape.
 #
 # </details>
-# <details><summary>Hint 2: a default that depends on e</summary>
+# <details><summary>Hint 2: two widths</summary>
 #
-# A default value in the first line of a function cannot mention another argument. So it is None there, and
-# `if hidden is None` inside.
+# `FeedForward(6)` has 24 hidden components, `FeedForward(6, hidden=11)` has 11: the weight of `widen` is (24, 6) or
+# (11, 6), that of `narrow` (6, 24) or (6, 11). If `widen` gives (2, −3, 0.5) for a vector, `narrow` reads (2, 0, 0.5).
 #
 # </details>
 # </div>
@@ -457,9 +465,9 @@ for factor in (1, 2):
 #
 # **Exercise 3 · `LayerNorm`** &nbsp; mend · ★★☆ · 10 minutes · 4 points
 #
-# Code like this is in circulation. It runs, and models train with it. Yet it differs from the formula in **two**
-# places. Mend both, in `forward`. (PyTorch's own norm, `nn.LayerNorm` and `F.layer_norm`, and the finished one are what
-# the next cells hold yours against.)
+# The code below runs, and models train with it. Yet it differs from the formula in **two** places. Fix both, in
+# `forward`. Each earns points by itself. Do not call PyTorch's own norm, `nn.LayerNorm` or `F.layer_norm`, or
+# `FinishedNorm`: the next cells compare yours with them.
 #
 # <details><summary>Hint 1: line by line</summary>
 #
@@ -527,6 +535,8 @@ for e in (4, 32, 512):
         print(f"e = {e:>3}, vector times {scale:g}: {ratio:.3g} times PyTorch's norm")
 
 # %% [markdown]
+# <details><summary>What was wrong, and why nothing complained</summary>
+#
 # `x.std()` divides by e − 1, as one does to *estimate* a variance from a sample; here nothing is estimated. It makes
 # every output smaller by √((e − 1)/e): by an eighth for e = 4, by a tenth of a percent for e = 512. And ε stood beside
 # the root instead of under it. That shows for vectors that are small to begin with: there √(σ² + ε) is about √ε and
@@ -534,6 +544,8 @@ for e in (4, 32, 512):
 #
 # A model that is trained with such a norm learns around it. The harm comes when weights meet the other norm: a
 # published model loaded into this code computes something slightly different in each of its layers, and nothing raises.
+#
+# </details>
 #
 # Now see what a norm does for the growing tower, put after each sum:
 
@@ -590,23 +602,30 @@ plots.diagrams.block_norms()
 #
 # **Exercise 4 · `TransformerBlock`** &nbsp; ★★★ · 18 minutes · 6 points
 #
-# Write the block in both orders. The pieces are finished, so that an error above does not carry over:
-# `SelfAttention(e, h)`, called as `attention(x, mask)`, `FinishedNorm(e)` and `FinishedFeedForward(e)`. Store them
-# under the names in the docstring. Whole blocks, `FinishedBlock` and PyTorch's `nn.TransformerEncoderLayer`, are for
-# later.
+# Write the block in both orders. Its pieces are finished: `SelfAttention(e, h)`, called as `attention(x, mask)`,
+# `FinishedNorm(e)` and `FinishedFeedForward(e)`. Store them under the names in the docstring. Do not use whole blocks:
+# neither `FinishedBlock` nor PyTorch's `nn.TransformerEncoderLayer`.
 #
-# A mask may be given, as in lesson 5: hand it on, None or not. A dropout of 1 is allowed: then nothing is left in
-# training but shortcuts and norms.
+# A mask may be given, as in lesson 5: pass it on, None or not. In training, dropout applies once to the output of each
+# layer, before it is added, and what is kept is scaled as `nn.Dropout` does it. A dropout of 0 or 1 is allowed: with 1,
+# only shortcuts and norms are left. After `.eval()` nothing is dropped.
 #
 # <details><summary>Hint 1: four lines</summary>
 #
-# Each order is two lines, and each of them goes around one layer. In the second line, x is what the first one gave.
+# Each order is two lines, and each of them goes around one layer. The second line starts from the result of the first.
 #
 # </details>
-# <details><summary>Hint 2: dropout that knows when to stop</summary>
+# <details><summary>Hint 2: an example with simple layers</summary>
 #
-# `nn.Dropout(p)` is a module: it drops with chance p after `.train()` and does nothing after `.eval()`, because
-# `.train()` and `.eval()` reach every submodule. It has no parameters. One can serve both layers.
+# Suppose that x is (1, 3), both layers return the sum of both components twice, as in (4, 4), and both norms subtract
+# the mean.
+#
+# - Norm first: the norm of (1, 3) is (−1, 1), the layer returns (0, 0), and x stays (1, 3); so does the second half.
+# - Norm last: the layer returns (4, 4), the sum is (5, 7), and its norm (−1, 1). The second layer reads this, returns
+#   (0, 0), and the result is (−1, 1).
+#
+# With a dropout of 1 in training both layers contribute (0, 0): norm first returns (1, 3), norm last (−1, 1). `nn.Dropout`
+# is a module that follows `.train()` and `.eval()`; it has no parameters, and one can serve both layers.
 #
 # </details>
 # </div>
@@ -691,18 +710,18 @@ for pre_norm in (False, True):
 # **Exercise 5 · `Transformer`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
 # Stack `depth` blocks of the class `FinishedBlock`, which takes the same arguments as your `TransformerBlock`. All of
-# them get the same mask.
+# them get the same mask. With norm last there is no final norm, and no parameter for one.
 #
 # <details><summary>Hint 1: a list that PyTorch can see</summary>
 #
-# PyTorch finds parameters in attributes that are modules. A Python list is not one; `nn.ModuleList` is. Fill it with a
-# comprehension that makes a new block each time round.
+# PyTorch finds parameters in attributes that are modules. A Python list is not one; `nn.ModuleList` is. Each of its
+# entries has to be a block of its own.
 #
 # </details>
-# <details><summary>Hint 2: the norm at the end</summary>
+# <details><summary>Hint 2: the parameters of two stacks</summary>
 #
-# `FinishedNorm(e)` as `self.norm`, if pre_norm is True. If it is not, there must be no such parameters: None or
-# `nn.Identity()` will do.
+# `Transformer(8, 2, depth=2, pre_norm=True)` has parameters whose names begin with `blocks.0.`, `blocks.1.` and `norm.`.
+# With `pre_norm=False` those of `norm` are absent; the attribute itself may be None or `nn.Identity()`.
 #
 # </details>
 # </div>
@@ -845,8 +864,8 @@ for name, pull in pulls.items():
 #
 # **Exercise 6 · `block_parameters`** &nbsp; ★☆☆ · 6 minutes · 2 points
 #
-# Return the number of parameters of `TransformerBlock(e, h)`, as a formula in e and h: counted on paper, without making
-# a block.
+# Return the number of parameters of `TransformerBlock(e, h)`, as a formula in e and h. Count on paper: do not make a
+# block here, and do not call `numel`.
 #
 # <details><summary>Hint 1: a table</summary>
 #
@@ -854,16 +873,17 @@ for name, pull in pulls.items():
 # numbers it reads, how many it gives, whether it has a bias.
 #
 # </details>
-# <details><summary>Hint 2: does h matter?</summary>
+# <details><summary>Hint 2: the norms alone, and the heads</summary>
 #
-# Lesson 4 counted it: h heads of width e/h have as many weights together as one of width e.
+# For e = 8 a norm has 8 numbers in its weight and 8 in its bias, the two norms 32. A projection for h = 2 heads of
+# width 4 has 2 · (8 · 4) = 64 weights, as many as one head of width 8.
 #
 # </details>
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "block_parameters", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def block_parameters(e, h):
-    """How many numbers a block learns. e: width. h: heads. Returns an integer."""
+    """How many numbers a block learns. e: width. h: heads. Returns a whole number."""
     ### BEGIN SOLUTION
     hidden = 4 * e
     attention = 4 * e * e + e    # three projections and unify, which alone has a bias

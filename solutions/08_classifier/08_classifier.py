@@ -97,6 +97,9 @@ print(split_words("It isn't dull, it's SLOW."))
 # Which id a word gets does not matter. That it gets the same one tomorrow does: a trained model is a table whose rows
 # are numbered by these ids. A Python set has another order in each run, and a counter has the order in which the texts
 # happened to come. So ties, too, need a rule.
+#
+# **What every check asks.** The inputs stay unchanged, lists and dicts included. In exercises 3 and 4, gradients must
+# flow to the vectors and to the parameters, and new tensors are created on the input's device.
 
 # %% [markdown]
 # <div class="card">
@@ -104,19 +107,22 @@ print(split_words("It isn't dull, it's SLOW."))
 # **Exercise 1 · `build_vocabulary`** &nbsp; ★☆☆ · 8 minutes · 3 points
 #
 # Return a dict from words to ids: `<pad>` is 0, `<unk>` is 1, and then come the words, the most frequent first. Break
-# ties alphabetically. There may be `size` entries in all.
+# ties alphabetically. The dict has at most `size` entries, `<pad>` and `<unk>` included; `size` is 2 or more. Words are
+# what `split_words` returns.
 #
 # <details><summary>Hint 1: counting</summary>
 #
-# `Counter(iterable)` counts whatever a loop over the iterable gives. A generator can have two `for`s: over the texts,
-# and over the words of each.
+# `Counter(iterable)` counts the items of an iterable. A generator can have two `for`s: over the texts, and over the
+# words of each.
 #
 # </details>
-# <details><summary>Hint 2: an order with two rules</summary>
+# <details><summary>Hint 2: an example with two texts</summary>
 #
-# `sorted(things, key=f)` sorts by the values that f returns. Pairs are compared by their first entries, and by the
-# second where those are equal; negate the count to sort in descending order. `Counter.most_common` knows only the first
-# rule.
+# The texts "good film, good" and "film dull" hold good and film twice each, dull and the comma once each. In order:
+# film, good, the comma, dull. With `size=5` the dict is `{"<pad>": 0, "<unk>": 1, "film": 2, "good": 3, ",": 4}`.
+#
+# Python compares pairs by their first entries, and by the second where the first are equal: (−2, "good") comes before
+# (−1, "dull"), and (−2, "film") before both.
 #
 # </details>
 # </div>
@@ -159,20 +165,21 @@ print(len(vocabulary), "entries; the first:", list(vocabulary)[:14])
 #
 # **Exercise 2 · `encode_batch`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
-# Turn b texts into ids and mask. Words that the vocabulary does not have become `<unk>`. Keep the first `length` words
-# of a longer text. t is the length of the longest text that is left, **not** always `length`: positions that are
-# nothing but padding cost as much as any other.
+# Turn b texts into ids and mask. Words that are not in the vocabulary become `<unk>`. Keep the first `length` words of
+# a longer text. A text may be empty, but not all of them are. t is the length of the longest text after cutting, **not**
+# always `length`: positions that hold nothing but padding cost as much as any other.
 #
 # <details><summary>Hint 1: lists first</summary>
 #
-# Make a list of ids for each text, cut it, and look how long the longest is. `vocabulary.get(word, other)` returns
+# Make a list of ids for each text, cut it, and see how long the longest is. `vocabulary.get(word, other)` returns
 # `other` for a word that is not in the dict. A list times a number repeats it.
 #
 # </details>
-# <details><summary>Hint 2: the mask without a loop</summary>
+# <details><summary>Hint 2: an example with three texts</summary>
 #
-# Position j of text i is a word if j is smaller than the number of words in text i. `torch.arange(t)` is (t,), the
-# lengths as (b, 1) stand upright, and a comparison broadcasts.
+# Let the vocabulary be `{"<pad>": 0, "<unk>": 1, "good": 2, "film": 3}` and `length` 3. The texts "Good film", "film
+# good zebra film" and "" have the ids (2, 3, 0), (3, 2, 1) and (0, 0, 0), and the mask (True, True, False), (True, True,
+# True) and (False, False, False). With `length` 9, t would be 4.
 #
 # </details>
 # </div>
@@ -296,8 +303,8 @@ print("the same counts:", torch.equal(*word_counts(pair)))
 #
 # **Exercise 3 · `mean_pool`** &nbsp; ★★☆ · 10 minutes · 3 points
 #
-# Write the formula for a batch. Neither x nor the mask may be changed. (`finished_pool` is for the exercise after this
-# one.)
+# Write the formula for a batch. Padding may be anywhere in a text, and its vectors may hold any numbers. Do not use
+# `finished_pool` here: it is for the next exercise.
 #
 # <details><summary>Hint 1: a mask that multiplies</summary>
 #
@@ -305,10 +312,16 @@ print("the same counts:", torch.equal(*word_counts(pair)))
 # over the e components.
 #
 # </details>
-# <details><summary>Hint 2: a divisor for each text</summary>
+# <details><summary>Hint 2: an example with three positions</summary>
 #
-# The sum of the mask over the positions says how many words a text has. `.clamp(min=1)` raises what is below 1 to 1.
-# Keep an axis, or (b,) will meet (b, e).
+# A text has the vectors (1, 10), (3, 30) and (7, 70).
+#
+# - With the mask (True, True, False) the sum is (4, 40), the number of words is 2, and the result is (2, 20).
+# - With the mask (True, False, True) the result is (8, 80) / 2 = (4, 40).
+# - With three times False the sum is (0, 0) and the number of words is 0: here the divisor has to be 1.
+#
+# For a batch the sums are (b, e). The numbers of words must be (b, 1) to divide them; a tensor's `.clamp` sets a lower
+# limit.
 #
 # </details>
 # </div>
@@ -317,8 +330,8 @@ print("the same counts:", torch.equal(*word_counts(pair)))
 def mean_pool(x, mask):
     """The average of the vectors at the real positions.
 
-    x: (b, t, e). mask: (b, t), booleans, True where there is a word.
-    Returns (b, e); zeros for a text without a word.
+    x: (b, t, e), float32. mask: (b, t), booleans, True where there is a word.
+    Returns (b, e), float32 as well; zeros for a text without a word.
     """
     ### BEGIN SOLUTION
     weights = mask.unsqueeze(-1).to(x.dtype)    # (b, t, 1)
@@ -371,8 +384,8 @@ plots.diagrams.classifier_flow()
 #
 # Write both methods. The finished pieces are `PositionEmbedding(t_max, e)`, called on (b, t, e); `Transformer(e, h,
 # depth, pre_norm=True)`, called as `transformer(x, mask)` with a mask of shape (b, 1, t); and `finished_pool(x, mask)`.
-# Store the layers under the names in the docstring: the check fills them with weights by these names. (PyTorch's own
-# `nn.TransformerEncoder` is not for this exercise.)
+# No word may look at padding: the mask says where it is, whatever ids are there. Store the layers under the names in
+# the docstring: the check fills them with weights by these names. Do not use PyTorch's `nn.TransformerEncoder`.
 #
 # <details><summary>Hint 1: tables</summary>
 #
@@ -380,10 +393,12 @@ plots.diagrams.classifier_flow()
 # shape, it returns their rows, with one more axis. There are as many rows as there are words.
 #
 # </details>
-# <details><summary>Hint 2: two masks from one</summary>
+# <details><summary>Hint 2: an example with two texts</summary>
 #
-# The blocks need to know which positions may be looked at, the last axis of (b, t, t). That is the same for every
-# position that looks, hence (b, 1, t): an axis of length 1 between the two that you have.
+# Let the mask be (True, True, False) and (True, True, True). In text 0, each of the three positions may look at the
+# positions 0 and 1: three equal rows, of which one is enough. So the blocks get the mask as (2, 1, 3), with the single
+# rows (True, True, False) and (True, True, True). The result for text 0 depends on the vectors of its positions 0 and 1
+# after the blocks, and on no others.
 #
 # </details>
 # </div>
@@ -393,7 +408,7 @@ class Classifier(nn.Module):
     """A transformer that puts texts into classes.
 
     `tokens`: an nn.Embedding with a row for each word. `positions`: a PositionEmbedding.
-    `transformer`: a stack of blocks, norm first. `to_classes`: from a vector to logits.
+    `transformer`: a stack of blocks, norm first. `to_classes`: an nn.Linear to the logits.
     n: words. c: classes. e: width. h: heads. depth: blocks. t_max: the longest text.
     """
 
@@ -551,20 +566,21 @@ check.prediction("softmax_twice", softmax_twice)
 #
 # **Exercise 5 · `train_epoch`** &nbsp; mend · ★★☆ · 10 minutes · 4 points
 #
-# A function like this one is in circulation. It trains for an epoch and reports two numbers on the test batches. One of
-# them is right. Find out which, and mend the other.
+# The function below trains for an epoch and reports two numbers on the test batches. One of them is right. Find out
+# which, and fix the other. Both are measured in evaluation mode, and nothing is learned from the test batches.
 #
 # <details><summary>Hint 1: a contradiction</summary>
 #
 # A wrong answer costs at least log 2, because the right class got less than one half (with two classes). So the mean
 # loss cannot be smaller than log 2 times the share of wrong answers. Train on a few reviews for many epochs, in a cell
-# of your own, and hold the two numbers against each other.
+# of your own, and compare the two numbers.
 #
 # </details>
-# <details><summary>Hint 2: where the second number was made</summary>
+# <details><summary>Hint 2: an example with three test texts</summary>
 #
-# A Python name outlives the loop in which it was given. Follow `loss` backwards from the last line. Then remember that
-# batches differ in size: the mean over the texts is a sum over all of them, divided once.
+# A batch of two test texts has the losses 0.2 and 0.4, a batch of one has 0.9. The mean over the texts is 0.5. The mean
+# over the batches would be (0.3 + 0.9) / 2 = 0.6. Which number does the function return for these batches, and where
+# does it come from? A Python name keeps its value after the loop in which it was assigned.
 #
 # </details>
 # </div>
