@@ -115,7 +115,7 @@ def as_html(shown: Verdict | Predicted) -> str:
     if panel.says:
         parts.append(f"<p>{_marked(panel.says)}</p>")
     if panel.known:
-        parts.append(f'<p>Known: <span class="known">{_marked(panel.known)}</span></p>')
+        parts.append(f'<p>The mistake: <span class="known">{_marked(panel.known)}</span></p>')
     if panel.rows:
         parts.append("<ul>" + "".join(map(_row_as_html, panel.rows)) + "</ul>")
     if panel.printed:
@@ -135,7 +135,7 @@ def as_text(shown: Verdict | Predicted) -> str:
     """The same for a terminal."""
     panel = _panel(shown)
     lines = [panel.headline if panel.earned else f"{panel.headline} (no points)"]
-    for text in (panel.note, panel.says, f"Known: {panel.known}" if panel.known else ""):
+    for text in (panel.note, panel.says, f"The mistake: {panel.known}" if panel.known else ""):
         lines += _wrapped(text, "  ")
     width = max((len(row.name) for row in panel.rows if row.share), default=0)
     for row in panel.rows:
