@@ -60,9 +60,11 @@ def difference(aspect: Aspect, yours: Outcome, target: Outcome) -> tuple[str, bo
     wrong = [name for name in target.tensors if not _same(name, yours, target, aspect)]
     if not wrong:
         raise AssertionError(f"{aspect.name} holds: there is nothing to explain")
-    if aspect.missed:
-        return f"{aspect.missed}{_which_cases(wrong, target)}", True
     mine, goal = yours.tensors[wrong[0]], target.tensors[wrong[0]]
+    if aspect.missed:
+        seen, of_a_kind = _diagnosed(mine, goal, aspect) if aspect.axes and not aspect.side else ("", False)
+        seen = f" {_introduced(wrong[0], seen)}" if of_a_kind else _which_cases(wrong, target)
+        return f"{aspect.missed}{seen}", True
     if mine.dtype == torch.uint8 and goal.dtype == torch.uint8 and wrong[0].startswith(NAMES):
         return _different_names(mine, goal, "module" if wrong[0] == NAMES else "dict"), True
     sentence = _exchanged(wrong, yours, target, aspect) or _all_numbers(wrong, yours, target, aspect)

@@ -15,6 +15,7 @@ from helpers.checking.answers import ANSWERED, FORBIDDEN, NOT_ATTEMPTED, RAISED,
 from helpers.checking.cell_scan import CellScan
 from helpers.checking.compare import distinctive, distinctive_together, same_outcome
 from helpers.checking.diagnosis import NAMES, difference, without_gradient
+from helpers.checking.error_words import meaning
 from helpers.checking.keys import ExerciseKey, KnownMistake, Outcomes
 from helpers.exercises import Exercise
 from helpers.exercises.aspects import LEFT_ALONE
@@ -376,7 +377,9 @@ def _at_first_cross(comparison: _Comparison, recognised: Explained) -> Explained
 def _error_message(outcome: Outcome, missed: str) -> str:
     where = f" ({outcome.where})" if outcome.where else ""
     error = outcome.says.partition(" Hint: ")[0]  # torch's hints are for those who debug torch
-    return f"Your code raised {error.rstrip('.!')}{where}. {missed}".strip()
+    raised = f"Your code raised {error.rstrip('.!')}{where}."
+    says = missed or meaning(error)
+    return f"{says} {raised}" if says else raised
 
 
 def _names_differ(yours: Outcome, target: Outcome) -> bool:
