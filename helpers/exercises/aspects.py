@@ -254,9 +254,8 @@ def any_device(points: float, inputs: Inputs, *, via: Via = as_is) -> Aspect:
         probe,
         side=True,
         missed=(
-            "Your code works on the CPU only: it makes a tensor without saying where, and the new tensor "
-            "does not meet the input on its device. Pass device=x.device to torch.zeros, torch.arange, "
-            "torch.tensor and their like."
+            "Your code works on the CPU only: it creates a tensor without saying on which device. Pass device=x.device "
+            "to torch.zeros, torch.arange, torch.tensor and their like."
         ),
     )
 
