@@ -269,7 +269,7 @@ def changes(goal, seed):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_what_is_said_of_a_changed_tensor_is_so(shape, axes):
     axes, read = " ".join(axes.split()[: len(shape)]), 0
-    for seed in range(6):
+    for seed in range(3):
         goal = numbers(seed, *shape)
         for change in changes(goal, seed):
             if not np.allclose(change, goal, rtol=1e-2):
@@ -277,13 +277,13 @@ def test_what_is_said_of_a_changed_tensor_is_so(shape, axes):
                 holds, claims = claims_hold(sentence, change, goal, axes)
                 assert holds, sentence
                 read += claims
-    assert read > 40
+    assert read > 20
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_wrong_numbers_that_have_nothing_to_do_with_the_right_ones_are_told_no_relation(shape):
-    for seed in range(60):
-        goal, wrong = numbers(seed, *shape), numbers(f"{seed}".__hash__() % 2**31, *shape)
+    for seed in range(24):
+        goal, wrong = numbers(seed, *shape), numbers(1000 + seed, *shape)
         goals = (goal, np.exp(goal) / np.exp(goal).sum(-1, keepdims=True), np.maximum(goal, 0), np.round(3 * goal))
         for right in goals:
             said = said_of(wrong, right, **({"atol": 0.1, "rtol": 0.1} if seed % 3 == 0 else {}))

@@ -66,6 +66,8 @@ def should_be_infinite(pair: Pair) -> str:
 def constant(pair: Pair) -> str:
     """The same number everywhere."""
     numbers = pair.mine.flatten()
+    if numbers.numel() > 1 and pair.finite and 0 < numbers.abs().max() < 1e-6 * pair.scale:
+        return "Every entry of your result is 0 but for rounding."
     if numbers.numel() < 2 or not (numbers == numbers[0]).all():
         return ""
     number = str(bool(numbers[0])) if pair.yours.dtype == torch.bool else shown(numbers[0])

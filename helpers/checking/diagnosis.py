@@ -80,7 +80,13 @@ def without_gradient(yours: Outcome, target: Outcome) -> str:
     """Which gradient is 0 everywhere and should not be, as a sentence without its end; "" for none."""
     for name, goal in target.tensors.items():
         mine = yours.tensors.get(name)
-        if "gradient" in name and mine is not None and mine.shape == goal.shape and goal.any() and not mine.any():
+        if (
+            name.startswith("gradient")
+            and mine is not None
+            and mine.shape == goal.shape
+            and goal.any()
+            and not mine.any()
+        ):
             called = _called(name)
             return f"{called[0].upper()}{called[1:]} is 0 everywhere"
     return ""
@@ -90,8 +96,8 @@ CUT = ". It is not used, or something cuts the graph: detach(), .data, no_grad()
 
 
 def _same(name: str, yours: Outcome, target: Outcome, aspect: Aspect) -> bool:
-    pair = (Outcome(ANSWERED, {name: outcome.tensors[name]}) for outcome in (yours, target))
-    return same_outcome(*pair, aspect)
+    mine, goal = (Outcome(ANSWERED, {name: outcome.tensors[name]}) for outcome in (yours, target))
+    return same_outcome(mine, goal, aspect)
 
 
 # ------------------------------------------------------------------------------------- which of several things

@@ -121,7 +121,7 @@ def largest_difference(pair: Pair) -> str:
         apart = (pair.mine - pair.goal).abs()
         apart[~torch.isfinite(apart)] = float("inf")
         apart[pair.near] = 0  # two equal infinities, whose difference is NaN, are no difference
-        place, which = torch.unravel_index(apart.argmax(), pair.goal.shape), "They differ most at"
+        place, which = (apart == apart.max()).nonzero()[0], "They differ most at"
     else:  # among ids, 7 is no nearer to 8 than to 2
         place, which = (~pair.near).nonzero()[0], "The first that is wrong is at"
     index = tuple(int(i) for i in place)

@@ -157,7 +157,7 @@ def added_along(pair: Pair) -> str:
     """Right but for something added that depends on some axes and not on the others."""
     for same, differing in _splits(pair):
         goal, apart = _in_blocks(pair.goal, same), _in_blocks(pair.mine - pair.goal, same)
-        largest = apart.abs().max()
+        largest = apart.abs().max().item()
         spread = (goal - goal.mean(-1, keepdim=True)).abs()
         steady = (apart - apart.mean(-1, keepdim=True)).abs().max() <= max(1e-3 * largest, 1e-5 * pair.scale)
         if largest < 1e-2 * pair.scale or not steady or not (spread > 1e-2 * pair.scale).any(-1).float().mean() > 0.5:

@@ -328,8 +328,10 @@ def _messages(comparison: _Comparison, recognised: Explained, similar: Explained
     values_raise = any(outcomes[a.name].state == RAISED for a in _values(comparison.exercise))
     misnamed = any(_names_differ(outcomes[a.name], reference[a.name]) for a in comparison.exercise.aspects)
     explained = {**_at_first_cross(comparison, recognised), **recognised}
+    unused = _unused(comparison)
     messages: dict[str, str] = {}
     causes: set[str] = set()
+    told = {""}  # of what is not used, it is told once
     raised_above = wrong_above = False
     for aspect in comparison.wrong:
         outcome, target = outcomes[aspect.name], reference[aspect.name]
@@ -349,16 +351,25 @@ def _messages(comparison: _Comparison, recognised: Explained, similar: Explained
         elif misnamed and not aspect.side and outcome.state == ANSWERED and _follows_names(outcome, target):
             message = MISNAMED
         elif wrong_above and outcome.state == ANSWERED and _holds_gradients(target):
-            cut = without_gradient(outcome, target)
-            message = f"{cut}, as if your result did not depend on it. {OF_WRONG_VALUES}" if cut else OF_WRONG_VALUES
+            message = f"{unused} {OF_WRONG_VALUES}" if unused not in told else OF_WRONG_VALUES
         else:
             message, of_a_kind = difference(aspect, outcome, target)
             if aspect.name in similar and not of_a_kind:
                 message = LIKE.format(similar[aspect.name].title)
+            elif unused not in told and not (of_a_kind or aspect.side or _holds_gradients(target)):
+                message = f"The numbers are wrong. {unused}"
+                told.add(unused)
         wrong_above |= not aspect.side and outcome.state == ANSWERED
         messages[aspect.name] = SAME_CAUSE if (cause or message) in causes else message
         causes.add(cause or message)
     return messages
+
+
+def _unused(comparison: _Comparison) -> str:
+    """On what the result does not seem to depend, by its gradient, in a sentence; "" where there is nothing."""
+    pairs = [(comparison.outcomes[a.name], comparison.key.reference[a.name]) for a in comparison.wrong]
+    cut = (without_gradient(*pair) for pair in pairs if pair[0].state == ANSWERED)
+    return next((f"{sentence}, as if your result did not depend on it." for sentence in cut if sentence), "")
 
 
 def _at_first_cross(comparison: _Comparison, recognised: Explained) -> Explained:
