@@ -129,7 +129,21 @@ def _introduced(name: str, sentence: str) -> str:
 
 
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
-PHRASES = ("with ", "for ", "at ", "in ", "after ", "of ", "on ", "the ", "without ", "before ", "from ", "when ")
+PHRASES = (
+    "with ",
+    "for ",
+    "at ",
+    "in ",
+    "after ",
+    "of ",
+    "on ",
+    "the ",
+    "without ",
+    "before ",
+    "from ",
+    "when ",
+    "where ",
+)
 
 
 def _further_cases(wrong: list[str], target: Outcome) -> str:
