@@ -23,7 +23,7 @@ def some_matrix(draw):
 
 
 def test_a_tensor_made_on_the_cpu_and_then_filled_is_seen():
-    with pytest.raises(Unmet, match="your result is on 'cpu'"):
+    with pytest.raises(Unmet, match="created without device=x.device"):
         any_device(1, some_matrix).probe(blocks_on(lambda w: "cpu"), Draw("seed"))
 
 
@@ -61,7 +61,7 @@ def refusing(with_words):
 def test_an_error_has_to_mention_what_the_exercise_asks_for():
     aspect = raises(1, lambda draw: (17,), ValueError, name="odd", missed="17 is odd", mentions=("17",))
     assert aspect.probe(refusing("17 is odd"), Draw("seed")) == 1
-    with pytest.raises(Unmet, match="does not mention 17"):
+    with pytest.raises(Unmet, match="does not contain 17"):
         aspect.probe(refusing("not enough values to unpack"), Draw("seed"))
     with pytest.raises(Unmet, match="17 is odd"):
         aspect.probe(lambda n: n // 2, Draw("seed"))

@@ -12,9 +12,11 @@ from helpers.checking.cell_scan import scan_cell
 from helpers.checking.forbidden import barred
 from helpers.checking.keys import ExerciseKey, KnownMistake
 from helpers.checking.panel import as_html, as_text
+from helpers.checking.plain_text import marked, without_emphasis
 from helpers.checking.verdicts import NOT_ALLOWED, SAME_CAUSE, judge
-from helpers.exercises.aspects import Unmet, any_device, gradient, input_left_alone, values
+from helpers.exercises.aspects import Unmet, any_device, built, gradient, input_left_alone, parameters, values
 from helpers.exercises.exercise import Aspect, Exercise
+from helpers.grading.reports.pages import marked as marked_on_pages
 
 SEED = "words"
 
@@ -102,9 +104,12 @@ def test_after_one_input_nobody_knows_what_would_be_for_others():
     ("yours", "says"),
     [
         (NUMBERS.reshape(2, 4, 3).transpose(1, 2), "the right numbers at other places. Look for a reshape"),
-        (NUMBERS * 0.4711, "one common factor"),
-        (NUMBERS * torch.tensor([[1.0], [2.0], [3.0]]), "a factor that differs from row to row"),
-        (NUMBERS + torch.tensor([[1.0], [2.0], [3.5]]), "something that is added and differs from row to row"),
+        (NUMBERS * 0.4711, "Every number is the right one times 0.4711."),
+        (NUMBERS * torch.tensor([[1.0], [2.0], [3.0]]), "a factor, which differs along axis t: it is 1, 2 and 3"),
+        (
+            NUMBERS + torch.tensor([[1.0], [2.0], [3.5]]),
+            "a term that is added or missing: it differs along axis t, and is the same all along axes b and d",
+        ),
         (NUMBERS[0], "has 2 axes"),
         (NUMBERS[:1].squeeze(0)[:, None].mT[:, :0], "is empty"),
     ],
@@ -192,7 +197,7 @@ def product(x, w):
 
 def test_a_gradient_is_called_by_the_input_it_belongs_to():
     said = told(PRODUCT, product, lambda x, w: x @ w.detach())
-    assert "The gradient for your second input: every entry of your result is 0." in said
+    assert "The gradient for your second input is 0 everywhere. It is not used, or something cuts the graph" in said
     assert "gradient 1" not in said.lower()
 
 
@@ -294,7 +299,17 @@ def test_what_a_mistake_would_lose_and_the_answer_holds_speaks_against_it():
     cut = lambda x, w: x @ w / int(x.shape[-1] ** 0.5)  # noqa: E731
     verdict = judged(asked, root, cut, not_scaled=product)
     assert verdict.mistakes == () and verdict.points == 1
-    assert "The numbers here are those of a known mistake" in as_text(verdict).replace("\n      ", " ")
+    assert "Your numbers are the right ones times √3" in as_text(verdict)
+
+
+def test_a_mistake_with_the_same_numbers_is_mentioned_where_nothing_better_is_known():
+    def shuffled(x, w):
+        return (x @ w).exp().sin()
+
+    asked = exercise(values(1, pair), values(1, pair, name="other numbers"))
+    sometimes = lambda x, w: shuffled(x, w) if x[0, 0] > 0 else x @ w  # noqa: E731
+    said = told(asked, product, sometimes, wave=shuffled)
+    assert "your code comes to the same as with this mistake: title of wave." in said
 
 
 def test_a_mistake_without_numbers_is_named_only_where_the_other_values_are_right():
@@ -314,3 +329,114 @@ def test_an_idle_mistake_earns_nothing_for_what_it_leaves_alone():
     wrong = lambda x, w: x[:, :1] + w[:1]  # noqa: E731
     assert paid(worked=wrong) == 1
     assert paid(idle_one=wrong) == 0
+
+
+# ------------------------------------------------------------------------------------------ causes, and their place
+
+
+def test_two_mistakes_with_the_same_numbers_are_both_named():
+    def once(answer, draw):
+        return answer(*pair(draw))
+
+    asked = exercise(*(Aspect(name, 1, once) for name in ("one", "two", "three")))
+
+    def with_states(states):
+        """An answer that gives something else each time it is called."""
+        calls = iter(states)
+        return lambda x, w: next(calls)(x @ w)
+
+    same, sine, tanh, cosine = torch.clone, torch.sin, torch.tanh, torch.cos
+    mistakes = {"first": with_states([sine, tanh, same]), "second": with_states([sine, same, tanh])}
+    verdict = judged(asked, product, with_states([sine, cosine, cosine]), **mistakes)
+    assert verdict.titles == ("title of first, or title of second",)
+    assert "Either title of first: This is first. Or title of second" in verdict.aspects[0].says
+
+
+def test_a_mistake_is_not_named_where_other_values_raise_what_it_does_not():
+    asked = exercise(values(1, pair), values(1, lambda draw: (draw.normal(2, 5), draw.normal(5, 4)), name="wide"))
+
+    def doubled(x, w):
+        return 2 * (x @ w).sin()
+
+    def raising(x, w):
+        return doubled(x, w) if x.shape[-1] == 3 else x @ w.T
+
+    verdict = judged(asked, product, raising, doubled=doubled)
+    assert verdict.mistakes == ()
+    assert "comes to the same as with this mistake: title of doubled." in verdict.aspects[0].says
+
+
+def test_the_cause_is_told_at_the_first_cross():
+    asked = exercise(
+        values(1, pair, also={"with a batch of one": lambda draw: (draw.normal(1, 3), draw.normal(3, 4))}),
+        values(1, pair, name="again"),
+    )
+    wrong = lambda x, w: (x @ w).sin()  # noqa: E731
+    verdict = judged(asked, product, lambda x, w: wrong(x, w) if len(x) > 1 else x @ w + 1, sine=wrong)
+    assert [line.says for line in verdict.aspects] == ["This is sine.", SAME_CAUSE]
+
+
+def test_nothing_is_said_of_a_cut_graph_or_a_reshape_where_the_values_are_wrong():
+    said = told(PRODUCT, product, lambda x, w: (x @ w.detach()).exp())
+    assert "The gradient for your second input is 0 everywhere, as if your result did not depend on it." in said
+    assert "detach" not in said and "reshape" not in said
+
+
+def test_a_parameter_that_is_missing_may_be_the_same_tensor_as_another():
+    class Tied(torch.nn.Module):
+        def __init__(self, tied=True):
+            super().__init__()
+            self.tokens, self.to_logits = torch.nn.Embedding(3, 2), torch.nn.Linear(2, 3, bias=False)
+            if tied:
+                self.to_logits.weight = self.tokens.weight
+
+        def forward(self, ids):
+            return self.to_logits(self.tokens(ids))
+
+    asked = exercise(parameters(1, built()), values(1, lambda draw: (draw.integers(0, 3, 4),), via=built()))
+    said = told(asked, lambda: Tied(tied=False), Tied)
+    assert "is to_logits.weight the same one as tokens.weight?" in said
+
+
+# --------------------------------------------------------------------------------------------------- errors, Markdown
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (lambda x, w: w @ x, "A matrix product needs the last axis"),
+        (lambda x, w: x + w, "The shapes do not fit together"),
+        (lambda x, w: x.mT.view(6) @ w, "view() cannot be used"),
+        (lambda x, w: (x @ w).view(5, 5), "The new shape needs another number of entries"),
+        (lambda x, w: x @ w.long(), "Two types of numbers meet"),
+        (lambda x, w: x[:, 9], "An index is not below the length"),
+        (lambda x, w: x.sum(4), "The tensor has no axis of that number"),
+        (lambda x, w: x @ w if x > 0 else w, "need a single truth value"),
+        (lambda x, w: torch.cat([x, w]), "Tensors that are joined"),
+    ],
+)
+def test_an_error_of_torch_comes_with_what_it_means(answer, says):
+    said = told(PRODUCT, product, answer)
+    assert says in said and "Your code raised" in said
+
+
+def test_what_is_written_over_is_told_where_the_gradient_raises():
+    def over(x, w):
+        result = (x @ w).exp()
+        result.div_(2)
+        return result
+
+    said = told(PRODUCT, lambda x, w: (x @ w).exp() / 2, over)
+    assert "Your code writes over a tensor that is still needed to compute gradients" in said
+
+
+def test_a_mistakes_words_are_rendered_wherever_they_are_shown():
+    text = "Only who is *looked at* is masked: `x * 2 * y`, not 2 * x * y, nor *args or <b>."
+    html = "Only who is <em>looked at</em> is masked: <code>x * 2 * y</code>, not 2 * x * y, nor *args or &lt;b&gt;."
+    assert marked(text) == html == str(marked_on_pages(text))
+    assert without_emphasis(text) == text.replace("*looked at*", "looked at")
+    asked, right = giving(ROWS)
+    known = KnownMistake("m", "*one* mistake", text, run(asked, lambda: -ROWS, SEED).outcomes)
+    verdict = judge(asked, run(asked, lambda: -ROWS, SEED), ExerciseKey(run(asked, right, SEED).outcomes, (known,)))
+    assert html in as_html(verdict) and "<em>one</em> mistake" in as_html(verdict)
+    assert "*looked" not in as_text(verdict)

@@ -56,7 +56,7 @@ class EqualToAll:
         (lambda x: right(x) * 0 / 0, "NaN"),
         (lambda x: right(x) / 0, "infinite"),
         (lambda x: torch.ones(2, 5, 5), "Every entry of your result is 1"),
-        (lambda x: torch.stack([right(x)[0]] * 2), "Along axis b only the first entry of 2 is right"),
+        (lambda x: torch.stack([right(x)[0]] * 2), "The mistake: the first sentence for all of them"),
         (lambda x: right(x).half(), "precision was lost"),
         (lambda x: right(x)[:, :, :4], "Look at axis t"),
         (lambda x: right(x).movedim(0, 1), "the right sizes in another order"),

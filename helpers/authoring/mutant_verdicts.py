@@ -20,8 +20,8 @@ from helpers.authoring.mistakes import EquivalentMutant
 from helpers.authoring.mutants import Mutant, mutants
 from helpers.checking.answers import RAISED, Answer
 from helpers.checking.cell_scan import scan_cell
-from helpers.checking.diagnosis import NUMBERS_WRONG
 from helpers.checking.keys import AnswerKey
+from helpers.checking.partly_right import NUMBERS_WRONG
 from helpers.checking.verdicts import LIKE, Verdict, judge
 
 SECONDS = 4  # that a mutant has for all its probes: changed loops may never end

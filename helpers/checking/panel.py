@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from html import escape
 
 from helpers import theme
 from helpers.checking.pictures import matrix_svg
+from helpers.checking.plain_text import marked, without_emphasis
 from helpers.checking.predictions import MADE, NOT_YET, Predicted, quoted_choices
 from helpers.checking.verdicts import AS_GIVEN, NO_ANSWER, NOT_ALLOWED, NOT_STARTED, ON_HOLD, RIGHT, Verdict
 
@@ -111,11 +111,11 @@ def as_html(shown: Verdict | Predicted) -> str:
         ),
     ]
     if panel.note:
-        parts.append(f"<p><b>{_marked(panel.note)}</b></p>")
+        parts.append(f"<p><b>{marked(panel.note)}</b></p>")
     if panel.says:
-        parts.append(f"<p>{_marked(panel.says)}</p>")
+        parts.append(f"<p>{marked(panel.says)}</p>")
     if panel.known:
-        parts.append(f'<p>Known: <span class="known">{_marked(panel.known)}</span></p>')
+        parts.append(f'<p>The mistake: <span class="known">{marked(panel.known)}</span></p>')
     if panel.rows:
         parts.append("<ul>" + "".join(map(_row_as_html, panel.rows)) + "</ul>")
     if panel.printed:
@@ -125,7 +125,7 @@ def as_html(shown: Verdict | Predicted) -> str:
 
 def _row_as_html(row: _Row) -> str:
     share = f'<span class="share">{row.share}</span>' if row.share else ""
-    says = f'<p class="says">{_marked(row.says)}</p>' if row.says else ""
+    says = f'<p class="says">{marked(row.says)}</p>' if row.says else ""
     picture = f'<div class="pair">{row.picture}</div>' if row.picture else ""
     sign = f'<span style="color:{row.colour};font-weight:700">{row.sign}</span>'
     return f"<li>{sign}<span>{escape(row.name)}</span>{share}{says}{picture}</li>"
@@ -135,7 +135,7 @@ def as_text(shown: Verdict | Predicted) -> str:
     """The same for a terminal."""
     panel = _panel(shown)
     lines = [panel.headline if panel.earned else f"{panel.headline} (no points)"]
-    for text in (panel.note, panel.says, f"Known: {panel.known}" if panel.known else ""):
+    for text in (panel.note, panel.says, f"The mistake: {panel.known}" if panel.known else ""):
         lines += _wrapped(text, "  ")
     width = max((len(row.name) for row in panel.rows if row.share), default=0)
     for row in panel.rows:
@@ -213,9 +213,4 @@ def number(points: float) -> str:
 
 
 def _wrapped(text: str, indent: str) -> list[str]:
-    return textwrap.wrap(text, 92, initial_indent=indent, subsequent_indent=indent)
-
-
-def _marked(text: str) -> str:
-    """Escaped, with `code` set as code."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+    return textwrap.wrap(without_emphasis(text), 92, initial_indent=indent, subsequent_indent=indent)

@@ -7,6 +7,7 @@ terminal's cursor and overwrite lines, reverse the order of letters, or hold lon
 from __future__ import annotations
 
 import re
+from html import escape
 
 # A terminal's commands, whole: ESC [ 31 m, ESC ] 0 ; a window's title BEL, and the like, also in their one-byte forms
 # (possessive: nothing is tried twice, however long it is)
@@ -25,6 +26,24 @@ INVISIBLE = re.compile(
 HEAPS = re.compile(
     "([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{4})[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+"
 )
+
+
+CODE_OR_EMPHASIS = re.compile(r"`([^`]+)`|(?<![\w*])\*(?=[^\s*])([^*`]+?)(?<=[^\s*])\*(?![\w*])")
+
+
+def marked(text: str) -> str:
+    """Text as HTML: escaped, with `code` set as code and *emphasis* as emphasis."""
+
+    def element(match: re.Match) -> str:
+        code, emphasis = match.groups()
+        return f"<code>{code}</code>" if code else f"<em>{emphasis}</em>"
+
+    return CODE_OR_EMPHASIS.sub(element, escape(text))
+
+
+def without_emphasis(text: str) -> str:
+    """The same for a terminal or a table: `code` stays as it is."""
+    return CODE_OR_EMPHASIS.sub(lambda match: match[0] if match[1] else match[2], text)
 
 
 def sanitized(text: str) -> str:

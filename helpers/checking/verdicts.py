@@ -14,7 +14,8 @@ import torch
 from helpers.checking.answers import ANSWERED, FORBIDDEN, NOT_ATTEMPTED, RAISED, Answer, Outcome
 from helpers.checking.cell_scan import CellScan
 from helpers.checking.compare import distinctive, distinctive_together, same_outcome
-from helpers.checking.diagnosis import NAMES, difference
+from helpers.checking.diagnosis import NAMES, difference, without_gradient
+from helpers.checking.error_words import meaning
 from helpers.checking.keys import ExerciseKey, KnownMistake, Outcomes
 from helpers.exercises import Exercise
 from helpers.exercises.aspects import LEFT_ALONE
@@ -23,7 +24,7 @@ from helpers.exercises.exercise import UNCHANGED, Aspect
 SAME_CAUSE = "The same cause as above."
 WAITS = "Counts as soon as the values are right."
 OF_WRONG_VALUES = "Wrong values have wrong gradients: fix the values first."
-LIKE = "The numbers here are those of a known mistake, which you make in this case at least: {}."
+LIKE = "With these inputs your code comes to the same as with this mistake: {}."
 
 RIGHT, WRONG, NOT_STARTED, NO_ANSWER, NOT_ALLOWED = "right", "wrong", "not attempted", "no answer", "not allowed"
 AS_GIVEN = "unchanged"  # the cell of an exercise with a bug to fix is as it was released
@@ -196,10 +197,11 @@ def _recognise(comparison: _Comparison) -> tuple[Explained, Explained]:
     """For each aspect that fails, the known mistake that explains it, if one does; and a mistake with its numbers.
 
     A mistake is named where its numbers show and cannot be there by chance, or where all that it loses shows, no other
-    value is wrong (it may say that they are right), and something holds or more than one number speaks for it; and
-    never where something holds that it loses. Of those, as few as possible shall explain as much as possible: first
-    come mistakes all of whose aspects show, then those that explain most, then the author's order. Where something
-    speaks against a mistake whose numbers show, they are no more than similar.
+    value is wrong (it may say that they are right), and something holds or more than one number speaks for it; never
+    where something holds that it loses, nor, if not all of it shows, where values raise an error that it does not. Of
+    those, as few as possible shall explain as much as possible: first come mistakes all of whose aspects show, then
+    those that explain most. Two that explain the same are both named. Where something speaks against a mistake whose
+    numbers show, they are no more than similar.
     """
     exercise, outcomes, key = comparison.exercise, comparison.outcomes, comparison.key
     values_right = comparison.right & _names(_values(exercise))
@@ -216,16 +218,39 @@ def _recognise(comparison: _Comparison) -> tuple[Explained, Explained]:
         whole = complete and nothing_else and (values_right or not _by_chance(shows, mistake, key))
         if not shows or not (whole or any(nothing_else or not a.side for a in by_numbers)):
             continue
-        if lost & (values_right | comparison.right & {LEFT_ALONE}):
-            similar = {a.name: mistake for a in by_numbers} | similar
+        raises_more = any(
+            outcomes[a.name].state == RAISED != mistake.outcomes[a.name].state
+            for a in _values(exercise)
+            if not _holds_gradients(key.reference[a.name])  # these raise where anything was changed in place
+        )
+        if raises_more and not complete or lost & (values_right | comparison.right & {LEFT_ALONE}):
+            similar = {a.name: mistake for a in by_numbers if not a.side} | similar
         else:
             candidates.append((complete, [a.name for a in shows], mistake))
     explained: dict[str, KnownMistake] = {}
     while useful := [each for each in candidates if not explained.keys() >= set(each[1])]:
-        _, shown, mistake = max(useful, key=lambda each: (each[0], len(set(each[1]) - explained.keys())))
+        complete, shown, mistake = max(useful, key=lambda each: (each[0], len(set(each[1]) - explained.keys())))
+        rivals = [other for *same, other in useful if same == [complete, shown] and other is not mistake]
+        if rivals and UNCHANGED not in (mistake.slug, rivals[0].slug):  # the cell began with that one
+            mistake = _either(mistake, rivals[0])
         explained |= {name: mistake for name in shown if name not in explained}
     ordered = {a.name: explained[a.name] for a in exercise.aspects if a.name in explained}
     return ordered, {name: mistake for name, mistake in similar.items() if name not in explained}
+
+
+def _holds_gradients(outcome: Outcome) -> bool:
+    return any("gradient" in name for name in outcome.tensors)
+
+
+def _either(one: KnownMistake, other: KnownMistake) -> KnownMistake:
+    """Two mistakes that come to the same in all that shows, as one."""
+    return replace(
+        one,
+        slug=f"{one.slug}-or-{other.slug}",
+        title=f"{one.title}, or {other.title}",
+        says=f"One of two mistakes. Either {one.title}: {one.says} Or {other.title}: {other.says}",
+        idle=one.idle and other.idle,
+    )
 
 
 def _shows_numbers(mistake: KnownMistake, aspect: Aspect, key: ExerciseKey) -> bool:
@@ -302,14 +327,17 @@ def _messages(comparison: _Comparison, recognised: Explained, similar: Explained
     outcomes, reference = comparison.outcomes, comparison.key.reference
     values_raise = any(outcomes[a.name].state == RAISED for a in _values(comparison.exercise))
     misnamed = any(_names_differ(outcomes[a.name], reference[a.name]) for a in comparison.exercise.aspects)
+    explained = {**_at_first_cross(comparison, recognised), **recognised}
+    unused = _unused(comparison)
     messages: dict[str, str] = {}
     causes: set[str] = set()
+    told = {""}  # of what is not used, it is told once
     raised_above = wrong_above = False
     for aspect in comparison.wrong:
         outcome, target = outcomes[aspect.name], reference[aspect.name]
         cause = ""
-        if aspect.name in recognised:
-            message = recognised[aspect.name].says
+        if aspect.name in explained:
+            message = explained[aspect.name].says
         elif outcome.state == RAISED:
             cause = outcome.says  # the same error may come from another line, or with other words around it
             if aspect.side and values_raise and raised_above:
@@ -322,22 +350,47 @@ def _messages(comparison: _Comparison, recognised: Explained, similar: Explained
             raised_above = True
         elif misnamed and not aspect.side and outcome.state == ANSWERED and _follows_names(outcome, target):
             message = MISNAMED
-        elif aspect.name in similar:
-            message = LIKE.format(similar[aspect.name].title)
+        elif wrong_above and outcome.state == ANSWERED and _holds_gradients(target):
+            message = f"{unused} {OF_WRONG_VALUES}" if unused not in told else OF_WRONG_VALUES
         else:
             message, of_a_kind = difference(aspect, outcome, target)
-            if wrong_above and not of_a_kind and any(name.startswith("gradient") for name in target.tensors):
-                message = OF_WRONG_VALUES
-            wrong_above |= not aspect.side and outcome.state == ANSWERED
+            if aspect.name in similar and not of_a_kind:
+                message = LIKE.format(similar[aspect.name].title)
+            elif unused not in told and not (of_a_kind or aspect.side or _holds_gradients(target)):
+                message = f"The numbers are wrong. {unused}"
+                told.add(unused)
+        wrong_above |= not aspect.side and outcome.state == ANSWERED
         messages[aspect.name] = SAME_CAUSE if (cause or message) in causes else message
         causes.add(cause or message)
     return messages
 
 
+def _unused(comparison: _Comparison) -> str:
+    """On what the result does not seem to depend, by its gradient, in a sentence; "" where there is nothing."""
+    pairs = [(comparison.outcomes[a.name], comparison.key.reference[a.name]) for a in comparison.wrong]
+    cut = (without_gradient(*pair) for pair in pairs if pair[0].state == ANSWERED)
+    return next((f"{sentence}, as if your result did not depend on it." for sentence in cut if sentence), "")
+
+
+def _at_first_cross(comparison: _Comparison, recognised: Explained) -> Explained:
+    """The first aspect that fails, with the mistake that is recognised further down, where that spoils it too.
+
+    Its numbers may differ from the mistake's there, in one of several cases; the cause is the same.
+    """
+    first = comparison.wrong[0] if comparison.wrong else None
+    if first is None or not recognised or comparison.outcomes[first.name].state != ANSWERED or first.side:
+        return {}
+    mistake = next(iter(recognised.values()))
+    spoilt = not same_outcome(mistake.outcomes[first.name], comparison.key.reference[first.name], first)
+    return {first.name: mistake} if spoilt else {}
+
+
 def _error_message(outcome: Outcome, missed: str) -> str:
     where = f" ({outcome.where})" if outcome.where else ""
     error = outcome.says.partition(" Hint: ")[0]  # torch's hints are for those who debug torch
-    return f"Your code raised {error.rstrip('.!')}{where}. {missed}".strip()
+    raised = f"Your code raised {error.rstrip('.!')}{where}."
+    says = missed or meaning(error)
+    return f"{says} {raised}" if says else raised
 
 
 def _names_differ(yours: Outcome, target: Outcome) -> bool:

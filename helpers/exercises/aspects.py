@@ -189,7 +189,7 @@ def _gradients(call: Callable, inputs: tuple, learned: Mapping[str, torch.Tensor
         return result  # what it is instead is told without a gradient
     if not result.requires_grad:
         raise Unmet(
-            "No gradient flows from your result back to the input. Something cuts the graph: "
+            "No gradient flows from your result back to the input. The input is not used, or something cuts the graph: "
             "detach(), .data, no_grad(), item(), or a trip through NumPy or a list of numbers."
         )
     draws = draw.named("cotangent").normal(*result.shape).to(result.dtype)
@@ -243,7 +243,9 @@ def any_device(points: float, inputs: Inputs, *, via: Via = as_is) -> Aspect:
                 raise
             return torch.tensor([1])
         if isinstance(result, torch.Tensor) and result.device.type != "meta":
-            raise Unmet(f"The inputs were on the device 'meta', and your result is on {result.device.type!r}.")
+            raise Unmet(
+                "Your result is not on the device of the inputs: somewhere a tensor is created without device=x.device."
+            )
         return torch.tensor([1])
 
     return Aspect(
@@ -252,9 +254,8 @@ def any_device(points: float, inputs: Inputs, *, via: Via = as_is) -> Aspect:
         probe,
         side=True,
         missed=(
-            "Your code works on the CPU only: it makes a tensor without saying where, and the new tensor "
-            "does not meet the input on its device. Pass device=x.device to torch.zeros, torch.arange, "
-            "torch.tensor and their like."
+            "Your code works on the CPU only: it creates a tensor without saying on which device. Pass device=x.device "
+            "to torch.zeros, torch.arange, torch.tensor and their like."
         ),
     )
 
@@ -278,12 +279,12 @@ def raises(
     name: str,
     via: Via = as_is,
     missed: str,
-    mentions: tuple[str, ...] = (),
+    mentions: Mapping[str, str] | tuple[str, ...] = (),
 ) -> Aspect:
     """Bad arguments are refused with the right kind of error.
 
-    mentions: words that its message must hold, such as the offending number. An error of the right kind that
-    something else raised by accident does not hold them.
+    mentions: words that its message must hold, such as the offending number, each with what it is ("the width e"). An
+    error of the right kind that something else raised by accident does not hold them.
     """
 
     def probe(answer, draw):
@@ -295,9 +296,10 @@ def raises(
                 raise
             absent = [word for word in mentions if word not in str(problem)]
             if absent:
+                meant = [f"{word}, {mentions[word]}" if isinstance(mentions, Mapping) else word for word in absent]
                 raise Unmet(
-                    f"Your code raises {type(problem).__name__}, as it should; its message does not mention "
-                    f"{' or '.join(absent)}, which is what somebody who meets it needs to read."
+                    f"Your code raises {type(problem).__name__}, as it should. Its message has to name the values that "
+                    f"do not fit: it does not contain {' or '.join(meant)}."
                 ) from None
             return torch.tensor([1])
         raise Unmet(missed)

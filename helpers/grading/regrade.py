@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from helpers.checking.panel import number
+from helpers.checking.plain_text import without_emphasis
 from helpers.grading.gradebook import CellScore
 from helpers.grading.journal import JournalEntry
 from helpers.grading.progress import counted
@@ -70,7 +71,7 @@ def in_words(record: Mapping | None) -> str:
     lost = next((aspect["says"] for aspect in record["aspects"] if not aspect["held"] and aspect["says"]), "")
     says = known or ("" if record["state"] == "right" else record["says"] or lost)
     decided = f" ({record['decision']})" if record.get("decision") else ""
-    return plain(f"{record['state']}{decided}" + (f": {says}" if says else ""), MAX_VERDICT)
+    return plain(f"{record['state']}{decided}" + (f": {without_emphasis(says)}" if says else ""), MAX_VERDICT)
 
 
 def _why(entry: JournalEntry | None, new: JournalEntry) -> str:

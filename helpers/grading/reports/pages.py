@@ -12,13 +12,14 @@ from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from helpers import theme
 from helpers.checking.panel import STYLE, number
+from helpers.checking.plain_text import marked as as_html
 from helpers.grading.progress import counted
 from helpers.grading.sanitize import sanitized
 
@@ -74,8 +75,8 @@ def code(text: str) -> Markup:
 
 
 def marked(text: str) -> Markup:
-    """Escaped, with what is between backticks set as code."""
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(sanitized(text)))))
+    """Escaped, with `code` and *emphasis* set as such."""
+    return Markup(as_html(sanitized(text)))
 
 
 def panel(html: str) -> Markup:

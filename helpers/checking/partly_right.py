@@ -1,0 +1,133 @@
+"""Which part of a tensor is right, what sets the other part apart, and how far off it is: facts, not relations."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import torch
+
+from helpers.checking.pair import Pair, shown
+from helpers.checking.positions import entry, indices, region
+
+NUMBERS_WRONG = "the numbers are not."  # said when nothing better is known
+LARGEST_DENOMINATOR = 16
+TELLING = (0.0, 1.0, -1.0, -100.0, float("inf"), float("-inf"))  # values that mean something: hidden, left out, none
+
+
+def by_value(pair: Pair) -> str:
+    """Wrong exactly where the target holds one certain value, or where the rows of the target are of a kind."""
+    wrong = ~pair.near
+    if int(wrong.sum()) < 2 or not pair.near.any() or pair.target.dtype == torch.bool:
+        return ""
+    value, right = pair.goal[wrong][0], pair.goal[pair.near]
+    if value in TELLING and torch.equal(wrong, pair.goal == value) and not (right == right[0]).all():
+        mine = pair.mine[wrong]
+        there = f", and yours is {shown(mine[0])}" if (mine == mine[0]).all() else ""
+        return f"Your result is wrong exactly where {shown(value)} is needed{there} ({int(wrong.sum())} entries)."
+    rows = wrong.any(dim=-1).flatten() if wrong.dim() > 1 else wrong.new_zeros(0)
+    if rows.numel() < 6 or not 2 <= int(rows.sum()) <= rows.numel() - 2:
+        return ""
+    for kind, of_kind in _kinds_of_rows(pair.goal.flatten(0, -2)):
+        if torch.equal(rows, of_kind):
+            return f"Your result is wrong exactly in the rows {kind}."
+    return ""
+
+
+def _kinds_of_rows(goal: torch.Tensor) -> list[tuple[str, torch.Tensor]]:
+    return [
+        ("that have to be all 0", (goal == 0).all(-1)),
+        ("in which −∞ is needed", (goal == float("-inf")).any(-1)),
+        ("in which a 0 is needed", (goal == 0).any(-1)),
+    ]
+
+
+def along_an_axis(pair: Pair) -> str:
+    """Right at some indices of an axis, or on one side of the diagonal."""
+    part = region(pair.near, pair.axes) if pair.near.dim() > 1 and pair.near.any() else ""
+    if "diagonal" in part:
+        return f"Your result is right {part}, and nowhere else."
+    part = region(~pair.near, pair.axes) if pair.near.dim() > 1 else ""
+    if "diagonal" in part:
+        return f"Your result is wrong {part}, and right everywhere else."
+    best, sentence = 0.0, ""
+    for place in range(pair.goal.dim()):
+        others = [axis for axis in range(pair.goal.dim()) if axis != place]
+        right = pair.near.all(dim=others) if others else pair.near
+        share = right.double().mean().item()
+        if others and best < share < 1:
+            best, sentence = share, f"Along {pair.axis(place)}{_which(right)}."
+    value = pair.mine[~pair.near]
+    if sentence and value.numel() > 1 and (value == value[0]).all():
+        sentence += f" Every wrong entry of yours is {shown(value[0])}."
+    return sentence
+
+
+def _which(right: torch.Tensor) -> str:
+    count, many = int(right.sum()), right.numel()
+    start = bool(right[:count].all())
+    if many == 2:
+        return f" the {'first' if start else 'second'} half is right, the {'second' if start else 'first'} is not"
+    end, wrong_at_one_end = bool(right[many - count :].all()), bool(right[0] != right[-1])
+    if wrong_at_one_end and (start or end):
+        side, other = ("first", "last") if start else ("last", "first")
+        if count == many - 1:
+            return f" all {many} but the {other} are right"
+        return f" only the {side} of {many} is right" if count == 1 else f" only the {side} {count} of {many} are right"
+    if many > 3 and right[::2].all() and not right[1::2].any():
+        return " the even indices are right, the odd ones are not"
+    if many > 3 and right[1::2].all() and not right[::2].any():
+        return " the odd indices are right, the even ones are not"
+    if 2 * count < many:
+        return f" only {count} of {many} {'is' if count == 1 else 'are'} right, at index {indices(right)}"
+    return f", {count} of {many} are right; wrong at index {indices(~right)}"
+
+
+def beginning(pair: Pair) -> str:
+    """How far a list of numbers is right."""
+    if pair.goal.dim() != 1 or pair.goal.numel() < 2:
+        return ""
+    first = int((~pair.near).nonzero()[0])
+    if not first:
+        return ""
+    begun = "The first number of your result is" if first == 1 else f"The first {first} numbers of your result are"
+    here = f"Then, at index {first}, yours is {shown(pair.mine[first])}, the target {shown(pair.goal[first])}."
+    rest = pair.near[first + 1 :]
+    return f"{begun} right. {here}{' All after it are right.' if rest.numel() and rest.all() else ''}"
+
+
+def single_number(pair: Pair) -> str:
+    """Two numbers, and their ratio or difference where that says something."""
+    if pair.goal.dim() != 0:
+        return ""
+    mine, goal = pair.mine.item(), pair.goal.item()
+    said = f"Your number is {mine:.6g}; the right one, for the same input, is {goal:.6g}."
+    if mine == round(mine) and goal == round(goal):
+        apart = f": yours is {abs(mine - goal):.0f} too {'large' if mine > goal else 'small'}" if abs(goal) > 1 else ""
+        return f"Your number is {mine:.0f}; the right one, for the same input, is {goal:.0f}{apart}."
+    ratio = mine / goal if goal else 0.0
+    part = Fraction(ratio).limit_denominator(LARGEST_DENOMINATOR)
+    up, down = part.numerator, part.denominator
+    few_digits = abs(goal - float(Fraction(goal).limit_denominator(100))) < 1e-6  # a share of few: so is any other
+    if 1 < up <= LARGEST_DENOMINATOR and down > 1 and abs(ratio / float(part) - 1) < 2e-6 and not few_digits:
+        return f"{said} Yours is {up}/{down} of it: count what is added up, and what it is divided by."
+    return said
+
+
+def largest_difference(pair: Pair) -> str:
+    """An entry that is wrong, and how many are right."""
+    if pair.goal.dim() == 0:
+        return f"Your number is {pair.mine.item():.6g}; the right one, for the same input, is {pair.goal.item():.6g}."
+    if pair.fractions:
+        apart = (pair.mine - pair.goal).abs()
+        apart[~torch.isfinite(apart)] = float("inf")
+        apart[pair.near] = 0  # two equal infinities, whose difference is NaN, are no difference
+        place, which = (apart == apart.max()).nonzero()[0], "They differ most at"
+    else:  # among ids, 7 is no nearer to 8 than to 2
+        place, which = (~pair.near).nonzero()[0], "The first that is wrong is at"
+    index = tuple(int(i) for i in place)
+    right = int(pair.near.sum())
+    still = f" {right} of {pair.goal.numel()} are right." if right else ""
+    return (
+        f"Shape and type are right, {NUMBERS_WRONG} {which} {entry(list(index), pair.axes)}: "
+        f"yours is {shown(pair.mine[index])}, the target {shown(pair.goal[index])}.{still}"
+    )

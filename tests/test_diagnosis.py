@@ -1,0 +1,372 @@
+"""What is said of wrong numbers is so: every claim is read back from its sentence and recomputed without torch."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from helpers.checking.answers import ANSWERED, Outcome
+from helpers.checking.compare import same_outcome
+from helpers.checking.diagnosis import difference
+from helpers.checking.keys import load_key, shipped_path
+from helpers.exercises import load_lesson
+from helpers.exercises.exercise import Aspect, lesson_names
+
+SHAPES = [(7,), (4, 5), (5, 5), (3, 4, 5), (2, 3, 4, 5)]
+NAMES = "b h t d"
+UNKNOWN = ("Shape and type are right, the numbers are not.", "Your number is ", "Along axis", "The first ")
+
+
+def said_of(mine, goal, axes="", **policy):
+    aspect = Aspect("values", 1, lambda answer, draw: None, axes=axes, **policy)
+    outcomes = [Outcome(ANSWERED, {"result": torch.tensor(np.asarray(tensor).copy())}) for tensor in (mine, goal)]
+    return difference(aspect, *outcomes)[0]
+
+
+def numbers(seed, *shape):
+    return np.random.RandomState(seed).standard_normal(shape)
+
+
+# -------------------------------------------------------------------------------------- reading a sentence back
+
+
+def places(words, axes, ndim):
+    """The axes that "axis t", "axis 1 (of length 5)" or "axes b and t" are."""
+    names = [word for word in re.split(r", | and ", re.sub(r"ax[ei]s | \(of length \d+\)", "", words)) if word]
+    return [axes.index(name) if name in axes else int(name) for name in names]
+
+
+def value(text):
+    """What a factor or a number is: "√8 (2.828)", "1/ln 2 (1.443)", "-3", "∞"."""
+    text = text.replace("∞", "inf").replace("−", "-")
+    inner = re.search(r"\(([-\d.e+]+)\)", text)
+    return float(inner[1] if inner else text)
+
+
+def near(one, other, loose=1e-3):
+    """Alike within a thousandth of each entry and of a ten-thousandth of the largest."""
+    both = np.isfinite(one) & np.isfinite(other)
+    size = np.abs(other[np.isfinite(other)]).max(initial=0.0)
+    return both & (np.abs(one - other) <= loose * np.abs(other) + 1e-4 * size) | (one == other)
+
+
+def moved_back(tensor, place):
+    return np.moveaxis(tensor, place, 0)
+
+
+def places_told(words, count):
+    """The indices in "0, 2 and 4" or "3 to 8"."""
+    span = re.fullmatch(r"(\d+) to (\d+)", words)
+    return list(range(int(span[1]), int(span[2]) + 1)) if span else [int(n) for n in re.findall(r"\d+", words)]
+
+
+def factor(found, mine, goal, axes, right):
+    return near(mine, goal * value(found[1])).all()
+
+
+def term(found, mine, goal, axes, right):
+    return near(mine, goal + value(found[2]) * (1 if found[1] == "plus" else -1)).all()
+
+
+def sign(found, mine, goal, axes, right):
+    return near(mine, -goal).all()
+
+
+def transpose(found, mine, goal, axes, right):
+    first, second = (-2, -1) if found[1] == "last two axes" else places(found[1], axes, goal.ndim)
+    return near(mine, np.swapaxes(goal, first, second)).all()
+
+
+def ahead(found, mine, goal, axes, right):
+    (place,) = places(found[1], axes, goal.ndim)
+    step = int(found[4]) * (1 if found[3] == "+" else -1)
+    mine, goal = moved_back(mine, place), moved_back(goal, place)
+    if "wraps" in found[0]:
+        return near(mine, np.roll(goal, -step, axis=0)).all()
+    inside = [i for i in range(len(goal)) if 0 <= i + step < len(goal)]
+    return near(mine[inside], goal[[i + step for i in inside]]).all()
+
+
+def slices(order):
+    def holds(found, mine, goal, axes, right):
+        (place,) = places(found[1], axes, goal.ndim)
+        mine, goal = moved_back(mine, place), moved_back(goal, place)
+        return near(mine, goal[order(found, len(goal))]).all()
+
+    return holds
+
+
+def alike(found, mine, goal, axes, right):
+    (place,) = places(found[1], axes, goal.ndim)
+    mine, goal = moved_back(mine, place), moved_back(goal, place)
+    mean = "mean" not in found[0] or near(mine[0], goal.mean(0)).all()
+    return near(mine, np.broadcast_to(mine[:1], mine.shape)).all() and mean and not near(goal, goal[:1]).all()
+
+
+def along(relation):
+    """A factor or a term that varies along the axes that are named, and along no other."""
+
+    def holds(found, mine, goal, axes, right):
+        free = places(found[1], axes, goal.ndim)
+        other = tuple(place for place in range(goal.ndim) if place not in free)
+        if relation == "factor":
+            fitted = goal * ((mine * goal).sum(other, keepdims=True) / (goal * goal).sum(other, keepdims=True))
+        else:
+            fitted = goal + (mine - goal).mean(other, keepdims=True)
+        return near(mine, fitted).all()
+
+    return holds
+
+
+def rows_of_one(found, mine, goal, axes, right):
+    along_rows = tuple(places(found[1], axes, goal.ndim))
+    return near(mine / mine.sum(along_rows, keepdims=True), goal).all()
+
+
+def made_to_sum(found, mine, goal, axes, right):
+    (place,) = places(found[1], axes, goal.ndim)
+    return np.allclose(mine.sum(place), 1, atol=1e-3) and not np.allclose(goal.sum(place), 1, atol=1e-3)
+
+
+def has_to_sum(found, mine, goal, axes, right):
+    (place,) = places(found[1], axes, goal.ndim)
+    off = mine.sum(place).flatten()
+    return np.allclose(goal.sum(place), 1, atol=1e-3) and np.isclose(off, value(found[2]), rtol=1e-3).any()
+
+
+def exactly(found, mine, goal, axes, right):
+    there = goal == value(found[1])
+    other = found[2] is None or (mine[there] == value(found[2])).all()
+    return there.sum() == int(found[3]) and other and right[~there].all()
+
+
+def which_along(found, mine, goal, axes, right):
+    """Which indices of an axis are said to be right."""
+    (place,) = places(found[1], axes, goal.ndim)
+    right = moved_back(right, place).reshape(goal.shape[place], -1).all(1)
+    count, words = len(right), found[2]
+    every = set(range(count))
+    if half := re.search(r"the (first|second) half is right", words):
+        told = {0 if half[1] == "first" else 1}
+    elif one := re.search(r"all \d+ but the (first|last)", words):
+        told = every - {0 if one[1] == "first" else count - 1}
+    elif part := re.search(r"only the (first|last) (?:(\d+) )?of \d+", words):
+        many = int(part[2] or 1)
+        told = set(range(many)) if part[1] == "first" else set(range(count - many, count))
+    elif parity := re.search(r"the (even|odd) indices are right", words):
+        told = set(range(0 if parity[1] == "even" else 1, count, 2))
+    elif some := re.search(r"only \d+ of \d+ \w+ right, at index ([\d, andto]+)", words):
+        told = set(places_told(some[1].strip(), count))
+    else:
+        told = every - set(places_told(re.search(r"wrong at index ([\d, andto]+)", words)[1].strip(), count))
+        if " more" in words:
+            return True
+    return told == set(np.flatnonzero(right)) or " more" in words
+
+
+FUNCTIONS = {
+    "the square of": np.square,
+    "the square root of": np.sqrt,
+    "the logarithm of": np.log,
+    "the base-2 logarithm of": np.log2,
+    "the exponential of": np.exp,
+    "2 to the power of": np.exp2,
+    "1 minus": lambda x: 1 - x,
+    "1 divided by": np.reciprocal,
+    "the size of": np.abs,
+}
+
+
+def function(found, mine, goal, axes, right):
+    return found[1] not in FUNCTIONS or near(mine, FUNCTIONS[found[1]](goal)).all()
+
+
+def softmax(found, mine, goal, axes, right):
+    (place,) = places(found[1], axes, goal.ndim)
+    raised = np.exp(goal - goal.max(place, keepdims=True))
+    return near(mine, raised / raised.sum(place, keepdims=True)).all()
+
+
+AXIS = r"(ax[ei]s [^:,]+?(?: \(of length \d+\))?)"
+CLAIMS = [
+    (r"(?:right ones?|right one) times ([-\d√l][^:]*?)(?:, as|: they|\.$|\. )", factor),
+    (r"right ones (plus|minus) (\S+) everywhere", term),
+    (r"with the sign turned round", sign),
+    (r"with the (last two axes|ax[ei]s .+?) exchanged: you have", transpose),
+    (rf"[Aa]long {AXIS} your result is (\w+ places?) \w+: index i holds what belongs at i ([+−]) (\d)", ahead),
+    (rf"[Aa]long {AXIS} your result is the right one in reverse", slices(lambda found, n: range(n)[::-1])),
+    (rf"[Aa]long {AXIS} the two halves of your result are exch", slices(lambda found, n: [1, 0])),
+    (
+        rf"[Aa]long {AXIS} the right entries are at other places: yours are those of ([\d, and]+)\.",
+        slices(lambda found, n: [int(i) for i in re.findall(r"\d+", found[2])]),
+    ),
+    (
+        rf"[Aa]long {AXIS} all entries of your result are alike: they are what belongs at index (\d+)",
+        slices(lambda found, n: [int(found[2])] * n),
+    ),
+    (rf"[Aa]long {AXIS} all entries of your result are alike; th", alike),
+    (r"except for a factor, which differs along (ax[ei]s .+?): it is", along("factor")),
+    (r"added or missing: it differs along (ax[ei]s .+?), and is the same", along("term")),
+    (r"[Ee]ach row along (ax[ei]s .+?) is the right one times a number of its own", rows_of_one),
+    (r"[Yy]our numbers sum to 1 along (ax[ei]s .+?); the right ones do not", made_to_sum),
+    (r"[Tt]he right numbers sum to 1 along (ax[ei]s .+?); yours sum to ([-\d.e+]+) in", has_to_sum),
+    (r"wrong exactly where (\S+) is needed(?:, and yours is (\S+))? \((\d+) entries\)", exactly),
+    (rf"[Aa]long {AXIS}((?: the (?:first|second) half|(?: all \d| only)|, \d+ of| the (?:even|odd)) .*)", which_along),
+    (r"(?:is|are) (the [\w-]+ of|[12] [\w ]+?) the right one", function),
+    (r"are the softmax of the right ones along (ax[ei]s .+?)\.", softmax),
+]
+
+
+def claims_hold(sentence, mine, goal, axes, rtol=1e-4, atol=1e-5):
+    """Are all claims of a sentence so? And how many were read back."""
+    size = max(1.0, np.abs(np.asarray(goal)[np.isfinite(goal)]).max(initial=0.0))
+    with np.errstate(all="ignore"):
+        right = (np.abs(mine - goal) <= rtol * np.abs(goal) + atol * size) | (mine == goal)
+    mine, goal = (np.asarray(tensor, dtype=np.float64) for tensor in (mine, goal))
+    names = axes.split() if len(axes.split()) == goal.ndim else []
+    found = [(claim, match) for pattern, claim in CLAIMS if (match := re.search(pattern, sentence))]
+    with np.errstate(all="ignore"):
+        return all(claim(match, mine, goal, names, right) for claim, match in found), len(found)
+
+
+# ------------------------------------------------------------------------------------------- changes of all kinds
+
+
+def changes(goal, seed):
+    """Tensors that have one certain relation to the right one."""
+    random = np.random.RandomState(seed)
+    yield goal * 1.2446
+    yield goal * math.sqrt(8)
+    yield -goal
+    yield goal + 0.37
+    yield goal**2
+    yield 1 - goal
+    for place in range(goal.ndim):
+        count = goal.shape[place]
+        yield np.flip(goal, place)
+        yield np.roll(goal, 1, place)
+        yield np.roll(goal, -1, place)
+        yield np.take(goal, random.permutation(count), place)
+        yield np.take(goal, [0] * count, place)
+        yield np.exp(goal) / np.exp(goal).sum(place, keepdims=True)
+        shape = [1] * goal.ndim
+        shape[place] = count
+        yield goal * random.uniform(0.5, 2, shape)
+        yield goal + random.uniform(0.5, 2, shape)
+        wrong = goal.copy()
+        some = random.permutation(count)[: random.randint(1, count)]
+        moved_back(wrong, place)[some] += random.uniform(1, 2, moved_back(goal, place)[some].shape)
+        yield wrong
+    if goal.ndim > 1 and goal.shape[-1] == goal.shape[-2]:
+        yield np.swapaxes(goal, -1, -2)
+
+
+@pytest.mark.parametrize("axes", ["", NAMES])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_is_said_of_a_changed_tensor_is_so(shape, axes):
+    axes, read = " ".join(axes.split()[: len(shape)]), 0
+    for seed in range(3):
+        goal = numbers(seed, *shape)
+        for change in changes(goal, seed):
+            if not np.allclose(change, goal, rtol=1e-2):
+                sentence = said_of(change, goal, axes)
+                holds, claims = claims_hold(sentence, change, goal, axes)
+                assert holds, sentence
+                read += claims
+    assert read > 20
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_wrong_numbers_that_have_nothing_to_do_with_the_right_ones_are_told_no_relation(shape):
+    for seed in range(24):
+        goal, wrong = numbers(seed, *shape), numbers(1000 + seed, *shape)
+        goals = (goal, np.exp(goal) / np.exp(goal).sum(-1, keepdims=True), np.maximum(goal, 0), np.round(3 * goal))
+        for right in goals:
+            said = said_of(wrong, right, **({"atol": 0.1, "rtol": 0.1} if seed % 3 == 0 else {}))
+            shares = "sum to 1 along" in said or "some of yours are negative" in said
+            assert said.startswith(UNKNOWN) or shares and right is goals[1], said
+
+
+def test_a_shift_within_a_wide_tolerance_is_none():
+    """Three measurements with ten per cent of play, of three different things."""
+    said = said_of(np.array([8.1, 31.5, 63.9]), np.array([8.3, 40.0, 64.1]), rtol=0.1)
+    assert "plus" not in said and "minus" not in said and "times" not in said
+
+
+def test_of_gradients_that_are_multiples_of_one_vector_nothing_is_said_of_a_factor_in_each_row():
+    query, weights, others = numbers(1, 6), numbers(2, 5), numbers(3, 5)
+    assert "factor" not in said_of(np.outer(others, query), np.outer(weights, query))
+
+
+@pytest.mark.parametrize(
+    ("mine", "goal", "says"),
+    [
+        (5 / 4 * 3.217419, 3.217419, "Yours is 5/4 of it"),
+        (3.217419 * math.log(2), 3.217419, "times ln 2 (0.6931), as between bits and natural logarithms"),
+        (math.exp(3.217419), 3.217419, "the exponential of the right one"),
+        (48.0, 36.0, "yours is 12 too large"),
+        (0.9, 0.8, "the right one, for the same input, is 0.8."),
+    ],
+)
+def test_two_numbers_are_told_by_their_ratio_or_difference_where_it_says_something(mine, goal, says):
+    assert says in said_of(np.float64(mine), np.float64(goal))
+
+
+def test_nan_is_told_by_where_it_is():
+    goal = torch.tensor(numbers(1, 3, 4, 5))
+    wrong = goal.clone()
+    wrong[:, 2] = torch.nan
+    assert "is NaN (not a number) where t is 2." in said_of(wrong, goal, "b t d")
+    wrong[0, 0, 1] = torch.nan
+    assert "in 16 of 60 entries, first at [b=0, t=0, d=1]" in said_of(wrong, goal, "b t d")
+
+
+def test_a_mask_with_too_much_in_it_is_told_where():
+    goal = torch.ones(5, 5, dtype=torch.bool).tril()
+    assert "True in 4 entries too many" in said_of(torch.ones(5, 5, dtype=torch.bool).tril(1), goal)
+    assert "False in 5 entries too many, on the diagonal" in said_of(goal.tril(-1), goal)
+
+
+def test_two_results_that_are_exchanged_and_cases_that_hold_are_told():
+    aspect = Aspect("values", 1, lambda answer, draw: None)
+    one, two = torch.tensor(numbers(1, 4, 5)), torch.tensor(numbers(2, 4, 5))
+    target = Outcome(ANSWERED, {"result 0": one, "result 1": two})
+    assert (
+        "Two things are exchanged"
+        in difference(aspect, Outcome(ANSWERED, {"result 0": two, "result 1": one}), target)[0]
+    )
+    cases = Outcome(ANSWERED, {"result": one, "with a batch of one": two, "with ties": one})
+    wrong = Outcome(ANSWERED, {"result": one.sin(), "with a batch of one": two, "with ties": one.cos()})
+    assert difference(aspect, wrong, cases)[0].endswith("Right: with a batch of one.")
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", lesson_names())
+def test_what_is_said_of_known_mistakes_without_their_names_is_so(name):
+    """Every tensor of every known mistake, as if no list knew it: what the general sentences claim of it holds."""
+    lesson, read = load_lesson(name), 0
+    key = load_key(lesson, shipped_path(name), "")
+    for exercise in lesson:
+        entry = key[exercise.name]
+        for mistake in entry.mistakes:
+            for aspect in exercise.aspects:
+                yours, target = mistake.outcomes[aspect.name], entry.reference[aspect.name]
+                if yours.state != ANSWERED or aspect.missed or yours.tensors.keys() != target.tensors.keys():
+                    continue
+                for tensor, goal in ((yours.tensors[n], target.tensors[n]) for n in target.tensors):
+                    alone = [Outcome(ANSWERED, {"result": t}) for t in (tensor, goal)]
+                    if tensor.shape != goal.shape or same_outcome(*alone, aspect) or goal.dtype == torch.uint8:
+                        continue
+                    sentence = difference(aspect, *alone)[0]
+                    whole = {} if goal.is_floating_point() else {"rtol": 0.0, "atol": 1e-6}
+                    play = {"rtol": aspect.rtol, "atol": aspect.atol} | whole
+                    holds, claims = claims_hold(
+                        sentence, tensor.double().numpy(), goal.double().numpy(), aspect.axes, **play
+                    )
+                    assert holds, f"{exercise.name}, {mistake.slug}, {aspect.name}: {sentence}"
+                    read += claims
+    assert read > 10
