@@ -13,6 +13,7 @@ import base64
 import marshal
 import threading
 import time
+import weakref
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
@@ -86,9 +87,11 @@ class Runner:
         self.lesson, self.isolation, self.limits = lesson, isolation, limits
         self._warm = warm and isolation == BUBBLEWRAP
         self._server: ForkServer | None = begun
-        self._lock = threading.Lock()
+        self._talks: weakref.WeakSet[Conversation] = weakref.WeakSet()
+        self._lock, self._closed = threading.Lock(), False
 
     def __enter__(self) -> Runner:
+        self._closed = False
         if self._warm and self._server is None and bubblewrap.is_installed():
             self._server = self._new_server()  # which takes seconds, and can do so beside the trial of the walls
         if self.isolation == BUBBLEWRAP:
@@ -99,10 +102,13 @@ class Runner:
         return self
 
     def __exit__(self, *problem) -> None:
+        """End whatever runs, in any thread."""
+        self._closed = True
+        if self._server is not None:
+            self._server.close()
         with self._lock:
-            server, self._server = self._server, None
-        if server is not None:
-            server.close()
+            for talk in self._talks:
+                talk.stop()
 
     def execute(self, work: Work, seed: str, only: Collection[str] | None = None) -> Executed:
         """Read a submission, and run its answers with the inputs of a seed, and once more with the shipped key's.
@@ -114,11 +120,21 @@ class Runner:
         return _Execution(self, work, seed, only).run()
 
     def _new_server(self) -> ForkServer:
+        if self._closed:
+            raise SandboxFailed("grading was stopped")
         release = Path("notebooks", self.lesson, f"{self.lesson}.ipynb")
         return ForkServer(self.lesson, self.isolation, self.limits, imports_of(release))
 
     def process(self, processor_seconds: float) -> tuple[Conversation, str]:
         """Fresh processes for a submission, and how they came about."""
+        talk, how = self._forked(processor_seconds)
+        with self._lock:
+            self._talks.add(talk)
+        if self._closed:
+            talk.stop()
+        return talk, how
+
+    def _forked(self, processor_seconds: float) -> tuple[Conversation, str]:
         if self.isolation == NONE:
             return self._alone(processor_seconds), UNSAFE_LABEL
         with self._lock:
