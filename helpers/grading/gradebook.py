@@ -236,14 +236,6 @@ class Marks:
         changes = late_policy.update_penalties(self.gradebook, self.root)
         return [*changes, *late_policy.unknown_students(self.gradebook, self.root)]
 
-    def remove(self, student: str) -> None:
-        """Take a student and all their marks out of the gradebook."""
-        try:
-            with self._explained():
-                self.gradebook.remove_student(student)
-        except MissingEntry:
-            return
-
     def _submission(self, student: Student, timestamp: str) -> SubmittedNotebook:
         """The row of the submission; it is created if it is missing."""
         first_name, _, last_name = student.name.rpartition(" ")

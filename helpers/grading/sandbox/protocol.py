@@ -134,7 +134,8 @@ class Conversation:
 
 def _lines(connection: socket.socket, until: float, longest: int = LONGEST_LINE) -> Iterator[tuple[str, bytes]]:
     """The lines that arrive, each beside DONE; and at last LATE, DEAD or FLOODED, for what does not arrive."""
-    pieces, length = [], 0
+    pieces: list[bytes] = []
+    length = 0
     poll = select.poll()
     poll.register(connection, select.POLLIN)
     while True:

@@ -201,18 +201,16 @@ class _Execution:
         self.flags.append("the notebook could not be read as a whole, so that each solution cell was read by itself")
         programs, facts = {}, {}
         for exercise in load_lesson(self.work.lesson):
-            own = tuple(cell for cell in self.work.cells if cell.name == exercise.name)
+            name = exercise.name
+            own = tuple(cell for cell in self.work.cells if cell.name == name)
             reply = self._read(own)
             if reply.state == DONE and "read" in reply.message:
                 alone = SubmissionScan.from_json(reply.message["read"])
-                programs[exercise.name], facts[exercise.name] = (
-                    alone.slices[exercise.name],
-                    alone.scans[exercise.name],
-                )
+                programs[name], facts[name] = alone.slices[name], alone.scans[name]
             else:
                 source, why = "".join(cell.source for cell in own), "reading it took too long, or ended the process"
-                programs[exercise.name] = ProgramSlice(self.work.setup, (), source, refused=why)
-                facts[exercise.name] = CellScan(refused=why)
+                programs[name] = ProgramSlice(self.work.setup, (), source, refused=why)
+                facts[name] = CellScan(refused=why)
         return SubmissionScan(programs, facts)
 
     def _read(self, cells: tuple[SubmittedCell, ...]) -> Reply:
