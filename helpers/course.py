@@ -98,22 +98,27 @@ def write_whole(path: Path, data: bytes | str, mode: int = 0o644) -> None:
         unfinished.write_bytes(data.encode("utf-8", "replace") if isinstance(data, str) else data)
 
 
-def append_line(path: Path, fields: Mapping[str, object]) -> None:
-    """Append a line of JSON, on a line of its own even where a power cut left the last one unfinished."""
+def append_line(path: Path, fields: Mapping[str, object], mode: int = 0o644) -> None:
+    """Append a line of JSON, and return when the disk has it. A line that a power cut left unfinished is ended first.
+
+    mode: the permissions of a file that is made.
+    """
     line = json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-    with open(path, "a+b") as file:
-        if file.tell():
+    with open(path, "a+b", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+        if file.seek(0, os.SEEK_END):
             file.seek(-1, os.SEEK_END)
             line = line if file.read(1) == b"\n" else b"\n" + line
         file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def read_lines(path: Path) -> list[dict]:
     """The lines of JSON objects in a file; none where it cannot be read. Other lines are passed over."""
     found = []
     with suppress(OSError):
-        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-            with suppress(ValueError):
+        for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
+            with suppress(ValueError, RecursionError):
                 found.append(json.loads(line))
     return [fields for fields in found if isinstance(fields, dict)]
 

@@ -36,9 +36,6 @@ class Instead:
     def __init__(self, execute):
         self.execute = execute
 
-    def rerun(self, work, read, seed, only):
-        return {}
-
 
 def hand_in_a_few(course):
     course.submit("ada", answer_notebook(FIRST, **solved(FIRST)))

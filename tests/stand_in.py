@@ -28,6 +28,7 @@ from helpers.checking import answers
 from helpers.checking.cell_scan import SubmissionScan, scan_submission
 from helpers.checking.finished_parts import sources_for
 from helpers.checking.isolation import NothingDefined, run_alone
+from helpers.course import SHIPPED_SEED
 from helpers.exercises import Exercise, load_lesson
 from helpers.grading.batch import Batch
 from helpers.grading.judging import CheckRun, Why
@@ -58,19 +59,16 @@ class StandIn:
             runs = {exercise.name: self._run(exercise, read, self.seed or seed) for exercise in asked}
         return Executed(runs, read, (), ISOLATION)
 
-    def rerun(self, work: Work, read: SubmissionScan, seed: str, only: Collection[str]) -> dict[str, CheckRun]:
-        with self._lock:
-            return {name: self._run(self._asked[name], read, seed) for name in only}
-
     def _run(self, exercise: Exercise, read: SubmissionScan, seed: str) -> CheckRun:
         if read.scans[exercise.name].stub:
             return CheckRun(why=Why.STUB)
         try:
             with contextlib.redirect_stdout(io.StringIO()):
-                answer, stopped = run_alone(exercise, read.slices[exercise.name], sources_for(exercise), seed)
+                asked = exercise, read.slices[exercise.name], sources_for(exercise)
+                (answer, stopped), (shipped, _) = (run_alone(*asked, each) for each in (seed, SHIPPED_SEED))
         except NothingDefined as problem:
             return CheckRun(why=Why.UNDEFINED, says=str(problem))
-        return CheckRun(sent=answers.to_wire(answer), says=stopped)
+        return CheckRun(sent=answers.to_wire(answer), says=stopped, shipped=answers.to_wire(shipped))
 
 
 def killed(lesson: str, kills: int) -> None:

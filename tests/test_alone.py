@@ -251,7 +251,7 @@ def test_what_an_answer_replaces_of_torch_or_of_the_probes_is_named(line, name):
     owner = owner if owner is not None else sys.modules[module]
     before = vars(owner).get(attribute)
     try:
-        *_, changed = run_watched(RAW, sliced(RAW, f"{line}\n{RIGHT_ANSWER}"), {}, SEED)
+        ((*_, changed),) = run_watched(RAW, sliced(RAW, f"{line}\n{RIGHT_ANSWER}"), {}, [SEED])
     finally:
         delattr(owner, attribute) if before is None else setattr(owner, attribute, before)
     assert any(name.removeprefix("torch.nn.") in each for each in changed)
@@ -259,7 +259,8 @@ def test_what_an_answer_replaces_of_torch_or_of_the_probes_is_named(line, name):
 
 def test_an_honest_answer_replaces_nothing():
     for exercise in LESSON:
-        *_, changed = run_watched(exercise, sliced(exercise, solved(FIRST)[exercise.name]), sources_for(exercise), SEED)
+        program, parts = sliced(exercise, solved(FIRST)[exercise.name]), sources_for(exercise)
+        ((*_, changed),) = run_watched(exercise, program, parts, [SEED])
         assert changed == []
 
 

@@ -101,7 +101,7 @@ def test_what_no_longer_holds_is_graded_again(course, damage):
         (course.folder / "autograded" / "ada" / FIRST / f"{FIRST}.ipynb").unlink()
     elif damage == "gradebook":
         with Marks(course.folder, FIRST) as marks:
-            marks.remove("ada")
+            marks.gradebook.remove_student("ada")
     elif damage == "journal":
         path = Journal(course.folder, FIRST).path
         path.write_bytes(path.read_bytes()[:-40])  # a crash in the middle of the last line

@@ -252,7 +252,7 @@ def test_a_batch_makes_a_copy_first_unless_there_is_nothing_to_do(course, file):
 def test_a_backup_comes_back_and_the_previous_state_is_kept(course, file):
     graded_twice(course)
     with Marks(course.folder, FIRST) as marks:
-        marks.remove("ada")
+        marks.gradebook.remove_student("ada")
     text = restore(course.folder, file, "latest")
     assert course.marks() == MARKED
     kept = backups.backups(course.folder)[0]

@@ -12,7 +12,7 @@ from nbformat.v4 import new_code_cell
 from helpers.authoring import __main__ as command
 from helpers.authoring import name_mistake
 from helpers.authoring.check_answers import key_and_variants, misjudged
-from helpers.authoring.exam_key import exam_key_of
+from helpers.authoring.exam_key import exam_key_of, save_exam_key
 from helpers.authoring.keys import make_key
 from helpers.authoring.lesson_source import ROOT, Source
 from helpers.authoring.mistakes import BadEdit, StudentMistake, read_mistakes
@@ -20,7 +20,7 @@ from helpers.authoring.name_mistake import CannotName, propose
 from helpers.authoring.student_mistakes import as_toml
 from helpers.checking.keys import SHIPPED_SEED, key_as_bytes, load_key, shipped_path
 from helpers.grading.batch import Batch
-from helpers.grading.exam import exam_key_path, load_exam_key, save_exam_key
+from helpers.grading.exam import exam_key_path, load_exam_key
 from helpers.grading.reports.results import results
 from helpers.grading.sandbox import bubblewrap
 from helpers.grading.sandbox.runner import NoSandbox, Runner

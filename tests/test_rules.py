@@ -13,6 +13,7 @@ from helpers.authoring.mistakes import Accepted, Mistake
 from helpers.checking import answers, isolation
 from helpers.checking.cell_scan import scan_cell, scan_submission
 from helpers.checking.finished_parts import sources_for
+from helpers.checking.forbidden import barred
 from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.syntax import holds_stub
 from helpers.checking.verdicts import NOT_STARTED, ON_HOLD
@@ -61,7 +62,9 @@ def judged(lesson, notebook, name, decided=lambda exercise, digest: ""):
     found, exercise = read(lesson, notebook), asked[name]
     run = CheckRun(why=Why.STUB)
     if not found.scans[name].stub:
-        given, _, changed = isolation.run_watched(exercise, found.slices[name], sources_for(exercise), key.seed)
+        program, parts = found.slices[name], sources_for(exercise)
+        with barred(exercise.forbidden):
+            ((given, _, changed),) = isolation.run_watched(exercise, program, parts, [key.seed])
         run = CheckRun(sent=answers.to_wire(given), changed=tuple(changed))
     return judge_submission(asked, key, {name: run}, found, decided)[name]
 
@@ -154,14 +157,13 @@ class InThisProcess:
     def execute(self, work, seed, only=None):
         lesson = load_lesson(work.lesson)
         found = scan_submission(lesson, work.cells, work.released, work.setup)
-        return Executed(self.rerun(work, found, seed, [exercise.name for exercise in lesson]), found)
-
-    def rerun(self, work, read, seed, only):
         runs = {}
-        for exercise in (load_lesson(work.lesson)[name] for name in only):
-            given, _, changed = isolation.run_watched(exercise, read.slices[exercise.name], sources_for(exercise), seed)
+        for exercise in lesson:
+            program, parts = found.slices[exercise.name], sources_for(exercise)
+            with barred(exercise.forbidden):
+                ((given, _, changed),) = isolation.run_watched(exercise, program, parts, [seed])
             runs[exercise.name] = CheckRun(sent=answers.to_wire(given), changed=tuple(changed))
-        return runs
+        return Executed(runs, found)
 
 
 LOOKED_AT = "def raw_weights(x):\n    raw_weights.__globals__  # \x1b[2J\n    return x @ x.mT\n"

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from conftest import FIRST, answer_notebook
 
+from helpers.exercises import load_lesson
+from helpers.grading.grader import work_of
 from helpers.grading.sandbox import bubblewrap
+from helpers.grading.sandbox.runner import Runner, SandboxFailed
+from helpers.notebooks import filled_in
 
 
 @pytest.mark.needs("bubblewrap")
@@ -16,3 +23,22 @@ def test_the_sandbox_holds_no_room_that_students_do_not_have(tmp_path):
     listed = subprocess.run(command, capture_output=True, text=True).stdout
     assert "checking" in listed and "grading" not in listed and "authoring" not in listed
     assert "home" not in listed.split() and listed.count("cannot touch") == 2
+
+
+def test_whoever_leaves_a_runner_does_not_wait_for_an_answer_that_never_ends(tmp_path):
+    """As after Ctrl-C: the answer runs in another thread, and may not be started anew."""
+    begun = tmp_path / "begun"
+    endless = f"def raw_weights(x):\n    open({str(begun)!r}, 'w').close()\n    while True:\n        pass\n"
+    notebook = filled_in(answer_notebook(FIRST), {"raw_weights": endless})
+    work = work_of(load_lesson(FIRST), notebook, answer_notebook(FIRST))
+    runner = Runner(FIRST, isolation="none").__enter__()
+    with ThreadPoolExecutor(1) as threads:
+        running = threads.submit(runner.execute, work, "seed", only=["raw_weights"])
+        while not begun.exists():
+            assert not running.done()
+            time.sleep(0.05)
+        left = time.monotonic()
+        runner.__exit__()
+        with pytest.raises(SandboxFailed):
+            running.result(timeout=10)
+    assert time.monotonic() < left + 10

@@ -12,7 +12,7 @@ import pytest
 from conftest import FIRST, Course, answer_notebook, solved
 from stand_in import StandIn
 
-from helpers.authoring.exam_key import exam_key_of, make_exam_key
+from helpers.authoring.exam_key import exam_key_of, make_exam_key, save_exam_key
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.checking.answers import run, to_wire
 from helpers.checking.keys import BadKey, shipped_path
@@ -25,7 +25,6 @@ from helpers.grading.exam import (
     digest_of_work,
     exam_key_path,
     load_exam_key,
-    save_exam_key,
     seeds_of,
     without_seed,
 )

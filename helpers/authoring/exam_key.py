@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
+
+import torch
+from safetensors.torch import save
 
 from helpers.authoring.keys import make_keys
 from helpers.authoring.lesson_source import Source, sources
-from helpers.grading.exam import POOL, ExamKey, exam_key_path, save_exam_key, seeds_of, set_aside
+from helpers.checking.keys import digest_of_exercises, key_as_bytes
+from helpers.course import write_whole
+from helpers.exercises import Lesson
+from helpers.grading.exam import FORMAT, POOL, ExamKey, exam_key_path, seeds_of
 
 
 def make_exam_key(
@@ -20,7 +28,7 @@ def make_exam_key(
 ) -> Path:
     """Make a new exam key, from a new secret unless one is given, and return where it lies.
 
-    An earlier one is set aside (`exam.set_aside`). pool: how many seeds. progress: called with how many of them are
+    An earlier one is set aside (`set_aside`). pool: how many seeds. progress: called with how many of them are
     done, and of how many. Submissions that were graded with an earlier key keep their marks until they are graded
     again.
     """
@@ -37,3 +45,30 @@ def exam_key_of(
 ) -> ExamKey:
     """The exam key of a lesson for a secret. The same secret gives the same key as long as the lesson is the same."""
     return ExamKey(source.name, secret, tuple(make_keys(source, seeds_of(secret, pool), progress)))
+
+
+def set_aside(path: Path) -> Path | None:
+    """Rename an exam key that is about to be replaced: marks were given with it, and it cannot be made again.
+
+    Returns the new path; None where there is no key.
+    """
+    if not path.is_file():
+        return None
+    until = datetime.now(UTC).strftime("%Y-%m-%d_%H-%M-%S-%f")
+    return path.rename(path.with_name(f"{path.stem}.until-{until}{path.suffix}"))
+
+
+def save_exam_key(key: ExamKey, lesson: Lesson, path: Path) -> None:
+    """Write the keys and the secret to one file that only its owner can read, whole or not at all."""
+    about = {
+        "format": FORMAT,
+        "lesson": key.lesson,
+        "fingerprint": digest_of_exercises(lesson),
+        "secret": key.secret,
+        "pool": len(key.keys),
+    }
+    packed = {
+        str(place): torch.frombuffer(bytearray(key_as_bytes(each, lesson)), dtype=torch.uint8)
+        for place, each in enumerate(key.keys)
+    }
+    write_whole(path, save(packed, metadata={"exam": json.dumps(about)}), mode=0o600)

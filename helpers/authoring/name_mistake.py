@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from helpers.authoring.check_answers import misjudged
+from helpers.authoring.exam_key import save_exam_key
 from helpers.authoring.keys import make_keys
 from helpers.authoring.lesson_source import Source
 from helpers.authoring.mistakes import StudentMistake, Variant
@@ -24,7 +25,7 @@ from helpers.checking.keys import SHIPPED_SEED, AnswerKey, BadKey, key_as_bytes
 from helpers.checking.syntax import parsed
 from helpers.checking.verdicts import AspectVerdict, Verdict
 from helpers.course import KEYS, write_whole
-from helpers.grading.exam import HIDDEN, ExamKey, exam_key_path, load_exam_key, save_exam_key
+from helpers.grading.exam import HIDDEN, ExamKey, exam_key_path, load_exam_key
 from helpers.grading.records import digest_of_wrong
 from helpers.grading.reports.results import GradedCell, results
 from helpers.notebooks import SETUP

@@ -6,6 +6,7 @@ and two files that no program can read. The same class every time.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import re
 import shutil
@@ -13,6 +14,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 import nbformat
+from nbgrader.api import MissingEntry
 
 from helpers.authoring.exam_key import make_exam_key
 from helpers.authoring.lesson_source import NOTEBOOKS, Answers, Source, sources
@@ -79,7 +81,8 @@ def remove(lesson: str) -> None:
     """Take the class away: files, marks, pages."""
     with Marks(Path.cwd(), lesson) as marks:
         for name in map(student_id, NAMES):
-            marks.remove(name)
+            with contextlib.suppress(MissingEntry):
+                marks.gradebook.remove_student(name)
             for step in ("submitted", "autograded", "feedback"):
                 shutil.rmtree(Path(step, name), ignore_errors=True)
     journal = Journal(Path.cwd(), lesson).path

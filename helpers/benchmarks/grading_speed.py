@@ -33,7 +33,7 @@ from helpers.authoring.lesson_source import ROOT, Answers, Source, sources
 from helpers.authoring.mistakes import Accepted, Mistake
 from helpers.notebooks import CHECK, grade_id
 
-SAMPLE = 0.25  # seconds between two looks at the memory
+SAMPLE = 1.0  # seconds between two looks at the memory, which take a tenth of a second themselves
 
 
 @dataclass(frozen=True)

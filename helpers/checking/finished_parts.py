@@ -30,7 +30,7 @@ def sources_for(exercise: Exercise) -> dict[str, str]:
     needed = _needed(exercise.builds_on)
     order: TopologicalSorter[str] = TopologicalSorter()
     for module in sorted(needed):
-        order.add(module, *sorted({_cut(part)[0] for one in needed[module] for part in one.parts}))
+        order.add(module, *sorted({part.partition(".")[0] for one in needed[module] for part in one.parts}))
     return {f"{PARTS}.{module}": _text(needed[module]) for module in order.static_order()}
 
 
@@ -111,7 +111,7 @@ def _needed(parts: tuple[str, ...]) -> dict[str, set[_Statement]]:
     needed: dict[str, set[_Statement]] = {}
     look = list(parts)
     while look:
-        module, name = _cut(look.pop())
+        module, _, name = look.pop().partition(".")
         binding = {one for one in _statements(module) if name in one.binds}
         if not binding:
             raise LookupError(f"There is no finished part {PARTS}.{module}.{name}.")
@@ -119,11 +119,6 @@ def _needed(parts: tuple[str, ...]) -> dict[str, set[_Statement]]:
             needed[module].add(one)
             look += [*one.parts, *(f"{module}.{need}" for need in one.needs)]
     return needed
-
-
-def _cut(part: str) -> tuple[str, str]:
-    module, _, name = part.partition(".")
-    return module, name
 
 
 def _text(statements: set[_Statement]) -> str:

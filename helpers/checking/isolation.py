@@ -9,7 +9,9 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
+import itertools
 import linecache
+import operator
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -37,21 +39,13 @@ class NothingDefined(Exception):
     """The own cell defines nothing by the exercise's name. The text says so, and where the cell stopped if it did."""
 
 
-def run_alone(
-    exercise: Exercise,
-    program: ProgramSlice,
-    parts: Parts,
-    seed: int | str,
-    barring: contextlib.AbstractContextManager | None = None,
-) -> tuple[Answer, str]:
+def run_alone(exercise: Exercise, program: ProgramSlice, parts: Parts, seed: int | str) -> tuple[Answer, str]:
     """The answer that a program slice gives, with the inputs of that seed; and where the slice stopped, if it did.
 
     parts: by module, the text or the code of the finished parts that the exercise builds on (see
-    `finished_parts.sources_for`).
-    barring: a context in which forbidden functions raise; `barred` unless it is given. Raises NothingDefined.
+    `finished_parts.sources_for`). Raises NothingDefined.
     """
-    barring = barred(exercise.forbidden) if barring is None else barring
-    with _ALONE, _module("__main__") as namespace, _finished(parts), barring:
+    with _ALONE, _module("__main__") as namespace, _finished(parts), barred(exercise.forbidden):
         written, stopped = _build(exercise.name, program, namespace)
         return answers.run(exercise, written, seed), stopped
 
@@ -207,27 +201,25 @@ def prepare(lesson: Lesson) -> None:
 
 
 def run_watched(
-    exercise: Exercise,
-    program: ProgramSlice,
-    parts: Parts,
-    seed: int | str,
-    barring: contextlib.AbstractContextManager | None = None,
-) -> tuple[Answer, str, list[str]]:
-    """As `run_alone`, and what the answer changed of torch and of the check, by name: no exercise needs that.
+    exercise: Exercise, program: ProgramSlice, parts: Parts, seeds: Iterable[int | str]
+) -> Iterator[tuple[Answer, str, list[str]]]:
+    """As `run_alone`, for one seed after the other; and what the answer to the first changed of torch and of the check.
 
-    Seen from within the student's process, which can hide it: a reason to look, and no proof.
+    No exercise needs to change any of it. Seen from within the student's process, which can hide it: a reason to look,
+    and no proof. The forbidden functions are barred already (see `forbidden.bar_for_good`).
     """
-    aspects = _Watch((f"the aspect {aspect.name!r}", vars(aspect), vars(aspect)) for aspect in exercise.aspects)
-    watches = (_torch_and_check(), aspects)
-    before = [watch.state() for watch in watches]
-    answer, stopped = run_alone(exercise, program, parts, seed, barring)
-    changed = [
-        label
-        for watch, then in zip(watches, before, strict=True)
-        for label, old, new in zip(watch.labels, then, watch.state(), strict=True)
-        if old is not new
-    ]
-    return answer, stopped, list(dict.fromkeys(changed))[:10]
+    with _ALONE, _module("__main__") as namespace, _finished(parts):
+        aspects = _Watch((f"the aspect {aspect.name!r}", vars(aspect), vars(aspect)) for aspect in exercise.aspects)
+        watches = (_torch_and_check(), aspects)
+        before = [watch.state() for watch in watches]
+        written, stopped = _build(exercise.name, program, namespace)
+        changed: list[str] | None = None
+        for seed in seeds:
+            answer = answers.run(exercise, written, seed)
+            if changed is None:
+                labels = [label for watch, then in zip(watches, before, strict=True) for label in watch.changed(then)]
+                changed = list(dict.fromkeys(labels))[:10]
+            yield answer, stopped, changed
 
 
 class _Watch:
@@ -251,6 +243,11 @@ class _Watch:
         for function, label in functions.items():
             self._cells += function.__closure__ or ()
             self.labels += [label] * len(function.__closure__ or ())
+
+    def changed(self, before: list[object]) -> list[str]:
+        """The labels that mean something else than before, when `state` was asked."""
+        differs = map(operator.is_not, before, self.state())
+        return list(itertools.compress(self.labels, differs))
 
     def state(self) -> list[object]:
         """What `labels` mean, in their order."""

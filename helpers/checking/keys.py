@@ -13,17 +13,13 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 
 from helpers.checking.answers import ANSWERED, Outcome
-from helpers.course import KEYS, SHIPPED_SEED, write_whole
+from helpers.course import KEYS, write_whole
+from helpers.course import SHIPPED_SEED as SHIPPED_SEED
 from helpers.exercises import Exercise, Lesson
 
 FORMAT = 2
 
 Outcomes = Mapping[str, Outcome]
-
-__all__ = [
-    "SHIPPED_SEED", "AnswerKey", "BadKey", "ExerciseKey", "KnownMistake", "digest_of_exercises", "key_as_bytes",
-    "key_from_bytes", "load_key", "metadata_of", "require_same_lesson", "save_key", "shipped_path",
-]  # fmt: skip
 
 
 class BadKey(Exception):

@@ -13,25 +13,14 @@ import hashlib
 import hmac
 import json
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
-import torch
 from nbformat.notebooknode import NotebookNode
 from safetensors import SafetensorError
-from safetensors.torch import load, save
+from safetensors.torch import load
 
-from helpers.checking.keys import (
-    AnswerKey,
-    BadKey,
-    digest_of_exercises,
-    key_as_bytes,
-    key_from_bytes,
-    metadata_of,
-    require_same_lesson,
-)
-from helpers.course import write_whole
-from helpers.exercises import Lesson, load_lesson
+from helpers.checking.keys import AnswerKey, BadKey, key_from_bytes, metadata_of, require_same_lesson
+from helpers.exercises import load_lesson
 from helpers.grading.judging import CheckRun
 
 FOLDER = "exam"
@@ -91,35 +80,8 @@ def exam_key_path(lesson: str, root: Path) -> Path:
     return root / FOLDER / f"{lesson}.safetensors"
 
 
-def set_aside(path: Path) -> Path | None:
-    """Rename an exam key that is about to be replaced: marks were given with it, and it cannot be made again.
-
-    Returns the new path; None where there is no key.
-    """
-    if not path.is_file():
-        return None
-    until = datetime.now(UTC).strftime("%Y-%m-%d_%H-%M-%S-%f")
-    return path.rename(path.with_name(f"{path.stem}.until-{until}{path.suffix}"))
-
-
 def remedy(lesson: str) -> str:
     return f"Run `make exam-key LESSON={lesson}` in the course's folder, then grade again."
-
-
-def save_exam_key(key: ExamKey, lesson: Lesson, path: Path) -> None:
-    """Write the keys and the secret to one file that only its owner can read, whole or not at all."""
-    about = {
-        "format": FORMAT,
-        "lesson": key.lesson,
-        "fingerprint": digest_of_exercises(lesson),
-        "secret": key.secret,
-        "pool": len(key.keys),
-    }
-    packed = {
-        str(place): torch.frombuffer(bytearray(key_as_bytes(each, lesson)), dtype=torch.uint8)
-        for place, each in enumerate(key.keys)
-    }
-    write_whole(path, save(packed, metadata={"exam": json.dumps(about)}), mode=0o600)
 
 
 def load_exam_key(lesson: str, root: Path) -> ExamKey:

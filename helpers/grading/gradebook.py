@@ -17,16 +17,7 @@ from pathlib import Path
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
-from nbgrader.api import (
-    Base,
-    BaseCell,
-    Comment,
-    Grade,
-    Gradebook,
-    MissingEntry,
-    SubmittedAssignment,
-    SubmittedNotebook,
-)
+from nbgrader.api import Base, BaseCell, Comment, Grade, Gradebook, MissingEntry, SubmittedAssignment, SubmittedNotebook
 from nbgrader.apps import NbGrader
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import CheckCellMetadata, IgnorePattern, LimitOutput, OverwriteCells
@@ -244,14 +235,6 @@ class Marks:
         """Correct every lesson's penalties by the current table of deadlines. Returns a line for each change."""
         changes = late_policy.update_penalties(self.gradebook, self.root)
         return [*changes, *late_policy.unknown_students(self.gradebook, self.root)]
-
-    def remove(self, student: str) -> None:
-        """Take a student and all their marks out of the gradebook."""
-        try:
-            with self._explained():
-                self.gradebook.remove_student(student)
-        except MissingEntry:
-            return
 
     def _submission(self, student: Student, timestamp: str) -> SubmittedNotebook:
         """The row of the submission; it is created if it is missing."""

@@ -6,7 +6,7 @@ import contextlib
 import copy
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -16,7 +16,7 @@ from nbformat.notebooknode import NotebookNode
 from helpers.checking import answers
 from helpers.checking.answers import Answer
 from helpers.checking.cell_scan import SubmissionScan, SubmittedCell
-from helpers.checking.keys import SHIPPED_SEED, AnswerKey
+from helpers.checking.keys import AnswerKey
 from helpers.checking.verdicts import WRONG
 from helpers.exercises import Lesson, load_lesson
 from helpers.grading.canary import REFERENCE, Canary
@@ -39,9 +39,6 @@ class SubmissionRunner(Protocol):
 
     def execute(self, work: Work, seed: str) -> Executed:
         """See `runner.Runner.execute`."""
-
-    def rerun(self, work: Work, read: SubmissionScan, seed: str, only: Collection[str]) -> Mapping[str, CheckRun]:
-        """See `runner.Runner.rerun`."""
 
 
 Everywhere = Callable[[Work, str], list[Executed]]  # runs a submission on each of several machines
@@ -114,7 +111,7 @@ class Grader:
                 begun = time.monotonic()
                 executed = self._run(work, restored.key.seed, canary)
             seconds = time.monotonic() - begun
-            graded = [self._judged(submission, restored, each, work, canary, seconds) for each in executed]
+            graded = [self._judged(submission, restored, each, canary, seconds) for each in executed]
             worst_first = sorted(graded, key=lambda result: result.total)
             return worst_first[0 if canary and canary.name == REFERENCE else -1]
         except Exception as problem:  # the machinery failed, not the student: no mark is written
@@ -152,7 +149,6 @@ class Grader:
         submission: Submission,
         restored: RestoredSubmission,
         executed: Executed,
-        work: Work | None = None,
         canary: Canary | None = None,
         seconds: float = 0.0,
     ) -> GradedSubmission:
@@ -161,7 +157,7 @@ class Grader:
         decisions = self._decisions.of(lesson.name, submission.student.id)
         judged = judge_submission(lesson, restored.key, runs, executed.read, decisions)
         predictions = judge_predictions(lesson, executed.read)
-        on_shipped_key = self._wrong_answers_on_shipped_key(work, executed.read, judged)
+        on_shipped_key = self._wrong_answers_on_shipped_key(runs, judged)
         records = [record(one, executed.isolation, on_shipped_key.get(name)) for name, one in judged.items()]
         records += [record_of_prediction(each, executed.isolation) for each in predictions.values()]
         points = write_verdicts(notebook, lesson, judged, predictions)
@@ -180,18 +176,14 @@ class Grader:
         )
 
     def _wrong_answers_on_shipped_key(
-        self, work: Work | None, read: SubmissionScan, judged: Mapping[str, Judged]
+        self, runs: Mapping[str, CheckRun], judged: Mapping[str, Judged]
     ) -> dict[str, Answer]:
-        """Wrong answers once more, on the inputs of the shipped key, where they can be compared between students."""
-        wrong = [name for name, one in judged.items() if one.answer is not None and one.verdict.state == WRONG]
-        if not wrong or work is None:
-            return {}
-        with self._slots:
-            runs = self._runner.rerun(work, read, SHIPPED_SEED, wrong)
+        """Wrong answers on the inputs of the shipped key, where they can be compared between students."""
         results = {}
-        for name, run in runs.items():
-            with contextlib.suppress(answers.MalformedAnswer):
-                results[name] = answers.from_wire(run.sent, self._lesson[name])
+        for name, one in judged.items():
+            if one.answer is not None and one.verdict.state == WRONG:
+                with contextlib.suppress(answers.MalformedAnswer):
+                    results[name] = answers.from_wire(runs[name].shipped, self._lesson[name])
         return results
 
 

@@ -6,8 +6,6 @@ journal is done; what is not is graded again from the start, to the same end. It
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -16,6 +14,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from helpers.course import append_line, read_lines
 from helpers.grading.errors import GradingError
 
 FOLDER = "journal"
@@ -70,7 +69,8 @@ class Journal:
 
     def write(self, entry: JournalEntry) -> None:
         """Add an entry, and return when the disk has it."""
-        append_line(self.path, {"format": FORMAT, **asdict(entry)})
+        self.path.parent.mkdir(exist_ok=True)
+        append_line(self.path, {"format": FORMAT, **asdict(entry)}, mode=0o600)
 
     @contextmanager
     def locked(self) -> Iterator[Journal]:
@@ -89,25 +89,3 @@ class Journal:
             yield self
         finally:
             lock.release()
-
-
-def read_lines(path: Path) -> Iterator[dict]:
-    """The objects in a file of JSON lines. A line that a crash cut off counts as not written."""
-    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-    for line in text.split("\n"):
-        with suppress(ValueError, RecursionError):
-            if isinstance(value := json.loads(line), dict):
-                yield value
-
-
-def append_line(path: Path, value: dict) -> None:
-    """Add a line to a file of JSON lines, and return when the disk has it. A line that was cut off is ended first."""
-    path.parent.mkdir(exist_ok=True)
-    line = json.dumps(value, ensure_ascii=False) + "\n"
-    with open(path, "a+b", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-        if file.seek(0, os.SEEK_END):
-            file.seek(-1, os.SEEK_END)
-            line = line if file.read(1) == b"\n" else f"\n{line}"
-        file.write(line.encode("utf-8", "replace"))
-        file.flush()
-        os.fsync(file.fileno())

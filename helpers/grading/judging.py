@@ -65,13 +65,15 @@ class CheckRun:
 
     sent: the answer that it sent, as unchecked JSON; None for none. why: the reason where it sent none. says: more
     about the reason, or where the answer's cells stopped, possibly in the student's own words. changed: names in torch
-    or in the probes that the answer replaced.
+    or in the probes that the answer replaced. shipped: as sent, what the same code answered on the inputs of the
+    shipped key, on which everybody's answers can be compared; None where it was not tried.
     """
 
     sent: object = None
     why: Why = Why.SILENT
     says: str = ""
     changed: tuple[str, ...] = ()
+    shipped: object = None
 
 
 @dataclass(frozen=True)

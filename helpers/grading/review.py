@@ -16,8 +16,9 @@ from pathlib import Path
 import nbformat
 
 from helpers.checking.panel import number
+from helpers.course import append_line, read_lines
 from helpers.grading.errors import GradingError
-from helpers.grading.journal import FOLDER, Journal, append_line, read_lines
+from helpers.grading.journal import FOLDER, Journal
 from helpers.grading.judging import ACCEPTED, REFUSED, RULES, WAITS, Decide
 from helpers.grading.sanitize import escaped
 from helpers.notebooks import grade_id
@@ -56,7 +57,8 @@ class Decisions:
 
     def write(self, decision: Decision) -> None:
         """Add a decision, and return when the disk has it."""
-        append_line(self.path, asdict(decision))
+        self.path.parent.mkdir(exist_ok=True)
+        append_line(self.path, asdict(decision), mode=0o600)
 
     def of(self, lesson: str, student: str) -> Decide:
         """The decisions about one submission."""

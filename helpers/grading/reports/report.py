@@ -12,14 +12,7 @@ from shlex import quote
 from helpers.course import write_whole
 from helpers.exercises import Lesson
 from helpers.grading.csv_tables import BadTable, as_csv
-from helpers.grading.reports.class_summary import (
-    AnswerGroup,
-    ClassSummary,
-    ReviewItem,
-    names,
-    predictions,
-    summarize,
-)
+from helpers.grading.reports.class_summary import AnswerGroup, ClassSummary, ReviewItem, names, predictions, summarize
 from helpers.grading.reports.pages import page
 from helpers.grading.reports.results import StudentResult, results
 from helpers.grading.submissions.roster import missing_students, roster_files

@@ -180,18 +180,8 @@ def _parents(path: str) -> list[str]:
 
 def _system() -> list[str]:
     """What programs of this system need to start, and the fonts that figures are drawn with."""
-    wanted = [
-        "/usr",
-        "/bin",
-        "/lib",
-        "/lib64",
-        "/lib32",
-        "/sbin",
-        "/etc/ld.so.cache",
-        "/etc/alternatives",
-        "/etc/fonts",
-    ]
-    wanted += ["/sys/devices/system/cpu", "/etc/localtime"]
+    wanted = ["/usr", "/bin", "/lib", "/lib64", "/lib32", "/sbin", "/etc/ld.so.cache", "/etc/alternatives"]
+    wanted += ["/etc/fonts", "/sys/devices/system/cpu", "/etc/localtime"]
     return [
         path for path in wanted if os.path.lexists(path) and (os.path.islink(path) is False or path.count("/") == 1)
     ]

@@ -8,12 +8,10 @@ course's environment and bubblewrap.
 from __future__ import annotations
 
 import atexit
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
-from helpers.checking.cell_scan import SubmissionScan
-from helpers.grading.judging import CheckRun
 from helpers.grading.sandbox.runner import Executed, Limits, Runner, Work
 
 
@@ -39,10 +37,6 @@ class Cluster:
     def execute(self, work: Work, seed: str) -> Executed:
         """As Runner.execute."""
         return self._submit(execute_there, work, seed, retries=2).result()
-
-    def rerun(self, work: Work, read: SubmissionScan, seed: str, only: Collection[str]) -> Mapping[str, CheckRun]:
-        """As Runner.rerun."""
-        return self._submit(rerun_there, work, read, seed, tuple(only), retries=2).result()
 
     def _submit(self, task, *asked, **where):
         return self._client.submit(task, self._about, *asked, pure=False, **where)
@@ -77,10 +71,3 @@ def _runner(lesson: str, isolation: str, limits: Limits) -> Runner:
 def execute_there(about: tuple, work: Work, seed: str) -> Executed:
     """In a worker: run a submission."""
     return _runner(*about).execute(work, seed)
-
-
-def rerun_there(
-    about: tuple, work: Work, read: SubmissionScan, seed: str, only: tuple[str, ...]
-) -> Mapping[str, CheckRun]:
-    """In a worker: run some of its answers once more."""
-    return _runner(*about).rerun(work, read, seed, only)

@@ -117,6 +117,8 @@ class ForkServer:
         return ours, orders
 
     def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._control.shutdown(socket.SHUT_RDWR)  # so that nobody waits for it in `ready`
         self._control.close()  # at which it ends by itself, unless somebody keeps it
         try:
             self._process.wait(timeout=LEAVE if self._shared else 0)

@@ -1,7 +1,7 @@
 """The grader's side of the wire: what the processes of one submission say, read as data with bounds.
 
 A student's code holds the other end. It may send anything, at any time, as much as it likes: a line is parsed only once
-its length and its shape are known to be harmless, and one line is all that is read.
+its length and its shape are known to be harmless, and two lines are all that is read.
 """
 
 from __future__ import annotations
@@ -9,15 +9,14 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import re
 import select
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from helpers.grading.sanitize import plain
+from helpers.grading.sanitize import nesting, plain
 
 LONGEST_LINE = 12 << 20  # bytes; the largest answer there may be and what is around it
 MOST_VALUES = 10_000  # brackets, commas and strings of one message
@@ -25,18 +24,19 @@ DEEPEST = 30  # brackets within brackets
 LEAVE = 0.5  # seconds that a process has to end after it has said what it was asked for
 PATIENCE = 10.0  # seconds that our own processes have to say how another ended
 
-# A string as one piece (possessive: nothing is tried twice), or one bracket or comma
-MARKS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[{\]},]', re.DOTALL)
-
 DONE, LATE, DEAD, FLOODED = "done", "late", "dead", "flooded"
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What came of one request. state: one of the words above. message: what was sent. why: how the process ended."""
+    """What came of one request. state: one of the words above. why: how the process ended.
+
+    message: what was sent. second: what was sent after that, where a second message was asked for.
+    """
 
     state: str
     message: dict = field(default_factory=dict)
+    second: dict = field(default_factory=dict)
     why: str = ""
 
 
@@ -59,34 +59,35 @@ class Conversation:
         self._control, self._orders, self._at_end = control, orders, at_end
         self.alive = True
 
-    def ask(self, request: dict, until: float, bounded: bool = True) -> Reply:
+    def ask(self, request: dict, until: float, bounded: bool = True, twice: bool = False) -> Reply:
         """Have one process carry out a request, and return what it said. until: by `time.monotonic`.
 
-        bounded: a student's code may have written the reply; without it, only code of ours has.
+        bounded: a student's code may have written the reply; without it, only code of ours has. twice: a second
+        message may follow.
         """
         ours, theirs = socket.socketpair()
-        with ours:
-            try:
-                with theirs:
-                    socket.send_fds(self._control, [b"x"], [theirs.fileno()])
-                ours.settimeout(PATIENCE)
-                ours.sendall(json.dumps(request).encode() + b"\n")
-                state, line = _line(ours, until)
-            except OSError:
-                state, line = DEAD, b""
-        why = self._how_it_ended(at_once=state in (LATE, FLOODED))
+        state, line, last, second = DEAD, b"", DEAD, b""
+        with ours, contextlib.suppress(OSError):
+            with theirs:
+                socket.send_fds(self._control, [b"x"], [theirs.fileno()])
+            ours.settimeout(PATIENCE)
+            ours.sendall(json.dumps(request).encode() + b"\n")
+            lines = _lines(ours, until)
+            state, line = next(lines)
+            last, second = next(lines) if twice and state == DONE else (state, b"")
+        why = self._how_it_ended(at_once=last in (LATE, FLOODED))
         if state != DONE:
             return Reply(state, why=why)
         message = parse(line) if bounded else json.loads(line)
-        return Reply(DONE, message, why) if message is not None else Reply(FLOODED, why=why)
+        return Reply(DONE, message, parse(second) or {}, why) if message is not None else Reply(FLOODED, why=why)
 
     def _how_it_ended(self, at_once: bool) -> str:
         """Init's word on how the process ended, which is made to end if it does not. Without one, init has ended."""
-        state, line = (LATE, b"") if at_once else _line(self._control, time.monotonic() + LEAVE, longest=1000)
+        state, line = (LATE, b"") if at_once else self._status(LEAVE)
         if state == LATE:
             with contextlib.suppress(OSError):
                 self._control.send(b"k")
-            state, line = _line(self._control, time.monotonic() + PATIENCE, longest=1000)
+            state, line = self._status(PATIENCE)
         try:
             status = json.loads(line)["status"] if state == DONE else None
         except (ValueError, KeyError, TypeError):
@@ -98,13 +99,16 @@ class Conversation:
             return "it used up its processor time"
         return f"it was ended by {signal.Signals(-status).name}" if status < 0 else "it ended the Python process"
 
+    def _status(self, patience: float) -> tuple[str, bytes]:
+        return next(_lines(self._control, time.monotonic() + patience, longest=1000))
+
     def end(self) -> End:
         """End what is left, and say how it ended."""
         if self._orders.fileno() < 0:
             return End()
         with contextlib.suppress(OSError):
             self._orders.send(b"k")
-        _, line = _line(self._orders, time.monotonic() + PATIENCE, longest=4096)
+        _, line = next(_lines(self._orders, time.monotonic() + PATIENCE, longest=4096))
         self.leave()
         try:
             report = json.loads(line)
@@ -114,6 +118,12 @@ class Conversation:
         except (ValueError, AttributeError):
             return End()
 
+    def stop(self) -> None:
+        """Have it ended, from another thread: whoever waits here sees at once that it is over."""
+        for end in (self._control, self._orders):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
     def leave(self) -> None:
         """Have it ended, and do not wait: to take its namespaces down takes the system a while."""
         self.alive = False
@@ -122,50 +132,45 @@ class Conversation:
         self._at_end()
 
 
-def _line(connection: socket.socket, until: float, longest: int = LONGEST_LINE) -> tuple[str, bytes]:
-    """The first line that arrives, and whether it did: DONE, LATE, DEAD or FLOODED."""
-    pieces, length = [], 0
+def _lines(connection: socket.socket, until: float, longest: int = LONGEST_LINE) -> Iterator[tuple[str, bytes]]:
+    """The lines that arrive, each beside DONE; and at last LATE, DEAD or FLOODED, for what does not arrive."""
+    pieces: list[bytes] = []
+    length = 0
     poll = select.poll()
     poll.register(connection, select.POLLIN)
     while True:
         left = until - time.monotonic()
         if left <= 0 or not poll.poll(left * 1000):
-            return LATE, b""
+            yield LATE, b""
+            return
         try:
             more = connection.recv(1 << 18)
         except OSError:
             more = b""
         if not more:
-            return DEAD, b""
-        piece, newline, _ = more.partition(b"\n")
-        pieces.append(piece)
-        length += len(piece)
-        if length > longest:
-            return FLOODED, b""
-        if newline:
-            return DONE, b"".join(pieces)
+            yield DEAD, b""
+            return
+        for place, piece in enumerate(more.split(b"\n")):
+            if place:
+                yield DONE, b"".join(pieces)
+                pieces, length = [], 0
+            pieces.append(piece)
+            length += len(piece)
+            if length > longest:
+                yield FLOODED, b""
+                return
 
 
 def parse(line: bytes) -> dict | None:
     """The message that a line holds; None where it holds none, or more than an honest one."""
     try:
-        if not _is_simple(line):
+        # An honest message is a handful of long strings
+        if any(depth > DEEPEST or count > MOST_VALUES for count, depth in enumerate(nesting(line))):
             return None
         message = json.loads(line, parse_int=_int, parse_float=_float, parse_constant=lambda name: None)
     except (ValueError, RecursionError):
         return None
     return message if isinstance(message, dict) else None
-
-
-def _is_simple(line: bytes) -> bool:
-    """Does it hold few values, not deeply nested? An honest message is a handful of long strings."""
-    depth = 0
-    for count, mark in enumerate(MARKS.finditer(line)):
-        sign = line[mark.start()]
-        depth += (sign in b"[{") - (sign in b"]}")
-        if depth > DEEPEST or count > MOST_VALUES:
-            return False
-    return True
 
 
 def _int(digits: str) -> int | None:

@@ -13,6 +13,7 @@ import base64
 import marshal
 import threading
 import time
+import weakref
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
@@ -21,7 +22,7 @@ from pathlib import Path
 from helpers.checking.cell_scan import CellScan, SubmissionScan, SubmittedCell
 from helpers.checking.finished_parts import sources_for
 from helpers.checking.program_slice import ProgramSlice
-from helpers.course import LIMITS, Limits
+from helpers.course import LIMITS, SHIPPED_SEED, Limits
 from helpers.exercises import load_lesson
 from helpers.grading.judging import CheckRun, Why
 from helpers.grading.sandbox import bubblewrap
@@ -86,9 +87,11 @@ class Runner:
         self.lesson, self.isolation, self.limits = lesson, isolation, limits
         self._warm = warm and isolation == BUBBLEWRAP
         self._server: ForkServer | None = begun
-        self._lock = threading.Lock()
+        self._talks: weakref.WeakSet[Conversation] = weakref.WeakSet()
+        self._lock, self._closed = threading.Lock(), False
 
     def __enter__(self) -> Runner:
+        self._closed = False
         if self._warm and self._server is None and bubblewrap.is_installed():
             self._server = self._new_server()  # which takes seconds, and can do so beside the trial of the walls
         if self.isolation == BUBBLEWRAP:
@@ -99,28 +102,39 @@ class Runner:
         return self
 
     def __exit__(self, *problem) -> None:
+        """End whatever runs, in any thread."""
+        self._closed = True
+        if self._server is not None:
+            self._server.close()
         with self._lock:
-            server, self._server = self._server, None
-        if server is not None:
-            server.close()
+            for talk in self._talks:
+                talk.stop()
 
     def execute(self, work: Work, seed: str, only: Collection[str] | None = None) -> Executed:
-        """Read a submission, and run its answers with the inputs of a seed. only: these exercises; all without it.
+        """Read a submission, and run its answers with the inputs of a seed, and once more with the shipped key's.
+
+        only: these exercises; all without it.
 
         What a submission does is in the runs and the flags. Raises SandboxFailed where none of it could be run.
         """
         return _Execution(self, work, seed, only).run()
 
-    def rerun(self, work: Work, read: SubmissionScan, seed: str, only: Collection[str]) -> Mapping[str, CheckRun]:
-        """The answers to these exercises once more, with the inputs of another seed. read: what was read before."""
-        return _Execution(self, work, seed, only, read).run().runs
-
     def _new_server(self) -> ForkServer:
+        if self._closed:
+            raise SandboxFailed("grading was stopped")
         release = Path("notebooks", self.lesson, f"{self.lesson}.ipynb")
         return ForkServer(self.lesson, self.isolation, self.limits, imports_of(release))
 
     def process(self, processor_seconds: float) -> tuple[Conversation, str]:
         """Fresh processes for a submission, and how they came about."""
+        talk, how = self._forked(processor_seconds)
+        with self._lock:
+            self._talks.add(talk)
+        if self._closed:
+            talk.stop()
+        return talk, how
+
+    def _forked(self, processor_seconds: float) -> tuple[Conversation, str]:
         if self.isolation == NONE:
             return self._alone(processor_seconds), UNSAFE_LABEL
         with self._lock:
@@ -150,10 +164,9 @@ class _Execution:
     work: Work
     seed: str
     only: Collection[str] | None = None
-    read: SubmissionScan | None = None
     flags: list[str] = field(default_factory=list)
     runs: dict[str, CheckRun] = field(default_factory=dict)
-    _scan: SubmissionScan = field(init=False)  # `read`, or what was read here
+    _scan: SubmissionScan = field(init=False)
     _talk: Conversation = field(init=False)
     _isolation: str = ""
     _restarts: int = 0
@@ -164,7 +177,7 @@ class _Execution:
         self._open()
         try:
             self._end = time.monotonic() + self.runner.limits.total_seconds  # the first one waits for the imports
-            self._scan = self._reading() if self.read is None else self.read
+            self._scan = self._reading()
             for exercise in load_lesson(self.work.lesson):
                 if self.only is None or exercise.name in self.only:
                     self.runs[exercise.name] = self._answer(exercise)
@@ -188,18 +201,16 @@ class _Execution:
         self.flags.append("the notebook could not be read as a whole, so that each solution cell was read by itself")
         programs, facts = {}, {}
         for exercise in load_lesson(self.work.lesson):
-            own = tuple(cell for cell in self.work.cells if cell.name == exercise.name)
+            name = exercise.name
+            own = tuple(cell for cell in self.work.cells if cell.name == name)
             reply = self._read(own)
             if reply.state == DONE and "read" in reply.message:
                 alone = SubmissionScan.from_json(reply.message["read"])
-                programs[exercise.name], facts[exercise.name] = (
-                    alone.slices[exercise.name],
-                    alone.scans[exercise.name],
-                )
+                programs[name], facts[name] = alone.slices[name], alone.scans[name]
             else:
                 source, why = "".join(cell.source for cell in own), "reading it took too long, or ended the process"
-                programs[exercise.name] = ProgramSlice(self.work.setup, (), source, refused=why)
-                facts[exercise.name] = CellScan(refused=why)
+                programs[name] = ProgramSlice(self.work.setup, (), source, refused=why)
+                facts[name] = CellScan(refused=why)
         return SubmissionScan(programs, facts)
 
     def _read(self, cells: tuple[SubmittedCell, ...]) -> Reply:
@@ -231,10 +242,10 @@ class _Execution:
             "exercise": exercise.name,
             "program": self._scan.slices[exercise.name].as_json(),
             "parts": _parts_for(self.work.lesson, exercise.name),
-            "seed": self.seed,
+            "seeds": [self.seed, SHIPPED_SEED],
         }
         until = min(time.monotonic() + self.runner.limits.exercise_seconds, self._end)
-        reply = self._talk.ask(request, until)
+        reply = self._talk.ask(request, until, twice=True)
         ended = self._replace() if not self._talk.alive else ""
         return self._came_to(exercise.name, reply, ended)
 
@@ -243,7 +254,8 @@ class _Execution:
         if "answer" in message:
             changed = message.get("changed")
             names = tuple(str(each)[:100] for each in changed[:10]) if isinstance(changed, list) else ()
-            return CheckRun(sent=message["answer"], says=plain(message.get("stopped", "")), changed=names)
+            says, shipped = plain(message.get("stopped", "")), reply.second.get("answer")
+            return CheckRun(sent=message["answer"], says=says, changed=names, shipped=shipped)
         if "undefined" in message:
             return CheckRun(why=Why.UNDEFINED, says=plain(message["undefined"], 600))
         if reply.state == LATE:

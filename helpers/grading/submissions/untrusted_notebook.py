@@ -8,14 +8,13 @@ nothing else. An exam runs no notebook, so the outputs are the student's: a line
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from nbformat.notebooknode import NotebookNode
 
 from helpers.course import LIMITS
-from helpers.grading.sanitize import plain, sanitized
+from helpers.grading.sanitize import nesting, plain, sanitized
 
 LARGEST_FILE = 20 << 20  # bytes; a lesson with all its figures stays below one million
 DEEPEST = 100  # brackets within brackets; a notebook of figures and tables needs about ten
@@ -24,9 +23,6 @@ MOST_CELLS = 2_000
 LONGEST_CELL = 1 << 20  # characters
 LONGEST_NAME = 100  # characters, of an exception or a MIME type
 MOST_LINES, MOST_TYPES = 200, 20  # of a traceback; MIME types of one output
-
-# A string as one piece (possessive: nothing is tried twice), or one bracket or comma
-MARKS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[{\]},]', re.DOTALL)
 
 FORMATS = {b"PK\x03\x04": "a zip file", b"%PDF": "a PDF", b"\x89PNG": "a picture", b"\x1f\x8b": "a compressed file"}
 SAVED = "Saved by the student; the grader did not run this cell.\n"
@@ -101,14 +97,9 @@ def _text_of(data: bytes) -> str:
 def _scan(data: bytes) -> bool:
     """Are brackets left open at the end? Raises UnreadableFile where there is too much to parse."""
     depth = 0
-    for count, mark in enumerate(MARKS.finditer(data)):
-        sign = data[mark.start()]
-        if sign in b"[{":
-            depth += 1
-            if depth > DEEPEST:
-                raise UnreadableFile(f"nests its brackets more than {DEEPEST} deep")
-        elif sign in b"]}":
-            depth -= 1
+    for count, depth in enumerate(nesting(data)):
+        if depth > DEEPEST:
+            raise UnreadableFile(f"nests its brackets more than {DEEPEST} deep")
         if count > MOST_MARKS:
             raise UnreadableFile(f"holds more than {MOST_MARKS:,} values")
     return depth > 0

@@ -25,7 +25,7 @@ import sys
 from .answering import make_own_folders
 from .keeper import enter_namespaces, keep
 from .limits import set_limits
-from .system_calls import PR_SET_DUMPABLE, become, prctl, refuse_system_calls
+from .system_calls import PR_SET_DUMPABLE, PROGRAMS, REFUSED, become, filter_of, prctl, refuse_system_calls
 
 FONTS = "/sandbox/fonts"
 
@@ -66,6 +66,7 @@ def serve(channel: int, about: dict) -> None:
 
 def prepare(about: dict) -> str:
     """Import what all answers of the lesson have in common. Returns why the course cannot be imported here, or ""."""
+    gc.disable()  # modules are no garbage, and to look through them takes a second
     _lay_out_fonts()
     missing = ""
     try:
@@ -79,8 +80,9 @@ def prepare(about: dict) -> str:
     with contextlib.suppress(Exception):
         _warm_torch(sys.modules["torch"])
         exec(about["prepared"], {})
-    gc.collect()
+    filter_of((*REFUSED.values(), *PROGRAMS.values()))  # which is remembered
     gc.freeze()  # a collection in a fork would touch, and so copy, all that it shares with its parent
+    gc.enable()
     return missing
 
 
@@ -138,9 +140,6 @@ def _bury() -> None:
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
-
-
-# ------------------------------------------------------------------------------------------- the keeper
 
 
 # ---------------------------------------------------------------------------------- any other program

@@ -13,6 +13,8 @@ import shutil
 import signal
 import socket
 import sys
+import time
+from collections.abc import Iterator
 
 from .limits import HEARTBEAT, end, family_of, memory_in_use, set_limits
 from .system_calls import (
@@ -38,6 +40,7 @@ from .system_calls import (
 
 SCRATCH = "/sandbox/scratch"
 SHARED_FOLDERS = ("/tmp", "/dev/shm")  # where any program expects that it may write
+QUICK = 3.0  # seconds; an answer that takes longer is run with the inputs of one seed only
 
 
 def be_init(control: int, about: dict) -> None:
@@ -136,35 +139,41 @@ def answer(number: int, about: dict, used: int) -> None:
             prctl(PR_SET_DUMPABLE, 1)  # init is not, and of a process that is not the shared memory cannot be counted
             refuse_system_calls(REFUSED | PROGRAMS)
         reseed()
-        line = carry_out(_received(channel))
+        for message in carry_out(_received(channel)):
+            _send(channel, message)
     except BaseException as problem:  # SystemExit too: nothing may run the fork server's loop
-        line = {"broken": f"{type(problem).__name__}: {problem}"[:500]}
-    with contextlib.suppress(BaseException):
-        if channel is not None:
-            channel.sendall(json.dumps(line).encode("utf-8", "replace") + b"\n")
+        with contextlib.suppress(BaseException):
+            _send(channel, {"broken": f"{type(problem).__name__}: {problem}"[:500]})
     os._exit(0)
 
 
-def carry_out(request: dict) -> dict:
-    """What is asked of one process: to read a submission, or to run one answer."""
+def _send(channel: socket.socket | None, message: dict) -> None:
+    if channel is not None:
+        channel.sendall(json.dumps(message).encode("utf-8", "replace") + b"\n")
+
+
+def carry_out(request: dict) -> Iterator[dict]:
+    """What is asked of one process: to read a submission, or to run one answer with the inputs of several seeds."""
     from helpers.checking import answers, cell_scan, forbidden, isolation, program_slice
     from helpers.exercises import load_lesson
 
     lesson = load_lesson(request["lesson"])
     if request["task"] == "read":
         cells = [cell_scan.SubmittedCell(**cell) for cell in request["cells"]]
-        return {"read": cell_scan.scan_submission(lesson, cells, request["released"], request["setup"]).as_json()}
+        yield {"read": cell_scan.scan_submission(lesson, cells, request["released"], request["setup"]).as_json()}
+        return
     exercise = lesson[request["exercise"]]
     forbidden.bar_for_good(exercise.forbidden)
     slice_of_it = program_slice.ProgramSlice.from_json(request["program"])
     try:
         parts = {name: marshal.loads(base64.b64decode(code)) for name, code in request["parts"].items()}
-        given, stopped, changed = isolation.run_watched(
-            exercise, slice_of_it, parts, request["seed"], barring=contextlib.nullcontext()
-        )
+        begun = time.monotonic()
+        for given, stopped, changed in isolation.run_watched(exercise, slice_of_it, parts, request["seeds"]):
+            yield {"answer": answers.to_wire(given), "stopped": stopped[:500], "changed": changed}
+            if time.monotonic() > begun + QUICK:
+                return
     except isolation.NothingDefined as problem:
-        return {"undefined": str(problem)[:500]}
-    return {"answer": answers.to_wire(given), "stopped": stopped[:500], "changed": changed}
+        yield {"undefined": str(problem)[:500]}
 
 
 def _received(channel: socket.socket) -> dict:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import os
 import platform
 import socket
@@ -17,6 +18,7 @@ PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_CHILD
 PR_SET_NO_NEW_PRIVS = 38
 
 
+@functools.cache
 def _libc():
     return ctypes.CDLL(None, use_errno=True)
 
@@ -128,14 +130,24 @@ PROGRAMS = {"execve": (59, 221), "execveat": (322, 281)}  # another Python would
 BOUNDED = {"clone": (56, 220), "clone3": (435, 435), "socket": (41, 198)}
 
 
-def refuse_system_calls(refused: dict = REFUSED, families: tuple[int, ...] = (socket.AF_UNIX,)) -> bool:
-    """Install a seccomp filter: the refused calls fail with EPERM, and so do sockets of other families.
+def refuse_system_calls(refused: dict = REFUSED) -> None:
+    """Install a seccomp filter: the refused calls fail with EPERM. Not on processors that this table does not know."""
+    if program := filter_of(tuple(refused.values())):
+        code = ctypes.create_string_buffer(program)
+        about = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(code))
+        prctl(PR_SET_NO_NEW_PRIVS, 1)
+        _ask(_libc().prctl(PR_SET_SECCOMP, 2, about, 0, 0), "seccomp")
+
+
+@functools.cache
+def filter_of(refused: tuple[tuple[int, int], ...]) -> bytes:
+    """A program for the kernel that refuses these calls, and sockets of other families than AF_UNIX.
 
     clone may not make namespaces; clone3, whose flags a filter cannot read, is "not implemented", and the C
-    library takes clone instead. Returns False on processors that this table does not know.
+    library takes clone instead.
     """
     if platform.machine() not in PROCESSORS:
-        return False
+        return b""
     processor, place = PROCESSORS[platform.machine()]
     clone, clone3, socket_ = (BOUNDED[name][place] for name in ("clone", "clone3", "socket"))
     allow, eperm, enosys, end = 0x7FFF0000, 0x00050001, 0x00050026, 0x80000000
@@ -147,15 +159,10 @@ def refuse_system_calls(refused: dict = REFUSED, families: tuple[int, ...] = (so
     namespaces = 0x7E020080  # CLONE_NEW*
     program = [line(load, 4), line(equal, processor, 1, 0), line(give, end), line(load, 0)]
     program += [line(at_least, 0x40000000, 0, 1), line(give, enosys)]  # x86's second set of numbers
-    for numbers in refused.values():
+    for numbers in refused:
         program += [line(equal, numbers[place], 0, 1), line(give, eperm)]
     program += [line(equal, clone3, 0, 1), line(give, enosys)]
     program += [line(equal, clone, 0, 3), line(load, 16), line(bits, namespaces, 0, 1), line(give, eperm)]
-    program += [line(load, 0), line(equal, socket_, 0, 2 + len(families)), line(load, 16)]
-    program += [line(equal, family, len(families) - place, 0) for place, family in enumerate(families)]
+    program += [line(load, 0), line(equal, socket_, 0, 3), line(load, 16), line(equal, socket.AF_UNIX, 1, 0)]
     program += [line(give, eperm), line(give, allow)]
-    code = ctypes.create_string_buffer(b"".join(program))
-    about = struct.pack("HxxxxxxP", len(program), ctypes.addressof(code))
-    prctl(PR_SET_NO_NEW_PRIVS, 1)
-    _ask(_libc().prctl(PR_SET_SECCOMP, 2, about, 0, 0), "seccomp")
-    return True
+    return b"".join(program)
