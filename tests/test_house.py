@@ -16,7 +16,7 @@ from helpers.authoring import new_lesson
 from helpers.course import HELPERS, INSTRUCTORS_ROOMS, ROOT
 
 # What a room of helpers may import, besides itself and the modules at the root that no room's code stands in.
-FOUNDATIONS = {"check_log", "course", "device", "merge", "notebooks", "progress", "theme", "threads", "update"}
+FOUNDATIONS = {"check_log", "course", "device", "merge", "notebooks", "progress", "theme", "threads", "trust", "update"}
 MAY_IMPORT = {
     "parts": set(),
     "plots": set(),

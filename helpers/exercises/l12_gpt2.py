@@ -286,7 +286,7 @@ def turned(*endings: str, **options: Any) -> Probe:
 
 def not_turned(for_linear: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Names, shapes and numbers of all tensors but the four of a block, with tables of two shapes."""
-    tensors = {}
+    tensors: dict[str, torch.Tensor] = {}
     for label, tables in (("", {}), (" with square tables", {"n": 3, "t_max": 3, "blocks": (1,)})):
         returned = for_linear(*a_file(draw.named(label), **tables))
         named_numbers(returned)

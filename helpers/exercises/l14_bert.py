@@ -235,7 +235,8 @@ class Batch:
                 )
             if tensor.dtype != ids.dtype:
                 raise Unmet(f"Your {name} have to be int64, as ids are; they are {tensor.dtype}.")
-        return Fates(*returned, self.mask_id)
+        inputs, targets = returned
+        return Fates(inputs, targets, self.mask_id)
 
 
 def rounded(share: torch.Tensor, step: float) -> torch.Tensor:

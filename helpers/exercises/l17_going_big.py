@@ -199,7 +199,8 @@ FOUR_PARTS = Rows((4, 1, 3, 2), 4, 4)
 
 def part_by_part(answer: Answer, draw: Draw) -> torch.Tensor:
     """Whether each part's backward pass runs before the next part is given to the model."""
-    model = fill(Reader().to(draw.device), draw)
+    model = Reader().to(draw.device)
+    fill(model, draw)
     answer(model, *FOUR_PARTS.drawn(draw), FOUR_PARTS.parts, FOUR_PARTS.pad)
     if model.most_open > 1:
         raise Unmet(
