@@ -178,7 +178,7 @@ def test_a_member_that_lies_about_its_size_is_read_no_further_than_allowed(tmp_p
         submission.open()
 
 
-@pytest.mark.parametrize("limit, most", [("MOST_FILES", 5), ("MOST_MB", 6 * len(PLAIN) / (1 << 20))])
+@pytest.mark.parametrize("limit, most", [("MOST_FILES", 5), ("MOST_MB", 10 * len(PLAIN) / (1 << 20))])
 def test_one_student_s_flood_is_cut_off_and_costs_nobody_else(tmp_path, monkeypatch, limit, most):
     monkeypatch.setattr(archives, limit, most)
     flood = zipped(*[f"{number}/{FIRST}.ipynb" for number in range(9)])

@@ -497,7 +497,7 @@ class RelativeAttention(nn.Module):
         q = split_heads(self.to_queries(x), self.h)                         # (b, h, t, d)
         k = split_heads(self.to_keys(both), self.h)                         # (b, h, s, d)
         values = split_heads(self.to_values(both), self.h)
-        far_to_near = sinusoidal_encoding(s, e, device=x.device).flip(0).to(x)    # (s, e)
+        far_to_near = sinusoidal_encoding(s, e).flip(0).to(x)               # (s, e)
         r = split_heads(self.to_positions(far_to_near)[None], self.h)[0]    # (h, s, d)
         past = torch.ones(t, s, dtype=torch.bool, device=x.device).tril(s - t)
         scores = finished_scores(q, k, r, self.u, self.v).masked_fill(~past, -math.inf)
