@@ -13,6 +13,7 @@ from helpers.authoring.keys import make_key
 from helpers.authoring.lesson_source import Source, sources
 from helpers.authoring.mistakes import Accepted, BadEdit, Mistake
 from helpers.checking.keys import SHIPPED_SEED, load_key, shipped_path
+from helpers.exercises import Prediction
 
 LESSONS = sources()
 
@@ -46,6 +47,14 @@ def test_no_mutant_of_a_solution_keeps_every_point(source):
 
 def test_the_lessons_fit_together():
     assert inspect_course() == []
+
+
+def test_a_letter_that_is_seldom_right_is_found():
+    says = dict.fromkeys("ABC", "why")
+    often, seldom = Prediction("p", "C", says), Prediction("q", "A", says)
+    assert check.rare_letters([often] * 3 + [seldom]) == [
+        "B is right in 0 of 4 predictions: reorder the choices of some"
+    ]
 
 
 def test_a_lesson_that_goes_by_another_name_is_found(monkeypatch):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import re
 import tempfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import nbformat
@@ -41,6 +42,7 @@ from helpers.student.lessons import plan
 
 LEAST_MISTAKES, LEAST_PREDICTIONS, LEAST_MENDS = 3, 2, 1
 LARGEST_NOTEBOOK = 1_000_000  # bytes
+LEAST_SHARE_OF_A_LETTER = 1 / 4  # of all predictions, for each letter that all of them offer
 NAMED_LESSON = re.compile(r"\[lesson (\d+), \*([^*\]]+)\*\]\(")
 WIDEST_CODE = 93  # characters that fit beside each other on the site, at a laptop's width
 
@@ -61,7 +63,18 @@ def inspect_course() -> list[str]:
     there = {source.name for source in sources()}
     findings = [f"helpers/exercises has {name}, solutions/ does not" for name in lesson_names() if name not in there]
     stray = [folder.name for folder in NOTEBOOKS.glob("*") if folder.name not in there]
-    return findings + [f"notebooks/{name} has no source in solutions/" for name in stray]
+    findings += [f"notebooks/{name} has no source in solutions/" for name in stray]
+    return findings + rare_letters([prediction for source in sources() for prediction in source.lesson.predictions])
+
+
+def rare_letters(predictions: Sequence[Prediction]) -> list[str]:
+    """The letters A to C that are right too seldom, so that the others can be guessed."""
+    right = Counter(prediction.truth for prediction in predictions)
+    return [
+        f"{letter} is right in {right[letter]} of {len(predictions)} predictions: reorder the choices of some"
+        for letter in "ABC"
+        if right[letter] < LEAST_SHARE_OF_A_LETTER * len(predictions)
+    ]
 
 
 def stale_notebook(source: Source) -> Iterator[str]:
