@@ -304,6 +304,12 @@ def test_the_last_block_is_pulled_several_times_as_hard_with_norm_last():
     assert 2 < last < 6 and 0.5 < first < 1.1
 
 
+def test_the_hints_worked_numbers_of_weights_are_right():
+    assert sum(p.numel() for _ in range(2) for p in nn.LayerNorm(8).parameters()) == 32
+    assert sum(nn.Linear(8, 4, bias=False).weight.numel() for _ in range(2)) == 64
+    assert nn.Linear(8, 8, bias=False).weight.numel() == 64
+
+
 # --------------------------------------------------------------------------------------------- the checks
 
 

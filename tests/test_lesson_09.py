@@ -426,6 +426,12 @@ def test_the_surprise_of_each_character_is_drawn_once():
     plots.style.plt.close("all")
 
 
+def test_the_hints_worked_temperature_is_right():
+    logits = torch.tensor([2.0, 1.0])
+    assert (logits / 0.5).tolist() == [4, 2]
+    assert [round(torch.softmax(given, dim=0)[0].item(), 2) for given in (logits, logits / 0.5)] == [0.73, 0.88]
+
+
 # --------------------------------------------------------------------------------------------------- the checks
 
 

@@ -479,3 +479,10 @@ def test_the_greedy_beginning_of_the_example_misses_twice_as_much():
     greedy = max(first, key=first.get)
     assert round(first[greedy] * then[greedy], 2) == 0.18
     assert round(max(first[word] * then[word] for word in first), 2) == 0.36
+
+
+def test_the_hints_worked_loss_is_right():
+    asked, p = torch.tensor([0.1, 0.8, 0.1, 0.0]), torch.tensor([0.2, 0.4, 0.3, 0.1])
+    by_hand = -0.8 * math.log(0.4) - 0.1 * math.log(0.2) - 0.1 * math.log(0.3)
+    assert round(by_hand, 3) == 1.014
+    near(F.cross_entropy(p.log().unsqueeze(0), asked.unsqueeze(0)), torch.tensor(by_hand))

@@ -120,6 +120,13 @@ def test_the_two_files_of_the_vocabulary_have_the_size_that_the_lesson_gives():
     assert round(size / 1e6, 1) == 1.5
 
 
+def test_the_hints_worked_characters_are_right():
+    visible = {*range(33, 127), *range(161, 173), *range(174, 256)}
+    others = [byte for byte in range(256) if byte not in visible]
+    assert len(others) == 68 and others[:33] == list(range(33))
+    assert [256 + others.index(byte) for byte in (0, 32, 127)] == [256, 288, 289] and chr(288) == "Ġ"
+
+
 # ------------------------------------------------------------------------------------- names of the two lessons
 
 

@@ -1,5 +1,6 @@
 """Lesson 13: the score that is fixed in it, and what its stored outputs say."""
 
+import math
 import re
 
 import torch
@@ -22,6 +23,11 @@ def test_the_published_score_cannot_be_steered_and_the_mended_one_can():
     states = torch.randn(2, 1, 4)
     maps = [[scores(s, memory, w_s, w_h, v).softmax(-1) for s in states] for scores in (broken, mended)]
     assert (maps[0][0] - maps[0][1]).abs().max() < 1e-5 < 0.05 < (maps[1][0] - maps[1][1]).abs().max()
+
+
+def test_the_hints_worked_loss_is_right():
+    parts = [-math.log(1 / (1 + math.exp(-z))) for z in (2, -1, 3)]
+    assert [round(part, 3) for part in parts] == [0.127, 1.313, 0.049] and round(sum(parts), 3) == 1.489
 
 
 # ---------------------------------------------------------------------------------------------------- the stored lesson

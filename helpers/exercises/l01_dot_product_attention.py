@@ -124,19 +124,19 @@ def measured(gap: Answer, attention: Callable, x: torch.Tensor, order: torch.Ten
         calls.append(y.clone())
         return attention(y)
 
-    result = gap(noting, x, order)
+    number = gap(noting, x, order)
     if not calls:
         raise Unmet(
             "The function that is handed in was never called, so your number cannot depend on it. The first argument,"
             " `attention`, is the function to be measured."
         )
-    zero = isinstance(result, (int, float, torch.Tensor)) and torch.as_tensor(result).numel() == 1 and not result
+    zero = isinstance(number, (int, float, torch.Tensor)) and torch.as_tensor(number).numel() == 1 and not number
     if zero and all(y.shape == calls[0].shape and torch.equal(y, calls[0]) for y in calls):
         raise Unmet(
             "Your number is 0 for a function that does see the order, and each call of it got the same tensor. One of"
             " the two calls needs x with its positions in the given order, the other x itself."
         )
-    return result
+    return number
 
 
 def sees_no_order(draw: Draw) -> tuple[Callable, torch.Tensor, torch.Tensor]:

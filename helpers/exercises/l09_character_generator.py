@@ -226,19 +226,19 @@ def to_draw_from(setting: float) -> Via:
     def via(function, draw):
         def call(logits):
             try:
-                result = function(logits, setting)
+                filtered = function(logits, setting)
             except RuntimeError as problem:
                 if "modified inplace" not in str(problem):
                     raise
                 # a loop that takes rows apart and writes into them is right, and torch has no gradient for it
                 left = function(logits.detach().clone(), setting)
-                result = logits.masked_fill(left <= GONE, -torch.inf)
-            if not _is_float(result) or result.shape != logits.shape:
-                return result
-            stays = result > GONE
-            if not result.requires_grad and not torch.equal(result[stays], logits[stays]):
+                filtered = logits.masked_fill(left <= GONE, -torch.inf)
+            if not _is_float(filtered) or filtered.shape != logits.shape:
+                return filtered
+            stays = filtered > GONE
+            if not filtered.requires_grad and not torch.equal(filtered[stays], logits[stays]):
                 raise Unmet("Where a logit stays, your result holds something else.")
-            return probabilities(result)
+            return probabilities(filtered)
 
         return call
 

@@ -254,14 +254,14 @@ class Allocations(TorchDispatchMode):
         self, function: Callable, types: object, arguments: tuple = (), options: dict | None = None
     ) -> object:
         """Calls the function, and looks at every tensor that it returns."""
-        result = function(*arguments, **(options or {}))
-        for tensor in tree_leaves(result):
+        returned = function(*arguments, **(options or {}))
+        for tensor in tree_leaves(returned):
             if isinstance(tensor, torch.Tensor) and tensor.layout is torch.strided:
                 entries = tensor.untyped_storage().nbytes() // tensor.element_size()
                 if entries > self.largest:
                     self.largest = entries
                     self.description = f"of shape {tuple(tensor.shape)} and type {str(tensor.dtype)[6:]}"
-        return result
+        return returned
 
 
 LONG = 256  # positions

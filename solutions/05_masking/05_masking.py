@@ -434,7 +434,8 @@ for kind in [torch.float32, torch.bfloat16, torch.float16]:
 # - With the mask (False, False, False) they should be (0, 0, 0). If all three scores are filled with −∞, softmax
 #   returns NaN three times. If all three are filled with −1000, it returns ⅓ three times.
 #
-# How low is low enough? float16 ends at −65,504, and −1e9 becomes −∞ in it; `torch.finfo` knows the limits of each type.
+# How low is low enough? float16 ends at −65,504, and −1e9 becomes −∞ in it; `torch.finfo` knows the limits of each
+# type.
 #
 # </details>
 # </div>
@@ -534,11 +535,11 @@ plt.show()
 # </details>
 # <details><summary>Hint 2: an example with three positions</summary>
 #
-# Let t = 3, and let the padding of one sentence be (False, True, True). Together with the triangle its mask has the rows
-# False False False · False True False · False True True. Position 0 may see nothing, so its weights are zeros.
+# Let t = 3, and let the padding of one sentence be (False, True, True). Together with the triangle its mask has the
+# rows False False False · False True False · False True True. Position 0 may see nothing, so its weights are zeros.
 #
-# For all sentences this mask is (b, t, t), and the scores are (b, h, t, t): what shape must the mask have to serve every
-# head? At the end, (b, h, t, d) becomes (b, t, e), and the d components of head 0 come before those of head 1.
+# For all sentences this mask is (b, t, t), and the scores are (b, h, t, t): what shape must the mask have to serve
+# every head? At the end, (b, h, t, d) becomes (b, t, e), and the d components of head 0 come before those of head 1.
 #
 # </details>
 # </div>

@@ -176,9 +176,9 @@ draw_by_depth({"": bare})
 #
 # One number per block: square every entry, sum, take one root.
 #
-# **What every check asks.** The inputs stay unchanged, and new tensors are created on the input's device. In exercises 2
-# to 5, gradients must flow to the inputs and to the parameters, and the parameters have the names of the docstring: the
-# check fills them with weights by their names.
+# **What every check asks.** The inputs stay unchanged, and new tensors are created on the input's device. In exercises
+# 2 to 5, gradients must flow to the inputs and to the parameters, and the parameters have the names of the docstring:
+# the check fills them with weights by their names.
 
 # %% [markdown]
 # <div class="card">
@@ -624,8 +624,8 @@ plots.diagrams.block_norms()
 # - Norm last: the layer returns (4, 4), the sum is (5, 7), and its norm (−1, 1). The second layer reads this, returns
 #   (0, 0), and the result is (−1, 1).
 #
-# With a dropout of 1 in training both layers contribute (0, 0): norm first returns (1, 3), norm last (−1, 1). `nn.Dropout`
-# is a module that follows `.train()` and `.eval()`; it has no parameters, and one can serve both layers.
+# With a dropout of 1 in training both layers contribute (0, 0): norm first returns (1, 3), norm last (−1, 1).
+# `nn.Dropout` is a module that follows `.train()` and `.eval()`; it has no parameters, and one can serve both layers.
 #
 # </details>
 # </div>
@@ -720,8 +720,8 @@ for pre_norm in (False, True):
 # </details>
 # <details><summary>Hint 2: the parameters of two stacks</summary>
 #
-# `Transformer(8, 2, depth=2, pre_norm=True)` has parameters whose names begin with `blocks.0.`, `blocks.1.` and `norm.`.
-# With `pre_norm=False` those of `norm` are absent; the attribute itself may be None or `nn.Identity()`.
+# `Transformer(8, 2, depth=2, pre_norm=True)` has parameters whose names begin with `blocks.0.`, `blocks.1.` and
+# `norm.`. With `pre_norm=False` those of `norm` are absent; the attribute itself may be None or `nn.Identity()`.
 #
 # </details>
 # </div>

@@ -166,8 +166,8 @@ print(len(vocabulary), "entries; the first:", list(vocabulary)[:14])
 # **Exercise 2 · `encode_batch`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
 # Turn b texts into ids and mask. Words that are not in the vocabulary become `<unk>`. Keep the first `length` words of
-# a longer text. A text may be empty, but not all of them are. t is the length of the longest text after cutting, **not**
-# always `length`: positions that hold nothing but padding cost as much as any other.
+# a longer text. A text may be empty, but not all of them are. t is the length of the longest text after cutting,
+# **not** always `length`: positions that hold nothing but padding cost as much as any other.
 #
 # <details><summary>Hint 1: lists first</summary>
 #
@@ -178,8 +178,8 @@ print(len(vocabulary), "entries; the first:", list(vocabulary)[:14])
 # <details><summary>Hint 2: an example with three texts</summary>
 #
 # Let the vocabulary be `{"<pad>": 0, "<unk>": 1, "good": 2, "film": 3}` and `length` 3. The texts "Good film", "film
-# good zebra film" and "" have the ids (2, 3, 0), (3, 2, 1) and (0, 0, 0), and the mask (True, True, False), (True, True,
-# True) and (False, False, False). With `length` 9, t would be 4.
+# good zebra film" and "" have the ids (2, 3, 0), (3, 2, 1) and (0, 0, 0), and the mask (True, True, False), (True,
+# True, True) and (False, False, False). With `length` 9, t would be 4.
 #
 # </details>
 # </div>

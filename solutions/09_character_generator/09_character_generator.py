@@ -113,8 +113,8 @@ plt.show()
 # slice of t + 1 bytes holds t questions and their t answers.
 
 # %% [markdown]
-# **What the checks of this lesson ask.** In exercises 2 to 5 and 7, new tensors are created on the device of the inputs.
-# A batch may hold a single row, and a window a single byte.
+# **What the checks of this lesson ask.** In exercises 2 to 5 and 7, new tensors are created on the device of the
+# inputs. A batch may hold a single row, and a window a single byte.
 #
 # ## Random slices
 #
@@ -883,15 +883,15 @@ def bits_of_windows(model, data, t):
 check(bits_of_windows)
 
 # %% [markdown]
-# <details><summary>Why did nobody notice?</summary>
+# <details><summary>Why did no one notice?</summary>
 #
 # Where runs are compared on one text only, a number that is too large by a factor ranks them correctly all the same. So
 # ask of every measurement what it should say of a model that knows nothing.
 #
 # </details>
 #
-# Once that is fixed, another fault remains. Windows that do not overlap **overestimate** what the model needs: the first
-# byte of each is guessed from a single byte, although all bytes before it are known.
+# Once that is fixed, another fault remains. Windows that do not overlap **overestimate** what the model needs: the
+# first byte of each is guessed from a single byte, although all bytes before it are known.
 #
 # The fair way gives each byte its full context. Slide the window by **one** byte at a time, and of each window count
 # only the **last** prediction. At the beginning of the text, where there are not yet t bytes, take what there is. Byte

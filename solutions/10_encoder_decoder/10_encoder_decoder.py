@@ -27,7 +27,7 @@
 # |---|---|
 # | **You will build** | the three masks, cross-attention, the decoder's block, the whole model, its loss, and two ways of writing with it |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb) to [7](../07_transformer_block/07_transformer_block.ipynb) |
-# | **It takes** | about 125 minutes: seven exercises, 25.5 points |
+# | **It takes** | about 120 minutes: seven exercises, 25.5 points |
 # | **It computes** | for about a minute, most of it one training; any laptop will do |
 #
 # The letters are those of [the notation table](../../site/notation.md). Here two sequences meet: t counts the positions
@@ -69,21 +69,16 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # %% [markdown]
 # ## A sentence in one vector
 #
-# In 2014 [Sutskever, Vinyals and Le](https://arxiv.org/abs/1409.3215) translated with two recurrent networks, and [Cho
-# et al.](https://arxiv.org/abs/1406.1078) scored phrases with such a pair inside a statistical system. One network, the
-# **[encoder](../../site/glossary.md#encoder)**, walks along the source and updates a state at every word. Its last
-# state is handed to a second network, the **[decoder](../../site/glossary.md#decoder)**, which starts from it and
-# writes the target, one word after the other. Its weakness: whatever the decoder needs to know about a sentence, of
-# five words or of fifty, must fit into one vector of a fixed size.
+# In 2014 [Sutskever, Vinyals and Le](https://arxiv.org/abs/1409.3215) and [Cho et al.](https://arxiv.org/abs/1406.1078)
+# paired two recurrent networks for translation. One network, the **[encoder](../../site/glossary.md#encoder)**, walks
+# along the source and updates a state at every word. Its last state is handed to a second network, the
+# **[decoder](../../site/glossary.md#decoder)**, which starts from it and writes the target, one word after the other.
+# Its weakness: whatever the decoder needs to know about a sentence must fit into one vector of a fixed size.
 #
 # [Bahdanau, Cho and Bengio (2015)](https://arxiv.org/abs/1409.0473) kept the state of *every* source word, and before
-# each target word the decoder computes a weighted average of all these states, with weights that depend on what it
-# has written so far. That was the first attention in translation, and the idea of lesson 2: a query from the decoder,
-# keys and values from the encoder.
-#
-# Its score was a small network, $w^\top \tanh(W_q\, s + W_k\, h)$ for a state s of the decoder and a state h of the
-# encoder, and h was key and value in one. (The dot product came with [Luong, Pham and Manning,
-# 2015](https://arxiv.org/abs/1508.04025), section 3.1.)
+# each target word the decoder computes a weighted average of all these states, with weights that depend on what it has
+# written so far. That was the first attention in translation, and the idea of lesson 2: a query from the decoder, keys
+# and values from the encoder. [Lesson 13](../13_before_transformers/13_before_transformers.ipynb) builds it.
 #
 # [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762) took the recurrence out. That is the model we build.
 #
@@ -234,10 +229,10 @@ plt.show()
 #
 # <details><summary>Why can a model learn with the mask that was wrong?</summary>
 #
-# As long as the padding stands *behind* the words, no word sees it: it lies in the future, which the triangle hides
-# anyway, and a loss that skips padding never looks at the rest. Luck runs out when the padding comes first, as it does
-# when prompts of different lengths are continued in one batch. Then the translation of one sentence depends on how long
-# its neighbours are, and nothing raises.
+# Padding *behind* the words lies in the future of every word, which the triangle hides anyway, and a loss that skips
+# padding never looks at the rest. Padding in front is seen. It stands there when prompts of different lengths are
+# continued in one batch. Then the translation of one sentence depends on how long its neighbours are, and nothing
+# raises.
 #
 # </details>
 
@@ -259,10 +254,10 @@ plt.show()
 #
 # **Exercise 2 · `CrossAttention`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
-# Write `forward`, and leave `__init__` as it is. `split_heads(x, h)` and `merge_heads(x)` are those of lesson 4. You may
-# call `F.scaled_dot_product_attention(q, k, v, attn_mask=mask)`, whose mask means what ours mean and has to broadcast
-# against (b, h, t, s). Do not call `nn.MultiheadAttention` or the finished cross-attention here. The mask may hide any
-# positions, or be None. Gradients must flow to both inputs and to all weights.
+# Write `forward`, and leave `__init__` as it is. `split_heads(x, h)` and `merge_heads(x)` are those of lesson 4. You
+# may call `F.scaled_dot_product_attention(q, k, v, attn_mask=mask)`, whose mask means what ours mean and has to
+# broadcast against (b, h, t, s). Do not call `nn.MultiheadAttention` or the finished cross-attention here. The mask may
+# hide any positions, or be None. Gradients must flow to both inputs and to all weights.
 #
 # <details><summary>Hint 1: queries, keys, values</summary>
 #
@@ -319,8 +314,7 @@ check(CrossAttention)
 # \qquad x \;\leftarrow\; \operatorname{norm}_2\big(x + \operatorname{cross}(x, M)\big),
 # \qquad x \;\leftarrow\; \operatorname{norm}_3\big(x + \operatorname{ff}(x)\big) .$$
 #
-# The order of norm and sum is the one of 2017, norm last. The memory $M$ goes into every block as it came out of the
-# encoder, and no block changes it.
+# The norm comes last, as in 2017. Every block gets the memory $M$ as it came out of the encoder.
 
 # %% [markdown]
 # <div class="card">
@@ -411,8 +405,7 @@ print("the same as PyTorch's block:", same)
 # trained to give all of the probability to the right one. It can approach that only by pushing its logits apart without
 # limit. **Label smoothing** ([Szegedy et al., 2016](https://arxiv.org/abs/1512.00567), section 7) asks for a little
 # less: the right token is to get $1 - \varepsilon$, and the rest $\varepsilon$ is shared among the others. (Szegedy et
-# al. share ε among *all* classes, the right one included, and so does `F.cross_entropy` with its `label_smoothing`; to
-# share it among the others only is a common variant.)
+# al. and the `label_smoothing` of `F.cross_entropy` share ε among *all* classes, the right one included.)
 #
 # With n tokens, of which padding is never the right one, there are n − 2 others. For the target y at one position, the
 # loss is
@@ -638,8 +631,7 @@ check(EncoderDecoder)
 
 # %% [markdown]
 # How large is the published one? `nn.Transformer` has the paper's base size as its defaults: e = 512, h = 8, six blocks
-# a side. Token vectors and output layer are not part of it. On the device `meta` nothing is stored, so counting costs
-# no memory.
+# a side. Token vectors and output layer are not part of it. Counting on the device `meta` costs no memory.
 
 # %% tags=["hide-input", "nbval-check-output"]
 def count(module):
@@ -670,8 +662,7 @@ print(f"with those biases and norms: {blocks + biases + norms:,}")
 # weights that are used in the end are an **average** over several moments near the end of training (section 6.1). Every
 # 40 steps a copy is kept.
 #
-# The stop button may be pressed at any time; what has been learned by then stays in the model, and the cells below go
-# on with it.
+# The stop button ends the training early; the cells below go on with what has been learned by then.
 
 # %%
 def train(model, steps, losses, copies, batch=64, warmup=400):
@@ -715,8 +706,8 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The faint line is the loss of each batch, the strong one a mean over 20. It cannot fall below the
-# dashed line, the entropy of the smoothed targets.
+# **How to read it.** The faint line is the loss of each batch, the strong one a mean over 20. The dashed line is the
+# entropy of the smoothed targets.
 #
 # </div>
 #
@@ -856,8 +847,8 @@ print(f"after 160 steps: {sum(whole) / len(whole):.0%} of the numbers are right"
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** To the right the numbers get longer. One wrong word spoils a number, and in writing a wrong word
-# is also what the next one is based on. At the end length makes hardly any difference.
+# **How to read it.** One wrong word spoils a number, and in writing a wrong word is also what the next one is based on.
+# At the end length makes hardly any difference.
 #
 # </div>
 
@@ -869,8 +860,7 @@ check.prediction("early_numbers", early_numbers)
 #
 # Every cross-attention of the decoder has a map for each head, (t, s), that says where the model looked when it wrote
 # each word. Below is the mean over the heads of the last block, and further down their maps one by one. The maps are
-# read off with **[hooks](../../site/glossary.md#hook)**, functions that PyTorch calls whenever a layer is called; the
-# model itself stays as it is.
+# read off with **[hooks](../../site/glossary.md#hook)**, functions that PyTorch calls whenever a layer is called.
 
 # %%
 @torch.no_grad()
@@ -900,9 +890,8 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** A row for each German word, at the moment when it is about to be written; a column for each
-# English word. Dark: it looks there. *drei* looks at *three*, straight on. *zwei* looks at *two* and *achtzig* at
-# *eighty*, *sieben* at *seven* and *vierzig* at *forty*: the crossing lines of the first figure, which no one has told
-# the model about.
+# English word. Dark: it looks there. *drei* looks at *three*, straight on. *zwei* and *achtzig*, *sieben* and *vierzig*
+# look crosswise: the crossing lines of the first figure, which no one has told the model about.
 #
 # </div>
 #
@@ -948,8 +937,7 @@ plt.show()
 # 1. Lengthen every beam by every token: beams × n candidates, each with its beam's score plus the token's.
 # 2. Keep the `width` candidates with the highest totals, whichever beams they come from.
 # 3. A beam that has just written the stop token is finished. It leaves with its score and gives up its place, so the
-#    width falls by one for each beam that finishes. ([Sutskever et al., 2014](https://arxiv.org/abs/1409.3215), section
-#    3.2, remove finished beams too.)
+#    width falls by one for each beam that finishes.
 # 4. When no place is left, or the limit is reached, the best score wins, among the finished beams and those still
 #    growing.
 #
@@ -1020,8 +1008,8 @@ check(beam_search)
 
 # %% [markdown]
 # The finished model has nothing to gain from it. Take the one of step 160, which is still unsure, and let it translate
-# 60 test numbers greedily and with four beams. What is found is judged twice: by the model, whose own probability it
-# is, and by the truth.
+# 60 test numbers greedily and with four beams. What is found is judged twice: by the probability that the model gives
+# it, and by the truth.
 
 # %%
 def log_probability(model, source, ids):
@@ -1052,10 +1040,10 @@ for width in hits:
 # No points, and nothing is graded: **translate as many unseen numbers as you can without a mistake, after half a minute
 # of training**. The number to beat is what this lesson's own model reaches on the same 300 numbers, which are neither
 # in the training part nor in the test. Every line of `attempt` is yours to change. The clock hands out the share of the
-# time that has passed, from 0 to 1, which is what a schedule needs; the stop button ends a try early, and it counts.
+# time that has passed, from 0 to 1, for a schedule; the stop button ends a try early, and it counts.
 #
-# Your tries are kept in the folder `experiments/` of the course and outlive the kernel. As it stands, the cell stops
-# after 40 steps, to show what comes out; set `steps=None` for a real try.
+# Your tries are kept in the folder `experiments/` of the course. As it stands, the cell stops after 40 steps; set
+# `steps=None` for a real try.
 
 # %%
 other_source = as_ids([english for english, _ in other_pairs[:300]], ENGLISH)
@@ -1132,8 +1120,8 @@ plots.curves({"": (minutes, nats)}, "minutes of training", "nats a token, held o
 plt.show()
 
 # %% [markdown]
-# The first four sentences of the test set follow, and then some from the whole range, from those that BLEU likes best
-# to those that it likes least. Nothing is edited. *wanted* is what the human translator wrote.
+# The first four sentences of the test set follow, then some from the best to the worst by BLEU. Nothing is edited.
+# *wanted* is what the human translator wrote.
 
 # %% tags=["hide-input"]
 KINDS = {"English": "english", "model": "translation", "wanted": "reference"}
@@ -1167,8 +1155,8 @@ for sample in run["samples"]:
 # could be kept from step to step?</summary>
 #
 # Nearly all. A position looks only backwards, so what the blocks compute for it does not change when more is written.
-# The keys and values of all earlier positions can be kept, and only the newest position has to be computed. The keys
-# and values of the cross-attention can be kept as well; they depend on the source alone. Lesson 12 does this.
+# The keys and values of earlier positions can be kept. So can those of the cross-attention, which depend on the source
+# alone. Lesson 12 does this.
 #
 # </details>
 # <details><summary>3. A beam of width 100 finds a translation that the model thinks more probable than the one found
@@ -1191,17 +1179,7 @@ for sample in run["samples"]:
 #   now built everything in its section 3 but the weights shared by the tables (section 3.4).
 # - [Sutskever, Vinyals and Le, *Sequence to sequence learning with neural networks*,
 #   2014](https://arxiv.org/abs/1409.3215), section 3.
-# - [Cho et al., *Learning phrase representations using RNN encoder-decoder*, 2014](https://arxiv.org/abs/1406.1078),
-#   section 2.
 # - [Bahdanau, Cho and Bengio, *Neural machine translation by jointly learning to align and translate*,
 #   2015](https://arxiv.org/abs/1409.0473), sections 2 and 3.
-# - [Luong, Pham and Manning, *Effective approaches to attention-based neural machine translation*,
-#   2015](https://arxiv.org/abs/1508.04025), section 3.1.
-# - [Szegedy et al., *Rethinking the Inception architecture*, 2016](https://arxiv.org/abs/1512.00567), section 7.
-# - [Papineni et al., *BLEU*, 2002](https://aclanthology.org/P02-1040/), section 2.
-# - [Elliott et al., *Multi30K*, 2016](https://arxiv.org/abs/1605.00459).
-# - [Y. Wu et al., *Google's neural machine translation system*, 2016](https://arxiv.org/abs/1609.08144), section 7, for
-#   the length in a beam's score.
-# - [Stahlberg and Byrne, *On NMT search errors and model errors*, 2019](https://arxiv.org/abs/1908.10090).
 #
 # **Next:** [lesson 11, *Tokens*](../11_tokens/11_tokens.ipynb)

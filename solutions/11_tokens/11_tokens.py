@@ -237,9 +237,9 @@ for name, part in (("first", shown[:18]), ("last", shown[-14:])):
 #
 # **Exercise 3 · `encode`** &nbsp; mend · ★★★ · 10 minutes · 3.5 points
 #
-# The cell below holds that encoder, complete and wrong. Run it and the cell after it, which prints its tokens beside the
-# right ones. Find out what it does wrong, and fix it. The right tokens of a piece are those into which the learning of
-# the merges would have joined it, had it been among the words. At the end no learned pair remains in a piece, and
+# The cell below holds that encoder, complete and wrong. Run it and the cell after it, which prints its tokens beside
+# the right ones. Find out what it does wrong, and fix it. The right tokens of a piece are those into which the learning
+# of the merges would have joined it, had it been among the words. At the end no learned pair remains in a piece, and
 # nothing is joined across pieces.
 #
 # <details><summary>Hint 1: an example by hand</summary>

@@ -445,9 +445,9 @@ print(f"{len(published)} tensors")
 # </details>
 # <details><summary>Hint 2: pieces of names</summary>
 #
-# The keys of `OURS` below begin and end with a point. `h.3.mlp.c_proj.bias` becomes `.h.3.mlp.c_proj.bias` first, with a
-# point in front; `.h.` and `.mlp.c_proj.` in it are replaced, which makes `.blocks.3.feed_forward.narrow.bias`; and the
-# point in front goes again.
+# The keys of `OURS` below begin and end with a point. `h.3.mlp.c_proj.bias` becomes `.h.3.mlp.c_proj.bias` first, with
+# a point in front; `.h.` and `.mlp.c_proj.` in it are replaced, which makes `.blocks.3.feed_forward.narrow.bias`; and
+# the point in front goes again.
 #
 # </details>
 # </div>
@@ -643,8 +643,8 @@ print(known.told)
 #
 # <details><summary>Hint 1: inputs and targets</summary>
 #
-# As in lesson 5: of the text [5, 2, 7, 7] the model reads [5, 2, 7] and has to predict [2, 7, 7]. It reads a batch, here
-# of shape (1, 3), and returns logits (1, 3, n).
+# As in lesson 5: of the text [5, 2, 7, 7] the model reads [5, 2, 7] and has to predict [2, 7, 7]. It reads a batch,
+# here of shape (1, 3), and returns logits (1, 3, n).
 #
 # </details>
 # <details><summary>Hint 2: which mean</summary>

@@ -93,9 +93,9 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # </details>
 # <details><summary>Hint 2: when nothing fits</summary>
 #
-# With the pieces *un*, *##mov* and *##ing*, "unmoved" begins with *un*, its rest "moved" with *##mov*, and the rest "ed"
-# with neither *##ed* nor *##e*. The result is [UNK] alone: *un* and *##mov* are not in it. A loop that only goes on at
-# "ed" never ends.
+# With the pieces *un*, *##mov* and *##ing*, "unmoved" begins with *un*, its rest "moved" with *##mov*, and the rest
+# "ed" with neither *##ed* nor *##e*. The result is [UNK] alone: *un* and *##mov* are not in it. A loop that only goes
+# on at "ed" never ends.
 #
 # </details>
 # </div>
@@ -221,7 +221,8 @@ check(pair_input)
 #
 # Fix it: 80, 10 and 10 % of the chosen tokens have the three fates, and all other tokens stay as they are. Each token
 # has its own fate, drawn anew at every call and from the given generator alone: a generator of the same seed gives the
-# same result. `ids` and `special` stay unchanged. (`special` is True at [CLS], [SEP] and [PAD], which are never chosen.)
+# same result. `ids` and `special` stay unchanged. (`special` is True at [CLS], [SEP] and [PAD], which are never
+# chosen.)
 #
 # <details><summary>Hint 1: measure it</summary>
 #
@@ -974,11 +975,11 @@ check.prediction("kindest_block", kindest_block)
 #
 # **Exercise 8 · `LowRank`** &nbsp; ★★★ · 10 minutes · 3.5 points
 #
-# Keep the given layer as `self.linear`, with its weight and its bias frozen; it may have no bias. `self.A` (r, n_in) and
-# `self.B` (n_out, r) are `nn.Parameter`: A starts at random numbers, B at 0. `merge()` returns an nn.Linear with the
-# same outputs as your layer. Your own layer has these outputs too, before and after any number of calls of `merge()`
-# and `unmerge()`. `unmerge()` takes the step out of the weight again, and does nothing where it is not in there.
-# Gradients must flow to x, A and B.
+# Keep the given layer as `self.linear`, with its weight and its bias frozen; it may have no bias. `self.A` (r, n_in)
+# and `self.B` (n_out, r) are `nn.Parameter`: A starts at random numbers, B at 0. `merge()` returns an nn.Linear with
+# the same outputs as your layer. Your own layer has these outputs too, before and after any number of calls of
+# `merge()` and `unmerge()`. `unmerge()` takes the step out of the weight again, and does nothing where it is not in
+# there. Gradients must flow to x, A and B.
 #
 # <details><summary>Hint 1: forward</summary>
 #
