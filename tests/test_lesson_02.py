@@ -174,16 +174,16 @@ def test_what_the_error_in_the_rewriting_did_to_values_that_are_all_1():
 def test_predictions_are_true_of_what_the_lesson_prints(printed_text):
     single, double = (float(re.search(rf"length × {n}: .* ratio ([\d.]+)", printed_text)[1]) for n in (1, 2))
     assert double == pytest.approx(single**2, rel=0.05)
-    assert SOURCE.lesson.prediction("longer_query").truth == "C"  # squared
+    assert SOURCE.lesson.prediction("longer_query").truth == "B"  # squared
     assert "one vector for both roles: 0\n" in printed_text
     assert int(re.search(r"drawn at random: (\d+)", printed_text)[1]) > 1000
-    assert SOURCE.lesson.prediction("mutual").truth == "C"  # in none
+    assert SOURCE.lesson.prediction("mutual").truth == "A"  # in none
     change, apart = (
         float(re.search(rf"{what}: (\S+)", printed_text)[1])
         for what in ("largest change of an output", "largest difference between two outputs")
     )
     assert change < 1e-5 < 0.01 < apart
-    assert SOURCE.lesson.prediction("shuffled_context").truth == "B"  # nothing
+    assert SOURCE.lesson.prediction("shuffled_context").truth == "C"  # nothing
 
 
 def test_outcomes_that_the_lesson_tells_are_those_that_it_printed(printed_text):

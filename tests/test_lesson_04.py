@@ -209,14 +209,14 @@ def test_one_head_answers_most_and_lets_one_question_suffer_and_three_heads_hard
     told = shares(printed(SOURCE, "runs = {h: [train(MultiHeadAttention"))
     one = [told[f"h = 1, run {run}"] for run in (1, 2, 3)]
     three = [told[f"h = 3, run {run}"] for run in (1, 2, 3)]
-    assert LESSON.prediction("one_head_reads").truth == "C"
+    assert LESSON.prediction("one_head_reads").truth == "A"
     assert all(who < 90 and min(what, whom) >= 94 for who, what, whom in one) and min(one)[0] <= 8
     assert min(map(min, three)) >= 99
 
 
 def test_scrambled_heads_answer_nearly_without_an_error():
     (right,) = shares(printed(SOURCE, "class ScrambledAttention")).values()
-    assert min(right) >= 99 and LESSON.prediction("scrambled_answers").truth == "C"
+    assert min(right) >= 99 and LESSON.prediction("scrambled_answers").truth == "B"
 
 
 def test_the_row_of_gave_is_made_of_the_pieces_that_the_prose_names():

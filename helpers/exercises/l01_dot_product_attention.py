@@ -267,16 +267,16 @@ LESSON = Lesson(
     predictions=(
         Prediction(
             "ten_times",
-            truth="C",
+            truth="A",
             says={
-                "A": "Dividing by the sum cancels a factor of the *powers*. A factor inside the exponential is another"
-                " matter: a lead of 2 in a score becomes a lead of 200, and the ratio of two weights goes from e² to"
-                " e²⁰⁰.",
-                "B": "That happens when the vectors are made shorter: the first line, with 0.1, is nearly even. Longer"
-                " vectors have scores that lie further apart, and softmax sharpens.",
-                "C": "Every score grows a hundredfold, and so does every difference between two scores. Softmax turns"
+                "A": "Every score grows a hundredfold, and so does every difference between two scores. Softmax turns"
                 " differences into ratios, and one word is left in each row. How long vectors are decides how soft the"
                 " average is; lesson 3 is about that.",
+                "B": "Dividing by the sum cancels a factor of the *powers*. A factor inside the exponential is another"
+                " matter: a lead of 2 in a score becomes a lead of 200, and the ratio of two weights goes from e² to"
+                " e²⁰⁰.",
+                "C": "That happens when the vectors are made shorter: the first line, with 0.1, is nearly even. Longer"
+                " vectors have scores that lie further apart, and softmax sharpens.",
             },
         ),
         Prediction(

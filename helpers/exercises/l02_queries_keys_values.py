@@ -251,37 +251,37 @@ LESSON = Lesson(
     predictions=(
         Prediction(
             "longer_query",
-            truth="C",
+            truth="B",
             says={
                 "A": "A search engine could be built that way, by dividing every vector by its length. The dot product"
                 " does not: it is twice as large for a query that is twice as long.",
-                "B": "The scores double. The weights cannot, all of them: they add up to 1.",
-                "C": "Every score is doubled, and with it every difference of two scores. The ratio of two weights is e"
+                "B": "Every score is doubled, and with it every difference of two scores. The ratio of two weights is e"
                 " to that difference: it is squared. So the length of a query does what β = 2 did.",
+                "C": "The scores double. The weights cannot, all of them: they add up to 1.",
             },
         ),
         Prediction(
             "mutual",
-            truth="C",
+            truth="A",
             says={
-                "A": "It would be, if the two wishes were independent and each as likely as not. They are not"
-                " independent: both compare with the same number x₀·x₁.",
-                "B": "It does not even happen in one of 100,000, and the next section says why it cannot.",
-                "C": "x₀·x₁ is at most the product of the two lengths, and so never larger than both of their squares:"
+                "A": "x₀·x₁ is at most the product of the two lengths, and so never larger than both of their squares:"
                 " one of the two always matches itself at least as well. With two different matrices the same pairs"
                 " manage it, as the second line shows.",
+                "B": "It does not even happen in one of 100,000, and the next section says why it cannot.",
+                "C": "It would be, if the two wishes were independent and each as likely as not. They are not"
+                " independent: both compare with the same number x₀·x₁.",
             },
         ),
         Prediction(
             "shuffled_context",
-            truth="B",
+            truth="C",
             says={
                 "A": "That was so when the words that ask were shuffled. Here they stay where they are, and so do their"
                 " outputs; only what they look at has moved.",
-                "B": "Keys and values move together, and the sum over j does not depend on the order of its terms. A"
-                " dictionary has no first entry.",
-                "C": "The weights move with the keys, and the values with them: each value gets the weight that it had"
+                "B": "The weights move with the keys, and the values with them: each value gets the weight that it had"
                 " before. The sum is the same, up to rounding.",
+                "C": "Keys and values move together, and the sum over j does not depend on the order of its terms. A"
+                " dictionary has no first entry.",
             },
         ),
     ),

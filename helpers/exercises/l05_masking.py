@@ -475,12 +475,12 @@ LESSON = Lesson(
         ),
         Prediction(
             "leak_of_detached",
-            truth="B",
+            truth="A",
             says={
-                "A": "That is how much of the next input arrives, and a measurement of the outputs would show it. But "
-                "the leak map asks autograd, and `detach` has taken this way out of what autograd knows.",
-                "B": "`detach` cuts the way back: autograd takes the next input for a constant there, and the "
+                "A": "`detach` cuts the way back: autograd takes the next input for a constant there, and the "
                 "derivative by it is exactly zero. The output depends on it all the same.",
+                "B": "That is how much of the next input arrives, and a measurement of the outputs would show it. But "
+                "the leak map asks autograd, and `detach` has taken this way out of what autograd knows.",
                 "C": "Autograd complains where nothing at all leads back to x. Here the sum over the past does; it "
                 "only knows nothing of the second way.",
             },

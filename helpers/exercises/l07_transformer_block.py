@@ -453,17 +453,17 @@ LESSON = Lesson(
     predictions=(
         Prediction(
             "pull_at_the_bottom",
-            truth="C",
+            truth="A",
             says={
-                "A": (
-                    "All blocks take part, but the gradient reaches the lower ones only through those above, and each "
-                    "of those multiplies it by two small matrices."
-                ),
+                "A": "Each block passes on about a third of its gradient, and there are 23 blocks above block 0.",
                 "B": (
                     "One factor of a half or so a block would be a natural guess for a few blocks. Here every block "
                     "takes a larger share, and 24 factors multiply."
                 ),
-                "C": "Each block passes on about a third of its gradient, and there are 23 blocks above block 0.",
+                "C": (
+                    "All blocks take part, but the gradient reaches the lower ones only through those above, and each "
+                    "of those multiplies it by two small matrices."
+                ),
             },
         ),
         Prediction(

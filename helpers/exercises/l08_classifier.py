@@ -491,23 +491,23 @@ LESSON = Lesson(
     predictions=(
         Prediction(
             "softmax_twice",
-            truth="C",
+            truth="B",
             says={
                 "A": "The order stays, and the right class gets the larger number. But after a softmax the two numbers"
                 " lie between 0 and 1, and the second softmax cannot make more than 0.73 of that.",
-                "B": "The gradient gets smaller, and does come through: the model learns. Only the end is barred.",
-                "C": "After one softmax the best logits are 1 and 0, and the second one makes 0.73 of them:"
+                "B": "After one softmax the best logits are 1 and 0, and the second one makes 0.73 of them:"
                 " −log 0.73 = 0.31.",
+                "C": "The gradient gets smaller, and does come through: the model learns. Only the end is barred.",
             },
         ),
         Prediction(
             "sure_of_salad",
-            truth="C",
+            truth="A",
             says={
-                "A": "One would wish so. A probability is what the model has learned to say about sentences, and of"
-                " texts that are none it has learned nothing.",
+                "A": "The softmax says how the classes compare, not whether the text is one that the model knows.",
                 "B": "More than that. Nothing in its training has taught it to be less sure of a text that is none.",
-                "C": "The softmax says how the classes compare, not whether the text is one that the model knows.",
+                "C": "One would wish so. A probability is what the model has learned to say about sentences, and of"
+                " texts that are none it has learned nothing.",
             },
         ),
         Prediction(
@@ -523,13 +523,13 @@ LESSON = Lesson(
         ),
         Prediction(
             "who_wins_imdb",
-            truth="C",
+            truth="A",
             says={
-                "A": "On reviews that were made so that counting fails, yes. Real reviews are long, and most of them"
+                "A": "25,000 reviews are enough to weigh words, and too few to learn from nothing what words mean.",
+                "B": "On reviews that were made so that counting fails, yes. Real reviews are long, and most of them"
                 " give themselves away by their words.",
-                "B": "It looks like that during the training, on the reviews put aside. On the test reviews, of other"
+                "C": "It looks like that during the training, on the reviews put aside. On the test reviews, of other"
                 " films, it is the other way round.",
-                "C": "25,000 reviews are enough to weigh words, and too few to learn from nothing what words mean.",
             },
         ),
     ),

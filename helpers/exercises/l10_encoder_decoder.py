@@ -725,13 +725,13 @@ LESSON = Lesson(
     predictions=(
         Prediction(
             "surest_logit",
-            truth="C",
+            truth="A",
             says={
-                "A": "An unsure answer costs something, and less than one would think: a probability of 0.38 costs"
-                " 1.27 here.",
-                "B": "That is where the smoothed loss is the smallest: the right token has just what is asked for.",
-                "C": "The other tokens are each to have a share, and at z = 20 they have next to none: their logarithms"
+                "A": "The other tokens are each to have a share, and at z = 20 they have next to none: their logarithms"
                 " are far below zero, and each of them costs.",
+                "B": "That is where the smoothed loss is the smallest: the right token has just what is asked for.",
+                "C": "An unsure answer costs something, and less than one would think: a probability of 0.38 costs"
+                " 1.27 here.",
             },
         ),
         Prediction(

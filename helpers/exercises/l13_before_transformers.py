@@ -438,14 +438,14 @@ LESSON = Lesson(
     predictions=(
         Prediction(
             "bias_on_keys",
-            truth="C",
+            truth="A",
             says={
-                "A": "The bias does move every score of a step, and all of them by the same number: s·b has no j in it."
-                " A softmax does not see what is added to all of its scores.",
-                "B": "What is added to a row depends on the state, and it is one number for all words of the source. A"
-                " softmax over that row is what it was.",
-                "C": "The bias adds s·b to every score of a step, the same for each word of the source, and a softmax"
+                "A": "The bias adds s·b to every score of a step, the same for each word of the source, and a softmax"
                 " does not see what is added to all of its scores. Only what tells the words apart can steer.",
+                "B": "The bias does move every score of a step, and all of them by the same number: s·b has no j in it."
+                " A softmax does not see what is added to all of its scores.",
+                "C": "What is added to a row depends on the state, and it is one number for all words of the source. A"
+                " softmax over that row is what it was.",
             },
         ),
         Prediction(

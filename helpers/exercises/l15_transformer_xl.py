@@ -672,14 +672,14 @@ LESSON = Lesson(
         ),
         Prediction(
             "memory_unpractised",
-            truth="C",
+            truth="B",
             says={
                 "A": "It has never met a key from before the border. But a key is a key, and the near distances, which"
                 " matter most, are those that it has learned inside its segments.",
-                "B": "To ignore the memory it would have to know that it is one. Nothing marks a key as remembered; all"
-                " that it knows of it is the distance.",
-                "C": "With relative positions a memory makes the segment look longer. The first bytes have something"
+                "B": "With relative positions a memory makes the segment look longer. The first bytes have something"
                 " before them, and that is what they lacked.",
+                "C": "To ignore the memory it would have to know that it is one. Nothing marks a key as remembered; all"
+                " that it knows of it is the distance.",
             },
         ),
     ),

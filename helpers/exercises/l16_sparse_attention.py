@@ -704,13 +704,13 @@ LESSON = Lesson(
         ),
         Prediction(
             "mask_saves",
-            truth="C",
+            truth="A",
             says={
-                "A": "Only a few per cent of the pairs count. But the product of queries and keys computes them all,"
-                " and the mask throws most of them away afterwards.",
+                "A": "All scores are computed, and masking them is one more pass over t² numbers.",
                 "B": "Nothing is left out: the product, the softmax and the sum over the values go over all t² pairs,"
                 " as without a mask.",
-                "C": "All scores are computed, and masking them is one more pass over t² numbers.",
+                "C": "Only a few per cent of the pairs count. But the product of queries and keys computes them all,"
+                " and the mask throws most of them away afterwards.",
             },
         ),
         Prediction(

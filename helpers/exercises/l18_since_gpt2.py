@@ -473,26 +473,26 @@ LESSON = Lesson(
     predictions=(
         Prediction(
             "router_of_one",
-            truth="C",
+            truth="B",
             says={
                 "A": "The expert's output does depend on which expert it is. But the choice is a comparison, which has"
                 " no slope, and the weight of the chosen is p/p.",
-                "B": "With k = 1 nothing is small about it: the weight is p/p = 1 whatever p is, and a constant has no"
-                " gradient at all.",
-                "C": "Renormalised over a single expert, its probability is divided by itself. The weight is 1 whatever"
+                "B": "Renormalised over a single expert, its probability is divided by itself. The weight is 1 whatever"
                 " the router says, and nothing is left to learn from.",
+                "C": "With k = 1 nothing is small about it: the weight is p/p = 1 whatever p is, and a constant has no"
+                " gradient at all.",
             },
         ),
         Prediction(
             "previous_head_out",
-            truth="C",
+            truth="A",
             says={
-                "A": "It is the head of the second layer that copies, and it still has all its weights. But what it"
-                " looks for was written into its keys by the first.",
+                "A": "The second layer still looks somewhere, and copies what it finds with full confidence. A"
+                " confident wrong answer costs more than ln 64.",
                 "B": "That would be a model that no longer knows anything and says so. This one knows nothing and"
                 " does not notice: it copies as before, from another place.",
-                "C": "The second layer still looks somewhere, and copies what it finds with full confidence. A"
-                " confident wrong answer costs more than ln 64.",
+                "C": "It is the head of the second layer that copies, and it still has all its weights. But what it"
+                " looks for was written into its keys by the first.",
             },
         ),
         Prediction(

@@ -358,14 +358,14 @@ plt.show()
 #
 # Multiply every vector of the sentence by 10, and compute the weights again. What happens to them?
 #
-# - **A.** Nothing: softmax divides by the sum, so a common factor cancels.
-# - **B.** They become more even.
-# - **C.** In nearly every row one word takes all the weight, or shares it with a word of the same vector.
+# - **A.** In nearly every row one word takes all the weight, or shares it with a word of the same vector.
+# - **B.** Nothing: softmax divides by the sum, so a common factor cancels.
+# - **C.** They become more even.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "ten_times", "locked": false, "schema_version": 3, "solution": true, "task": false}
 ### BEGIN SOLUTION
-ten_times = "C"
+ten_times = "A"
 ### STUDENT GETS
 # ten_times = ...    # "A", "B" or "C"
 ### END SOLUTION

@@ -237,13 +237,13 @@ plt.show()
 # Make the query twice as long, in the same direction, and look it up without any β. What happens to the weights?
 #
 # - **A.** Nothing: the query points the same way, so it means the same.
-# - **B.** Every weight doubles.
-# - **C.** The ratio of any two weights is squared.
+# - **B.** The ratio of any two weights is squared.
+# - **C.** Every weight doubles.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "longer_query", "locked": false, "schema_version": 3, "solution": true, "task": false}
 ### BEGIN SOLUTION
-longer_query = "C"
+longer_query = "B"
 ### STUDENT GETS
 # longer_query = ...    # "A", "B" or "C"
 ### END SOLUTION
@@ -271,14 +271,14 @@ check.prediction("longer_query", longer_query)
 # Back to lesson 1, where each vector was query, key and value at once. The next cell draws 100,000 pairs of random
 # vectors $x_0, x_1$. In how many pairs does each vector give the *other* more weight than itself?
 #
-# - **A.** In about a quarter of them.
+# - **A.** In none.
 # - **B.** In about one of a hundred.
-# - **C.** In none.
+# - **C.** In about a quarter of them.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "mutual", "locked": false, "schema_version": 3, "solution": true, "task": false}
 ### BEGIN SOLUTION
-mutual = "C"
+mutual = "A"
 ### STUDENT GETS
 # mutual = ...    # "A", "B" or "C"
 ### END SOLUTION
@@ -663,13 +663,13 @@ plt.show()
 # Shuffle the four words of the **context** only, and call `head(x, context)` again. What happens to its three outputs?
 #
 # - **A.** They are shuffled alike, as in lesson 1.
-# - **B.** Nothing.
-# - **C.** They are other vectors.
+# - **B.** They are other vectors.
+# - **C.** Nothing.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "shuffled_context", "locked": false, "schema_version": 3, "solution": true, "task": false}
 ### BEGIN SOLUTION
-shuffled_context = "B"
+shuffled_context = "C"
 ### STUDENT GETS
 # shuffled_context = ...    # "A", "B" or "C"
 ### END SOLUTION

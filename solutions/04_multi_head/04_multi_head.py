@@ -438,14 +438,14 @@ check(folded_heads)
 # The reader with one head is trained three times, from three random starts. How will it do on new sentences? (With 16
 # names, a guess is right about 6 times in 100.)
 #
-# - **A.** It answers one of the three questions, and guesses the other two.
-# - **B.** As well as with three heads, for it has as many parameters: hardly an error in any run.
-# - **C.** It answers most of what it is asked. How many errors are left depends on the start.
+# - **A.** It answers most of what it is asked. How many errors are left depends on the start.
+# - **B.** It answers one of the three questions, and guesses the other two.
+# - **C.** As well as with three heads, for it has as many parameters: hardly an error in any run.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "one_head_reads", "locked": false, "schema_version": 3, "solution": true, "task": false}
 ### BEGIN SOLUTION
-one_head_reads = "C"
+one_head_reads = "A"
 ### STUDENT GETS
 # one_head_reads = ...    # "A", "B" or "C"
 ### END SOLUTION
@@ -558,14 +558,14 @@ plt.show()
 # What will this reader answer on new sentences?
 #
 # - **A.** About as well as a guess, for all three roles: its rows are stuck together from pieces of other rows.
-# - **B.** Two roles well, and one no better than a guess: one of its three pieces comes from another head than the
+# - **B.** All three roles nearly without an error, like the correct module.
+# - **C.** Two roles well, and one no better than a guess: one of its three pieces comes from another head than the
 #   others.
-# - **C.** All three roles nearly without an error, like the correct module.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "scrambled_answers", "locked": false, "schema_version": 3, "solution": true, "task": false}
 ### BEGIN SOLUTION
-scrambled_answers = "C"
+scrambled_answers = "B"
 ### STUDENT GETS
 # scrambled_answers = ...    # "A", "B" or "C"
 ### END SOLUTION

@@ -766,14 +766,14 @@ print("every entry on and below it is larger than zero:", bool((leak[may_look] >
 # `peeking`, in the next cell but one, adds up the inputs so far, and to that the input that comes **next**, which it
 # takes through `detach`. What does its leak map hold just above the diagonal?
 #
-# - **A.** 1, for the next input enters the output as it is.
-# - **B.** Exactly 0.
+# - **A.** Exactly 0.
+# - **B.** 1, for the next input enters the output as it is.
 # - **C.** Nothing: `leak_map` raises an error, since a detached tensor cannot be differentiated.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "leak_of_detached", "locked": false, "schema_version": 3, "solution": true, "task": false}
 ### BEGIN SOLUTION
-leak_of_detached = "B"
+leak_of_detached = "A"
 ### STUDENT GETS
 # leak_of_detached = ...    # "A", "B" or "C"
 ### END SOLUTION

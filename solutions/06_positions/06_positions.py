@@ -720,14 +720,14 @@ for way in ("learned", "sinusoidal", "relative bias", "rotary"):
 #
 # At positions beyond 15, the **sinusoidal** model will be right …
 #
-# - **A.** nearly always: the formula goes on, and *two places back* is one linear map for all positions.
+# - **A.** about a quarter of the time.
 # - **B.** about half of the time, less and less with the distance from 15.
-# - **C.** about a quarter of the time.
+# - **C.** nearly always: the formula goes on, and *two places back* is one linear map for all positions.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "sinusoids_beyond", "locked": false, "schema_version": 3, "solution": true, "task": false}
 ### BEGIN SOLUTION
-sinusoids_beyond = "C"
+sinusoids_beyond = "A"
 ### STUDENT GETS
 # sinusoids_beyond = ...    # "A", "B" or "C"
 ### END SOLUTION

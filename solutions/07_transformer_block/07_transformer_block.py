@@ -236,14 +236,14 @@ check(gradient_by_depth)
 # In the bare tower, the gradient of the last block, next to the loss, has a length of about 0.05. How long is that of
 # block 0, at the bottom?
 #
-# - **A.** About as long: all 24 blocks take part in the same result.
+# - **A.** Less than a billionth of it.
 # - **B.** Between a tenth and a thousandth of it.
-# - **C.** Less than a billionth of it.
+# - **C.** About as long: all 24 blocks take part in the same result.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "pull_at_the_bottom", "locked": false, "schema_version": 3, "solution": true, "task": false}
 ### BEGIN SOLUTION
-pull_at_the_bottom = "C"
+pull_at_the_bottom = "A"
 ### STUDENT GETS
 # pull_at_the_bottom = ...    # "A", "B" or "C"
 ### END SOLUTION

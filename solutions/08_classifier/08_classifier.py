@@ -501,13 +501,13 @@ def train_step(model, batch, optimiser):
 # Both models train on the same sixteen reviews for 60 steps. What does the loss of the one with a softmax too many do?
 #
 # - **A.** It goes to zero as well, only later: a softmax keeps the order of the logits.
-# - **B.** It stays at log 2: no gradient comes through two softmaxes.
-# - **C.** It falls, and stops at about 0.3.
+# - **B.** It falls, and stops at about 0.3.
+# - **C.** It stays at log 2: no gradient comes through two softmaxes.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "softmax_twice", "locked": false, "schema_version": 3, "solution": true, "task": false}
 ### BEGIN SOLUTION
-softmax_twice = "C"
+softmax_twice = "B"
 ### STUDENT GETS
 # softmax_twice = ...    # "A", "B" or "C"
 ### END SOLUTION
@@ -909,14 +909,14 @@ print(f"{right[0]:.1%} right in order, {right[-1]:.1%} after 32 exchanges")
 # All words of a review are shuffled, and the model is right about as often as the bag of words. About how many of the
 # shuffled reviews is it sure, with a probability of nine tenths or more for one of the classes?
 #
-# - **A.** Hardly any: most probabilities lie near one half, where they should.
+# - **A.** More than half.
 # - **B.** About a third.
-# - **C.** More than half.
+# - **C.** Hardly any: most probabilities lie near one half, where they should.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "sure_of_salad", "locked": false, "schema_version": 3, "solution": true, "task": false}
 ### BEGIN SOLUTION
-sure_of_salad = "C"
+sure_of_salad = "A"
 ### STUDENT GETS
 # sure_of_salad = ...    # "A", "B" or "C"
 ### END SOLUTION
@@ -1039,14 +1039,14 @@ bench.show()
 # On the generated reviews the transformer is about forty points better than a bag of words. On IMDb, both trained on
 # the same 25,000 real reviews, who is right more often on the test reviews?
 #
-# - **A.** The transformer, by ten points or more.
-# - **B.** The transformer, by a point or two.
-# - **C.** The bag of words.
+# - **A.** The bag of words.
+# - **B.** The transformer, by ten points or more.
+# - **C.** The transformer, by a point or two.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "who_wins_imdb", "locked": false, "schema_version": 3, "solution": true, "task": false}
 ### BEGIN SOLUTION
-who_wins_imdb = "C"
+who_wins_imdb = "A"
 ### STUDENT GETS
 # who_wins_imdb = ...    # "A", "B" or "C"
 ### END SOLUTION

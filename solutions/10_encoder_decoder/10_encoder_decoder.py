@@ -469,14 +469,14 @@ check(smoothed_loss)
 #
 # The smoothing is 0.1. With which z is the smoothed loss the largest?
 #
-# - **A.** z = 3: the right token has a probability of 0.38.
+# - **A.** z = 20: the right token has a probability of 1.000.
 # - **B.** z = 5.7: the right token has a probability of 0.90.
-# - **C.** z = 20: the right token has a probability of 1.000.
+# - **C.** z = 3: the right token has a probability of 0.38.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "surest_logit", "locked": false, "schema_version": 3, "solution": true, "task": false}
 ### BEGIN SOLUTION
-surest_logit = "C"
+surest_logit = "A"
 ### STUDENT GETS
 # surest_logit = ...    # "A", "B" or "C"
 ### END SOLUTION

@@ -767,14 +767,14 @@ check(general_scores)
 # Give the comparison a bias on the side of the memory: $\text{score}(s, h_j) = s \cdot (W_h h_j + b)$, with b drawn at
 # random and as large as the rest. For a given state s, how do the weights change?
 #
-# - **A.** All of them change.
-# - **B.** They change for some states and stay for others.
-# - **C.** None of them changes, whatever s and b are.
+# - **A.** None of them changes, whatever s and b are.
+# - **B.** All of them change.
+# - **C.** They change for some states and stay for others.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "bias_on_keys", "locked": false, "schema_version": 3, "solution": true, "task": false}
 ### BEGIN SOLUTION
-bias_on_keys = "C"
+bias_on_keys = "A"
 ### STUDENT GETS
 # bias_on_keys = ...    # "A", "B" or "C"
 ### END SOLUTION

@@ -891,13 +891,13 @@ else:
 # at once, at distances it has never seen. What happens to its bits per byte?
 #
 # - **A.** They rise: it was never trained to look past a border.
-# - **B.** They stay as they are: it ignores what it does not know.
-# - **C.** They fall.
+# - **B.** They fall.
+# - **C.** They stay as they are: it ignores what it does not know.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "memory_unpractised", "locked": false, "schema_version": 3, "solution": true, "task": false}
 ### BEGIN SOLUTION
-memory_unpractised = "C"
+memory_unpractised = "B"
 ### STUDENT GETS
 # memory_unpractised = ...    # "A", "B" or "C"
 ### END SOLUTION

@@ -528,14 +528,14 @@ plt.show()
 # t = 2,048, and a window of 64: of all pairs, about 3 in 100 are left. Attention with this mask takes, compared with
 # attention **without any mask**,
 #
-# - **A.** a small part of the time: hardly any pairs are left.
+# - **A.** as long, or longer.
 # - **B.** about half.
-# - **C.** as long, or longer.
+# - **C.** a small part of the time: hardly any pairs are left.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "mask_saves", "locked": false, "schema_version": 3, "solution": true, "task": false}
 ### BEGIN SOLUTION
-mask_saves = "C"
+mask_saves = "A"
 ### STUDENT GETS
 # mask_saves = ...    # "A", "B" or "C"
 ### END SOLUTION

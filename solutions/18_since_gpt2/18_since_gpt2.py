@@ -711,13 +711,13 @@ check(route)
 # the loss of the task alone?
 #
 # - **A.** As large as with k = 2: the output still depends on which expert was chosen.
-# - **B.** Smaller, for half as many experts work.
-# - **C.** 0, but for rounding.
+# - **B.** 0, but for rounding.
+# - **C.** Smaller, for half as many experts work.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "router_of_one", "locked": false, "schema_version": 3, "solution": true, "task": false}
 ### BEGIN SOLUTION
-router_of_one = "C"
+router_of_one = "B"
 ### STUDENT GETS
 # router_of_one = ...    # "A", "B" or "C"
 ### END SOLUTION
@@ -1012,14 +1012,14 @@ check(without_head)
 # The head of layer 0 copies nothing; it looks one place back. Switch it off, and leave the induction head as it is. A
 # pure guess has a loss of log 64 = 4.16. What becomes of the loss on the second half?
 #
-# - **A.** It rises a little: the head that copies is still there.
+# - **A.** Far above 4.16.
 # - **B.** About 4.16: the model cannot know anything any more.
-# - **C.** Far above 4.16.
+# - **C.** It rises a little: the head that copies is still there.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "previous_head_out", "locked": false, "schema_version": 3, "solution": true, "task": false}
 ### BEGIN SOLUTION
-previous_head_out = "C"
+previous_head_out = "A"
 ### STUDENT GETS
 # previous_head_out = ...    # "A", "B" or "C"
 ### END SOLUTION
