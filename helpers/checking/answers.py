@@ -34,7 +34,7 @@ from helpers.checking.plain_text import sanitized
 from helpers.checking.torch_guards import lengths_agree
 from helpers.course import HELPERS, STUB
 from helpers.exercises import Exercise
-from helpers.exercises.aspects import Forbidden, Unmet
+from helpers.exercises.aspects import Forbidden, RaisedIn, Unmet
 from helpers.exercises.exercise import Aspect
 
 FORMAT = 1
@@ -147,9 +147,13 @@ def _outcome(exercise: Exercise, aspect: Aspect, written: object, seed: int | st
     except KeyboardInterrupt:
         raise
     except BaseException as problem:  # SystemExit too: what a student's code raises is an answer
+        case = ""
+        if isinstance(problem, RaisedIn):
+            case, problem = f"{problem}, ", problem.__cause__ or problem
         if _is_stub(problem):
             return Outcome(NOT_ATTEMPTED)
-        return Outcome(RAISED, says=described(problem), where=where_raised(problem))
+        where = _short(f"{case}{where_raised(problem)}".removesuffix(", "))
+        return Outcome(RAISED, says=described(problem), where=where)
 
 
 def _seed_torch() -> None:
