@@ -43,6 +43,7 @@ ANSWERED, NOT_ATTEMPTED, RAISED, REFUSED = "answered", "not attempted", "raised"
 FORBIDDEN = "forbidden"  # the code called what the exercise is there to replace
 STATES = (ANSWERED, NOT_ATTEMPTED, RAISED, REFUSED, FORBIDDEN)
 
+TORCH = os.path.join(os.path.dirname(torch.__file__), "")
 LARGEST_TENSOR = 1 << 20  # bytes; the largest right answer of the course is far smaller
 LARGEST_ANSWER = 8 << 20
 ROOM = 7 << 20  # bytes that the tensors of all aspects may take; their names and the words take the rest
@@ -181,6 +182,12 @@ def _defaults_of_torch() -> Iterator[None]:
 def where_raised(problem: BaseException) -> str:
     """The student's line that raised, with its number and the shapes of its tensors; "" where it was none of theirs."""
     return _short(_asked(lambda: _students_line(problem)))
+
+
+def while_torch_is_imported(problem: BaseException) -> bool:
+    """Was a module of torch being imported when this was raised?"""
+    codes = [frame.f_code for frame, _ in traceback.walk_tb(problem.__traceback__)]
+    return any(code.co_name == "<module>" and code.co_filename.startswith(TORCH) for code in codes)
 
 
 def _is_stub(problem: BaseException) -> bool:
