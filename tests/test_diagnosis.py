@@ -308,12 +308,32 @@ def test_of_gradients_that_are_multiples_of_one_vector_nothing_is_said_of_a_fact
         (5 / 4 * 3.217419, 3.217419, "Yours is 5/4 of it"),
         (3.217419 * math.log(2), 3.217419, "times ln 2 (0.6931), as between bits and natural logarithms"),
         (math.exp(3.217419), 3.217419, "the exponential of the right one"),
+        (32 * 3.217419, 3.217419, "Your number is the right one times 32."),
+        (3.217419 / math.sqrt(24), 3.217419, "Your number is the right one times 1/√24 (0.2041)."),
+        (3.217419 + 1, 3.217419, "4.21742; the right one, for the same input, is 3.21742: yours is 1 too large."),
+        (3.217419 - 5, 3.217419, "yours is 5 too small"),
+        ([3.217419 - 5], [3.217419], "yours is 5 too small"),
         (48.0, 36.0, "yours is 12 too large"),
+        (48.0, 24.0, "Your number is the right one times 2."),
         (0.9, 0.8, "the right one, for the same input, is 0.8."),
     ],
 )
 def test_two_numbers_are_told_by_their_ratio_or_difference_where_it_says_something(mine, goal, says):
     assert says in said_of(np.float64(mine), np.float64(goal))
+
+
+@pytest.mark.parametrize(
+    ("mine", "goal"),
+    [(3.0003 * 3.217419, 3.217419), (3.217419 + 1.0001, 3.217419), (37.0, 1.0), (2.0, 46.0), (math.sqrt(13.001), 1.0)],
+)
+def test_a_ratio_or_difference_that_only_comes_near_a_plain_one_is_not_told_as_one(mine, goal):
+    said = said_of(np.float64(mine), np.float64(goal))
+    assert said.startswith("Your number is") and "times" not in said
+    assert "too" not in said or mine == int(mine)
+
+
+def test_of_two_counts_it_is_told_how_far_one_is_off():
+    assert "yours is 24 too large" in said_of(np.int64(48), np.int64(24))
 
 
 def test_nan_is_told_by_where_it_is():
@@ -323,6 +343,23 @@ def test_nan_is_told_by_where_it_is():
     assert "is NaN (not a number) where t is 2." in said_of(wrong, goal, "b t d")
     wrong[0, 0, 1] = torch.nan
     assert "in 16 of 60 entries, first at [b=0, t=0, d=1]" in said_of(wrong, goal, "b t d")
+
+
+@pytest.mark.parametrize("infinite", [math.inf, -math.inf])
+def test_infinity_is_told_by_where_it_is_without_a_cause_that_may_not_be(infinite):
+    goal = torch.tensor(numbers(1, 5, 5))
+    filled = goal.masked_fill(torch.ones(5, 5, dtype=torch.bool).triu(1), infinite)
+    sign = "∞" if infinite > 0 else "−∞"
+    said = said_of(filled, goal)
+    assert said.startswith(
+        f"Your result holds {sign} above the diagonal of the last two axes; finite values are needed there. "
+        f"If your code does not fill in {sign} itself, look at"
+    )
+    filled[0, 0] = -infinite
+    filled[1, 1] = torch.nan
+    filled[0, 1] = infinite
+    assert "in 1 of 25 entries, first at [0, 0]" in said_of(filled, goal)  # of one kind: the other is none of them
+    assert said_of(infinite, 3.5).startswith(f"Your result is {sign}, where a finite value is needed.")
 
 
 def test_a_mask_with_too_much_in_it_is_told_where():
@@ -342,6 +379,45 @@ def test_two_results_that_are_exchanged_and_cases_that_hold_are_told():
     cases = Outcome(ANSWERED, {"result": one, "with a batch of one": two, "with ties": one})
     wrong = Outcome(ANSWERED, {"result": one.sin(), "with a batch of one": two, "with ties": one.cos()})
     assert difference(aspect, wrong, cases)[0].endswith("Right: with a batch of one.")
+
+
+def cases(**tensors):
+    return Outcome(ANSWERED, {name.replace("_", " "): tensor for name, tensor in tensors.items()})
+
+
+def test_of_several_cases_one_is_told_in_which_no_axis_has_length_one():
+    aspect = Aspect("values", 1, lambda answer, draw: None)
+    goal = torch.tensor(numbers(1, 4, 5))
+    target = cases(result=goal, with_a_single_row=goal[:1], with_three_rows=goal[:3])
+    wrong = cases(result=goal, with_a_single_row=goal[:1].sin(), with_three_rows=-goal[:3])
+    assert difference(aspect, wrong, target)[0] == (
+        "With three rows: your numbers are the right ones with the sign turned round. Right: the first case."
+    )
+    lost = cases(result=goal, with_a_single_row=goal[0], with_three_rows=-goal[:3])
+    assert "With a single row: your result has 1 axis" in difference(aspect, lost, target)[0]
+
+
+def test_of_many_names_some_are_shown_and_how_many_more_there_are():
+    aspect = Aspect("values", 1, lambda answer, draw: None)
+    goal = torch.tensor(numbers(1, 4, 5))
+    names = [f"for_the_sentence_that_is_number_{number}" for number in range(12)]
+    target = cases(result=goal, **dict.fromkeys(names, goal))
+    said = difference(aspect, cases(result=goal.cos(), **dict.fromkeys(names, goal)), target)[0]
+    assert said.endswith("The rest is right.")
+    said = difference(aspect, cases(**dict.fromkeys(names, goal.cos()), result=goal), target)[0]
+    assert said.endswith("Right: the first case.")
+    half = cases(result=goal, **dict.fromkeys(names[:6], goal), **dict.fromkeys(names[6:], goal.cos()))
+    assert difference(aspect, half, target)[0].endswith("Wrong as well: for the sentence that is number 7, and 4 more.")
+
+    def of_a_dict(prefix):
+        text = "\n".join(f"{prefix}blocks.{number}.bias (3,)" for number in range(8))
+        return cases(names_and_shapes_of_your_dict=torch.tensor(list(text.encode()), dtype=torch.uint8))
+
+    assert difference(aspect, of_a_dict("model."), of_a_dict(""))[0] == (
+        "Your dict is missing blocks.0.bias (3,), blocks.1.bias (3,), blocks.2.bias (3,) and 5 more and has "
+        "model.blocks.0.bias (3,), model.blocks.1.bias (3,), model.blocks.2.bias (3,) and 5 more, which is not asked "
+        "for."
+    )
 
 
 @pytest.mark.deep

@@ -20,7 +20,9 @@ from helpers.checking.verdicts import judge
 from helpers.data.datasets import generator_text
 from helpers.data.recorded import recorded
 from helpers.exercises import load_lesson
-from helpers.exercises.l09_character_generator import Always, Chain
+from helpers.exercises.aspects import Unmet
+from helpers.exercises.draw import Draw
+from helpers.exercises.l09_character_generator import Always, Chain, checked_model
 from helpers.parts import generator
 from helpers.parts.blocks import TransformerBlock
 from helpers.training import enwik8
@@ -188,6 +190,20 @@ def test_a_prediction_does_not_depend_on_what_comes_after():
     for i in range(9):
         other = torch.cat([ids[:, : i + 1], torch.randint(13, (2, 8 - i))], dim=1)
         torch.testing.assert_close(model(other)[:, : i + 1], logits[:, : i + 1])
+
+
+@pytest.mark.parametrize(
+    ("count", "named"), [(1, "mask_0, which"), (3, "mask_0, mask_1, mask_2, which"), (8, "mask_2 and 5 more, which")]
+)
+def test_of_many_tensors_that_are_no_weights_the_first_are_named(count, named):
+    class Masked(generator.CharTransformer):
+        def __init__(self, *sizes):
+            super().__init__(*sizes)
+            for number in range(count):
+                self.register_buffer(f"mask_{number}", torch.ones(2, 2))
+
+    with pytest.raises(Unmet, match=named):
+        checked_model(Masked, Draw("some"))
 
 
 def test_windows_longer_than_t_max_are_refused():

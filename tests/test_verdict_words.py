@@ -218,6 +218,22 @@ def test_further_inputs_of_an_aspect_are_named_where_they_fail():
     assert "With a batch of one: your result has 1 axis" in told(PRODUCT, product, lambda x, w: (x @ w).squeeze())
 
 
+def test_an_error_on_further_inputs_says_on_which():
+    asked = exercise(values(1, pair, also={"with a batch of one": lambda draw: (draw.normal(1, 3), draw.normal(3, 4))}))
+    some, none = (lambda x, w: x @ w if len(x) > 1 else 1 / 0), (lambda x, w: 1 / 0)
+    assert "ZeroDivisionError: division by zero (with a batch of one, line " in told(asked, product, some)
+    assert "ZeroDivisionError: division by zero (line " in told(asked, product, none)
+
+
+def test_a_part_that_is_not_written_yet_is_called_so_on_further_inputs_too():
+    def half(x, w):
+        if len(x) == 1:
+            raise NotImplementedError
+        return x @ w
+
+    assert "This part still raises NotImplementedError." in told(PRODUCT, product, half)
+
+
 def test_an_error_comes_with_the_shapes_of_the_tensors_in_its_line(tmp_path):
     file = tmp_path / "cell.py"
     file.write_text("def answer(x, w):\n    return w @ x\n")
@@ -428,6 +444,34 @@ def test_what_is_written_over_is_told_where_the_gradient_raises():
 
     said = told(PRODUCT, lambda x, w: (x @ w).exp() / 2, over)
     assert "Your code writes over a tensor that is still needed to compute gradients" in said
+
+
+def over_what_is_needed(x, w):
+    result = (x @ w).exp()
+    result += 1
+    return result
+
+
+def into_views(x, w):
+    rows = (x @ w).unbind()
+    for row in rows:
+        row *= 2
+    return torch.stack(rows)
+
+
+def into_a_view_made_without_gradients(x, w):
+    with torch.no_grad():
+        first = x[:1]
+    first *= 2
+    return x @ w
+
+
+@pytest.mark.parametrize("answer", [over_what_is_needed, into_views, into_a_view_made_without_gradients])
+def test_an_error_of_autograd_about_a_change_in_place_comes_with_what_to_write_instead(answer):
+    asked = exercise(gradient(1, pair))
+    said = told(asked, product, answer)
+    assert "Make a new tensor instead: x = x + y for x += y, " in said
+    assert said.index("Make a new tensor") < said.index("Your code raised RuntimeError: ")
 
 
 def test_a_mistakes_words_are_rendered_wherever_they_are_shown():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 
 import numpy as np
@@ -10,9 +11,10 @@ import torch
 
 from helpers.authoring.keys import make_key
 from helpers.checking.answers import run
-from helpers.checking.check import start
+from helpers.checking.check import CheckFailed, start
 from helpers.checking.panel import as_html, as_text
-from helpers.checking.verdicts import NO_ANSWER, NOT_STARTED, RIGHT, judge
+from helpers.checking.program_slice import slice_of
+from helpers.checking.verdicts import NO_ANSWER, NOT_STARTED, RIGHT, WRONG, judge
 from helpers.exercises import Draw
 
 CHECK = start("01_dot_product_attention")
@@ -54,7 +56,7 @@ class EqualToAll:
         (lambda x: -right(x), "with the sign turned round"),
         (lambda x: right(x) + 1, "plus 1 everywhere"),
         (lambda x: right(x) * 0 / 0, "NaN"),
-        (lambda x: right(x) / 0, "infinite"),
+        (lambda x: right(x) / 0, "Your result holds ∞"),
         (lambda x: torch.ones(2, 5, 5), "Every entry of your result is 1"),
         (lambda x: torch.stack([right(x)[0]] * 2), "The mistake: the first sentence for all of them"),
         (lambda x: right(x).half(), "precision was lost"),
@@ -238,3 +240,61 @@ def test_no_answer_is_said_in_words():
     result = no_answer(CHECK.lesson["raw_weights"], "The check did not finish in time.")
     assert (result.state, result.points) == (NO_ANSWER, 0)
     assert "did not finish in time" in as_text(result) and "did not finish in time" in as_html(result)
+
+
+# ------------------------------------------------------------------------------------------- PyTorch itself is broken
+
+PARTIAL = "partially initialized module {!r} has no attribute 'config' (most likely due to a circular import)"
+
+
+def raising(problem):
+    def answer(x):
+        raise problem
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        AttributeError(PARTIAL.format("torch")),
+        AttributeError(PARTIAL.format("torch._dynamo")),
+        ImportError("cannot import name 'nn' from partially initialized module 'torch' (most likely due to ...)"),
+    ],
+)
+def test_an_error_of_an_unfinished_import_of_torch_is_no_mistake_and_asks_for_a_restart(problem):
+    result = verdict(raising(problem))
+    assert result.state == NO_ANSWER
+    assert "PyTorch was not imported completely" in result.says and "Restart Kernel and Run All Cells" in result.says
+    assert "partially" not in as_text(result)
+
+
+def test_a_circular_import_of_the_students_own_modules_is_told_as_the_error_that_it_is():
+    result = verdict(raising(AttributeError(PARTIAL.format("my_attention"))))
+    assert result.state == WRONG and "partially initialized module 'my_attention'" in as_text(result)
+
+
+def alone(own):
+    return CHECK.as_in_exam("raw_weights", slice_of("raw_weights", own, "import torch", ()))
+
+
+def test_an_answer_that_runs_alone_beside_an_unfinished_torch_asks_for_a_restart():
+    broken = f"raise AttributeError({PARTIAL.format('torch')!r})"
+    for own in (broken, f"{broken}\ndef raw_weights(x): return x", f"def raw_weights(x):\n    {broken}"):
+        result = alone(own)
+        assert result.state == NO_ANSWER and "PyTorch was not imported completely" in result.says
+    assert alone(f"{broken}\ndef raw_weights(x): return x @ x.mT").state == RIGHT
+
+
+def test_a_time_limit_that_interrupts_an_import_of_torch_asks_for_a_restart(capsys):
+    module = compile("while True: pass", os.path.join(os.path.dirname(torch.__file__), "imported.py"), "exec")
+    check = start("01_dot_product_attention")
+    check.seconds = 0.2
+
+    def raw_weights(x):
+        exec(module, {})
+
+    with pytest.raises(CheckFailed) as failed:
+        check(raw_weights)
+    assert failed.value.verdict.says.startswith("PyTorch was not imported completely")
+    assert "a loop that never ends" not in failed.value.verdict.says

@@ -34,7 +34,7 @@ from helpers.checking.plain_text import sanitized
 from helpers.checking.torch_guards import lengths_agree
 from helpers.course import HELPERS, STUB
 from helpers.exercises import Exercise
-from helpers.exercises.aspects import Forbidden, Unmet
+from helpers.exercises.aspects import Forbidden, RaisedIn, Unmet
 from helpers.exercises.exercise import Aspect
 
 FORMAT = 1
@@ -43,6 +43,7 @@ ANSWERED, NOT_ATTEMPTED, RAISED, REFUSED = "answered", "not attempted", "raised"
 FORBIDDEN = "forbidden"  # the code called what the exercise is there to replace
 STATES = (ANSWERED, NOT_ATTEMPTED, RAISED, REFUSED, FORBIDDEN)
 
+TORCH = os.path.join(os.path.dirname(torch.__file__), "")
 LARGEST_TENSOR = 1 << 20  # bytes; the largest right answer of the course is far smaller
 LARGEST_ANSWER = 8 << 20
 ROOM = 7 << 20  # bytes that the tensors of all aspects may take; their names and the words take the rest
@@ -147,9 +148,13 @@ def _outcome(exercise: Exercise, aspect: Aspect, written: object, seed: int | st
     except KeyboardInterrupt:
         raise
     except BaseException as problem:  # SystemExit too: what a student's code raises is an answer
+        case = ""
+        if isinstance(problem, RaisedIn):
+            case, problem = f"{problem}, ", problem.__cause__ or problem
         if _is_stub(problem):
             return Outcome(NOT_ATTEMPTED)
-        return Outcome(RAISED, says=described(problem), where=where_raised(problem))
+        where = _short(f"{case}{where_raised(problem)}".removesuffix(", "))
+        return Outcome(RAISED, says=described(problem), where=where)
 
 
 def _seed_torch() -> None:
@@ -177,6 +182,12 @@ def _defaults_of_torch() -> Iterator[None]:
 def where_raised(problem: BaseException) -> str:
     """The student's line that raised, with its number and the shapes of its tensors; "" where it was none of theirs."""
     return _short(_asked(lambda: _students_line(problem)))
+
+
+def while_torch_is_imported(problem: BaseException) -> bool:
+    """Was a module of torch being imported when this was raised?"""
+    codes = [frame.f_code for frame, _ in traceback.walk_tb(problem.__traceback__)]
+    return any(code.co_name == "<module>" and code.co_filename.startswith(TORCH) for code in codes)
 
 
 def _is_stub(problem: BaseException) -> bool:

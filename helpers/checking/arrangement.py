@@ -37,19 +37,20 @@ def not_finite(pair: Pair) -> str:
     first = bad.nonzero()[0].tolist()
     number = pair.mine[tuple(first)].item()
     nan = math.isnan(number)
-    kind = "NaN (not a number)" if nan else "infinite" if number > 0 else "−∞"
+    bad &= pair.mine.isnan() if nan else pair.mine == number
     some = f"in {int(bad.sum())} of {bad.numel()} entries, first at {entry(first, pair.axes)}"
-    where = region(bad, pair.axes) or some
+    where = f" {region(bad, pair.axes) or some}" if bad.dim() else ""
     if nan:
-        cause = (
-            "NaN comes from 0/0, ∞ − ∞, 0 · ∞ and roots or logarithms of negative numbers: look at what is divided, "
-            "and at what exp gets."
+        return (
+            f"Your result is NaN (not a number){where}. NaN comes from 0/0, ∞ − ∞, 0 · ∞ and roots or logarithms of "
+            "negative numbers: look at what is divided, and at what exp gets."
         )
-    elif number > 0:
-        cause = "Something grew beyond what a float can hold: look at what exp gets, and at divisions by 0."
-    else:
-        cause = "Look at what is filled with −∞, and at logarithms of 0."
-    return f"Your result is {kind}{f' {where}' if bad.dim() else ''}. {cause}"
+    there = "; finite values are needed there" if where else ", where a finite value is needed"
+    kind = shown(number)
+    return (
+        f"Your result {'holds' if where else 'is'} {kind}{where}{there}. If your code does not fill in {kind} itself, "
+        "look at divisions by 0, logarithms of 0, and what exp gets."
+    )
 
 
 def should_be_infinite(pair: Pair) -> str:

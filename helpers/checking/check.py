@@ -17,7 +17,7 @@ from IPython.display import display
 
 from helpers import check_log
 from helpers.checking import answers, panel, predictions
-from helpers.checking.cell_scan import scan_cell
+from helpers.checking.cell_scan import CellScan, scan_cell
 from helpers.checking.finished_parts import parts_imported, sources_for
 from helpers.checking.forbidden import barred
 from helpers.checking.isolation import NothingDefined, run_alone
@@ -40,6 +40,13 @@ STALE = (
     "The last run of this exercise's cell failed ({}), so its name still has the meaning that an earlier run gave it. "
     "That older definition is judged here. Fix the cell, run it, and check again."
 )
+
+
+UNFINISHED = (
+    "PyTorch was not imported completely, so nothing was judged. Restart the kernel: Kernel > Restart Kernel and Run "
+    "All Cells."
+)
+OF_UNFINISHED = re.compile(r"partially initialized module 'torch\b")
 
 
 class CheckFailed(Exception):
@@ -106,7 +113,7 @@ class Check:
             return no_answer(exercise, str(problem))
         with barred(exercise.forbidden):
             answer = answers.run(exercise, written, key.seed)
-        return judge(exercise, answer, key[name], scan_cell(exercise, source))
+        return _judged(exercise, answer, key, scan_cell(exercise, source))
 
     def as_in_exam(self, name: str, program: ProgramSlice) -> Verdict:
         """The verdict on an answer that runs alone, as it will in an exam, against the shipped key."""
@@ -115,10 +122,12 @@ class Check:
             with time_limit(self.seconds):
                 answer, stopped = run_alone(exercise, program, sources_for(exercise), key.seed)
         except NothingDefined as problem:
-            return no_answer(exercise, str(problem))
+            return no_answer(exercise, UNFINISHED if OF_UNFINISHED.search(str(problem)) else str(problem))
         except TimeLimitExceeded as late:
             return no_answer(exercise, _too_long(self.seconds, late))
-        verdict = judge(exercise, answer, key[name], scan_cell(exercise, program.own, program))
+        verdict = _judged(exercise, answer, key, scan_cell(exercise, program.own, program))
+        if verdict.state != RIGHT and OF_UNFINISHED.search(stopped):
+            return no_answer(exercise, UNFINISHED)
         note = "" if verdict.state == RIGHT else " ".join(program.missing.values()) or stopped
         return replace(verdict, note=note)
 
@@ -126,6 +135,8 @@ class Check:
         """The verdict in a notebook: within the time limit, and with a note where the exercise's cell failed."""
         source = self._kernel.source(exercise.name) if self._kernel else ""
         failure = self._kernel.failure(exercise.name) if self._kernel else ""
+        if OF_UNFINISHED.search(failure):
+            return no_answer(exercise, UNFINISHED)
         try:
             with time_limit(self.seconds):
                 verdict = self.verdict(exercise.name, written, source)
@@ -172,12 +183,22 @@ class Check:
         return None
 
 
+def _judged(exercise: Exercise, answer: answers.Answer, key: AnswerKey, scan: CellScan) -> Verdict:
+    """The verdict; no errors of a PyTorch that is not whole are counted as the student's."""
+    if any(o.state == answers.RAISED and OF_UNFINISHED.search(o.says) for o in answer.outcomes.values()):
+        return no_answer(exercise, UNFINISHED)
+    return judge(exercise, answer, key[exercise.name], scan)
+
+
 def _too_long(seconds: float, late: TimeLimitExceeded) -> str:
-    where = answers.where_raised(late.__cause__ or late)
+    interrupt = late.__cause__ or late
+    where = answers.where_raised(interrupt)
+    longer = f"Where the machine is only slow, `check.seconds = {panel.number(3 * seconds)}` gives it longer."
+    if answers.while_torch_is_imported(interrupt):
+        return f"{UNFINISHED} {longer}"
     return (
         f"Your code was still running after {panel.number(seconds)} seconds and was stopped"
-        f"{f' at {where}' if where else ''}. Look for a loop that never ends. Where the machine is only slow, "
-        f"`check.seconds = {panel.number(3 * seconds)}` gives it longer."
+        f"{f' at {where}' if where else ''}. Look for a loop that never ends. {longer}"
     )
 
 

@@ -19,7 +19,7 @@ from helpers.checking.positions import axis_name, listed
 from helpers.exercises.exercise import Aspect
 
 NAMES = "names and shapes"  # the tensor of the aspect `parameters`; "names and shapes of your dict" is of a state
-LONGEST_LIST = 80  # characters; of more cases it is said how many they are
+LONGEST_LIST = 80  # characters of names; of those beyond it is said how many they are
 
 KINDS: tuple[Detector, ...] = (
     arrangement.rounded,
@@ -60,6 +60,7 @@ def difference(aspect: Aspect, yours: Outcome, target: Outcome) -> tuple[str, bo
     wrong = [name for name in target.tensors if not _same(name, yours, target, aspect)]
     if not wrong:
         raise AssertionError(f"{aspect.name} holds: there is nothing to explain")
+    wrong.sort(key=lambda name: _degenerate(yours.tensors[name], target.tensors[name]))
     mine, goal = yours.tensors[wrong[0]], target.tensors[wrong[0]]
     if aspect.missed:
         seen, of_a_kind = _diagnosed(mine, goal, aspect) if aspect.axes and not aspect.side else ("", False)
@@ -93,6 +94,11 @@ def without_gradient(yours: Outcome, target: Outcome) -> str:
 
 
 CUT = ". It is not used, or something cuts the graph: detach(), .data, no_grad(), item() or NumPy."
+
+
+def _degenerate(mine: torch.Tensor, goal: torch.Tensor) -> bool:
+    """Do the numbers of this case say less than another's, because an axis has length one? The shape says as much."""
+    return mine.shape == goal.shape and 1 in goal.shape
 
 
 def _same(name: str, yours: Outcome, target: Outcome, aspect: Aspect) -> bool:
@@ -162,8 +168,11 @@ def _which_cases(wrong: list[str], target: Outcome) -> str:
 
 
 def _these(what: str, names: list[str]) -> str:
-    """ " Right: with a batch of one." or how many they are, where their names are long."""
-    named = listed([_called(name) for name in names])
+    """ " Right: with a batch of one." or the first and how many more, where their names are long."""
+    called = [_called(name) for name in names]
+    named = listed(called)
+    if len(named) > LONGEST_LIST:
+        named = f"{called[0]}, and {len(names) - 1} more"
     if len(named) > LONGEST_LIST:
         named = f"{len(names)} of the results that are compared here"
     return f" {what}: {named}."
@@ -212,7 +221,7 @@ def _different_names(yours: torch.Tensor, target: torch.Tensor, whose: str) -> s
         return set(bytes(tensor.tolist()).decode(errors="replace").split("\n"))
 
     mine, goal = decoded(yours), decoded(target)
-    missing, extra = listed(sorted(goal - mine)), listed(sorted(mine - goal))
+    missing, extra = (listed(sorted(some), 6 if len(some) <= 6 else 3) for some in (goal - mine, mine - goal))
     parts = [f"is missing {missing}" if missing else "", f"has {extra}, which is not asked for" if extra else ""]
     sentence = f"Your {whose} {' and '.join(part for part in parts if part)}."
     if len(goal - mine) == 1 and not extra and whose == "module":

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import re
 
+IN_PLACE = (
+    "(with +=, an assignment to x[...], or a method whose name ends in _). Make a new tensor instead: x = x + y for "
+    "x += y, torch.where or torch.stack for an assignment, the method without the _ at its end."
+)
 MEANINGS: tuple[tuple[str, str], ...] = (
     (
         r"modified by an inplace operation|a leaf Variable that requires grad|view of a leaf Variable",
-        "Your code writes over a tensor that is still needed to compute gradients (with +=, an assignment to x[...], "
-        "or a method whose name ends in _). Make a new tensor instead.",
+        f"Your code writes over a tensor that is still needed to compute gradients {IN_PLACE}",
+    ),
+    (
+        r"is a view and is being modified inplace|is being modified inplace with grad mode",
+        f"Your code writes over a view of another tensor, which autograd does not allow here {IN_PLACE}",
     ),
     (
         r"does not require grad and does not have a grad_fn|grad can be implicitly created only",

@@ -112,9 +112,9 @@ class KernelState:
         return next(filter(STARTS.search, reversed(self._cells)), "")
 
     def others(self, name: str) -> list[CodeCell]:
-        """The cells that were run, in their order, except those that give this name a meaning."""
-        cells = enumerate(self._cells)
-        return [CodeCell(f"cell {number}", cell) for number, cell in cells if cell and not binds(name, cell)]
+        """The cells that were run, in their order, except the setup cell and those that give this name a meaning."""
+        cells = [(number, cell) for number, cell in enumerate(self._cells) if cell and not STARTS.search(cell)]
+        return [CodeCell(f"cell {number}", cell) for number, cell in cells if not binds(name, cell)]
 
     @property
     def _cells(self) -> list[str]:

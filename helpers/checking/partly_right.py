@@ -6,11 +6,12 @@ from fractions import Fraction
 
 import torch
 
-from helpers.checking.pair import Pair, shown
+from helpers.checking.pair import ENOUGH, Pair, shown
 from helpers.checking.positions import entry, indices, region
 
 NUMBERS_WRONG = "the numbers are not."  # said when nothing better is known
 LARGEST_DENOMINATOR = 16
+LARGEST_STEP = 16  # a whole number by which a fraction may be too large
 TELLING = (0.0, 1.0, -1.0, -100.0, float("inf"), float("-inf"))  # values that mean something: hidden, left out, none
 
 
@@ -20,7 +21,8 @@ def by_value(pair: Pair) -> str:
     if int(wrong.sum()) < 2 or not pair.near.any() or pair.target.dtype == torch.bool:
         return ""
     value, right = pair.goal[wrong][0], pair.goal[pair.near]
-    if value in TELLING and torch.equal(wrong, pair.goal == value) and not (right == right[0]).all():
+    told_apart = right.numel() >= ENOUGH and not (right == right[0]).all()
+    if value in TELLING and torch.equal(wrong, pair.goal == value) and told_apart:
         mine = pair.mine[wrong]
         there = f", and yours is {shown(mine[0])}" if (mine == mine[0]).all() else ""
         return f"Your result is wrong exactly where {shown(value)} is needed{there} ({int(wrong.sum())} entries)."
@@ -97,14 +99,19 @@ def beginning(pair: Pair) -> str:
 
 def single_number(pair: Pair) -> str:
     """Two numbers, and their ratio or difference where that says something."""
-    if pair.goal.dim() != 0:
+    if pair.goal.numel() != 1:
         return ""
     mine, goal = pair.mine.item(), pair.goal.item()
-    said = f"Your number is {mine:.6g}; the right one, for the same input, is {goal:.6g}."
-    if mine == round(mine) and goal == round(goal):
-        apart = f": yours is {abs(mine - goal):.0f} too {'large' if mine > goal else 'small'}" if abs(goal) > 1 else ""
-        return f"Your number is {mine:.0f}; the right one, for the same input, is {goal:.0f}{apart}."
-    ratio = mine / goal if goal else 0.0
+    if not pair.finite:
+        return f"Your number is {shown(mine)}; the right one, for the same input, is {shown(goal)}."
+    whole, apart = mine == round(mine) and goal == round(goal), round(abs(mine - goal))
+    digits = ".0f" if whole else ".6g"
+    said = f"Your number is {mine:{digits}}; the right one, for the same input, is {goal:{digits}}"
+    exact = abs(abs(mine - goal) - apart) <= 2e-6 * max(1.0, abs(goal))
+    if abs(goal) > 1 if whole else exact and 1 <= apart <= LARGEST_STEP and abs(goal) < 100:
+        return f"{said}: yours is {apart} too {'large' if mine > goal else 'small'}."
+    said = f"{said}."
+    ratio = mine / goal if goal and not whole else 0.0
     part = Fraction(ratio).limit_denominator(LARGEST_DENOMINATOR)
     up, down = part.numerator, part.denominator
     few_digits = abs(goal - float(Fraction(goal).limit_denominator(100))) < 1e-6  # a share of few: so is any other
@@ -115,8 +122,6 @@ def single_number(pair: Pair) -> str:
 
 def largest_difference(pair: Pair) -> str:
     """An entry that is wrong, and how many are right."""
-    if pair.goal.dim() == 0:
-        return f"Your number is {pair.mine.item():.6g}; the right one, for the same input, is {pair.goal.item():.6g}."
     if pair.fractions:
         apart = (pair.mine - pair.goal).abs()
         apart[~torch.isfinite(apart)] = float("inf")

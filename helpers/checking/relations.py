@@ -12,7 +12,8 @@ from helpers.checking.pair import ENOUGH, Pair, shown
 from helpers.checking.positions import axis_names, listed
 
 LARGEST_SIMPLE = 4096  # a factor may be any whole number up to this, its root, or one over either
-FEW = 16  # the same for a single number, which is some number times the right one whatever it is
+FEW = 64  # the same for a single number, which is some number times the right one whatever it is
+SMALL = 3  # whole numbers up to this are multiples and divisors of many
 
 
 # ---------------------------------------------------------------------------------- one relation for all numbers
@@ -27,12 +28,19 @@ def scaled(pair: Pair) -> str:
     factor = ((pair.mine * pair.goal).sum() / (pair.goal * pair.goal).sum()).item()
     if not pair.fractions or abs(factor) < 1e-6 or not pair.alike(pair.mine, factor * pair.goal):
         return ""
+    if pair.goal.numel() == 1 and _by_chance(pair.mine.item(), pair.goal.item()):
+        return ""
     if simple := simple_factor(factor, pair.varied):
         return f"{_right(pair)} times {simple}."
     total = pair.goal.sum()
     if pair.varied and pair.goal.dim() == 1 and (pair.goal >= 0).all() and abs(total - 1) < 1e-4:
         return f"Your numbers are the right ones times {factor:.4g}: they sum to {factor:.4g}, and have to sum to 1."
     return f"Every number is the right one times {factor:.4g}." if pair.varied else ""
+
+
+def _by_chance(mine: float, goal: float) -> bool:
+    """Are these two whole numbers, one of them so small that one is easily a multiple of the other?"""
+    return mine == round(mine) and goal == round(goal) and min(abs(mine), abs(goal)) <= SMALL
 
 
 def simple_factor(factor: float, many: bool = True) -> str:
@@ -43,10 +51,11 @@ def simple_factor(factor: float, many: bool = True) -> str:
     for name, value in (("ln 2", math.log(2)), ("1/ln 2", 1 / math.log(2))):
         if abs(size / value - 1) < 2e-5:
             return f"{sign}{name} ({factor:.4g}), as between bits and natural logarithms"
+    largest, apart = (LARGEST_SIMPLE, 2e-4) if many else (FEW, 1e-5)
     for power, root in ((1, ""), (2, "√")):
         for over, value in (("", size**power), ("1/", size**-power)):
             whole = round(value)
-            if 2 <= whole <= (LARGEST_SIMPLE if many else FEW) and abs(value - whole) < 2e-4 * whole:
+            if 2 <= whole <= largest and abs(value - whole) < apart * whole:
                 number = f"{sign}{over}{root}{whole}"
                 return number if number.lstrip("-").isdigit() else f"{number} ({factor:.4g})"
     return f"{factor:.2g}" if many and abs(factor - round(factor, 1)) < 1e-4 * size else ""

@@ -34,6 +34,10 @@ class Unmet(Exception):
     """A probe saw that the student's code does not do what it must. The text is for the student."""
 
 
+class RaisedIn(Exception):
+    """The student's code raised, which is the cause, on further inputs. The text says on which: "with ties"."""
+
+
 class Forbidden(Unmet):
     """The answer called a function that the exercise is there to replace. The text says what to write instead."""
 
@@ -154,6 +158,8 @@ def _together(returned: object, also: Others, draw: Draw, call: Callable[[tuple]
         except Unmet as unmet:
             text = str(unmet)
             raise type(unmet)(f"{said[0].upper()}{said[1:]}: {text}") from None
+        except Exception as problem:
+            raise RaisedIn(said) from problem
         for name, value in itertools.islice(_by_name(further), MOST_RESULTS):
             results[said if name == "result" else f"{said}, {name}"] = value
     return results

@@ -122,6 +122,7 @@ def seeded_batches(sample: Answer, draw: Draw) -> torch.Tensor:
 # ---------------------------------------------------------------------------------------------- CharTransformer
 
 # n = 11, e = 8, h = 2, depth = 3, t_max = 9; windows of 5, three of them: no two sizes alike
+MOST_NAMED = 3  # of tensors that do not belong into a state_dict
 MODEL = built(11, 8, 2, 3, 9)
 ANOTHER = built(13, 12, 3, 1, 7)
 SHALLOW = built(11, 8, 2, 1, 9)  # for gradients and devices
@@ -171,8 +172,9 @@ def checked_model(answer: Answer, draw: Draw) -> torch.nn.Module:
         names[id(parameter)] = name
     extra = sorted(set(model.state_dict()) - set(names.values()))
     if extra:
+        some = ", ".join(extra[:MOST_NAMED]) + (f" and {more} more" if (more := len(extra) - MOST_NAMED) > 0 else "")
         raise Unmet(
-            f"Your module's state_dict holds {', '.join(extra)}, which is not a weight of the four parts. Keep a tensor"
+            f"Your module's state_dict holds {some}, which is not a weight of the four parts. Keep a tensor"
             " that is computed, such as a mask, out of it: register_buffer(..., persistent=False)."
         )
     return model
