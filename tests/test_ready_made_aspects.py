@@ -46,8 +46,28 @@ def test_rows_looked_up_by_indices_on_the_cpu_are_seen():
     assert any_device(1, some_matrix).probe(Lookup(lambda x: x.device), Draw("seed")) == 1
 
 
-def test_code_that_reads_numbers_has_the_benefit_of_the_doubt():
-    assert any_device(1, some_matrix).probe(lambda w: torch.tensor(w.tolist()), Draw("seed")) == 1
+def test_code_that_reads_numbers_says_where_its_result_is():
+    with pytest.raises(Unmet, match="created without device=x.device"):
+        any_device(1, some_matrix).probe(lambda w: torch.tensor(w.tolist()), Draw("seed"))
+    there = any_device(1, some_matrix).probe(lambda w: torch.tensor(w.tolist(), device=w.device), Draw("seed"))
+    assert there == 1
+
+
+def test_code_that_reads_numbers_of_its_own_tensors_has_the_benefit_of_the_doubt():
+    def rounded_sums(w):
+        rows = torch.arange(3)
+        return torch.tensor([w[row.item()].sum().item() for row in rows])
+
+    assert any_device(1, some_matrix).probe(rounded_sums, Draw("seed")) == 1
+
+
+def test_a_device_that_is_forgotten_in_a_special_case_is_seen():
+    def doubled(w, times):
+        return w * times if times else torch.zeros(3, 3)
+
+    never = {"never": lambda draw: (*some_matrix(draw), 0)}
+    with pytest.raises(Unmet, match="created without device=x.device"):
+        any_device(1, lambda draw: (*some_matrix(draw), 2), also=never).probe(doubled, Draw("seed"))
 
 
 def refusing(with_words):

@@ -226,32 +226,22 @@ def input_left_alone(points: float, inputs: Inputs, *, via: Via = as_is) -> Aspe
     )
 
 
-def any_device(points: float, inputs: Inputs, *, via: Via = as_is) -> Aspect:
-    """The code makes no tensor on a device of its own choice.
+def any_device(points: float, inputs: Inputs, *, via: Via = as_is, also: Others | None = None) -> Aspect:
+    """The code makes no tensor on a device of its own choice, for these inputs and for those of `also`.
 
     Tried on torch's `meta` device, whose tensors have shapes and no numbers: a tensor that was made
     without a device lands on the CPU, and the two do not mix. Code that reads numbers out of a tensor
-    (``.item()``, a loop over indices) cannot run there for another reason, and gets the benefit of the doubt.
+    (``.item()``, a loop over indices) cannot run there for another reason. It runs with numbers, and with `meta` as
+    the device of tensors that were made without one: its result must not be there. If it cannot run so either, it gets
+    the benefit of the doubt.
     Writing into a part of a tensor on another device is allowed, as between real devices; the result stays there. An
     embedding and its indices have to be on one device.
     """
 
     def probe(answer, draw):
-        call = via(answer, draw)
-        if isinstance(call, torch.nn.Module):
-            call = call.to("meta")
-        arguments = [a.to("meta") if isinstance(a, torch.Tensor) else a for a in inputs(draw)]
-        try:
-            with _AsBetweenRealDevices():
-                result = call(*arguments)
-        except (RuntimeError, NotImplementedError, TypeError) as problem:
-            if not _needs_numbers(problem):
-                raise
-            return torch.tensor([1])
-        if isinstance(result, torch.Tensor) and result.device.type != "meta":
-            raise Unmet(
-                "Your result is not on the device of the inputs: somewhere a tensor is created without device=x.device."
-            )
+        _on_meta(answer, draw, inputs, via)
+        for case, further in (also or {}).items():
+            _on_meta(answer, draw.named(case), further, via)
         return torch.tensor([1])
 
     return Aspect(
@@ -264,6 +254,39 @@ def any_device(points: float, inputs: Inputs, *, via: Via = as_is) -> Aspect:
             "to torch.zeros, torch.arange, torch.tensor and their like."
         ),
     )
+
+
+def _on_meta(answer: Answer, draw: Draw, inputs: Inputs, via: Via) -> None:
+    """One call with inputs on `meta`. It raises where the result is elsewhere, or where devices do not mix."""
+    call = via(answer, draw)
+    if isinstance(call, torch.nn.Module):
+        call = call.to("meta")
+    arguments = [a.to("meta") if isinstance(a, torch.Tensor) else a for a in inputs(draw)]
+    try:
+        with _AsBetweenRealDevices():
+            elsewhere = _device_of(call(*arguments)) not in ("meta", None)
+    except (RuntimeError, NotImplementedError, TypeError) as problem:
+        if not _needs_numbers(problem):
+            raise
+        elsewhere = _with_meta_as_default(answer, draw, inputs, via) == "meta"
+    if elsewhere:
+        raise Unmet(
+            "Your result is not on the device of the inputs: somewhere a tensor is created without device=x.device."
+        )
+
+
+def _with_meta_as_default(answer: Answer, draw: Draw, inputs: Inputs, via: Via) -> str | None:
+    """The device of the result for inputs with numbers, where a tensor that is made without a device is on `meta`."""
+    call, arguments = via(answer, draw), inputs(draw)
+    try:
+        with torch.device("meta"):
+            return _device_of(call(*arguments))
+    except Exception:  # it reads the numbers of a tensor that has none, or mixes the two: who made it is not known
+        return None
+
+
+def _device_of(result: object) -> str | None:
+    return result.device.type if isinstance(result, torch.Tensor) else None
 
 
 def parameters(points: float, via: Via) -> Aspect:

@@ -29,6 +29,13 @@ def square_entries(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor
     return draw.normal(4), draw.normal(4, 4), draw.normal(4, 4)
 
 
+def exact_match(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The same as `entries`, with the query among the keys."""
+    query, keys, values = entries(draw)
+    keys[2] = query
+    return query, keys, values
+
+
 def stored(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     """Six keys, 4 wide, and a query. Their products lie about 0.5 apart, on both sides of zero, in a drawn order.
 
@@ -94,6 +101,11 @@ def stored_with_small_beta(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, floa
     return *stored(draw), 0.7
 
 
+def stored_with_no_beta(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, float]:
+    """The same with a β of 0."""
+    return *stored(draw), 0.0
+
+
 def roles(b: int = 2, t: int = 3, s: int = 5, d: int = 4, v: int = 6) -> Inputs:
     """Queries (b, t, d), keys (b, s, d), values (b, s, v)."""
     return lambda draw: (draw.normal(b, t, d), draw.normal(b, s, d), draw.normal(b, s, v))
@@ -103,9 +115,9 @@ three = roles()
 
 
 def one_query_far_longer(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """One query is so long that the largest scores of the others lie more than 100 below its own."""
+    """One query is so long that its two largest scores, 160 and 144, lie more than 100 above those of the others."""
     q, k, v = draw.normal(2, 3, 4), draw.normal(2, 5, 4), draw.normal(2, 5, 6)
-    k[:, 0] = 2.0
+    k[:, 0], k[:, 1] = 2.0, 1.8
     q[:, 1] = 20.0
     return q, k, v
 
@@ -171,6 +183,8 @@ DIFFERENT_SIZES = {
     "with as many keys as queries": roles(2, 4, 4, 4, 4),
 }
 
+FAR_LONGER = {"with one query far longer than the others": one_query_far_longer}
+
 LESSON = Lesson(
     "02_queries_keys_values",
     "Queries, keys, values",
@@ -187,6 +201,7 @@ LESSON = Lesson(
                         "with a single entry": one_entry,
                         "with keys and values of width one": narrow_entries,
                         "with square keys and values": square_entries,
+                        "with a key that equals the query": exact_match,
                     },
                     axes="v",
                 ),
@@ -204,7 +219,7 @@ LESSON = Lesson(
                 Aspect("from average to lookup", 0.5, from_average_to_lookup, axes="s"),
                 gradient(0.5, stored_with_beta, also={"at beta = 0.7": stored_with_small_beta}),
                 input_left_alone(0.5, stored_with_beta),
-                any_device(0.5, stored_with_beta),
+                any_device(0.5, stored_with_beta, also={"at beta = 0": stored_with_no_beta}),
             ),
         ),
         Exercise(
@@ -240,7 +255,7 @@ LESSON = Lesson(
             minutes=7,
             mend=True,
             aspects=(
-                values(1.5, three, also=DIFFERENT_SIZES, axes="b t v", picture=True),
+                values(1.5, three, also=DIFFERENT_SIZES | FAR_LONGER, axes="b t v", picture=True),
                 gradient(0.5, three),
                 input_left_alone(0.5, three),
                 any_device(0.5, three),

@@ -79,6 +79,7 @@ def backwards(draw: Draw) -> tuple[int, int, torch.device]:
     return -draw.number(2, 7), 2 * draw.number(3, 6), draw.device
 
 
+NO_SHIFT = {"for a shift of 0": lambda draw: (0, 6, torch.device("meta"))}
 OTHER_SHIFTS = {
     "for a shift of 0": lambda draw: (0, 6, draw.device),
     "for a shift of 1 and e = 2": lambda draw: (1, 2, draw.device),
@@ -136,7 +137,15 @@ OTHER_HEADS = {
     "with a single position": lambda draw: (draw.normal(2, 3, 1, 8), torch.arange(1, device=draw.device)),
     "with heads of width 2": lambda draw: (draw.normal(2, 3, 4, 2), torch.arange(4, device=draw.device)),
 }
-ONE_TOKEN = {"with a single token, at position 7": lambda draw: (draw.normal(2, 3, 1, 8), _seven(draw))}
+OTHER_PLACES = {
+    "with a single token, at position 7": lambda draw: (draw.normal(2, 3, 1, 8), _seven(draw)),
+    # Of width 2: its only speed is 1, and so the angles are exact
+    "with heads of width 2, far along a text": lambda draw: (draw.normal(2, 3, 4, 2), _far_along(draw)),
+}
+
+
+def _far_along(draw: Draw) -> torch.Tensor:
+    return draw.permutation(4) + draw.number(20_000, 60_000)
 
 
 def _seven(draw: Draw) -> torch.Tensor:
@@ -215,7 +224,7 @@ LESSON = Lesson(
                 values(2.5, forwards, also=OTHER_SHIFTS, axes="e e", picture=True, rtol=1e-3, atol=1e-3),
                 values(1, backwards, name="a step back", axes="e e", rtol=1e-3, atol=1e-3),
                 Aspect("carried along", 1, carried, rtol=1e-3, atol=1e-3),
-                renamed(any_device(0.5, no_numbers), "any device", missed=ELSEWHERE),
+                renamed(any_device(0.5, no_numbers, also=NO_SHIFT), "any device", missed=ELSEWHERE),
             ),
             builds_on=("positions.sinusoidal_encoding",),
         ),
@@ -239,7 +248,7 @@ LESSON = Lesson(
             minutes=15,
             aspects=(
                 values(2, heads, also=OTHER_HEADS, axes="b h t d", picture=True),
-                values(1, any_order, name="positions in any order", also=ONE_TOKEN, axes="b h t d", picture=True),
+                values(1, any_order, name="positions in any order", also=OTHER_PLACES, axes="b h t d", picture=True),
                 # the right answer is 0, which anybody can guess
                 Aspect(
                     "only i − j counts",

@@ -116,19 +116,22 @@ def unknown_words(cut: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 
 
 def long_words(cut: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """Words of the limit's length, and of one character more; a limit in bytes would be lower than it is.
+    """Words of the limit's length, and of one character more, one of them a piece.
+
+    A limit in bytes would be lower than it is.
 
     `aa` is a piece at the beginning alone and `##aaaa` inside alone, so that cutting without the mark is not the same
     as taking the shortest piece.
     """
     a, b = letters_of(draw, 2)
     wide = chr(0x3B1 + draw.number(0, 17))  # a Greek letter: two bytes
-    vocabulary = a_vocabulary(a, a * 2, f"##{a}", f"##{a * 4}", b, f"##{b}", wide, f"##{wide}")
     limit = draw.number(5, 9)
+    too_long = b * (limit + 1)
+    vocabulary = a_vocabulary(a, a * 2, f"##{a}", f"##{a * 4}", b, f"##{b}", wide, f"##{wide}", too_long)
     groups: Words = {
         "at the limit": ([a * limit, b + a * (limit - 1)], vocabulary, limit),
         "at the limit, in letters of two bytes": ([wide * limit], vocabulary, limit),
-        "one character beyond the limit": ([a * (limit + 1), b * (limit + 1)], vocabulary, limit),
+        "one character beyond the limit": ([a * (limit + 1), too_long], vocabulary, limit),
         "at 100 and 101 characters, when no limit is given": ([a * 100, a * 101], vocabulary),
     }
     return pieces_of(cut, groups)
@@ -631,6 +634,8 @@ def merged(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
         linear = layer.merge()
         if not isinstance(linear, torch.nn.Linear):
             raise Unmet(f"`merge` has to return an nn.Linear; it returns {kind_of(linear)}.")
+        if layer.linear.weight.requires_grad:
+            raise Unmet("The weight of `self.linear` has to stay frozen. After merge() its requires_grad is True.")
         outputs[f"the outputs of the merged layer{label}"] = linear(x)
         outputs[f"the outputs of your layer after merge(){label}"] = layer(x)
         again = layer.merge()

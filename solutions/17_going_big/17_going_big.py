@@ -957,7 +957,7 @@ else:
 # **Exercise 7 · `averaged`** &nbsp; ★★☆ · 6 minutes · 3 points
 #
 # Each worker has the gradients of the mean over its own tokens. Make the gradients of the mean over all tokens. A
-# worker without a token counts for nothing. The workers' own gradients stay unchanged.
+# worker without a token counts for nothing; its gradients are finite. The workers' own gradients stay unchanged.
 #
 # <details><summary>Hint 1: from means to sums</summary>
 #
