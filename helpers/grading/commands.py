@@ -146,18 +146,18 @@ def decide(root: Path, lesson: str, student: str, exercises: list[str], decision
     return grade(root, lesson, GradeOptions(only=(student,), again=True, unsafe=unsafe))
 
 
-def collect(root: Path, lesson: str, place: Path, copy_to: str = "submitted") -> None:
+def collect(root: Path, lesson: str, place: Path) -> None:
     """Copy a platform's export into nbgrader's layout, and say what was found."""
     if not place.exists():
         raise GradingError(f"{place} does not exist.")
     load_lesson(lesson)
     try:
-        students, messages = copy_into(root / copy_to, place, lesson, root)
+        students, messages = copy_into(root / "submitted", place, lesson, root)
     except OSError as problem:
         raise GradingError(problem) from None
     for line in messages:
         print(f"  {line}")
-    print(f"Copied the notebooks of {students} students into {copy_to}/.")
+    print(f"Copied the notebooks of {students} students into submitted/.")
 
 
 def settle_lateness(root: Path, lesson: str) -> None:

@@ -15,7 +15,7 @@ import shutil
 import site
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
@@ -101,13 +101,11 @@ def _problem() -> str:
     # As graded: with every wall, as the same user, and with all that Python needs behind them
     options = json.dumps(sandboxed_options(LIMITS))
     command = [sys.executable, "-P", "-m", "inside", "exec", options, sys.executable, "-c", TRY]
-    tried = subprocess.run(
-        wrapped(command, environment={}), capture_output=True, text=True, stdin=subprocess.DEVNULL, errors="replace"
-    )
-    if tried.returncode == 0:
+    trial = subprocess.run(wrapped(command), capture_output=True, text=True, stdin=subprocess.DEVNULL, errors="replace")
+    if trial.returncode == 0:
         return ""
-    said = tried.stderr.strip().splitlines()
-    return f"It is installed, but does not work here: {said[-1] if said else tried.returncode}"
+    errors = trial.stderr.strip().splitlines()
+    return f"It is installed, but does not work here: {errors[-1] if errors else trial.returncode}"
 
 
 def as_user() -> int | None:
@@ -115,14 +113,8 @@ def as_user() -> int | None:
     return NOBODY if hasattr(os, "geteuid") and os.geteuid() == 0 else None
 
 
-def wrapped(
-    command: Iterable[str], *, environment: Mapping[str, str], writable: Iterable[Path] = (), start: Path | str = WORK
-) -> list[str]:
-    """The command, inside the walls.
-
-    environment: the whole of it, beside `defaults`. writable: folders to be seen at their own paths. start: the
-    working folder.
-    """
+def wrapped(command: Iterable[str]) -> list[str]:
+    """The command, inside the walls, with the environment of `defaults`."""
     walls = [shutil.which("bwrap") or "bwrap", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     walls += ["--unshare-cgroup-try", "--die-with-parent", "--new-session", "--hostname", "sandbox", "--clearenv"]
     walls += ["--cap-drop", "ALL"]
@@ -142,11 +134,9 @@ def wrapped(
         walls += ["--perms", "0555", "--size", "4096", "--tmpfs", folder]
     for link in _links_to_python():
         walls += [*_parents(link), "--symlink", os.readlink(link), link]
-    for folder in map(str, writable):
-        walls += [*_parents(folder), "--bind", folder, folder]
     walls += ["--perms", "1777", "--dir", WORK, "--perms", "1777", "--dir", HOME]
-    walls += ["--remount-ro", "/", "--remount-ro", "/dev", "--chdir", str(start)]
-    for name, value in {**defaults(), **environment}.items():
+    walls += ["--remount-ro", "/", "--remount-ro", "/dev", "--chdir", WORK]
+    for name, value in defaults().items():
         walls += ["--setenv", name, value]
     return [*walls, "--", *command]
 
