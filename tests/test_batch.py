@@ -239,7 +239,7 @@ def everything(course):
             for submission in marks.gradebook.assignment_submissions(FIRST)
         }
     notebooks = {p.parts[-3]: p.read_bytes() for p in (course.folder / "autograded").glob(f"*/{FIRST}/{FIRST}.ipynb")}
-    journal = {s: dataclasses.replace(e, at="", seconds=0) for s, e in Journal(course.folder, FIRST).read().items()}
+    journal = {s: dataclasses.replace(e, at="") for s, e in Journal(course.folder, FIRST).read().items()}
     return rows, notebooks, journal
 
 

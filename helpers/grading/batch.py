@@ -217,7 +217,6 @@ class _Recorder:
             isolation=graded.isolation,
             flags=list(graded.flags),
             verdicts=list(graded.records),
-            seconds=round(graded.seconds, 2),
             platform=student.platform,
             number=student.number,
         )

@@ -45,7 +45,6 @@ class JournalEntry:
     isolation: str
     flags: list[str] = field(default_factory=list)
     verdicts: list[dict] = field(default_factory=list)
-    seconds: float = 0.0
     platform: str = ""
     number: str = ""  # the platform's for this student, which Moodle gives anew in each assignment
     at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
