@@ -34,8 +34,6 @@ from helpers.grading.sanitize import plain
 RESTARTS = 3  # how many times a submission's dead processes are replaced
 READING_SECONDS = 10.0
 
-__all__ = ["Executed", "Limits", "NoSandbox", "Runner", "SandboxFailed", "Work"]
-
 
 @dataclass(frozen=True)
 class Work:
@@ -240,7 +238,7 @@ class _Execution:
             "task": "answer",
             "lesson": self.work.lesson,
             "exercise": exercise.name,
-            "program": self._scan.slices[exercise.name].as_json(),
+            "program": asdict(self._scan.slices[exercise.name]),
             "parts": _parts_for(self.work.lesson, exercise.name),
             "seeds": [self.seed, SHIPPED_SEED],
         }

@@ -15,6 +15,7 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from .limits import HEARTBEAT, end, family_of, memory_in_use, set_limits
 from .system_calls import (
@@ -160,7 +161,7 @@ def carry_out(request: dict) -> Iterator[dict]:
     lesson = load_lesson(request["lesson"])
     if request["task"] == "read":
         cells = [cell_scan.SubmittedCell(**cell) for cell in request["cells"]]
-        yield {"read": cell_scan.scan_submission(lesson, cells, request["released"], request["setup"]).as_json()}
+        yield {"read": asdict(cell_scan.scan_submission(lesson, cells, request["released"], request["setup"]))}
         return
     exercise = lesson[request["exercise"]]
     forbidden.bar_for_good(exercise.forbidden)
