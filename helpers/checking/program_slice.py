@@ -49,9 +49,8 @@ class ProgramSlice:
     """One exercise's program slice.
 
     setup: the released setup cell. definitions: those of other cells, in their order. own: the exercise's own cell, as
-    Python. missing: names that the slice reads and cannot have as they are in the notebook, each with a
-    sentence. refused: why the own cell could
-    not be read, "" where it was.
+    Python. missing: names that the slice reads and cannot have as they are in the notebook, each with a sentence.
+    refused: why the own cell could not be read, "" where it was.
     """
 
     setup: str

@@ -146,7 +146,8 @@ def _seen() -> dict[str, str]:
     seen = {path: path for path in [*_python(), *_packages()]}
     seen |= {str(HELPERS / room): f"{COURSE}/helpers/{room}" for room in ROOMS}
     seen[str(INSIDE)] = f"{COURSE}/inside"
-    return seen | {str(path): f"{FONTS_THERE}/{path.name}" for path in _font_lists()}
+    fonts = sorted(_fonts_here().glob("fontlist-*.json"))  # which take matplotlib a second to make again
+    return seen | {str(path): f"{FONTS_THERE}/{path.name}" for path in fonts}
 
 
 def _stays() -> list[str]:
@@ -245,11 +246,6 @@ def _links_to_python() -> list[str]:
 
 def _is_system(path: str) -> bool:
     return any(Path(path).is_relative_to(folder) for folder in ("/usr", "/bin", "/lib", "/lib64"))
-
-
-def _font_lists() -> list[Path]:
-    """matplotlib's lists of this machine's fonts, which take it a second to make again."""
-    return sorted(_fonts_here().glob("fontlist-*.json"))
 
 
 def _fonts_here() -> Path:
