@@ -27,10 +27,10 @@ from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.panel import number
 from helpers.checking.verdicts import judge
 from helpers.exercises import load_lesson
-from helpers.grading.batch import UnknownStudent
+from helpers.grading.errors import GradingError
 from helpers.grading.gradebook import Marks
 from helpers.grading.grader import NOTHING_RAN
-from helpers.grading.journal import Busy, Journal
+from helpers.grading.journal import Journal
 from helpers.grading.records import digest_of_wrong
 
 needs_sandbox = pytest.mark.needs("bubblewrap")
@@ -76,7 +76,7 @@ def test_only_grades_one_and_names_those_there_are(course):
     hand_in_a_few(course)
     assert [entry.student for entry in batch(course).run(only=("ben",)).graded] == ["ben"]
     assert set(course.marks()) == {"ben"}
-    with pytest.raises(UnknownStudent, match="zoe has handed in nothing. These have: ada, ben, eve"):
+    with pytest.raises(GradingError, match="zoe has handed in nothing. These have: ada, ben, eve"):
         batch(course).run(only=("zoe",))
 
 
@@ -175,7 +175,7 @@ def test_ctrl_c_keeps_what_is_done(course):
 
 def test_two_batches_of_one_lesson_do_not_meet(course):
     hand_in_a_few(course)
-    with Journal(course.folder, FIRST).locked(), pytest.raises(Busy, match="being graded already"):
+    with Journal(course.folder, FIRST).locked(), pytest.raises(GradingError, match="being graded already"):
         batch(course).run()
 
 

@@ -222,16 +222,12 @@ class _Recorder:
         )
 
 
-class UnknownStudent(GradingError):
-    """--only names somebody who handed nothing in."""
-
-
 def _only(submissions: list[Submission], only: tuple[str, ...]) -> list[Submission]:
     known = {submission.student.id for submission in submissions}
     for student in only:
         if student not in known:
             some = ", ".join(sorted(known)[:8]) + (", ..." if len(known) > 8 else "")
-            raise UnknownStudent(f"{student} has handed in nothing. These have: {some or 'nobody'}.")
+            raise GradingError(f"{student} has handed in nothing. These have: {some or 'nobody'}.")
     return [submission for submission in submissions if not only or submission.student.id in only]
 
 

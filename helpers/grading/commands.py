@@ -25,12 +25,12 @@ from helpers.grading.late_policy import FILE as DEADLINES
 from helpers.grading.reports.export import write_exports
 from helpers.grading.reports.feedback import write_feedback
 from helpers.grading.reports.report import write_report
-from helpers.grading.sandbox.cluster import NoCluster, cluster
+from helpers.grading.sandbox.cluster import cluster
 from helpers.grading.sandbox.fork_server import ForkServer
 from helpers.grading.sandbox.runner import NoSandbox, Runner
 from helpers.grading.submissions.collect import copy_into
 
-USER_ERRORS = (BadKey, BadTable, GradingError, NoCluster, NoSandbox, UnknownLesson)  # shown without a traceback
+USER_ERRORS = (BadKey, BadTable, GradingError, NoSandbox, UnknownLesson)  # shown without a traceback
 UNSAFE = """
 WARNING: --unsafe. Students' code runs as you, with your files and your network: it can read the solutions and the
 exam key, change marks, and delete what you own. Every mark made now says that it was made so.

@@ -21,10 +21,6 @@ FOLDER = "journal"
 FORMAT = 1
 
 
-class Busy(GradingError):
-    """Another batch grades the same lesson."""
-
-
 @dataclass(frozen=True)
 class JournalEntry:
     """One graded submission.
@@ -73,7 +69,7 @@ class Journal:
 
     @contextmanager
     def locked(self) -> Iterator[Journal]:
-        """Nobody else grades this lesson meanwhile. Raises Busy.
+        """Nobody else grades this lesson meanwhile. Raises GradingError where somebody does.
 
         The operating system releases the lock when the process ends, however it ends.
         """
@@ -83,7 +79,7 @@ class Journal:
             lock.acquire(blocking=False)
         except Timeout:
             text = f"{self.path.stem} is being graded already, by another command in this folder."
-            raise Busy(text) from None
+            raise GradingError(text) from None
         try:
             yield self
         finally:
