@@ -181,8 +181,8 @@ def page_as_text(course: Sequence[NotebookLesson], now: Standing) -> str:
     return "\n".join(lines)
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def _count(number: int, unit: str) -> str:
+    return f"{number} {unit}{'' if number == 1 else 's'}"
 
 
 def write_start_page(folder: Path = ROOT) -> Path:

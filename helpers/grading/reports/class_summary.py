@@ -121,15 +121,15 @@ class PredictionSummary:
     def advice(self) -> str:
         """What the counts mean for teaching."""
         truth, tempting = self.question.truth, self.tempting
-        made, right = self.count - len(self.choices[""]), len(self.choices[truth])
-        if not made:
+        chose, right = self.count - len(self.choices[""]), len(self.choices[truth])
+        if not chose:
             return "No student chose before the result was shown."
-        if right == made:
-            return f"All {made} who chose were right." if made > 1 else "The one who chose was right."
+        if right == chose:
+            return f"All {chose} who chose were right." if chose > 1 else "The one who chose was right."
         tempted, says = f"{len(self.choices[tempting])} said {tempting}", self.question.says[tempting]
         if len(self.choices[tempting]) >= right:
             return f"{tempted}, {right} said {truth}, which is right. Worth a few minutes in class: {says}"
-        return f"{right} of {made} were right. The commonest wrong answer: {tempted}. {says}"
+        return f"{right} of {chose} were right. The commonest wrong answer: {tempted}. {says}"
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,7 @@ def wrapped(command: Iterable[str]) -> list[str]:
     for path in _system():
         shown = ["--symlink", os.readlink(path)] if os.path.islink(path) else ["--ro-bind", path]
         walls += [*_parents(path), *shown, path]
-    for here, there in _seen().items():
+    for here, there in _visible().items():
         walls += [*_parents(there), "--ro-bind", here, there]
     for folder in packages_for_tests():
         walls += ["--perms", "0555", "--size", "4096", "--tmpfs", folder]
@@ -141,18 +141,18 @@ def wrapped(command: Iterable[str]) -> list[str]:
     return [*walls, "--", *command]
 
 
-def _seen() -> dict[str, str]:
+def _visible() -> dict[str, str]:
     """What is to be seen inside beside the system's own, and where."""
-    seen = {path: path for path in [*_python(), *_packages()]}
-    seen |= {str(HELPERS / room): f"{COURSE}/helpers/{room}" for room in ROOMS}
-    seen[str(INSIDE)] = f"{COURSE}/inside"
+    visible = {path: path for path in [*_python(), *_packages()]}
+    visible |= {str(HELPERS / room): f"{COURSE}/helpers/{room}" for room in ROOMS}
+    visible[str(INSIDE)] = f"{COURSE}/inside"
     fonts = sorted(_fonts_here().glob("fontlist-*.json"))  # which take matplotlib a second to make again
-    return seen | {str(path): f"{FONTS_THERE}/{path.name}" for path in fonts}
+    return visible | {str(path): f"{FONTS_THERE}/{path.name}" for path in fonts}
 
 
 def _stays() -> list[str]:
     """The folders right below one where a submission may write that hold something it needs to see."""
-    there = [Path(path) for path in (*_seen().values(), *_links_to_python())]
+    there = [Path(path) for path in (*_visible().values(), *_links_to_python())]
     return sorted(
         {
             str(Path(folder, path.relative_to(folder).parts[0]))
@@ -171,11 +171,9 @@ def _parents(path: str) -> list[str]:
 
 def _system() -> list[str]:
     """What programs of this system need to start, and the fonts that figures are drawn with."""
-    wanted = ["/usr", "/bin", "/lib", "/lib64", "/lib32", "/sbin", "/etc/ld.so.cache", "/etc/alternatives"]
-    wanted += ["/etc/fonts", "/sys/devices/system/cpu", "/etc/localtime"]
-    return [
-        path for path in wanted if os.path.lexists(path) and (os.path.islink(path) is False or path.count("/") == 1)
-    ]
+    paths = ["/usr", "/bin", "/lib", "/lib64", "/lib32", "/sbin", "/etc/ld.so.cache", "/etc/alternatives"]
+    paths += ["/etc/fonts", "/sys/devices/system/cpu", "/etc/localtime"]
+    return [path for path in paths if os.path.lexists(path) and (os.path.islink(path) is False or path.count("/") == 1)]
 
 
 def _python() -> list[str]:
@@ -210,20 +208,20 @@ def packages_for_tests() -> tuple[str, ...]:
     folders = set()
     for name in sorted({canonicalize_name(name) for name in tests} - needed):
         with contextlib.suppress(metadata.PackageNotFoundError):
-            found = metadata.distribution(name)
-            tops = {file.parts[0] for file in found.files or () if file.suffix == ".py" and len(file.parts) > 1}
-            folders |= {str(found.locate_file(top)) for top in tops if top.isidentifier()}
+            distribution = metadata.distribution(name)
+            tops = {file.parts[0] for file in distribution.files or () if file.suffix == ".py" and len(file.parts) > 1}
+            folders |= {str(distribution.locate_file(top)) for top in tops if top.isidentifier()}
     return tuple(folder for folder in sorted(folders) if os.path.isdir(folder))
 
 
 def _closure(names: Iterable[str]) -> set[str]:
     """Packages, and those that they need in turn."""
-    found: set[str] = set()
+    closure: set[str] = set()
     rest = [canonicalize_name(name) for name in names]
     while rest:
         name = rest.pop()
-        if name not in found:
-            found.add(name)
+        if name not in closure:
+            closure.add(name)
             with contextlib.suppress(metadata.PackageNotFoundError):
                 needs = [Requirement(text) for text in metadata.requires(name) or ()]
                 rest += [
@@ -231,7 +229,7 @@ def _closure(names: Iterable[str]) -> set[str]:
                     for need in needs
                     if need.marker is None or need.marker.evaluate({"extra": ""})
                 ]
-    return found
+    return closure
 
 
 def _links_to_python() -> list[str]:
@@ -257,7 +255,7 @@ def defaults(there: bool = True) -> dict[str, str]:
     one = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # submissions run side by side
     return {
         "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
-        "PYTHONPATH": os.pathsep.join([COURSE if there else str(HELPERS.parent), *_told_packages()]),
+        "PYTHONPATH": os.pathsep.join([COURSE if there else str(HELPERS.parent), *_configured_packages()]),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONNOUSERSITE": "1",
         "HOME": HOME,
@@ -271,10 +269,10 @@ def defaults(there: bool = True) -> dict[str, str]:
     }
 
 
-def _told_packages() -> list[str]:
+def _configured_packages() -> list[str]:
     """The folders of packages that Python finds by its environment, or by whose it is, and not by itself."""
-    told = {site.getusersitepackages(), *os.environ.get("PYTHONPATH", "").split(os.pathsep)}
-    return [folder for folder in _packages() if folder in told]
+    configured = {site.getusersitepackages(), *os.environ.get("PYTHONPATH", "").split(os.pathsep)}
+    return [folder for folder in _packages() if folder in configured]
 
 
 def sandboxed_options(limits: Limits, **more) -> dict:

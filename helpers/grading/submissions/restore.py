@@ -75,8 +75,8 @@ def _flags(released: NotebookNode, written: dict, order: list[str]) -> list[str]
         for claimed in {each.metadata.get("nbgrader", {}).get("points", points): None for each in copies}:
             if points is not None and claimed != points:
                 flags.append(f"{key} claimed {plain(claimed, 40)} points, not {points:g}")
-    wanted = [key for key in map(_key, released.cells) if key in order]
-    return [*flags, "cells were in another order"] if list(dict.fromkeys(order)) != wanted else flags
+    released_order = [key for key in map(_key, released.cells) if key in order]
+    return [*flags, "cells were in another order"] if list(dict.fromkeys(order)) != released_order else flags
 
 
 def _find_by_definition(released: NotebookNode, written: dict, added: dict, flags: list[str]) -> None:

@@ -169,8 +169,8 @@ def carry_out(request: dict) -> Iterator[dict]:
     try:
         parts = {name: marshal.loads(base64.b64decode(code)) for name, code in request["parts"].items()}
         begun = time.monotonic()
-        for given, stopped, changed in isolation.run_watched(exercise, slice_of_it, parts, request["seeds"]):
-            yield {"answer": answers.to_wire(given), "stopped": stopped[:500], "changed": changed}
+        for result, stopped, changed in isolation.run_watched(exercise, slice_of_it, parts, request["seeds"]):
+            yield {"answer": answers.to_wire(result), "stopped": stopped[:500], "changed": changed}
             if time.monotonic() > begun + QUICK:
                 return
     except isolation.NothingDefined as problem:
