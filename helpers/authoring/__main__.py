@@ -141,9 +141,8 @@ def _name_mistake(args) -> int:
     except (CannotName, BadEdit, NoSandbox, SandboxFailed, EOFError) as problem:
         print(f"{problem or 'Nobody answered; ARGS=--yes answers for you.'}\nNothing was changed.", file=sys.stderr)
         return 1
-    print(
-        f"{proposal.mistake.exercise} knows {proposal.mistake.name!r} now, in the students' key and in the exam's. Then:"
-    )
+    mistake = proposal.mistake
+    print(f"{mistake.exercise} knows {mistake.name!r} now, in the students' key and in the exam's. Then:")
     print(f"    make grade LESSON={source.name}     (everybody once more, on the same inputs)")
     print(f"    make feedback LESSON={source.name}  (calls it by its name)")
     return 0
