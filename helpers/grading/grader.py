@@ -145,8 +145,8 @@ class Grader:
         judged = judge_submission(lesson, restored.key, runs, executed.read, decisions)
         predictions = judge_predictions(lesson, executed.read)
         on_shipped_key = self._wrong_answers_on_shipped_key(runs, judged)
-        records = [record(one, executed.isolation, on_shipped_key.get(name)) for name, one in judged.items()]
-        records += [record_of_prediction(each, executed.isolation) for each in predictions.values()]
+        records = [record(one, on_shipped_key.get(name)) for name, one in judged.items()]
+        records += map(record_of_prediction, predictions.values())
         points = write_verdicts(notebook, lesson, judged, predictions)
         flags = [*restored.flags, *(flag.replace(seed, HIDDEN) for flag in executed.flags)]
         return GradedSubmission(

@@ -314,8 +314,8 @@ def predictions(lesson: Lesson, students: Iterable[StudentResult]) -> list[Predi
     for question in lesson.predictions:
         chosen: dict[str, list[str]] = {choice: [] for choice in (*question.choices, "")}
         for result in students:
-            prediction = next((cell.prediction for cell in result.cells if cell.name == question.name), None) or {}
-            chosen[prediction.get("chosen", "")].append(result.display_name)
+            choice = next((cell.prediction for cell in result.cells if cell.name == question.name), "")
+            chosen[choice or ""].append(result.display_name)
         summaries.append(PredictionSummary(question, {choice: tuple(who) for choice, who in chosen.items()}))
     return summaries
 

@@ -39,7 +39,8 @@ class GradedCell:
     comment: str = ""
 
     @property
-    def prediction(self) -> dict | None:
+    def prediction(self) -> str | None:
+        """The choice, "" where none was made; None for what is no prediction."""
         return self.record.get("prediction")
 
 
