@@ -157,7 +157,7 @@ def test_an_error_while_marks_are_written_halts_the_batch(course, file, monkeypa
     assert course.marks() == MARKED
 
 
-@pytest.mark.parametrize("place", ["helpers.grading.gradebook.write_whole", "helpers.grading.journal.os.fsync"])
+@pytest.mark.parametrize("place", ["helpers.grading.gradebook.write_whole", "helpers.grading.journal.append_line"])
 def test_a_full_disk_stops_the_batch_with_nothing_half_written(course, file, monkeypatch, place):
     def full(*args, **more):
         raise OSError(errno.ENOSPC, "No space left on device", str(course.folder / "autograded"))

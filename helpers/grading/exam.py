@@ -19,12 +19,11 @@ from nbformat.notebooknode import NotebookNode
 from safetensors import SafetensorError
 from safetensors.torch import load
 
-from helpers.checking.keys import AnswerKey, BadKey, key_from_bytes, metadata_of, require_same_lesson
+from helpers.checking.keys import AnswerKey, BadKey, key_from_bytes, metadata_of
 from helpers.exercises import load_lesson
 from helpers.grading.judging import CheckRun
 
 FOLDER = "exam"
-FORMAT = 2  # 1 held one key, for one seed
 POOL = 6  # seeds of a lesson's exam
 HIDDEN = "(the exam's seed)"  # shown where a submission printed it
 
@@ -89,14 +88,11 @@ def load_exam_key(lesson: str, root: Path) -> ExamKey:
         raise BadKey(f"The exam key of {lesson} is missing ({name}). {remedy}")
     try:
         data = path.read_bytes()
-        about, packed = json.loads(metadata_of(data)["exam"]), load(data)
-        identity = (about["format"], about["lesson"], about["fingerprint"])
-        secret, pool = about["secret"], about["pool"]
-        parts = [packed[str(place)].numpy().tobytes() for place in range(pool)]
+        secret, packed = metadata_of(data)["secret"], load(data)
+        parts = [packed[str(place)].numpy().tobytes() for place in range(len(packed))]
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as problem:
         raise BadKey(f"The exam key {name} is damaged and cannot be read. {remedy}") from problem
-    require_same_lesson(exercises, identity, FORMAT, name, remedy)
     keys = tuple(key_from_bytes(exercises, part, name, remedy) for part in parts)
-    if not keys or [key.seed for key in keys] != seeds_of(secret, pool):
+    if not keys or [key.seed for key in keys] != seeds_of(secret, len(keys)):
         raise BadKey(f"The exam key {name} is damaged: its seeds are not those of its secret. {remedy}")
     return ExamKey(lesson, secret, keys)
