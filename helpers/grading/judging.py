@@ -81,7 +81,7 @@ class Judged:
 
     facts: what its text shows. look: findings for the instructor. decision: "", WAITS, ACCEPTED or REFUSED. earned: the
     points that the numbers earn, where the verdict's own wait or were refused; None where they are the same. digest:
-    identifies what is decided about (see `digest_of`).
+    identifies what is decided about (see `review_digest`).
     """
 
     verdict: Verdict
@@ -93,7 +93,7 @@ class Judged:
     digest: str = ""
 
 
-Decide = Callable[[str, str], str]  # an exercise and a digest (see `digest_of`) -> "", ACCEPTED or REFUSED
+Decide = Callable[[str, str], str]  # an exercise and a digest (see `review_digest`) -> "", ACCEPTED or REFUSED
 
 
 def judge_submission(
@@ -135,7 +135,7 @@ def with_findings(judged: Judged, exercise: Exercise, run: CheckRun, program: Pr
     findings = tuple(_findings(exercise.name, facts, run))
     if not verdict.points or not findings:
         return replace(judged, look=findings)
-    digest = digest_of(exercise.name, findings, program)
+    digest = review_digest(exercise.name, findings, program)
     decision = decided(exercise.name, digest) or WAITS
     if decision != ACCEPTED:
         verdict = replace(verdict, state=ON_HOLD, points=0, says=_held_up(decision, verdict.points, findings))
@@ -154,7 +154,7 @@ def _findings(exercise: str, facts: CellScan, run: CheckRun) -> Iterator[Finding
         yield Finding(CHANGES, exercise, 0, "", why)
 
 
-def digest_of(exercise: str, findings: tuple[Finding, ...], program: ProgramSlice) -> str:
+def review_digest(exercise: str, findings: tuple[Finding, ...], program: ProgramSlice) -> str:
     """Identifies what is decided about: the answer's text and the findings. A changed answer needs a new decision."""
     words = [exercise, *program.texts, *sorted(f"{finding.rule} {finding.why}" for finding in findings)]
     return hashlib.sha256("\0".join(words).encode("utf-8", "replace")).hexdigest()[:24]

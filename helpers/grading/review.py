@@ -29,7 +29,7 @@ MAX_LINES = 30  # of a cell that are shown
 
 @dataclass(frozen=True)
 class Decision:
-    """One decision. digest: see `judging.digest_of`. decision: ACCEPTED or REFUSED. at: UTC."""
+    """One decision. digest: see `judging.review_digest`. decision: ACCEPTED or REFUSED. at: UTC."""
 
     lesson: str
     student: str

@@ -63,10 +63,9 @@ def _static_output(output: NotebookNode) -> NotebookNode | None:
     """The output with text and pictures only; None where nothing is left."""
     if output.output_type in ("stream", "error"):
         return output
-    data = {kind: value for kind, value in output.get("data", {}).items() if isinstance(value, str)}
     static = {
         kind: value
-        for kind, value in data.items()
+        for kind, value in output.get("data", {}).items()
         if kind == "text/plain" or kind in PICTURES and BASE64.fullmatch(value)
     }
     if not static:
