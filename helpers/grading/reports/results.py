@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import nbformat
+from nbformat.notebooknode import NotebookNode
 from nbgrader.api import Grade, SubmittedAssignment
 
 from helpers.exercises import Lesson, load_lesson
@@ -123,7 +124,7 @@ def _result(root: Path, submission: SubmittedAssignment, lesson: Lesson, entry: 
     )
 
 
-def _judged_cells(path: Path, entry: JournalEntry) -> dict[str, dict]:
+def _judged_cells(path: Path, entry: JournalEntry) -> dict[str, NotebookNode]:
     """The cells by grade id; {} unless this is the file that the journal names, and nobody has changed it since."""
     if not path.is_file() or digest_of(data := path.read_bytes()) != entry.notebook:
         return {}
