@@ -105,7 +105,7 @@ def test_more_experts_than_there_are_is_refused():
 
 
 def test_mixtrals_parameters_are_counted_and_those_that_work():
-    config = llama.Config(n=32000, e=4096, h=32, groups=8, depth=32, hidden=14336)
+    config = llama.LlamaConfig(n=32000, e=4096, h=32, groups=8, depth=32, hidden=14336)
     with torch.device("meta"):
         plain = sum(p.numel() for p in llama.Llama(config).parameters())
         mixture = experts.MixtureOfExperts(4096, 14336, 8, 2)

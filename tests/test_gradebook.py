@@ -21,7 +21,7 @@ from helpers.grading import backups, gradebook, late_policy
 from helpers.grading.backups import FOLDER, MAX_BACKUPS, back_up, restore
 from helpers.grading.errors import GradingError, disk_error, explained
 from helpers.grading.gradebook import Marks
-from helpers.grading.journal import Busy, Journal
+from helpers.grading.journal import Journal
 
 MARKED = {"ada": FULL, "ben": {**FULL, "raw_weights": 1}, "eve": NONE}
 
@@ -157,7 +157,7 @@ def test_an_error_while_marks_are_written_halts_the_batch(course, file, monkeypa
     assert course.marks() == MARKED
 
 
-@pytest.mark.parametrize("place", ["helpers.grading.gradebook.write_whole", "helpers.grading.journal.os.fsync"])
+@pytest.mark.parametrize("place", ["helpers.grading.gradebook.write_whole", "helpers.grading.journal.append_line"])
 def test_a_full_disk_stops_the_batch_with_nothing_half_written(course, file, monkeypatch, place):
     def full(*args, **more):
         raise OSError(errno.ENOSPC, "No space left on device", str(course.folder / "autograded"))
@@ -280,7 +280,7 @@ def test_a_damaged_gradebook_is_kept_and_no_good_copy_is_deleted_for_it(course, 
 def test_nothing_is_restored_while_a_batch_runs(course, file):
     back_up(course.folder, file)
     before = file.read_bytes()
-    with Journal(course.folder, lesson_names()[-1]).locked(), pytest.raises(Busy, match="being graded"):
+    with Journal(course.folder, lesson_names()[-1]).locked(), pytest.raises(GradingError, match="being graded"):
         restore(course.folder, file, "latest")
     assert file.read_bytes() == before
 

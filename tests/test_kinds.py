@@ -232,7 +232,7 @@ def test_without_its_cell_no_prediction_was_made():
 def test_a_choice_is_recorded_with_no_points_whatever_stood_under_the_cell():
     notebook = judged("B", forged=True)
     (output,), record = notebook.cells[0].outputs, record_of_prediction(predicted(ASKED, "B"))
-    assert record["prediction"] == {"chosen": "B", "right": "C", "choices": ["A", "B", "C"]}
+    assert record["prediction"] == "B"
     assert (record["points"], record["out_of"], record["earned"]) == (0, 0, 0)
     assert output.data["text/plain"] == "0" and "You said B. It is C." in output.data["text/html"]
     assert "forged" not in nbformat.writes(notebook)

@@ -73,7 +73,7 @@ def test_the_recorded_llama_is_what_transformers_computes():
     theirs.load_state_dict(known.weights)
     with torch.no_grad():
         torch.testing.assert_close(theirs(known.ids).logits, known.logits, rtol=1e-5, atol=1e-5)
-        ours = llama.from_published(known.weights, llama.Config(**known.sizes))
+        ours = llama.from_published(known.weights, llama.LlamaConfig(**known.sizes))
         torch.testing.assert_close(ours(known.ids), known.logits, rtol=1e-5, atol=1e-5)
 
 

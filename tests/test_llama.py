@@ -11,10 +11,10 @@ from helpers.parts.positions import rotate
 
 transformers = pytest.importorskip("transformers")
 CONFIGS = {
-    "groups": llama.Config(n=37, e=24, h=6, groups=2, depth=2, hidden=40),
-    "one group": llama.Config(n=29, e=32, h=4, groups=1, depth=3, hidden=24, theta=500.0, epsilon=1e-3),
-    "as many groups as heads": llama.Config(n=50, e=16, h=2, groups=2, depth=1, hidden=64, tied=True),
-    "tied, in groups": llama.Config(n=41, e=48, h=8, groups=4, depth=2, hidden=30, tied=True, epsilon=1e-6),
+    "groups": llama.LlamaConfig(n=37, e=24, h=6, groups=2, depth=2, hidden=40),
+    "one group": llama.LlamaConfig(n=29, e=32, h=4, groups=1, depth=3, hidden=24, theta=500.0, epsilon=1e-3),
+    "as many groups as heads": llama.LlamaConfig(n=50, e=16, h=2, groups=2, depth=1, hidden=64, tied=True),
+    "tied, in groups": llama.LlamaConfig(n=41, e=48, h=8, groups=4, depth=2, hidden=30, tied=True, epsilon=1e-6),
 }
 
 
@@ -89,7 +89,7 @@ def test_heads_that_do_not_fit_into_groups_are_refused():
     with pytest.raises(ValueError, match="4 groups"):
         llama.GroupedQueryAttention(24, 6, 4)
     with pytest.raises(ValueError, match="odd"):
-        llama.Config(n=8, e=9, h=3, groups=1, depth=1, hidden=8)
+        llama.LlamaConfig(n=8, e=9, h=3, groups=1, depth=1, hidden=8)
 
 
 @pytest.mark.parametrize("cuts", [(3, 4), (1, 1, 1, 4), (7,), (6, 1)])
@@ -190,9 +190,9 @@ def test_the_cache_writes_what_the_model_writes_without_it():
 
 def test_the_sizes_that_were_published_have_the_parameters_that_were_published():
     sizes = {
-        6_738_415_616: llama.Config(n=32000, e=4096, h=32, groups=32, depth=32, hidden=11008),
-        8_030_261_248: llama.Config(n=128256, e=4096, h=32, groups=8, depth=32, hidden=14336, theta=500000.0),
-        7_241_732_096: llama.Config(n=32000, e=4096, h=32, groups=8, depth=32, hidden=14336),
+        6_738_415_616: llama.LlamaConfig(n=32000, e=4096, h=32, groups=32, depth=32, hidden=11008),
+        8_030_261_248: llama.LlamaConfig(n=128256, e=4096, h=32, groups=8, depth=32, hidden=14336, theta=500000.0),
+        7_241_732_096: llama.LlamaConfig(n=32000, e=4096, h=32, groups=8, depth=32, hidden=14336),
     }
     for count, config in sizes.items():
         with torch.device("meta"):

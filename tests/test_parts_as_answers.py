@@ -22,7 +22,6 @@ PARTS = [
 ]
 # Parts that do the same in another way than the exercise asks for; their own tests compare them with the library.
 OTHERWISE = {
-    "helpers.parts.gpt2.FeedForward": "GPT-2's takes the width of its hidden layer",
     "helpers.parts.gpt2_writing.generate": "GPT-2's calls the model with a cache",
     "helpers.parts.experts.route": "the balance is a function of its own",
 }

@@ -245,7 +245,7 @@ def test_a_training_that_was_stopped_goes_on_as_if_it_had_not_been(small, tmp_pa
             return batch(step)
 
         model, record = fresh(), Record("pocket_gpt2", {}, {})
-        checkpoint = pocket_gpt2.Checkpoint(path, {"of": "this test"})
+        checkpoint = pocket_gpt2.TrainingCheckpoint(path, {"of": "this test"})
         with contextlib.suppress(KeyboardInterrupt):
             pocket_gpt2.train(model, until, 8, record, checkpoint, lambda: {"nothing": 0.0})
         return model.state_dict(), record
@@ -264,7 +264,7 @@ def test_another_training_s_checkpoint_is_not_gone_on_with(small, tmp_path):
     fresh, batch = small
     record = Record("pocket_gpt2", {}, {})
     for about in ("one", "another"):
-        checkpoint = pocket_gpt2.Checkpoint(tmp_path / "kept", {"of": about})
+        checkpoint = pocket_gpt2.TrainingCheckpoint(tmp_path / "kept", {"of": about})
         run = (fresh(), batch, 2, record, checkpoint, dict)
         if about == "one":
             pocket_gpt2.train(*run)

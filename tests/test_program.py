@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import pytest
 
@@ -207,7 +208,7 @@ def test_magics_of_the_own_cell_are_left_out():
 
 def test_a_slice_goes_through_json_and_comes_back():
     program = sliced("def f(x): return aid(x) + nowhere", "def aid(x): return x")
-    assert ProgramSlice.from_json(json.loads(json.dumps(program.as_json()))) == program
+    assert ProgramSlice.from_json(json.loads(json.dumps(asdict(program)))) == program
     assert program.texts == ("def aid(x): return x", program.own)
 
 

@@ -36,7 +36,7 @@ MODELS = {  # a small model, how it is saved, and the module that loads it
         bert,
     ),
     "llama": (
-        lambda: llama.Llama(llama.Config(n=37, e=24, h=6, groups=2, depth=2, hidden=40)),
+        lambda: llama.Llama(llama.LlamaConfig(n=37, e=24, h=6, groups=2, depth=2, hidden=40)),
         save_llama,
         llama,
     ),

@@ -390,7 +390,7 @@ def test_predictions_are_counted_by_choice_and_the_most_tempting_wrong_one_is_an
     wrong = next(choice for choice in question.choices if choice != question.truth)
 
     def predicted(student, choice):
-        return answered(student, question.name, prediction={"chosen": choice}, score=0.0, out_of=0.0)
+        return answered(student, question.name, prediction=choice, score=0.0, out_of=0.0)
 
     students = [predicted(n, c) for n, c in (("ada", question.truth), ("ben", wrong), ("cem", ""))]
     assert not summarize(LESSON, students).exercises, "a prediction carries no marks"

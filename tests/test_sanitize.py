@@ -52,18 +52,6 @@ def test_lines_are_kept_on_request_and_long_texts_are_cut():
     assert len(plain("\x1b[31m" * 10_000_000 + "x")) <= 300
 
 
-def test_an_object_that_cannot_be_shown_is_named():
-    class Odd:
-        def __str__(self):
-            raise RuntimeError
-
-    class Text(str):
-        def isprintable(self):
-            raise RuntimeError
-
-    assert [plain(Odd()), plain(Text("x")), plain(None)] == ["<Odd>", "x", "None"]
-
-
 def test_every_character_can_be_written_and_moves_nothing():
     kept = sanitized("".join(map(chr, range(0x110000))))
     kept.encode("utf-8")

@@ -17,7 +17,7 @@ from helpers.checking import panel
 from helpers.checking.verdicts import RIGHT
 from helpers.student import solutions, start_page
 from helpers.student.lab import lab_command, lab_environment
-from helpers.student.lessons import Exercise, Lesson, lessons
+from helpers.student.lessons import NotebookExercise, NotebookLesson, lessons
 
 ROOT = Path(__file__).parents[1]
 LESSONS = ("01_dot_product_attention", "02_queries_keys_values")
@@ -179,7 +179,9 @@ def test_lessons_and_the_page_are_read_from_the_notebooks_and_the_page_has_no_sc
 
 def made_up():
     def lesson(number, *names):
-        return Lesson(f"0{number}_l", f"L{number}", "", "P", 60, (), tuple(Exercise(name, 2.0) for name in names))
+        return NotebookLesson(
+            f"0{number}_l", f"L{number}", "", "P", 60, (), tuple(NotebookExercise(name, 2.0) for name in names)
+        )
 
     return [lesson(1, "a", "b", "c"), lesson(2, "d"), lesson(3, "e")]
 

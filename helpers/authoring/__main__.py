@@ -131,17 +131,18 @@ def _name_mistake(args) -> int:
 
     (source,) = sources([args.lesson])
     try:
-        found = propose(source, Path.cwd(), args.answer, args.name, args.title, args.says)
-        print("\n".join(f"    {escaped(line)}" for line in found.mistake.code.split("\n")))
-        print(f"\nMade by {len(found.students)}: {escaped(', '.join(found.students))}.")
+        proposal = propose(source, Path.cwd(), args.answer, args.name, args.title, args.says)
+        print("\n".join(f"    {escaped(line)}" for line in proposal.mistake.code.split("\n")))
+        print(f"\nMade by {len(proposal.students)}: {escaped(', '.join(proposal.students))}.")
         print(f"It would be added to solutions/{source.name}/mistakes.toml, and run in the sandbox only.")
         if not args.yes and input("Write it down? [y/N] ").strip().lower() not in ("y", "yes"):
             raise CannotName("You said no.")
-        found.write(report=print)
+        proposal.write(report=print)
     except (CannotName, BadEdit, NoSandbox, SandboxFailed, EOFError) as problem:
         print(f"{problem or 'Nobody answered; ARGS=--yes answers for you.'}\nNothing was changed.", file=sys.stderr)
         return 1
-    print(f"{found.mistake.exercise} knows {found.mistake.name!r} now, in the students' key and in the exam's. Then:")
+    mistake = proposal.mistake
+    print(f"{mistake.exercise} knows {mistake.name!r} now, in the students' key and in the exam's. Then:")
     print(f"    make grade LESSON={source.name}     (everybody once more, on the same inputs)")
     print(f"    make feedback LESSON={source.name}  (calls it by its name)")
     return 0

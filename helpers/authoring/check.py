@@ -99,8 +99,8 @@ def stale_release(source: Source) -> Iterator[str]:
     if not source.notebook.is_file():
         return
     with tempfile.TemporaryDirectory() as scratch:
-        made = release(source, Path(scratch))
-        if not committed.is_file() or committed.read_bytes() != made.read_bytes():
+        released = release(source, Path(scratch))
+        if not committed.is_file() or committed.read_bytes() != released.read_bytes():
             yield f"notebooks/{source.name} is stale. {source.rebuild}"
 
 
@@ -193,30 +193,30 @@ def variants_missing(source: Source) -> Iterator[str]:
 def mends(source: Source) -> Iterator[str]:
     """What is mended holds a bug, and the bug is a mistake that the check knows."""
     try:
-        given = source.given()
+        released = source.given()
     except BadRegion as problem:
         yield f"a solution cannot be released: {problem}"
         return
     answers = source.cells()
     for exercise in source.lesson:
-        if exercise.mend and exercise.name in given:
-            yield from _bug(source, exercise, given[exercise.name], answers[exercise.name])
+        if exercise.mend and exercise.name in released:
+            yield from _bug(source, exercise, released[exercise.name], answers[exercise.name])
         elif exercise.mend:
             yield f"{exercise.name} is to be mended, and its solution holds no {GETS}"
-        elif exercise.name in given:
+        elif exercise.name in released:
             yield f"{exercise.name} gives students other lines than the stub, and is no Exercise(..., mend=True)"
 
 
-def _bug(source: Source, exercise: Exercise, given: str, answer: str) -> Iterator[str]:
-    name, released = exercise.name, digest_of_tree(given)
+def _bug(source: Source, exercise: Exercise, released: str, answer: str) -> Iterator[str]:
+    name, digest = exercise.name, digest_of_tree(released)
     bugs = [v for v in source.variants(Mistake) if v.exercise == name and v.name == UNCHANGED]
-    if not released:
+    if not digest:
         yield f"what students get of {name} is no Python"
-    elif released == digest_of_tree(answer):
+    elif digest == digest_of_tree(answer):
         yield f"what students get of {name} is the solution"
     elif not bugs:
         yield f"{name} is to be mended, and has no Mistake {UNCHANGED!r}: the bug itself, however it is written"
-    elif digest_of_tree(without_marks(bugs[0].apply(answer))) != released:
+    elif digest_of_tree(without_marks(bugs[0].apply(answer))) != digest:
         yield f"the Mistake {UNCHANGED!r} of {name} is another program than what students get behind {GETS}"
 
 
@@ -292,14 +292,14 @@ def _cells_of_prediction(prediction: Prediction, commits: NotebookNode, shows: N
     if shows.source.strip() != line:
         yield f"the cell {check_id(name)} has to say: {line}"
     try:
-        given = as_released(commits.source)
+        released = as_released(commits.source)
     except BadRegion as problem:
         yield f"the cell {name} cannot be released: {problem}"
         return
     committed = f'{name} = "{prediction.truth}"'
     if without_marks(commits.source).strip() != committed:
         yield f"the solution of {name} has to be: {committed}"
-    if not re.fullmatch(rf"{name} = \.\.\.( *#.*)?", given.strip()):
+    if not re.fullmatch(rf"{name} = \.\.\.( *#.*)?", released.strip()):
         yield f"students have to get, behind {GETS}: # {name} = ...    # {quoted_choices(prediction)}"
 
 

@@ -64,12 +64,12 @@ def stale_key(source: Source, key: AnswerKey) -> Iterator[str]:
             yield f"the shipped key of {exercise.name} is stale. {source.rebuild}"
 
 
-def _same_entry(exercise: Exercise, shipped: ExerciseKey, made: ExerciseKey) -> bool:
-    words = [(entry.released, [(m.slug, m.title, m.says) for m in entry.mistakes]) for entry in (shipped, made)]
+def _same_entry(exercise: Exercise, shipped: ExerciseKey, rebuilt: ExerciseKey) -> bool:
+    words = [(entry.released, [(m.slug, m.title, m.says) for m in entry.mistakes]) for entry in (shipped, rebuilt)]
     if words[0] != words[1]:
         return False
-    pairs = [(shipped.reference, made.reference, False)]
-    pairs += [(s.outcomes, m.outcomes, True) for s, m in zip(shipped.mistakes, made.mistakes, strict=True)]
+    pairs = [(shipped.reference, rebuilt.reference, False)]
+    pairs += [(s.outcomes, m.outcomes, True) for s, m in zip(shipped.mistakes, rebuilt.mistakes, strict=True)]
     return all(
         same_on_another_machine(old[a.name], new[a.name], a, mistaken=mistaken)
         for old, new, mistaken in pairs

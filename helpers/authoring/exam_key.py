@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -13,10 +12,10 @@ from safetensors.torch import save
 
 from helpers.authoring.keys import make_keys
 from helpers.authoring.lesson_source import Source, sources
-from helpers.checking.keys import digest_of_exercises, key_as_bytes
+from helpers.checking.keys import key_as_bytes
 from helpers.course import write_whole
 from helpers.exercises import Lesson
-from helpers.grading.exam import FORMAT, POOL, ExamKey, exam_key_path, seeds_of
+from helpers.grading.exam import POOL, ExamKey, exam_key_path, seeds_of
 
 
 def make_exam_key(
@@ -60,15 +59,8 @@ def set_aside(path: Path) -> Path | None:
 
 def save_exam_key(key: ExamKey, lesson: Lesson, path: Path) -> None:
     """Write the keys and the secret to one file that only its owner can read, whole or not at all."""
-    about = {
-        "format": FORMAT,
-        "lesson": key.lesson,
-        "fingerprint": digest_of_exercises(lesson),
-        "secret": key.secret,
-        "pool": len(key.keys),
-    }
     packed = {
         str(place): torch.frombuffer(bytearray(key_as_bytes(each, lesson)), dtype=torch.uint8)
         for place, each in enumerate(key.keys)
     }
-    write_whole(path, save(packed, metadata={"exam": json.dumps(about)}), mode=0o600)
+    write_whole(path, save(packed, metadata={"secret": key.secret}), mode=0o600)

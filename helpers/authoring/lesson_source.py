@@ -124,14 +124,14 @@ def _style_cards(notebook: nbformat.NotebookNode) -> None:
 
 def _name_cells(notebook: nbformat.NotebookNode) -> None:
     """Give each cell an id that changes only when the cell does, so that rebuilt notebooks are the same bytes."""
-    taken: set[str] = set()
+    ids: set[str] = set()
     for cell in notebook.cells:
         name = grade_id(cell)
         name = name or hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:8]
         unique, count = name, 2
-        while unique in taken:
+        while unique in ids:
             unique, count = f"{name}-{count}", count + 1
-        taken.add(unique)
+        ids.add(unique)
         cell.id = unique
 
 

@@ -96,26 +96,28 @@ def slug(heading: str) -> str:
 
 def places(markdown: str) -> set[str]:
     """The fragments that lead to a heading in JupyterLab, on GitHub and on the site alike."""
-    found = set()
+    fragments = set()
     for anchor, heading in HEADING.findall(markdown):
         if anchor == slug(heading) or (not anchor and heading.replace(" ", "-") == slug(heading)):
-            found.add(slug(heading))
-    return found
+            fragments.add(slug(heading))
+    return fragments
 
 
 def broken_links(source: Source) -> list[str]:
     """Links of a lesson that do not hold in the repository, in a student's copy or on the site."""
     texts = [cell.source for cell in source.cells_as_written() if cell.cell_type == "markdown"]
-    found = []
+    problems = []
     for text in texts:
-        found += [trouble for address in LINK.findall(text) if (trouble := trouble_with(address, source))]
+        problems += [trouble for address in LINK.findall(text) if (trouble := trouble_with(address, source))]
         if HTML_LINK.search(text) or ROLE.search(text):
-            found.append("a link as HTML or as a role of the site's: write [words](address)")
+            problems.append("a link as HTML or as a role of the site's: write [words](address)")
     after = [lesson.name for lesson in sources() if lesson.name > source.name][:1]
     last = texts[-1].strip().splitlines()[-1]
     if after and f"](../{after[0]}/{after[0]}.ipynb)" not in last:
-        found.append(f"the last line does not link to the next lesson: **Next:** [...](../{after[0]}/{after[0]}.ipynb)")
-    return found
+        problems.append(
+            f"the last line does not link to the next lesson: **Next:** [...](../{after[0]}/{after[0]}.ipynb)"
+        )
+    return problems
 
 
 def trouble_with(address: str, source: Source) -> str:

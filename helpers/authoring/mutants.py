@@ -72,11 +72,11 @@ OPERATORS: dict[str, Operator] = {}
 def mutants(exercise: str, cell: str) -> list[Mutant]:
     """Every mutant of a solution cell, each text once. cell: with the marks of its solution regions."""
     tree = ast.parse(cell)
-    seen, unique = {ast.unparse(tree)}, []
+    texts, unique = {ast.unparse(tree)}, []
     for spot in _spots(tree, cell):
         text = _replaced(tree, spot)
-        if text and text not in seen:
-            seen.add(text)
+        if text and text not in texts:
+            texts.add(text)
             unique.append(Mutant(exercise, spot.operator, spot.old, spot.new, text))
     return unique
 
@@ -128,11 +128,11 @@ def _walk(tree: ast.AST) -> Iterator[tuple[ast.AST, Scope]]:
 
 def _replaced(tree: ast.AST, spot: _Spot) -> str:
     """The text of the tree with something else in that place; "" where that makes no sense."""
-    whole = copy.deepcopy(tree)
-    target = next(node for number, (node, _) in enumerate(_walk(whole)) if number == spot.number)
+    changed = copy.deepcopy(tree)
+    target = next(node for number, (node, _) in enumerate(_walk(changed)) if number == spot.number)
     try:
-        whole = _Put(target, copy.deepcopy(spot.changed)).visit(whole)
-        text = ast.unparse(ast.fix_missing_locations(whole))
+        changed = _Put(target, copy.deepcopy(spot.changed)).visit(changed)
+        text = ast.unparse(ast.fix_missing_locations(changed))
         compile(text, "<mutant>", "exec")
     except (ValueError, SyntaxError, TypeError, AttributeError):
         return ""

@@ -8,12 +8,12 @@ from itertools import groupby
 from pathlib import Path
 
 from helpers.course import ROOT
-from helpers.student.lessons import Lesson, lessons
+from helpers.student.lessons import NotebookLesson, lessons
 
 PLACE = re.compile(r"(<!-- lessons: made by make build -->\n).*?(<!-- /lessons -->)", re.DOTALL)
 
 
-def lessons_table(course: Sequence[Lesson]) -> str:
+def lessons_table(course: Sequence[NotebookLesson]) -> str:
     """The lessons as a table in Markdown, by part."""
     rows = ["| | lesson | | minutes | exercises |", "|--:|---|---|--:|--:|"]
     for part, group in groupby(course, key=lambda lesson: lesson.part):
@@ -25,7 +25,7 @@ def lessons_table(course: Sequence[Lesson]) -> str:
     return "\n".join(rows) + f"\n\n{len(course)} lessons, {count} exercises, about {hours} hours in all.\n"
 
 
-def with_table(readme: str, course: Sequence[Lesson]) -> str:
+def with_table(readme: str, course: Sequence[NotebookLesson]) -> str:
     """The README with the table of these lessons in its place."""
     return PLACE.sub(lambda match: match[1] + lessons_table(course) + match[2], readme)
 

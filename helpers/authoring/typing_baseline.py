@@ -23,11 +23,11 @@ def counted(output: str) -> Counter[str]:
     return Counter(room or TOP for room in ERROR.findall(output.replace("\\", "/")))
 
 
-def changes(found: Mapping[str, int], baseline: Mapping[str, int]) -> list[str]:
+def changes(counts: Mapping[str, int], baseline: Mapping[str, int]) -> list[str]:
     """One sentence for each room whose count differs from the baseline."""
     lines = []
-    for room in sorted({*found, *baseline}):
-        now, before = found.get(room, 0), baseline.get(room, 0)
+    for room in sorted({*counts, *baseline}):
+        now, before = counts.get(room, 0), baseline.get(room, 0)
         if now > before:
             lines.append(f"{room}: {now} type errors, {now - before} more than before")
         elif now < before:
@@ -42,12 +42,12 @@ def main() -> int:
     if mypy.returncode not in (0, 1) or not mypy.stdout:
         print(mypy.stdout + mypy.stderr)
         return 1
-    found, baseline = counted(mypy.stdout), project["tool"]["typing-baseline"]
+    counts, baseline = counted(mypy.stdout), project["tool"]["typing-baseline"]
     for line in mypy.stdout.splitlines():
         error = ERROR.match(line.replace("\\", "/"))
-        if error and found[error[1] or TOP] > baseline.get(error[1] or TOP, 0):
+        if error and counts[error[1] or TOP] > baseline.get(error[1] or TOP, 0):
             print(line)
-    differences = changes(found, baseline)
+    differences = changes(counts, baseline)
     print("\n".join(differences) or "Types are as the baseline has them.")
     return 1 if differences else 0
 

@@ -30,7 +30,7 @@ def unvaried(source: Source) -> Iterator[str]:
     answers = Answers(source)
     for exercise in source.lesson:
         findings = dict(settings_never_varied(exercise, answers))
-        yield from (f"{exercise.name}: {what}" for name, what in findings.items() if name not in exercise.fixed)
+        yield from (f"{exercise.name}: {finding}" for name, finding in findings.items() if name not in exercise.fixed)
         for name in exercise.fixed:
             if name not in findings:
                 yield f"{exercise.name}: its probes vary {name!r}, which `fixed` declares as fixed"
@@ -41,9 +41,9 @@ def settings_never_varied(exercise: Exercise, answers: Answers) -> Iterator[tupl
     recorded = recorded_settings(exercise, answers)
     constants = {values[0] for values in recorded.values() if _always_one_value(values)}
     for name, values in recorded.items():
-        what = next(filter(None, (look(values) for look in LOOKS)), "") or _axes_of_one_length(values, constants)
-        if what:
-            yield name, f"{name} {what}"
+        finding = next(filter(None, (look(values) for look in LOOKS)), "") or _axes_of_one_length(values, constants)
+        if finding:
+            yield name, f"{name} {finding}"
 
 
 def recorded_settings(exercise: Exercise, answers: Answers) -> Values:
@@ -98,11 +98,11 @@ class _CallRecorder:
 
     def _record(self, signature: inspect.Signature, args: tuple, kwargs: dict, method: str, of_class: bool) -> None:
         try:
-            given = signature.bind(*args, **kwargs).arguments
+            arguments = signature.bind(*args, **kwargs).arguments
         except TypeError:
             return  # a call with the wrong arguments, which a probe makes to see it refused
         for name, parameter in list(signature.parameters.items())[of_class:]:
-            value = given.get(name, NOT_GIVEN if parameter.default is parameter.empty else parameter.default)
+            value = arguments.get(name, NOT_GIVEN if parameter.default is parameter.empty else parameter.default)
             setting = f"{method}({name})" if method else name
             self.values[setting].append(value.clone() if isinstance(value, torch.Tensor) else value)
 
@@ -128,7 +128,7 @@ def _axes_of_one_length(values: Sequence[object], constants: Collection[object])
     if len(dims) != 1:
         return ""
     lengths = [{tensor.shape[axis] for tensor in tensors} for axis in range(dims.pop())]
-    fixed = [axis for axis, found in enumerate(lengths) if len(found) == 1 and not found & {1, *constants}]
+    fixed = [axis for axis, sizes in enumerate(lengths) if len(sizes) == 1 and not sizes & {1, *constants}]
     if not fixed:
         return ""
     return f"always has the same length ({', '.join(f'axis {axis}: {tensors[0].shape[axis]}' for axis in fixed)})"

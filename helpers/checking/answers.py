@@ -37,8 +37,6 @@ from helpers.exercises import Exercise
 from helpers.exercises.aspects import Forbidden, RaisedIn, Unmet
 from helpers.exercises.exercise import Aspect
 
-FORMAT = 1
-
 ANSWERED, NOT_ATTEMPTED, RAISED, REFUSED = "answered", "not attempted", "raised", "refused"
 FORBIDDEN = "forbidden"  # the code called what the exercise is there to replace
 STATES = (ANSWERED, NOT_ATTEMPTED, RAISED, REFUSED, FORBIDDEN)
@@ -337,8 +335,6 @@ def to_wire(answer: Answer) -> dict:
         for name, tensor in outcome.tensors.items()
     }
     return {
-        "format": FORMAT,
-        "exercise": answer.exercise,
         "outcomes": {
             aspect: {"state": o.state, "says": o.says, "where": o.where, "names": list(o.tensors)}
             for aspect, o in answer.outcomes.items()
@@ -352,15 +348,11 @@ def to_wire(answer: Answer) -> dict:
 def from_wire(data: object, exercise: Exercise) -> Answer:
     """The answer that this JSON holds. Trusts nothing in it.
 
-    Raises MalformedAnswer for what is not an answer to this exercise: another format or exercise, an
-    aspect or a state that there is not, tensors that are too large or no safetensors.
+    Raises MalformedAnswer for what is not an answer to this exercise: an aspect or a state that there is not, tensors
+    that are too large or no safetensors.
     """
     if not isinstance(data, Mapping):
         raise MalformedAnswer("it is not a JSON object")
-    if data.get("format") != FORMAT:
-        raise MalformedAnswer("it is of another format")
-    if data.get("exercise") != exercise.name:
-        raise MalformedAnswer("it answers another exercise")
     sent = data.get("outcomes")
     names = {aspect.name for aspect in exercise.aspects}
     if not isinstance(sent, Mapping) or set(sent) != names:

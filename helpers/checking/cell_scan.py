@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 from helpers.checking.forbidden import forbidden_use
 from helpers.checking.program_slice import CodeCell, ProgramSlice, finished_names, slice_of
@@ -129,13 +129,9 @@ class SubmissionScan:
     scans: Mapping[str, CellScan] = field(default_factory=dict)
     predictions: Mapping[str, str] = field(default_factory=dict)
 
-    def as_json(self) -> dict:
-        """For another process."""
-        return asdict(self)
-
     @classmethod
     def from_json(cls, data: Mapping) -> SubmissionScan:
-        """What `as_json` made."""
+        """What `dataclasses.asdict` made."""
         slices = {name: ProgramSlice.from_json(each) for name, each in data["slices"].items()}
         scans = {name: CellScan.from_json(each) for name, each in data["scans"].items()}
         return cls(slices, scans, dict(data["predictions"]))

@@ -78,9 +78,7 @@ def _run(text: str, file: str, cell: str, namespace: dict, line: int = 1) -> str
     stopped = ""
     for node in body:
         try:
-            ast.increment_lineno(node, line - 1)
-            # Annotations stay text, as this module's do: one may name a finished part that is not here
-            exec(compile(ast.Module([node], []), file, "exec"), namespace)
+            _execute(ast.increment_lineno(node, line - 1), file, namespace)
         except KeyboardInterrupt:
             raise
         except BaseException as problem:  # SystemExit too
@@ -88,17 +86,22 @@ def _run(text: str, file: str, cell: str, namespace: dict, line: int = 1) -> str
     return stopped
 
 
+def _execute(node: ast.stmt, file: str, namespace: dict) -> None:
+    # Annotations stay text, as this module's do: one may name a finished part that is not here
+    exec(compile(ast.Module([node], []), file, "exec"), namespace)
+
+
 def _run_setup(text: str, namespace: dict) -> None:
     """The setup cell, each import by itself: what does not exist here is left out, and nothing is checked here."""
     for node in ast.parse(text).body:
         if not isinstance(node, (ast.Import, ast.ImportFrom)):
             with contextlib.suppress(Exception):
-                exec(compile(ast.Module([node], []), "<setup>", "exec"), namespace)
+                _execute(node, "<setup>", namespace)
             continue
         for alias in node.names:
             node.names = [alias]
             with contextlib.suppress(ImportError):
-                exec(compile(ast.Module([node], []), "<setup>", "exec"), namespace)
+                _execute(node, "<setup>", namespace)
         if "start" in namespace:
             namespace["start"] = lambda lesson: _no_check
     namespace |= {"check": _no_check, "display": _no_check, "get_ipython": _no_check}

@@ -141,24 +141,18 @@ def key_from_bytes(lesson: Lesson, data: bytes, name: str, remedy: str) -> Answe
     """The key that a file of these bytes holds. name: the file's, for messages. Raises BadKey as `load_key` does."""
     try:
         about, tensors = json.loads(metadata_of(data)["key"]), load(data)
-        made_for = (about["format"], about["lesson"], about["fingerprint"])
+        version, key_lesson, digest = about["format"], about["lesson"], about["fingerprint"]
     except (SafetensorError, KeyError, TypeError, ValueError) as problem:
         raise BadKey(f"The answer key {name} is damaged and cannot be read. {remedy}") from problem
-    require_same_lesson(lesson, made_for, FORMAT, name, remedy)
+    if key_lesson != lesson.name:
+        raise BadKey(f"The answer key {name} belongs to {key_lesson}, not to {lesson.name}. {remedy}")
+    if version != FORMAT or digest != digest_of_exercises(lesson):
+        raise BadKey(f"The answer key {name} was made for another version of {lesson.name}. {remedy}")
     try:
         exercises = {e.name: _exercise_key(e, about["exercises"][e.name], tensors) for e in lesson}
         return AnswerKey(lesson.name, about["seed"], exercises)
     except (KeyError, TypeError, AttributeError, ValueError) as problem:
         raise BadKey(f"The answer key {name} is incomplete. {remedy}") from problem
-
-
-def require_same_lesson(lesson: Lesson, made_for: tuple, needed: int, name: str, remedy: str) -> None:
-    """Raises BadKey unless a key is for this lesson as it is now. made_for: format, lesson, digest of its exercises."""
-    version, key_lesson, digest = made_for
-    if key_lesson != lesson.name:
-        raise BadKey(f"The answer key {name} belongs to {key_lesson}, not to {lesson.name}. {remedy}")
-    if version != needed or digest != digest_of_exercises(lesson):
-        raise BadKey(f"The answer key {name} was made for another version of {lesson.name}. {remedy}")
 
 
 def metadata_of(data: bytes) -> dict[str, str]:

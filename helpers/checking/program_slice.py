@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from helpers.checking.finished_parts import parts_imported
@@ -49,9 +49,8 @@ class ProgramSlice:
     """One exercise's program slice.
 
     setup: the released setup cell. definitions: those of other cells, in their order. own: the exercise's own cell, as
-    Python. missing: names that the slice reads and cannot have as they are in the notebook, each with a
-    sentence. refused: why the own cell could
-    not be read, "" where it was.
+    Python. missing: names that the slice reads and cannot have as they are in the notebook, each with a sentence.
+    refused: why the own cell could not be read, "" where it was.
     """
 
     setup: str
@@ -65,13 +64,9 @@ class ProgramSlice:
         """All that the student answers for: definitions, and the own cell."""
         return (*(each.text for each in self.definitions), self.own)
 
-    def as_json(self) -> dict:
-        """For another process."""
-        return asdict(self)
-
     @classmethod
     def from_json(cls, data: Mapping) -> ProgramSlice:
-        """What `as_json` made."""
+        """What `dataclasses.asdict` made."""
         definitions = tuple(Definition(**each) for each in data["definitions"])
         return cls(data["setup"], definitions, data["own"], dict(data["missing"]), data["refused"])
 

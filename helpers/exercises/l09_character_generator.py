@@ -567,7 +567,7 @@ def uniform_windows(answer: Answer, draw: Draw) -> dict[str, object]:
     results = {}
     for n, length, t in ((256, 41, 6), (draw.number(3, 100), 81, 4), (draw.number(100, 256), 7, 6)):
         data = draw.integers(0, n, length).to(torch.uint8)
-        results[f"for {length} of {n} bytes and t = {t}"] = answer(Uniform(n).to(draw.device).eval(), data, t)
+        results[f"for {length} of {n} bytes and t = {t}"] = answer(UniformGenerator(n).to(draw.device).eval(), data, t)
     return results
 
 
@@ -608,7 +608,7 @@ def a_text(draw: Draw) -> tuple[torch.Tensor]:
     return (some_bytes(draw, 29),)
 
 
-class Uniform(torch.nn.Module):
+class UniformGenerator(torch.nn.Module):
     """A stand-in that gives each of n bytes the same chance."""
 
     t_max = 6
@@ -623,7 +623,7 @@ class Uniform(torch.nn.Module):
 
 def uniform_text(answer: Answer, draw: Draw) -> torch.Tensor:
     """The student's bits for a model that gives each of 256 bytes the same chance: 8."""
-    return answer(Uniform().eval(), draw.integers(0, 256, 41).to(torch.uint8), 6)
+    return answer(UniformGenerator().eval(), draw.integers(0, 256, 41).to(torch.uint8), 6)
 
 
 EVALUATION = (

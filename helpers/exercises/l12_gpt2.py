@@ -366,7 +366,7 @@ def a_generator(generate: Answer, draw: Draw) -> Callable:
 # -------------------------------------------------------------------------------------------------- perplexity
 
 
-class Reader(torch.nn.Module):
+class KnownLogitsModel(torch.nn.Module):
     """A model with known answers: (b, t) -> logits (b, t, n).
 
     They are the row of a drawn table for the token at a position, and half the mean of the rows of all up to there.
@@ -384,7 +384,7 @@ class Reader(torch.nn.Module):
         return rows + 0.5 * rows.cumsum(dim=1) / torch.arange(1, ids.shape[1] + 1, device=ids.device)[:, None]
 
 
-class Uniform(Reader):
+class UniformGPT2(KnownLogitsModel):
     """Takes all n tokens to be equally likely: its perplexity is n."""
 
     def __init__(self, draw: Draw, n: int):
@@ -396,7 +396,7 @@ def of_texts(*lengths: int) -> Probe:
     """The perplexity of texts of these lengths under a model with known answers."""
 
     def probe(perplexity, draw):
-        model = Reader(draw).eval()
+        model = KnownLogitsModel(draw).eval()
         return {f"for a text of {length} tokens": perplexity(model, draw.integers(0, 6, length)) for length in lengths}
 
     return probe
@@ -405,12 +405,12 @@ def of_texts(*lengths: int) -> Probe:
 def nothing_known(perplexity: Answer, draw: Draw) -> torch.Tensor:
     """The perplexity under a model that knows nothing: the size of its vocabulary."""
     n = draw.number(30, 90)
-    return perplexity(Uniform(draw, n).eval(), draw.integers(0, 6, 23))
+    return perplexity(UniformGPT2(draw, n).eval(), draw.integers(0, 6, 23))
 
 
 def on_the_meta_device(perplexity: Answer, draw: Draw) -> Callable:
     """The student's function, its result on the device of the ids."""
-    model = Reader(draw).eval()
+    model = KnownLogitsModel(draw).eval()
     return lambda ids: torch.as_tensor(perplexity(model, ids), device=ids.device)
 
 

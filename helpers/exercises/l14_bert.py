@@ -211,7 +211,7 @@ class Fates:
         return Fates(self.inputs[rows, columns], self.targets[rows, columns], self.mask_id)
 
 
-class Batch:
+class MaskingBatch:
     """Drawn ids (b, t), none of them [MASK], and the special ones: the first of each row, and one in ten others."""
 
     def __init__(self, draw: Draw, rows: int = ROWS, length: int = LENGTH):
@@ -253,7 +253,7 @@ def rounded(share: torch.Tensor, step: float) -> torch.Tensor:
 
 def what_is_asked(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The share of tokens that are asked for, of those that may be and of those that never are; and the targets."""
-    batch = Batch(draw)
+    batch = MaskingBatch(draw)
     after = batch.corrupted(answer, batch.generator())
     return {
         "the share of the words that are asked for": rounded(after.asked[~batch.special], 0.01),
@@ -266,7 +266,7 @@ def what_is_asked(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 
 def fates(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Of the tokens that are asked for, the shares that became [MASK], became another token, and stayed."""
-    batch = Batch(draw)
+    batch = MaskingBatch(draw)
     after = batch.corrupted(answer, batch.generator())
     kept = after.inputs == batch.ids
     others = after.inputs[after.asked & ~after.hidden & ~kept]
@@ -283,7 +283,7 @@ def fates(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 
 def what_is_not_asked(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The share of changed tokens among words that are not asked for, and among special tokens."""
-    batch = Batch(draw)
+    batch = MaskingBatch(draw)
     after = batch.corrupted(answer, batch.generator())
     changed = after.inputs != batch.ids
     return {
@@ -296,7 +296,7 @@ def what_is_not_asked(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 
 def drawn_apart(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Is a token's fate independent of those beside and below it and of the call before, and given by the generator?"""
-    batch = Batch(draw)
+    batch = MaskingBatch(draw)
     generator = batch.generator()
     first, second = (batch.corrupted(answer, generator) for _ in range(2))
     repeated = batch.corrupted(answer, batch.generator())
@@ -334,7 +334,7 @@ def both_hidden(one: Fates, other: Fates) -> torch.Tensor:
 
 def ids_afterwards(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The caller's ids and special tokens after the call."""
-    batch = Batch(draw, 20, 30)
+    batch = MaskingBatch(draw, 20, 30)
     for seed in range(3):  # one token in seventy becomes another one: so many have to be there
         generator = torch.Generator(batch.ids.device).manual_seed(seed)
         answer(batch.ids, batch.special, batch.mask_id, batch.n, generator)

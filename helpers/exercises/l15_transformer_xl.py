@@ -383,7 +383,7 @@ WITHOUT = ((31, 5, 0), (27, 4, 0), (14, 6, 0))
 SHORT = ((5, 6, 4), (7, 6, 4), (2, 3, 2), (2, 1, 1), (3, 1, 0))
 
 
-class Uniform(torch.nn.Module):
+class UniformTransformerXL(torch.nn.Module):
     """A stand-in that gives each of 256 bytes the same chance."""
 
     def forward(self, ids: torch.Tensor, memory: object = None, m: int = 0) -> tuple[torch.Tensor, list]:
@@ -392,7 +392,7 @@ class Uniform(torch.nn.Module):
 
 def nothing_known(answer: Answer, draw: Draw) -> torch.Tensor:
     """What the student's function says of a model that knows nothing: 8 bits a byte."""
-    return answer(Uniform().eval(), some_bytes(draw), 6, 4)
+    return answer(UniformTransformerXL().eval(), some_bytes(draw), 6, 4)
 
 
 def modes(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:

@@ -121,7 +121,7 @@ def operations(cases: Cases, which: int) -> Probe:
 # ----------------------------------------------------------------------------------------- accumulated_gradients
 
 
-class Reader(nn.Module):
+class RecordingModel(nn.Module):
     """A small model from ids (b, t) to logits (b, t, 7), which notes what it is given and when gradients arrive.
 
     rows: how many it was given at each call. most_open: how many calls at once were without their backward pass.
@@ -175,7 +175,7 @@ def accumulated(*batches: Rows, stale: bool = False) -> Probe:
     def probe(answer, draw):
         gradients = {}
         for batch in batches:
-            model = fill(Reader().to(draw.device), draw)
+            model = fill(RecordingModel().to(draw.device), draw)
             for parameter in model.parameters() if stale else ():
                 parameter.grad = torch.ones_like(parameter)
             answer(model, *batch.drawn(draw.named(str(batch))), batch.parts, batch.pad)
@@ -199,7 +199,7 @@ FOUR_PARTS = Rows((4, 1, 3, 2), 4, 4)
 
 def part_by_part(answer: Answer, draw: Draw) -> torch.Tensor:
     """Whether each part's backward pass runs before the next part is given to the model."""
-    model = Reader().to(draw.device)
+    model = RecordingModel().to(draw.device)
     fill(model, draw)
     answer(model, *FOUR_PARTS.drawn(draw), FOUR_PARTS.parts, FOUR_PARTS.pad)
     if model.most_open > 1:
@@ -213,7 +213,7 @@ def part_by_part(answer: Answer, draw: Draw) -> torch.Tensor:
 def a_batch(draw: Draw) -> tuple:
     """All arguments: a model, ids, targets, parts and pad."""
     batch = Rows((2, 4, 1), 4, 2, pad=3)
-    return fill(Reader().to(draw.device), draw), *batch.drawn(draw), batch.parts, batch.pad
+    return fill(RecordingModel().to(draw.device), draw), *batch.drawn(draw), batch.parts, batch.pad
 
 
 # -------------------------------------------------------------------------------------------------- checkpointed

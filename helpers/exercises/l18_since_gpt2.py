@@ -118,9 +118,9 @@ def model_of(sizes: Mapping[str, float]) -> Via:
     """The student's model of these sizes, of finished blocks."""
 
     def via(answer, draw):
-        from helpers.parts.llama import Config, LlamaBlock
+        from helpers.parts.llama import LlamaBlock, LlamaConfig
 
-        return built(Config(**sizes), LlamaBlock)(answer, draw)
+        return built(LlamaConfig(**sizes), LlamaBlock)(answer, draw)
 
     return via
 
@@ -171,9 +171,9 @@ class OtherBlock(torch.nn.Module):
 
 def of_other_blocks(answer: Answer, draw: Draw) -> torch.Tensor:
     """The student's model of blocks of another kind, on some tokens."""
-    from helpers.parts.llama import Config
+    from helpers.parts.llama import LlamaConfig
 
-    model = fill(answer(Config(**APART), OtherBlock).to(draw.device), draw)
+    model = fill(answer(LlamaConfig(**APART), OtherBlock).to(draw.device), draw)
     return model(draw.integers(0, 9, 2, 4))
 
 
@@ -407,7 +407,7 @@ LESSON = Lesson(
                 whole_state(0.25, "parameters", MODEL),
                 whole_state(0.25, "parameters of a tied model", TIED_MODEL),
             ),
-            builds_on=("gpt2.KeyValueCache", "llama.Config", "llama.LlamaBlock", "llama.RMSNorm"),
+            builds_on=("gpt2.KeyValueCache", "llama.LlamaConfig", "llama.LlamaBlock", "llama.RMSNorm"),
         ),
         Exercise(
             "route",

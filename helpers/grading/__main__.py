@@ -37,8 +37,8 @@ def parser() -> argparse.ArgumentParser:
     grade.add_argument("--jobs", type=int, metavar="N", help="submissions at once (default: the number of cores)")
     grade.add_argument("--scheduler", metavar="tcp://...", help="run answers on the workers of this dask scheduler")
     grade.add_argument("--unsafe", action="store_true", help="run students' code without a sandbox")
-    for name, what in {"exercise": "one exercise", "total": "a submission"}.items():
-        default, text = getattr(LIMITS, f"{name}_seconds"), f"for {what} (default: %(default)g)"
+    for name, scope in {"exercise": "one exercise", "total": "a submission"}.items():
+        default, text = getattr(LIMITS, f"{name}_seconds"), f"for {scope} (default: %(default)g)"
         grade.add_argument(f"--{name}-seconds", type=float, default=default, metavar="S", help=text)
     grade.add_argument("--no-bar", dest="bar", action="store_false", help="show no progress")
 
@@ -77,8 +77,8 @@ def main() -> int:
 @contextlib.contextmanager
 def fork_server(arguments: argparse.Namespace) -> Iterator[ForkServer | None]:
     """The process that submissions will be forked from; None for commands that need none."""
-    wanted = arguments.command == "grade" and not arguments.unsafe and not arguments.scheduler
-    if not wanted or not (EXERCISES / f"l{arguments.lesson}.py").is_file() or not bubblewrap.is_installed():
+    needed = arguments.command == "grade" and not arguments.unsafe and not arguments.scheduler
+    if not needed or not (EXERCISES / f"l{arguments.lesson}.py").is_file() or not bubblewrap.is_installed():
         yield None
         return
     release = Path("notebooks", arguments.lesson, f"{arguments.lesson}.ipynb")

@@ -130,7 +130,7 @@ def _set_aside(root: Path, gradebook: Path) -> Path | None:
 
 @contextlib.contextmanager
 def _no_batch(root: Path) -> Iterator[None]:
-    """No lesson is graded meanwhile. Raises journal.Busy."""
+    """No lesson is graded meanwhile. Raises GradingError where one is."""
     with contextlib.ExitStack() as stack:
         for lesson in lesson_names():
             stack.enter_context(Journal(root, lesson).locked())

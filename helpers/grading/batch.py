@@ -217,14 +217,9 @@ class _Recorder:
             isolation=graded.isolation,
             flags=list(graded.flags),
             verdicts=list(graded.records),
-            seconds=round(graded.seconds, 2),
             platform=student.platform,
             number=student.number,
         )
-
-
-class UnknownStudent(GradingError):
-    """--only names somebody who handed nothing in."""
 
 
 def _only(submissions: list[Submission], only: tuple[str, ...]) -> list[Submission]:
@@ -232,7 +227,7 @@ def _only(submissions: list[Submission], only: tuple[str, ...]) -> list[Submissi
     for student in only:
         if student not in known:
             some = ", ".join(sorted(known)[:8]) + (", ..." if len(known) > 8 else "")
-            raise UnknownStudent(f"{student} has handed in nothing. These have: {some or 'nobody'}.")
+            raise GradingError(f"{student} has handed in nothing. These have: {some or 'nobody'}.")
     return [submission for submission in submissions if not only or submission.student.id in only]
 
 

@@ -21,7 +21,7 @@ from nbformat.notebooknode import NotebookNode
 from helpers.checking.panel import number
 from helpers.course import SOLUTIONS
 from helpers.exercises import Lesson
-from helpers.grading.judging import CheckRun, Why
+from helpers.grading.judging import Why
 from helpers.grading.sanitize import plain
 from helpers.grading.submissions.archives import SubmittedFile
 from helpers.grading.submissions.identity import FOLDER, FileOwner
@@ -91,11 +91,8 @@ def reference_answers(root: Path, lesson: Lesson) -> dict[str, str]:
 
 def is_doubtful(graded: GradedSubmission) -> bool:
     """Could a broken machine have caused what this submission lost?"""
-    return bool(graded.problem) or any(map(_is_doubtful, graded.runs.values()))
-
-
-def _is_doubtful(run: CheckRun) -> bool:
-    return run.sent is None and run.why not in (Why.STUB, Why.UNDEFINED, Why.NOTHING_TO_RUN)
+    of_its_own = (Why.STUB, Why.UNDEFINED, Why.NOTHING_TO_RUN)
+    return bool(graded.problem) or any(run.sent is None and run.why not in of_its_own for run in graded.runs.values())
 
 
 def require(graded: GradedSubmission, midway: bool = False) -> None:

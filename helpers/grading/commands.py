@@ -25,12 +25,12 @@ from helpers.grading.late_policy import FILE as DEADLINES
 from helpers.grading.reports.export import write_exports
 from helpers.grading.reports.feedback import write_feedback
 from helpers.grading.reports.report import write_report
-from helpers.grading.sandbox.cluster import NoCluster, cluster
+from helpers.grading.sandbox.cluster import cluster
 from helpers.grading.sandbox.fork_server import ForkServer
 from helpers.grading.sandbox.runner import NoSandbox, Runner
 from helpers.grading.submissions.collect import copy_into
 
-USER_ERRORS = (BadKey, BadTable, GradingError, NoCluster, NoSandbox, UnknownLesson)  # shown without a traceback
+USER_ERRORS = (BadKey, BadTable, GradingError, NoSandbox, UnknownLesson)  # shown without a traceback
 UNSAFE = """
 WARNING: --unsafe. Students' code runs as you, with your files and your network: it can read the solutions and the
 exam key, change marks, and delete what you own. Every mark made now says that it was made so.
@@ -146,18 +146,18 @@ def decide(root: Path, lesson: str, student: str, exercises: list[str], decision
     return grade(root, lesson, GradeOptions(only=(student,), again=True, unsafe=unsafe))
 
 
-def collect(root: Path, lesson: str, place: Path, copy_to: str = "submitted") -> None:
+def collect(root: Path, lesson: str, place: Path) -> None:
     """Copy a platform's export into nbgrader's layout, and say what was found."""
     if not place.exists():
         raise GradingError(f"{place} does not exist.")
     load_lesson(lesson)
     try:
-        students, messages = copy_into(root / copy_to, place, lesson, root)
+        students, messages = copy_into(root / "submitted", place, lesson, root)
     except OSError as problem:
         raise GradingError(problem) from None
     for line in messages:
         print(f"  {line}")
-    print(f"Copied the notebooks of {students} students into {copy_to}/.")
+    print(f"Copied the notebooks of {students} students into submitted/.")
 
 
 def settle_lateness(root: Path, lesson: str) -> None:

@@ -19,12 +19,11 @@ from nbformat.notebooknode import NotebookNode
 from safetensors import SafetensorError
 from safetensors.torch import load
 
-from helpers.checking.keys import AnswerKey, BadKey, key_from_bytes, metadata_of, require_same_lesson
+from helpers.checking.keys import AnswerKey, BadKey, key_from_bytes, metadata_of
 from helpers.exercises import load_lesson
 from helpers.grading.judging import CheckRun
 
 FOLDER = "exam"
-FORMAT = 2  # 1 held one key, for one seed
 POOL = 6  # seeds of a lesson's exam
 HIDDEN = "(the exam's seed)"  # shown where a submission printed it
 
@@ -80,26 +79,20 @@ def exam_key_path(lesson: str, root: Path) -> Path:
     return root / FOLDER / f"{lesson}.safetensors"
 
 
-def remedy(lesson: str) -> str:
-    return f"Run `make exam-key LESSON={lesson}` in the course's folder, then grade again."
-
-
 def load_exam_key(lesson: str, root: Path) -> ExamKey:
     """The exam key of a lesson. Raises BadKey with what to run when there is none, or none that fits."""
     path = exam_key_path(lesson, root)
+    name, exercises = f"{FOLDER}/{path.name}", load_lesson(lesson)
+    remedy = f"Run `make exam-key LESSON={lesson}` in the course's folder, then grade again."
     if not path.exists():
-        raise BadKey(f"The exam key of {lesson} is missing ({FOLDER}/{path.name}). {remedy(lesson)}")
-    name, todo, exercises = f"{FOLDER}/{path.name}", remedy(lesson), load_lesson(lesson)
+        raise BadKey(f"The exam key of {lesson} is missing ({name}). {remedy}")
     try:
         data = path.read_bytes()
-        about, packed = json.loads(metadata_of(data)["exam"]), load(data)
-        identity = (about["format"], about["lesson"], about["fingerprint"])
-        secret, pool = about["secret"], about["pool"]
-        parts = [packed[str(place)].numpy().tobytes() for place in range(pool)]
+        secret, packed = metadata_of(data)["secret"], load(data)
+        parts = [packed[str(place)].numpy().tobytes() for place in range(len(packed))]
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as problem:
-        raise BadKey(f"The exam key {name} is damaged and cannot be read. {todo}") from problem
-    require_same_lesson(exercises, identity, FORMAT, name, todo)
-    keys = tuple(key_from_bytes(exercises, part, name, todo) for part in parts)
-    if not keys or [key.seed for key in keys] != seeds_of(secret, pool):
-        raise BadKey(f"The exam key {name} is damaged: its seeds are not those of its secret. {todo}")
+        raise BadKey(f"The exam key {name} is damaged and cannot be read. {remedy}") from problem
+    keys = tuple(key_from_bytes(exercises, part, name, remedy) for part in parts)
+    if not keys or [key.seed for key in keys] != seeds_of(secret, len(keys)):
+        raise BadKey(f"The exam key {name} is damaged: its seeds are not those of its secret. {remedy}")
     return ExamKey(lesson, secret, keys)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,7 +69,6 @@ class GradedSubmission:
     runs: Mapping[str, CheckRun] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
     isolation: str = NOTHING_RAN
-    seconds: float = 0.0
     problem: str = ""
     canary: Canary | None = None
 
@@ -107,21 +105,15 @@ class Grader:
             if restored.problem:
                 return self._judged(submission, restored, self._not_run(restored.problem))
             work = work_of(self._lesson, restored.notebook, self._released)
+            seed = restored.key.seed
             with self._slots:
-                begun = time.monotonic()
-                executed = self._run(work, restored.key.seed, canary)
-            seconds = time.monotonic() - begun
-            graded = [self._judged(submission, restored, each, canary, seconds) for each in executed]
+                on_each = self._everywhere if canary else None  # a canary runs on every machine
+                executed = on_each(work, seed) if on_each else [self._runner.execute(work, seed)]
+            graded = [self._judged(submission, restored, each, canary) for each in executed]
             worst_first = sorted(graded, key=lambda result: result.total)
             return worst_first[0 if canary and canary.name == REFERENCE else -1]
         except Exception as problem:  # the machinery failed, not the student: no mark is written
             return GradedSubmission(submission, problem=f"{type(problem).__name__}: {problem}", canary=canary)
-
-    def _run(self, work: Work, seed: str, canary: Canary | None) -> list[Executed]:
-        """A canary runs on every machine."""
-        if canary and self._everywhere:
-            return self._everywhere(work, seed)
-        return [self._runner.execute(work, seed)]
 
     def _not_run(self, problem: str) -> Executed:
         run = CheckRun(why=Why.NOTHING_TO_RUN, says=problem)
@@ -145,12 +137,7 @@ class Grader:
         return self._exam.key_for(submission.student.id, digest_of_work(notebook))
 
     def _judged(
-        self,
-        submission: Submission,
-        restored: RestoredSubmission,
-        executed: Executed,
-        canary: Canary | None = None,
-        seconds: float = 0.0,
+        self, submission: Submission, restored: RestoredSubmission, executed: Executed, canary: Canary | None = None
     ) -> GradedSubmission:
         lesson, notebook, seed = self._lesson, restored.notebook, restored.key.seed
         runs = {name: without_seed(run, seed) for name, run in executed.runs.items()}
@@ -158,8 +145,8 @@ class Grader:
         judged = judge_submission(lesson, restored.key, runs, executed.read, decisions)
         predictions = judge_predictions(lesson, executed.read)
         on_shipped_key = self._wrong_answers_on_shipped_key(runs, judged)
-        records = [record(one, executed.isolation, on_shipped_key.get(name)) for name, one in judged.items()]
-        records += [record_of_prediction(each, executed.isolation) for each in predictions.values()]
+        records = [record(one, on_shipped_key.get(name)) for name, one in judged.items()]
+        records += map(record_of_prediction, predictions.values())
         points = write_verdicts(notebook, lesson, judged, predictions)
         flags = [*restored.flags, *(flag.replace(seed, HIDDEN) for flag in executed.flags)]
         return GradedSubmission(
@@ -171,7 +158,6 @@ class Grader:
             runs={exercise.name: runs.get(exercise.name, CheckRun(why=Why.NOT_RUN)) for exercise in lesson},
             flags=tuple(dict.fromkeys(flags)),
             isolation=executed.isolation,
-            seconds=seconds,
             canary=canary,
         )
 

@@ -21,10 +21,6 @@ FOLDER = "journal"
 FORMAT = 1
 
 
-class Busy(GradingError):
-    """Another batch grades the same lesson."""
-
-
 @dataclass(frozen=True)
 class JournalEntry:
     """One graded submission.
@@ -45,7 +41,6 @@ class JournalEntry:
     isolation: str
     flags: list[str] = field(default_factory=list)
     verdicts: list[dict] = field(default_factory=list)
-    seconds: float = 0.0
     platform: str = ""
     number: str = ""  # the platform's for this student, which Moodle gives anew in each assignment
     at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
@@ -74,7 +69,7 @@ class Journal:
 
     @contextmanager
     def locked(self) -> Iterator[Journal]:
-        """Nobody else grades this lesson meanwhile. Raises Busy.
+        """Nobody else grades this lesson meanwhile. Raises GradingError where somebody does.
 
         The operating system releases the lock when the process ends, however it ends.
         """
@@ -84,7 +79,7 @@ class Journal:
             lock.acquire(blocking=False)
         except Timeout:
             text = f"{self.path.stem} is being graded already, by another command in this folder."
-            raise Busy(text) from None
+            raise GradingError(text) from None
         try:
             yield self
         finally:

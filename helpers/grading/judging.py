@@ -33,13 +33,12 @@ WAITS, ACCEPTED, REFUSED = "waits", "accepted", "refused"  # what a decision can
 class Finding:
     """One thing for the instructor to look at. It is no accusation: it says why to look before the points count.
 
-    rule: one of RULES. exercise: the one that it concerns. cell: the grade id of the cell, or "cell 7" for one without,
-    counted from 1 in the judged notebook. line: in that cell, from 1; 0 where no line can be named. excerpt: that line,
-    as the student wrote it, not yet sanitized. why: one sentence. holds: the exercise's points wait for a decision.
+    rule: one of RULES. cell: the grade id of the cell, or "cell 7" for one without, counted from 1 in the judged
+    notebook. line: in that cell, from 1; 0 where no line can be named. excerpt: that line, as the student wrote it, not
+    yet sanitized. why: one sentence. holds: the exercise's points wait for a decision.
     """
 
     rule: str
-    exercise: str
     cell: str
     line: int
     excerpt: str
@@ -82,7 +81,7 @@ class Judged:
 
     facts: what its text shows. look: findings for the instructor. decision: "", WAITS, ACCEPTED or REFUSED. earned: the
     points that the numbers earn, where the verdict's own wait or were refused; None where they are the same. digest:
-    identifies what is decided about (see `digest_of`).
+    identifies what is decided about (see `review_digest`).
     """
 
     verdict: Verdict
@@ -94,7 +93,7 @@ class Judged:
     digest: str = ""
 
 
-Decide = Callable[[str, str], str]  # an exercise and a digest (see `digest_of`) -> "", ACCEPTED or REFUSED
+Decide = Callable[[str, str], str]  # an exercise and a digest (see `review_digest`) -> "", ACCEPTED or REFUSED
 
 
 def judge_submission(
@@ -131,12 +130,12 @@ def with_findings(judged: Judged, exercise: Exercise, run: CheckRun, program: Pr
     """
     verdict, facts = judged.verdict, judged.facts
     if facts.begun and verdict.state == RIGHT:
-        stub = Finding(STUB, exercise.name, exercise.name, 0, "", UNWRITTEN, holds=False)
+        stub = Finding(STUB, exercise.name, 0, "", UNWRITTEN, holds=False)
         return replace(judged, verdict=no_answer(exercise, UNWRITTEN), look=(stub,))
     findings = tuple(_findings(exercise.name, facts, run))
     if not verdict.points or not findings:
         return replace(judged, look=findings)
-    digest = digest_of(exercise.name, findings, program)
+    digest = review_digest(exercise.name, findings, program)
     decision = decided(exercise.name, digest) or WAITS
     if decision != ACCEPTED:
         verdict = replace(verdict, state=ON_HOLD, points=0, says=_held_up(decision, verdict.points, findings))
@@ -146,16 +145,16 @@ def with_findings(judged: Judged, exercise: Exercise, run: CheckRun, program: Pr
 
 def _findings(exercise: str, facts: CellScan, run: CheckRun) -> Iterator[Finding]:
     if facts.refused:
-        yield Finding(UNREADABLE, exercise, exercise, 0, "", f"The cell could not be read: {facts.refused}.")
+        yield Finding(UNREADABLE, exercise, 0, "", f"The cell could not be read: {facts.refused}.")
     for way_out in facts.suspicious:
-        yield Finding(LEADS_OUT, exercise, way_out.cell, way_out.line, way_out.excerpt, way_out.why)
+        yield Finding(LEADS_OUT, way_out.cell, way_out.line, way_out.excerpt, way_out.why)
     if run.changed:
         names = ", ".join(f"`{name}`" for name in run.changed)
         why = f"While the answer ran, {names} was replaced. No exercise needs that."
-        yield Finding(CHANGES, exercise, exercise, 0, "", why)
+        yield Finding(CHANGES, exercise, 0, "", why)
 
 
-def digest_of(exercise: str, findings: tuple[Finding, ...], program: ProgramSlice) -> str:
+def review_digest(exercise: str, findings: tuple[Finding, ...], program: ProgramSlice) -> str:
     """Identifies what is decided about: the answer's text and the findings. A changed answer needs a new decision."""
     words = [exercise, *program.texts, *sorted(f"{finding.rule} {finding.why}" for finding in findings)]
     return hashlib.sha256("\0".join(words).encode("utf-8", "replace")).hexdigest()[:24]

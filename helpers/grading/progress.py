@@ -30,20 +30,20 @@ class _Lines(tqdm):
 
 
 def progress(
-    things: Iterable | int, what: str, unit: str = "", *, shown: bool = True, file: TextIO | None = None
+    items: Iterable | int, action: str, unit: str = "", *, shown: bool = True, file: TextIO | None = None
 ) -> tqdm:
     """Something to loop over, or, for a number of things, to `update` inside a `with`.
 
-    what: "Grading". unit: what is counted, in the singular. shown: False shows nothing. file: stderr by default.
+    action: "Grading". unit: what is counted, in the singular. shown: False shows nothing. file: stderr by default.
     """
     file = file or sys.stderr
-    total = things if isinstance(things, int) else len(things) if isinstance(things, Sized) else None
-    items = None if isinstance(things, int) else things
+    total = items if isinstance(items, int) else len(items) if isinstance(items, Sized) else None
+    iterable = None if isinstance(items, int) else items
     if file.isatty() or not shown:
-        return tqdm(items, total=total, desc=what, unit=f" {unit}", disable=not shown, file=file, smoothing=0.1)
+        return tqdm(iterable, total=total, desc=action, unit=f" {unit}", disable=not shown, file=file, smoothing=0.1)
     of = "" if total is None else f" of {total:,}"
-    layout = f"{what}: {{n:,}}{of} {unit}{'' if total == 1 else 's'}, {{elapsed}}"
-    return _Lines(items, total=total, bar_format=layout, file=file, mininterval=SECONDS_BETWEEN_LINES)
+    layout = f"{action}: {{n:,}}{of} {unit}{'' if total == 1 else 's'}, {{elapsed}}"
+    return _Lines(iterable, total=total, bar_format=layout, file=file, mininterval=SECONDS_BETWEEN_LINES)
 
 
 def counted(count: int, unit: str) -> str:

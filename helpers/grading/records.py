@@ -21,9 +21,8 @@ from helpers.notebooks import exercise_of, grade_id
 PREDICTED = "predicted"  # the state in the record of a prediction
 
 
-def record(judged: Judged, isolation: str = "", on_shipped_key: Answer | None = None) -> dict:
-    """The verdict as JSON. isolation: how the student's code was run. on_shipped_key: the answer on the inputs of the
-    shipped key, where it was run on them.
+def record(judged: Judged, on_shipped_key: Answer | None = None) -> dict:
+    """The verdict as JSON. on_shipped_key: the answer on the inputs of the shipped key, where it was run on them.
 
     "look": the findings for the instructor, as dicts (see `judging.Finding`; the excerpt is a student's text).
     "decision": "" where there is nothing to decide, else "waits", "accepted" or "refused". "points": those that count,
@@ -51,7 +50,6 @@ def record(judged: Judged, isolation: str = "", on_shipped_key: Answer | None = 
         "answer": digest_of_wrong(on_shipped_key or answer, verdict) if answer else "",
         "shape": facts.shape,
         "size": facts.size,
-        "isolation": isolation,
         "look": [asdict(finding) for finding in judged.look],
         "decision": judged.decision,
         "earned": earned(judged),
@@ -59,15 +57,10 @@ def record(judged: Judged, isolation: str = "", on_shipped_key: Answer | None = 
     }
 
 
-def record_of_prediction(prediction: Predicted, isolation: str = "") -> dict:
-    """A prediction as JSON: a record of 0 points with "prediction" in it.
-
-    "prediction": {"chosen": one of the choices, "" where none was made, "right": the right one, "choices": all of them
-    in their order}.
-    """
-    question = prediction.prediction
-    choice = {"chosen": prediction.chosen, "right": question.truth, "choices": list(question.choices)}
-    return {**record(Judged(Verdict(question.name, PREDICTED, 0, 0)), isolation), "prediction": choice}
+def record_of_prediction(prediction: Predicted) -> dict:
+    """A prediction as JSON: a record of 0 points, and as "prediction" the choice, "" where none was made."""
+    verdict = Verdict(prediction.prediction.name, PREDICTED, 0, 0)
+    return {**record(Judged(verdict)), "prediction": prediction.chosen}
 
 
 def write_verdicts(

@@ -29,7 +29,7 @@ MAX_LINES = 30  # of a cell that are shown
 
 @dataclass(frozen=True)
 class Decision:
-    """One decision. digest: see `judging.digest_of`. decision: ACCEPTED or REFUSED. at: UTC."""
+    """One decision. digest: see `judging.review_digest`. decision: ACCEPTED or REFUSED. at: UTC."""
 
     lesson: str
     student: str
@@ -124,9 +124,9 @@ def decide(root: Path, lesson: str, student: str, exercises: list[str], decision
     missing = set(exercises) - {record["exercise"] for record in chosen}
     if missing or not chosen:
         there = ", ".join(record["exercise"] for record in records) or "none"
-        what = f"about {', '.join(sorted(missing))}" if missing else f"in {lesson}"
+        scope = f"about {', '.join(sorted(missing))}" if missing else f"in {lesson}"
         raise GradingError(
-            f"There is nothing to decide {what} for {student}. Exercises with something to decide: {there}. "
+            f"There is nothing to decide {scope} for {student}. Exercises with something to decide: {there}. "
             f"`make look LESSON={lesson}` lists what waits."
         )
     decisions = Decisions(root)

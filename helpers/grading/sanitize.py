@@ -27,13 +27,13 @@ def nesting(data: bytes) -> Iterator[int]:
         yield depth
 
 
-def plain(text: object, longest: int = 300, lines: bool = False) -> str:
-    """The text, or what `str` makes of an object, without control and invisible characters.
+def plain(value: object, longest: int = 300, lines: bool = False) -> str:
+    """A text, or what `str` makes of a value, without control and invisible characters.
 
     longest: characters; where there are more, the last is an ellipsis. lines: keep line breaks and tabs; where not,
-    all white space becomes single spaces. Never raises, whatever the object is.
+    all white space becomes single spaces.
     """
-    text = _text_of(text)
+    text = str(value)
     begin = text[: 8 * longest + 8192]  # a bound on the work: what is dropped may be long, too
     clean = sanitized(begin)
     if not lines:
@@ -50,12 +50,3 @@ def escaped(line: str) -> str:
         f"\\u{ord(letter):04x}" if unicodedata.category(letter) in controls and letter != "\t" else letter
         for letter in line
     )
-
-
-def _text_of(value: object) -> str:
-    if type(value) is str:
-        return value
-    try:
-        return str.__str__(str(value))
-    except Exception:
-        return f"<{type(value).__name__}>"

@@ -44,7 +44,7 @@ def sanitize_notebook(notebook: NotebookNode, released: Collection[str] = ()) ->
 
     released: the text of the released lesson's cells, which stays as it is.
     """
-    taken = PAGE_IDS | {name + end for name in by_grade_id(notebook) for end in ("", "-comment", "_extra_credit")}
+    page_ids = PAGE_IDS | {name + end for name in by_grade_id(notebook) for end in ("", "-comment", "_extra_credit")}
     left = MAX_NOTEBOOK
     for cell in notebook.cells:
         if cell.cell_type == "code":
@@ -55,7 +55,7 @@ def sanitize_notebook(notebook: NotebookNode, released: Collection[str] = ()) ->
             cell.source = escape(cell.source, quote=False)
         else:
             left -= len(cell.source)
-            if left < 0 or not _is_plain_markup(cell.source, taken):
+            if left < 0 or not _is_plain_markup(cell.source, page_ids):
                 cell.source = _as_typed(cell.source)
 
 
@@ -63,10 +63,9 @@ def _static_output(output: NotebookNode) -> NotebookNode | None:
     """The output with text and pictures only; None where nothing is left."""
     if output.output_type in ("stream", "error"):
         return output
-    data = {kind: value for kind, value in output.get("data", {}).items() if isinstance(value, str)}
     static = {
         kind: value
-        for kind, value in data.items()
+        for kind, value in output.get("data", {}).items()
         if kind == "text/plain" or kind in PICTURES and BASE64.fullmatch(value)
     }
     if not static:
@@ -84,10 +83,10 @@ def _as_typed(source: str) -> str:
 
 
 @functools.lru_cache(maxsize=1024)
-def _is_plain_markup(source: str, taken: frozenset[str]) -> bool:
+def _is_plain_markup(source: str, page_ids: frozenset[str]) -> bool:
     """Would a sanitizer remove nothing from the page that the formgrader makes of this Markdown?
 
-    taken: ids by which the formgrader finds its input fields; a heading with such an id would replace one.
+    page_ids: those by which the formgrader finds its input fields; a heading with such an id would replace one.
     """
     if len(source) > MAX_CELL:
         return False
@@ -101,7 +100,7 @@ def _is_plain_markup(source: str, taken: frozenset[str]) -> bool:
     def allowed(tag: str, attribute: str, value: str) -> str | None:
         if attribute == "class" and not all(map(CLASSES.fullmatch, value.split())):
             return None
-        return None if attribute == "id" and value in taken else value
+        return None if attribute == "id" and value in page_ids else value
 
     schemes = {"http", "https", "mailto"}
     clean = nh3.clean(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter
 from dataclasses import dataclass, field
 
-from helpers.checking.panel import number
 from helpers.grading import regrade
 from helpers.grading.journal import JournalEntry
 from helpers.grading.judging import WAITS
@@ -42,16 +40,12 @@ class Summary:
         """The table at the end. Nothing in it can steer a terminal, whatever a submission contained."""
         entries = self.entries
         waiting = sum(verdict["decision"] == WAITS for entry in entries for verdict in entry.verdicts)
-        rows: list[tuple[str, int | str, str]] = [
+        rows = [
             ("graded", len(self.graded), "and nothing written: a dry run" if self.dry_run else ""),
             ("resumed", len(self.resumed), "graded by an earlier run, and nothing has changed since"),
             ("flagged", sum(bool(entry.flags) for entry in entries), ""),
             ("not graded", len(self.failed), ""),
         ]
-        if marks := [entry.points for entry in entries]:
-            out_of = number(max(entry.out_of for entry in entries))
-            spread = f"of {out_of}; spread {statistics.pstdev(marks):.1f} (standard deviation)"
-            rows.append(("mean", f"{statistics.mean(marks):.1f}", spread))
         isolations = Counter(entry.isolation for entry in entries)
         rows += [("isolation", count, plain(isolation)) for isolation, count in sorted(isolations.items())]
         if waiting:

@@ -173,7 +173,7 @@ class CausalAttention(nn.Module):
         return (split_heads(part, self.h) for part in self.to_qkv(x).chunk(3, dim=-1))
 
 
-class FeedForward(nn.Module):
+class GPT2FeedForward(nn.Module):
     """A network with one hidden layer and tanh-GELU, the same at every position."""
 
     def __init__(self, e: int, hidden: int):
@@ -194,7 +194,7 @@ class GPT2Block(nn.Module):
         self.norm1 = nn.LayerNorm(config.e, eps=config.epsilon)
         self.attention = CausalAttention(config.e, config.h)
         self.norm2 = nn.LayerNorm(config.e, eps=config.epsilon)
-        self.feed_forward = FeedForward(config.e, config.hidden or 4 * config.e)
+        self.feed_forward = GPT2FeedForward(config.e, config.hidden or 4 * config.e)
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, x: torch.Tensor, past: LayerCache | None = None) -> torch.Tensor:

@@ -28,7 +28,7 @@ from .weight_files import read_weights
 
 
 @dataclass(frozen=True)
-class Config:
+class LlamaConfig:
     """How large a Llama is.
 
     n: size of the vocabulary. e: width, divisible by h. h: heads of queries, divisible by groups. groups: heads of
@@ -55,7 +55,7 @@ class Config:
             raise ValueError(f"Rotary positions turn pairs, and a head of width {self.e // self.h} is odd.")
 
     @classmethod
-    def from_json(cls, path: str | Path) -> Config:
+    def from_json(cls, path: str | Path) -> LlamaConfig:
         """Read a config.json as the Hub has it. ValueError where it is damaged, or is no Llama as it is built here."""
         return _SETTINGS.read(path, cls, _groups_and_angles)
 
@@ -189,7 +189,7 @@ class GroupedQueryAttention(nn.Module):
 class LlamaBlock(nn.Module):
     """Attention and a feed-forward network, each with a norm before it and a shortcut around both."""
 
-    def __init__(self, config: Config):
+    def __init__(self, config: LlamaConfig):
         super().__init__()
         self.norm1 = RMSNorm(config.e, config.epsilon)
         self.attention = GroupedQueryAttention(config.e, config.h, config.groups, config.theta)
@@ -209,7 +209,7 @@ class Llama(nn.Module):
     twice. Matrices start as N(0, 0.02), the norms' weights as 1.
     """
 
-    def __init__(self, config: Config, block: type[nn.Module] = LlamaBlock):
+    def __init__(self, config: LlamaConfig, block: type[nn.Module] = LlamaBlock):
         super().__init__()
         self.config, self.t_max = config, config.t_max
         self.tokens = nn.Embedding(config.n, config.e)
@@ -298,7 +298,9 @@ def rename_llama(published: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return _TENSORS.accepted(_TENSORS.rename(published))
 
 
-def from_published(published: dict[str, torch.Tensor], config: Config, file: str = "The table of weights") -> Llama:
+def from_published(
+    published: dict[str, torch.Tensor], config: LlamaConfig, file: str = "The table of weights"
+) -> Llama:
     """A model with published weights, a dict from name to tensor (...), in evaluation mode, in 32 bits.
 
     ValueError where a tensor is missing, unexpected, of the wrong shape or not finite; the message names each.
@@ -318,6 +320,6 @@ def load(folder: str | Path) -> Llama:
 
     Nothing in a file is run. FileNotFoundError where a file is missing, ValueError where one is damaged.
     """
-    config = Config.from_json(Path(folder) / "config.json")
+    config = LlamaConfig.from_json(Path(folder) / "config.json")
     published, _, file = read_weights(Path(folder))
     return from_published(published, config, file)

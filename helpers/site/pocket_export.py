@@ -92,10 +92,10 @@ def scores(model: gpt2.GPT2) -> dict[str, list[list[float]]]:
     chance = torch.Generator().manual_seed(SEED)
     once = torch.randint(model.config.n - 1, (ROWS, STRETCH), generator=chance)
     weights = model.attention_weights(torch.cat([once, once], dim=1)).mean(dim=1)  # (depth, h, t, t)
-    found = (gpt2.previous_score(weights), gpt2.induction_score(weights, STRETCH))
+    both_scores = (gpt2.previous_score(weights), gpt2.induction_score(weights, STRETCH))
     return {
         kind: [[round(value, 3) for value in row] for row in score.tolist()]
-        for kind, score in zip(KINDS, found, strict=True)
+        for kind, score in zip(KINDS, both_scores, strict=True)
     }
 
 

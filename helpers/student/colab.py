@@ -36,22 +36,22 @@ def complete(install: Callable[[list[str], Path], bool] | None = None) -> None:
     pins, there = _pins(), _installed()
     missing = [name for name in _needed() if name not in there]
     if missing:
-        wanted = [f"{name}=={pins[name]}" if name in pins else name for name in missing]
+        requirements = [f"{name}=={pins[name]}" if name in pins else name for name in missing]
         print(f"Installing what is missing here: {', '.join(missing)}. It takes a minute or two, once.", flush=True)
         with tempfile.TemporaryDirectory() as scratch:
             path = Path(scratch, "constraints.txt")
             versions = {**pins, **there}
             path.write_text("".join(f"{name}=={version}\n" for name, version in versions.items() if name in pins))
-            if not (install or _pip)(wanted, path):
-                raise CannotComplete(f"These could not be installed; pip says why above: {' '.join(wanted)}")
+            if not (install or _pip)(requirements, path):
+                raise CannotComplete(f"These could not be installed; pip says why above: {' '.join(requirements)}")
         importlib.invalidate_caches()
     elif "torch" in there and there["torch"].partition("+")[0] != pins.get("torch"):
         print(f"PyTorch here is {there['torch']}; the course is tested with {pins.get('torch')}.")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
 
 
-def _pip(wanted: list[str], constraints: Path) -> bool:
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "-c", str(constraints), *wanted]
+def _pip(requirements: list[str], constraints: Path) -> bool:
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "-c", str(constraints), *requirements]
     return subprocess.run(command).returncode == 0
 
 

@@ -27,7 +27,7 @@ class NotFound(LookupError):
 
 
 @dataclass(frozen=True)
-class Exercise:
+class NotebookExercise:
     """One exercise, by the metadata of its check's cell."""
 
     name: str
@@ -35,7 +35,7 @@ class Exercise:
 
 
 @dataclass(frozen=True)
-class Lesson:
+class NotebookLesson:
     """One lesson of a copy. name: its folder, NN_topic. needs: numbers of the lessons that its head asks for."""
 
     name: str
@@ -44,7 +44,7 @@ class Lesson:
     part: str
     minutes: int
     needs: tuple[int, ...]
-    exercises: tuple[Exercise, ...]
+    exercises: tuple[NotebookExercise, ...]
 
     @property
     def number(self) -> int:
@@ -85,7 +85,7 @@ def path_of(lesson: str) -> Path:
     return NOTEBOOKS / lesson / f"{lesson}.ipynb"
 
 
-def lessons() -> list[Lesson]:
+def lessons() -> list[NotebookLesson]:
     """All lessons of this copy, in their order. A notebook that cannot be read is left out."""
     planned, notebooks = plan(), {name: read(path_of(name)) for name in lesson_names()}
     return [from_notebook(name, notebook, planned.get(name, {})) for name, notebook in notebooks.items() if notebook]
@@ -150,12 +150,12 @@ def plan() -> dict[str, dict[str, str]]:
         return {}
 
 
-def from_notebook(name: str, notebook: Mapping, plan: Mapping[str, str]) -> Lesson:
+def from_notebook(name: str, notebook: Mapping, plan: Mapping[str, str]) -> NotebookLesson:
     """What a notebook and the plan say of a lesson. plan: its entry, or {}."""
     head = next((text_of(cell) for cell in notebook["cells"] if cell.get("cell_type") == "markdown"), "")
     heading, minutes, row = HEADING.search(head), MINUTES.search(head), ROW.search(head)
     points = {grade_id(cell): nbgrader_data(cell).get("points") for cell in notebook["cells"]}
-    return Lesson(
+    return NotebookLesson(
         name=name,
         title=plan.get("title") or (heading[1].strip() if heading else name),
         line=plan.get("line", ""),
@@ -163,7 +163,7 @@ def from_notebook(name: str, notebook: Mapping, plan: Mapping[str, str]) -> Less
         minutes=int(minutes[1]) if minutes else 0,
         needs=_numbers(LINKED.sub(r"\1", row[1])) if row else (),
         exercises=tuple(
-            Exercise(check.removeprefix(CHECK), float(worth))
+            NotebookExercise(check.removeprefix(CHECK), float(worth))
             for check, worth in points.items()
             if check.startswith(CHECK) and isinstance(worth, (int, float)) and worth > 0
         ),

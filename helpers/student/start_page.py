@@ -18,7 +18,7 @@ from pathlib import Path
 from helpers import check_log, theme
 from helpers.check_log import RIGHT, Result
 from helpers.course import ROOT, write_whole
-from helpers.student.lessons import Lesson, builds_on, lessons, read
+from helpers.student.lessons import NotebookLesson, builds_on, lessons, read
 from helpers.trust import sign
 from helpers.update import START_PAGE
 
@@ -62,11 +62,11 @@ class Standing:
 
     points: Mapping[str, float]
     solved: Mapping[str, frozenset[str]]
-    stopped: tuple[Lesson, str] | None
-    following: Lesson | None
+    stopped: tuple[NotebookLesson, str] | None
+    following: NotebookLesson | None
 
 
-def standing(course: Sequence[Lesson], results: Sequence[Result]) -> Standing:
+def standing(course: Sequence[NotebookLesson], results: Sequence[Result]) -> Standing:
     """How far these results come in these lessons. Results of exercises that no longer exist do not count."""
     worth = {(lesson.name, exercise.name): exercise.points for lesson in course for exercise in lesson.exercises}
     known = [result for result in results if (result.lesson, result.exercise) in worth]
@@ -87,7 +87,7 @@ def standing(course: Sequence[Lesson], results: Sequence[Result]) -> Standing:
     return Standing(points, {name: frozenset(names) for name, names in solved.items()}, stopped, following)
 
 
-def _to_go_on_with(lesson: Lesson, exercise: str, solved: set[str]) -> str:
+def _to_go_on_with(lesson: NotebookLesson, exercise: str, solved: set[str]) -> str:
     """The exercise itself while it is not right; then the next one, in the lesson's order, that is not."""
     names = [one.name for one in lesson.exercises]
     place = names.index(exercise)
@@ -97,7 +97,7 @@ def _to_go_on_with(lesson: Lesson, exercise: str, solved: set[str]) -> str:
 class Page:
     """The start page as a notebook shows it: HTML, and the same as text."""
 
-    def __init__(self, course: Sequence[Lesson], results: Sequence[Result]):
+    def __init__(self, course: Sequence[NotebookLesson], results: Sequence[Result]):
         self.course, self.standing = course, standing(course, results)
 
     def _repr_html_(self) -> str:
@@ -112,7 +112,7 @@ def start_page() -> Page:
     return Page(lessons(), check_log.results())
 
 
-def page_as_html(course: Sequence[Lesson], now: Standing) -> str:
+def page_as_html(course: Sequence[NotebookLesson], now: Standing) -> str:
     """The page, for a notebook in the course's folder: links lead to the lessons' notebooks."""
     parts = [f'{STYLE}<div class="start"><h1>{TITLE}</h1><p>{HOW}</p>', f'<div class="now">{_now(course, now)}</div>']
     direct = builds_on(course)
@@ -128,7 +128,7 @@ def page_as_html(course: Sequence[Lesson], now: Standing) -> str:
     return "".join(parts)
 
 
-def _now(course: Sequence[Lesson], now: Standing) -> str:
+def _now(course: Sequence[NotebookLesson], now: Standing) -> str:
     first = f"<p><b>{_total(course, now)}</b>, as of {datetime.now():%H:%M}. Run this cell for the latest.</p>"
     if now.stopped is None:
         begin = f"Begin with {_link(course[0])}." if course else "There are no lessons here."
@@ -139,18 +139,18 @@ def _now(course: Sequence[Lesson], now: Standing) -> str:
     return f"{first}<p>You stopped at {_link(lesson)}: {where}.</p>{following}"
 
 
-def _total(course: Sequence[Lesson], now: Standing) -> str:
+def _total(course: Sequence[NotebookLesson], now: Standing) -> str:
     points, most = sum(now.points.values()), sum(lesson.points for lesson in course)
     solved, exercises = sum(map(len, now.solved.values())), sum(len(lesson.exercises) for lesson in course)
     return f"{points:g} of {most:g} points · {solved} of {exercises} exercises solved"
 
 
-def _link(lesson: Lesson) -> str:
+def _link(lesson: NotebookLesson) -> str:
     address = f"notebooks/{lesson.name}/{lesson.name}.ipynb"
     return f'<a href="{escape(address, quote=True)}">lesson {lesson.number}, {escape(lesson.title)}</a>'
 
 
-def _card(lesson: Lesson, now: Standing, direct: tuple[int, ...]) -> str:
+def _card(lesson: NotebookLesson, now: Standing, direct: tuple[int, ...]) -> str:
     got, done = now.points[lesson.name], len(now.solved[lesson.name])
     share = got / lesson.points if lesson.points else 0.0
     colour = DONE if done == len(lesson.exercises) else BEGUN
@@ -166,7 +166,7 @@ def _card(lesson: Lesson, now: Standing, direct: tuple[int, ...]) -> str:
     )
 
 
-def page_as_text(course: Sequence[Lesson], now: Standing) -> str:
+def page_as_text(course: Sequence[NotebookLesson], now: Standing) -> str:
     """The same for a terminal."""
     lines = [_total(course, now)]
     if now.stopped:
@@ -181,8 +181,8 @@ def page_as_text(course: Sequence[Lesson], now: Standing) -> str:
     return "\n".join(lines)
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def _count(number: int, unit: str) -> str:
+    return f"{number} {unit}{'' if number == 1 else 's'}"
 
 
 def write_start_page(folder: Path = ROOT) -> Path:

@@ -27,23 +27,23 @@ def bring_back(exercise: str, lesson: str = "") -> list[str]:
     """
     lesson, exercise = find(exercise, lesson)
     path = path_of(lesson)
-    notebook, given = read(path), next(_given_cells(lesson, exercise), None)
+    notebook, released = read(path), next(_given_cells(lesson, exercise), None)
     if notebook is None:
         raise NotFound(f"{path.relative_to(ROOT)} cannot be read as a notebook.")
-    if given is None:
+    if released is None:
         raise NotFound(NO_STUB.format(exercise))
     places = {grade_id(cell): place for place, cell in reversed(list(enumerate(notebook["cells"])))}
     if exercise not in places:
-        notebook["cells"].insert(places[check_id(exercise)], given)
+        notebook["cells"].insert(places[check_id(exercise)], released)
         message = f"The cell of {exercise} was gone. It is above its check again."
     else:
         cell = notebook["cells"][places[exercise]]
-        if text_of(cell) == text_of(given):
+        if text_of(cell) == text_of(released):
             return [f"{exercise} is as it was given."]
         aside = NOTEBOOKS.parent / BACKUPS / "answers" / lesson / f"{exercise}.{date.today()}.py"
-        kept = set_aside(aside, f"{text_of(cell)}\n".encode("utf-8", "replace"))
-        message = f"{exercise} is as it was given. Your answer: {kept.relative_to(ROOT).as_posix()}"
-        cell |= {"source": given["source"], "outputs": [], "execution_count": None}
+        backup = set_aside(aside, f"{text_of(cell)}\n".encode("utf-8", "replace"))
+        message = f"{exercise} is as it was given. Your answer: {backup.relative_to(ROOT).as_posix()}"
+        cell |= {"source": released["source"], "outputs": [], "execution_count": None}
     rewrite(path, write_notebook(notebook))
     return [message, "Where the notebook is open: File, Reload Notebook from Disk; do not save it before."]
 

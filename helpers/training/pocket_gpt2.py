@@ -202,7 +202,7 @@ def gradients(model: gpt2.GPT2, inputs: torch.Tensor, targets: torch.Tensor, poo
     return sum(loss for loss, _ in halves)
 
 
-class Checkpoint:
+class TrainingCheckpoint:
     """Where a training stands, in a file: weights, optimiser, record. about: what it must agree with to go on."""
 
     def __init__(self, path: Path, about: dict):
@@ -255,7 +255,7 @@ def train(
     batch_of: Callable[[int], tuple[torch.Tensor, torch.Tensor]],
     steps: int,
     record: Record,
-    checkpoint: Checkpoint,
+    checkpoint: TrainingCheckpoint,
     look: Callable[[], dict[str, float]],
 ) -> None:
     """Train, from the last checkpoint on where there is one."""
@@ -327,11 +327,11 @@ def about(sources: dict[str, str], train_ids: torch.Tensor, held_ids: torch.Tens
     }
 
 
-def checkpoint_for(record: Record, folder: Path) -> Checkpoint:
+def checkpoint_for(record: Record, folder: Path) -> TrainingCheckpoint:
     """Where the training of a record is kept: beside it, or in the system's folder for a record of the course."""
     where = Path(tempfile.gettempdir()) if folder == FOLDER else folder
     where.mkdir(parents=True, exist_ok=True)
-    return Checkpoint(where / f"{record.name}.checkpoint", {"data": record.data, "settings": record.settings})
+    return TrainingCheckpoint(where / f"{record.name}.checkpoint", {"data": record.data, "settings": record.settings})
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ from helpers.device import device
 from helpers.parts import gpt2
 from helpers.parts.bpe import Tokenizer
 from helpers.parts.generator import bits_per_byte
-from helpers.parts.llama import Config, GroupedQueryAttention, Llama, RMSNorm
+from helpers.parts.llama import GroupedQueryAttention, Llama, LlamaConfig, RMSNorm
 from helpers.parts.masks import causal_mask, masked_softmax
 from helpers.parts.multi_head import split_heads
 from helpers.training import pocket_gpt2, pocket_gpt2_figures
@@ -93,7 +93,7 @@ def fresh_model(n: int, taken_back: str = "nothing") -> nn.Module:
     """A model to train, as `pocket_gpt2.fresh_model` makes them, with something taken back: a key of TAKEN_BACK."""
     if taken_back == ALL_BACK:
         return pocket_gpt2.fresh_model(gpt2.Config(n=n, **pocket_gpt2.MODEL))
-    config = Config(n=n, **MODEL | {"hidden": TAKEN_BACK[taken_back]})
+    config = LlamaConfig(n=n, **MODEL | {"hidden": TAKEN_BACK[taken_back]})
     if taken_back == "grouped queries for a key a head":
         config = dataclasses.replace(config, groups=config.h)
     model = Llama(config)

@@ -51,7 +51,7 @@ from helpers.parts.induction import (
     AttentionOnly, compositions, copy_losses, induction_scores, previous_scores, said_twice,
     train_to_copy, withheld,
 )
-from helpers.parts.llama import Config, cache_bytes, pairs_from_halves, rename_llama
+from helpers.parts.llama import LlamaConfig, cache_bytes, pairs_from_halves, rename_llama
 from helpers.parts.llama import LlamaBlock as finished_block
 from helpers.parts.llama import RMSNorm as finished_norm
 from helpers.parts.masks import causal_mask, masked_softmax
@@ -331,8 +331,8 @@ check(GroupedQueryAttention)
 # %% [markdown]
 # ## A whole Llama
 #
-# A `Config` holds the sizes: `n`, `e`, `h`, `groups`, `depth`, `hidden`, `epsilon`, and `tied`. A block is lesson 12's,
-# norm first, made of the parts above: `finished_block(config)`, called with x and a LayerCache or None.
+# A `LlamaConfig` holds the sizes: `n`, `e`, `h`, `groups`, `depth`, `hidden`, `epsilon`, and `tied`. A block is lesson
+# 12's, norm first, made of the parts above: `finished_block(config)`, called with x and a LayerCache or None.
 
 # %% [markdown]
 # <div class="card">
@@ -394,9 +394,9 @@ check(Llama)
 
 # %% tags=["nbval-check-output"]
 published_sizes = {
-    "Llama 2 7B": Config(n=32000, e=4096, h=32, groups=32, depth=32, hidden=11008),
-    "Mistral 7B": Config(n=32000, e=4096, h=32, groups=8, depth=32, hidden=14336),
-    "Llama 3 8B": Config(n=128256, e=4096, h=32, groups=8, depth=32, hidden=14336),
+    "Llama 2 7B": LlamaConfig(n=32000, e=4096, h=32, groups=32, depth=32, hidden=11008),
+    "Mistral 7B": LlamaConfig(n=32000, e=4096, h=32, groups=8, depth=32, hidden=14336),
+    "Llama 3 8B": LlamaConfig(n=128256, e=4096, h=32, groups=8, depth=32, hidden=14336),
 }
 for name, config in published_sizes.items():
     with torch.device("meta"):
@@ -493,7 +493,7 @@ for name in list(known.weights)[:6]:
 print(known.told)
 
 # %% tags=["nbval-check-output"]
-config = Config(**known.sizes)
+config = LlamaConfig(**known.sizes)
 model = Llama(config, Block).to(device()).eval()
 weights = rename_llama(known.weights)      # this lesson's names, the tensors as they are
 ids, logits = known.ids.to(device()), known.logits.to(device())

@@ -8,7 +8,7 @@ import torch
 
 from helpers.benchmarks.parts_speed.comparison import Comparison
 from helpers.parts.gpt2 import KeyValueCache
-from helpers.parts.llama import Config, Llama
+from helpers.parts.llama import Llama, LlamaConfig
 
 GROUPS = {"4 groups": 4, "16 groups": 16}
 SIZES = {"n": 256, "e": 512, "h": 16, "depth": 4, "hidden": 1024}
@@ -25,7 +25,7 @@ def comparisons() -> list[Comparison]:
 def writer(groups: int) -> Callable[[], KeyValueCache]:
     """What writes WRITE tokens after the READ that are in its cache, anew at each call. Returns the cache."""
     torch.manual_seed(0)
-    model = Llama(Config(groups=groups, **SIZES)).eval()
+    model = Llama(LlamaConfig(groups=groups, **SIZES)).eval()
     ids = torch.randint(SIZES["n"], (1, READ), generator=torch.Generator().manual_seed(1))
     cache = KeyValueCache(SIZES["depth"], READ + WRITE)
     model(ids, cache, last_only=True)

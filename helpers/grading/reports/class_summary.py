@@ -27,7 +27,7 @@ MAX_BARS, MAX_LABELS = 25, 6
 # was written independently has the same shape, with 21 nodes. A class is larger and an exercise of three lines has one
 # obvious answer, so the bound is far above that.
 LONG_CODE = 60
-HOURS = (1, 3, 6, 12, 24, 48, 7 * 24, 28 * 24, 364 * 24)  # that a bar of the timeline can stand for
+SPANS = [timedelta(hours=h) for h in (1, 3, 6, 12, 24, 48, 7 * 24, 28 * 24, 364 * 24)]  # of a bar of the timeline
 
 PARTLY, NONE = "part", "none"
 STATES = {  # of an exercise, in a class
@@ -121,15 +121,15 @@ class PredictionSummary:
     def advice(self) -> str:
         """What the counts mean for teaching."""
         truth, tempting = self.question.truth, self.tempting
-        made, right = self.count - len(self.choices[""]), len(self.choices[truth])
-        if not made:
+        chose, right = self.count - len(self.choices[""]), len(self.choices[truth])
+        if not chose:
             return "No student chose before the result was shown."
-        if right == made:
-            return f"All {made} who chose were right." if made > 1 else "The one who chose was right."
+        if right == chose:
+            return f"All {chose} who chose were right." if chose > 1 else "The one who chose was right."
         tempted, says = f"{len(self.choices[tempting])} said {tempting}", self.question.says[tempting]
         if len(self.choices[tempting]) >= right:
             return f"{tempted}, {right} said {truth}, which is right. Worth a few minutes in class: {says}"
-        return f"{right} of {made} were right. The commonest wrong answer: {tempted}. {says}"
+        return f"{right} of {chose} were right. The commonest wrong answer: {tempted}. {says}"
 
 
 @dataclass(frozen=True)
@@ -314,8 +314,8 @@ def predictions(lesson: Lesson, students: Iterable[StudentResult]) -> list[Predi
     for question in lesson.predictions:
         chosen: dict[str, list[str]] = {choice: [] for choice in (*question.choices, "")}
         for result in students:
-            prediction = next((cell.prediction for cell in result.cells if cell.name == question.name), None) or {}
-            chosen[prediction.get("chosen", "")].append(result.display_name)
+            choice = next((cell.prediction for cell in result.cells if cell.name == question.name), "")
+            chosen[choice or ""].append(result.display_name)
         summaries.append(PredictionSummary(question, {choice: tuple(who) for choice, who in chosen.items()}))
     return summaries
 
@@ -345,7 +345,7 @@ def timeline(times: Sequence[datetime], due: datetime | None, late: int) -> Time
         return None
     zero = due or min(times).replace(minute=0, second=0, microsecond=0)
     extent = max(*times, zero) - min(*times, zero)
-    span = next((s for s in map(_hours, HOURS) if extent / s <= MAX_BARS), _hours(HOURS[-1]))
+    span = next((s for s in SPANS if extent / s <= MAX_BARS), SPANS[-1])
     # On the dot of the due date is in time
     places = [math.ceil((time - zero) / span) - 1 if due else (time - zero) // span for time in times]
     first, last, counts = min(*places, -1 if due else 0), max(*places, 0), Counter(places)
@@ -356,10 +356,6 @@ def timeline(times: Sequence[datetime], due: datetime | None, late: int) -> Time
 
     bars = tuple(Bar(label(k), counts[k], k % every == 0) for k in range(first, last + 1))
     return Timeline(bars, duration(span.total_seconds()), -first if due else None, len(times), late)
-
-
-def _hours(count: int) -> timedelta:
-    return timedelta(hours=count)
 
 
 def _from_due(apart: timedelta) -> str:

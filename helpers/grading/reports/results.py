@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+import nbformat
+from nbformat.notebooknode import NotebookNode
 from nbgrader.api import Grade, SubmittedAssignment
 
 from helpers.exercises import Lesson, load_lesson
 from helpers.grading.gradebook import Marks, digest_of, judged_path
 from helpers.grading.journal import Journal, JournalEntry
 from helpers.grading.progress import progress
-from helpers.notebooks import check_id, exercise_of, grade_id
+from helpers.notebooks import by_grade_id, check_id, exercise_of
 
 DAMAGED = "its judged notebook is missing or is not the one in the journal, so that no code is shown: grade it again"
 
@@ -39,7 +40,8 @@ class GradedCell:
     comment: str = ""
 
     @property
-    def prediction(self) -> dict | None:
+    def prediction(self) -> str | None:
+        """The choice, "" where none was made; None for what is no prediction."""
         return self.record.get("prediction")
 
 
@@ -122,11 +124,11 @@ def _result(root: Path, submission: SubmittedAssignment, lesson: Lesson, entry: 
     )
 
 
-def _judged_cells(path: Path, entry: JournalEntry) -> dict[str, dict]:
+def _judged_cells(path: Path, entry: JournalEntry) -> dict[str, NotebookNode]:
     """The cells by grade id; {} unless this is the file that the journal names, and nobody has changed it since."""
     if not path.is_file() or digest_of(data := path.read_bytes()) != entry.notebook:
         return {}
-    return {grade_id(cell): cell for cell in json.loads(data)["cells"] if grade_id(cell)}
+    return by_grade_id(nbformat.v4.reads(data))
 
 
 def _utc(time: datetime | None) -> datetime | None:
@@ -149,12 +151,7 @@ def _graded_cell(
         by_hand=grade.manual_score is not None or bool(grade.extra_credit),
         waits=bool(grade.needs_manual_grade and grade.manual_score is None),
         record=record,
-        panel=_text(outputs[0]["data"]["text/html"]) if outputs else "",
-        code=_text(written.get("source", "")),
+        panel=outputs[0].data["text/html"] if outputs else "",
+        code=written.get("source", ""),
         comment="" if comment == "No response." else comment,
     )
-
-
-def _text(lines: str | list[str]) -> str:
-    """A notebook's file stores a text as one string or as a list of lines."""
-    return "".join(lines)

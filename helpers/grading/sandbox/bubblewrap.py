@@ -15,7 +15,7 @@ import shutil
 import site
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
@@ -101,13 +101,11 @@ def _problem() -> str:
     # As graded: with every wall, as the same user, and with all that Python needs behind them
     options = json.dumps(sandboxed_options(LIMITS))
     command = [sys.executable, "-P", "-m", "inside", "exec", options, sys.executable, "-c", TRY]
-    tried = subprocess.run(
-        wrapped(command, environment={}), capture_output=True, text=True, stdin=subprocess.DEVNULL, errors="replace"
-    )
-    if tried.returncode == 0:
+    trial = subprocess.run(wrapped(command), capture_output=True, text=True, stdin=subprocess.DEVNULL, errors="replace")
+    if trial.returncode == 0:
         return ""
-    said = tried.stderr.strip().splitlines()
-    return f"It is installed, but does not work here: {said[-1] if said else tried.returncode}"
+    errors = trial.stderr.strip().splitlines()
+    return f"It is installed, but does not work here: {errors[-1] if errors else trial.returncode}"
 
 
 def as_user() -> int | None:
@@ -115,14 +113,8 @@ def as_user() -> int | None:
     return NOBODY if hasattr(os, "geteuid") and os.geteuid() == 0 else None
 
 
-def wrapped(
-    command: Iterable[str], *, environment: Mapping[str, str], writable: Iterable[Path] = (), start: Path | str = WORK
-) -> list[str]:
-    """The command, inside the walls.
-
-    environment: the whole of it, beside `defaults`. writable: folders to be seen at their own paths. start: the
-    working folder.
-    """
+def wrapped(command: Iterable[str]) -> list[str]:
+    """The command, inside the walls, with the environment of `defaults`."""
     walls = [shutil.which("bwrap") or "bwrap", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     walls += ["--unshare-cgroup-try", "--die-with-parent", "--new-session", "--hostname", "sandbox", "--clearenv"]
     walls += ["--cap-drop", "ALL"]
@@ -136,32 +128,31 @@ def wrapped(
     for path in _system():
         shown = ["--symlink", os.readlink(path)] if os.path.islink(path) else ["--ro-bind", path]
         walls += [*_parents(path), *shown, path]
-    for here, there in _seen().items():
+    for here, there in _visible().items():
         walls += [*_parents(there), "--ro-bind", here, there]
     for folder in packages_for_tests():
         walls += ["--perms", "0555", "--size", "4096", "--tmpfs", folder]
     for link in _links_to_python():
         walls += [*_parents(link), "--symlink", os.readlink(link), link]
-    for folder in map(str, writable):
-        walls += [*_parents(folder), "--bind", folder, folder]
     walls += ["--perms", "1777", "--dir", WORK, "--perms", "1777", "--dir", HOME]
-    walls += ["--remount-ro", "/", "--remount-ro", "/dev", "--chdir", str(start)]
-    for name, value in {**defaults(), **environment}.items():
+    walls += ["--remount-ro", "/", "--remount-ro", "/dev", "--chdir", WORK]
+    for name, value in defaults().items():
         walls += ["--setenv", name, value]
     return [*walls, "--", *command]
 
 
-def _seen() -> dict[str, str]:
+def _visible() -> dict[str, str]:
     """What is to be seen inside beside the system's own, and where."""
-    seen = {path: path for path in [*_python(), *_packages()]}
-    seen |= {str(HELPERS / room): f"{COURSE}/helpers/{room}" for room in ROOMS}
-    seen[str(INSIDE)] = f"{COURSE}/inside"
-    return seen | {str(path): f"{FONTS_THERE}/{path.name}" for path in _font_lists()}
+    visible = {path: path for path in [*_python(), *_packages()]}
+    visible |= {str(HELPERS / room): f"{COURSE}/helpers/{room}" for room in ROOMS}
+    visible[str(INSIDE)] = f"{COURSE}/inside"
+    fonts = sorted(_fonts_here().glob("fontlist-*.json"))  # which take matplotlib a second to make again
+    return visible | {str(path): f"{FONTS_THERE}/{path.name}" for path in fonts}
 
 
 def _stays() -> list[str]:
     """The folders right below one where a submission may write that hold something it needs to see."""
-    there = [Path(path) for path in (*_seen().values(), *_links_to_python())]
+    there = [Path(path) for path in (*_visible().values(), *_links_to_python())]
     return sorted(
         {
             str(Path(folder, path.relative_to(folder).parts[0]))
@@ -180,11 +171,9 @@ def _parents(path: str) -> list[str]:
 
 def _system() -> list[str]:
     """What programs of this system need to start, and the fonts that figures are drawn with."""
-    wanted = ["/usr", "/bin", "/lib", "/lib64", "/lib32", "/sbin", "/etc/ld.so.cache", "/etc/alternatives"]
-    wanted += ["/etc/fonts", "/sys/devices/system/cpu", "/etc/localtime"]
-    return [
-        path for path in wanted if os.path.lexists(path) and (os.path.islink(path) is False or path.count("/") == 1)
-    ]
+    paths = ["/usr", "/bin", "/lib", "/lib64", "/lib32", "/sbin", "/etc/ld.so.cache", "/etc/alternatives"]
+    paths += ["/etc/fonts", "/sys/devices/system/cpu", "/etc/localtime"]
+    return [path for path in paths if os.path.lexists(path) and (os.path.islink(path) is False or path.count("/") == 1)]
 
 
 def _python() -> list[str]:
@@ -219,20 +208,20 @@ def packages_for_tests() -> tuple[str, ...]:
     folders = set()
     for name in sorted({canonicalize_name(name) for name in tests} - needed):
         with contextlib.suppress(metadata.PackageNotFoundError):
-            found = metadata.distribution(name)
-            tops = {file.parts[0] for file in found.files or () if file.suffix == ".py" and len(file.parts) > 1}
-            folders |= {str(found.locate_file(top)) for top in tops if top.isidentifier()}
+            distribution = metadata.distribution(name)
+            tops = {file.parts[0] for file in distribution.files or () if file.suffix == ".py" and len(file.parts) > 1}
+            folders |= {str(distribution.locate_file(top)) for top in tops if top.isidentifier()}
     return tuple(folder for folder in sorted(folders) if os.path.isdir(folder))
 
 
 def _closure(names: Iterable[str]) -> set[str]:
     """Packages, and those that they need in turn."""
-    found: set[str] = set()
+    closure: set[str] = set()
     rest = [canonicalize_name(name) for name in names]
     while rest:
         name = rest.pop()
-        if name not in found:
-            found.add(name)
+        if name not in closure:
+            closure.add(name)
             with contextlib.suppress(metadata.PackageNotFoundError):
                 needs = [Requirement(text) for text in metadata.requires(name) or ()]
                 rest += [
@@ -240,7 +229,7 @@ def _closure(names: Iterable[str]) -> set[str]:
                     for need in needs
                     if need.marker is None or need.marker.evaluate({"extra": ""})
                 ]
-    return found
+    return closure
 
 
 def _links_to_python() -> list[str]:
@@ -257,11 +246,6 @@ def _is_system(path: str) -> bool:
     return any(Path(path).is_relative_to(folder) for folder in ("/usr", "/bin", "/lib", "/lib64"))
 
 
-def _font_lists() -> list[Path]:
-    """matplotlib's lists of this machine's fonts, which take it a second to make again."""
-    return sorted(_fonts_here().glob("fontlist-*.json"))
-
-
 def _fonts_here() -> Path:
     return Path(os.environ.get("MPLCONFIGDIR") or Path.home() / ".cache" / "matplotlib")
 
@@ -271,7 +255,7 @@ def defaults(there: bool = True) -> dict[str, str]:
     one = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # submissions run side by side
     return {
         "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
-        "PYTHONPATH": os.pathsep.join([COURSE if there else str(HELPERS.parent), *_told_packages()]),
+        "PYTHONPATH": os.pathsep.join([COURSE if there else str(HELPERS.parent), *_configured_packages()]),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONNOUSERSITE": "1",
         "HOME": HOME,
@@ -285,10 +269,10 @@ def defaults(there: bool = True) -> dict[str, str]:
     }
 
 
-def _told_packages() -> list[str]:
+def _configured_packages() -> list[str]:
     """The folders of packages that Python finds by its environment, or by whose it is, and not by itself."""
-    told = {site.getusersitepackages(), *os.environ.get("PYTHONPATH", "").split(os.pathsep)}
-    return [folder for folder in _packages() if folder in told]
+    configured = {site.getusersitepackages(), *os.environ.get("PYTHONPATH", "").split(os.pathsep)}
+    return [folder for folder in _packages() if folder in configured]
 
 
 def sandboxed_options(limits: Limits, **more) -> dict:

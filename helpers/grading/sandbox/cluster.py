@@ -12,11 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
+from helpers.grading.errors import GradingError
 from helpers.grading.sandbox.runner import Executed, Limits, Runner, Work
-
-
-class NoCluster(Exception):
-    """dask.distributed is missing, or the scheduler does not answer. The text says what to do."""
 
 
 class Cluster:
@@ -29,35 +26,34 @@ class Cluster:
     def everywhere(self, work: Work, seed: str) -> list[Executed]:
         """The submission, run once by each worker: one among them that is wrong would be found by chance otherwise."""
         tasks = [
-            self._submit(execute_there, work, seed, workers=[worker], allow_other_workers=False)
-            for worker in self._client.nthreads()
+            self._submit(work, seed, workers=[worker], allow_other_workers=False) for worker in self._client.nthreads()
         ]
         return [task.result() for task in tasks]
 
     def execute(self, work: Work, seed: str) -> Executed:
         """As Runner.execute."""
-        return self._submit(execute_there, work, seed, retries=2).result()
+        return self._submit(work, seed, retries=2).result()
 
-    def _submit(self, task, *asked, **where):
-        return self._client.submit(task, self._about, *asked, pure=False, **where)
+    def _submit(self, work: Work, seed: str, **where):
+        return self._client.submit(execute_there, self._about, work, seed, pure=False, **where)
 
 
 @contextmanager
 def cluster(scheduler: str, lesson: str, isolation: str, limits: Limits) -> Iterator[Cluster]:
-    """The workers that the scheduler at this address has. Raises NoCluster."""
+    """The workers that the scheduler at this address has. Raises GradingError."""
     try:
         from distributed import Client
     except ModuleNotFoundError:
-        raise NoCluster("dask.distributed is not installed: pip install 'dot-product-to-gpt2[cluster]'") from None
+        raise GradingError("dask.distributed is not installed: pip install 'dot-product-to-gpt2[cluster]'") from None
     try:
         client = Client(scheduler, timeout=20)
     except (OSError, ValueError) as problem:
-        raise NoCluster(f"No scheduler answers at {scheduler}: {problem}") from None
+        raise GradingError(f"No scheduler answers at {scheduler}: {problem}") from None
     with client:
-        found = Cluster(client, (lesson, isolation, limits))
-        if not found.threads:
-            raise NoCluster(f"The scheduler at {scheduler} has no workers. Start some: dask worker {scheduler}")
-        yield found
+        workers = Cluster(client, (lesson, isolation, limits))
+        if not workers.threads:
+            raise GradingError(f"The scheduler at {scheduler} has no workers. Start some: dask worker {scheduler}")
+        yield workers
 
 
 @cache

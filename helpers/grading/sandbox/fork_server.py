@@ -71,7 +71,7 @@ class ForkServer:
         python = [sys.executable, "-P", "-m"]
         if sandboxed:
             command = [*python, "inside", "serve", json.dumps(options), channel]
-            return {"args": bubblewrap.wrapped(command, environment={})}
+            return {"args": bubblewrap.wrapped(command)}
         command = [*python, "helpers.grading.sandbox.inside", "serve", json.dumps({**options, "user": None}), channel]
         return {"args": command, "env": {**bubblewrap.defaults(there=False), "HOME": self._folder}}
 

@@ -34,8 +34,6 @@ from helpers.grading.sanitize import plain
 RESTARTS = 3  # how many times a submission's dead processes are replaced
 READING_SECONDS = 10.0
 
-__all__ = ["Executed", "Limits", "NoSandbox", "Runner", "SandboxFailed", "Work"]
-
 
 @dataclass(frozen=True)
 class Work:
@@ -82,8 +80,6 @@ class Runner:
         limits: Limits = LIMITS,
         begun: ForkServer | None = None,
     ):
-        if isolation not in (BUBBLEWRAP, NONE):
-            raise ValueError(f"isolation is {isolation!r}; it can be {BUBBLEWRAP!r} or {NONE!r}")
         self.lesson, self.isolation, self.limits = lesson, isolation, limits
         self._warm = warm and isolation == BUBBLEWRAP
         self._server: ForkServer | None = begun
@@ -240,7 +236,7 @@ class _Execution:
             "task": "answer",
             "lesson": self.work.lesson,
             "exercise": exercise.name,
-            "program": self._scan.slices[exercise.name].as_json(),
+            "program": asdict(self._scan.slices[exercise.name]),
             "parts": _parts_for(self.work.lesson, exercise.name),
             "seeds": [self.seed, SHIPPED_SEED],
         }

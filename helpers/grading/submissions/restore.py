@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import copy
 import re
-from dataclasses import dataclass, field
 
 from nbformat.notebooknode import NotebookNode
 
 from helpers.grading.sanitize import plain
+from helpers.grading.submissions.untrusted_notebook import FlaggedNotebook
 from helpers.notebooks import grade_id
 
 
-@dataclass
-class RestoredNotebook:
-    """A notebook as released, with the student's answers in it. flags: what was put right, in words."""
+def restore(submitted: NotebookNode, released: NotebookNode) -> FlaggedNotebook:
+    """The released notebook with the student's solutions, edits of open cells, and added cells; and what was put right.
 
-    notebook: NotebookNode
-    flags: list[str] = field(default_factory=list)
-
-
-def restore(submitted: NotebookNode, released: NotebookNode) -> RestoredNotebook:
-    """The released notebook with the student's solutions, edits of open cells, and added cells.
+    submitted: as `untrusted_notebook.screen` reads it.
 
     Locked cells, check cells, the order of the cells and all metadata come from the release. A solution is recognised
     by its grade id, or else by its cell id, or else by what it defines: in a cell that was added, or in another
@@ -50,7 +44,7 @@ def restore(submitted: NotebookNode, released: NotebookNode) -> RestoredNotebook
         if "nbgrader" not in cell.metadata:
             cell.id = f"cell-{position}"
     metadata = copy.deepcopy(released.metadata)
-    return RestoredNotebook(NotebookNode(cells=cells, metadata=metadata, nbformat=4, nbformat_minor=5), flags)
+    return FlaggedNotebook(NotebookNode(cells=cells, metadata=metadata, nbformat=4, nbformat_minor=5), flags)
 
 
 def _key(cell: NotebookNode) -> str:
@@ -75,14 +69,14 @@ def _flags(released: NotebookNode, written: dict, order: list[str]) -> list[str]
             flags.append(f"{key} was there {len(copies)} times")
         if copies[-1].cell_type != cell.cell_type:
             flags.append(f"{key} had become a {copies[-1].cell_type} cell")
-        if not _is_open(cell) and any(_text(each) != cell.source for each in copies):
+        if not _is_open(cell) and any(each.source != cell.source for each in copies):
             flags.append(f"{key} had been edited")
         points = cell.metadata.nbgrader.get("points")
         for claimed in {each.metadata.get("nbgrader", {}).get("points", points): None for each in copies}:
             if points is not None and claimed != points:
                 flags.append(f"{key} claimed {plain(claimed, 40)} points, not {points:g}")
-    wanted = [key for key in map(_key, released.cells) if key in order]
-    return [*flags, "cells were in another order"] if list(dict.fromkeys(order)) != wanted else flags
+    released_order = [key for key in map(_key, released.cells) if key in order]
+    return [*flags, "cells were in another order"] if list(dict.fromkeys(order)) != released_order else flags
 
 
 def _find_by_definition(released: NotebookNode, written: dict, added: dict, flags: list[str]) -> None:
@@ -90,20 +84,20 @@ def _find_by_definition(released: NotebookNode, written: dict, added: dict, flag
     solutions = [cell for cell in released.cells if cell.metadata.get("nbgrader", {}).get("solution")]
     stubs = {_key(cell): cell.source for cell in solutions}
     for key, stub in stubs.items():
-        if any(_text(cell).strip() for cell in written[key]):
+        if any(cell.source.strip() for cell in written[key]):
             continue
         name = re.escape(key)
         defines = re.compile(
             rf"^(?:(?:async[ \t]+)?def|class)[ \t]+{name}\b|^{name}[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE
         )
-        matches = [cell for cells in added.values() for cell in cells if defines.search(_text(cell))]
+        matches = [cell for cells in added.values() for cell in cells if defines.search(cell.source)]
         if matches:
             # Code rather than text, and what was begun rather than the stub
-            matches.sort(key=lambda cell: (cell.cell_type == "code", _text(cell) != stub))
+            matches.sort(key=lambda cell: (cell.cell_type == "code", cell.source != stub))
             for cells in added.values():
                 cells[:] = [cell for cell in cells if cell is not matches[-1]]
         else:
-            matches = [cell for other in stubs for cell in written[other] if defines.search(_text(cell))]
+            matches = [cell for other in stubs for cell in written[other] if defines.search(cell.source)]
         written[key] += matches[-1:]
         if matches:
             flags.append(f"{key} was found by what it defines")
@@ -115,8 +109,8 @@ def _with_answer(released: NotebookNode, written: list[NotebookNode]) -> Noteboo
         cell.outputs, cell.execution_count = [], None
     if not _is_open(released) or not written:
         return cell
-    begun = [each for each in written if _text(each) != released.source] or written[-1:]
-    cell.source = _joined([_text(each) for each in begun])
+    begun = [each for each in written if each.source != released.source] or written[-1:]
+    cell.source = _joined([each.source for each in begun])
     if cell.cell_type == "code":
         cell.outputs = begun[-1].get("outputs", [])
     return cell
@@ -128,13 +122,7 @@ def _joined(texts: list[str]) -> str:
 
 
 def _added_cell(cell: NotebookNode) -> NotebookNode:
-    cell_type = cell.cell_type if cell.cell_type in ("code", "markdown", "raw") else "raw"
-    bare = NotebookNode(cell_type=cell_type, metadata=NotebookNode(), source=_text(cell), id="added")
-    if cell_type == "code":
+    bare = NotebookNode(cell_type=cell.cell_type, metadata=NotebookNode(), source=cell.source, id="added")
+    if cell.cell_type == "code":
         bare.outputs, bare.execution_count = cell.get("outputs", []), None
     return bare
-
-
-def _text(cell: NotebookNode) -> str:
-    source = cell.get("source", "")
-    return "".join(source) if isinstance(source, list) else str(source)

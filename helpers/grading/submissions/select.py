@@ -19,7 +19,7 @@ from helpers.grading.submissions.archives import STAMP, FileScanner, LeftOut, Su
 from helpers.grading.submissions.identity import FileOwner, IdentifiedStudent, identify, lessons
 from helpers.grading.submissions.roster import Student, read_collected, roster
 from helpers.grading.submissions.submission_times import SubmissionTimes, read_times
-from helpers.grading.submissions.untrusted_notebook import ScreenedNotebook, UnreadableFile, screen
+from helpers.grading.submissions.untrusted_notebook import FlaggedNotebook, UnreadableFile, screen
 from helpers.notebooks import check_id, grade_id
 
 
@@ -37,7 +37,7 @@ class Submission:
     timestamp: str = ""
     flags: tuple[str, ...] = ()
 
-    def open(self) -> ScreenedNotebook:
+    def open(self) -> FlaggedNotebook:
         """Read it again. Raises UnreadableFile."""
         if self.file is None:
             raise UnreadableFile("is missing: no notebook was handed in")

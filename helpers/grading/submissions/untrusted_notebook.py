@@ -37,8 +37,8 @@ class UnopenedFile(UnreadableFile):
 
 
 @dataclass
-class ScreenedNotebook:
-    """A notebook whose every field has the type that it should have. flags: what was left out, in words."""
+class FlaggedNotebook:
+    """A notebook whose every field has the type that it should have. flags: what was wrong with it, in words."""
 
     notebook: NotebookNode
     flags: list[str] = field(default_factory=list)
@@ -60,7 +60,7 @@ class OutputBudget:
         return True
 
 
-def screen(data: bytes) -> ScreenedNotebook:
+def screen(data: bytes) -> FlaggedNotebook:
     """The notebook in these bytes. Raises UnreadableFile with what is wrong with them."""
     text = _text_of(data)
     cut_off = _scan(data)
@@ -105,7 +105,7 @@ def _scan(data: bytes) -> bool:
     return depth > 0
 
 
-def _notebook(document: object) -> ScreenedNotebook:
+def _notebook(document: object) -> FlaggedNotebook:
     cells = document.get("cells") if isinstance(document, dict) else None
     if not isinstance(cells, list):
         raise UnreadableFile("is JSON, but not a notebook")
@@ -118,7 +118,7 @@ def _notebook(document: object) -> ScreenedNotebook:
     if dropped := min(len(cells), MOST_CELLS) - len(readable):
         flags.append(f"{dropped} of its cells could not be read")
     notebook = NotebookNode(cells=readable, metadata=NotebookNode(), nbformat=4, nbformat_minor=5)
-    return ScreenedNotebook(notebook, flags)
+    return FlaggedNotebook(notebook, flags)
 
 
 def _cell(value: object, budget: OutputBudget) -> NotebookNode | None:

@@ -15,6 +15,7 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from .limits import HEARTBEAT, end, family_of, memory_in_use, set_limits
 from .system_calls import (
@@ -160,7 +161,7 @@ def carry_out(request: dict) -> Iterator[dict]:
     lesson = load_lesson(request["lesson"])
     if request["task"] == "read":
         cells = [cell_scan.SubmittedCell(**cell) for cell in request["cells"]]
-        yield {"read": cell_scan.scan_submission(lesson, cells, request["released"], request["setup"]).as_json()}
+        yield {"read": asdict(cell_scan.scan_submission(lesson, cells, request["released"], request["setup"]))}
         return
     exercise = lesson[request["exercise"]]
     forbidden.bar_for_good(exercise.forbidden)
@@ -168,8 +169,8 @@ def carry_out(request: dict) -> Iterator[dict]:
     try:
         parts = {name: marshal.loads(base64.b64decode(code)) for name, code in request["parts"].items()}
         begun = time.monotonic()
-        for given, stopped, changed in isolation.run_watched(exercise, slice_of_it, parts, request["seeds"]):
-            yield {"answer": answers.to_wire(given), "stopped": stopped[:500], "changed": changed}
+        for result, stopped, changed in isolation.run_watched(exercise, slice_of_it, parts, request["seeds"]):
+            yield {"answer": answers.to_wire(result), "stopped": stopped[:500], "changed": changed}
             if time.monotonic() > begun + QUICK:
                 return
     except isolation.NothingDefined as problem:

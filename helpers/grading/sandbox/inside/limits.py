@@ -14,7 +14,7 @@ HEARTBEAT = 0.1  # seconds between two looks at a submission's memory and proces
 
 def set_limits(limits: dict, used: int) -> None:
     """Resource limits of this process and its children. used: bytes in use already; the limit comes on top."""
-    wanted = {
+    bounds = {
         "RLIMIT_DATA": used + limits["memory"],
         "RLIMIT_CPU": int(limits["processor_seconds"]) + 1,
         "RLIMIT_NOFILE": limits["open_files"],
@@ -25,8 +25,8 @@ def set_limits(limits: dict, used: int) -> None:
         "RLIMIT_SIGPENDING": 1000,
     }
     if _processes_are_counted_by_namespace():
-        wanted["RLIMIT_NPROC"] = limits["processes"]
-    for name, most in wanted.items():
+        bounds["RLIMIT_NPROC"] = limits["processes"]
+    for name, most in bounds.items():
         number = getattr(resource, name, None)
         if number is not None:
             _, hard = resource.getrlimit(number)
@@ -65,13 +65,13 @@ def over_limit(family: list[int], used: float, limits: dict) -> str:
 
 def family_of(process: int) -> list[int]:
     """The process and all that descend from it; orphans stay in it, for process 1 of their namespace adopts them."""
-    found, rest = [], [process]
+    family, rest = [], [process]
     while rest:
         each = rest.pop()
-        found.append(each)
+        family.append(each)
         with contextlib.suppress(OSError, ValueError), open(f"/proc/{each}/task/{each}/children") as file:
             rest += map(int, file.read().split())
-    return found
+    return family
 
 
 def processor_seconds(process: int) -> float:

@@ -23,10 +23,10 @@ def _libc():
     return ctypes.CDLL(None, use_errno=True)
 
 
-def _ask(result: int, what: str) -> None:
+def _ask(result: int, call: str) -> None:
     if result:
         number = ctypes.get_errno()
-        raise OSError(number, f"{what}: {os.strerror(number)}")
+        raise OSError(number, f"{call}: {os.strerror(number)}")
 
 
 def unshare(flags: int) -> None:
