@@ -15,7 +15,7 @@ from helpers import check_log
 from helpers.check_log import Result
 from helpers.checking import panel
 from helpers.checking.verdicts import RIGHT
-from helpers.student import solutions, start_page
+from helpers.student import kernel, solutions, start_page
 from helpers.student.lab import lab_command, lab_environment
 from helpers.student.lessons import Exercise, Lesson, lessons
 
@@ -242,6 +242,36 @@ def test_lab_opens_the_start_page_or_a_lesson_and_finds_this_copys_helpers(tmp_p
     around = lab_environment({"PATH": "/usr/bin", "PYTHONPATH": "/else"})
     assert around["PYTHONPATH"].split(os.pathsep) == [str(ROOT), "/else"]
     assert around["PATH"].split(os.pathsep) == [str(Path(sys.executable).parent), "/usr/bin"]
+
+
+def first_words(folder, *cells):
+    """What kernels of `lab` say to cells of a lesson, each the first that runs in it."""
+    from jupyter_client.manager import start_new_kernel
+
+    said = []
+    for cell in cells:
+        manager, client = start_new_kernel(kernel_name="python3", cwd=str(folder), env=lab_environment(os.environ))
+        try:
+            reply = client.execute_interactive(cell, output_hook=lambda message: None, timeout=60)
+            said.append(reply["content"].get("traceback", [""])[-1])
+        finally:
+            client.stop_channels()
+            manager.shutdown_kernel(now=True)
+    return said
+
+
+def test_a_kernel_in_which_the_lesson_was_not_started_says_what_to_do():
+    cells = ("check(1)", "import matplotlib_of_another_python", "1 / 0")
+    restarted, another, own = first_words(ROOT / "notebooks" / FIRST, *cells)
+    assert restarted == kernel.NOT_STARTED
+    assert another == kernel.ANOTHER.format(sys.executable)
+    assert "ZeroDivisionError" in own
+    (elsewhere,) = first_words(ROOT, "check(1)")
+    assert kernel.NOT_STARTED not in elsewhere
+
+
+def test_a_users_own_startup_file_stays():
+    assert lab_environment({"PYTHONSTARTUP": "mine.py"})["PYTHONSTARTUP"] == "mine.py"
 
 
 def test_an_installed_course_works_in_the_folder_around_it(mine, tmp_path):
