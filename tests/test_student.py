@@ -28,7 +28,7 @@ ANSWER = "def raw_weights(x):\n    return x    # mine"
 def course(folder, *, stubs_kept=True):
     """A student's copy of two lessons, with no torch in what it runs."""
     (folder / "helpers").mkdir(parents=True)
-    for name in ("__init__", "__main__", "course", "check_log", "merge", "notebooks", "theme", "update"):
+    for name in ("__init__", "__main__", "course", "check_log", "merge", "notebooks", "theme", "trust", "update"):
         shutil.copy(ROOT / "helpers" / f"{name}.py", folder / "helpers")
     shutil.copytree(ROOT / "helpers/student", folder / "helpers/student", ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "site").mkdir()
@@ -373,6 +373,19 @@ def test_a_solution_is_shown_after_it_was_solved_or_after_five_different_answers
     (mine / check_log.NAME).unlink()
     tried(mine, "a", state="right", points=3.0)
     assert text in call(mine, "solution", "raw_weights").stdout
+
+
+@pytest.mark.parametrize("words", ["--help", "points", "stub no_such_exercise"])
+def test_a_command_that_needs_no_tensor_waits_for_no_heavy_package(mine, words):
+    heavy = ("torch", "numpy", "matplotlib", "IPython", "nbformat", "jsonschema", "nbgrader", "jupyterlab")
+    code = (
+        "import sys, contextlib; from helpers.__main__ import main\n"
+        f"with contextlib.suppress(SystemExit): main({words.split()!r})\n"
+        f"print('loaded:', *({set(heavy)!r} & set(sys.modules)))"
+    )
+    around = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    done = subprocess.run([sys.executable, "-c", code], cwd=mine, env=around, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1].strip() == "loaded:", done.stdout + done.stderr
 
 
 def test_a_reader_who_has_seen_enough_is_no_error():
