@@ -244,6 +244,17 @@ def test_lab_opens_the_start_page_or_a_lesson_and_finds_this_copys_helpers(tmp_p
     assert around["PATH"].split(os.pathsep) == [str(Path(sys.executable).parent), "/usr/bin"]
 
 
+def test_students_see_of_nbgrader_the_validate_button_alone():
+    code = (
+        "import json; from jupyter_core.paths import jupyter_path; from jupyterlab_server.config import get_page_config\n"
+        "print(json.dumps(get_page_config(jupyter_path('labextensions'))['disabledExtensions']))"
+    )
+    around = lab_environment(os.environ)
+    disabled = json.loads(subprocess.check_output([sys.executable, "-c", code], env=around, text=True))
+    of_nbgrader = {name.partition(":")[2] for name in disabled if name.startswith("@jupyter/nbgrader")}
+    assert of_nbgrader == {"assignment-list", "course-list", "create-assignment", "formgrader", "menu"}
+
+
 def first_words(folder, *cells):
     """What kernels of `lab` say to cells of a lesson, each the first that runs in it."""
     from jupyter_client.manager import start_new_kernel

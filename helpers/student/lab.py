@@ -14,7 +14,7 @@ from helpers.student.lessons import path_of
 from helpers.student.start_page import write_start_page
 from helpers.update import START_PAGE
 
-SETTINGS = Path(__file__).parent / "jupyter"  # configuration of JupyterLab and of its kernels
+SETTINGS = Path(__file__).parent / "jupyter"  # of JupyterLab (of nbgrader, Validate alone) and of its kernels
 NOT_INSTALLED = (
     "JupyterLab is not installed here. In the course's folder, in an environment of its own:\n"
     "    python -m pip install -c constraints.txt ."
