@@ -246,7 +246,8 @@ def test_lab_opens_the_start_page_or_a_lesson_and_finds_this_copys_helpers(tmp_p
 
 def test_students_see_of_nbgrader_the_validate_button_alone():
     code = (
-        "import json; from jupyter_core.paths import jupyter_path; from jupyterlab_server.config import get_page_config\n"
+        "import json; from jupyter_core.paths import jupyter_path\n"
+        "from jupyterlab_server.config import get_page_config\n"
         "print(json.dumps(get_page_config(jupyter_path('labextensions'))['disabledExtensions']))"
     )
     around = lab_environment(os.environ)
