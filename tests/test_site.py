@@ -292,6 +292,15 @@ def test_content_is_whole_beside_the_menu(address, browser):
 
 
 @needs_browser
+def test_a_short_formula_in_a_line_does_not_scroll_on_a_phone(address, browser):
+    browser.open(f"{address}lessons/02_queries_keys_values.html", width=390)
+    formulas = "[...document.querySelectorAll('article p > .math mjx-container')].filter(one => one.offsetWidth)"
+    short = f"{formulas}.filter(one => one.offsetWidth < one.closest('p').offsetWidth / 2)"
+    assert browser.evaluate(f"{short}.length") > 10
+    assert browser.evaluate(f"{short}.filter(one => one.scrollWidth > one.clientWidth + 1).length") == 0
+
+
+@needs_browser
 def test_print_shows_solutions_and_no_controls(address, browser):
     browser.open(f"{address}lessons/{SAMPLE}.html")
     folded = "document.querySelector('details.solution pre').checkVisibility()"
