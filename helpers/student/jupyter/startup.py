@@ -1,7 +1,7 @@
-# PYTHONSTARTUP of the kernels that `python -m helpers lab` starts. Any interactive Python in JupyterLab's terminals
-# runs it too.
+# PYTHONSTARTUP of the kernels that `python -m helpers lab` starts. An interactive Python in a terminal of JupyterLab
+# runs it too, and has no get_ipython.
 if "get_ipython" in globals():
     from helpers.student.kernel import explain_until_started
 
-    explain_until_started(get_ipython())  # noqa: F821
+    explain_until_started(globals()["get_ipython"]())
     del explain_until_started
