@@ -30,6 +30,7 @@ from pathlib import Path, PurePosixPath
 
 from helpers.course import ROOT, write_whole
 from helpers.merge import Merged, merge, read_notebook, write_notebook
+from helpers.notebooks import grade_id, nbgrader_data
 from helpers.trust import is_trusted, rewrite, sign
 
 RELEASE = ".release.json"  # in a student's copy: which release it is, its notebooks, and the digests of its files
@@ -115,7 +116,24 @@ def update_from(path: Path, course: Path) -> list[str]:
     except OSError as problem:
         reason = f"{problem.strerror or problem} ({problem.filename})"
         raise CannotUpdate(f"The update stopped: {reason}. No answer is lost: fix that, and run it again.") from None
-    return messages
+    return messages + list(_under_other_names(files, course))
+
+
+def _under_other_names(files: Mapping[str, bytes], course: Path) -> Iterator[str]:
+    """A line for each notebook that is a lesson of the release under a name of the student's own: nothing merges it."""
+    released = {name: _exercises(read_notebook(data)) for name, data in files.items() if is_lesson(name)}
+    for path in sorted((course / "notebooks").rglob("*.ipynb")):
+        name = path.relative_to(course).as_posix()
+        if name in files or ".before-" in path.name or ".ipynb_checkpoints" in path.parts:
+            continue
+        written, folder = _exercises(read_notebook(_bytes(path) or b"")), name.rpartition("/")[0]
+        lesson = max(released, key=lambda one: (len(released[one] & written), one.startswith(folder)), default="")
+        if lesson and written and 2 * len(released[lesson] & written) >= len(released[lesson]):
+            yield f"{name} looks like {lesson} under another name. It was not updated: your answers stay in it."
+
+
+def _exercises(notebook: Mapping | None) -> set[str]:
+    return {grade_id(cell) for cell in (notebook or {"cells": []})["cells"] if nbgrader_data(cell).get("solution")}
 
 
 def read_release(path: Path) -> dict[str, bytes]:

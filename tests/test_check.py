@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+import types
 
 import nbformat
 import pytest
@@ -12,6 +14,7 @@ from nbclient import NotebookClient
 
 from helpers.authoring.building import QUIET
 from helpers.authoring.lesson_source import sources
+from helpers.checking import waiting
 from helpers.exercises import load_lesson
 
 LESSONS = [source.name for source in sources()]
@@ -83,6 +86,7 @@ def assert_calm(lesson, notebook):
         else:
             calm = "not changed yet" if asked[name].mend else "not attempted"
         assert calm in text, (name, text)
+        assert calm != "not attempted" or "Write your answer above" in text
         assert errors == []
 
 
@@ -130,6 +134,43 @@ def test_an_answer_that_never_ends_is_stopped_and_told_so_and_the_next_one_is_ju
     assert "still running after 0.5 seconds and was stopped at line" in " ".join(text.split())
     assert error.ename == "CheckFailed"
     assert "all of it is right" in checked("raw_weights", f"check.seconds = 120\n{solved(FIRST)['raw_weights']}")[0]
+
+
+def test_the_panel_takes_the_place_of_the_line_that_says_that_a_check_still_runs(checked):
+    at_once = "import functools, helpers.checking.check as c\nc.Waiting = functools.partial(c.Waiting, after=0)\n"
+    endless = "check.seconds = 0.5\ndef raw_weights(x):\n    while True: pass"
+    text, _ = checked("raw_weights", at_once + endless)
+    assert text.startswith("raw_weights: no answer to judge") and "It is stopped after" not in text
+    back = "c.Waiting = c.Waiting.func\ncheck.seconds = 120\n"
+    assert "all of it is right" in checked("raw_weights", back + solved(FIRST)["raw_weights"])[0]
+
+
+class Shown:
+    """Stands in for IPython's display: what was shown, and what replaced it."""
+
+    def __init__(self):
+        self.texts, self.now = [], threading.Event()
+
+    def __call__(self, shown, **options):
+        self.texts.append(shown)
+        self.now.set()
+        return self
+
+    def update(self, shown):
+        self.texts[-1] = shown
+
+
+@pytest.mark.parametrize("after, before", [(0, {"text/plain": "still running"}), (3600, None)])
+def test_a_check_that_takes_long_says_so_and_a_short_one_does_not(monkeypatch, after, before):
+    shown = Shown()
+    monkeypatch.setattr(waiting, "display", shown)
+    monkeypatch.setattr(waiting, "get_ipython", lambda: types.SimpleNamespace(kernel=object()))
+    with waiting.Waiting("still running", after) as line:
+        if before:
+            assert shown.now.wait(60)
+        assert shown.texts == ([before] if before else [])
+    line.replace_by("panel")
+    assert shown.texts == ["panel"]
 
 
 def test_after_a_cell_that_failed_the_check_says_that_an_older_definition_is_judged(checked):

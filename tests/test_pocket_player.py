@@ -318,6 +318,23 @@ def test_by_mouse(browser, address, model):
 
 
 @needs_browser
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_box_grows_with_its_text_and_the_arcs_come_next(browser, address, width):
+    opened(browser, address, width=width)
+    box = "document.querySelector('.live textarea').{}"
+    write(browser, "x = 1")
+    short = browser.evaluate(box.format("offsetHeight"))
+    write(browser, "x = 1\n" * 9)
+    assert browser.evaluate(box.format("offsetHeight")) > short
+    assert browser.evaluate(box.format("scrollHeight")) == browser.evaluate(box.format("clientHeight"))
+    write(browser, "x = 1\n" * 60)
+    assert browser.evaluate(box.format("offsetHeight")) < 4 * short
+    browser.click(CLEAR)
+    assert browser.evaluate(box.format("offsetHeight")) == short
+    assert browser.evaluate("document.querySelector('.live .text').nextElementSibling.className") == "tokens"
+
+
+@needs_browser
 def test_by_keys(browser, address, model):
     tokenizer, rounded, h = model[1], pocket.rounded(model[0]), model[0].config.h
     browser.open(address + PLAYER_PAGES[0])

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from importlib import metadata
 from pathlib import Path
@@ -221,6 +222,13 @@ def test_no_file_names_one_machines_folders_or_a_package_index():
         for pattern in (machine, index):
             found = pattern.search(content)
             assert not found, f"{path.relative_to(ROOT)} names {found[0].decode()}"
+
+
+def test_uv_knows_the_options_that_the_guide_gives_it():
+    (command,) = re.findall(r"`uv pip install (.*?) \.`", (ROOT / "site/students.md").read_text(encoding="utf-8"))
+    knows = subprocess.check_output([sys.executable, "-m", "uv", "pip", "install", "--help"], text=True)
+    options = re.findall(r"--?[\w-]+", command)
+    assert "--torch-backend" in options and all(f"{option} " in knows or f"{option}, " in knows for option in options)
 
 
 def test_exam_keys_and_a_class_stay_out_of_the_repository():

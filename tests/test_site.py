@@ -14,6 +14,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from helpers.course import ROOT
 from helpers.exercises import lesson_names, load_lesson
+from helpers.site import postprocess
 from helpers.site.build import build
 from helpers.site.course_index import anchor
 from helpers.site.link_check import PageLinks, page_problems
@@ -115,8 +116,12 @@ def test_lists_lead_to_every_exercise_and_show_no_solution(site):
         for exercise in load_lesson(name):
             assert f'href="lessons/{name}.html#{anchor(exercise.name)}"' in exercises, exercise.name
             assert f'href="lessons/{name}.html#{anchor(exercise.name)}"' in mistakes, exercise.name
-    assert "softmax over the columns" in mistakes
-    assert "<pre" not in mistakes
+    assert "softmax over the columns" in mistakes and "<pre" not in exercises
+    code = postprocess.parse(mistakes).find_all("pre")  # of the wrong answers whose panels are shown
+    assert code and all(one.find_parent("figure", class_="panel-shown") for one in code)
+    asked = [one.get_text() for one in postprocess.parse(exercises).select("table.exercises td > p")]
+    assert len(asked) >= len([exercise for name in lesson_names() for exercise in load_lesson(name)])
+    assert not [words for words in asked if re.search(r"[`$]|\*\*", words)]
 
 
 def test_the_map_has_every_lesson_below_what_it_builds_on(site):
@@ -284,6 +289,15 @@ def test_content_is_whole_beside_the_menu(address, browser):
     for width in range(1009, 1076, 3):
         browser.show(width=width, scheme="light")
         assert browser.check("tooWide") == [], width
+
+
+@needs_browser
+def test_a_short_formula_in_a_line_does_not_scroll_on_a_phone(address, browser):
+    browser.open(f"{address}lessons/02_queries_keys_values.html", width=390)
+    formulas = "[...document.querySelectorAll('article p > .math mjx-container')].filter(one => one.offsetWidth)"
+    short = f"{formulas}.filter(one => one.offsetWidth < one.closest('p').offsetWidth / 2)"
+    assert browser.evaluate(f"{short}.length") > 10
+    assert browser.evaluate(f"{short}.filter(one => one.scrollWidth > one.clientWidth + 1).length") == 0
 
 
 @needs_browser

@@ -253,6 +253,13 @@ def test_a_folded_cell_keeps_its_picture_and_loses_nothing():
     assert reader_notebook.without_drawing(exercise) == [exercise]
 
 
+def test_the_imports_of_a_lesson_are_folded_as_its_set_up():
+    cell = new_code_cell("import torch\n\nstart()", metadata={"nbgrader": {"grade_id": "setup", "solution": False}})
+    reader_notebook.fold(cell)
+    assert cell.metadata["tags"] == ["hide-input"] and cell.source == "import torch\n\nstart()"
+    assert cell.metadata["mystnb"]["code_prompt_show"] == "Show the set-up"
+
+
 # --- lists -----------------------------------------------------------------------------------------------------------
 
 
@@ -279,6 +286,31 @@ def masking(tmp_path) -> SiteLesson:
 
 
 GUIDE = {"students": "# For students\n\n## Set up\n\n```\n# no heading\n```\n"}
+
+
+CARD = "<div>\n\n**Exercise 1 · `twice`** ★☆☆ · 5 minutes\n\n{}\n\n<details>\n\nNo hint.\n\n</details>\n</div>"
+
+
+@pytest.mark.parametrize(
+    ("card", "asks"),
+    [
+        (
+            "Return twice x, where x is a tensor\nof any shape. More.",
+            "Return twice x, where x is a tensor of any shape.",
+        ),
+        ("Write the module. Call `nn.Linear(e, e)` once. More.", "Write the module. Call `nn.Linear(e, e)` once."),
+        ("Write the model from these four parts, by name:\n\n- `a`", "Write the model from these four parts, by name."),
+        ("Short.", "Short."),
+    ],
+)
+def test_the_list_of_exercises_says_what_each_asks(card, asks):
+    assert lesson(1, cells=[new_markdown_cell(CARD.format(card))]).asks == {"twice": asks}
+
+
+def test_every_exercise_of_every_lesson_asks_something():
+    for one in course_index.read_lessons(ROOT / "solutions"):
+        for exercise in one.exercises:
+            assert 20 < len(one.asks.get(exercise.name, "")) < 330, (one.name, exercise.name)
 
 
 def test_search_looks_at_lessons_sections_terms_exercises_mistakes_and_guides(masking):

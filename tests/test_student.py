@@ -15,7 +15,7 @@ from helpers import check_log
 from helpers.check_log import Result
 from helpers.checking import panel
 from helpers.checking.verdicts import RIGHT
-from helpers.student import solutions, start_page
+from helpers.student import kernel, solutions, start_page
 from helpers.student.lab import lab_command, lab_environment
 from helpers.student.lessons import NotebookExercise, NotebookLesson, lessons
 
@@ -28,7 +28,7 @@ ANSWER = "def raw_weights(x):\n    return x    # mine"
 def course(folder, *, stubs_kept=True):
     """A student's copy of two lessons, with no torch in what it runs."""
     (folder / "helpers").mkdir(parents=True)
-    for name in ("__init__", "__main__", "course", "check_log", "merge", "notebooks", "theme", "update"):
+    for name in ("__init__", "__main__", "course", "check_log", "merge", "notebooks", "theme", "trust", "update"):
         shutil.copy(ROOT / "helpers" / f"{name}.py", folder / "helpers")
     shutil.copytree(ROOT / "helpers/student", folder / "helpers/student", ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "site").mkdir()
@@ -246,6 +246,48 @@ def test_lab_opens_the_start_page_or_a_lesson_and_finds_this_copys_helpers(tmp_p
     assert around["PATH"].split(os.pathsep) == [str(Path(sys.executable).parent), "/usr/bin"]
 
 
+def test_students_see_of_nbgrader_the_validate_button_alone():
+    code = (
+        "import json; from jupyter_core.paths import jupyter_path\n"
+        "from jupyterlab_server.config import get_page_config\n"
+        "print(json.dumps(get_page_config(jupyter_path('labextensions'))['disabledExtensions']))"
+    )
+    around = lab_environment(os.environ)
+    disabled = json.loads(subprocess.check_output([sys.executable, "-c", code], env=around, text=True))
+    of_nbgrader = {name.partition(":")[2] for name in disabled if name.startswith("@jupyter/nbgrader")}
+    assert of_nbgrader == {"assignment-list", "course-list", "create-assignment", "formgrader", "menu"}
+
+
+def first_words(folder, *cells):
+    """What kernels of `lab` say to cells of a lesson, each the first that runs in it."""
+    from jupyter_client.manager import start_new_kernel
+
+    said = []
+    for cell in cells:
+        manager, client = start_new_kernel(kernel_name="python3", cwd=str(folder), env=lab_environment(os.environ))
+        try:
+            reply = client.execute_interactive(cell, output_hook=lambda message: None, timeout=60)
+            said.append(reply["content"].get("traceback", [""])[-1])
+        finally:
+            client.stop_channels()
+            manager.shutdown_kernel(now=True)
+    return said
+
+
+def test_a_kernel_in_which_the_lesson_was_not_started_says_what_to_do():
+    cells = ("check(1)", "import matplotlib_of_another_python", "1 / 0")
+    restarted, another, own = first_words(ROOT / "notebooks" / FIRST, *cells)
+    assert restarted == kernel.NOT_STARTED
+    assert another == kernel.ANOTHER.format(sys.executable)
+    assert "ZeroDivisionError" in own
+    (elsewhere,) = first_words(ROOT, "check(1)")
+    assert kernel.NOT_STARTED not in elsewhere
+
+
+def test_a_users_own_startup_file_stays():
+    assert lab_environment({"PYTHONSTARTUP": "mine.py"})["PYTHONSTARTUP"] == "mine.py"
+
+
 def test_an_installed_course_works_in_the_folder_around_it(mine, tmp_path):
     """`pip install .` puts helpers elsewhere; the lessons, and what a student writes, are where they were."""
     elsewhere = tmp_path / "site-packages"
@@ -345,6 +387,19 @@ def test_a_solution_is_shown_after_it_was_solved_or_after_five_different_answers
     (mine / check_log.NAME).unlink()
     tried(mine, "a", state="right", points=3.0)
     assert text in call(mine, "solution", "raw_weights").stdout
+
+
+@pytest.mark.parametrize("words", ["--help", "points", "stub no_such_exercise"])
+def test_a_command_that_needs_no_tensor_waits_for_no_heavy_package(mine, words):
+    heavy = ("torch", "numpy", "matplotlib", "IPython", "nbformat", "jsonschema", "nbgrader", "jupyterlab")
+    code = (
+        "import sys, contextlib; from helpers.__main__ import main\n"
+        f"with contextlib.suppress(SystemExit): main({words.split()!r})\n"
+        f"print('loaded:', *({set(heavy)!r} & set(sys.modules)))"
+    )
+    around = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    done = subprocess.run([sys.executable, "-c", code], cwd=mine, env=around, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1].strip() == "loaded:", done.stdout + done.stderr
 
 
 def test_a_reader_who_has_seen_enough_is_no_error():

@@ -177,6 +177,19 @@ def test_a_notebook_is_merged_and_a_dated_copy_stays_beside_it(mine, tmp_path):
     assert "already" in update_from(path, mine)[0] and everything(mine) == after
 
 
+def test_a_lesson_under_a_name_of_the_students_own_is_named_and_left_alone(mine, tmp_path):
+    own, notes = mine / "notebooks/02_second/my second.ipynb", mine / "notebooks/notes.ipynb"
+    own.write_bytes(write_notebook(worked_in(f=ANSWER)))
+    (mine / SECOND).unlink()
+    notes.write_bytes(write_notebook(json.loads(nbformat.writes(nbformat.v4.new_notebook()))))
+    (mine / "notebooks/02_second/damaged.ipynb").write_text("no notebook")
+    before = own.read_bytes()
+    messages = update_from(release_of(tmp_path / "new.zip", released("Other.")), mine)
+    (line,) = [line for line in messages if "under another name" in line]
+    assert line.startswith(f"notebooks/02_second/my second.ipynb looks like {SECOND} ") and own.read_bytes() == before
+    assert f"New: {SECOND}" in messages
+
+
 @pytest.mark.parametrize("signed", [True, False])
 def test_jupyter_trusts_an_updated_notebook_if_it_trusted_the_old_one(mine, tmp_path, monkeypatch, signed):
     """Outputs of a notebook without trust lose their style."""

@@ -78,6 +78,16 @@ def test_the_first_cell_of_a_lesson_alone_fetches_the_course_once_and_its_checks
     assert again.returncode == 0, again.stderr
 
 
+@pytest.mark.parametrize("archive", ["gone.zip", "page.zip"])
+def test_a_course_that_cannot_be_fetched_is_said_with_its_address_and_the_setting(tmp_path, archive):
+    (tmp_path / "page.zip").write_text("<html>Log in to the network</html>")
+    address = (tmp_path / archive).as_uri()
+    done = run_alone(tmp_path, [repository_url.able_to_stand_alone("", ADDRESS, "1.2.3")], address)
+    assert "The course could not be fetched from" in done.stdout
+    assert address in done.stdout.partition("could not be fetched from")[2].replace("\n", "")
+    assert "set COURSE_ARCHIVE to another address" in done.stdout
+
+
 def test_nothing_is_fetched_where_the_course_is_there_and_other_errors_are_not_hidden():
     cell = repository_url.able_to_stand_alone("import torch\nfrom helpers import plots\n", ADDRESS, "1.2.3")
     tree = ast.parse(cell)
@@ -92,10 +102,11 @@ def test_nothing_is_fetched_where_the_course_is_there_and_other_errors_are_not_h
 
 
 def test_every_students_notebook_begins_by_the_one_rule():
-    begins = repository_url.able_to_stand_alone("", repository_url.home(), repository_url.version())
+    begins = repository_url.as_students_get("", repository_url.home(), repository_url.version())
     for path in sorted((ROOT / "notebooks").glob("*/*.ipynb")):
         setup = setup_of(nbformat.read(path, as_version=4)).source
-        assert setup.startswith(begins) and ("COURSE_ARCHIVE" in setup) == bool(begins), path.name
+        assert setup.startswith(begins) and ("COURSE_ARCHIVE" in setup) == bool(repository_url.home()), path.name
+        assert setup.index('print("Loading') < setup.index("import")
 
 
 def test_a_grader_prepares_the_same_imports_with_the_fetching_cell(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nbformat.notebooknode import NotebookNode
 from nbgrader.preprocessors import ClearSolutions
 
-from helpers.authoring.repository_url import able_to_stand_alone, home, version
+from helpers.authoring.repository_url import as_students_get, home, version
 from helpers.notebooks import SETUP, BadRegion, as_released, grade_id
 
 
@@ -13,14 +13,14 @@ class ClearOrExchange(ClearSolutions):
     """ClearSolutions, which knows what a student gets in place of a solution: see `helpers.notebooks.as_released`.
 
     In its place and not before it: a solution cell that holds no region any more is emptied as a whole there. It goes
-    by the settings of ClearSolutions. A lesson's first cell gets what fetches the course, where that has an address.
+    by the settings of ClearSolutions. A lesson's first cell gets its first lines (see `repository_url`).
     """
 
     def preprocess_cell(self, cell: NotebookNode, resources: dict, cell_index: int) -> tuple[NotebookNode, dict]:
         """A cell as students get it."""
         cell, resources = super().preprocess_cell(cell, resources, cell_index)
         if grade_id(cell) == SETUP:
-            cell.source = able_to_stand_alone(cell.source, home(), version())
+            cell.source = as_students_get(cell.source, home(), version())
         return cell, resources
 
     def _replace_solution_region(self, cell: NotebookNode, language: str) -> bool:

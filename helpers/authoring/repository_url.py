@@ -18,6 +18,13 @@ ADDRESS = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+?)/?(?:\.git)?")
 OPEN = re.compile(r"(<!-- open -->\n).*?(<!-- /open -->)", re.DOTALL)
 URLS = re.compile(r'^\[project\.urls\]\nRepository = ".*"\n\n', re.MULTILINE)
 
+# What every first cell begins with: a sign of life, and a word to whoever reads an error under it.
+FIRST_LINES = """\
+# Run this cell first, and again after a restart. "No module named ..."? Kernel, Change Kernel: choose the course's.
+print("Loading PyTorch ...", end="\\r")
+
+"""
+
 # What stands before the first cell's own lines. {0} the version, {1} the folder, {2} the address of its zip.
 FETCH = """\
 try:
@@ -29,7 +36,11 @@ except ModuleNotFoundError as missing:    # opened alone, as in Colab: fetch the
     folder = os.path.abspath("{1}")
     if not os.path.isfile(os.path.join(folder, "pyproject.toml")):
         address = os.environ.get("COURSE_ARCHIVE") or "{2}"
-        zipfile.ZipFile(io.BytesIO(urllib.request.urlopen(address).read())).extractall()
+        try:
+            zipfile.ZipFile(io.BytesIO(urllib.request.urlopen(address).read())).extractall()
+        except (OSError, ValueError, zipfile.BadZipFile) as problem:
+            what = f"The course could not be fetched from {{address}} ({{problem}})."
+            raise OSError(f"{{what}} Connect, or set COURSE_ARCHIVE to another address; run this cell again.") from None
     sys.path.insert(0, folder)
     sys.modules.pop("helpers", None)
     import helpers.student.colab
@@ -60,6 +71,11 @@ def archive(address: str, number: str) -> str:
 def able_to_stand_alone(setup: str, address: str, number: str) -> str:
     """A first cell that fetches the course where it is not there; the cell as it is where there is no address."""
     return FETCH.format(number, BUNDLE, archive(address, number)) + setup if address else setup
+
+
+def as_students_get(setup: str, address: str, number: str) -> str:
+    """A lesson's first cell as it stands in the students' notebook."""
+    return FIRST_LINES + able_to_stand_alone(setup, address, number)
 
 
 def in_colab(address: str, at: str, lesson: str) -> str:

@@ -27,6 +27,7 @@ from helpers.checking.plain_text import sanitized
 from helpers.checking.program_slice import ProgramSlice, finished_names, slice_of
 from helpers.checking.syntax import digest_of_tree, parsed
 from helpers.checking.verdicts import AS_GIVEN, NO_ANSWER, NOT_STARTED, RIGHT, Verdict, judge, no_answer
+from helpers.checking.waiting import Waiting
 from helpers.course import VALIDATING
 from helpers.exercises import Exercise, Lesson, UnknownLesson, load_lesson
 
@@ -35,6 +36,8 @@ REMEDY = (
     "and copy your notebook into it; your work is not lost."
 )
 
+
+TO_BEGIN = "Write your answer above, where `raise NotImplementedError` stands. Run that cell, then run this one again."
 
 STALE = (
     "The last run of this exercise's cell failed ({}), so its name still has the meaning that an earlier run gave it. "
@@ -85,9 +88,11 @@ class Check:
         exercise = self._exercise(written)
         if exercise is None:
             return
-        verdict = self._verdict(exercise, written)
+        late = f"{exercise.name}: still running. It is stopped after {panel.number(self.seconds)} seconds."
+        with Waiting(late) as waiting:
+            verdict = self._verdict(exercise, written)
         self._record(verdict)
-        display(panel.Display(verdict))
+        waiting.replace_by(panel.Display(verdict))
         calm = verdict.state in (NOT_STARTED, AS_GIVEN) and not os.environ.get(VALIDATING)
         if verdict.state != RIGHT and not calm:
             raise CheckFailed(verdict)
@@ -144,6 +149,8 @@ class Check:
                     verdict = self._if_alone(exercise, verdict, source, self._kernel)
         except TimeLimitExceeded as late:
             verdict = no_answer(exercise, _too_long(self.seconds, late))
+        if verdict.state == NOT_STARTED:
+            verdict = replace(verdict, says=TO_BEGIN)
         return replace(verdict, note=STALE.format(sanitized(failure)[:200])) if failure else verdict
 
     def _if_alone(self, exercise: Exercise, verdict: Verdict, source: str, kernel: KernelState) -> Verdict:

@@ -161,7 +161,7 @@ def _panel_of_verdict(verdict: Verdict) -> _Panel:
         number(verdict.points),
         f"of {number(verdict.out_of)} points",
         verdict.note,
-        "" if verdict.state == NOT_STARTED else verdict.says,
+        verdict.says,
         "; ".join(verdict.titles),
         tuple(_rows(verdict)),
         printed if verdict.printed else "",

@@ -93,7 +93,7 @@ class Verdict:
 
 def not_started(exercise: Exercise) -> Verdict:
     """The verdict where the stub is still there."""
-    return _without_points(exercise, NOT_STARTED, "Not attempted yet.")
+    return _without_points(exercise, NOT_STARTED, "")
 
 
 def no_answer(exercise: Exercise, says: str) -> Verdict:

@@ -23,6 +23,9 @@ HEADING = re.compile(r"^(#{1,3}) (.+?)\s*$", re.MULTILINE)
 SUBTITLE = re.compile(r"\A# .+\n\n\*([^*\n]+)\*$", re.MULTILINE)
 LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 CARD_BEGINS = re.compile(r'<div class="card"(?=[^>]*>\s*\*\*Exercise \d+ · `(\w+)`)')
+CARD = re.compile(r"^\*\*Exercise \d+ · `(\w+)`\*\*[^\n]*\n\n(.+?)\n\n(?=<)", re.MULTILINE | re.DOTALL)
+SENTENCE = re.compile(r"\s*(.+?[.?!:])(?=\s|\Z)", re.DOTALL)
+SHORT = 45  # characters; a shorter sentence needs the next one to say anything ("Write the module.")
 FENCED_CODE = re.compile(r"```.*?```", re.DOTALL)
 UNPLANNED = "More lessons"
 
@@ -85,6 +88,11 @@ class SiteLesson:
             return ()
 
     @cached_property
+    def asks(self) -> dict[str, str]:
+        """What each exercise asks for, as Markdown: the first sentence of its card, or two where that is short."""
+        return {name: first_sentence(text) for name, text in CARD.findall(self.text)}
+
+    @cached_property
     def mistakes(self) -> list[Mistake]:
         """The mistakes that a reader may meet, in the order of the exercises; each title once an exercise."""
         if not (self.folder / "mistakes.toml").exists():
@@ -125,6 +133,16 @@ def levels(direct: dict[int, tuple[int, ...]]) -> dict[int, int]:
     for number in sorted(direct):
         level[number] = max((level[other] + 1 for other in direct[number] if other in level), default=0)
     return level
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a text, on one line; a short one with the next."""
+    said = ""
+    for sentence in SENTENCE.findall(text):
+        said = f"{said} {' '.join(sentence.split())}".strip()
+        if len(said) >= SHORT:
+            break
+    return re.sub(r":$", ".", said)
 
 
 def anchor(exercise: str) -> str:

@@ -9,7 +9,7 @@ from html import escape
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
-from helpers.notebooks import as_released, as_solved, defines, grade_id
+from helpers.notebooks import SETUP, as_released, as_solved, defines, grade_id
 from helpers.site.course_index import with_anchors
 
 # The first of these that an output has is shown. Progress bars and the records of an exam's check have none of them.
@@ -27,6 +27,7 @@ SHOWN = (
 WIDGET = "application/vnd.jupyter.widget-view+json"
 FOLDS = {"hide-input", "hide-output", "hide-cell"}
 CODE_PROMPTS = {"code_prompt_show": "Show the code", "code_prompt_hide": "Hide the code"}
+SETUP_PROMPTS = {"code_prompt_show": "Show the set-up", "code_prompt_hide": "Hide the set-up"}
 MARKDOWN_IMAGE = re.compile(r"!\[([^\]]*)\]\(")
 HTML_IMAGE = re.compile(r"<img\b[^>]*>", re.IGNORECASE)
 HTML_ALT = re.compile(r"""\balt\s*=\s*(?:"\s*[^"\s]|'\s*[^'\s])""", re.IGNORECASE)
@@ -97,11 +98,14 @@ def to_mend(cell: NotebookNode) -> list[NotebookNode]:
 
 
 def fold(cell: NotebookNode) -> None:
-    """Fold a solution, without nbgrader's marks, and code tagged "hide-input". Nothing else is folded."""
+    """Fold the set-up, a solution without nbgrader's marks, and code tagged "hide-input". Nothing else is folded."""
     tags = [tag for tag in cell.metadata.get("tags", []) if tag not in FOLDS]
     if cell.metadata.get("nbgrader", {}).get("solution"):
         tags.append("hide-input")
         cell.source = SOLUTION_MARK.sub("", as_solved(cell.source)).rstrip()
+    elif grade_id(cell) == SETUP:
+        tags.append("hide-input")
+        cell.metadata["mystnb"] = cell.metadata.get("mystnb", {}) | SETUP_PROMPTS
     elif "hide-input" in cell.metadata.get("tags", []):
         tags.append("hide-input")
         cell.metadata["mystnb"] = cell.metadata.get("mystnb", {}) | CODE_PROMPTS

@@ -14,7 +14,7 @@ from helpers.student.lessons import path_of
 from helpers.student.start_page import write_start_page
 from helpers.update import START_PAGE
 
-SETTINGS = Path(__file__).parent / "jupyter"  # asks no student whether to fetch news
+SETTINGS = Path(__file__).parent / "jupyter"  # of JupyterLab (of nbgrader, Validate alone) and of its kernels
 NOT_INSTALLED = (
     "JupyterLab is not installed here. In the course's folder, in an environment of its own:\n"
     "    python -m pip install -c constraints.txt ."
@@ -61,13 +61,15 @@ def lab_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment of JupyterLab and of its kernels.
 
     Kernels find this folder's helpers wherever they start; commands of the environment are on the path; and a user's
-    own packages and kernels of the same name do not shadow the environment's.
+    own packages and kernels of the same name do not shadow the environment's. A kernel in which a lesson has not been
+    started says what to do about it, unless the user has a PYTHONSTARTUP already.
     """
 
     def first(place: Path, name: str) -> str:
         return os.pathsep.join(filter(None, [str(place), environment.get(name, "")]))
 
     return {
+        "PYTHONSTARTUP": str(SETTINGS / "startup.py"),
         **environment,
         "PATH": first(Path(sys.executable).parent, "PATH"),
         "PYTHONPATH": first(ROOT, "PYTHONPATH"),

@@ -31,7 +31,7 @@
 # vector. They are all in [one table](../../site/notation.md).
 #
 # Under each exercise is a check. Run it as often as you like: it says what holds, what does not, and what to look at.
-# A prediction carries no points: commit to an answer, then run the cell that shows the truth. Run the next cell first.
+# A prediction carries no points: commit to an answer, then run the cell that shows the truth.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import matplotlib.pyplot as plt

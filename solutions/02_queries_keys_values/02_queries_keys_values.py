@@ -28,7 +28,7 @@
 # | **It computes** | in seconds, on any laptop |
 #
 # Two new letters: s counts the positions that are looked *at*, where they may differ from the t that look, and d is the
-# width of one query and of one key. All letters are in [one table](../../site/notation.md). Run the next cell first.
+# width of one query and of one key. All letters are in [one table](../../site/notation.md).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import matplotlib.pyplot as plt

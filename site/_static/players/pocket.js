@@ -196,17 +196,17 @@
           this.text,
           make("p", { class: "row" }, this.step, this.generate, this.back, this.clear),
           this.told),
+        part("tokens", "Tokens, and what they look at", make("div", { class: "page" }, this.links, this.chips), this.readout),
         part("next", "The next token", this.bars,
           make("p", { class: "quiet" }, "Filled: the chance with which it is drawn. Framed: before temperature, top-k and top-p. Orange: with all heads on. Press one to take it.")),
         part("settings", "How it is drawn", ...this.makeSettings(),
           make("p", { class: "quiet" }, "In this order: temperature divides the logits, top-k keeps the k most probable, top-p the fewest that add up to p.")),
-        part("tokens", "Tokens, and what they look at", make("div", { class: "page" }, this.links, this.chips), this.readout),
         part("choose", "Head", this.presets, this.grid, make("p", { class: "row" }, this.switch, this.switchAll, this.allOn),
           make("p", { class: "quiet scores" })),
         part("map", "Its weights", this.matrix),
         part("memory", "Key-value cache", this.cacheBar, this.cacheWords));
       this.makeBars();
-      this.chips.addEventListener("pointerover", (event) => this.overToken(event));
+      this.chips.addEventListener("pointermove", (event) => this.overToken(event)); // a chip that comes under a resting pointer is not meant
       this.chips.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && this.pointAway());
       this.chips.addEventListener("click", (event) => this.chooseToken(event.target.closest("button")));
       this.chips.addEventListener("focusin", (event) => this.chooseToken(event.target.closest("button")));
@@ -272,12 +272,14 @@
 
     typed() {
       this.stop();
+      this.fit();
       this.change(this.tokenizer.encode(this.text.value), true);
     }
 
     setText(text) {
       this.stop();
       this.text.value = text;
+      this.fit();
       this.change(this.tokenizer.encode(text), true);
     }
 
@@ -286,12 +288,19 @@
       if (!fromBox) {
         this.stop();
         this.text.value = this.tokenizer.decode(ids);
+        this.fit();
       }
       this.tooLong = Math.max(0, ids.length - this.model.t_max);
       this.ids = ids.slice(0, this.model.t_max);
       this.row = this.column = -1;
       this.finished = "";
       return this.read();
+    }
+
+    /* The box is as high as its text, between the heights that the style sheet gives. */
+    fit() {
+      this.text.style.height = "auto";
+      this.text.style.height = `${this.text.scrollHeight + this.text.offsetHeight - this.text.clientHeight}px`;
     }
 
     /* Bring the readers up to the text, a slice of time after the other. Resolves to false where a newer text came. */
@@ -337,6 +346,7 @@
         return false;
       }
       this.text.value = this.tokenizer.decode([...this.ids, id]);
+      this.fit();
       this.text.scrollTop = this.text.scrollHeight;
       return this.change([...this.ids, id], true);
     }
@@ -399,7 +409,7 @@
     overToken(event) {
       if (event.pointerType !== "mouse") return;
       const chip = event.target.closest("button");
-      if (!chip) return;
+      if (!chip || this.hover === Number(chip.dataset.at)) return;
       this.hover = Number(chip.dataset.at);
       this.showAttention();
     }
