@@ -676,8 +676,8 @@ LESSON = Lesson(
             says={
                 "A": "It has never met a key from before the border. But a remembered key is like any other, and it"
                 " has learned the near distances, which matter most, inside its segments.",
-                "B": "With relative positions a memory makes the segment look longer. The first bytes have some context,"
-                " which they lacked without it.",
+                "B": "With relative positions a memory makes the segment look longer. The first bytes have some"
+                " context, which they lacked without it.",
                 "C": "It cannot ignore the memory, because nothing marks a key as remembered. Only the content and the"
                 " distance enter the score.",
             },
