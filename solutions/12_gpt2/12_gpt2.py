@@ -97,9 +97,9 @@ plots.diagrams.gpt2_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Read from top to bottom; the arrows carry the shape of the data. The text becomes ids (lesson 11),
-# ids become vectors, and vectors go through the blocks. The last norm and the table of tokens turn them into logits,
-# one for each possible next token. The orange table is used twice.
+# **How to read it.** From top to bottom; the arrows carry the shape of the data. The text becomes ids (lesson 11), ids
+# become vectors, and vectors go through the blocks. The last norm and the table of tokens turn them into logits, one
+# for each possible next token. The orange table is used twice.
 #
 # </div>
 
@@ -398,10 +398,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** There is a bar for each model, with its count under its name, divided by the use of the
-# parameters. The table of tokens grows with e and the blocks with e², so the larger the model, the smaller the table's
-# share. In all of them, feed-forward networks have twice the share of attention. Tying the head saves a second table of
-# tokens.
+# **How to read it.** There is a bar for each model, with its count under its name, divided by kind of parameter. The
+# table of tokens grows with e and the blocks with e², so the larger the model, the smaller the table's share. In all of
+# them, feed-forward networks have twice the share of attention. Tying the head saves a second table of tokens.
 #
 # </div>
 #
@@ -1084,7 +1083,7 @@ check.prediction("switched_off_head", switched_off_head)
 # The first time, random tokens cannot be predicted; the loss is above log n, because the model expects code. The second
 # time they can be copied. Several heads do that, so the model hardly needs any one of them. But all of them depend on
 # single heads in block 0: see the last line. Head (0, 1) is the previous-token head, which passes on what came before.
-# Head (0, 5), whose loss costs even more, puts nearly all of its weight on its own position.
+# Head (0, 5) matters even more; it puts nearly all of its weight on its own position.
 #
 # The same scores on a published model show more kinds of head, and finding out what they do has become a field of its
 # own, *mechanistic interpretability*. You can try it on the pocket model, which has only a few megabytes.

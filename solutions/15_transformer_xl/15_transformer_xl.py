@@ -86,10 +86,10 @@ print(f"{len(modules)} modules: {len(train):,} bytes to train on, "
 #
 # 1. **The context ends where the segment begins.** No byte can depend on anything more than t − 1 bytes back.
 # 2. **Context fragmentation.** Borders may fall anywhere, even in the middle of a word. The first bytes of each segment
-# are predicted from almost nothing, in training and afterwards.
+#    are predicted from almost nothing, in training and afterwards.
 # 3. **A fair evaluation is slow.** To give each byte a full context, lesson 9 moved the window by one byte at a time
-# and computed t positions to use one. For N bytes that is t + t(N − 1 − t) positions, nearly t times as many as there
-# are bytes.
+#    and computed t positions to use one. For N bytes that is t + t(N − 1 − t) positions, nearly t times as many as
+#    there are bytes.
 
 # %% tags=["nbval-check-output"]
 t = 64
@@ -754,7 +754,7 @@ for t_, m_, depth in [(4, 0, 2), (4, 4, 1), (4, 4, 2), (4, 3, 2), (4, 6, 2), (3,
 #
 # Return the bits per byte of a text in one pass, as a Python number or a tensor of shape (). Bytes 1 to length − 1 are
 # predicted, each once, in segments of t (the last may be shorter), with a memory of m; each byte goes through the model
-# at most once. The model is in evaluation mode meanwhile; then restore its previous mode.
+# at most once. Put the model in evaluation mode, and restore its previous mode afterwards.
 #
 # <details><summary>Hint 1: one segment</summary>
 #

@@ -18,8 +18,8 @@
 # that it no longer fits in memory, and that training takes weeks. This lesson asks four questions before a training
 # begins: does it fit into memory, how long will it take, what limits it, and what would ten times more computing buy?
 #
-# Each answer is estimated with a formula first. Then it is measured, and the difference is explained. Everything here
-# runs on two cores. Where only a GPU would tell, we say so and do not guess.
+# Each answer is estimated with a formula first. Then it is measured, and the two are compared. Everything here runs on
+# two cores. Where only a GPU would tell, we say so and do not guess.
 #
 # | | |
 # |---|---|
@@ -223,7 +223,7 @@ for h in (1, 4, 8, 12):
 
 # %% [markdown]
 # It is right for **four heads**, which the text leaves out: 16 matrices of a million numbers are 64 MB per head. With
-# GPT-2's twelve heads, 12 GB hold less than four layers. And are there four copies? Measure what autograd keeps, for
+# GPT-2's twelve heads, 12 GB hold fewer than four layers. And are there four copies? Measure what autograd keeps, for
 # one row of the batch:
 
 # %% tags=["nbval-check-output"]
@@ -306,7 +306,7 @@ print(", ".join(f"{name} {total:.1f} GB" for name, total in totals.items()))
 #
 # A number in [float16](../../site/glossary.md#float16) has 5 bits for its exponent and 10 for its digits;
 # **[bfloat16](../../site/glossary.md#bfloat16)** has 8 and 7. Float32 also has eight bits of exponent, so bfloat16 has
-# the same range; float16 has finer steps but a far narrower range.
+# almost the same range; float16 has finer steps but a far narrower range.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels. Left: ticks for all numbers between 0.99 and 1.01 that a type can hold: bfloat16 has 4 of them, float16 about thirty, float32 so many that they are a solid bar. Right: bars on a logarithmic axis from the smallest to the largest number: float16 reaches from 6e-8 to 65,504, bfloat16 and float32 both across a range many times as long."}}
 figure, (near_one, reach) = plt.subplots(1, 2, figsize=(6.6, 2.6))
@@ -921,8 +921,8 @@ plt.show()
 #
 # Operations per byte moved are called **[arithmetic intensity](../../site/glossary.md#arithmetic-intensity)**. A large
 # product uses each number many times; a norm or a softmax uses it once or twice, and on a GPU waits for memory. (In the
-# figure both are well below the slanted roof too: on this processor something else slows them down.) Here
-# `torch.compile` helps: it turns several such operations into one loop, which reads and writes everything once. Here is
+# figure both are well below the slanted roof too: on this processor something else slows them down.) `torch.compile`
+# helps with such operations: it turns several of them into one loop, which reads and writes everything once. Here is
 # [GELU](../../site/glossary.md#gelu) by its formula, eight operations in PyTorch:
 
 # %%

@@ -74,7 +74,8 @@ plots.diagrams.llama_block()
 # <div class="figure-caption">
 #
 # **How to read it.** On the left is the block of lesson 12, on the right a Llama's; changes are orange. The plan is the
-# same: two norms, two layers, two additions. Nothing is added to x for its position any more, and no layer has a bias.
+# same: two norms, attention, a network, two additions. Nothing is added to x for its position any more, and no layer
+# has a bias.
 #
 # </div>
 #
@@ -85,7 +86,7 @@ plots.diagrams.llama_block()
 #
 # It has no mean and no bias, only a learned weight γ for each component. The class below has a bug from a published
 # training library ([llm-foundry, issue 371](https://github.com/mosaicml/llm-foundry/issues/371)). Models with this bug
-# still learned a little.
+# could still learn a little.
 
 # %% [markdown]
 # **What every check asks.** Gradients flow (except in `keep_min_p`, where they need not). New tensors are created on
@@ -154,15 +155,15 @@ print("of x without its mean, LayerNorm's output:",
 # So RMSNorm equals LayerNorm on vectors whose mean is already 0. Its authors [found
 # it](https://arxiv.org/abs/1910.07467) as good on their tasks, and faster.
 #
-# **The feed-forward network.** GPT-2's widens to 4e, applies GELU, and narrows. The **SwiGLU** of [Shazeer,
+# **The feed-forward network.** GPT-2's network widens to 4e, applies GELU, and narrows. The **SwiGLU** of [Shazeer,
 # 2020](https://arxiv.org/abs/2002.05202) begins with two layers side by side, and one opens and closes the other:
 #
 # $$\mathrm{SwiGLU}(x) = W_{\mathrm{down}}\big(\mathrm{silu}(W_{\mathrm{gate}}\, x) \odot W_{\mathrm{up}}\, x\big),
 # \qquad \mathrm{silu}(a) = a\,\sigma(a) .$$
 #
 # σ is the sigmoid. There are three matrices instead of two. To keep the number of parameters, the hidden layer shrinks
-# to two thirds: 3 · e · (8/3) e = 2 · e · 4e. The paper does not know why it works better: "We offer no explanation as
-# to why these architectures seem to work; we attribute their success, as all else, to divine benevolence."
+# to two thirds: 3 · e · (8/3) e = 2 · e · 4e. The paper cannot say why it works better: "We offer no explanation as to
+# why these architectures seem to work; we attribute their success, as all else, to divine benevolence."
 
 # %% [markdown]
 # <div class="card">
@@ -431,8 +432,8 @@ for name, config in published_sizes.items():
 #
 # **Exercise 5 · `halves_from_pairs`** &nbsp; ★★★ · 9 minutes · 3 points
 #
-# Return the rows of $W_q$ or $W_k$, which are in the order for pairs, in the order for halves. For keys in groups, h is
-# the number of groups.
+# Reorder the rows of $W_q$ or $W_k$ from the order for pairs to the order for halves. For keys in groups, h is the
+# number of groups.
 #
 # <details><summary>Hint 1: one head of width 6</summary>
 #
@@ -652,8 +653,8 @@ for what, networks in (("in all", N), ("for any one token", 2)):
 #
 # $f_i$ is the share of all choices that fell on expert i: each token makes k choices, and the shares sum to 1. $P_i$ is
 # its mean probability over **all** tokens, including those that did not choose it. If all experts are used equally, the
-# balance is 1; if the same k do everything, it is N/k, its maximum. The counts $f_i$ have no gradient. It flows through
-# $P_i$, and pushes hardest on the experts that most tokens chose.
+# balance is 1; if the same k do everything, it is N/k, its maximum. No gradient flows through the counts $f_i$. It
+# flows through $P_i$, and pushes hardest on the experts that most tokens chose.
 
 # %% [markdown]
 # <div class="card">
@@ -1130,8 +1131,8 @@ print(f"without heads {feeds[0]} and {feeds[1]} of layer 0: "
 check.prediction("best_head_out", best_head_out)
 
 # %% [markdown]
-# That little changes without a head does not mean that it does nothing: others may do the same. What all of them read
-# is a better place to cut.
+# If little changes without a head, it may still do something: others may do the same. What all of them read is a better
+# place to cut.
 #
 # ## A clock
 #
