@@ -623,14 +623,14 @@ LESSON = Lesson(
             "dearest_error",
             truth="D",
             says={
-                "A": "It costs something: the weights are sharper than those that the model was trained with. But "
-                "they still add up to 1, and each norm brings the vectors back to their size.",
-                "B": "A position now sees the token that it is to predict. But the model was never trained to use "
-                "it, so the loss changes little; only, it is no loss any more.",
-                "C": "Every block then adds something that no layer was trained to read, and the loss is about "
-                "that of a guess, or worse. Still, the last norm keeps the logits in their range.",
+                "A": "It costs something: the attention weights are sharper than in training. But they still sum to "
+                "1, and each norm brings the vectors back to their size.",
+                "B": "A position now sees the token that it has to predict. But the model was never trained to use "
+                "it, so the number changes little. It is no longer a valid loss.",
+                "C": "Every block then adds something that no layer was trained to read, and the loss is worse than "
+                "that of a guess. Still, the last norm keeps the logits in their range.",
                 "D": "The sum that leaves the last block is many times as large as the norm would make it, and the"
-                " logits grow with it. The model is as sure as can be, mostly of the wrong token.",
+                " logits grow with it. The model is almost certain, mostly of the wrong token.",
             },
         ),
         Prediction(
@@ -639,10 +639,10 @@ LESSON = Lesson(
             says={
                 "A": "It does copy, but it is not the only one: other induction heads look at the same place, and "
                 "the loss rises only a little.",
-                "B": "Every induction head reads what this one has written into each position: which token came "
-                "before. Without that note none of them finds the place.",
-                "C": "So it is for most heads, the strongest induction head among them, since others do the same. "
-                "There are a few without a stand-in.",
+                "B": "The induction heads need what this one has written into each position: which token came "
+                "before. Without that they do not find the right place.",
+                "C": "That is true of most heads, even of the strongest induction head, because others do the same. "
+                "But a few cannot be replaced.",
             },
         ),
     ),

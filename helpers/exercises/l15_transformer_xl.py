@@ -664,22 +664,22 @@ LESSON = Lesson(
             says={
                 "A": "The output depends on that byte, through the memory. But the memory was detached when it was"
                 " made, and the backward pass ends there.",
-                "B": "Depth makes no gradient vanish here. It meets a detach on every way that leads across the"
-                " border, and behind a detach there is nothing at all.",
-                "C": "Every way from that byte to the last output leads through a memory, and a memory has no "
-                "gradient.",
+                "B": "Depth is not the reason. Every path across the border goes through a detach, and no gradient"
+                " passes a detach.",
+                "C": "Every path from that byte to the last output goes through a memory, and no gradient passes"
+                " through a memory.",
             },
         ),
         Prediction(
             "memory_unpractised",
             truth="B",
             says={
-                "A": "It has never met a key from before the border. But a key is a key, and the near distances, which"
-                " matter most, are those that it has learned inside its segments.",
-                "B": "With relative positions a memory makes the segment look longer. The first bytes have something"
-                " before them, and that is what they lacked.",
-                "C": "To ignore the memory it would have to know that it is one. Nothing marks a key as remembered; all"
-                " that it knows of it is the distance.",
+                "A": "It has never met a key from before the border. But a remembered key is like any other, and it"
+                " has learned the near distances, which matter most, inside its segments.",
+                "B": "With relative positions a memory makes the segment look longer. The first bytes have some"
+                " context, which they lacked without it.",
+                "C": "It cannot ignore the memory, because nothing marks a key as remembered. Only the content and the"
+                " distance enter the score.",
             },
         ),
     ),

@@ -694,12 +694,12 @@ LESSON = Lesson(
             "fixed_order",
             truth="C",
             says={
-                "A": "The other way round it would be all of them: a summary column reads its block, and then all later"
+                "A": "In the other order it would be all of them: a summary column reads its block, and then all later"
                 " positions read the summary. Here the first layer reads columns that have read nothing yet.",
-                "B": "There is no half-way. An input reaches another block through a summary column alone, and in the"
-                " first layer only the column's own input is in it.",
-                "C": "In the first layer a position reads summary columns, which hold no more than their own input; in"
-                " the second it asks around in its own block. What is not a summary column never leaves its block.",
+                "B": "It is far fewer. An input reaches another block only through a summary column, and in the"
+                " first layer such a column contains only its own input.",
+                "C": "In the first layer a position reads summary columns, which contain only their own input; in the"
+                " second it reads its own block. An input that is not in a summary column never leaves its block.",
             },
         ),
         Prediction(
@@ -707,7 +707,7 @@ LESSON = Lesson(
             truth="A",
             says={
                 "A": "All scores are computed, and masking them is one more pass over t² numbers.",
-                "B": "Nothing is left out: the product, the softmax and the sum over the values go over all t² pairs,"
+                "B": "Nothing is left out: the product, the softmax and the sum over the values use all t² pairs,"
                 " as without a mask.",
                 "C": "Only a few per cent of the pairs count. But the product of queries and keys computes them all,"
                 " and the mask throws most of them away afterwards.",
@@ -718,11 +718,11 @@ LESSON = Lesson(
             truth="B",
             says={
                 "A": "It can learn to look along rows and columns, and with far more steps it may get there. In so few"
-                " it has yet to find out what the strided pattern is told.",
-                "B": "With a stride as long as a row, the pattern is row and column. In so few steps it helps more to"
-                " be told where to look than to be free.",
-                "C": "Its blocks are the rows, but of what lies above it sees the last columns only, and in these"
-                " pictures there is nothing but paper.",
+                " it has not learned what is built into the strided pattern.",
+                "B": "With a stride as long as a row, the pattern is row and column. In so few steps a built-in pattern"
+                " helps more than the freedom to look anywhere.",
+                "C": "Its blocks are the rows, but above them it sees only the last columns, and in these"
+                " pictures those are blank.",
             },
         ),
     ),

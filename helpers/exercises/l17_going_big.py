@@ -696,34 +696,33 @@ LESSON = Lesson(
             "double_width",
             truth="B",
             says={
-                "A": "A vector has twice as many components. But a matrix from such vectors to such vectors doubles in"
-                " both directions.",
-                "B": "Each matrix is e wide and e or 4e high, so its entries grow with e². A matrix of attention"
-                " weights has t² entries whatever the width is: e went into the sum of each score.",
-                "C": "The matrices are right. A score is one number, though it is a sum over more components.",
-                "D": "The number of attention weights is h·t² a row of the batch. No e stands in it.",
+                "A": "A vector has twice as many components. But a matrix between such vectors doubles in both"
+                " directions.",
+                "B": "Each matrix has e² or 4e² entries. A matrix of attention weights has t² entries, whatever the"
+                " width is: each score is a sum over components.",
+                "C": "The parameters are right. But a score is one number, even as a sum over more components.",
+                "D": "There are h·t² attention weights for each row of the batch. This number does not contain e.",
             },
         ),
         Prediction(
             "thousand_small_steps",
             truth="A",
             says={
-                "A": "Near 1 the numbers of bfloat16 lie 0.0078 apart above it. 1.001 is rounded back to 1, a thousand"
-                " times.",
-                "B": "It would be so if half of the steps were lost. Each sum is rounded, and here all of them to the"
-                " same number: the one it began with.",
-                "C": "That is what float32 finds. Rounding errors cancel where they fall to both sides; here all fall"
-                " to the same side.",
+                "A": "After 1 the next number of bfloat16 is 1.0078. So 1.001 is rounded back to 1, a thousand times.",
+                "B": "That would be so if half of the steps were lost. Here every sum is rounded back to the number it"
+                " began with.",
+                "C": "That is the result in float32. Rounding errors cancel if some are up and some are down; here all"
+                " are down.",
             },
         ),
         Prediction(
             "eight_checkpoints",
             truth="C",
             says={
-                "A": "That would be so if half of what a block keeps were its input. It keeps twelve vectors a token,"
+                "A": "That would be so if half of what a block keeps were its input. It keeps twelve vectors per token,"
                 " and the input is one of them.",
-                "B": "That is the peak, while a block is computed again on the way back. What is kept until then is"
-                " smaller: eight inputs.",
+                "B": "That is the peak, while a block is computed again on the way back. Between the passes only the"
+                " eight inputs are kept.",
                 "C": "Between the passes only the eight inputs are kept, one tensor (b, t, e) for each block.",
             },
         ),

@@ -476,11 +476,10 @@ LESSON = Lesson(
             truth="B",
             says={
                 "A": "The expert's output does depend on which expert it is. But the choice is a comparison, which has"
-                " no slope, and the weight of the chosen is p/p.",
-                "B": "Renormalised over a single expert, its probability is divided by itself. The weight is 1 whatever"
-                " the router says, and nothing is left to learn from.",
-                "C": "With k = 1 nothing is small about it: the weight is p/p = 1 whatever p is, and a constant has no"
-                " gradient at all.",
+                " no gradient, and the weight of the chosen one is p/p.",
+                "B": "With a single expert, its probability is divided by itself. The weight is 1 whatever"
+                " the router says, so the router cannot learn.",
+                "C": "With k = 1 the weight is p/p = 1 whatever p is, and a constant has no gradient at all.",
             },
         ),
         Prediction(
@@ -489,21 +488,21 @@ LESSON = Lesson(
             says={
                 "A": "The second layer still looks somewhere, and copies what it finds with full confidence. A"
                 " confident wrong answer costs more than ln 64.",
-                "B": "That would be a model that no longer knows anything and says so. This one knows nothing and"
-                " does not notice: it copies as before, from another place.",
-                "C": "It is the head of the second layer that copies, and it still has all its weights. But what it"
-                " looks for was written into its keys by the first.",
+                "B": "That would be the loss if all tokens got equal probabilities. But the second layer still copies,"
+                " with full confidence, from other places.",
+                "C": "The head of the second layer copies, and it still has all its weights. But what it looks for"
+                " was written into its keys by the first.",
             },
         ),
         Prediction(
             "best_head_out",
             truth="A",
             says={
-                "A": "The other heads of the layer do the same work, all from the same source in the first layer. To"
-                " remove one shows little about what the layer does.",
-                "B": "A quarter of the layer is gone, but not a quarter of the answer: the logits of the right token"
-                " are far enough ahead that three heads suffice.",
-                "C": "So it would be if this head alone copied. Its score says that it looks at the right place. It"
+                "A": "The other heads of the layer do the same work, all from the same source in the first layer."
+                " Removing one shows little about what the layer does.",
+                "B": "A quarter of the layer is gone, but the loss does not rise by a quarter: the logit of the right"
+                " token is far enough ahead that three heads suffice.",
+                "C": "That would be so if this head alone copied. Its score says that it looks at the right place. It"
                 " does not say that no other head does.",
             },
         ),

@@ -17,9 +17,9 @@
 # *Open a published model*
 #
 # Four files are enough to publish a language model. Two say how to cut a text into tokens, one says how large the model
-# is, and one holds a few million numbers, or a few hundred million. None of them is a program. You write the program:
-# it reads these files and continues a text, and its numbers are those of every other program that opens the same files.
-# Then you look inside, and find the heads that let it repeat what it has read.
+# is, and one holds the weights, a few million numbers or a few hundred million. None of them is a program. You write
+# the program: it reads these files and continues a text, and it computes the same numbers as every other program that
+# opens them. Then you look inside, and find the heads that let it repeat what it has read.
 #
 # | | |
 # |---|---|
@@ -69,13 +69,13 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # trained on *WebText*, 40 GB of text from 8 million web pages that Reddit users had linked to (their section 2.1), in
 # batches of 512 windows of 1,024 tokens (section 2.3). The paper asks what such a model can do with tasks that it was
 # never trained on ([zero-shot](../../site/glossary.md#zero-shot)): translate, summarise, answer questions, or compress
-# Wikipedia. On enwik8, lesson 9's text, the largest reaches 0.93 bits per byte without having been trained on it (their
-# table 3).
+# Wikipedia. On enwik8, lesson 9's text, the largest model reaches 0.93 bits per byte without having been trained on it
+# (their table 3).
 #
-# On the Hugging Face Hub the smallest is called
-# [`openai-community/gpt2`](https://huggingface.co/openai-community/gpt2); of the files in that folder four are enough.
-# The course brings such four files along: the **pocket model**, a GPT-2 of our own with the same parts in the same
-# format, trained on the source of Python's standard library and on nothing else.
+# On the Hugging Face Hub the smallest model is called
+# [`openai-community/gpt2`](https://huggingface.co/openai-community/gpt2); four files from that folder are enough. The
+# course includes four such files: the **pocket model**, our own GPT-2 with the same parts in the same format, trained
+# only on the source of Python's standard library.
 
 # %%
 folder = gpt2_files("gpt2", places="embedded").folder
@@ -88,8 +88,8 @@ for name in ("vocab_size", "n_positions", "n_embd", "n_head", "n_layer",
     print(f"{name:>22} = {settings[name]}")
 
 # %% [markdown]
-# In our letters: n = vocab_size, t_max = n_positions, e = n_embd, h = n_head, and depth = n_layer. What the numbers of
-# the fourth file are for:
+# In our letters: n = vocab_size, t_max = n_positions, e = n_embd, h = n_head, and depth = n_layer. This is where the
+# numbers of the fourth file are used:
 
 # %%
 plots.diagrams.gpt2_flow()
@@ -97,9 +97,9 @@ plots.diagrams.gpt2_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** From top to bottom, with the shape of the data on the arrows. The text becomes ids (lesson 11),
-# ids become vectors, vectors go through the blocks, and the last norm and the table of tokens make logits of them, one
-# score for each possible next token. The table in orange serves twice.
+# **How to read it.** From top to bottom; the arrows carry the shape of the data. The text becomes ids (lesson 11), ids
+# become vectors, and vectors go through the blocks. The last norm and the table of tokens turn them into logits, one
+# for each possible next token. The orange table is used twice.
 #
 # </div>
 
@@ -123,22 +123,22 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One bar for each of the eight most probable next tokens after the text above the panel; "·" is a
-# space. All n tokens get some probability, also those that are not drawn.
+# **How to read it.** There is one bar for each of the eight most probable next tokens after the text above the panel;
+# "·" is a space. All n tokens get some probability, including those that are not shown.
 #
 # </div>
 #
 # ## The model, piece by piece
 #
-# GPT-2 is built as the model of lesson 9 is: norm first, one more norm at the end, learned positions. What is new:
-# biases in the projections, [GELU](../../site/glossary.md#gelu) for ReLU, one table for both ends, tokens for bytes,
-# and another start of the weights.
+# GPT-2 is built like the model of lesson 9: norm first, one more norm at the end, learned positions. What is new:
+# biases in the projections, [GELU](../../site/glossary.md#gelu) instead of ReLU, one table for input and output, tokens
+# instead of bytes, and a different initialisation.
 #
-# **What every check asks.** You write each part yourself: in the exercises do not call `finished_gpt2`, nor any other
+# **What every check asks.** You write each part yourself: in the exercises do not call `finished_gpt2`, or any other
 # finished part that does the same (`FinishedConv1D` in `Conv1D`, `FinishedBlock` in `GPT2Block`).
 #
 # **Conv1D.** GPT-2's linear layers were written as convolutions of width 1 in TensorFlow, and their weights were
-# published so: as (n_in, n_out), used as x @ w + bias. `nn.Linear` stores the transpose. The name has stuck, though
+# published that way: as (n_in, n_out), used as x @ w + bias. `nn.Linear` stores the transpose. The name remains, though
 # nothing in it is a convolution any more.
 
 # %% [markdown]
@@ -146,9 +146,9 @@ plt.show()
 #
 # **Exercise 1 · `Conv1D`** &nbsp; ★☆☆ · 4 minutes · 1.5 points
 #
-# A linear layer with `weight` of shape (n_in, n_out) and `bias` of shape (n_out,), both `nn.Parameter`. Start the
-# weight at normal numbers of mean 0 and standard deviation 0.02 and the bias at 0, as GPT-2 does. Gradients must flow
-# to x, weight and bias.
+# Write a linear layer with `weight` of shape (n_in, n_out) and `bias` of shape (n_out,), both `nn.Parameter`.
+# Initialise the weight with normal numbers of mean 0 and standard deviation 0.02 and the bias with 0, as GPT-2 does.
+# Gradients must flow to x, weight and bias.
 #
 # <details><summary>Hint 1: two parameters</summary>
 #
@@ -184,10 +184,10 @@ class Conv1D(nn.Module):
 check(Conv1D)
 
 # %% [markdown]
-# **GELU.** ReLU multiplies x by 0 or by 1, by its sign. GELU multiplies it by something between: by Φ(x), the chance
-# that a standard normal number is smaller than x ([Hendrycks and Gimpel, 2016](https://arxiv.org/abs/1606.08415),
-# section 2). Φ needs the error function, which was slow when GPT-2 was written, and so it uses their approximation,
-# which is given here as `finished_gelu`:
+# **GELU.** ReLU multiplies x by 0 or 1, depending on its sign. GELU multiplies it by a number in between: by Φ(x), the
+# probability that a standard normal number is smaller than x ([Hendrycks and Gimpel,
+# 2016](https://arxiv.org/abs/1606.08415), section 2). Φ needs the error function, which was slow when GPT-2 was
+# written. So GPT-2 uses their approximation, which is given here as `finished_gelu`:
 #
 # $$\operatorname{gelu}(x) \;\approx\; \tfrac12\, x
 # \left(1 + \tanh\!\Big(\sqrt{2/\pi}\,\big(x + 0.044715\,x^3\big)\Big)\right).$$
@@ -201,9 +201,9 @@ print(f"largest distance from the exact one: {apart:.5f}")
 # ## The block
 #
 # Norm first, as in lesson 7: $x + \text{attention}(\text{norm}_1(x))$, then $x + \text{network}(\text{norm}_2(x))$,
-# where the feed-forward network is widen, GELU, narrow. Attention is that of lesson 5, with one thing new: queries,
-# keys and values come from **one** layer, (b, t, e) to (b, t, 3e), and lie side by side in this order. The layers are
-# there, under the names that the course's loader expects; what you write is what happens between them.
+# where the feed-forward network is widen, GELU, narrow. Attention is that of lesson 5, with one change: queries, keys
+# and values come from **one** layer, (b, t, e) to (b, t, 3e), side by side in this order. The layers are given, under
+# the names that the course's loader expects; you write what happens between them.
 
 # %% [markdown]
 # <div class="card">
@@ -216,13 +216,14 @@ print(f"largest distance from the exact one: {apart:.5f}")
 #
 # <details><summary>Hint 1: three from one</summary>
 #
-# `.chunk(3, dim=-1)` cuts the last axis into three. Each part is (b, t, e), and `split_heads` makes (b, h, t, d) of it.
+# `.chunk(3, dim=-1)` cuts the last axis into three. Each part is (b, t, e), and `split_heads` turns it into (b, h, t,
+# d).
 #
 # </details>
 # <details><summary>Hint 2: the triangle</summary>
 #
 # For t = 3 the positions that are hidden are (0, 1), (0, 2) and (1, 2): column j is hidden in row i where j > i. Their
-# scores become −∞ before the softmax. F.scaled_dot_product_attention is allowed too, if you tell it that it is causal.
+# scores become −∞ before the softmax. `F.scaled_dot_product_attention` is allowed too, with `is_causal=True`.
 #
 # </details>
 # </div>
@@ -268,20 +269,20 @@ class GPT2Block(nn.Module):
 check(GPT2Block)
 
 # %% [markdown]
-# ## The whole
+# ## The whole model
 #
 # Before the blocks: a vector for each token plus a vector for each position, 0 to t − 1. After them: one norm, because
 # nothing has normalised the last sum, and then the logits.
 #
-# For these GPT-2 has no matrix of its own. It takes the **table of tokens once more**: the logit of token j is the dot
-# product of the final vector with the very vector that token j enters with, $\text{logits} = x\,W^\top$ with the table
-# W of shape (n, e). The head is *tied* to the table ([tied weights](../../site/glossary.md#tied-weights), [Press and
-# Wolf, 2017](https://aclanthology.org/E17-2025/)). It is the match of lesson 1 at the very end: which of all tokens is
-# this vector most like?
+# GPT-2 has no separate matrix for the logits. It uses the **table of tokens once more**: the logit of token j is the
+# dot product of the final vector with the embedding of token j, $\text{logits} = x\,W^\top$ with the table W of shape
+# (n, e). The head is *tied* to the table ([tied weights](../../site/glossary.md#tied-weights), [Press and Wolf,
+# 2017](https://aclanthology.org/E17-2025/)). This is the dot product of lesson 1 at the very end: which token is this
+# vector most similar to?
 #
 # Hugging Face's config.json sets a dropout of a tenth at three places: on the sum of token and position, on the
 # attention weights, and on the output of each layer (`embd_pdrop`, `attn_pdrop` and `resid_pdrop`). The code that
-# OpenAI published has none. Here the weights are trained already, so your model has no dropout.
+# OpenAI published has none. Here the weights are already trained, so your model has no dropout.
 
 # %% [markdown]
 # <div class="card">
@@ -290,8 +291,8 @@ check(GPT2Block)
 #
 # Make `tokens` and `positions` (`nn.Embedding`), `blocks` (each a `FinishedBlock(config)` of its own) and `norm`
 # (`nn.LayerNorm` with config.epsilon), and use them in `forward`. The sizes are config.n, config.t_max, config.e and
-# config.depth. The model has no other parameters: the head is the weight of `tokens` itself, not a copy of it, and has
-# no bias. Gradients must reach every parameter, and new tensors are created on the device of the ids.
+# config.depth. The model has no other parameters: the output head is the weight of `tokens` itself, not a copy of it,
+# and has no bias. Gradients must reach every parameter, and new tensors are created on the device of the ids.
 #
 # <details><summary>Hint 1: the positions</summary>
 #
@@ -343,8 +344,8 @@ check(GPT2)
 # + \underbrace{(4e^2 + 4e)}_{\text{widen}} + \underbrace{(4e^2 + e)}_{\text{narrow}}
 # + \underbrace{4e}_{\text{two norms}} \;=\; 12e^2 + 13e,$$
 #
-# and the model $n e + t_\text{max}\, e + \text{depth}\,(12 e^2 + 13 e) + 2e$, the head being tied. Compared with your
-# class, on torch's `meta` device, where tensors have shapes and take no memory:
+# and the model $n e + t_\text{max}\, e + \text{depth}\,(12 e^2 + 13 e) + 2e$, because the head is tied. Compare this
+# with your class, on PyTorch's `meta` device, where tensors have shapes but take no memory:
 
 # %% tags=["nbval-check-output"]
 def formula(c):
@@ -358,15 +359,16 @@ for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"):
           f" {formula(config):>13,} by formula, {counted:>13,} by count")
 
 # %% [markdown]
-# The paper says 117M, 345M, 762M and 1542M (its table 2); OpenAI has since noted [beside the
-# code](https://github.com/openai/gpt-2) that the first counts were wrong. [Alammar's drawing of
+# The paper says 117M, 345M, 762M and 1542M (its table 2); OpenAI has since noted [in the
+# repository](https://github.com/openai/gpt-2) that the first counts were wrong. [Alammar's drawing of
 # GPT-2](https://jalammar.github.io/illustrated-gpt2/) counts layer by layer and arrives at 124,410,624, which is 29,184
 # too few. Two things were counted wrongly. Which?
 #
 # <details><summary>The answer, once you have one</summary>
 #
-# 29,184 = 12 · 2,304 + 1,536. In each of the 12 blocks the bias of the first layer of the network (published as `c_fc`)
-# was counted as e = 768 instead of 4e = 3,072: 2,304 too few a block. And the last norm, 2 · 768 = 1,536, was left out.
+# 29,184 = 12 · 2,304 + 1,536. In each of the 12 blocks the bias of the feed-forward network's first layer (published as
+# `c_fc`) was counted as e = 768 instead of 4e = 3,072: 2,304 too few per block. And the last norm, 2 · 768 = 1,536, was
+# left out.
 #
 # </details>
 
@@ -396,17 +398,17 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** A bar for each model, with its count under its name, cut into what the numbers are for. The table
-# of tokens grows with e and the blocks with e², so the larger the model, the smaller the share of its table. Networks
-# have twice the attention's share in all of them. Tying the head saves a second table of tokens.
+# **How to read it.** There is a bar for each model, with its count under its name, divided by kind of parameter. The
+# table of tokens grows with e and the blocks with e², so the larger the model, the smaller the table's share. In all of
+# them, feed-forward networks have twice the share of attention. Tying the head saves a second table of tokens.
 #
 # </div>
 #
 # ## The published names
 #
-# What remains is to get the numbers into the model. The weights file is a table of contents and then bytes: names,
-# shapes, numbers, and no code (older models on the Hub are pickles, which may hold code; PyTorch reads them safely with
-# `weights_only=True`). The names are not ours:
+# Now load the numbers into the model. The weights file is a table of contents and then bytes: names, shapes, numbers,
+# and no code. (Older models on the Hub are pickles, which may contain code; PyTorch reads them safely with
+# `weights_only=True`.) The names are not ours:
 
 # %%
 published = load_file(folder / "model.safetensors")
@@ -425,8 +427,8 @@ print(f"{len(published)} tensors")
 # | | | | `ln_f` | `norm` |
 #
 # each followed by `.weight` or `.bias`. Files differ in three more ways. Some were saved from a model with a head
-# around it, and have **`transformer.`** before all these names. Older ones hold the triangle itself, once for each
-# block, as **`attn.bias`** and **`attn.masked_bias`**: no weights, in spite of the name. And some hold
+# around it, and have **`transformer.`** before all these names. Older ones contain the mask itself, once for each
+# block, as **`attn.bias`** and **`attn.masked_bias`**, which are not weights in spite of the name. And some contain
 # **`lm_head.weight`**, always without the prefix: the table of tokens a second time.
 
 # %% [markdown]
@@ -439,15 +441,15 @@ print(f"{len(published)} tensors")
 #
 # <details><summary>Hint 1: a prefix and an ending</summary>
 #
-# `name.removeprefix("transformer.")` does nothing where there is no such prefix. `endswith` takes a tuple of endings.
-# Mind that `c_attn.bias` is a weight: `attn.bias` has a point before it.
+# `name.removeprefix("transformer.")` does nothing if there is no such prefix. `endswith` takes a tuple of endings. Do
+# not drop `c_attn.bias`, which is a parameter: the mask `attn.bias` has a point before its name.
 #
 # </details>
 # <details><summary>Hint 2: pieces of names</summary>
 #
 # The keys of `OURS` below begin and end with a point. `h.3.mlp.c_proj.bias` becomes `.h.3.mlp.c_proj.bias` first, with
-# a point in front; `.h.` and `.mlp.c_proj.` in it are replaced, which makes `.blocks.3.feed_forward.narrow.bias`; and
-# the point in front goes again.
+# a point in front; `.h.` and `.mlp.c_proj.` in it are replaced, which makes `.blocks.3.feed_forward.narrow.bias`; then
+# the point in front is removed.
 #
 # </details>
 # </div>
@@ -481,8 +483,8 @@ def rename_weights(published):
 check(rename_weights)
 
 # %% [markdown]
-# Now your model gets its weights. `load_state_dict` says what is missing and what is left over; with a file from
-# elsewhere, read that list to its end before you believe a single number.
+# Now your model gets its weights. `load_state_dict` says what is missing and what is left over. With someone else's
+# file, read that whole list before you trust the model.
 
 # %% tags=["nbval-check-output"]
 mine = GPT2(pocket.config).to(device()).eval()
@@ -491,9 +493,9 @@ left = [name for name in told.missing_keys if not name.startswith("head")]
 print("missing:", left, " unexpected:", told.unexpected_keys)
 
 # %% [markdown]
-# **With nn.Linear instead.** Most programs have no Conv1D. They put nn.Linear in its place and turn the weights round
-# while they load them. The function in the next cell does that for a whole file. A model with its weights loads without
-# a word of complaint, and writes nonsense.
+# **With nn.Linear instead.** Most programs have no Conv1D. They use nn.Linear instead and transpose the weights on
+# loading. The function in the next cell does that for a whole file. A model loads its result without an error, and
+# writes nonsense.
 
 # %% [markdown]
 # <div class="card">
@@ -501,20 +503,20 @@ print("missing:", left, " unexpected:", told.unexpected_keys)
 # **Exercise 5 · `for_linear`** &nbsp; mend · ★★☆ · 6 minutes · 2.5 points
 #
 # `shapes` has, for each published name, the shape of that tensor in the model with nn.Linear. Find the matrix that is
-# wrong in the result, and fix the function so that it is right for models of every size. Tables, norms and biases stay
-# as they were published. The caller's dict and its tensors stay unchanged.
+# wrong in the result, and fix the function for models of every size. Tables, norms and biases stay as they were
+# published. The caller's dict and its tensors stay unchanged.
 #
 # <details><summary>Hint 1: which one</summary>
 #
-# Print the names of the tensors that the function turns round, and compare them with the list of the four layers of a
-# block: `c_attn`, `attn.c_proj`, `c_fc`, `mlp.c_proj`.
+# Print the names of the tensors that the function transposes, and compare them with the four layers of a block:
+# `c_attn`, `attn.c_proj`, `c_fc`, `mlp.c_proj`.
 #
 # </details>
 # <details><summary>Hint 2: three tensors</summary>
 #
-# With e = 3, n = 3: `wte.weight` and `h.0.attn.c_proj.weight` are both (3, 3), and so they are in `shapes`. The first
-# must not be turned, the second must. `h.0.mlp.c_fc.weight` is (3, 12), and (12, 3) in `shapes`. What tells the first
-# two apart?
+# With e = 3 and n = 3, `wte.weight` and `h.0.attn.c_proj.weight` are both (3, 3), also in `shapes`. The first must not
+# be transposed, the second must be. `h.0.mlp.c_fc.weight` is (3, 12), and (12, 3) in `shapes`. What distinguishes the
+# first two?
 #
 # </details>
 # </div>
@@ -544,19 +546,18 @@ check(for_linear)
 # %% [markdown]
 # <details><summary>What was wrong in it</summary>
 #
-# Shapes warn of a mix-up in all layers but one: the matrix after the heads is (e, e), and transposed it fits as well.
+# Shapes reveal the mistake in all layers but one: the matrix after the heads is (e, e), and its transpose fits as well.
 # minGPT's loader therefore goes [by a list of names](https://github.com/karpathy/minGPT/blob/master/mingpt/model.py).
 #
 # </details>
 #
 # ## The same numbers as `transformers`
 #
-# How do you know that a model is right? Not by reading what it writes. You compare numbers with a program that is not
-# yours. The one that most people use is Hugging Face's [`transformers`](https://huggingface.co/docs/transformers). It
-# is no part of this course, so what it computes was **recorded**: the pocket folder loaded by `transformers`, one
-# sentence sent through, and every vector on the way written to a file. (With `transformers` installed you can record it
-# anew; the command is printed below.) The vectors of your model are read off with **hooks**, functions that PyTorch
-# calls whenever a layer is called.
+# How do you know that a model is right? Reading its text is not enough. You compare its numbers with those of another
+# program. Most people use Hugging Face's [`transformers`](https://huggingface.co/docs/transformers). It is not part of
+# this course, so its results were **recorded**: `transformers` loaded the pocket folder and read one sentence, and
+# every vector on the way was written to a file. (With `transformers` installed you can record it anew; the command is
+# printed below.) **Hooks**, functions that PyTorch calls whenever a layer is called, collect the vectors of your model.
 
 # %%
 @torch.no_grad()
@@ -612,10 +613,9 @@ print(known.told)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** From left to right the stages of the model, upwards the largest difference between any two
-# components there. (Where there is none at all, the mark is drawn at 10⁻⁹.) Your numbers differ as much as 32-bit
-# arithmetic in another order does. The other three lines are models with one error each, and none of them raises an
-# exception.
+# **How to read it.** The stages of the model from left to right, and at each the largest difference of a component from
+# the reference. (If there is none at all, the mark is at 10⁻⁹.) Your numbers differ only by the rounding of 32-bit
+# arithmetic. The other three lines are models with one error each; none raises an exception.
 #
 # </div>
 #
@@ -625,13 +625,13 @@ print(known.told)
 #
 # ## Surprise, once more
 #
-# Lesson 9 measured a model in bits per byte. For token models one usually gives the **perplexity**: the exponential of
-# the mean cross-entropy of the next token,
+# Lesson 9 measured a model in bits per byte. For token models the usual measure is the **perplexity**: the exponential
+# of the mean cross-entropy of the next token,
 #
 # $$\text{perplexity} \;=\; \exp\!\Big(-\frac{1}{N-1} \sum_{i=1}^{N-1} \log p(x_i \mid x_0 \ldots x_{i-1})\Big).$$
 #
-# The text has N tokens, numbered from 0. A model that takes all n tokens of the vocabulary for equally likely has
-# perplexity n. It depends on the tokenizer, so that only models with the same one can be compared (lesson 11).
+# The text has N tokens, numbered from 0. A model that gives all n tokens of the vocabulary the same probability has
+# perplexity n. Perplexity depends on the tokenizer, so only models with the same one can be compared (lesson 11).
 
 # %% [markdown]
 # <div class="card">
@@ -643,7 +643,7 @@ print(known.told)
 #
 # <details><summary>Hint 1: inputs and targets</summary>
 #
-# As in lesson 5: of the text [5, 2, 7, 7] the model reads [5, 2, 7] and has to predict [2, 7, 7]. It reads a batch,
+# As in lesson 5: from the text [5, 2, 7, 7] the model reads [5, 2, 7] and has to predict [2, 7, 7]. It reads a batch,
 # here of shape (1, 3), and returns logits (1, 3, n).
 #
 # </details>
@@ -673,13 +673,12 @@ def perplexity(model, ids):
 check(perplexity)
 
 # %% [markdown]
-# A GPT-2 with fresh weights should be about as unsure as one can be; if it is not, something is wrong before the
-# training begins. Hugging Face's GPT-2 starts at N(0, 0.02); OpenAI's own code takes 0.01 for the table of positions.
-# Layers that write to the residual stream start smaller by √(2 · depth), because 2 · depth of them are added up
-# ([Radford et al.,
+# A GPT-2 with fresh weights should have a perplexity of about n; if not, something is wrong before training begins.
+# Hugging Face's GPT-2 starts with weights from N(0, 0.02); OpenAI's own code uses 0.01 for the table of positions.
+# Layers that write to the residual stream start smaller by a factor of √(2 · depth), because 2 · depth of them are
+# added up ([Radford et al.,
 # 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), section
-# 2.3). The text is from modules of the standard library that the pocket model was not trained on, the first window of
-# each.
+# 2.3). The text is the first window of some modules of the standard library that the pocket model was not trained on.
 
 # %%
 t_max = pocket.config.t_max
@@ -711,13 +710,13 @@ print(f"on all {data['held_out_tokens']:,} held-out tokens: perplexity"
       f" {result['held_out_bits_per_byte']:.2f} bits per byte")
 
 # %% [markdown]
-# The beginning of a module is harder than its middle: it names what the rest is about, and the model has seen little of
-# it. Bits per byte can be compared with lesson 9's numbers, though the text is another.
+# The beginning of a module is harder than its middle, because the model has little context. Bits per byte can be
+# compared with lesson 9's numbers, though the text differs.
 #
 # ## What an error costs
 #
-# The models below have one error each; you have met all of them in this course. We have the weights, so the cost of
-# each can be measured on the held-out windows.
+# The models below have one error each; you have met all the errors in this course. Since we have the weights, we can
+# measure each error's cost on the held-out windows.
 
 # %% [markdown]
 # <div class="card">
@@ -776,20 +775,21 @@ for name, nats in costs.items():
 check.prediction("dearest_error", dearest_error)
 
 # %% [markdown]
-# Mind the row *no mask*. There the position that is to predict a token sees it, so the number is no loss at all, and
-# nothing says so. The small differences are no comfort either: the exact GELU cannot be seen in this table, and
-# positions from 1 cost little. The comparison stage by stage, above, finds every one of them at once.
+# Look at the row *no mask*. There the position that has to predict a token also sees it, so the number is not a valid
+# loss, and nothing warns you. Small differences do not mean that a model is right: the exact GELU does not show in this
+# table, and positions from 1 cost little. The comparison by stages, above, finds them at once.
 #
 # ## Generating with a key-value cache
 #
-# Your model writes as in lesson 9: logits at the last position, a token, and again with a sequence one longer. But look
-# at what it computes on the way. To add token 200 it sends 199 tokens through every block, and has done all of this
-# before, for tokens 1 to 198.
+# Your model writes as in lesson 9: it computes logits at the last position, chooses a token, and repeats with a
+# sequence longer by one. But look at what it computes on the way. To add token 200 it sends 199 tokens through every
+# block, and it has already done that for the first 198.
 #
-# The causal mask saves it. Position i looks at positions up to i, so nothing that comes later ever changes its keys and
-# values, in any block. They can be kept. For a new token one needs *its* query, key and value, and the **kept keys and
-# values** of all before it. [Shazeer (2019)](https://arxiv.org/abs/1911.02150), section 2.4, calls it incremental
-# generation; the usual name is [key-value cache](../../site/glossary.md#key-value-cache), or KV cache.
+# The causal mask makes this unnecessary. Position i looks only at positions up to i, so nothing that comes later ever
+# changes its keys and values, in any block. They can be kept. A new token needs *its* query, key and value, and the
+# **kept keys and values** of all tokens before it. [Shazeer (2019)](https://arxiv.org/abs/1911.02150), section 2.4,
+# calls it incremental generation; the usual name is [key-value cache](../../site/glossary.md#key-value-cache), or KV
+# cache.
 
 # %%
 plots.diagrams.cache_growing()
@@ -797,8 +797,8 @@ plots.diagrams.cache_growing()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One pass of the model below the other. The first reads the whole prompt; each later pass reads one
-# token, whose single query looks at all keys. What is blue is computed in the pass, what is grey was kept.
+# **How to read it.** The passes of the model, one below the other. The first reads the whole prompt; each later pass
+# reads one token, whose single query looks at all keys. Blue is computed in the pass, grey was kept.
 #
 # </div>
 
@@ -813,9 +813,9 @@ print("six and then one are the same as seven:",
 print("kept by now:", past.length, "positions")
 
 # %% [markdown]
-# The finished block takes such a cache as its second argument and adds to it the keys and values of what comes in. What
-# it cannot know is **where in the text** the new token stands: the position vectors are added before the blocks.
-# `model.embed(ids, start)` gives the vectors of tokens that stand at start, start + 1, …
+# The finished block takes such a cache as its second argument and appends the keys and values of its input. But it does
+# not know the new token's **position in the text**: the position vectors are added before the blocks. `model.embed(ids,
+# start)` returns the vectors of tokens at positions start, start + 1, …
 
 # %% [markdown]
 # <div class="card">
@@ -823,20 +823,20 @@ print("kept by now:", past.length, "positions")
 # **Exercise 7 · `generate_cached`** &nbsp; ★★★ · 10 minutes · 3.5 points
 #
 # Continue a text greedily, each time with the most probable token. First the whole prompt goes through the blocks, then
-# each new token alone, at its own position, so that every token goes through the model once at most. Return the new
-# tokens without the prompt. `cache.layers[k]` is the part of the cache that block k takes as its second argument;
+# each new token alone, at its own position, so every token goes through the model at most once. Return the new tokens
+# without the prompt. `cache.layers[k]` is the part of the cache that block k takes as its second argument;
 # `cache.length` is how many positions have been read. New tensors are created on the device of the ids.
 #
 # <details><summary>Hint 1: one round</summary>
 #
-# Embed what is new, at its positions; send it through each block with the block's own part of the cache. What the model
-# of exercise 3 does after the blocks is needed for the last position alone.
+# Embed the new tokens at their positions; send them through each block with the block's own part of the cache. What the
+# model of exercise 3 does after the blocks is needed only for the last position.
 #
 # </details>
 # <details><summary>Hint 2: three rounds</summary>
 #
-# Two prompts of 5 tokens, and 3 new tokens. The first round reads (2, 5) at the positions 0 to 4, the second (2, 1) at
-# position 5, the third (2, 1) at position 6. The last new token is returned and never read.
+# Take two prompts of 5 tokens, and 3 new tokens. The first round reads (2, 5) at positions 0 to 4, the second (2, 1) at
+# position 5, the third (2, 1) at position 6. The last new token is returned but never read.
 #
 # </details>
 # </div>
@@ -882,9 +882,9 @@ print(f"{count} tokens: {with_it:.2f} s with a cache, {without:.2f} s without,"
       f" {without / with_it:.1f} times as long")
 
 # %% [markdown]
-# Greedy text repeats itself, as in lesson 9. The last line says how much faster the cache makes it: the pocket model is
-# so small that most of its time is spent on being called at all. At the size of the smallest published GPT-2 the cache
-# gains far more:
+# Greedy text repeats itself, as in lesson 9. The last line says how much time the cache saves. The pocket model is so
+# small that most of its time goes into calling its layers. At the size of the smallest published GPT-2 the cache saves
+# far more:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Seconds for one more token against the length of the text so far. Without a cache the time grows steadily with the length; with a cache it stays nearly level, many times lower at the right end."}}
 run = recorded("gpt2_cache")
@@ -903,43 +903,43 @@ print(f"{run['machine']}, one of them used\n{run['command']}")
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded, not run here: a GPT-2 of the smallest published shape with random weights, and the time
-# of one core for one more token when so many are there. Without a cache the work grows with the length. With it, what
-# remains is one token through the blocks, and a row of scores that grows slowly.
+# **How to read it.** Recorded, not run here: the time of one core for one more token, against the number of tokens so
+# far, for a GPT-2 of the smallest published size with random weights. Without a cache the work grows with the length.
+# With it, only one token goes through the blocks, and only its row of scores grows.
 #
 # </div>
 #
-# The price is memory: two vectors of width e a token in every block. At 1,024 tokens of the smallest GPT-2 these are 2
-# · 1024 · 768 · 12 numbers, 75 MB in 32 bits, for one text. This is what makes long contexts expensive.
+# The price is memory: two vectors of width e for each token in every block. For 1,024 tokens of the smallest GPT-2
+# these are 2 · 1024 · 768 · 12 numbers, 75 MB in 32 bits, for one text. This is what makes long contexts expensive.
 #
 # ## What the heads look at
 #
-# No part of the training says what a head should look at. Yet some kinds of head are found in nearly every language
-# model that was looked at:
+# Nothing in the training says what a head should look at. Yet nearly every language model that has been examined
+# contains some kinds of head:
 #
 # - heads that look at the **previous token**;
-# - heads that look at the **first token**, whatever it is. A softmax has to put its weight somewhere; a head with
-#   nothing to say needs a place to put it ([Vig and Belinkov, 2019](https://aclanthology.org/W19-4808/), found it in
-#   GPT-2; [Xiao et al., 2024](https://arxiv.org/abs/2309.17453), call it an *attention sink*);
-# - **induction heads**: on the second "A" of "A B … A" they look at the B, at what came after the first A, and so can
+# - heads that look at the **first token**, whatever it is. A softmax has to put its weight somewhere, even if the head
+#   finds nothing useful ([Vig and Belinkov, 2019](https://aclanthology.org/W19-4808/), found it in GPT-2; [Xiao et al.,
+#   2024](https://arxiv.org/abs/2309.17453), call it an *attention sink*);
+# - **induction heads**: at the second "A" of "A B … A" they look at the B, which came after the first A, and so can
 #   copy it ([Olsson et al.,
 #   2022](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html)).
 #
-# An induction head needs help. The key of B has to say "an A came before me", and B does not know that by itself. A
-# previous-token head in an earlier block tells it. So it takes two layers of attention to copy.
+# An induction head needs help. The key of B has to say that an A came before it, but B's embedding does not contain
+# that. A previous-token head in an earlier block adds it. So it takes two layers of attention to copy.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 8 · `induction_score`** &nbsp; ★★☆ · 6 minutes · 2 points
 #
-# A text repeats after `period` tokens: token i is token i − period. An induction head at position i looks at the token
-# that followed that earlier copy. Return the mean of these weights over all positions whose token was there before, one
-# number for each map. New tensors are created on the device of the weights.
+# A text repeats after `period` tokens: token i equals token i − period. An induction head at position i looks at the
+# token that followed that earlier copy. Return the mean of these weights over all positions whose token has come
+# before, one number for each map. New tensors are created on the device of the weights.
 #
 # <details><summary>Hint 1: which entry of each row</summary>
 #
-# In A B C A B C the period is 3. Position 3 holds the second A and looks at the B, position 1; position 4 looks at
+# In A B C A B C the period is 3. Position 3 has the second A and looks at the B, position 1; position 4 looks at
 # position 2, and position 5 at position 3. The score is the mean of the entries (3, 1), (4, 2) and (5, 3).
 #
 # </details>
@@ -966,8 +966,8 @@ def induction_score(weights, period):
 check(induction_score)
 
 # %% [markdown]
-# Induction is measured on random tokens that come twice: in such a text there is nothing else to go by. The other two
-# kinds are measured on held-out code.
+# Induction is measured on random tokens that come twice: such a text offers no other clue. The other two kinds are
+# measured on held-out code.
 
 # %% mystnb={"image": {"alt": "Three heat maps, block by head, from 0 to 1: mean weight on the previous token, on the first token, and on what followed the same token before."}}
 chance = torch.Generator().manual_seed(3)
@@ -999,18 +999,18 @@ print(f"even weights would have an induction score of {even:.3f};"
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** A row for each block, a column for each head, both counted from 0. The number is a mean weight: 1
-# means all of the weight.
+# **How to read it.** There is a row for each block and a column for each head, both counted from 0. The number is a
+# mean weight: 1 means all of the weight.
 #
 # </div>
 #
-# These heads came about by training, with some help: in half of the training windows at first, and in fewer later, a
-# stretch was repeated on purpose, random tokens among them. In large models trained on ordinary text they form by
-# themselves, early and within a short span of the training ([Olsson et al.,
+# These heads were learned, with some help: in half of the training windows at first, and in fewer later, a stretch was
+# repeated on purpose, sometimes of random tokens. In large models trained on ordinary text they form by themselves,
+# early and within a short span of the training ([Olsson et al.,
 # 2022](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html)). Here is what the
-# strongest of two kinds do on a line of code that comes twice:
+# strongest heads of two kinds do on a line of code that comes twice:
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two triangles of attention weights over a short piece of code that stands there twice. In the first, a previous-token head, the weight lies just under the diagonal. In the second, an induction head, the weight of the second copy lies on a parallel further down, one place after the first copy of the same token."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two triangles of attention weights over a short piece of code that comes twice. In the first, a previous-token head, the weight is just below the diagonal. In the second, an induction head, the weight of the second copy is on a parallel further down, one place after the first copy of the same token."}}
 line = ids_of("x = spam(eggs)\n" * 2)
 maps = pocket.attention_weights(line)[:, 0]    # (depth, h, t, t)
 chosen = [strongest(kinds[kind]) for kind in ("previous token", "induction")]
@@ -1022,13 +1022,13 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i is what token i looks at. Left: the token before. Right: in six of the ten rows of the
+# **How to read it.** Row i shows what token i looks at. Left: the previous token. Right: in six of the ten rows of the
 # second half, most weight is on the token that followed the first copy; in the others it is on the first token of the
 # text.
 #
 # </div>
 #
-# A score is a correlation. To know what a head *does*, switch it off: set what it has gathered to zero, and look at the
+# A score is only a correlation. To find out what a head *does*, switch it off: set its output to zero, and look at the
 # loss on random tokens the first time and the second time they come.
 
 # %% [markdown]
@@ -1039,7 +1039,7 @@ plt.show()
 # You switch off one head of the model. Which of the two raises the loss more where tokens come a second time?
 #
 # - **A.** The head with the highest induction score: it is the one that copies.
-# - **B.** The head with the highest previous-token score, though it stands in an early block and copies nothing.
+# - **B.** The head with the highest previous-token score, though it is in an early block and copies nothing.
 # - **C.** Neither: one head more or less makes no difference.
 # </div>
 
@@ -1081,18 +1081,18 @@ check.prediction("switched_off_head", switched_off_head)
 
 # %% [markdown]
 # The first time, random tokens cannot be predicted; the loss is above log n, because the model expects code. The second
-# time they can be copied. Several heads do that, so one of them can be spared. But all of them need what block 0
-# prepares, and single heads prepare it: see the last line. Head (0, 1) is the previous-token head, which notes what
-# came before. Head (0, 5), which costs even more, puts nearly all of its weight on its own position.
+# time they can be copied. Several heads do that, so the model hardly needs any one of them. But all of them depend on
+# single heads in block 0: see the last line. Head (0, 1) is the previous-token head, which passes on what came before.
+# Head (0, 5) matters even more; it puts nearly all of its weight on its own position.
 #
 # The same scores on a published model show more kinds of head, and finding out what they do has become a field of its
-# own, *mechanistic interpretability*. The pocket model is a few megabytes to try it on.
+# own, *mechanistic interpretability*. You can try it on the pocket model, which has only a few megabytes.
 #
 # ## The real one
 #
-# All that you wrote holds for the published models; only the numbers in config.json are larger. The next cell asks for
-# the smallest of them **by name**: first in the data folder, then on the Hub (about 550 MB, once), and without either
-# it takes the pocket model and says so.
+# Everything that you wrote works for the published models; only the numbers in config.json are larger. The next cell
+# looks for the smallest of them **by name**, first in the data folder, then on the Hub (about 550 MB, once). If it
+# finds neither, it takes the pocket model and says so.
 
 # %%
 real = gpt2_files("gpt2", say=lambda line: print(textwrap.fill(line, 88)))
@@ -1114,41 +1114,41 @@ print("\nits strongest induction head: block {}, head {}".format(*strongest(scor
       f"with {score.max():.2f}")
 
 # %% [markdown]
-# With a network, put "gpt2-medium" or "distilgpt2" for "gpt2", and a prompt in English. Your own `GPT2` and
+# With a network, replace "gpt2" by "gpt2-medium" or "distilgpt2", and write a prompt in English. Your own `GPT2` and
 # `rename_weights` open these folders just as well.
 #
 # ## What you can do now
 #
 # You can build GPT-2 and count its parameters on paper; translate a published weights file name by name; show, stage by
-# stage, that your model is the model; measure what an error costs; write with a cache, and explain why the causal mask
-# makes that possible; and find out what a head does by switching it off.
+# stage, that your model computes the published one; measure what an error costs; generate with a cache, and explain why
+# the causal mask makes that possible; and find out what a head does by switching it off.
 #
 # **Three questions to think about**
 #
 # <details><summary>1. The window is full, and the oldest token drops out. Can the cache be kept?</summary>
 #
-# No. Without the oldest token every other one moves up by one position, and learned position vectors were added at the
-# entrance: all keys and values are now wrong. One computes the window anew, or gives up absolute positions. With rotary
-# positions (lesson 6) only differences count, and the kept keys may stay. What the old values *know* about the dropped
-# token stays in them too, which does no harm.
+# No. Without the oldest token every other one moves up by one position, and learned position vectors were added before
+# the blocks: all keys and values are now wrong. You have to recompute the window, or give up absolute positions. With
+# rotary positions (lesson 6) only differences count, and the kept keys may stay. The old values still contain
+# information about the dropped token, which does no harm.
 #
 # </details>
-# <details><summary>2. A token enters with the vector that also decides when it is predicted. Is that wise?</summary>
+# <details><summary>2. The same vector is a token's input and decides when it is predicted. Is that wise?</summary>
 #
 # It ties two jobs together: "what follows from this token" and "what leads to this token". After "Los" comes "Angeles",
-# not "Los"; yet without the blocks in between a tied model would predict each token to be followed by itself, since a
-# vector is most like itself. The blocks have to turn one into the other. In the smallest GPT-2 tying saves a quarter of
-# the parameters, 38.6 of 163.0 million, and it helps ([Press and Wolf, 2017](https://aclanthology.org/E17-2025/));
-# large models often have two tables.
+# not "Los". Yet without the blocks in between, a tied model would mostly predict each token again, because a vector is
+# usually most similar to itself. The blocks have to turn one into the other. In the smallest GPT-2 tying saves a
+# quarter of the parameters, 38.6 of 163.0 million, and it helps ([Press and Wolf,
+# 2017](https://aclanthology.org/E17-2025/)); large models often have two tables.
 #
 # </details>
-# <details><summary>3. How would you make a classifier of GPT-2?</summary>
+# <details><summary>3. How would you turn GPT-2 into a classifier?</summary>
 #
-# Read the whole text, take the vector at the **last** position, the only one that has seen all of it, and put a linear
-# layer on it (`GPT2ForSequenceClassification` in `transformers` does that). Then train on, with a small rate. GPT-2's
-# predecessor was built for this ([Radford et al.,
+# Read the whole text, take the hidden state at the **last** position, the only one that has seen all of it, and put a
+# linear layer on it (`GPT2ForSequenceClassification` in `transformers` does that). Then continue training with a small
+# learning rate. GPT-2's predecessor was built for this ([Radford et al.,
 # 2018](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf), section 3.2):
-# pre-train, then fine-tune, with the language model's loss kept in at half weight. GPT-2's own answer: put the question
+# pre-train, then fine-tune, with the language model's loss added at half weight. GPT-2's own answer: put the question
 # in the prompt and train nothing.
 #
 # </details>

@@ -18,12 +18,12 @@
 #
 # *I have a cat.* | *It does not eat fish.* The model of [lesson
 # 9](../09_character_generator/09_character_generator.ipynb) reads a text in windows, and at each border it forgets
-# everything: in the second window nothing says what *it* is. This lesson lets a transformer keep what it computed for
-# the last window and look back at it.
+# everything: in the second window nothing says what *it* is. In this lesson a transformer keeps what it computed for
+# the last window, and looks back at it.
 #
-# That takes two inventions of one paper, [Transformer-XL](https://arxiv.org/abs/1901.02860) (Dai et al., 2019): a
-# memory without a gradient, and positions that say how far apart two tokens are instead of where they stand. You write
-# both, measure how far back the model can see, and find out what it gains, in bits and in seconds.
+# That takes two ideas from one paper, [Transformer-XL](https://arxiv.org/abs/1901.02860) (Dai et al., 2019): a memory
+# without a gradient, and positions that say how far apart two tokens are instead of where they are. You write both,
+# measure how far back the model can see, and find out what it gains, in bits and in seconds.
 #
 # | | |
 # |---|---|
@@ -33,8 +33,8 @@
 # | **It computes** | for about a minute in one cell, which you may stop; seconds everywhere else |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions of a segment, e width, h heads,
-# d = e/h, n size of the vocabulary. m is the length of the memory, and s = m + t counts what can be looked at. Parts
-# whose names begin with `finished_` are for the exercises that build on them.
+# d = e/h, n size of the vocabulary. m is the length of the memory, and s = m + t is the number of positions that can be
+# looked at. Parts whose names begin with `finished_` are for the exercises that build on them.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -65,9 +65,9 @@ check = start("15_transformer_xl")
 # %% [markdown]
 # ## Three complaints about windows
 #
-# The text of this lesson is program code, the source of Python's own standard library. It is on every machine, and in
-# code a name that was given in line 3 is used in line 300: farther away than any window of 64 bytes. One module in
-# twenty is [held out](../../site/glossary.md#held-out-data).
+# The text of this lesson is program code, the source of Python's own standard library. In code, a name from line 3 may
+# be used in line 300: much farther away than a window of 64 bytes. One module in twenty is [held
+# out](../../site/glossary.md#held-out-data).
 
 # %%
 modules = stdlib_sources()
@@ -82,13 +82,14 @@ print(f"{len(modules)} modules: {len(train):,} bytes to train on, "
 
 # %% [markdown]
 # Lesson 9's model (in the literature: [Al-Rfou et al., 2018](https://arxiv.org/abs/1808.04444)) cuts such a text into
-# **segments** of t bytes, and each is a world of its own:
+# **segments** of t bytes, and reads each one separately:
 #
 # 1. **The context ends where the segment begins.** No byte can depend on anything more than t − 1 bytes back.
-# 2. **Context fragmentation.** Borders fall anywhere, in the middle of a word too. The first bytes of each segment are
-#    predicted from almost nothing, in training and afterwards.
-# 3. **A fair evaluation is slow.** To give each byte a full context, lesson 9 slid the window by one byte and computed
-#    t positions to keep one. For N bytes that is t + t(N − 1 − t) positions, nearly t times as many as there are bytes.
+# 2. **Context fragmentation.** Borders may fall anywhere, even in the middle of a word. The first bytes of each segment
+#    are predicted from almost nothing, in training and afterwards.
+# 3. **A fair evaluation is slow.** To give each byte a full context, lesson 9 moved the window by one byte at a time
+#    and computed t positions to use one. For N bytes that is t + t(N − 1 − t) positions, nearly t times as many as
+#    there are bytes.
 
 # %% tags=["nbval-check-output"]
 t = 64
@@ -100,20 +101,20 @@ for N in (1_000, 100_000):
 # %% [markdown]
 # ## Streams
 #
-# If a segment is to remember the one before it, the one before it has to be the one before it *in the text*. Lesson 9
-# drew its slices at random; the memory of a random slice would be the past of some other place. So the text is laid out
-# as b **streams**, and row number `row` of each batch continues row `row` of the batch before:
+# To remember the segment before it *in the text*, a segment has to be read right after that one. Lesson 9 drew its
+# slices at random, so a memory would come from some other place. Here the text is laid out as b **streams**: row number
+# `row` of each batch continues row `row` of the batch before.
 #
 # | | batch 0 | batch 1 | batch 2 |
 # |---|---|---|---|
 # | row 0 | bytes 0 to t − 1 | t to 2t − 1 | 2t to 3t − 1 |
 # | row 1 | bytes kt to kt + t − 1 | kt + t … | kt + 2t … |
 #
-# Here $k = \lfloor (N-1)/(bt) \rfloor$ is the number of batches: each stream is a stretch of k·t bytes. The target of
-# each byte is the next byte, also where the next byte belongs to another segment.
+# Here $k = \lfloor (N-1)/(bt) \rfloor$ is the number of batches, and each stream has k·t bytes. The target of each byte
+# is the next byte, even if that belongs to another segment.
 #
-# **What every check asks.** In exercises 3 to 6, new tensors are created on the device of the inputs, tensors and lists
-# that come in stay unchanged, and gradients must flow to the inputs and to a module's parameters.
+# **What every check asks.** In exercises 3 to 6, new tensors are created on the device of the inputs, inputs stay
+# unchanged, and gradients must flow to the inputs and to a module's parameters.
 
 # %% [markdown]
 # <div class="card">
@@ -125,8 +126,8 @@ for N in (1_000, 100_000):
 #
 # <details><summary>Hint 1: the streams first</summary>
 #
-# The first b·k·t bytes, seen as a table (b, k·t): each row of the table is a stream. The last byte has no successor, so
-# it can be a target and no input; that is the −1 in k.
+# Take the first b·k·t bytes as a table (b, k·t): each row is a stream. The last byte has no successor, so it can be a
+# target but not an input; that explains the −1 in k.
 #
 # </details>
 # <details><summary>Hint 2: thirteen bytes by hand</summary>
@@ -168,25 +169,25 @@ for row in (0, 7):
         print(f"batch {batch}, row {row}: {show(inputs[batch, row])}")
 
 # %% [markdown]
-# Read two lines of the same row as one: the second goes on where the first breaks off, wherever that is.
+# Read two lines of the same row as one: the second continues where the first ends.
 
 # %% [markdown]
 # ## A memory
 #
-# What would a block need of the last segment, to look back at it? Not the bytes: its own **inputs** there, from which
-# it can make keys and values as it does for the present. So each block keeps the vectors that came into it. With
-# $h^{n-1}$ for the input of block $n$ and $\tau$ for the segment ([Dai et al.](https://arxiv.org/abs/1901.02860),
-# section 3.2):
+# What does a block need in order to look back at the last segment? It does not need the bytes. It needs its own
+# **inputs** there, from which it can compute keys and values as it does for the present segment. So each block keeps
+# its input vectors. With $h^{n-1}$ for the input of block $n$ and $\tau$ for the segment ([Dai et
+# al.](https://arxiv.org/abs/1901.02860), section 3.2):
 #
 # $$\tilde h^{\,n-1}_{\tau+1} = \big[\,\mathrm{SG}(h^{n-1}_{\tau}) \circ h^{n-1}_{\tau+1}\,\big], \qquad
 # q = h^{n-1}_{\tau+1} W_q^\top, \quad
 # k = \tilde h^{\,n-1}_{\tau+1} W_k^\top, \quad v = \tilde h^{\,n-1}_{\tau+1} W_v^\top .$$
 #
-# The circle lays the two side by side along the positions: a memory (b, m, e) and a segment (b, t, e) make (b, s, e), s
-# = m + t. Queries are made for the segment alone, so t outputs come out. SG means **stop gradient**, in PyTorch
-# `detach`: the states are used across the border, and the backward pass ends there. Otherwise each step would have to
-# go back through the whole text. This is **segment-level recurrence**: like a recurrent network, but a block at a time,
-# and each block reads the memory of the layer *below*.
+# The circle joins the two along the positions: a memory (b, m, e) and a segment (b, t, e) make (b, s, e), s = m + t.
+# Only the segment has queries, so there are t outputs. SG means **stop gradient**, in PyTorch `detach`: the states are
+# used across the border, but the backward pass ends there. Otherwise each backward pass would have to go through the
+# whole text. This is **segment-level recurrence**: like a recurrent network, but a segment at a time, and each block
+# reads the memory of the layer *below*.
 
 # %%
 plots.diagrams.segment_memory()
@@ -194,14 +195,14 @@ plots.diagrams.segment_memory()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each arrow goes to a position from one that it looks at; not all are drawn. The red output looks
-# at three positions of its own segment and three of the memory. What it finds there has looked back too: all coloured
-# bytes can matter for it, the white ones cannot.
+# **How to read it.** Each arrow points from a position to one that looks at it; not all are drawn. The red output looks
+# at three positions of its own segment and three of the memory. Those have looked back too. So the red output can
+# depend on all coloured bytes, but not on the white ones.
 #
 # </div>
 #
-# The memory need not be one segment long. After each segment, the new states are appended and the newest m kept. The
-# function below is after one in a published program for reinforcement learning with Transformer-XL. It runs, and a
+# The memory need not be one segment long. After each segment, the new states are appended and the newest m are kept.
+# The function below has the bug of a published program for reinforcement learning with Transformer-XL. It runs, and a
 # model that uses it trains. But its memory does nothing.
 
 # %% [markdown]
@@ -209,14 +210,13 @@ plots.diagrams.segment_memory()
 #
 # **Exercise 2 · `extend_memory`** &nbsp; mend · ★★☆ · 5 minutes · 3 points
 #
-# Find the bug and fix it. After a segment, the memory holds what it held before and then the segment, of which the
-# newest m positions are kept, or all where there are fewer. No gradient flows through it. m = 0 gives a memory
-# (b, 0, e). Do not call `finished_memory`.
+# Find the bug and fix it. After a segment, append the segment to the memory and keep the newest m positions, or all if
+# there are fewer. No gradient flows through the memory. m = 0 gives a memory (b, 0, e). Do not call `finished_memory`.
 #
 # <details><summary>Hint 1: follow it from the beginning</summary>
 #
-# Call it by hand: no memory yet, a segment of 4 positions, m = 6; then what came back and the next segment. How long
-# should the memory be each time, and how long is it?
+# Call it yourself: first without a memory, with a segment of 4 positions and m = 6; then with the result and the next
+# segment. How long should the memory be each time, and how long is it?
 #
 # </details>
 # <details><summary>Hint 2: two segments by hand</summary>
@@ -248,16 +248,15 @@ def extend_memory(memory, x, m):
 check(extend_memory)
 
 # %% [markdown]
-# That program's own way out was to begin with a block of zeros of fixed length, which the attention may look at as if
-# it were a past ([issue 7 of the repository](https://github.com/dhruvramani/Transformers-RL/issues/7) is about its
-# memory). A softmax gives weight to zeros too. `None`, and a memory that grows, needs no such trick.
+# That program's own solution was to begin with zeros of a fixed length, which the attention may look at as if they were
+# a past ([issue 7 of the repository](https://github.com/dhruvramani/Transformers-RL/issues/7) is about its memory). A
+# softmax gives weight to zeros too. A memory that starts as `None` and grows needs no such trick.
 
 # %% [markdown]
 # ## Why the old positions break
 #
-# So far attention knows positions because a vector was added to each token: $U_3$ for position 3. With a memory there
-# are two positions 3, one in this segment and one in the last, and both have the same vector. Take the same byte at
-# both:
+# So far, attention gets positions from a vector added to each token: $U_3$ for position 3. With a memory there are two
+# positions 3, one in this segment and one in the last, and both have the same vector. Put the same byte at both:
 
 # %% tags=["nbval-check-output"]
 generator = torch.Generator().manual_seed(0)
@@ -269,11 +268,11 @@ key_now = to_key @ (byte + U[3])       # position 3 of this one
 print("the two scores are the same number:", torch.equal(q @ key_before, q @ key_now))
 
 # %% [markdown]
-# No query can tell eight bytes ago from now. Counting on, 8, 9, 10, … does not help: the positions would grow without
-# end, and no vector for them was ever trained. What a query needs is the **distance** i − j, and distances stay small.
-# The biases and the rotary positions of [lesson 6](../06_positions/06_positions.ipynb) know only that, too. [Shaw et
-# al. (2018)](https://arxiv.org/abs/1803.02155) had trained vectors for distances before; Transformer-XL does it in
-# another way.
+# No query can distinguish the two. Continuing the count, 8, 9, 10, … does not help: the positions would grow without
+# end, and the vectors of later ones were never trained. What a query needs is the **distance** i − j, and distances
+# stay small. The biases and the rotary positions of [lesson 6](../06_positions/06_positions.ipynb) use only distances,
+# too. [Shaw et al. (2018)](https://arxiv.org/abs/1803.02155) had trained vectors for distances before; Transformer-XL
+# does it differently.
 
 # %% [markdown]
 # ## Four terms
@@ -284,30 +283,31 @@ print("the two scores are the same number:", torch.equal(q @ key_before, q @ key
 # \underbrace{E_i^\top W_q^\top W_k E_j}_{(a)} + \underbrace{E_i^\top W_q^\top W_k U_j}_{(b)} +
 # \underbrace{U_i^\top W_q^\top W_k E_j}_{(c)} + \underbrace{U_i^\top W_q^\top W_k U_j}_{(d)} .$$
 #
-# Content meets content, content meets position, position meets content, position meets position. Now three changes
-# ([Dai et al.](https://arxiv.org/abs/1901.02860), section 3.3):
+# The terms compare content with content, content with position, position with content, and position with position. Now
+# make three changes ([Dai et al.](https://arxiv.org/abs/1901.02860), section 3.3):
 #
 # - $U_j$ becomes $R_{i-j}$ in (b) and (d): the sinusoid of the **distance**. Nothing in R is learned.
-# - The query's own place must not matter, so $U_i^\top W_q^\top$ becomes one learned vector, the same for all i:
+# - The query's own position must not matter, so $U_i^\top W_q^\top$ becomes one learned vector, the same for all i:
 #   $u^\top$ in (c) and $v^\top$ in (d).
-# - Keys of content and keys of position get matrices of their own, $W_{k,E}$ and $W_{k,R}$.
+# - Keys for content and keys for position get separate matrices, $W_{k,E}$ and $W_{k,R}$.
 #
 # $$A^{\mathrm{rel}}_{ij} = \underbrace{E_i^\top W_q^\top W_{k,E} E_j}_{(a)} +
 # \underbrace{E_i^\top W_q^\top W_{k,R} R_{i-j}}_{(b)} + \underbrace{u^\top W_{k,E} E_j}_{(c)} +
 # \underbrace{v^\top W_{k,R} R_{i-j}}_{(d)} .$$
 #
 # In a program $W_q E_i$ is the query q, $W_{k,E} E_j$ the key k, $W_{k,R} R_{i-j}$ a vector r for each distance. Two
-# products do it all: (a) and (c) are **(q + u) · k**, (b) and (d) are **(q + v) · r**.
+# products compute all four terms: (a) and (c) are **(q + u) · k**, (b) and (d) are **(q + v) · r**.
 
 # %% [markdown]
 # ## The relative shift
 #
-# There is one snag. (b) and (d) want, for query i and key j, the r at distance i + m − j: a vector for each of t·s
-# *pairs*. But there are only s different distances, s − 1 to 0. So multiply each query by those s vectors, far to near:
-# a matrix (t, s) with one column a **distance**. It holds all the numbers that are wanted, in the wrong columns: the
-# last query is right as it is, the one before it must move left by one, the first by t − 1.
+# There is one problem. For query i and key j, (b) and (d) need the r at distance i + m − j: a vector for each of t·s
+# *pairs*. But there are only s different distances, s − 1 to 0. So multiply each query by those s vectors, from far to
+# near: a matrix (t, s) with one column for each **distance**. It contains all the numbers we need, but in the wrong
+# columns: the last query's row is right, the row before it must move left by one, the first by t − 1.
 #
-# Moving each row by another amount would take a loop. The paper's appendix B does it with a pad and a change of shape:
+# Moving each row by a different amount would take a loop. The paper's appendix B uses padding and a change of shape
+# instead:
 
 # %%
 plots.diagrams.shift_steps()
@@ -316,8 +316,8 @@ plots.diagrams.shift_steps()
 # <div class="figure-caption">
 #
 # **How to read it.** "1:2" is the score of query 1 at distance 2; here t = 3 and s = 4. The padded rows are one number
-# too long. Read in rows of t, the same numbers lie one place further left in each line; back in rows of s, each column
-# belongs to one key. What would be the future, a negative distance, is set to 0.
+# too long. Cut into rows of t, without the first, and then into rows of s, the rows move left by different amounts, and
+# each column belongs to one key. Negative distances, the future, are set to 0.
 #
 # </div>
 
@@ -327,8 +327,8 @@ plots.diagrams.shift_steps()
 # **Exercise 3 · `relative_shift`** &nbsp; ★★☆ · 9 minutes · 3 points
 #
 # Turn a matrix with a column for each distance into one with a column for each key, with any number of axes in front.
-# Entry [i, j] of the result is row i's entry for the distance i + (s − t) − j, and 0 where that is negative. Do not
-# call `finished_shift`, `finished_scores` or `TransformerXLBlock`.
+# Entry [i, j] of the result is row i's entry for the distance i + (s − t) − j, or 0 if that is negative. Do not call
+# `finished_shift`, `finished_scores` or `TransformerXLBlock`.
 #
 # <details><summary>Hint 1: the four panels</summary>
 #
@@ -339,7 +339,8 @@ plots.diagrams.shift_steps()
 # <details><summary>Hint 2: two rows by hand</summary>
 #
 # Let t = 2, s = 3 and the rows be a b c and d e f. Padded: 0 a b c and 0 d e f. In rows of 2: 0 a, b c, 0 d, e f.
-# Without the first, in rows of 3: b c 0 and d e f. `tril(diagonal)` clears what is right of a diagonal: which one?
+# Without the first of these, in rows of 3: b c 0 and d e f. `tril(diagonal)` clears what is right of a diagonal: which
+# one?
 #
 # </details>
 # </div>
@@ -368,12 +369,12 @@ check(relative_shift)
 #
 # **Exercise 4 · `relative_scores`** &nbsp; ★★★ · 8 minutes · 4 points
 #
-# Return the sum of the four terms over √d. Use `finished_shift`, exercise 3, and not `finished_scores` or
+# Return the sum of the four terms, divided by √d. Use `finished_shift` (exercise 3), but not `finished_scores` or
 # `TransformerXLBlock`. Entries for keys in the future are masked later, so they may be anything.
 #
 # <details><summary>Hint 1: two products</summary>
 #
-# One product with the keys, whose columns are right; one with the distances, which has to be shifted. Divide all four
+# The product with the keys has the right columns; the product with the distances has to be shifted. Divide all four
 # terms by the root of one head's width.
 #
 # </details>
@@ -403,8 +404,8 @@ def relative_scores(q, k, r, u, v):
 check(relative_scores)
 
 # %% [markdown]
-# Each term by itself comes out of the same function, with zeros in the place of what belongs to the others. Six queries
-# look at a memory of four and at themselves:
+# The same function computes each term by itself, with zeros for the inputs of the others. Six queries look at a memory
+# of four and at themselves:
 
 # %% tags=["nbval-check-output"]
 generator = torch.Generator().manual_seed(3)
@@ -435,8 +436,8 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Blue is positive, orange negative; the future is hatched, and the first four columns are memory.
-# (c) has the same row for all queries: some content is worth looking at for everyone. (d) is the same along each
-# diagonal: some distances are, whatever stands there. (a) and (b) depend on the query.
+# (c) has the same row for all queries: some content is important for every query. (d) is the same along each diagonal:
+# some distances are important, whatever the content. (a) and (b) depend on the query.
 #
 # </div>
 
@@ -445,8 +446,8 @@ plt.show()
 #
 # What remains is familiar: heads, a mask, a softmax, a mixing layer. Two things are new. The mask has t rows and s
 # columns: query i sees the whole memory and the segment up to itself, that is j ≤ i + (s − t). (PyTorch's
-# `is_causal=True` draws its triangle from the upper left corner, and would let query 0 see the oldest key alone.) And
-# the distances have a projection of their own.
+# `is_causal=True` draws its triangle from the upper left corner, and would let query 0 see only the oldest key.) And
+# the distances have their own projection.
 
 # %% [markdown]
 # <div class="card">
@@ -458,10 +459,10 @@ plt.show()
 # zero. Use `finished_scores`, `split_heads`, `merge_heads` and `sinusoidal_encoding`, and neither `TransformerXLBlock`
 # nor `nn.MultiheadAttention`. The memory may be empty.
 #
-# <details><summary>Hint 1: who is made of what</summary>
+# <details><summary>Hint 1: what is made from what</summary>
 #
-# Queries of the segment; keys and values of memory and segment, the memory first. Distances: `sinusoidal_encoding(s,
-# e)` has a row for each of 0 to s − 1. Which order do the scores want?
+# Queries are made from the segment; keys and values from memory and segment, the memory first. `sinusoidal_encoding(s,
+# e)` has a row for each distance from 0 to s − 1. Which order do the scores need?
 #
 # </details>
 # <details><summary>Hint 2: shapes</summary>
@@ -490,7 +491,7 @@ class RelativeAttention(nn.Module):
         ### END SOLUTION
 
     def forward(self, x, memory=None):
-        """x: (b, t, e). memory: (b, m, e), what stood before x, or None. Gives (b, t, e)."""
+        """x: (b, t, e). memory: (b, m, e), what came before x, or None. Returns (b, t, e)."""
         ### BEGIN SOLUTION
         both = x if memory is None else torch.cat([memory, x], dim=1)       # (b, s, e)
         t, s, e = x.shape[1], both.shape[1], x.shape[2]
@@ -508,8 +509,8 @@ class RelativeAttention(nn.Module):
 check(RelativeAttention)
 
 # %% [markdown]
-# Does a memory replace the text that it came from? For one layer it should, exactly: what comes out for positions 5 to
-# 8 with 0 to 4 as memory is what comes out of all nine at once.
+# Does a memory replace the text that it came from? For one layer it should, exactly: the outputs at positions 5 to 8,
+# with 0 to 4 as memory, are those of all nine at once.
 
 # %% tags=["nbval-check-output"]
 torch.manual_seed(0)
@@ -521,32 +522,32 @@ print("the same with a memory as at once:", torch.allclose(at_once, remembered, 
 # %% [markdown]
 # ## The model
 #
-# A block is that of [lesson 7](../07_transformer_block/07_transformer_block.ipynb), norm first, with this attention in
-# it: `TransformerXLBlock(e, h)`, called with x and a memory or None. One line in it is easily forgotten. The memory
-# holds the block's inputs **as they came**, and the block normalises them before its attention looks at them, by the
-# same norm as the segment. Without that, keys of the past would be made of other vectors than keys of the present; the
-# published program of exercise 2 does just that, and nothing raises.
+# A block is that of [lesson 7](../07_transformer_block/07_transformer_block.ipynb), norm first, with this attention:
+# `TransformerXLBlock(e, h)`, called with x and a memory or None. One step is easily forgotten. The memory holds the
+# block's inputs **before the norm**, and the block normalises them, with the segment's norm, before its attention looks
+# at them. Otherwise keys of the past would be made from unnormalised vectors. The published program of exercise 2 has
+# this bug, and there is no error.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 6 · `TransformerXL`** &nbsp; ★★★ · 9 minutes · 4 points
 #
-# The whole model. Its parts, by these names: `tokens`, an `nn.Embedding`; `blocks`, an `nn.ModuleList` of
+# Write the whole model. Its parts are `tokens`, an `nn.Embedding`; `blocks`, an `nn.ModuleList` of
 # `TransformerXLBlock(e, h)`; `norm`, a `LayerNorm(e)`; `to_logits`, an `nn.Linear`. No positions are added. Besides the
-# logits it returns a memory for each block, made by `finished_memory` (exercise 2) from what came **into** the block.
-# With m = 0 the list still has a memory for each block, with no positions.
+# logits it returns a memory for each block, made by `finished_memory` (exercise 2) from the block's **input**. With m =
+# 0 the list still has a memory for each block, with no positions.
 #
 # <details><summary>Hint 1: one block at a time</summary>
 #
-# Before the block runs, x is its input. The new memory is made from this and the block's old memory; the block itself
+# Before the block runs, x is its input. The new memory is made from this x and the block's old memory; the block itself
 # gets the old one, which is None at the beginning of a text.
 #
 # </details>
 # <details><summary>Hint 2: two segments by hand</summary>
 #
 # Take two blocks, segments of 3 and m = 4. After the first segment, the memory of block 0 holds the 3 embedded tokens,
-# and that of block 1 the 3 vectors that came out of block 0. After the second, each holds the newest 4 of 6.
+# and that of block 1 the 3 outputs of block 0. After the second, each holds the newest 4 of 6.
 #
 # </details>
 # </div>
@@ -585,15 +586,15 @@ check(TransformerXL)
 # %% [markdown]
 # ## How far back?
 #
-# One block looks m positions past the beginning of the segment. What it finds there was computed when *that* segment
-# was read, and had looked m back too. Count for the last position of a segment, far inside a text:
+# A block looks back m positions before the beginning of the segment. The states there were computed when *that* segment
+# was read, with a memory of m positions too. Count for the last position of a segment, far inside a text:
 #
-# - With one block: the t − 1 positions before it, and m more.
-# - A second block reads a memory of the first one's outputs. The oldest of them lie in the segment ⌈m/t⌉ segments ago.
-#   The first position of that segment lies t·⌈m/t⌉ before the present one, and had a memory of m: so each further block
-#   adds t·⌈m/t⌉. (A memory whose end lies inside a segment reaches no further than that segment's own memory.)
+# - With one block, it sees the t − 1 positions before it, and m more.
+# - A second block reads a memory of the first one's outputs. The oldest of them are in the segment ⌈m/t⌉ segments ago.
+#   That segment begins t·⌈m/t⌉ positions before the present one, and had a memory of m: so each further block adds
+#   t·⌈m/t⌉. (If the memory begins inside a segment, the reach is still that segment's own.)
 #
-# The diagram above is t = m = 3 and two blocks. With m = t the sum is t − 1 + depth·t: it grows with depth times
+# The diagram above has t = m = 3 and two blocks. With m = t the sum is t − 1 + depth·t: it grows with depth times
 # length, the paper's O(N·L).
 
 # %% [markdown]
@@ -601,18 +602,18 @@ check(TransformerXL)
 #
 # **Exercise 7 · `reach`** &nbsp; ★★☆ · 6 minutes · 3 points
 #
-# How many positions *before* it can the last position of a segment depend on, far inside a text? Return a whole number,
-# for any t ≥ 1, m ≥ 0 and depth ≥ 1; a float such as 8.0 counts too.
+# On how many *earlier* positions can the last position of a segment depend, far inside a text? Return a whole number,
+# for any t ≥ 1, m ≥ 0 and depth ≥ 1; a float such as 8.0 is fine.
 #
 # <details><summary>Hint 1: check it on the diagram</summary>
 #
-# t = m = 3, depth 2: of nine coloured bytes one is its own, so the answer is 8. With m = 0 it is t − 1, whatever the
-# depth.
+# With t = m = 3 and depth 2, one of the nine coloured bytes is the position's own, so the answer is 8. With m = 0 it is
+# t − 1, whatever the depth.
 #
 # </details>
 # <details><summary>Hint 2: a part of a segment</summary>
 #
-# t = 4, m = 6, depth 2. The upper block remembers 6 positions. The oldest of them is in the segment that begins 8
+# Take t = 4, m = 6, depth 2. The upper block remembers 6 positions. The oldest of them is in the segment that begins 8
 # positions before this one, and that segment looks back 6 further: 3 + 8 + 6 = 17. `-(-m // t)` rounds up.
 #
 # </details>
@@ -642,10 +643,10 @@ check(reach)
 # **Prediction · `gradient_across`** &nbsp; 1 minute · no points
 #
 # The model of the diagram, two blocks, t = m = 3, has read four segments. How large is the gradient of its very last
-# output with respect to the vector of the **first byte of segment 1**, the farthest of the coloured ones?
+# output with respect to the embedding of the **first byte of segment 1**, the farthest of the coloured bytes?
 #
 # - **A.** As large as for a byte of its own segment.
-# - **B.** Small, for it has come through two blocks, and not zero.
+# - **B.** Small, because it has passed through two blocks, but not zero.
 # - **C.** Exactly 0.
 # </div>
 
@@ -685,7 +686,7 @@ def slopes_and_changes(model, ids, t, m):
             changes[:, j] = (read(model, other, t, m) != logits).any(dim=-1)[0]
     return slopes, changes
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two maps of 12 outputs by 12 inputs, with lines at the borders of four segments of three. Left, slopes: a small triangle on the diagonal for each segment, everything else hatched, exactly zero. Right, changes: the lower triangle is filled, but for the lower left corner of three by three, the first segment's bytes and the last segment's outputs, which is empty."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two maps of 12 outputs by 12 inputs, with lines at the borders of four segments of three. Left, slopes: a small triangle on the diagonal for each segment, everything else hatched, exactly zero. Right, changes: the lower triangle is filled, except the lower left corner of three by three: the first segment's bytes and the last segment's outputs."}}
 torch.manual_seed(0)
 model = TransformerXL(16, 12, 3, depth=2).double()
 ids = torch.arange(12)[None]
@@ -706,9 +707,10 @@ print("another byte at input 3 changes the last output:", changes[-1, 3].item())
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i, column j; lines mark the borders of segments. Left: how fast output i moves with input j,
-# by autograd; hatched is exactly zero. Right, filled: another byte at j changed output i. The gradient knows nothing of
-# the memory. The outputs do, and the last three do not know the first three bytes: out of reach.
+# **How to read it.** Row i, column j; lines mark the borders of segments. Left: how fast output i changes with input j,
+# by autograd; hatched is exactly zero. Right, filled: another byte at j changed output i. No gradient passes through
+# the memory. The outputs do depend on it, but the last three do not depend on the first three bytes, which are out of
+# reach.
 #
 # </div>
 
@@ -716,9 +718,9 @@ print("another byte at input 3 changes the last output:", changes[-1, 3].item())
 check.prediction("gradient_across", gradient_across)
 
 # %% [markdown]
-# So training is as truncated as before, and cheap; only what is *read* crosses the border. The weights learn to make
-# states that are useful later only indirectly, because the same weights make the states of the present. Now the
-# formula, against the second instrument, in texts that are long enough to show an end:
+# So the gradients are truncated as before, which is cheap; only *states* cross the border. The weights learn only
+# indirectly to compute states that are useful later, because the same weights compute the present states. Now test the
+# formula with the second instrument, in texts that are long enough:
 
 # %% tags=["nbval-check-output"]
 def measured_reach(t, m, depth):
@@ -741,9 +743,9 @@ for t_, m_, depth in [(4, 0, 2), (4, 4, 1), (4, 4, 2), (4, 3, 2), (4, 6, 2), (3,
 # %% [markdown]
 # ## One pass
 #
-# With a memory nothing has to be computed twice. Read the text segment by segment, carry the memory along, and each
-# byte has at least m bytes before it, after the beginning. The third complaint is gone: N − 1 positions for N bytes.
-# And since nothing in the model is tied to a length, **the memory may be longer than it was in training**, or absent.
+# With a memory nothing has to be computed twice. Read the text segment by segment and carry the memory along: after the
+# beginning, each byte has at least m bytes of context. The third complaint is solved: N − 1 positions for N bytes. And
+# since nothing in the model depends on a length, **the memory may be longer than it was in training**, or absent.
 
 # %% [markdown]
 # <div class="card">
@@ -752,11 +754,11 @@ for t_, m_, depth in [(4, 0, 2), (4, 4, 1), (4, 4, 2), (4, 3, 2), (4, 6, 2), (3,
 #
 # Return the bits per byte of a text in one pass, as a Python number or a tensor of shape (). Bytes 1 to length − 1 are
 # predicted, each once, in segments of t (the last may be shorter), with a memory of m; each byte goes through the model
-# once at most. The model is in evaluation mode meanwhile, and afterwards in the mode it was in before.
+# at most once. Put the model in evaluation mode, and restore its previous mode afterwards.
 #
 # <details><summary>Hint 1: one segment</summary>
 #
-# Its inputs are `data[start:start + t]` and its targets the same, one further. Only where the text ends is there one
+# Its inputs are `data[start:start + t]`, and its targets begin one byte later. Only at the end of the text is there one
 # input too many: the last byte has no successor.
 #
 # </details>
@@ -797,8 +799,8 @@ check(streaming_bits)
 #
 # What does a memory gain? Two models of the same size begin with the same weights and read the same streams: one
 # forgets at each border, m = 0; the other remembers the last segment, m = t. They take turns, a step each, so that
-# whatever else your machine does burdens both. The clock counts processor seconds for each. The learning rate climbs
-# for 50 steps and then stays, so that the curves may be compared at any point.
+# other programs on your machine slow both. The clock counts processor seconds for each. The learning rate rises for 50
+# steps and then stays constant, so that the curves can be compared at any point.
 
 # %%
 class Run:
@@ -844,7 +846,7 @@ try:
 except KeyboardInterrupt:
     print(f"Stopped after {done} of {steps} steps. Run this cell again to go on.")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels, bits per byte on held-out code, falling over the training. Left against steps: the two curves lie almost upon each other, and at the last point the one with memory is below. Right against processor seconds: the curve with memory is stretched to the right and lies above the other all the way."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels, bits per byte on held-out code, falling over the training. Left against steps: the two curves almost coincide, and at the last point the one with memory is below. Right against processor seconds: the curve with memory is stretched to the right and is above the other all the way."}}
 if done < 60:
     print("The curves have their first point after 60 steps: go on with the training above.")
 else:
@@ -872,27 +874,27 @@ else:
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The same two trainings twice. On the left a point is after so many steps, on the right after so
-# many seconds of one processor. Pick a loss: which curve reaches it first in each panel?
+# **How to read it.** The same two trainings twice: on the left against steps, on the right against seconds of one
+# processor. Pick a loss: which curve reaches it first in each panel?
 #
 # </div>
 #
-# With a memory each query meets up to twice as many keys, and twice as many distances go through their projection. So a
-# step takes longer: at equal *seconds* the model without a memory is ahead here all the way, as the last line says.
-# What is won at equal *steps* shows late, and on a few thousand bytes hardly at all. A longer text tells more, and each
-# model can be evaluated with any memory.
+# With a memory each query sees up to twice as many keys, and twice as many distances go through their projection. So a
+# step takes longer: at equal *seconds* the model without a memory is better here all the way. The gain at equal *steps*
+# shows late, and hardly at all on a few thousand bytes. The next cell uses a longer text, and evaluates each model with
+# several memories.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `memory_unpractised`** &nbsp; 1 minute · no points
 #
-# The model that was trained **without** a memory is evaluated with one: m = 64, twice as many keys as it has ever met
+# The model that was trained **without** a memory is evaluated with one: m = 64, twice as many keys as it has ever seen
 # at once, at distances it has never seen. What happens to its bits per byte?
 #
 # - **A.** They rise: it was never trained to look past a border.
 # - **B.** They fall.
-# - **C.** They stay as they are: it ignores what it does not know.
+# - **C.** They stay the same: it ignores what it was not trained on.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "memory_unpractised", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -922,17 +924,17 @@ print(f"\nat equal steps, each as it was trained: {steps_apart:.3f} bits a byte"
 check.prediction("memory_unpractised", memory_unpractised)
 
 # %% [markdown]
-# Three lines under the table, and they are three different answers to "what does the memory gain?".
+# The three lines under the table are three different answers to "what does the memory gain?".
 #
-# - **At equal steps** is the honest one of the three: each model as it was trained.
-# - Part of it needs **no training with memory** at all. Relative positions make a segment with a memory look like a
-#   longer segment, and a model that has learned what the distances inside a segment mean can use them across a border
-#   too.
-# - **Off and on** flatters. The model that was trained with memory has met an empty one only once, at the very
-#   beginning. Without its memory it does worse than the model that never had one, and the difference says little about
-#   what memory is good for.
+# - **At equal steps** is the fairest of the three: each model is evaluated as it was trained.
+# - Part of that gain needs **no training with memory** at all. Relative positions make a segment with a memory look
+#   like a longer segment, and a model that has learned what the distances inside a segment mean can use them across a
+#   border too.
+# - **Off and on** exaggerates. The model that was trained with memory had an empty one only once, at the very
+#   beginning. Without its memory it is worse than the model that never had one, so the difference says little about the
+#   use of a memory.
 #
-# Where does the gain lie? Average over the streams at each position of the segment:
+# Where is the gain? Average over the streams at each position of the segment:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte against position in the segment, on a logarithmic axis. Without memory both models start far above the rest at the first byte and fall steeply over the first eight. With memory the curve is nearly flat. Beyond position 16 all curves lie close together."}}
 @torch.no_grad()
@@ -971,19 +973,19 @@ for label, bits in by_position.items():
 # <div class="figure-caption">
 #
 # **How to read it.** From left to right: the first byte of a segment, the second, then spans that double. Without a
-# memory the first bytes are dear, because nothing stands before them. A memory of 16 bytes mends most of that.
+# memory the first bytes need many bits, because nothing comes before them. A memory of 16 bytes fixes most of that.
 #
 # </div>
 #
-# This is the second complaint, context fragmentation, and most of the gain is its repair. The first complaint, names
-# from far away, is another matter: a model that has learned for a minute does not copy from hundreds of bytes back, and
-# the last columns of the table show no gain. The published models, trained for days, do.
+# This is the second complaint, context fragmentation, and fixing it brings most of the gain. The first complaint, names
+# from far away, remains: a model that was trained for a minute does not copy from hundreds of bytes back, and the last
+# columns of the table show no gain. The published models, trained for days, do.
 
 # %% [markdown]
 # ## What a pass costs
 #
-# And the third complaint? The same held-out bytes once more: with lesson 9's sliding window, for the model that was
-# trained without memory, and in one pass with a memory.
+# And the third complaint? Read some held-out bytes once more: with lesson 9's sliding window, for the model that was
+# trained without memory, and in one pass, without and with a memory.
 
 # %%
 class Windowed(nn.Module):
@@ -1013,25 +1015,25 @@ times = cost["windows that slide by 1"] / cost["segments, m = 64"]
 print(f"{times:.0f} times as dear as one pass with a memory")
 
 # %% [markdown]
-# The window slides over t times as many positions. It takes far less than t times as long: many windows go through the
-# model at once, and a processor makes better use of large products than of small ones. The paper's own comparison is
-# with a model whose window is 3,800 long, on a GPU: one pass with a memory was up to [1,874 times as
+# The sliding window computes t times as many positions, but takes far less than t times as long: many windows go
+# through the model at once, and large products are more efficient than small ones. The paper's own comparison is with a
+# model whose window is 3,800 long, on a GPU: one pass with a memory was up to [1,874 times as
 # fast](https://arxiv.org/abs/1901.02860) (table 9).
 #
 # [Lesson 12's](../12_gpt2/12_gpt2.ipynb) [key–value cache](../../site/glossary.md#key-value-cache) is the same idea
-# inside one document: what was computed for a position is kept, because causal attention will never change it. And it
-# can be spoiled in the same way. In `transformers`, generation for a while handed over the whole text *and* the memory
-# that already held it ([pull request 4826](https://github.com/huggingface/transformers/pull/4826)): every token was
-# seen twice, nothing was faster, and the samples were worse.
+# inside one document: what was computed for a position is kept, because causal attention will never change it. A memory
+# can also be used wrongly. In `transformers`, generation for a while passed the whole text *and* the memory that
+# already held it ([pull request 4826](https://github.com/huggingface/transformers/pull/4826)): every token was seen
+# twice, generation was no faster, and the samples were worse.
 
 # %% [markdown]
 # ## The same Wikipedia, with a memory
 #
-# This section is reading: a run that was made once, with the finished parts of this lesson, and **recorded**. It takes
-# the bytes, the held-out part, the width and the number of blocks of [lesson
+# This section shows a run that was made once, with the finished parts of this lesson, and **recorded**. It has the
+# bytes, the held-out part, the width and the number of blocks of [lesson
 # 9's](../09_character_generator/09_character_generator.ipynb) recorded model, and adds this lesson's memory: segments
 # of 128 bytes, and in training a memory of 128. The text is read as 192 streams in eight groups, which take turns;
-# otherwise successive steps would see the same pages. The command that it prints repeats the run.
+# otherwise successive steps would see the same pages. The command that the cell prints repeats the run.
 
 # %% tags=["hide-input"]
 run, before = recorded("enwik8_xl"), recorded("enwik8")
@@ -1059,59 +1061,58 @@ print(f"lesson 9: {apart:.3f} in windows side by side, "
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded. One model, read in one pass with memories of different lengths. Dashed: lesson 9's
+# **How to read it.** Recorded. One model, evaluated in one pass with memories of different lengths. Dashed: lesson 9's
 # model on the same bytes, in windows of 256 bytes side by side, and in windows that overlap by three quarters, which
 # computes every position four times.
 #
 # </div>
 #
-# In one pass, with the memory it was trained with, the model needs fewer bits than lesson 9's in windows that overlap,
-# which do four times the work. A memory of 256 helps a little more, and one of 512 no longer: in training no two
-# positions that met were more than 255 apart. Without its memory the same model is far worse than lesson 9's. Two
-# things differ: it was trained with a memory, and its segments of 128 bytes give less context than lesson 9's windows
-# of 256. This table cannot tell them apart.
+# In one pass, with a memory as long as in training, the model needs fewer bits than lesson 9's in windows that overlap,
+# which do four times the work. A memory of 256 helps a little more, but one of 512 does not: in training no query and
+# key were more than 255 positions apart. Without its memory the same model is far worse than lesson 9's. Two things
+# differ: it was trained with a memory, and its segments of 128 bytes give less context than lesson 9's windows of 256.
+# This table cannot tell them apart.
 
 # %% [markdown]
-# ## What became of it
+# ## What came of it
 #
 # On enwik8, the benchmark of lesson 9, a Transformer-XL with 12 layers and 41 million parameters needs 1.06 bits per
-# byte, as much as the 64 layers and 235 million of [Al-Rfou et al.](https://arxiv.org/abs/1808.04444); 24 layers bring
-# it to 0.99 ([Dai et al.](https://arxiv.org/abs/1901.02860), table 2). That model was trained with a memory of 784 and
-# evaluated with 3,800.
+# byte, the same as the model with 64 layers and 235 million parameters of [Al-Rfou et
+# al.](https://arxiv.org/abs/1808.04444); 24 layers need 0.99 ([Dai et al.](https://arxiv.org/abs/1901.02860), table 2).
+# That model was trained with a memory of 784 and evaluated with 3,800.
 #
-# [XLNet](https://arxiv.org/abs/1906.08237) took over memory and relative attention whole, and its implementation in
-# `transformers` is what the tests of this course hold the finished parts against. Today's models get the same property,
-# that only i − j matters, from rotary positions, which need no second product and no shift; and their windows have
-# grown so long that few carry a memory across them. In 2019 GPT-2's was long with 1,024 tokens ([lesson
-# 12](../12_gpt2/12_gpt2.ipynb)).
+# [XLNet](https://arxiv.org/abs/1906.08237) adopted both memory and relative attention, and the tests of this course
+# compare the finished parts with its implementation in `transformers`. Later models get the same property, that only i
+# − j matters, from rotary positions, which need no second product and no shift. Their windows are so long that few
+# carry a memory across them. In 2019 GPT-2's window of 1,024 tokens was long ([lesson 12](../12_gpt2/12_gpt2.ipynb)).
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can read a text in streams that go on from batch to batch; carry states across a border without their gradient;
-# write attention that knows distances and nothing else about places; compute how far back a model can see, and check it
-# by changing a byte; and tell a gain that comes from memory from one that comes from how it was measured.
+# You can read a text in streams that continue from batch to batch; carry states across a border without their gradient;
+# write attention that depends only on distances, not on positions; compute how far back a model can see, and check it
+# by changing a byte; and distinguish a gain from memory from one that comes from how it was measured.
 #
 # **Three questions to think about**
 #
-# <details><summary>1. Training with random slices and a memory of the last batch: every shape is right, and the loss
-# goes down. What has the model learned to do with its memory?</summary>
+# <details><summary>1. A model is trained on random slices with a memory of the last batch: every shape is right, and
+# the loss goes down. What has the model learned to do with its memory?</summary>
 #
-# To ignore it. The memory holds some other place of the text, which says little about this one. At evaluation in one
-# pass, where the memory would be the right one, the model pays it no attention.
+# To ignore it. The memory comes from another place in the text, which says little about this one. At evaluation in one
+# pass the memory would be the right one, but the model does not look at it.
 #
 # </details>
-# <details><summary>2. The last batch of an epoch is read, and the first one follows. What should happen to the
+# <details><summary>2. After the last batch of an epoch comes the first one again. What should happen to the
 # memory?</summary>
 #
-# It should be emptied: row 0 would otherwise remember the end of its own stream while it reads the beginning. And
-# before an evaluation: the held-out text does not follow the training text.
+# It should be emptied: otherwise row 0 would remember the end of its own stream while it reads the beginning. It should
+# also be emptied before an evaluation: the held-out text does not follow the training text.
 #
 # </details>
-# <details><summary>3. Why is there a v and a u, and not one vector for both?</summary>
+# <details><summary>3. Why are there two vectors, u and v, and not one for both?</summary>
 #
-# (c) asks which content is worth looking at whatever the query, and (d) which distance is. The two are held against
-# different things, keys of content and keys of position, and nothing says that one vector would suit both.
+# (c) says which content is important for every query, and (d) which distance. One vector is multiplied with keys of
+# content and the other with keys of position, and there is no reason why one vector should suit both.
 #
 # </details>
 #
@@ -1120,11 +1121,11 @@ print(f"lesson 9: {apart:.3f} in windows side by side, "
 # - **[Dai et al., *Transformer-XL: attentive language models beyond a fixed-length context*,
 #   2019](https://arxiv.org/abs/1901.02860)**, sections 3.2 and 3.3; the shift is in appendix B.
 # - [Al-Rfou et al., *Character-level language modeling with deeper self-attention*,
-#   2018](https://arxiv.org/abs/1808.04444): the model that this one set out to better.
+#   2018](https://arxiv.org/abs/1808.04444): the model that this one improves on.
 # - [Shaw, Uszkoreit and Vaswani, *Self-attention with relative position representations*,
 #   2018](https://arxiv.org/abs/1803.02155): relative positions before this paper, without the memory.
-# - [Yang et al., *XLNet*, 2019](https://arxiv.org/abs/1906.08237), section 2.4: what was taken over.
+# - [Yang et al., *XLNet*, 2019](https://arxiv.org/abs/1906.08237), section 2.4: what it adopted.
 # - [Rae et al., *Compressive transformers for long-range sequence modelling*, 2019](https://arxiv.org/abs/1911.05507):
-#   what falls out of the memory is squeezed and kept.
+#   what leaves the memory is compressed and kept.
 #
 # **Next:** [lesson 16, *Sparse attention*](../16_sparse_attention/16_sparse_attention.ipynb)

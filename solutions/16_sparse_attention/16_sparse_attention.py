@@ -16,14 +16,14 @@
 #
 # *Not every position needs to see every other*
 #
-# In attention each position is compared with each, so twice the text costs four times as much. There are two ways out.
-# One leaves pairs out, by a pattern that is fixed before anything is read: **sparse attention**. The other computes
-# every pair and stores none, because a softmax can be taken piece by piece: the idea of **FlashAttention**. You build
+# In attention every position is compared with every other, so twice the text costs four times as much. There are two
+# ways out. **Sparse attention** leaves pairs out, by a pattern that is fixed in advance. The other way computes every
+# pair and stores none, because a softmax can be computed piece by piece: the idea of **FlashAttention**. You build
 # both, and measure what each one saves, in seconds and in bytes.
 #
 # | | |
 # |---|---|
-# | **You will build** | three patterns and their reach, attention in a band that never makes a t × t matrix, and a softmax in tiles; and you fix a window that has a bug |
+# | **You will build** | three patterns and their reach, attention in a band that never makes a t × t matrix, and a softmax in tiles; and you fix a buggy window |
 # | **You need** | lessons [3](../03_scaling/03_scaling.ipynb), [5](../05_masking/05_masking.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb) and [9](../09_character_generator/09_character_generator.ipynb) |
 # | **It takes** | about 120 minutes: eight exercises, 29 points, and three predictions |
 # | **It computes** | for about a minute in one cell, which you may stop; seconds everywhere else |
@@ -59,13 +59,12 @@ check = start("16_sparse_attention")
 # %% [markdown]
 # ## The square of t
 #
-# How much does one head cost, causal, with 16 components? A clock counts processor seconds, and a hook of autograd
-# counts the bytes that are kept for the backward pass, each tensor once. Both run on the CPU here, whatever else your
-# machine has.
+# How much does one head cost, causal, with 16 components? A clock counts processor seconds, and a hook in autograd
+# counts the bytes that are kept for the backward pass, each tensor once. Both run on the CPU.
 
 # %%
 def attention(q, k, v, mask):
-    """Every score written down. q, k, v: (..., t, d). mask: (t, t)."""
+    """Computes every score. q, k, v: (..., t, d). mask: (t, t)."""
     scores = q @ k.mT / math.sqrt(q.shape[-1])
     return torch.softmax(scores.masked_fill(~mask, -math.inf), dim=-1) @ v
 
@@ -114,26 +113,26 @@ print(f"slope on log-log paper: {slope(lengths, plain['seconds']):.2f} for the t
       f"{slope(lengths, plain['bytes']):.2f} for the memory")
 
 # %% [markdown]
-# A slope of 2 is the square: ten times the text, a hundred times the cost. The time may rise faster still, once a
+# A slope of 2 means the square: ten times the text, a hundred times the cost. The time may rise even faster, once a
 # matrix no longer fits into the processor's caches. And this is one head of one layer. Most of the weights in such a
 # matrix are close to 0. Which pairs could be left out beforehand, without looking at the scores?
 
 # %% [markdown]
 # ## A window
 #
-# The first guess: what matters is near. In **sliding-window attention** position i sees the last w positions, and
-# itself counts as one of them. Well-known libraries had this line wrong for years, as the cell below does.
+# The first guess: what matters is near. In **sliding-window attention** position i sees the last w positions, including
+# itself. Well-known libraries had the bug of the cell below for years.
 #
 # **What every check asks.** Masks are booleans. New tensors are created on the device of the inputs, or on `device`
-# where a function takes one. Tensors and lists that come in stay unchanged. Where results are floating-point numbers,
-# gradients must flow to the inputs.
+# where a function takes one. Inputs stay unchanged. If results are floating-point numbers, gradients must flow to the
+# inputs.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 1 · `local_mask`** &nbsp; mend · ★☆☆ · 4 minutes · 2 points
 #
-# Find the bug and fix it: a causal window of w positions, for any t ≥ 1 and w ≥ 1, also where w is larger than t.
+# Find the bug and fix it: a causal window of w positions, for any t ≥ 1 and w ≥ 1, even if w is larger than t.
 #
 # <details><summary>Hint 1: count a row</summary>
 #
@@ -167,8 +166,8 @@ check(local_mask)
 # %% [markdown]
 # <details><summary>The same bug in public: read this once your check is green</summary>
 #
-# The window is $\text{mask}_{ij} = (i - w < j \le i)$. A kernel that computes it on a GPU takes "how far back" and
-# counts both ends. `transformers` handed it w, so models saw one position more than they were trained with ([issue
+# The window is $\text{mask}_{ij} = (i - w < j \le i)$. A GPU kernel takes "how far back" and counts both ends.
+# `transformers` passed it w, so models saw one position more than in training ([issue
 # 39408](https://github.com/huggingface/transformers/issues/39408)). Three programs for one model disagreed by one
 # ([issue 29623](https://github.com/huggingface/transformers/issues/29623)).
 #
@@ -176,15 +175,15 @@ check(local_mask)
 #
 # ## Strided and fixed
 #
-# A window forgets what is far. [Child et al., 2019](https://arxiv.org/abs/1904.10509), split the work between two
-# halves, so that each is sparse and both together get everywhere. $A^{(1)}_i$ and $A^{(2)}_i$ are the sets of positions
-# that i may see, and some heads get the first, the others the second (all of them causal, j ≤ i):
+# A window misses what is far away. [Child et al., 2019](https://arxiv.org/abs/1904.10509), split each pattern into two
+# sparse halves that together reach everything. $A^{(1)}_i$ and $A^{(2)}_i$ are the sets of positions that i may see;
+# some heads get the first, the others the second (all of them causal, j ≤ i):
 #
 # - **Strided**: $A^{(1)}_i = \{\max(0, i-l), \ldots, i\}$, what is near, and
 #   $A^{(2)}_i = \{j : (i - j) \bmod l = 0\}$, every l-th position back from i.
-# - **Fixed**: $A^{(1)}_i = \{j : \lfloor j/l \rfloor = \lfloor i/l \rfloor\}$, the block of l positions that i stands
-#   in, and $A^{(2)}_i = \{j : j \bmod l \in [l-c,\, l)\}$, the last c columns of every block. These are to
-#   sum a block up for everyone who comes later.
+# - **Fixed**: $A^{(1)}_i = \{j : \lfloor j/l \rfloor = \lfloor i/l \rfloor\}$, the block of l positions that contains
+#   i, and $A^{(2)}_i = \{j : j \bmod l \in [l-c,\, l)\}$, the last c columns of every block. They summarise the block
+#   for all later positions.
 #
 # From i − l to i there are l + 1 positions.
 
@@ -197,14 +196,15 @@ check(local_mask)
 #
 # <details><summary>Hint 1: distances</summary>
 #
-# Both halves depend on the distance i − j alone. Make the matrix of distances once, from one `torch.arange` as a column
+# Both halves depend only on the distance i − j. Make the matrix of distances once, from one `torch.arange` as a column
 # and one as a row. `torch.stack` makes one tensor of two matrices.
 #
 # </details>
 # <details><summary>Hint 2: row 4 by hand</summary>
 #
-# Take t = 6 and l = 3. The distances of row 4 are 4, 3, 2, 1, 0, −1. Near are those from 0 to 3: positions 1 to 4. On
-# the stride are 3 and 0: positions 1 and 4. In PyTorch −3 % 3 is 0 too: which row has −3 among its distances?
+# Take t = 6 and l = 3. The distances of row 4 are 4, 3, 2, 1, 0, −1. Distances 0 to 3 are near: positions 1 to 4.
+# Distances 3 and 0 are on the stride: positions 1 and 4. In PyTorch −3 % 3 is 0 too: which row has −3 among its
+# distances?
 #
 # </details>
 # </div>
@@ -231,7 +231,7 @@ check(strided_masks)
 # **Exercise 3 · `fixed_masks`** &nbsp; ★★☆ · 6 minutes · 3 points
 #
 # Return both halves of the fixed pattern, $A^{(1)}$ first, as one tensor (2, t, t), for any t ≥ 1, l ≥ 1 and c from 1
-# to l. Where l does not divide t, the last block ends with the text.
+# to l. If l does not divide t, the last block ends with the text.
 #
 # <details><summary>Hint 1: number of the block</summary>
 #
@@ -240,7 +240,7 @@ check(strided_masks)
 # </details>
 # <details><summary>Hint 2: summary columns</summary>
 #
-# Whether j is a summary column depends on j alone: that is a row (t,), which broadcasts. With l = 4 and c = 2 the
+# Whether j is a summary column depends only on j: that is a row (t,), which broadcasts. With l = 4 and c = 2 the
 # summary columns are 2, 3, 6, 7, 10, … Their remainders j % 4 are 2, 3, 2, 3, 2, …
 #
 # </details>
@@ -264,11 +264,11 @@ def fixed_masks(t, l, c=1, device=None):
 check(fixed_masks)
 
 # %% [markdown]
-# In the second half of the fixed pattern, the first l − c positions see nothing at all. Their softmax would be 0/0; in
-# such rows a head gives zeros ([lesson 5](../05_masking/05_masking.ipynb)), and what the position knows comes from the
-# other heads and the residual connection.
+# In the second half of the fixed pattern, the first l − c positions see nothing at all. Their softmax would be 0/0;
+# such a head outputs zeros there ([lesson 5](../05_masking/05_masking.ipynb)), and the position relies on the other
+# heads and the residual connection.
 #
-# The paper draws its patterns on a picture whose pixels are read row by row. Here it has 6 × 6 pixels and l = 6:
+# The paper shows its patterns on a picture that is read row by row. Here it has 6 × 6 pixels, and l = 6:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Four columns: full, window of 6, strided with l = 6, fixed with l = 6. Above, a picture of 6 by 6 pixels and what pixel 27, in row 4, sees. Full: all pixels before it. Window: its own row and two pixels of the row above. Strided: the window of seven in one colour, and the pixels straight above it in another. Fixed: its own row in one colour, and the last pixel of each row above in another. Below, the same as 36 by 36 matrices: a triangle; a band; a band and parallel diagonals; a staircase of small triangles and vertical columns."}}
 nothing = torch.zeros(36, 36, dtype=torch.bool)
@@ -299,8 +299,8 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Above: a picture, and what its pixel 27 (dark) sees; blue for the first half, orange for the
-# second, hatched for what it does not see. Below: the same for all 36 pixels, row i for the pixel that looks.
+# **How to read it.** Above: a picture, and what its pixel 27 (dark) sees: blue in the first half, orange in the second.
+# It does not see hatched pixels. Below: the same for all 36 pixels; row i shows what pixel i sees.
 #
 # </div>
 #
@@ -308,18 +308,18 @@ plt.show()
 #
 # A row of the strided pattern has about l + t/l entries. A small l makes the stride expensive, a large l the window;
 # the sum is smallest near l = √t, and then there are about **t√t** pairs instead of t². For exact numbers, add up the
-# rows. Of a causal mask they are 1 + 2 + … + t = t(t + 1)/2. A window of l has l pairs in each row, less what is
-# missing in the first rows: (l − 1) + (l − 2) + … + 0.
+# rows. A causal mask has 1 + 2 + … + t = t(t + 1)/2 pairs. A window of l has l pairs in each row, minus those missing
+# in the first rows: (l − 1) + (l − 2) + … + 0.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 4 · `attended_pairs`** &nbsp; ★★☆ · 7 minutes · 3 points
 #
-# How many pairs (i, j) does a pattern have over t positions, where t is a multiple of l? The patterns are "full"
-# (causal), "local" (a window of l), "strided" and "fixed" (c = 1). Of the last two, add up both halves: a pair in both
-# counts twice. Write closed forms: t may be in the millions, where no mask fits into memory. Return a number; a float
-# such as 6.0 counts too.
+# How many pairs (i, j) does a pattern have over t positions, if t is a multiple of l? The patterns are "full" (causal),
+# "local" (a window of l), "strided" and "fixed" (c = 1). For the last two, add up both halves: a pair in both counts
+# twice. Write closed forms: t may be in the millions, and such a mask would not fit into memory. Return a number; a
+# float such as 6.0 is fine.
 #
 # <details><summary>Hint 1: from one to the next</summary>
 #
@@ -375,37 +375,37 @@ print(f"the root of t is {math.isqrt(t)}")
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each point is a pattern with another l. Left of the minimum the second half is dear, right of it
-# the first. The bottom is flat: any l near √t will do. The fixed pattern's blocks are cheaper than a window, because
-# most positions stand somewhere in the middle of theirs.
+# **How to read it.** Each point is a pattern with another l. Left of the minimum the second half is expensive, right of
+# it the first. The bottom is flat: any l near √t will do. The fixed pattern's blocks are cheaper than a window, because
+# most positions are inside their block and see only part of it.
 #
 # </div>
 #
 # ## What reaches what
 #
-# A pair that is left out is not lost, for a network has several layers. In the first, position 3 hears of position 1;
-# in the second, position 9 hears from position 3 what it had heard. A layer passes on what its mask says, and the
-# residual connection passes on everything to itself. So what output i may depend on after several layers is a product
-# of boolean matrices: is there **some** j' that i sees in the upper layer, and that has been reached by j below?
+# A pair that is left out is not lost, because a network has several layers. In the first, position 3 can read position
+# 1; in the second, position 9 reads position 3, and with it position 1. A layer passes on what its mask allows, and the
+# residual connection passes on each position to itself. So what output i may depend on after several layers is a
+# product of boolean matrices: is there **some** j' that i sees in the upper layer, and that input j has reached below?
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 5 · `connected`** &nbsp; ★★☆ · 6 minutes · 3 points
 #
-# Given the masks of one layer or more, which output may depend on which input? With its residual connection a layer
-# passes each position on to itself, even where its mask hides it. The masks need not be causal, and t may be several
-# hundred. Return (t, t), booleans.
+# Given the masks of one or more layers, which output may depend on which input? Because of the residual connection each
+# position reaches itself, even if the mask hides it. The masks need not be causal, and t may be several hundred. Return
+# (t, t), booleans.
 #
 # <details><summary>Hint 1: one layer</summary>
 #
-# With one layer it is the mask itself, with True on the diagonal.
+# With one layer the result is the mask itself, with True on the diagonal.
 #
 # </details>
 # <details><summary>Hint 2: two layers by hand</summary>
 #
 # In layer 1 position 1 sees 0; in layer 2 position 2 sees 1. Write both masks as 0 and 1, with their diagonals, and
-# multiply the upper one with the lower one by hand. What does an entry count?
+# multiply the upper one by the lower one by hand. What does an entry count?
 #
 # </details>
 # </div>
@@ -429,7 +429,7 @@ def connected(masks):
 check(connected)
 
 # %% [markdown]
-# The windows first. The reach of a stack of windows grows by w − 1 a layer:
+# First the windows. The reach of a stack of windows grows by w − 1 per layer:
 
 # %% tags=["nbval-check-output"]
 for depth in (1, 2, 4):
@@ -438,10 +438,10 @@ for depth in (1, 2, 4):
           f"(w − 1) · depth = {4 * depth}")
 
 # %% [markdown]
-# The first Mistral 7B was built so: a window of 4,096 in 32 layers, hence a reach of 131,040 positions, which [its
+# The first Mistral 7B was built this way: a window of 4,096 in 32 layers, so a reach of 131,040 positions, which [its
 # paper](https://arxiv.org/abs/2310.06825) rounds to 131K. Now two layers, each with **one half** of the fixed pattern.
-# If the blocks come first, every pair is connected: j is read by the last position of its block, and in the second
-# layer that summary is read by everyone behind.
+# If the blocks come first, every pair is connected: the last position of its block reads j, and in the second layer all
+# later positions read that summary.
 
 # %% [markdown]
 # <div class="card">
@@ -483,9 +483,9 @@ check.prediction("fixed_order", fixed_order)
 
 # %% [markdown]
 # In real networks both halves are in every layer, in different heads, and depth does the rest. But the fifth line is a
-# trap that has been walked into: in the authors' published code the mode called "strided" is the second half **alone**
-# ([issue 7](https://github.com/openai/sparse_attention/issues/7)). A network of nothing else is l networks that never
-# speak to each other, one for each remainder.
+# real trap: in the authors' published code the mode called "strided" is the second half **alone** ([issue
+# 7](https://github.com/openai/sparse_attention/issues/7)). A network with only this half is l separate networks, one
+# for each remainder.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Three maps of 48 outputs by 48 inputs, shaded by the number of layers that a connection takes. Window of 7: three bands beside each other, 1, 2 and 3 layers, and the lower left corner hatched. Both halves of strided: one layer on the band and the diagonals, two for all the rest of the triangle. The stride alone: diagonals at distances that are multiples of 6, all of them one layer, everything else hatched."}}
 def layers_needed(masks_of_a_layer, depth=3):
@@ -512,7 +512,7 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** After how many layers output i can depend on input j: dark after one, light after three, hatched
-# not even then. All layers of one map have the same mask.
+# not even then. All layers of a map have the same mask.
 #
 # </div>
 #
@@ -525,8 +525,8 @@ plt.show()
 #
 # **Prediction · `mask_saves`** &nbsp; 1 minute · no points
 #
-# t = 2,048, and a window of 64: of all pairs, about 3 in 100 are left. Attention with this mask takes, compared with
-# attention **without any mask**,
+# With t = 2,048 and a window of 64, about 3 in 100 pairs are left. Compared with attention **without any mask**,
+# attention with this mask takes
 #
 # - **A.** as long, or longer.
 # - **B.** about half.
@@ -553,10 +553,10 @@ print(f"{window.float().mean():.1%} of all pairs are left, and the mask takes "
 check.prediction("mask_saves", mask_saves)
 
 # %% [markdown]
-# All t² scores are computed, stored, masked and thrown away. To save anything, the others must not be computed at all:
+# All t² scores are computed and stored, and most are then masked. To save anything, those must not be computed at all:
 # **gather** what belongs together, and multiply small matrices. For a window of w, cut the sequence into **chunks** of
-# w. A query needs at most the w − 1 positions before it, and these lie in its own chunk and the one before. So each
-# chunk of w queries meets 2w keys: scores (b, h, t/w, w, 2w) instead of (b, h, t, t), that is 2tw numbers instead of
+# w. A query needs at most the w − 1 positions before it, and these are in its own chunk and the one before. So each
+# chunk of w queries needs 2w keys: scores (b, h, t/w, w, 2w) instead of (b, h, t, t), that is 2tw numbers instead of
 # t².
 
 # %%
@@ -565,8 +565,8 @@ plots.diagrams.band_chunks()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Above: twelve positions in chunks of w = 4; each chunk of queries meets its own keys and those of
-# the chunk before. Below: the scores of one chunk, w rows and 2w columns. What is empty is masked: half of them.
+# **How to read it.** Above: twelve positions in chunks of w = 4; each chunk of queries uses its own keys and those of
+# the chunk before. Below: the scores of one chunk, w rows and 2w columns. The empty half is masked.
 #
 # </div>
 
@@ -576,22 +576,22 @@ plots.diagrams.band_chunks()
 # **Exercise 6 · `banded_attention`** &nbsp; ★★★ · 12 minutes · 6 points
 #
 # Causal attention in a window of w positions, in chunks, with scores divided by √d. t need not be a multiple of w, w
-# may be larger than t, and scores may be of any size. No tensor may have t² entries, masks included: with one head,
-# t = 256 and a w near 8, the check refuses t²/2 entries or more. Do not call `flex_attention`.
+# may be larger than t, and scores may be of any size. No tensor may have t² entries, not even a mask: with one head, t
+# = 256 and a w near 8, the check refuses t²/2 entries or more. Do not call `flex_attention`.
 #
 # <details><summary>Hint 1: make it fit</summary>
 #
 # `F.pad(x, (0, 0, before, after))` puts zeros before and after along the positions. Queries need zeros after, to fill
-# the last chunk. Keys and values need these and one chunk of w **before**, the one that chunk 0 lacks. Then
-# `x.unfold(2, 2 * w, w)` cuts axis 2 into stretches of 2w that begin w apart: (b, h, chunks, d, 2w), the stretch
-# **last**. So keys are already transposed, and values need `.mT`. At the end, cut the result back to t.
+# the last chunk. Keys and values need these and one chunk of w **before**, which chunk 0 lacks. Then `x.unfold(2, 2 *
+# w, w)` cuts axis 2 into pieces of 2w that begin w apart: (b, h, chunks, d, 2w), with the piece **last**. So keys are
+# already transposed, and values need `.mT`. At the end, cut the result back to t.
 #
 # </details>
 # <details><summary>Hint 2: one chunk by hand</summary>
 #
-# Take w = 3. The 6 keys of a chunk have the places 0 to 5, and its queries are at the places 3, 4 and 5. The query at
-# 4 may see the places 2, 3 and 4. In chunk 0 the places 0, 1 and 2 are padding, so there it sees 3 and 4 alone. What
-# shape has a mask that differs from chunk to chunk?
+# Take w = 3. The 6 keys of a chunk are at places 0 to 5, and its queries are at places 3, 4 and 5. The query at 4 may
+# see places 2, 3 and 4. In chunk 0, places 0, 1 and 2 are padding, so there it sees only 3 and 4. What shape has a mask
+# that differs from chunk to chunk?
 #
 # </details>
 # </div>
@@ -622,7 +622,7 @@ def banded_attention(q, k, v, w):
 check(banded_attention)
 
 # %% [markdown]
-# The same numbers as with the mask, then. And the time?
+# So the results are the same as with the mask. And the time?
 
 # %%
 w = 64
@@ -639,22 +639,21 @@ print(f"slope on log-log paper: {slope(lengths, band['seconds']):.2f} for the ti
       f"{slope(lengths, band['bytes']):.2f} for the memory")
 
 # %% [markdown]
-# The band's cost grows with t, not with its square: the longer the text, the larger the ratio. For short texts there
-# is little to gain: padding, cutting and many small products have costs of their own. Strided and fixed patterns can be
-# gathered in the same way, by a reshape that brings positions of one remainder, or of one block, side by side.
+# The band's cost grows with t, not with its square: the longer the text, the larger the ratio. For short texts there is
+# little to gain: padding, cutting and many small products have costs of their own. Strided and fixed patterns can be
+# gathered in the same way: a reshape puts the positions of one remainder, or of one block, side by side.
 #
-# A missing mask, in turn, is hard to notice. In one library the window never reached the attention on the path that is
-# used in training ([`unsloth`, pull request 8253](https://github.com/unslothai/unsloth/pull/8253)):
-# nothing raised, and only texts longer than w were affected. A gradient map at t = w + 1 finds that ([lesson
-# 5](../05_masking/05_masking.ipynb)).
+# A missing mask is hard to notice. In one library the window never reached the attention code that is used in training
+# ([`unsloth`, pull request 8253](https://github.com/unslothai/unsloth/pull/8253)): there was no error, and only texts
+# longer than w were affected. A gradient map at t = w + 1 finds this ([lesson 5](../05_masking/05_masking.ipynb)).
 
 # %% [markdown]
 # ## A picture is a sequence too
 #
 # Read row by row, a picture of 12 × 12 pixels is a text of 144 tokens, and each token is a grey level. A model that
-# predicts the next pixel can finish a picture, as lesson 9's finishes a sentence. The pictures here are on every
-# machine: digits in the typefaces that come with matplotlib, in four sizes and five places, four grey levels. Three
-# typefaces are [held out](../../site/glossary.md#held-out-data) whole.
+# predicts the next pixel can finish a picture, as lesson 9's finishes a sentence. The pictures here are digits in the
+# typefaces that come with matplotlib, in four sizes and five places, with four grey levels. Three whole typefaces are
+# [held out](../../site/glossary.md#held-out-data).
 
 # %% mystnb={"image": {"alt": "Two rows of twelve small pictures of digits in grey. The upper row, of faces that are trained on: upright, slanted, bold and thin ones of several sizes. The lower row, of the three faces that are held out."}}
 side, levels = 12, 4
@@ -685,16 +684,16 @@ show_pictures([train[::281][:12], held_out[::47][:12]], ["trained on", "held out
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each small square is a sequence of 144 grey levels. The lower faces the models never see in
+# **How to read it.** Each small square is a sequence of 144 grey levels. The typefaces of the lower row never occur in
 # training.
 #
 # </div>
 #
 # For a pixel, what is near? Its left neighbour is 1 back, the pixel above it 12. "Above" means the same remainder
-# modulo 12. With l = 12 the strided pattern is **row and column**, in the language of sets; the fixed one is the row,
-# and the last columns of the picture. (A model that predicts pixels reads its input shifted by one, so its stride sees
-# the column to the left.) A pattern is a guess about data. The guess is not learned: it is an **inductive bias**, what
-# a model takes for granted before it has seen anything.
+# modulo 12. With l = 12 the strided pattern covers **row and column**; the fixed one covers the row and the last
+# columns of the picture. (A model that predicts pixels reads its input shifted by one, so its stride sees the column to
+# the left.) A pattern is a guess about data. The guess is not learned: it is an **inductive bias**, an assumption that
+# a model makes before it has seen any data.
 
 # %% [markdown]
 # <div class="card">
@@ -703,7 +702,7 @@ show_pictures([train[::281][:12], held_out[::47][:12]], ["trained on", "held out
 #
 # Three models of the same size, with the same first weights, on the same pictures in the same order: every head sees
 # everything before it (**full**); two heads near and two along the stride (**strided**); two heads in the block and two
-# on the summary columns (**fixed**, c = 2). After 300 steps, which has the fewest bits a pixel on the unseen faces?
+# on the summary columns (**fixed**, c = 2). After 300 steps, which needs the fewest bits per pixel on the unseen faces?
 #
 # - **A.** Full: it can look wherever the others look, and elsewhere too.
 # - **B.** Strided.
@@ -788,22 +787,21 @@ else:
 check.prediction("best_for_pictures", best_for_pictures)
 
 # %% [markdown]
-# The full model could learn to look along rows and columns; it has to find out. The strided one has them built in,
-# up to the shift by one column. The paper saw
-# the same with far larger models ([Child et al.](https://arxiv.org/abs/1904.10509), table 2, bits a dimension or a
-# byte; fewer is better):
+# The full model could learn to look along rows and columns, but has to find them. The strided one has them built in, up
+# to the shift by one column. The paper saw the same with far larger models ([Child et
+# al.](https://arxiv.org/abs/1904.10509), table 2, bits per dimension or byte; fewer is better):
 #
 # | [table 2](https://arxiv.org/abs/1904.10509) | full | strided | fixed |
 # |---|---|---|---|
 # | CIFAR-10, pictures | 2.82 | **2.80** | 2.85 |
 # | enwik8, text | 1.00 | 1.13 | **0.99** |
 #
-# On text the stride is the wrong guess: nothing is l bytes above anything. With few steps or few data a good guess
-# helps; with more of both the full model has time to find out by itself.
+# On text the stride is the wrong guess: nothing is l bytes above anything. With few steps or little data a good guess
+# helps; with more of both the full model can learn where to look.
 #
-# One training with one seed proves little. So the comparison was made once at greater length, and **recorded**:
-# pictures of 16 × 16 pixels, four seeds, and a window of 16 (**local**) beside the other three. Then the same models
-# read Wikipedia, in windows of 256 bytes. All of them work by masks, so a step takes each of them as long.
+# One training with one seed proves little. So a longer comparison was made once, and **recorded**: pictures of 16 × 16
+# pixels, four seeds, and a window of 16 (**local**) beside the other three. Then the same models read Wikipedia, in
+# windows of 256 bytes. All of them use masks, so a step takes equally long for each.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Held-out bits a pixel against step, 100 to 600, four falling lines with bands, the widest that of fixed. At the end fixed is highest at 0.45, then full at 0.41, local at 0.37 and strided at 0.36. Strided begins above local and crosses it before step 300; full begins above fixed and crosses it before step 200."}}
 long = recorded("patterns")
@@ -828,20 +826,20 @@ for kind in kinds:
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded. Each line is the mean of four seeds, and its band reaches from the lowest to the
-# highest.
+# **How to read it.** Recorded. Each line is the mean of four seeds; its band runs from the lowest to the highest.
 #
 # </div>
 #
-# With each of the four seeds the strided model is ahead of the full one, and the fixed one is last. The window is not
-# far behind strided: the farthest pixel that it sees is the one above.
+# With each of the four seeds the strided model is better than the full one, and the fixed one is last. The window is
+# not far behind strided: the farthest pixel that it sees is the one above.
 #
-# On text the order of the patterns turns round: fixed first, with both seeds, and strided last of the three. That is
-# the paper's order. The paper's full model, though, is close to the best; this one, after 600 steps, is far behind.
+# On text the order of the patterns is reversed: fixed is first, with both seeds, and strided last of the three. In the
+# paper, too, fixed is better than strided on text. But the paper's full model is close to the best; this one, after 600
+# steps, is far behind.
 #
-# Now let the strided model of this lesson finish some digits whose upper half is given:
+# Now let this lesson's strided model finish some digits from their upper half:
 
-# %% mystnb={"image": {"alt": "Two rows of twelve digits of unseen faces. Above, as they are. Below, the upper half is the same and the lower half is drawn by the model: strokes go on from the upper half, some to another digit, some to none."}}
+# %% mystnb={"image": {"alt": "Two rows of twelve digits of unseen faces. Above, as they are. Below, the upper half is the same and the lower half is drawn by the model: strokes continue from the upper half; some end as another digit, some as none."}}
 @torch.no_grad()
 def finish(model, ids, known, generator):
     """The pixels from number `known` on, drawn one after another. ids: (b, t)."""
@@ -860,28 +858,27 @@ show_pictures([given, drawn], ["as printed", "finished"])
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The upper six rows of each picture are given; below, the lower six are the model's, pixel by
-# pixel. It has learned for under a minute and knows strokes better than digits.
+# **How to read it.** The upper six rows of each picture are given; in the lower row of pictures, the model has drawn
+# the other six, pixel by pixel. It was trained for under a minute and draws strokes better than digits.
 #
 # </div>
 #
 # ## Everything computed, nothing stored
 #
-# The other way out leaves no pair out. What makes attention large is the matrix of weights, and it is only a step on
-# the way: what is wanted is its product with the values. Could that be added up as the keys come, a **tile** of them at
-# a time?
+# The second way leaves no pair out. What takes the memory is the matrix of weights, but we need only its product with
+# the values. Could that be added up as the keys arrive, a **tile** of them at a time?
 #
-# The softmax stands in the way: each weight is divided by the sum over the whole row, and before the exponential the
+# The softmax makes this hard: each weight is divided by the sum over the whole row, and before the exponential the
 # row's maximum is subtracted, so that nothing overflows ([lesson 3](../03_scaling/03_scaling.ipynb)). Both are known
-# only at the end. But both can be kept **running**. For the keys so far, keep three things a query:
+# only at the end. But both can be **running** values. For the keys so far, keep three things per query:
 #
 # - m, the largest score;
 # - ℓ, the sum of $e^{S_j - m}$;
 # - o, the sum of $e^{S_j - m}\, v_j$, a vector.
 #
-# Attention over these keys is o/ℓ. Now other keys come, with their own (m, ℓ, o). If the new maximum m' is larger, all
-# that was summed so far was taken relative to the wrong number, and one factor puts it right, for
-# $e^{S - m'} = e^{m - m'} e^{S - m}$:
+# Attention over these keys is o/ℓ. Now other keys arrive, with their own (m, ℓ, o). If the new maximum m' is larger,
+# the sums so far are relative to the wrong number. One factor corrects them, because $e^{S - m'} = e^{m - m'} e^{S -
+# m}$:
 #
 # $$m' = \max(m_a, m_b), \qquad \ell' = e^{m_a - m'} \ell_a + e^{m_b - m'} \ell_b, \qquad
 # o' = e^{m_a - m'} o_a + e^{m_b - m'} o_b .$$
@@ -895,8 +892,8 @@ plots.diagrams.tiles_arriving()
 # <div class="figure-caption">
 #
 # **How to read it.** One query and six keys in three tiles, from left to right. Each tile is summed by itself; the
-# state (m, ℓ) is merged with it and goes on to the next. In the second step the maximum rises from 2 to 4, so what was
-# summed before shrinks by $e^{2-4}$.
+# state (m, ℓ) is merged with it and passed on to the next. In the second step the maximum rises from 2 to 4, so what
+# was summed before shrinks by $e^{2-4}$.
 #
 # </div>
 
@@ -905,9 +902,9 @@ plots.diagrams.tiles_arriving()
 #
 # **Exercise 7 · `merge`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
-# Merge two partial results (m, ℓ, o) over different keys. In some rows one of them, or both, may have seen nothing yet:
-# m = −∞, ℓ = 0 and o = 0. Two such rows give such a row. Scores may be of any size: nothing may overflow or be NaN, nor
-# may gradients where at least one part has seen a key. Do not call `finished_merge`.
+# Merge two partial results (m, ℓ, o) over different keys. In some rows one of them, or both, may have seen no key yet:
+# m = −∞, ℓ = 0 and o = 0. If both have seen none, so has the result. Scores may be of any size: nothing may overflow or
+# be NaN, nor may gradients if at least one part has seen a key. Do not call `finished_merge`.
 #
 # <details><summary>Hint 1: shapes</summary>
 #
@@ -942,7 +939,7 @@ def merge(a, b):
 check(merge)
 
 # %% [markdown]
-# This NaN has happened, too: PyTorch's own kernel for the CPU had it, for tiles that are masked whole ([pull request
+# PyTorch's own CPU kernel produced this NaN, for tiles that are wholly masked ([pull request
 # 130014](https://github.com/pytorch/pytorch/pull/130014)).
 
 # %% [markdown]
@@ -953,19 +950,19 @@ check(merge)
 # Attention over tiles of keys, with `finished_merge` (exercise 7). The result equals softmax attention for every size
 # of tile and for scores of any size. If `causal`, query i sees the keys up to i + (s − t), as in [lesson
 # 15](../15_transformer_xl/15_transformer_xl.ipynb), and s ≥ t; otherwise every query sees every key, for any s. No
-# tensor may have t·s entries, masks included: with one head, t = s = 256 and tiles of about 16, the check refuses t²/2
+# tensor may have t·s entries, not even a mask: with one head, t = s = 256 and tiles of about 16, the check refuses t²/2
 # entries or more. Do not call `F.scaled_dot_product_attention` or `flex_attention`.
 #
 # <details><summary>Hint 1: one tile</summary>
 #
-# Compute the scores of all queries with the tile's keys, and mask them. Then compute the tile's (m, ℓ, o), and merge
-# it with the state, which begins with nothing seen. The last tile may be shorter.
+# Compute the scores of all queries with the tile's keys, and mask them. Then compute the tile's (m, ℓ, o), and merge it
+# with the state, which begins with no key seen. The last tile may be shorter.
 #
 # </details>
 # <details><summary>Hint 2: a tile that a query may not see</summary>
 #
 # Take t = s = 4, tiles of 2 and the second tile, keys 2 and 3. Query 0 may see neither: its scores are −∞ and −∞, and
-# so is their maximum. Then scores − m is NaN, as in exercise 7, before anything is merged.
+# so is their maximum. Then scores − m is NaN, as in exercise 7, even before the merge.
 #
 # </details>
 # </div>
@@ -999,8 +996,8 @@ def tiled_attention(q, k, v, tile, causal=True):
 check(tiled_attention)
 
 # %% [markdown]
-# Now all ways side by side, among them `F.scaled_dot_product_attention` (SDPA for short), which the blocks of lesson 7
-# use. What is the largest tensor that each of them makes on the way? A hook below every operation of PyTorch says so.
+# Now compare all ways, among them `F.scaled_dot_product_attention` (SDPA for short), which the blocks of lesson 7 use.
+# What is the largest tensor that each of them makes? A hook below every PyTorch operation measures it.
 
 # %%
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -1043,7 +1040,7 @@ q, k, v = one_head(lengths[-1])
 apart = (tiled_attention(q, k, v, tile) - ways["SDPA"](q, k, v)).abs().max().item()
 print(f"tiles and SDPA differ by at most {apart:.0e}")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against t, both axes logarithmic, for mask, band, tiles and SDPA. Left, milliseconds: the mask rises most steeply and is slowest at the end; tiles are slower than the mask for short texts and faster for the longest; SDPA lies below both; the band rises gently and is lowest at the end. Right, largest tensor in megabytes: the mask rises twice as steeply as the others; band and tiles lie on each other; SDPA is lowest."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against t, both axes logarithmic, for mask, band, tiles and SDPA. Left, milliseconds: the mask rises most steeply and is slowest at the end; tiles are slower than the mask for short texts and faster for the longest; SDPA lies below both; the band rises gently and is lowest at the end. Right, largest tensor in megabytes: the mask rises twice as steeply as the others; band and tiles coincide; SDPA is lowest."}}
 figure, axes = plt.subplots(1, 2, figsize=(7.0, 3.3), layout="compressed")
 for ax, what, label in zip(axes, ("ms", "MB made"), ("milliseconds", "largest tensor, MB")):
     plots.curves({name: (lengths, found[what]) for name, found in cost.items()}, "t", label,
@@ -1056,31 +1053,30 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Both axes are logarithmic: the square of t is a line that rises twice as steeply as t. Left, the
-# time of one forward pass; right, the largest tensor that it makes: for band and tiles the same, 2tw = 128t numbers.
+# **How to read it.** Both axes are logarithmic: a cost of t² is a line twice as steep as a cost of t. Left, the time of
+# one forward pass; right, the largest tensor that it makes: 2tw = 128t numbers for both band and tiles.
 #
 # </div>
 #
 # - **Time.** Tiles multiply as often as the mask does. With short texts the loop makes them slower; with long ones they
-#   win, because a tile fits into the processor's caches and a matrix of t² does not. SDPA does the same in one kernel,
-#   and skips what lies wholly in the future.
-# - **Made.** The mask's largest tensor is t² numbers; the tiles' is t · tile, that of SDPA t · d.
+#   are faster, because a tile fits into the processor's caches and a matrix of t² numbers does not. SDPA does the same
+#   in one kernel, and skips tiles wholly in the future.
+# - **Made.** The mask's largest tensor has t² numbers, the tiles' t · tile, and SDPA's t · d.
 # - **Kept.** For the backward pass our tiles keep even more than the mask, because autograd keeps every tile.
 #   FlashAttention ([Dao et al., 2022](https://arxiv.org/abs/2205.14135)) keeps two numbers per row, m and ℓ, and
-#   computes the scores **again** on the way back; [FlashAttention-2](https://arxiv.org/abs/2307.08691) (2023) keeps one,
-#   their logsumexp. That costs multiplications and saves traffic, and on a GPU the traffic is what takes the time: at
-#   t = 1,024 it made training GPT-2 three times as fast as with Hugging Face's code of 2022.
+#   recomputes the scores in the backward pass; [FlashAttention-2](https://arxiv.org/abs/2307.08691) (2023) keeps one,
+#   their logsumexp. That costs multiplications but saves memory traffic, which is what takes the time on a GPU: at t =
+#   1,024 it made training GPT-2 three times as fast as with Hugging Face's code of 2022.
 #
 # Sparse patterns change *how much* is computed, FlashAttention *where it is stored*. The two go together.
 
 # %% [markdown]
-# ## What one uses
+# ## What to use
 #
-# In PyTorch, that is one of two functions. `F.scaled_dot_product_attention` chooses a kernel by itself; with
-# `is_causal=True` it needs no mask (with t = s: for t < s its triangle begins in the upper left corner, lesson 15). And
-# `flex_attention` takes a pattern as a **function** of two positions. It asks beforehand which *blocks* of the matrix
-# are empty, and a compiled kernel never touches those: gathering, done for you. Without `torch.compile`, as here, it
-# gives the right numbers slowly.
+# PyTorch has two functions. `F.scaled_dot_product_attention` chooses a kernel by itself; with `is_causal=True` it needs
+# no mask (with t = s: for t < s its triangle begins in the upper left corner, lesson 15). And `flex_attention` takes a
+# pattern as a **function** of two positions. It finds out in advance which *blocks* of the matrix are empty, and a
+# compiled kernel skips those. Without `torch.compile`, as here, it is right but slow.
 
 # %%
 def window_rule(batch, head, i, j):
@@ -1096,10 +1092,11 @@ same = torch.allclose(flexible, banded_attention(q, k, v, 64), atol=1e-5)
 print("the same as the band:", same)
 
 # %% [markdown]
-# Patterns are in use to this day. [Longformer](https://arxiv.org/abs/2004.05150) joins windows of 512 with a few
-# positions that see everything and are seen by everyone. The first [Mistral 7B](https://arxiv.org/abs/2310.06825) had
-# windows in all its layers; [Gemma 2](https://arxiv.org/abs/2408.00118) has them in every second one. What full attention
-# would cost is counted below for a model like Child et al.'s: 64 layers of 4 heads, each with t² weights of 4 bytes.
+# Published models use patterns. [Longformer](https://arxiv.org/abs/2004.05150) combines windows of 512 with a few
+# positions that see everything and are seen by all. The first [Mistral 7B](https://arxiv.org/abs/2310.06825) had
+# windows in all its layers; [Gemma 2](https://arxiv.org/abs/2408.00118) has them in every second one. The cell below
+# counts the cost of full attention for a model like Child et al.'s: 64 layers of 4 heads, each with t² weights of 4
+# bytes.
 
 # %% tags=["nbval-check-output"]
 for what, t in [("a text", 1_024), ("a CIFAR picture", 3_072), ("64 × 64 pixels", 12_288),
@@ -1109,39 +1106,39 @@ for what, t in [("a text", 1_024), ("a CIFAR picture", 3_072), ("64 × 64 pixels
           f"{4 * t**2 * 4 / 2**20:>7,.0f} MiB if one layer at a time is kept")
 
 # %% [markdown]
-# The last column has nothing to do with sparseness: only each layer's input is kept, and the weights are computed again
-# on the way back, as FlashAttention does within a layer. [Lesson 12](../12_gpt2/12_gpt2.ipynb)'s GPT-2 had no need of any of this:
-# with t = 1,024 the square is still small.
+# The last column has nothing to do with sparsity: only each layer's input is kept, and the weights are recomputed in
+# the backward pass, as FlashAttention does within a layer. [Lesson 12](../12_gpt2/12_gpt2.ipynb)'s GPT-2 needed none of
+# this: with t = 1,024 the square is still small.
 
 # %% [markdown]
 # ## What you can do now
 #
 # You can measure how a cost grows; write a pattern as a mask, count its pairs and say how far it reaches through depth;
-# turn a mask into gathered blocks, which is what saves time; say what a pattern assumes about its data; and take a
-# softmax in pieces, exactly, without ever holding a row.
+# turn a mask into gathered blocks, which is what saves time; say what a pattern assumes about its data; and compute an
+# exact softmax in pieces, without ever storing a whole row.
 #
 # **Three questions to think about**
 #
 # <details><summary>1. A window of w in every layer reaches (w − 1) · depth back. Why does a model not use all of
 # it?</summary>
 #
-# Reach says what *may* be passed on. From far away a token has to be handed on by every layer, each time among many
-# others in a vector of the same width, and nothing in training asks for a particular one until it is needed.
+# Reach says what *may* be passed on. Every layer has to pass on a distant token, each time among many others in a
+# vector of the same width, and the training rewards that only when the token is needed.
 #
 # </details>
 # <details><summary>2. Your tiles go over the keys. What would change if they went over the queries
 # instead?</summary>
 #
-# Nothing would have to be merged: a row of the softmax lies within one tile, t/tile times a part (tile, s). That saves
-# memory too, as long as a whole row of scores is no problem. FlashAttention does both.
+# Nothing would have to be merged: each row of the softmax is within one part (tile, s), and there are t/tile parts.
+# That saves memory too, if a whole row of scores fits. FlashAttention does both.
 #
 # </details>
-# <details><summary>3. Attention is a function on sets, and a mask says which members of the set may speak to which.
-# What would the matrix look like for a picture *and* its caption in one sequence?</summary>
+# <details><summary>3. Attention is a function on sets, and a mask says which members of the set may see which. What
+# would the matrix look like for a picture *and* its caption in one sequence?</summary>
 #
-# Blocks: pixels among themselves by row and column, words among themselves by a causal triangle, and a block between
-# them, full if each word may see the whole picture. Whatever structure the data have, molecules, tables, a family
-# tree, can be written into that matrix. It is a guess, and it is not learned.
+# It has blocks: row and column among pixels, a causal triangle among words, and a block between the two, full if each
+# word may see the whole picture. The structure of molecules, tables or a family tree can be written into that matrix
+# too. It is a guess, and it is not learned.
 #
 # </details>
 #
@@ -1152,7 +1149,7 @@ for what, t in [("a text", 1_024), ("a CIFAR picture", 3_072), ("64 × 64 pixels
 # - [Dao et al., *FlashAttention*, 2022](https://arxiv.org/abs/2205.14135), section 3.1: tiles, recomputation, and why
 #   traffic is what counts.
 # - [Milakov and Gimelshein, *Online normalizer calculation for softmax*, 2018](https://arxiv.org/abs/1805.02867): two
-#   pages that are enough.
+#   pages.
 # - [Rabe and Staats, *Self-attention does not need O(n²) memory*, 2021](https://arxiv.org/abs/2112.05682): the same
 #   without a kernel, in a few lines.
 # - [Beltagy et al., *Longformer*, 2020](https://arxiv.org/abs/2004.05150), section 3: windows and global tokens.

@@ -15,11 +15,11 @@
 # # 17 · Going big
 #
 # A large model can be [lesson 12's](../12_gpt2/12_gpt2.ipynb) with larger numbers in its configuration. What changes is
-# that it no longer fits in memory, and that training takes weeks. This lesson asks four questions of a training before
-# it begins: does it fit into memory, how long will it take, what limits it, and what would ten times more buy?
+# that it no longer fits in memory, and that training takes weeks. This lesson asks four questions before a training
+# begins: does it fit into memory, how long will it take, what limits it, and what would ten times more computing buy?
 #
-# Each answer is estimated with a formula first. Then it is measured, and the difference explained. Everything here runs
-# on two cores; we say where only a GPU would tell, and do not guess.
+# Each answer is estimated with a formula first. Then it is measured, and the two are compared. Everything here runs on
+# two cores. Where only a GPU would tell, we say so and do not guess.
 #
 # | | |
 # |---|---|
@@ -57,23 +57,23 @@ from helpers.progress import progress
 check = start("17_going_big")
 
 # %% [markdown]
-# ## What is there before the first word is read
+# ## What is in memory before the first word is read
 #
-# A model that only computes needs its weights, four bytes each in float32. A model that is trained with
+# A model that is only used needs its weights, four bytes each in float32. A model that is trained with
 # [AdamW](../../site/glossary.md#adamw) needs more: for each parameter a gradient, and the two running means that AdamW
 # keeps, one of gradients and one of their squares. (They are called its *moments*.)
 #
 # In **[mixed precision](../../site/glossary.md#mixed-precision)**, which comes below, weights and gradients are kept in
-# 16 bits. AdamW then keeps three things in 32 bits: both moments, and a copy of the weights, the **master weights**.
-# The counting is after [Rajbhandari et al., 2020](https://arxiv.org/abs/1910.02054), section 3.1.
+# 16 bits. AdamW then keeps three numbers per parameter in 32 bits: both moments, and a copy of the weights, the
+# **master weights**. The count follows [Rajbhandari et al., 2020](https://arxiv.org/abs/1910.02054), section 3.1.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 1 · `training_bytes`** &nbsp; ★☆☆ · 4 minutes · 2.5 points
 #
-# How many bytes does a training with AdamW need for the weights, for the gradients, and for what the optimiser keeps?
-# Answer for float32 and for mixed precision. Activations come next.
+# How many bytes does training with AdamW need for the weights, for the gradients, and for what the optimiser keeps?
+# Return the counts for float32 or for mixed precision. Activations come next.
 #
 # <details><summary>Hint 1: bytes in a number</summary>
 #
@@ -114,16 +114,16 @@ for name, parameters in gpt2_sizes.items():
               f"{kinds[1]:5.2f} + optimiser {kinds[2]:5.2f} = {sum(kinds):5.2f} GB")
 
 # %% [markdown]
-# Both sums are 16 bytes a parameter: mixed precision saves nothing here. GPT-2 XL takes 25 GB before it has read a
-# word, of which the weights in half precision are 3.
+# Both sums are 16 bytes per parameter: mixed precision saves nothing here. GPT-2 XL takes 25 GB before it has read a
+# word. The weights in half precision are only 3 GB of that.
 
 # %% [markdown]
 # ## What autograd keeps
 #
-# The rest are **activations**: what the forward pass computes and the backward pass needs. They grow with the batch and
-# the length of the text. To count them without a GPU, PyTorch lets a program see each tensor that autograd puts aside
-# (`torch.autograd.graph.saved_tensors_hooks`). The `Ledger` from `helpers.parts.big` does so, counts each piece of
-# memory once, and leaves out the parameters.
+# The rest of the memory holds **activations**: what the forward pass computes and the backward pass needs. They grow
+# with the batch and the length of the text. To count them without a GPU, use a hook in PyTorch that shows each tensor
+# that autograd saves (`torch.autograd.graph.saved_tensors_hooks`). The `Ledger` from `helpers.parts.big` does so,
+# counts each piece of memory once, and leaves out the parameters.
 #
 # But first predict.
 
@@ -132,12 +132,12 @@ for name, parameters in gpt2_sizes.items():
 #
 # **Prediction · `double_width`** &nbsp; 1 minute · no points
 #
-# A model of blocks is made twice as wide: e becomes 2e. Depth, heads, batch and text stay. What happens to the number
-# of parameters in the blocks' matrices, and to the memory for attention matrices (b, h, t, t)?
+# A model made of blocks becomes twice as wide: e becomes 2e. Depth, heads, batch and text stay the same. What happens
+# to the number of parameters in the blocks' matrices, and to the memory for attention matrices (b, h, t, t)?
 #
 # - **A.** Both double.
-# - **B.** The parameters become four times as many, the attention matrices stay as large as they are.
-# - **C.** The parameters become four times as many, the attention matrices double.
+# - **B.** There are four times as many parameters, and the attention matrices stay the same size.
+# - **C.** There are four times as many parameters, and the attention matrices double.
 # - **D.** Both become four times as large.
 # </div>
 
@@ -174,15 +174,15 @@ check.prediction("double_width", double_width)
 # %% [markdown]
 # ## The attention matrices
 #
-# So it is the length of the text, and not the width, that makes attention expensive in memory. How expensive?
+# So it is the length of the text, not the width, that makes attention expensive in memory. How expensive?
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 2 · `attention_bytes`** &nbsp; ★☆☆ · 3 minutes · 2 points
 #
-# The bytes of the attention matrices of a whole model, if each is kept `copies` times. A mask changes nothing: the
-# entries behind it take as much room.
+# Return the bytes of the attention matrices of a whole model, if each is kept `copies` times. A mask changes nothing:
+# hidden entries take as much memory.
 #
 # <details><summary>Hint 1: one matrix</summary>
 #
@@ -212,7 +212,7 @@ check(attention_bytes)
 # %% [markdown]
 # A [well-known text](https://peterbloem.nl/blog/transformers) (Bloem, 2019) says: at t = 1,000, a batch of 16 such
 # matrices takes about 250 MB; at least four copies of them are needed (before and after the softmax, and the gradients
-# of both); hence at most twelve layers on a GPU with 12 GB. The number went from article to article. Is it right?
+# of both); so at most twelve layers fit on a GPU with 12 GB. Other articles have repeated the number. Is it right?
 
 # %% tags=["nbval-check-output"]
 for h in (1, 4, 8, 12):
@@ -222,8 +222,9 @@ for h in (1, 4, 8, 12):
           f"12 GB hold {12e9 / four:.1f} layers")
 
 # %% [markdown]
-# It is right for **four heads**, which the sentence leaves out: 16 matrices of a million numbers are 64 MB a head. With
-# GPT-2's twelve heads 12 GB hold four layers. And four copies? Measure what autograd keeps, for one row of the batch:
+# It is right for **four heads**, which the text leaves out: 16 matrices of a million numbers are 64 MB per head. With
+# GPT-2's twelve heads, 12 GB hold fewer than four layers. And are there four copies? Measure what autograd keeps, for
+# one row of the batch:
 
 # %% tags=["nbval-check-output"]
 torch.manual_seed(0)
@@ -238,10 +239,11 @@ with Ledger() as kept:
 print(f"PyTorch's own:     {kept.peak / 1e6:.1f} MB kept")
 
 # %% [markdown]
-# One copy, and the mask: softmax needs only its own *result* to find its gradient, and the scores before it are let go.
-# (In the backward pass a second matrix, the gradient, is there for a moment, one layer at a time.) With PyTorch's own
-# `scaled_dot_product_attention` there is no matrix at all: it computes attention in tiles and never holds t² numbers
-# ([Dao et al., 2022](https://arxiv.org/abs/2205.14135)). That is why the sentence is true of few programs today.
+# Autograd keeps one copy, and the mask: softmax needs only its own *result* to compute its gradient, and the scores
+# before it are freed. (In the backward pass a second matrix, the gradient, exists for a moment, one layer at a time.)
+# With PyTorch's own `scaled_dot_product_attention` there is no matrix at all: it computes attention in tiles and never
+# holds t² numbers ([Dao et al., 2022](https://arxiv.org/abs/2205.14135)). That is why the number is right for few
+# programs today.
 #
 # What remains are vectors. A block of [lesson 7](../07_transformer_block/07_transformer_block.ipynb) keeps about twelve
 # of width e for each token:
@@ -260,8 +262,8 @@ print(f"{kept.bytes / 1e6:.1f} MB for {depth} blocks, "
       f"{kept.bytes / (b * t * e * 4 * depth):.1f} vectors a token and block")
 
 # %% [markdown]
-# The two norms keep their inputs and outputs, which makes four; queries, keys and values three, the heads' output one,
-# the wide hidden layer four. Now the whole account, for GPT-2's sizes:
+# The two norms keep their inputs and outputs, which makes four; queries, keys and values make three, the heads' output
+# one, and the wide hidden layer four. Here is the whole account for GPT-2's sizes:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Four stacked bars, memory of a training in gigabytes for GPT-2 small, medium, large and XL: weights, gradients, optimiser, and activations of four texts of 1,024 tokens. The optimiser is the largest of the first three, and activations are nearly as much as all three together for small, and more than half as much for XL. Horizontal lines at 8, 24 and 80 GB: small ends below 8 GB, medium a little above it, large a little below 24, XL at 40."}}
 shapes = {"small": (768, 12), "medium": (1024, 24), "large": (1280, 36), "XL": (1600, 48)}
@@ -290,21 +292,21 @@ print(", ".join(f"{name} {total:.1f} GB" for name, total in totals.items()))
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One bar a model, float32, trained on four texts of 1,024 tokens at a time, twelve vectors a token
-# and block as counted above (GPT-2's own blocks keep a few more, and its output layer b·t·n logits). The lines are the
-# memory of usual GPUs. A bar that ends above a line does not fit there.
+# **How to read it.** Each bar is a model in float32, trained on four texts of 1,024 tokens at a time, with twelve
+# vectors per token and block as counted above. (GPT-2's own blocks keep a few more, and its output layer b·t·n logits.)
+# The lines show common GPU memory sizes. A bar that ends above a line does not fit there.
 #
 # </div>
 #
-# There are three ways to shrink the bars: numbers with fewer bits, fewer rows at a time, and fewer activations kept.
-# They are the next three sections.
+# There are three ways to shrink the bars: numbers with fewer bits, fewer rows at a time, and fewer stored activations.
+# The next sections try each of them.
 
 # %% [markdown]
 # ## Half precision
 #
 # A number in [float16](../../site/glossary.md#float16) has 5 bits for its exponent and 10 for its digits;
-# **[bfloat16](../../site/glossary.md#bfloat16)** has 8 and 7. Eight bits of exponent are as many as float32 has, so
-# bfloat16 reaches as far; float16 has finer steps but a far narrower range.
+# **[bfloat16](../../site/glossary.md#bfloat16)** has 8 and 7. Float32 also has eight bits of exponent, so bfloat16 has
+# almost the same range; float16 has finer steps but a far narrower range.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels. Left: ticks for all numbers between 0.99 and 1.01 that a type can hold: bfloat16 has 4 of them, float16 about thirty, float32 so many that they are a solid bar. Right: bars on a logarithmic axis from the smallest to the largest number: float16 reaches from 6e-8 to 65,504, bfloat16 and float32 both across a range many times as long."}}
 figure, (near_one, reach) = plt.subplots(1, 2, figsize=(6.6, 2.6))
@@ -332,8 +334,8 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Left: each line is a number that the type can hold, and between two lines there is none. Right:
-# how far each type reaches, from its smallest positive number to its largest.
+# **How to read it.** Left: each line is a number that the type can hold; there are none in between. Right: the range of
+# each type, from its smallest positive number to its largest.
 #
 # </div>
 
@@ -342,7 +344,7 @@ plt.show()
 #
 # **Prediction · `thousand_small_steps`** &nbsp; 1 minute · no points
 #
-# In bfloat16, start from 1.0 and add 0.001, a thousand times. What comes out?
+# In bfloat16, start from 1.0 and add 0.001 a thousand times. What is the result?
 #
 # - **A.** 1.0
 # - **B.** About 1.5
@@ -369,8 +371,8 @@ print("1e-8 in float16:", torch.tensor(1e-8).half().item())
 check.prediction("thousand_small_steps", thousand_small_steps)
 
 # %% [markdown]
-# A training adds small steps to weights, thousands of times. If the weights are in bfloat16, most steps are lost. One
-# step at a rate of 3e-5:
+# A training adds small steps to weights, thousands of times. If the weights are in bfloat16, most steps are lost. Here
+# is one step at a learning rate of 3e-5:
 
 # %%
 torch.manual_seed(0)
@@ -383,9 +385,9 @@ for kind in (torch.float32, torch.bfloat16):
     print(f"{str(kind):>14}: {still:.0%} of the weights are where they were after a step")
 
 # %% [markdown]
-# So **products** may be in half precision, where most of the time goes. **Sums over many numbers, softmax, the loss and
-# the master weights** stay in 32 bits ([Micikevicius et al., 2018](https://arxiv.org/abs/1710.03740)). PyTorch's
-# `autocast` decides by a list of operations, one for each kind of device. This is a processor's:
+# So **products**, which take most of the time, may be in half precision. **Sums over many numbers, softmax, the loss
+# and the master weights** stay in 32 bits ([Micikevicius et al., 2018](https://arxiv.org/abs/1710.03740)). PyTorch's
+# `autocast` decides by a list of operations, one for each kind of device. On a CPU:
 
 # %% tags=["nbval-check-output"]
 a = torch.randn(4, 4)
@@ -396,17 +398,17 @@ with torch.autocast("cpu", torch.bfloat16):
     print("loss:", F.cross_entropy(product, torch.arange(4)).dtype)
 
 # %% [markdown]
-# A processor's list leaves softmax as it comes. A GPU's has softmax, sums and norms among what is done in 32 bits
+# The CPU's list leaves softmax in the type of its input. On a GPU, softmax, sums and norms are computed in 32 bits
 # ([PyTorch's lists](https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference)).
 #
 # ## A loss scale
 #
-# bfloat16 needs no more than that. float16 has one more problem: gradients are small, and below 6e-8 there is nothing.
-# The remedy is one factor, the **[loss scale](../../site/glossary.md#loss-scale)** S. Multiply the loss by S, and by
-# the chain rule all gradients are S times as large; divide them by S before they are used.
+# bfloat16 needs no more than that. float16 has one more problem: gradients are small, and below 6e-8 it has no positive
+# numbers. The remedy is a factor, the **[loss scale](../../site/glossary.md#loss-scale)** S. Multiply the loss by S,
+# and by the chain rule all gradients are S times as large; divide them by S before they are used.
 #
-# How much is lost without it? Here are the gradients in the hidden layers of a small model, made as small as they are
-# in a batch of GPT-2's size, 512 texts of 1,024 tokens: in a mean over 256 times as many tokens each is a 256th.
+# How much is lost without it? Here are the gradients in the hidden layers of a small model, divided by 256. That is how
+# small they would be with GPT-2's batch, 512 texts of 1,024 tokens: the mean is over 256 times as many tokens.
 
 # %%
 text, _ = generator_text(places="embedded")
@@ -431,8 +433,8 @@ for power in (0, 8, 16, 24, 32, 40, 48):
           f"{half.isinf().float().mean():6.1%} infinite")
 
 # %% [markdown]
-# The right S lies in a wide range, and it changes while the model learns. So it is searched for all the time: let S
-# grow a little with every step, and when a gradient has become infinite or NaN, leave the step out and halve S.
+# Many values of S work, but their range changes while the model learns. So S is adjusted all the time: it grows a
+# little with every step, and when a gradient has become infinite or NaN, the step is skipped and S is halved.
 
 # %%
 plots.diagrams.mixed_step()
@@ -451,17 +453,17 @@ plots.diagrams.mixed_step()
 # **Exercise 3 · `scaled_step`** &nbsp; ★★★ · 11 minutes · 4.5 points
 #
 # The gradients in `.grad` belong to a loss that was multiplied by `scale`. Take one step with the true gradients,
-# clipped as in [lesson 8](../08_classifier/08_classifier.ipynb): all of them together have at most the norm `limit`.
+# clipped as in [lesson 8](../08_classifier/08_classifier.ipynb): the norm of all of them together is at most `limit`.
 # Return the next scale, `scale` times `growth`.
 #
-# If any gradient holds an infinity or NaN, take no step: no parameter changes. Return half of `scale`.
+# If any gradient contains an infinity or NaN, take no step: no parameter changes. Return half of `scale`.
 #
 # A parameter whose `.grad` is None is left out. What `.grad` holds afterwards does not matter. Do not use PyTorch's
 # `GradScaler` here.
 #
 # <details><summary>Hint 1: the order</summary>
 #
-# `limit` is meant for the true gradients. What must have happened before they are compared with it?
+# `limit` is meant for the true gradients. What must you do before you compare them with it?
 #
 # </details>
 # <details><summary>Hint 2: a step by hand</summary>
@@ -496,8 +498,8 @@ check(scaled_step)
 
 # %% [markdown]
 # What does the order cost? A published trainer multiplied the loss, clipped, and divided afterwards ([issue 1196 of
-# PyTorch's own examples](https://github.com/pytorch/examples/issues/1196)). Its gradients had the norm `limit` divided
-# by S. Here is that order beside yours, with plain descent and with Adam:
+# PyTorch's own examples](https://github.com/pytorch/examples/issues/1196)). Its gradients then had a norm of at most
+# `limit` divided by S. Here is that order beside yours, with plain gradient descent and with Adam:
 
 # %%
 def clipped_first(optimiser, parameters, scale, limit):
@@ -530,21 +532,20 @@ for kind, rate in ((torch.optim.SGD, 0.1), (torch.optim.Adam, 0.1)):
           f"dividing first, {wrong:.3f} after clipping first")
 
 # %% [markdown]
-# Plain descent stands still. Adam divides each step by the size of the gradients, so it hardly notices a factor. That
-# is why such a line can stay in a program for years.
+# Plain gradient descent hardly moves. Adam divides each step by the size of the gradients, so a constant factor hardly
+# matters. That is why such a bug can stay in a program for years.
 
 # %% [markdown]
 # ## Fewer rows at a time
 #
-# A batch that does not fit is cut into parts. The gradient of a sum is the sum of the gradients, and `.backward()`
-# adds to what stands in `.grad`: run the parts one after another, call `zero_grad` once before and `step` once after.
-# This is **[gradient accumulation](../../site/glossary.md#gradient-accumulation)**. The activations of one part are
-# let go before the next begins.
+# A batch that does not fit is cut into parts. The gradient of a sum is the sum of the gradients, and `.backward()` adds
+# to what is in `.grad`. So run the parts one after another, call `zero_grad` once before and `step` once after. This is
+# **[gradient accumulation](../../site/glossary.md#gradient-accumulation)**. The activations of one part are freed
+# before the next begins.
 #
 # Until October 2024 widely used trainers did it as in the cell below, which is wrong wherever the parts hold different
-# numbers of tokens. The [repair in
-# `transformers`](https://github.com/huggingface/transformers/pull/34191) was followed by [one in
-# `torchtune`](https://github.com/pytorch/torchtune/pull/1875).
+# numbers of tokens. The [fix in `transformers`](https://github.com/huggingface/transformers/pull/34191) was followed by
+# [one in `torchtune`](https://github.com/pytorch/torchtune/pull/1875).
 
 # %% [markdown]
 # <div class="card">
@@ -552,13 +553,13 @@ for kind, rate in ((torch.optim.SGD, 0.1), (torch.optim.Adam, 0.1)):
 # **Exercise 4 · `accumulated_gradients`** &nbsp; mend · ★★☆ · 7 minutes · 4 points
 #
 # Mend the function. `.grad` must hold exactly the gradients that one batch of all rows would leave, where the loss is
-# the mean over all targets that are not `pad`. Rows differ in how much padding they have, and a part may be padding
-# alone. What was in `.grad` before is forgotten.
+# the mean over all targets that are not `pad`. Rows differ in how much padding they have, and a part may be only
+# padding. What was in `.grad` before is cleared.
 #
 # The model gets one part at a time, and the backward pass of each part runs before the next begins. `ids` and `targets`
 # stay unchanged.
 #
-# <details><summary>Hint 1: what counts the same</summary>
+# <details><summary>Hint 1: how much one target counts</summary>
 #
 # How much does a target count in this code if it is the only one in its part? And if it is one of a hundred?
 #
@@ -566,7 +567,7 @@ for kind, rate in ((torch.optim.SGD, 0.1), (torch.optim.Adam, 0.1)):
 # <details><summary>Hint 2: three targets by hand</summary>
 #
 # One part has 2 targets with losses of 1 and 3, another has 1 target with a loss of 8. The mean of the three is 4, the
-# mean of the two means 5. What do you divide 1 + 3 by, and what 8, so that the results add up to 4?
+# mean of the two means 5. What do you divide 1 + 3 by, and what do you divide 8 by, so that the results add up to 4?
 # (`reduction="sum"` adds up and does not divide.)
 #
 # </details>
@@ -616,25 +617,25 @@ for parts in (1, 2, 4, 8):
           f"{kept.peak / 1e6:5.1f} MB of activations at the peak")
 
 # %% [markdown]
-# The same gradient, to the rounding, and an eighth of the memory. [Another
+# The gradient is the same, up to rounding, with an eighth of the memory. [Another
 # trainer](https://github.com/bytetriper/RAE/issues/67) called `zero_grad` for each part: then only the last one counts,
-# and nothing fails.
+# and there is no error.
 
 # %% [markdown]
 # ## Fewer activations
 #
-# **[Checkpointing](../../site/glossary.md#checkpointing)** keeps of each block only its input. When the backward pass
-# arrives, the block is computed again, used, and forgotten ([Chen et al., 2016](https://arxiv.org/abs/1604.06174)). It
-# costs one more forward pass. A forward pass is a third of a step, as the operations below will show, so expect a third
-# more time.
+# **[Checkpointing](../../site/glossary.md#checkpointing)** keeps only the input of each block. When the backward pass
+# reaches a block, the block is computed again, used, and freed ([Chen et al., 2016](https://arxiv.org/abs/1604.06174)).
+# It costs one more forward pass. A forward pass is a third of a step, as the operations below will show, so expect a
+# third more time.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `eight_checkpoints`** &nbsp; 1 minute · no points
 #
-# The eight blocks above keep 51 MB between the forward and the backward pass, at b = 8, t = 128, e = 128. With each
-# block checkpointed, how much is kept between the passes?
+# The eight blocks above keep 51 MB between the forward and the backward pass, at b = 8, t = 128, e = 128. If each block
+# is checkpointed, how much is kept between the passes?
 #
 # - **A.** About 25 MB
 # - **B.** About 10 MB
@@ -650,34 +651,34 @@ eight_checkpoints = "C"
 
 # %% [markdown]
 # In PyTorch, an operation with a backward pass of its own is a class with two static methods. `forward` gets a
-# `context`, in which it may leave things for `backward`, and what it computes is **not** recorded by autograd.
-# `backward` gets the gradient of the output and returns a gradient for each thing that `forward` got after the context,
-# None for what has none. The parameters are handed over too, so that autograd knows of them.
+# `context`, in which it may store things for `backward`, and what it computes is **not** recorded by autograd.
+# `backward` gets the gradient of the output and returns a gradient for each argument of `forward` after the context, or
+# None where there is none. The parameters are arguments too, so that autograd knows about them.
 #
-# In `backward`, too, nothing is recorded, unless the code runs under `torch.enable_grad()`. Then
-# `torch.autograd.grad(y, inputs, slope, allow_unused=True)` gives a tuple with the gradient of each input, None for one
-# that y does not depend on.
+# Nothing is recorded in `backward` either, unless the code runs under `torch.enable_grad()`. Then
+# `torch.autograd.grad(y, inputs, slope, allow_unused=True)` returns a tuple with the gradient of each input, None for
+# an input that y does not depend on.
 #
-# Both runs must be of the same network. [Dropout](../../site/glossary.md#dropout) draws, and other draws make another
-# network. `random_state(device)` tells where the random numbers stand, and `set_random_state(device, state)` puts them
-# back there. Autocast may be on in the forward pass and off in the backward pass: `keeping_autocast(block, device)` is
-# the block, run each time with autocast as it is now.
+# Both runs must be of the same network. [Dropout](../../site/glossary.md#dropout) draws random numbers, and other
+# numbers make another network. `random_state(device)` returns the state of the random number generator, and
+# `set_random_state(device, state)` restores it. Autocast may be on in the forward pass and off in the backward pass:
+# `keeping_autocast(block, device)` returns the block such that it always runs with autocast as it is now.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 5 · `checkpointed`** &nbsp; ★★★ · 14 minutes · 5 points
 #
-# Write both passes of `Checkpoint`. Output and gradients are those of `block(x)`: also with dropout, where x needs no
-# gradient, and where the block is used twice. The forward pass keeps x alone; the block runs again in the backward
-# pass. After each pass the random numbers go on as if the block had run once.
+# Write both passes of `Checkpoint`. Output and gradients are those of `block(x)`, also with dropout, when x needs no
+# gradient, and when the block is used twice. The forward pass keeps only x; the block runs again in the backward pass.
+# After each pass the random numbers continue as if the block had run once.
 #
-# `checkpointed` is given: it hands over the parameters that learn (others may be frozen, and some may be unused), and a
+# `checkpointed` is given: it passes on the parameters that learn (others may be frozen, and some may be unused), and a
 # block with the same autocast in both runs. Do not use `torch.utils.checkpoint` here.
 #
 # <details><summary>Hint 1: forward</summary>
 #
-# What does `backward` need that is gone by then? Leave it in attributes such as `context.block`, and x by
+# What does `backward` need that is gone by then? Store it in attributes such as `context.block`, and store x with
 # `context.save_for_backward(x)`.
 #
 # </details>
@@ -685,7 +686,7 @@ eight_checkpoints = "C"
 #
 # A block computes y = w·x, with x = 2, w = 3 and a slope of 5. `torch.autograd.grad(y, [x, w], slope)` gives (15, 10),
 # and `backward` returns (None, 15, 10). For that, y must come from an x that begins a new graph:
-# `x.detach().requires_grad_()`. Where must the random numbers stand before the second run, and where after it?
+# `x.detach().requires_grad_()`. Which random state is needed before the second run, and which after it?
 #
 # </details>
 # </div>
@@ -772,43 +773,44 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** From left to right what autograd holds, one point for each tensor that is put aside or let go.
-# With everything kept the forward pass is the climb, the backward pass the descent. With checkpoints the forward pass
-# is the first short rise, and the backward pass the eight humps: each time one block is computed again and let go.
+# **How to read it.** From left to right, the memory that autograd holds, one point for each tensor that is saved or
+# freed. With everything kept, the forward pass is the climb and the backward pass the descent. With checkpoints, the
+# forward pass is the first short rise, and the backward pass is the eight humps: each time one block is computed again
+# and freed.
 #
 # </div>
 #
-# Kept are eight inputs of 0.5 MB, and at the peak one block besides. With depth blocks in groups of k, the inputs kept
-# are depth/k and the blocks computed again at a time k; their sum is smallest at k = √depth ([Chen et al.,
-# 2016](https://arxiv.org/abs/1604.06174)). [Child et al., 2019](https://arxiv.org/abs/1904.10509), compute the
-# attention and the feed-forward network of each block again, and train on sequences of 12,288.
+# The memory holds eight inputs of 0.5 MB, and at the peak one block as well. If the blocks are checkpointed in groups
+# of k, depth/k inputs are kept, and k blocks are computed again at a time; the sum of both is smallest at k = √depth
+# ([Chen et al., 2016](https://arxiv.org/abs/1604.06174)). [Child et al., 2019](https://arxiv.org/abs/1904.10509),
+# recompute the attention and the feed-forward network of each block, and train on sequences of 12,288 tokens.
 #
 # And the random state? A [published version](https://github.com/openai/guided-diffusion/issues/167) of this class does
-# not restore it, which does no harm until dropout is above 0. [A training
+# not restore it, which does no harm as long as dropout is 0. [A training
 # program](https://github.com/allenai/OLMo-core/pull/828) measured what it costs: a loss of 2.49 instead of 2.19.
 
 # %% [markdown]
 # ## Counting operations
 #
 # How long will it take? A matrix with M entries, applied to one token, costs M multiplications and as many additions:
-# 2M operations. (The usual word is FLOP, floating-point operation.) The backward pass makes two such products for each,
-# one for the gradient of the input and one for that of the matrix: 4M. So a training costs **6 operations for each
-# parameter and token**, C ≈ 6ND ([Kaplan et al., 2020](https://arxiv.org/abs/2001.08361)). A block's matrices have 4e²
-# entries in the attention and 8e² in the feed-forward network.
+# 2M operations. (The usual word is FLOP, floating-point operation.) The backward pass computes two such products for
+# each matrix, one for the gradient of the input and one for the gradient of the matrix: 4M. So training costs **6
+# operations for each parameter and token**, C ≈ 6ND ([Kaplan et al., 2020](https://arxiv.org/abs/2001.08361)). A
+# block's matrices have 4e² entries in the attention and 8e² in the feed-forward network.
 #
-# Attention comes on top. A query meets t keys in d components, in h heads, which makes 2·e·t operations for the
-# scores, and as many to mix the values. By custom the mask is not subtracted.
+# Attention comes on top. A query is multiplied with t keys of d components, in h heads. That makes 2·e·t operations for
+# the scores, and as many to mix the values. By custom the mask is ignored.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 6 · `flops_per_token`** &nbsp; ★★☆ · 8 minutes · 3.5 points
 #
-# Operations per token of lesson 9's model, with `depth` blocks of width e, a context of t and n bytes to choose from:
-# in the forward pass, and in training (forward and backward pass together).
+# Return the operations per token of lesson 9's model, with `depth` blocks of width e, a context of t and n possible
+# bytes: in the forward pass, and in training (forward and backward pass together).
 #
 # Count the matrices of the blocks, the output layer (e to n), and attention to all t keys. Leave out norms, biases and
-# softmax. Looking up an embedding multiplies nothing.
+# softmax. Looking up an embedding needs no multiplication.
 #
 # <details><summary>Hint 1: in pieces</summary>
 #
@@ -818,7 +820,7 @@ plt.show()
 # <details><summary>Hint 2: a small model</summary>
 #
 # With e = 2, one block, t = 3 and n = 5 the block's matrices have 48 entries and the output layer 10: 116 operations.
-# The scores take 12 more, and the mixing another 12: 140. In the backward pass each product has two gradients.
+# The scores take 12 more, and mixing the values another 12: 140. In the backward pass each product has two gradients.
 #
 # </details>
 # </div>
@@ -852,15 +854,15 @@ with FlopCounterMode(display=False) as counter:
 print("as the model runs:   ", counter.get_total_flops() // 128)
 
 # %% [markdown]
-# The first two lines agree exactly. The third is too low, and by how much? By 4·depth·e·t: without the line that asks
-# for the plain form of attention, this version counts its fast kernel on a CPU as 0 ([issue
+# The first two lines agree exactly. The third is too low by exactly 4·depth·e·t: if the plain form of attention is not
+# requested, this version of PyTorch counts its fast kernel on a CPU as 0 ([issue
 # 195460](https://github.com/pytorch/pytorch/issues/195460)). Counters have to be checked too.
 #
-# So a training's time is 6ND divided by the operations a second that the machine really makes. The share of a
-# machine's promised peak that a training reaches is its **utilisation** ([Chowdhery et al.,
+# So the time of a training is 6ND divided by the operations per second that the machine really reaches. The ratio of
+# that to the machine's promised peak is the **utilisation** ([Chowdhery et al.,
 # 2022](https://arxiv.org/abs/2204.02311), appendix B). Above 100 % something was counted wrong: a report of [104
-# %](https://github.com/karpathy/nanoGPT/pull/464) had held an H100 against the peak of an A100. Here is what one
-# core of this machine reaches:
+# %](https://github.com/karpathy/nanoGPT/pull/464) had compared an H100 with the peak of an A100. Here is what one core
+# of this machine reaches:
 
 # %%
 def fastest(function, times=5):
@@ -894,7 +896,7 @@ for name, found in points.items():
     print(f"{name}, in billions a second:",
           ", ".join(f"{speed / 1e9:.2g}" for _, speed in found))
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Operations a second against operations per byte moved, both axes logarithmic. Sum, softmax and layer norm lie on the left, at one operation a byte or less, far below the products. Products of matrices rise from small ones on the left to large ones on the right, where they flatten out at the machine's peak. A dotted line shows the roof."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Operations a second against operations per byte moved, both axes logarithmic. Sum, softmax and layer norm are on the left, at one operation a byte or less, far below the large products. Products of matrices rise from small ones on the left to large ones on the right, where they flatten out at the machine's peak. A dotted line shows the roof."}}
 ax = plt.subplots(figsize=(6, 3.6))[1]
 for number, (name, found) in enumerate(points.items()):
     ax.plot(*zip(*sorted(found)), linestyle="-" if number == 0 else "", label=name,
@@ -911,17 +913,17 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** To the right: more arithmetic for each byte that is moved. The roof's slanted part is what memory
-# can deliver, its flat part what the processor can compute. Small products lie below it because starting them costs
-# more than doing them.
+# **How to read it.** Further right there is more arithmetic for each byte that is moved. The slanted part of the roof
+# is what memory can deliver, the flat part what the processor can compute. Small products are below it because starting
+# them takes longer than computing them.
 #
 # </div>
 #
 # Operations per byte moved are called **[arithmetic intensity](../../site/glossary.md#arithmetic-intensity)**. A large
 # product uses each number many times; a norm or a softmax uses it once or twice, and on a GPU waits for memory. (In the
-# figure both lie well below the memory's roof too: on this processor something else holds them up.) That is what
-# `torch.compile` helps with: it writes several such operations as one loop, which reads and writes everything once.
-# Here is [GELU](../../site/glossary.md#gelu) by its formula, eight operations in PyTorch:
+# figure both are well below the slanted roof too: on this processor something else slows them down.) `torch.compile`
+# helps with such operations: it turns several of them into one loop, which reads and writes everything once. Here is
+# [GELU](../../site/glossary.md#gelu) by its formula, eight operations in PyTorch:
 
 # %%
 def by_formula(x):
@@ -943,21 +945,21 @@ else:
 # %% [markdown]
 # ## Two processes
 #
-# When one machine is too slow, several share each batch. Each **worker** has a copy of the model and takes some of the
-# rows; each finds the gradients of its own mean loss; the gradients are averaged over all workers; and all make the
-# same step, so that the copies stay equal. This is **[data
-# parallelism](../../site/glossary.md#data-parallelism)**. The average is made by an operation in which all take part,
-# *all-reduce*: each gives a tensor, and all get the sum.
+# When one machine is too slow, several share each batch. Each **worker** has a copy of the model, takes some of the
+# rows, and computes the gradients of its own mean loss. The gradients are averaged over all workers, and all take the
+# same step, so the copies stay equal. This is **[data parallelism](../../site/glossary.md#data-parallelism)**. The
+# average is computed by an operation in which all workers take part, *all-reduce*: each gives a tensor, and all get the
+# sum.
 #
-# Which average gives the gradient of the whole batch? You have met that question above.
+# Which average is the gradient of the whole batch? You have met that question above.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 7 · `averaged`** &nbsp; ★★☆ · 6 minutes · 3 points
 #
-# Each worker has the gradients of the mean over its own tokens. Make the gradients of the mean over all tokens. A
-# worker without a token counts for nothing; its gradients are finite. The workers' own gradients stay unchanged.
+# Each worker has the gradients of the mean loss over its own tokens. Return the gradients of the mean over all tokens.
+# A worker without tokens does not count; its gradients are finite. The workers' own gradients stay unchanged.
 #
 # <details><summary>Hint 1: from means to sums</summary>
 #
@@ -966,9 +968,9 @@ else:
 # </details>
 # <details><summary>Hint 2: two workers by hand</summary>
 #
-# One worker has 3 tokens and a gradient of 2, another 1 token and a gradient of 10. Those of their sums are 6 and 10,
-# so that of the mean over four tokens is 4. (`zip(*gradients)` gives, for each parameter, the gradients of all
-# workers.)
+# One worker has 3 tokens and a gradient of 2, another 1 token and a gradient of 10. The gradients of their sums are 6
+# and 10, so the gradient of the mean over four tokens is 4. (`zip(*gradients)` gives, for each parameter, the gradients
+# of all workers.)
 #
 # </details>
 # </div>
@@ -993,14 +995,14 @@ def averaged(gradients, counts):
 check(averaged)
 
 # %% [markdown]
-# Now for real: two processes of this machine, beside the notebook's own, each a Python that imports PyTorch. They find
-# each other through a file, and talk by `torch.distributed` with its backend for CPUs, *gloo*. What a worker runs must
-# be importable, as on macOS and Windows it always must: a function that is defined in a notebook exists in the notebook
-# alone. `worker_gradients` is in `helpers/parts/big.py`, and `in_processes`, which starts the workers and ends them
-# whatever happens, in `helpers/parts/workers.py`. Interrupt the cell if you like; no process stays.
+# Now for real, with two processes on this machine besides the notebook's own. Each is a Python that imports PyTorch.
+# They find each other through a file, and communicate through `torch.distributed` with its backend for CPUs, *gloo*.
+# What a worker runs must be importable: a function that is defined in a notebook exists only there. `worker_gradients`
+# is in `helpers/parts/big.py`, and `in_processes`, which starts the workers and ends them whatever happens, in
+# `helpers/parts/workers.py`. You may interrupt the cell; no process stays behind.
 #
-# (Where lessons are graded, programs may open no connection, not even to themselves. So this cell is left out there,
-# and no points hang on it.)
+# (Where lessons are graded, programs may not open connections, not even to themselves. So this cell is left out there,
+# and no points depend on it.)
 
 # %% tags=["hide-input"]
 sizes = {"n": 256, "e": 64, "h": 4, "depth": 2, "t_max": 32}
@@ -1028,25 +1030,25 @@ else:
               f"your average by {furthest(mine):.0e}")
 
 # %% [markdown]
-# With equal shares the plain mean of all-reduce is the whole batch's gradient to the rounding, which is what PyTorch's
-# `DistributedDataParallel` computes. With unequal ones it is another gradient, and no error is raised. A second trap:
-# workers that are seeded alike draw the same rows, and two machines do the work of one.
+# With equal shares the plain mean, which PyTorch's `DistributedDataParallel` computes, is the whole batch's gradient up
+# to rounding. With unequal shares it is another gradient, and no error is raised. A second trap: workers with the same
+# seed draw the same rows, and two machines do the work of one.
 #
-# More rows in a step make a better gradient, with falling returns. At the **critical batch size** a training needs
-# about twice the fewest possible steps; far beyond, more rows save hardly any. It grows during a training ([McCandlish
-# et al., 2018](https://arxiv.org/abs/1812.06162)).
+# More rows in a step make a better gradient, with diminishing returns. At the **critical batch size** a training needs
+# about twice the minimum number of steps; with far larger batches, more rows save hardly any steps. The critical batch
+# size grows during training ([McCandlish et al., 2018](https://arxiv.org/abs/1812.06162)).
 
 # %% [markdown]
 # ## What would ten times more buy?
 #
-# Train models of several sizes on the same number of tokens, and draw the loss against N, both in logarithms. The
-# points lie nearly on a line ([Kaplan et al., 2020](https://arxiv.org/abs/2001.08361)), which means a power law,
+# Train models of several sizes on the same number of tokens, and plot the loss against N, both in logarithms. The
+# points are nearly on a line ([Kaplan et al., 2020](https://arxiv.org/abs/2001.08361)), which means a power law,
 #
 # $$L(N) \approx a \, N^{-\alpha}, \qquad \ln L = \ln a - \alpha \ln N .$$
 #
-# Such a **[scaling law](../../site/glossary.md#scaling-law)** says what a large training will reach before anyone pays
+# Such a **[scaling law](../../site/glossary.md#scaling-law)** predicts the loss of a large training before anyone pays
 # for it. [Kaplan et al., 2020](https://arxiv.org/abs/2001.08361), leave the embeddings out of N, and so do we here;
-# Hoffmann et al., further down, count everything. Much of the difference between the two laws comes from that ([Pearce
+# Hoffmann et al., further down, count everything. That explains much of the difference between the two laws ([Pearce
 # and Song, 2024](https://arxiv.org/abs/2406.12907)).
 
 # %% [markdown]
@@ -1054,12 +1056,12 @@ else:
 #
 # **Exercise 8 · `fit_power_law`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
-# The power law nearest to the losses: the line of least squares through their logarithms. Sizes come in any order, and
-# at least two differ. Where losses rise with the size, α is below 0.
+# Fit a power law to the losses: the least-squares line through their logarithms. Sizes come in any order, and at least
+# two differ. If losses rise with the size, α is below 0.
 #
 # <details><summary>Hint 1: a line</summary>
 #
-# With x = ln N and y = ln L the slope of the line of least squares is $\sum (x - \bar x)(y - \bar y) / \sum (x - \bar
+# With x = ln N and y = ln L the slope of the least-squares line is $\sum (x - \bar x)(y - \bar y) / \sum (x - \bar
 # x)^2$, and it goes through the point of the means.
 #
 # </details>
@@ -1122,7 +1124,7 @@ predicted = a * fourth**-alpha
 print(f"L(N) = {a:.2f} · N^(−{alpha:.3f}); predicted for N = {fourth:,}: {predicted:.3f}")
 
 # %% [markdown]
-# The prediction stands. Now the fourth model, more than twice the size of the largest so far:
+# The prediction is made. Now train the fourth model, more than twice the size of the largest so far:
 
 # %%
 measured = trained_loss(54, steps)
@@ -1158,14 +1160,15 @@ show_law([*losses, fourth], [*losses.values(), measured], a, alpha)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each point is a training. The dashed line was fitted to the round points alone, before the fourth
+# **How to read it.** Each point is a training. The dashed line was fitted only to the round points, before the fourth
 # training began.
 #
 # </div>
 #
-# The second number printed above is the one to beat: losses of neighbours are never far apart. And a line through three
-# points that is continued by a factor of two is a modest thing. So the same was done once with larger models, and
-# **recorded**: four blocks, Wikipedia, learning rates chosen by short trainings, and a last step by a factor of four.
+# The second error printed above is the one to beat: the losses of neighbouring sizes are never far apart. And to extend
+# a line through three points by a factor of two is not much of a test. So the same was done once with larger models,
+# and **recorded**: four blocks, Wikipedia, learning rates chosen by short trainings, and a last step by a factor of
+# four.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Held-out loss against parameters without embeddings, both axes logarithmic. Three round points near a straight dashed line: the middle one a little above it, the outer two a little below. At four times the parameters of the third the measured loss lies below the predicted one, which is on the line."}}
 run = recorded("scaling")
@@ -1190,18 +1193,18 @@ show_law(found["sizes"], found["held_out_nats"], found["a"], found["alpha"])
 #
 # </div>
 #
-# The prediction is 1.8 % too high, and for a reason that the last line printed shows: each factor of four lowers the
-# loss by more than the one before. Models that read so little are not on a line. Over a short stretch a line is near
-# enough to be of use; it is no law because three points were near it.
+# The prediction is 1.8 % too high. The last printed line shows why: each factor of four lowers the loss by more than
+# the one before. These models are not on a straight line. Over a short range a line is close enough to be useful, but
+# three points near a line do not make a law.
 #
-# The large ones are continued by a factor of a thousand, and there it matters what was fitted. A loss cannot fall below
-# what the text itself leaves uncertain; a pure power law forces that floor to 0. [Hoffmann et al.,
+# The published laws are extended by a factor of a thousand, and then it matters what was fitted. A loss cannot fall
+# below the uncertainty of the text itself; a pure power law forces that floor to 0. [Hoffmann et al.,
 # 2022](https://arxiv.org/abs/2203.15556), fit three terms, with N parameters and D tokens:
 #
 # $$L(N, D) = 1.69 + \frac{406.4}{N^{0.34}} + \frac{410.7}{D^{0.28}} .$$
 #
 # With 6ND operations to spend, which N is best? They trained *Chinchilla*, 70 billion parameters on 1.4 trillion
-# tokens, 20 a parameter. Put their budget into their own formula, and into the one that [Besiroglu et al.,
+# tokens, 20 per parameter. Put their budget into their own formula, and into the one that [Besiroglu et al.,
 # 2024](https://arxiv.org/abs/2404.10102), fitted to the same data:
 
 # %% tags=["nbval-check-output"]
@@ -1217,45 +1220,43 @@ print(f"with more digits: {best_ratio(406.4, 0.3392, 410.7, 0.2849):.0f}")
 print(f"Besiroglu et al.: {best_ratio(482.01, 0.3478, 2085.43, 0.3658):.0f}")
 
 # %% [markdown]
-# The printed formula gives 93, and much of that is rounding: with two more digits in its exponents, 0.3392 and 0.2849,
-# it gives 59. The rest is the fit, which had gone wrong, as the second paper found; the same data give 18. The advice
-# of 20 rested on two other estimates, and was sound. A law is no better than its fit, nor than its digits.
+# The published formula gives 93, and much of that is rounding: with two more digits in its exponents, 0.3392 and
+# 0.2849, it gives 59. The rest is a bad fit, as the second paper found; the same data give 18. The advice of 20 was
+# based on two other estimates, and was sound. A law is no better than its fit and its digits.
 
 # %% [markdown]
 # ## What a GPU changes
 #
-# Nothing that was counted: bytes, operations, gradients. Everything that was timed. Half precision is several times as
-# fast there, fused kernels gain more, and the time of a kernel is measured only after `torch.cuda.synchronize()`,
+# Nothing that was counted changes: bytes, operations, gradients. Everything that was timed does. Half precision is
+# several times as fast there, and fused kernels gain more. The clock must be read after `torch.cuda.synchronize()`,
 # because a call returns before the work is done. None of that was measured for this lesson.
 
 # %% [markdown]
 # ## What you can do now
 #
 # You can say before a training begins how much memory it takes, and make it fit without changing its gradients; count
-# its operations and say what limits it; divide it among workers; and predict what a larger one would reach.
+# its operations and say what limits it; divide it among workers; and predict the loss of a larger model.
 #
 # **Three questions to think about**
 #
 # <details><summary>1. A model with 7 billion parameters is to be trained with AdamW in mixed precision on GPUs with 80
-# GB. How many GPUs does it take at least, if each holds a share of everything?</summary>
+# GB. How many GPUs does it take at least, if everything is divided among them?</summary>
 #
-# 16 · 7 billion bytes are 112 GB: two, which leaves 48 GB for activations. Dividing the optimiser's state among the
-# workers, which data parallelism keeps in every one of them, is what [Rajbhandari et
-# al.](https://arxiv.org/abs/1910.02054) propose.
+# Two: 16 · 7 billion bytes are 112 GB, which leaves 48 GB for activations. Plain data parallelism keeps the optimiser's
+# state in every worker. Dividing it among them is what [Rajbhandari et al.](https://arxiv.org/abs/1910.02054) propose.
 #
 # </details>
 # <details><summary>2. Accumulation in 8 parts and checkpointing both save memory. Which costs time, and which costs
 # none?</summary>
 #
-# Accumulation makes the same operations in another order. Checkpointing makes a third more. But parts can be too small:
-# then products lie on the left of the roof, and each operation takes longer.
+# Accumulation does the same operations in another order. Checkpointing does a third more. But parts can be too small:
+# then the products are under the slanted part of the roof, and each operation takes longer.
 #
 # </details>
 # <details><summary>3. Twice the parameters on the same text: the scaling law promises a lower loss. What if the text is
 # small?</summary>
 #
-# The law was fitted where no text was read twice. On a small one a larger model learns it by heart, and the held-out
-# loss rises.
+# The law was fitted where no text was read twice. A larger model memorises a small text, and the held-out loss rises.
 #
 # </details>
 #

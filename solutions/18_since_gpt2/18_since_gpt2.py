@@ -14,11 +14,11 @@
 # %% [markdown]
 # # 18 · Since GPT-2
 #
-# The model of [lesson 12](../12_gpt2/12_gpt2.ipynb) is from 2019. What would you have to change in it to open a Llama?
-# Less than one might think: five small things, most of them older than the models that made them known. This lesson
-# builds a Llama and compares it with the published code, adds what is not in every model, a [mixture of
+# The model of [lesson 12](../12_gpt2/12_gpt2.ipynb) is from 2019. What would you have to change in it to load a Llama?
+# Five small things, most of them older than the models that made them known. This lesson builds a Llama and compares it
+# with the published code, adds two things that not every model has, a [mixture of
 # experts](../../site/glossary.md#mixture-of-experts) and a way of sampling, and ends with what has not changed:
-# attention that looks back and copies. You train a model that does nothing else, and find out how it does it.
+# attention that looks back and copies. You train a model that only copies, and find out how it works.
 #
 # | | |
 # |---|---|
@@ -28,8 +28,8 @@
 # | **It computes** | for seconds in each cell, half a minute in all |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions (queries), s positions (keys and
-# values), e width, h heads, d = e/h, n vocabulary. New is g, the number of groups, which share keys and values. Parts
-# whose names begin with `finished_` are for the exercises that build on them.
+# values), e width, h heads, d = e/h, n vocabulary. A new letter is g, the number of groups: the heads of a group share
+# keys and values. Parts whose names begin with `finished_` are for the exercises that build on them.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -64,7 +64,7 @@ check = start("18_since_gpt2")
 # ## Five changes
 #
 # [LLaMA](https://arxiv.org/abs/2302.13971) (Touvron et al., 2023) is a GPT-2 with other parts in the same places. Most
-# open models since have followed it, with grouped queries as in the largest [Llama
+# open models since then have followed it, with the grouped queries of the largest [Llama
 # 2](https://arxiv.org/abs/2307.09288):
 
 # %%
@@ -73,24 +73,25 @@ plots.diagrams.llama_block()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Left the block of lesson 12, right a Llama's; what has changed is orange. Two norms, two layers,
-# two additions: the plan is the same. Nothing is added to x for its position any more, and no layer has a bias.
+# **How to read it.** On the left is the block of lesson 12, on the right a Llama's; changes are orange. The plan is the
+# same: two norms, attention, a network, two additions. Nothing is added to x for its position any more, and no layer
+# has a bias.
 #
 # </div>
 #
 # **The norm.** [Layer normalisation](../../site/glossary.md#layer-normalisation) subtracts the mean, divides by the
 # standard deviation, then scales and shifts. [Zhang and Sennrich, 2019](https://arxiv.org/abs/1910.07467) asked which
-# of that is needed, and kept the division: **RMSNorm** divides each vector by the root of the mean of its squares, with
-# a small ε under the root.
+# of these steps are needed, and kept the division: **RMSNorm** divides each vector by the root of the mean of its
+# squares, with a small ε under the root.
 #
-# No mean, no bias, one learned weight for each component, γ. The class below is after one in a published training
-# library ([llm-foundry, issue 371](https://github.com/mosaicml/llm-foundry/issues/371)). Models with it could be
-# trained, a little.
+# It has no mean and no bias, only a learned weight γ for each component. The class below has a bug from a published
+# training library ([llm-foundry, issue 371](https://github.com/mosaicml/llm-foundry/issues/371)). Models with this bug
+# could still learn a little.
 
 # %% [markdown]
-# **What every check asks.** Gradients flow (in `keep_min_p` they need not). New tensors are created on the device of
-# the input, and inputs stay unchanged. PyTorch's ready-made version of what you write does not count, nor does the
-# finished part.
+# **What every check asks.** Gradients flow (except in `keep_min_p`, where they need not). New tensors are created on
+# the device of the input, and inputs stay unchanged. PyTorch's ready-made version of what you write does not count, nor
+# does the finished part.
 
 # %% [markdown]
 # <div class="card">
@@ -98,12 +99,12 @@ plots.diagrams.llama_block()
 # **Exercise 1 · `RMSNorm`** &nbsp; mend · ★☆☆ · 6 minutes · 3 points
 #
 # Mend the class. Whatever the size of x, the mean square of the output (before the weight) is 1, or a little less where
-# ε matters. It is computed in 32 bits or more, and the output has the type of x. Do not use PyTorch's RMS norm or
+# ε matters. The norm is computed in 32 bits or more, and the output has the type of x. Do not use PyTorch's RMS norm or
 # `finished_norm` here.
 #
 # <details><summary>Hint 1: try two inputs</summary>
 #
-# In a cell of your own, give the norm x and 2x. What should happen to the output, and what does?
+# In a cell of your own, give the norm x and 2x. What should happen to the output, and what does happen?
 #
 # </details>
 # <details><summary>Hint 2: a vector of two components</summary>
@@ -147,23 +148,22 @@ print("of x without its mean, LayerNorm's output:",
       torch.allclose(norm(centred), layer_norm(x), atol=1e-4))
 
 # %% [markdown]
-# As a formula, what you have mended is
+# As a formula, the norm is
 #
 # $$y = \gamma \odot \frac{x}{\sqrt{\frac{1}{e}\sum_i x_i^2 + \varepsilon}} .$$
 #
-# So RMSNorm is LayerNorm for vectors whose mean is 0 already. Its authors
-# [found it](https://arxiv.org/abs/1910.07467) as good on their tasks, and faster.
+# So RMSNorm equals LayerNorm on vectors whose mean is already 0. Its authors [found
+# it](https://arxiv.org/abs/1910.07467) as good on their tasks, and faster.
 #
-# **The network.** GPT-2 widens to 4e, applies GELU, and narrows. The **SwiGLU** of
-# [Shazeer, 2020](https://arxiv.org/abs/2002.05202) has two layers side by side at the entrance, and one opens and
-# closes the other:
+# **The feed-forward network.** GPT-2's network widens to 4e, applies GELU, and narrows. The **SwiGLU** of [Shazeer,
+# 2020](https://arxiv.org/abs/2002.05202) begins with two layers side by side, and one opens and closes the other:
 #
 # $$\mathrm{SwiGLU}(x) = W_{\mathrm{down}}\big(\mathrm{silu}(W_{\mathrm{gate}}\, x) \odot W_{\mathrm{up}}\, x\big),
 # \qquad \mathrm{silu}(a) = a\,\sigma(a) .$$
 #
-# σ is the sigmoid. Three matrices where there were two. To keep the count, the hidden layer shrinks to two thirds:
-# 3 · e · (8/3) e = 2 · e · 4e. Why it works better, the paper does not know: "We offer no explanation as to why these
-# architectures seem to work; we attribute their success, as all else, to divine benevolence."
+# σ is the sigmoid. There are three matrices instead of two. To keep the number of parameters, the hidden layer shrinks
+# to two thirds: 3 · e · (8/3) e = 2 · e · 4e. The paper cannot say why it works better: "We offer no explanation as to
+# why these architectures seem to work; we attribute their success, as all else, to divine benevolence."
 
 # %% [markdown]
 # <div class="card">
@@ -174,7 +174,8 @@ print("of x without its mean, LayerNorm's output:",
 #
 # <details><summary>Hint 1: where silu ends</summary>
 #
-# Look at what silu is applied to in the formula. A published program had `silu(gate(x) * up(x))`, another function.
+# Look at what silu is applied to in the formula. A published program had `silu(gate(x) * up(x))`, which is another
+# function.
 #
 # </details>
 # <details><summary>Hint 2: one component</summary>
@@ -211,24 +212,24 @@ check(SwiGLU)
 # [lesson 6](../06_positions/06_positions.ipynb): in each layer, queries and keys are turned by their positions, and
 # values are not. Nothing is learned and nothing is added to x, so there is no table that ends at t_max.
 #
-# **No biases.** No linear layer has one, and neither has a norm. The table of tokens is the output layer too in small
-# models ([tied](../../site/glossary.md#tied-weights)); in large ones there are two.
+# **No biases.** No linear layer has a bias, and no norm has one. In small models the table of tokens is also the output
+# layer ([tied](../../site/glossary.md#tied-weights)); large models have two tables.
 
 # %% [markdown]
 # ## Grouped queries
 #
-# The last change is about writing, not about learning. A [key–value cache](../../site/glossary.md#key-value-cache)
-# holds a key and a value for each position, head and block, and each new token reads all of it: on long texts you wait
-# for that reading, not for arithmetic.
+# The last change is about generating text, not about learning. A [key–value
+# cache](../../site/glossary.md#key-value-cache) holds a key and a value for each position, head and block, and for each
+# new token the model reads all of it. On long texts you wait for that reading, not for arithmetic.
 #
 # [Shazeer, 2019](https://arxiv.org/abs/1911.02150) let all heads of queries share a single head of keys and values
-# ([multi-query attention](../../site/glossary.md#multi-query-attention), lesson 4). That saves most, and costs
-# some quality. In **grouped-query attention** ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)) g heads of
-# keys and values serve h heads of queries, h/g each. The cache of one text of t positions holds
+# ([multi-query attention](../../site/glossary.md#multi-query-attention), lesson 4). That saves the most memory, and
+# costs some quality. In **grouped-query attention** ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)) g heads
+# of keys and values serve h heads of queries, h/g each. The cache of one text of t positions holds
 #
 # $$2 \cdot \mathrm{depth} \cdot g \cdot d \cdot t$$
 #
-# numbers: h/g times fewer than with a head of keys for each head of queries.
+# numbers: h/g times fewer than when each head of queries has its own keys and values.
 
 # %% mystnb={"image": {"alt": "Size of a cache in gigabytes against positions, both axes logarithmic, three parallel lines for 32 groups, 8 groups and 1. A dotted line at 16 GB. With 32 groups it is crossed near 30,000 positions, with 8 groups near 120,000; with 1 group the line ends far below."}}
 depth, d = 32, 128                                    # Llama 3 8B, which has 32 heads
@@ -247,15 +248,15 @@ print(f"8 groups, 16 bits: {one:,} bytes a token, "
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each line is a Llama of 32 blocks and heads of width 128, in 16 bits. A line four times lower
-# reaches the dotted line at four times the length. The weights, 16 GB by themselves, are not counted.
+# **How to read it.** Each line is a Llama with 32 blocks and heads of width 128, with its cache in 16 bits. A line four
+# times lower reaches the dotted line at four times the length. The weights, 16 GB by themselves, are not counted.
 #
 # </div>
 #
-# Query head r looks through the keys of group ⌊r·g/h⌋: with h = 4 and g = 2 the heads 0 and 1 share group 0. The
+# Query head r uses the keys and values of group ⌊r·g/h⌋: with h = 4 and g = 2, heads 0 and 1 share group 0. The
 # finished class `LayerCache` is that of lesson 12: `past.append(k, v)` adds keys and values (b, g, t, d) and returns
-# those of all positions so far, (b, g, s, d); `past.length` is how many it held before. What goes into the cache are
-# the g groups, turned by their positions. They are copied for the heads only afterwards, for the products.
+# those of all positions so far, (b, g, s, d); `past.length` is how many it held before. The cache holds the keys and
+# values of the g groups, the keys already turned. They are copied for the heads only afterwards.
 
 # %% [markdown]
 # <div class="card">
@@ -263,16 +264,16 @@ print(f"8 groups, 16 bits: {one:,} bytes a token, "
 # **Exercise 3 · `GroupedQueryAttention`** &nbsp; ★★★ · 15 minutes · 5 points
 #
 # Causal attention with h heads of queries and `groups` of keys and values. Four layers without biases: `to_queries` and
-# `unify` from e to e, `to_keys` and `to_values` from e to groups·d. Queries and keys are turned with
-# `rotate(x, positions)`; positions go on from what `past` holds. Scores are divided by √d.
+# `unify` from e to e, `to_keys` and `to_values` from e to groups·d. Queries and keys are turned with `rotate(x,
+# positions)`; positions continue from those in `past`. Scores are divided by √d.
 #
-# The cache gets the keys and values of the groups, keys turned, before anything is copied. `split_heads`,
+# Append the groups' keys, already turned, and values to the cache before anything is copied. `split_heads`,
 # `merge_heads`, `causal_mask` and `masked_softmax` may be used; `nn.MultiheadAttention` and `finished_block` may not.
 #
 # <details><summary>Hint 1: the order of things</summary>
 #
-# Which steps need the new positions alone, and which all of them? Where does `past.append` belong between projecting,
-# turning and copying? Does appending change `past.length`?
+# Which steps need only the new positions, and which need all of them? Where does `past.append` belong between
+# projecting, turning and copying? Does appending change `past.length`?
 #
 # </details>
 # <details><summary>Hint 2: copies and the mask, in numbers</summary>
@@ -323,16 +324,16 @@ class GroupedQueryAttention(nn.Module):
 check(GroupedQueryAttention)
 
 # %% [markdown]
-# The order of the copies is where published code has gone wrong more than once. The reference implementation in the
-# ONNX standard itself tiled the groups, 0, 1, 0, 1, where every model has 0, 0, 1, 1
-# ([pull request 7274](https://github.com/onnx/onnx/pull/7274)). And a cache that is filled *after* the copying saves
-# nothing: [lingua, issue 44](https://github.com/facebookresearch/lingua/issues/44), had room for all heads in it.
+# Published code has got the order of the copies wrong more than once. The reference implementation in the ONNX standard
+# itself tiled the groups, 0, 1, 0, 1, where every model has 0, 0, 1, 1 ([pull request
+# 7274](https://github.com/onnx/onnx/pull/7274)). And a cache that is filled *after* the copying saves nothing: [lingua,
+# issue 44](https://github.com/facebookresearch/lingua/issues/44), had room for all heads in its cache.
 
 # %% [markdown]
 # ## A whole Llama
 #
 # A `LlamaConfig` holds the sizes: `n`, `e`, `h`, `groups`, `depth`, `hidden`, `epsilon`, and `tied`. A block is lesson
-# 12's, norm first, made of the parts above: `finished_block(config)`, called with x and a LayerCache or None.
+# 12's, norm first, with the parts above: `finished_block(config)` makes one. It is called with x and a LayerCache or None.
 
 # %% [markdown]
 # <div class="card">
@@ -341,12 +342,12 @@ check(GroupedQueryAttention)
 #
 # The whole model: `tokens`, an embedding; `blocks`, an `nn.ModuleList` with `depth` of `block(config)`; `norm`, a
 # `finished_norm` with the config's ε; and `to_logits`, linear without a bias. A model with `config.tied` has no
-# `to_logits`: there the table of tokens serves twice. The `state_dict` holds nothing else. Of a KeyValueCache, block i
-# gets the LayerCache `cache.layers[i]`.
+# `to_logits`: its output layer is the table of tokens. The `state_dict` holds nothing else. From a KeyValueCache, block
+# i gets its LayerCache, `cache.layers[i]`.
 #
-# <details><summary>Hint 1: what GPT-2 has and this has not</summary>
+# <details><summary>Hint 1: what GPT-2 has and a Llama lacks</summary>
 #
-# No table of positions, and no position anywhere outside of attention. The norm after the last block is still there.
+# There is no table of positions: only attention uses positions. The norm after the last block is still there.
 #
 # </details>
 # <details><summary>Hint 2: a tied table of three tokens</summary>
@@ -389,8 +390,8 @@ class Llama(nn.Module):
 check(Llama)
 
 # %% [markdown]
-# On PyTorch's device `meta` tensors have shapes and no numbers, so the largest model can be built on any laptop, and
-# counted:
+# On PyTorch's device `meta`, tensors have shapes but no numbers. So you can build the largest model on any laptop, and
+# count its parameters:
 
 # %% tags=["nbval-check-output"]
 published_sizes = {
@@ -404,15 +405,15 @@ for name, config in published_sizes.items():
     print(f"{name}: {count:,} parameters")
 
 # %% [markdown]
-# These are the numbers of parameters in the published files, to the last one; the papers ([Llama
+# These are exactly the numbers of parameters in the published files; the papers ([Llama
 # 2](https://arxiv.org/abs/2307.09288), [Mistral 7B](https://arxiv.org/abs/2310.06825), [Llama
-# 3](https://arxiv.org/abs/2407.21783)) round them to 7 and 8 billion. From the
-# first to the last, the vocabulary has grown fourfold and the groups have shrunk to a quarter.
+# 3](https://arxiv.org/abs/2407.21783)) round them to 7 and 8 billion. From the first to the last, the vocabulary has
+# grown fourfold, and there are a quarter as many groups.
 
 # %% [markdown]
 # ## Two ways of turning
 #
-# Published weights hold one trap. Lesson 6 turns the components 2j and 2j + 1 of a head together, as the paper
+# Published weights contain a trap. Lesson 6 turns the components 2j and 2j + 1 of a head together, as the paper
 # ([RoFormer](https://arxiv.org/abs/2104.09864)) and Meta's own files do. The files on the Hub, and `transformers`, turn
 # j and j + d/2:
 #
@@ -421,22 +422,23 @@ for name, config in published_sizes.items():
 # | pairs (lesson 6) | 0 and 1, 2 and 3, 4 and 5 |
 # | halves (the Hub) | 0 and 3, 1 and 4, 2 and 5 |
 #
-# A score is a sum over components, and a sum does not mind their order. So both are the same model, if the rows of
-# $W_q$ and $W_k$ are put in another order, **within each head**: what was first of pair j goes to place j, what was
-# second goes to j + d/2. Values are not turned, and stay. With rows in the wrong order nothing raises, every shape is
-# right, and the model talks nonsense.
+# A score is a sum over components, and their order does not matter. So both are the same model if the rows of $W_q$ and
+# $W_k$ are reordered **within each head**: the first of pair j goes to place j, the second to j + d/2. Values are not
+# turned, so their rows stay. With rows in the wrong order there is no error, every shape is right, and the model writes
+# nonsense.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 5 · `halves_from_pairs`** &nbsp; ★★★ · 9 minutes · 3 points
 #
-# From the rows of $W_q$ or $W_k$, written for pairs, to the same rows in the order for halves. For keys in groups, h is
-# the number of groups.
+# Reorder the rows of $W_q$ or $W_k$ from the order for pairs to the order for halves. For keys in groups, h is the
+# number of groups.
 #
 # <details><summary>Hint 1: one head of width 6</summary>
 #
-# The new order of its rows is 0, 2, 4, 1, 3, 5: first the first of each pair, then the second. Head 1 begins at row 6.
+# The new order of its rows is 0, 2, 4, 1, 3, 5: the first row of each pair, then the second of each. Head 1 begins at
+# row 6.
 #
 # </details>
 # <details><summary>Hint 2: two heads of width 4</summary>
@@ -464,11 +466,11 @@ def halves_from_pairs(weight, h):
 check(halves_from_pairs)
 
 # %% [markdown]
-# The script that turned Meta's files into those of the Hub has the same three calls in it, `view`, `transpose`,
-# `reshape`. To read a file of the Hub one goes back: `pairs_from_halves`, in the finished part.
+# The script that converted Meta's files for the Hub makes the same three calls, `view`, `transpose`, `reshape`. To read
+# a file from the Hub you go back, with the finished `pairs_from_halves`.
 #
-# Now everything together. `transformers` is no part of this course, so what it computes was recorded: a small
-# `LlamaForCausalLM` with random weights, the weights under their published names, and its logits for 24 tokens. Your
+# Now everything together. `transformers` is not part of this course, so its results were recorded: a small
+# `LlamaForCausalLM` with random weights, these weights under their published names, and its logits for 24 tokens. Your
 # model is made of your own parts:
 
 # %%
@@ -521,15 +523,16 @@ with torch.no_grad():
 print("in three pieces, with a cache:", torch.allclose(pieces, logits, atol=1e-5))
 
 # %% [markdown]
-# That is a Llama. With a folder of the Hub's on your disk, `helpers.parts.llama.load(folder)` reads its `config.json`
-# and its weights in the same way, and refuses what it does not know, such as the stretched angles of later Llamas.
+# That is a Llama. With a folder from the Hub on your disk, `helpers.parts.llama.load(folder)` reads its `config.json`
+# and its weights in the same way. It refuses settings that it does not know, such as the stretched angles of later
+# Llamas.
 
 # %% [markdown]
 # ## The pocket model, with these parts
 #
-# This section is reading: a run that was made once and **recorded**. It is the training of [lesson
-# 12's](../12_gpt2/12_gpt2.ipynb) pocket GPT-2, with its text, its tokens, its batches and its rates. Only the model is
-# another: a Llama of the same size, with two groups for its six heads. Which of the two needs fewer bits?
+# This section shows a run that was made once and **recorded**. It repeats the training of [lesson
+# 12's](../12_gpt2/12_gpt2.ipynb) pocket GPT-2 with the same text, tokens, batches and learning rates. Only the model
+# differs: it is a Llama of the same size, with two groups for its six heads. Which of the two needs fewer bits?
 
 # %% tags=["hide-input"]
 run, before = recorded("pocket_llama"), recorded("pocket_gpt2")
@@ -543,7 +546,7 @@ for name, one in both.items():
 times_as_long = run["processor_seconds"] / before["processor_seconds"]
 print(f"a step of the Llama takes {times_as_long:.2f} times as long")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of held-out bits per byte, of GPT-2 and of the Llama. Left, against tokens: the two curves lie upon each other at first; then GPT-2's falls below and stays there, and the gap closes a little towards the end. Right, against minutes: the same, with the Llama's curve stretched to the right."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of held-out bits per byte, of GPT-2 and of the Llama. Left, against tokens: the two curves coincide at first; then GPT-2's falls below and stays there, and the gap closes a little towards the end. Right, against minutes: the same, with the Llama's curve stretched to the right."}}
 def along(what, measure):
     """{name: (x, y)}: one column of both recorded curves against another."""
     scale = {"tokens": 1e6, "seconds": 60}[what]
@@ -560,14 +563,14 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded, on a sample of held-out windows. Left, both models after as many tokens; right, after as
-# much time.
+# **How to read it.** Recorded, on a sample of held-out windows. Left, against the tokens read; right, against the
+# processor time.
 #
 # </div>
 #
 # The older model wins. The two are equal over the first two million tokens; then GPT-2 pulls away, and at the end the
-# Llama needs 0.08 bits more. Per minute it is further behind. Is something wrong? The parts are those whose logits you
-# have compared with `transformers`. Look at the loss of training:
+# Llama needs 0.08 bits more. At equal time it is further behind. Is something wrong? The parts are those whose logits
+# you have compared with `transformers`. Look at the training loss:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Training loss against tokens, of GPT-2 and of the Llama. Both fall slowly, then once very steeply, then slowly again. The steep fall of the Llama comes later."}}
 plots.curves(along("tokens", "training_nats"), labels["tokens"],
@@ -586,20 +589,20 @@ for name, one in both.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The recorded loss of training, in which some windows have a stretch that comes again.
+# **How to read it.** The recorded training loss. Some windows of the training text contain a stretch twice.
 #
 # </div>
 #
 # The curves separate where GPT-2's loss drops, and lesson 12's record says what happens there: within 1.6 million
-# tokens its induction score goes from 0.04 to 0.89. It learns to copy, which the end of this lesson takes apart. The
-# Llama falls too, and later.
+# tokens its induction score goes from 0.04 to 0.89. It learns to copy; the end of this lesson shows how. The Llama's
+# loss drops too, but later.
 #
-# In the end its heads copy better than the older model's, but they have had less time to be of use. Lesson 12's
-# settings may explain the delay. They were chosen for its model, whose table of positions starts as small sinusoids:
-# the token before can be seen from the first step. The Llama had the same settings, and no such table.
+# At the end its heads have higher scores than GPT-2's, but they have had less time to help. Lesson 12's settings may
+# explain the delay. They were chosen for its model, whose table of positions starts as small sinusoids: a head can find
+# the previous token from the first step. The Llama had the same settings, but no such table.
 #
-# What each change does alone shows in short trainings. Each of these has one change taken back, with a hidden width
-# that keeps the size:
+# Short trainings show what each change does alone. In each of them one change is taken back, and the hidden width is
+# adjusted to keep the size:
 
 # %% tags=["hide-input"]
 short = run["result"]["taken_back"]
@@ -610,19 +613,19 @@ for what, one in short.items():
           f"{one['processor_seconds']:.0f} s")
 
 # %% [markdown]
-# These trainings are too short for copying: GPT-2 had come to 1.59 bits when its score was still 0.04. Rotary positions
-# are worth the most, and what remains is within 0.02 bits, from one seed each. They also cost the most: turning queries
-# and keys is what makes a step of the Llama longer.
+# These trainings are too short for copying: GPT-2 was already at 1.59 bits when its score was still 0.04. Rotary
+# positions help the most; the other differences are within 0.02 bits, from one seed each. Rotary positions also cost
+# the most: turning queries and keys is what makes a step of the Llama longer.
 #
-# So the five changes are no recipe that wins at every size and with any settings. Their authors measured them in models
-# many times as large. And grouped queries were never meant to lower a loss: they make the cache smaller, here to a
-# third, and it is good news that they cost so little.
+# So the five changes do not win at every size and with all settings. Their authors measured them in models many times
+# as large. And grouped queries were never meant to lower the loss: they make the cache smaller, here to a third, and
+# the good news is that they cost so little.
 
 # %% [markdown]
 # ## More parameters than operations
 #
-# In all models so far each token uses each parameter. A **mixture of experts** (MoE) has N feed-forward networks in the
-# place of one, and a **router** that gives each token k of them ([Shazeer et al.,
+# In all models so far each token uses every block's parameters. A **mixture of experts** (MoE) has N feed-forward
+# networks instead of one, and a **router** that sends each token to k of them ([Shazeer et al.,
 # 2017](https://arxiv.org/abs/1701.06538)). The router is a linear layer with N outputs; with p their softmax,
 #
 # $$y = \sum_{i \in \text{top } k} w_i\, E_i(x), \qquad w_i = \frac{p_i}{\sum_{j \in \text{top } k} p_j} .$$
@@ -642,24 +645,24 @@ for what, networks in (("in all", N), ("for any one token", 2)):
     print(f"{what}: {count:,} parameters")
 
 # %% [markdown]
-# Left alone, a router comes to prefer a few experts. The one that is a little better gets more tokens, learns more, and
-# gets more tokens still; one that gets none learns nothing. So a **balance loss** is added
-# ([Switch Transformers](https://arxiv.org/abs/2101.03961), Fedus et al., 2021, section 2.2):
+# Left alone, a router begins to prefer a few experts. An expert that is a little better gets more tokens, learns more,
+# and gets still more tokens; one that gets none learns nothing. So a **balance loss** is added ([Switch
+# Transformers](https://arxiv.org/abs/2101.03961), Fedus et al., 2021, section 2.2):
 #
 # $$\mathrm{balance} = N \sum_{i=1}^{N} f_i P_i .$$
 #
 # $f_i$ is the share of all choices that fell on expert i: each token makes k choices, and the shares sum to 1. $P_i$ is
-# its mean probability over **all** tokens, those that did not choose it too. If all are used alike, the balance is 1;
-# if the same k do everything, it is N/k, as far as it can go. The counts $f_i$ have no slope, so the gradient comes
-# through $P_i$, and presses most on the experts that most tokens chose.
+# its mean probability over **all** tokens, including those that did not choose it. If all experts are used equally, the
+# balance is 1; if the same k do everything, it is N/k, its maximum. No gradient flows through the counts $f_i$. It
+# flows through $P_i$, and pushes hardest on the experts that most tokens chose.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 6 · `route`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
-# From the router's logits for some tokens: the weights of the k experts that each token uses, which they are (the most
-# probable first), and the balance.
+# From the router's logits for some tokens, return the weights of the k experts that each token uses, their numbers (the
+# most probable first), and the balance.
 #
 # <details><summary>Hint 1: the weights</summary>
 #
@@ -696,23 +699,23 @@ def route(logits, k):
 check(route)
 
 # %% [markdown]
-# Two published mistakes were in these few lines. One library took P over the chosen probabilities alone
+# Published code has had two mistakes in these few lines. One library took P over the chosen probabilities alone
 # ([maxtext, issue 1432](https://github.com/AI-Hypercomputer/maxtext/issues/1432)). Another divided the counts by the
-# number of tokens and not of choices, so that a perfect balance costs k and not 1 (`transformers`, to this day;
-# [pull request 43775](https://github.com/huggingface/transformers/pull/43775)). The second is a matter of scale, the
-# first is not.
+# number of tokens instead of choices, so a perfect balance costs k instead of 1 (`transformers`; [pull request
+# 43775](https://github.com/huggingface/transformers/pull/43775)). The second mistake only changes the scale; the first
+# does more.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `router_of_one`** &nbsp; 1 minute · no points
 #
-# To save work somebody sets k = 1 and leaves everything else. How large is the gradient of the router's weights, from
-# the loss of the task alone?
+# To save work, someone sets k = 1 and changes nothing else. How large is the gradient of the router's weights, from the
+# loss of the task alone?
 #
 # - **A.** As large as with k = 2: the output still depends on which expert was chosen.
-# - **B.** 0, but for rounding.
-# - **C.** Smaller, for half as many experts work.
+# - **B.** 0, except for rounding.
+# - **C.** Smaller, because half as many experts work.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "router_of_one", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -734,11 +737,12 @@ for k in (2, 1):
 check.prediction("router_of_one", router_of_one)
 
 # %% [markdown]
-# A library trained models so ([Megatron-LM, issue 894](https://github.com/NVIDIA/Megatron-LM/issues/894)): nothing
-# raised, and the loss was worse than it should have been. With k = 1 one takes $w_i = p_i$, not divided.
+# A library trained models this way ([Megatron-LM, issue 894](https://github.com/NVIDIA/Megatron-LM/issues/894)): there
+# was no error, but the loss was worse than it should have been. With k = 1, use $w_i = p_i$, undivided.
 #
-# Now the balance at work. Tokens are of eight kinds, each with a task of its own, and all have a part in common, as
-# vectors inside a large model have. Eight experts, k = 2; once with the task's loss alone, once with the balance added.
+# Now the balance at work. There are eight kinds of tokens, each with its own task. All have a part in common, like the
+# hidden states of a large model. There are eight experts, and k = 2. One training uses the task's loss alone, the other
+# adds the balance.
 
 # %%
 def train_mixture(share, steps, N=8, e=16):
@@ -769,7 +773,7 @@ for name, (loss, used) in mixtures.items():
     print(f"{name}: the busiest expert has {last.max():.0%} of the choices, "
           f"{(last < 0.01).sum()} have less than 1%; loss {loss:.2f}")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two heat maps, 8 experts by training step, colour for the share of the choices. Without the balance the rows differ from beginning to end: two are dark, and the last two are blank from early on. With it the rows begin as different and soon have one and the same colour."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two heat maps, 8 experts by training step, colour for the share of the choices. Without the balance the rows differ from beginning to end: two are dark, and the last two are blank from early on. With it the rows begin just as different and soon have the same colour."}}
 figure, axes = plt.subplots(1, 2, figsize=(7, 3.2), layout="compressed")
 for ax, (name, (_, used)) in zip(axes, mixtures.items()):
     groups = used.unflatten(0, (10, -1)).mean(dim=1)
@@ -782,17 +786,17 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** A row is an expert, a column a tenth of the training, labelled by its last step; darker is a
-# larger share of the choices, and an even share is one in eight. Left, two experts are dead at the end: parameters
-# that are stored and never used. Right, all eight work.
+# larger share of the choices, and an even share is one in eight. Left, two experts are dead at the end: their
+# parameters are stored but never used. Right, all eight work.
 #
 # </div>
 #
 # ## Drawing tokens: min-p
 #
-# One change since [lesson 9](../09_character_generator/09_character_generator.ipynb) is in how one draws from a model,
-# whatever the model. [Top-p](../../site/glossary.md#top-p-sampling) keeps the most probable tokens up to a share of the
-# probability. With a high temperature that share takes in a long tail of nonsense. **Min-p sampling**
-# ([Nguyen et al., 2024](https://arxiv.org/abs/2407.01082)) sets a floor instead, and ties it to the model's confidence:
+# One change since [lesson 9](../09_character_generator/09_character_generator.ipynb) is in how tokens are drawn, from
+# any model. [Top-p](../../site/glossary.md#top-p-sampling) keeps the most probable tokens up to a share of the
+# probability. At a high temperature that share includes a long tail of nonsense. **Min-p sampling** ([Nguyen et al.,
+# 2024](https://arxiv.org/abs/2407.01082)) sets a floor instead, which rises with the model's confidence:
 #
 # $$\text{keep } i \quad\text{if}\quad p_i \ge p_{\text{base}} \cdot \max_j p_j .$$
 
@@ -801,10 +805,10 @@ plt.show()
 #
 # **Exercise 7 · `keep_min_p`** &nbsp; ★☆☆ · 5 minutes · 2 points
 #
-# Logits in, logits out: those of tokens with less than p times the probability of the most probable become −∞, the
-# others stay as they are. (What is given has been divided by the temperature.)
+# Logits in, logits out. If a token has less than p times the largest probability, its logit becomes −∞; all other
+# logits stay. (The logits have already been divided by the temperature.)
 #
-# <details><summary>Hint 1: logits are no probabilities</summary>
+# <details><summary>Hint 1: logits are not probabilities</summary>
 #
 # Compare probabilities. Half the largest logit is not half the largest probability.
 #
@@ -833,8 +837,8 @@ def keep_min_p(logits, p):
 check(keep_min_p)
 
 # %% [markdown]
-# Two made-up moments of a model with 1,000 tokens: in one a single token makes sense, in the other twenty do; the rest
-# is noise. At a temperature of 1.5, how many does each rule keep?
+# Here are two made-up outputs of a model with 1,000 tokens. In one a single token makes sense, in the other twenty do;
+# the rest is noise. At a temperature of 1.5, how many tokens does each rule keep?
 
 # %% tags=["nbval-check-output"]
 noise = torch.randn(1000, generator=torch.Generator().manual_seed(0))
@@ -849,11 +853,11 @@ for name, sensible in (("one token makes sense", 1), ("twenty do", 20)):
         print(f"{name}, {rule}: {count:>3} tokens kept, {nonsense:.0%} nonsense")
 
 # %% [markdown]
-# The other change is in speed. **Speculative decoding** ([Leviathan et al., 2023](https://arxiv.org/abs/2211.17192)):
-# a small model writes a few tokens, and the large one reads them all in one pass, which costs it hardly more than a
-# single token. A token that the small model drew with probability q and to which the large one gives p is accepted with
-# the chance min(1, p/q). If it is not, one draws from what is left over, $(p - q)_+$, made to sum to 1. The result
-# has **exactly** the large model's distribution:
+# The other change is about speed. **Speculative decoding** ([Leviathan et al.,
+# 2023](https://arxiv.org/abs/2211.17192)): a small model writes a few tokens, and the large one reads them all in one
+# pass, which takes hardly longer than a single token. Let q be the small model's probability of a token, and p the
+# large one's. The token is accepted with probability min(1, p/q). If it is rejected, another is drawn from the
+# remainder $(p - q)_+$, scaled to sum to 1. The result has **exactly** the large model's distribution:
 
 # %% tags=["nbval-check-output"]
 p = torch.tensor([0.5, 0.3, 0.2])      # the large model's
@@ -864,18 +868,17 @@ result = accepted + (1 - accepted.sum()) * left_over / left_over.sum()
 print(f"accepted: {accepted.sum():.0%}   result:", [round(x, 3) for x in result.tolist()])
 
 # %% [markdown]
-# It must be the very q that was drawn from: with top-p applied to the one and not to the other, the promise is gone
-# ([transformers, issue 47932](https://github.com/huggingface/transformers/issues/47932)).
+# Here q must be the distribution that the token was really drawn from: with top-p applied to only one of the two, the
+# guarantee is lost ([transformers, issue 47932](https://github.com/huggingface/transformers/issues/47932)).
 
 # %% [markdown]
 # ## How a model can copy
 #
 # What has not changed is attention. So we end inside attention, with the smallest model that has a mechanism worth
-# finding: [Elhage et al., 2021](https://transformer-circuits.pub/2021/framework/index.html), and [Olsson et al.,
-# 2022](https://arxiv.org/abs/2209.11895). Two layers of attention, no feed-forward network, rotary positions, 64
-# tokens. Its text is p different tokens in random order, **said twice** (from here on p is this length, not a
-# probability). Nothing in the first half can be foretold. The second half can be known completely, and in one way only:
-# by looking.
+# finding, after [Elhage et al., 2021](https://transformer-circuits.pub/2021/framework/index.html), and [Olsson et al.,
+# 2022](https://arxiv.org/abs/2209.11895). It has two layers of attention, no feed-forward network, rotary positions,
+# and 64 tokens. Its text is p different tokens in random order, **said twice** (from here on p is this length, not a
+# probability). The first half is random. The second half can be predicted completely, but only by looking back.
 #
 # An [induction head](../../site/glossary.md#induction-head) does that: at the second A of "A B … A" it looks at what
 # came after the first. Lesson 12 found such heads in the pocket GPT-2 and said that they need help:
@@ -886,15 +889,16 @@ plots.diagrams.induction_circuit()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Upwards: tokens, vectors after layer 0, prediction. The head of layer 0 has told B that A came
-# before it. So the key of B can answer the query of the second A, and the head of layer 1 takes B's value.
+# **How to read it.** From the bottom up: tokens, hidden states after layer 0, prediction. The head of layer 0 has
+# written into B's hidden state that A came before it. So the key of B matches the query of the second A, and the head
+# of layer 1 takes B's value.
 #
 # </div>
 #
 # That is a claim about a model that has not been trained yet. `train_to_copy` draws a fresh batch for each step, with p
-# between 16 and 32, and takes the loss on the second half alone; `said_twice` makes the rows, (b, 2p). For each head
-# two scores: the mean weight on the token before, and, in the second half, the mean weight on what came after the same
-# token (lesson 12's `induction_score`).
+# between 16 and 32, and computes the loss on the second half alone; `said_twice` makes the rows, (b, 2p). Each head has
+# two scores: the mean weight on the previous token, and, in the second half, the mean weight on what came after the
+# same token in the first (lesson 12's `induction_score`).
 
 # %%
 def head_scores(model, rows):
@@ -935,14 +939,14 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Above, the loss on the second half; below, one score of each layer's head. For a long time nothing
-# seems to happen. Then both heads come into being together, and the loss falls.
+# **How to read it.** Above, the loss on the second half; below, one score for the head of each layer. For a long time
+# nothing seems to happen. Then both scores rise together, and the loss falls.
 #
 # </div>
 #
-# Neither head is of use without the other, which is why the beginning is slow. In large models the same happens early
+# Neither head is useful without the other, which may explain the slow beginning. In large models the same happens early
 # in training, and shows as a bump in the loss ([Olsson et al.](https://arxiv.org/abs/2209.11895)). Here is where both
-# look, in the first row:
+# heads look in the first text:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two triangles of attention weights, 47 by 47. Left, layer 0: a dark line just below the diagonal. Right, layer 1: in the lower half a dark line parallel to the diagonal, 23 places to its left; in the upper half no pattern."}}
 with torch.no_grad():
@@ -959,22 +963,23 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i is what position i looks at; dark is 1. Left, each position looks at the one before. Right,
-# each position of the second half, from 24 on, looks 23 places back: at what came after the same token.
+# **How to read it.** Row i shows where position i looks; dark is a weight of 1. Left, each position looks at the
+# previous one. Right, each position of the second half, from 24 on, looks 23 places back: at what came after the same
+# token.
 #
 # </div>
 #
 # ## Switching heads off
 #
-# A head that looks where the answer stands need not be what gives the answer. To know, take it out. Before `unify`, the
-# heads' outputs lie side by side, z with shape (b, h, t, d), and a head whose output is 0 adds nothing.
+# A head that looks at the answer may not be the one that delivers it. To find out, switch it off. Before `unify`, the
+# heads' outputs are one tensor z of shape (b, h, t, d), and a head whose output is 0 adds nothing.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 8 · `without_head`** &nbsp; ★☆☆ · 4 minutes · 2 points
 #
-# The outputs of all heads, with zeros in the place of one head's.
+# Return the outputs of all heads, with zeros in place of one head's.
 #
 # <details><summary>Hint 1: which axis</summary>
 #
@@ -1010,10 +1015,10 @@ check(without_head)
 # **Prediction · `previous_head_out`** &nbsp; 1 minute · no points
 #
 # The head of layer 0 copies nothing; it looks one place back. Switch it off, and leave the induction head as it is. A
-# pure guess has a loss of log 64 = 4.16. What becomes of the loss on the second half?
+# pure guess has a loss of log 64 = 4.16. What happens to the loss on the second half?
 #
 # - **A.** Far above 4.16.
-# - **B.** About 4.16: the model cannot know anything any more.
+# - **B.** About 4.16: the model can only guess now.
 # - **C.** It rises a little: the head that copies is still there.
 # </div>
 
@@ -1042,9 +1047,9 @@ print(f"without the previous-token head: {loss_without(copier, (0, 0)):.2f}")
 check.prediction("previous_head_out", previous_head_out)
 
 # %% [markdown]
-# **By which way** does layer 0 reach the induction head? It writes into the vectors, and layer 1 reads them three
-# times: for queries, for keys and for values. `withheld` takes the head's contribution away from one of the three and
-# leaves it to everything else:
+# **Through which input** does layer 0 reach the induction head? It writes into the hidden states, and layer 1 reads
+# them three times: for queries, for keys and for values. `withheld` removes the head's contribution from one of the
+# three and leaves it everywhere else:
 
 # %%
 for role in ("queries", "keys", "values"):
@@ -1052,15 +1057,15 @@ for role in ("queries", "keys", "values"):
     print(f"withheld from the {role:>7}: loss {loss:.2f}, induction score {scores[0]:.2f}")
 
 # %% [markdown]
-# By the keys, as the diagram claims: a key has to say what came before it. The query needs only its own token, and so
-# does the value.
+# Through the keys, as the diagram claims: a key has to say which token came before it. The query needs only its own
+# token, and so does the value.
 #
 # ## Four heads a layer
 #
-# With one head a layer there was nothing to search. Four heads of width 16 learn the same task. Which of them feeds
-# which can be read from the **weights alone**, without a single text: a head of layer 0 writes by $W_{\mathrm{unify}}
-# W_v$ (its own columns and rows), a head of layer 1 reads by its rows of $W_q$, $W_k$ or $W_v$. How much of what one
-# writes the other reads is the **composition score** of [Elhage et
+# With one head per layer there was nothing to search for. Now four heads of width 16 learn the same task. Which head
+# feeds which can be read from the **weights alone**, without any text. A head of layer 0 writes through
+# $W_{\mathrm{unify}} W_v$ (its own columns and rows); a head of layer 1 reads through its rows of $W_q$, $W_k$ or
+# $W_v$. How much one head reads of another's output is measured by the **composition score** of [Elhage et
 # al.](https://transformer-circuits.pub/2021/framework/index.html),
 #
 # $$\frac{\lVert W_{\mathrm{reads}} W_{\mathrm{writes}} \rVert}{\lVert W_{\mathrm{reads}} \rVert\,
@@ -1088,8 +1093,8 @@ for head in range(4):
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row: a head of layer 1; column: a head of layer 0; darker: the one reads more of what the other
-# writes. Only the keys have dark columns, and they belong to the heads that look at the token before.
+# **How to read it.** Each row is a head of layer 1, each column a head of layer 0. In a darker cell, the first reads
+# more of what the second writes. Only the keys have dark columns: those of the heads that look at the previous token.
 #
 # </div>
 
@@ -1098,8 +1103,8 @@ for head in range(4):
 #
 # **Prediction · `best_head_out`** &nbsp; 1 minute · no points
 #
-# Now the head of layer 1 with the highest induction score is switched off. With one head a layer that cost more than 5
-# nats. And here?
+# Now the head of layer 1 with the highest induction score is switched off. With one head per layer, that raised the
+# loss by more than 5 nats. How much here?
 #
 # - **A.** Less than 1 nat.
 # - **B.** About a quarter of that, 1 to 2 nats: one head of four.
@@ -1126,14 +1131,14 @@ print(f"without heads {feeds[0]} and {feeds[1]} of layer 0: "
 check.prediction("best_head_out", best_head_out)
 
 # %% [markdown]
-# "Without it, nothing changes" does not mean "it does nothing": others may do the same. What all of them read is a
-# better place to cut.
+# If little changes without a head, it may still do something: others may do the same. What all of them read is a better
+# place to cut.
 #
 # ## A clock
 #
 # A score is not a mechanism, either. Here is the same experiment, made carelessly: always p = 32, and **one** layer,
-# which cannot do it. (That is proved, for a layer of reasonable size:
-# [Sanford, Hsu and Telgarsky, 2024](https://arxiv.org/abs/2408.14332).)
+# which cannot do the task. (This is proved, for a layer of reasonable size: [Sanford, Hsu and Telgarsky,
+# 2024](https://arxiv.org/abs/2408.14332).)
 
 # %%
 torch.manual_seed(0)
@@ -1149,53 +1154,50 @@ for p in (32, 31, 24, 16):
     print(f"p = {p}: induction score {score:.2f}, loss {loss:.2f}")
 
 # %% [markdown]
-# At p = 32 its score is that of a perfect induction head. It has learned to look 31 places back, whatever stands
-# there: a clock. The period has to vary in training, or in the test, or the score means nothing.
+# At p = 32 its score is that of a perfect induction head. It has learned to look 31 places back, whatever is there: a
+# clock. The period has to vary in training or in the test. Otherwise the score means nothing.
 #
 # ## What you can do now
 #
 # You can name what has changed in open models since GPT-2, and write each change; read published weights in either
-# convention of rotary positions; tell what a mixture of experts saves and what it needs; draw with a floor; and show
-# what a head does: where it looks, what happens without it, and which way it is fed.
+# convention of rotary positions; say what a mixture of experts saves and what it needs; sample with min-p; and show
+# what a head does: where it looks, what happens without it, and through which input it is fed.
 #
 # **Three questions to think about**
 #
 # <details><summary>1. A cache with g groups is h/g times smaller. Why are the queries not grouped as well?</summary>
 #
-# Queries are not kept. They are used once, for the token at hand, and cost no memory; and with h of them each group is
-# asked h/g different questions.
+# Queries are not stored: each is used once, for the current token. And with h heads of queries, each group is asked h/g
+# different questions.
 #
 # </details>
-# <details><summary>2. Mixtral has the parameters of a model of 47 billion and the work of one of 13. Which of the two
-# decides how much memory you need?</summary>
+# <details><summary>2. Mixtral has 47 billion parameters, and each token uses 13 billion of them. Which of the two
+# numbers decides how much memory you need?</summary>
 #
-# The 47. Which experts a token will use is not known before, so all have to be there. In a batch, different tokens use
-# different experts, and soon all are read.
+# The 47. Which experts a token will use is not known in advance, so all have to be in memory. In a batch, different
+# tokens use different experts, and soon all are used.
 #
 # </details>
-# <details><summary>3. In the copying model, could the first layer tell the queries, and not the keys, what is
-# needed?</summary>
+# <details><summary>3. In the copying model, could layer 0 help through the queries instead of the keys?</summary>
 #
-# A query would have to know what came after its token the first time, which is what is asked. A head of layer 0 can
-# tell a position only about what lies before it; the position after the first A is the one that can know both A
-# and B.
+# The query of the second A would have to know what came after the first A, and that is the answer. A head of layer 0
+# can tell a position only what came before it. Only the position of B can learn which token B follows.
 #
 # </details>
 
 # %% [markdown]
 # ## The end of the course
 #
-# Eighteen lessons ago there was a dot product. This is what you have built, and what it reached, as stored in each
-# lesson:
+# Eighteen lessons ago there was a dot product. This is what you have built, and what it achieved:
 #
-# | lesson | what you built | what it reached |
+# | lesson | what you built | what it achieved |
 # |---|---|---|
 # | [1](../01_dot_product_attention/01_dot_product_attention.ipynb) | attention as a weighted average | loops and matrices agree to 0.00001 |
 # | [2](../02_queries_keys_values/02_queries_keys_values.ipynb) | queries, keys and values | loss 0.01, against 1.33 with one matrix for both roles |
 # | [3](../03_scaling/03_scaling.ipynb) | the division by √d | at d = 1024 the weight spreads over 5.3 of 8 keys, not 1.0 |
 # | [4](../04_multi_head/04_multi_head.ipynb) | heads side by side | PyTorch's own to 0.00001; 1,049,088 parameters |
 # | [5](../05_masking/05_masking.ipynb) | masks, and a test for leaks | largest slope above the diagonal: 0.0 |
-# | [6](../06_positions/06_positions.ipynb) | four kinds of positions | found by hand: 1.00 at length 64 |
+# | [6](../06_positions/06_positions.ipynb) | four kinds of positions | one built by hand: 1.00 right at length 64 |
 # | [7](../07_transformer_block/07_transformer_block.ipynb) | the block | 7,085,568 parameters, by formula and by count |
 # | [8](../08_classifier/08_classifier.ipynb) | a classifier | 96.9% of unseen made-up reviews; of IMDb's, 85.9% |
 # | [9](../09_character_generator/09_character_generator.ipynb) | a generator of characters | 2.229 bits per byte; on Wikipedia 1.66 |
@@ -1204,24 +1206,25 @@ for p in (32, 31, 24, 16):
 # | [12](../12_gpt2/12_gpt2.ipynb) | GPT-2, and its published weights | 124,439,808 parameters; the pocket model 1.09 bits per byte |
 # | [13](../13_before_transformers/13_before_transformers.ipynb) | recurrent networks with attention | lists of 5: 0.97 right, against 0.01 with one vector |
 # | [14](../14_bert/14_bert.ipynb) | BERT, and its published weights | 73.0% of hidden words, against 61.8% read from the left |
-# | [15](../15_transformer_xl/15_transformer_xl.ipynb) | a memory of the last segment | 0.103 bits a byte at equal steps; one pass for 14 |
+# | [15](../15_transformer_xl/15_transformer_xl.ipynb) | a memory of the last segment | 0.103 bits per byte better at equal steps; one pass instead of 14 |
 # | [16](../16_sparse_attention/16_sparse_attention.ipynb) | sparse patterns, and a softmax in tiles | two sparse layers connect all 32,896 pairs; tiles to 0.0000002 |
 # | [17](../17_going_big/17_going_big.ipynb) | training on a larger scale | activations 4.2 MB instead of 50.6; a loss of 2.438, predicted as 2.425 |
 # | 18 | a Llama, and a model that copies | `transformers`' logits to 0.00001; the pocket Llama 1.16 bits per byte; the copier's circuit |
 #
 # Each row is a few lines of matrix products, and you have written them. What the course leaves out is what comes after:
-# models that are taught to answer, and models that are no transformers.
+# models that are taught to answer, and models that are not transformers.
 #
 # **Where to go next**
 #
-# - **Train one.** [nanochat](https://github.com/karpathy/nanochat) goes from raw text to a model that one can talk to;
+# - **Train one.** [nanochat](https://github.com/karpathy/nanochat) goes from raw text to a model that you can talk to;
 #   [Stanford's CS336](https://stanford-cs336.github.io/) has you write all of it.
 # - **Teach it to answer.** [Ouyang et al., 2022](https://arxiv.org/abs/2203.02155), from human preferences, and
 #   [Rafailov et al., 2023](https://arxiv.org/abs/2305.18290), with less machinery.
 # - **Look inside.** [TransformerLens](https://github.com/TransformerLensOrg/TransformerLens) does to published models
 #   what this lesson did to a small one; [ARENA](https://www.arena.education/) has exercises.
-# - **Make it large.** [How to scale your model](https://jax-ml.github.io/scaling-book/), on chips and what limits them.
-# - **See what is different today.** [DeepSeek-V3](https://arxiv.org/abs/2412.19437): many small experts, and a cache of
+# - **Make it large.** [How to scale your model](https://jax-ml.github.io/scaling-book/) is about chips and what limits
+#   them.
+# - **See newer designs.** [DeepSeek-V3](https://arxiv.org/abs/2412.19437): many small experts, and a cache of
 #   compressed keys. [Mamba](https://arxiv.org/abs/2312.00752): no attention at all.
 #
 # **Further reading**
@@ -1229,7 +1232,7 @@ for p in (32, 31, 24, 16):
 # - **[Touvron et al., *LLaMA*, 2023](https://arxiv.org/abs/2302.13971)**, section 2.2: three of the five changes, in
 #   half a page.
 # - [Ainslie et al., *GQA*, 2023](https://arxiv.org/abs/2305.13245): from many heads of keys to a few, without training
-#   anew.
+#   from scratch.
 # - [Fedus et al., *Switch Transformers*, 2021](https://arxiv.org/abs/2101.03961), section 2: routing and balance.
 # - [Elhage et al., *A mathematical framework for transformer
 #   circuits*, 2021](https://transformer-circuits.pub/2021/framework/index.html): models without feed-forward networks,
