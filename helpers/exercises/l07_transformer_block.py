@@ -457,8 +457,8 @@ LESSON = Lesson(
             says={
                 "A": "Each block passes on about a third of its gradient, and there are 23 blocks above block 0.",
                 "B": (
-                    "That would be right for a few blocks, each of which halves the gradient. Here each block passes on "
-                    "only about a third of it, and 23 such factors multiply."
+                    "That would be right for a few blocks, each of which halves the gradient. Here each block passes "
+                    "on only about a third of it, and 23 such factors multiply."
                 ),
                 "C": (
                     "All blocks contribute, but the gradient reaches the lower ones only through those above, and each "
@@ -475,12 +475,12 @@ LESSON = Lesson(
                     "and equal vectors stay equal."
                 ),
                 "B": (
-                    "Without norms it takes two blocks. A norm enlarges what the vectors have in common as much as what "
-                    "distinguishes them, so it gains almost nothing."
+                    "Without norms it takes two blocks. A norm enlarges what the vectors have in common as much as "
+                    "what distinguishes them, so it gains almost nothing."
                 ),
                 "C": (
-                    "One block later than with nothing added. A norm looks at one vector at a time, and cannot separate "
-                    "vectors that averaging has made equal. Shortcuts keep them apart."
+                    "One block later than with nothing added. A norm looks at one vector at a time, and cannot "
+                    "separate vectors that averaging has made equal. Shortcuts keep them apart."
                 ),
             },
         ),
