@@ -83,13 +83,13 @@ plots.diagrams.positions_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Read from top to bottom: how one layer computes its attention weights. The boxes at the side are
-# the four ways of this lesson: two add to the vectors, one rotates queries and keys, one adds to the scores.
+# **How to read it.** From top to bottom: how one layer computes its attention weights. The boxes at the side are the
+# four ways of this lesson: two add to the vectors, one rotates queries and keys, one adds to the scores.
 #
 # </div>
 #
-# The crudest way: append to each vector a [one-hot vector](../../site/glossary.md#one-hot-vector) of its position, t
-# numbers: a single 1, and zeros. It works, but it shows what is missing. The first thing that a layer does with its
+# The crudest way is to append to each vector a [one-hot vector](../../site/glossary.md#one-hot-vector) of its position,
+# t numbers: a single 1, and zeros. It works, but it shows what is missing. The first thing that a layer does with its
 # input is a linear map. Split its matrix into a part $W$ for the word's vector $x$ and a part $V$, of shape (t, e), for
 # the one-hot vector $o_p$:
 #
@@ -374,7 +374,7 @@ match_by_distance = "B"
 # match_by_distance = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% mystnb={"image": {"alt": "Dot product of two encodings against their distance, from minus 48 to 48. For sinusoids around position 50 and around position 150 the curves coincide: a peak of 16 at distance 0, and lower on both sides alike, in waves between 5 and 12. For an untrained learned table the curve is noise between minus 8 and 8, with one spike of about 15 at distance 0."}}
+# %% mystnb={"image": {"alt": "Dot product of two encodings against their distance, from minus 48 to 48. For sinusoids around position 50 and around position 150 the curves coincide: a peak of 16 at distance 0, and lower, equal waves between 5 and 12 on both sides. For an untrained learned table the curve is noise between minus 8 and 8, with one spike of about 15 at distance 0."}}
 fixed = sinusoidal_encoding(200, 32, device())
 torch.manual_seed(0)
 free = torch.randn(200, 32).to(device()) / 2**0.5    # as long, on average, as the fixed ones
@@ -535,8 +535,8 @@ plt.show()
 #
 # $$(R_i\, q_i) \cdot (R_j\, k_j) \;=\; q_i^\top R_i^\top R_j\, k_j \;=\; q_i^\top R_{\,j-i}\; k_j .$$
 #
-# Each is turned by its own position, independently of the other, and the product depends only on the distance between
-# them. This is **[rotary](../../site/glossary.md#rotary-positions)** encoding, or **RoPE** ([Su et al.,
+# Each is turned by its own position, independently of the other, and the positions enter the product only as their
+# difference. This is **[rotary](../../site/glossary.md#rotary-positions)** encoding, or **RoPE** ([Su et al.,
 # 2021](https://arxiv.org/abs/2104.09864)), and many current language models use it. It has no parameters, changes no
 # length, and needs no table of limited size.
 #
@@ -766,7 +766,7 @@ for run, model in enumerate(models.get("relative bias", [])):    # distance 0 is
     entries = [f"{k}: {model.table[63 + k].item():.2f}" for k in (1, 2, 3, 10, 16, 40)]
     print(f"relative bias, run {run + 1}, the number for distance", ", ".join(entries))
 
-# %% mystnb={"image": {"alt": "Share of right answers against position in sequences of 64, for four encodings trained on sequences of 16: the mean of three runs as a line, their spread as a band, with chance at one eighth marked. Learned: right up to position 15, then chance. Sinusoidal: right up to position 15, then mostly a little above chance, with a few spikes. Relative bias: about four tenths everywhere. Rotary: near 1 everywhere, with a wide band, since one run is worse than the other two."}}
+# %% mystnb={"image": {"alt": "Share of right answers against position in sequences of 64, for four encodings trained on sequences of 16: the mean of three runs as a line, their spread as a band, with chance at one eighth marked. Learned: right up to position 15, then chance. Sinusoidal: right up to position 15, then mostly a little above chance, with a few spikes. Relative bias: about four tenths everywhere. Rotary: near 1 everywhere, with a wide band, because one run is worse than the other two."}}
 figure, ax = plt.subplots(figsize=(6, 3.8))
 lines = {}
 for way, colour in zip(models, plots.COLOURS):
@@ -861,7 +861,7 @@ print(f"by hand: {share:.2f} at length 64")
 # this lesson's first experiment, no number of layers recovers the order.
 #
 # </details>
-# <details><summary>2. A program calls nn.Embedding(e, t_max) for its positions. When does nothing fail?</summary>
+# <details><summary>2. A program calls nn.Embedding(e, t_max) for its positions. When does it still run?</summary>
 #
 # When e = t_max the two calls are the same. The module also runs when t_max is the smaller of the two and the rows
 # fetched happen to broadcast, as with t_max = 1. In all other cases the first call fails: rows of width t_max do not

@@ -29,7 +29,7 @@
 # | **It computes** | for a few seconds a cell, on any laptop |
 #
 # The letters are those of [the table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h the
-# width of one head. The masked multi-head attention of lessons 4 and 5 comes finished, as `SelfAttention`. Layers,
+# width of one head. The masked multi-head attention of lessons 4 and 5 is ready to use, as `SelfAttention`. Layers,
 # blocks and positions are counted from 0.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -68,14 +68,14 @@ plt.show()
 #
 # **How to read it.** Inputs are at the bottom, outputs at the top. Faint arrows are all the connections there are; the
 # dark ones are the shortest path from the first position to the last. The recurrent path has one step for every
-# position between. The convolution sees two neighbours on either side, so its path is as long as the stack is high.
+# position in between. The convolution sees two neighbours on either side, so its path is as long as the stack is high.
 #
 # </div>
 #
 # Attention connects every position with every other, in one step.
 #
 # For t positions of width e, and convolutions that see k positions,
-# [Vaswani et al. (2017, table 1)](https://arxiv.org/abs/1706.03762) put it like this:
+# [Vaswani et al. (2017, table 1)](https://arxiv.org/abs/1706.03762) compare the three:
 #
 # | | longest path between two positions | steps that must wait for each other | operations in a layer |
 # |---|---|---|---|
@@ -144,9 +144,9 @@ draw_by_depth({"": bare})
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Left to right is bottom to top of the tower. The axes are logarithmic. The left curve has lost
-# most of the vectors' size after one layer. On the right, within a few layers the positions differ by less than a
-# millionth, and then the line runs level only because float32 holds no smaller difference.
+# **How to read it.** Left to right is bottom to top of the tower. The vertical axes are logarithmic. On the left, the
+# vectors have lost most of their size after one layer. On the right, within a few layers the positions differ by less
+# than a millionth, and then the line runs level only because float32 holds no smaller difference.
 #
 # </div>
 #
@@ -258,7 +258,7 @@ check.prediction("pull_at_the_bottom", pull_at_the_bottom)
 
 # %% [markdown]
 # The gradient that reaches block 0 is nearly eleven orders of magnitude smaller than the last block's. Is the averaging
-# to blame, the cause of the collapse? To test a cause, take it away.
+# to blame, as it was for the collapse? To test a cause, take it away.
 #
 # Each layer does two things: it averages over positions, and it multiplies by two matrices, `to_values` and `unify`.
 # PyTorch gives the entries of both a variance of 1/(3e), so each multiplication leaves about $1/\sqrt 3$ of a vector's
@@ -297,7 +297,8 @@ for larger, averages, tower in four_towers():
 
 # %% [markdown]
 # Read the last column: the size of the matrices decides it, and averaging makes little difference. The gradient faded
-# because every layer multiplied it by about a third. With larger matrices block 0 receives as much as the last block.
+# because every layer multiplied it by about a third. With larger matrices block 0 receives about as much as the last
+# block.
 #
 # Now read the column before it. With averaging, the positions collapse whatever the size of the matrices. What does
 # *that* do to learning? Split the gradient of one block by its four matrices, in the tower whose gradient does not
@@ -570,8 +571,8 @@ plots.diagrams.block_norms()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Read from top to bottom. The thick line is the residual connection; the layers branch off it, and
-# their outputs are added back. On the left the norms are on the line itself, on the right in the branches.
+# **How to read it.** From top to bottom, the thick line is the residual connection; the layers branch off it, and add
+# their outputs back. On the left the norms are on the line itself, on the right in the branches.
 #
 # </div>
 
