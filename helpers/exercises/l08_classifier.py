@@ -527,7 +527,7 @@ LESSON = Lesson(
             "who_wins_imdb",
             truth="A",
             says={
-                "A": "25,000 reviews are enough to weigh words, but too few to learn from scratch what words mean.",
+                "A": "22,500 reviews are enough to weigh words, but too few to learn from scratch what words mean.",
                 "B": "On reviews made so that counting fails, yes. Real reviews are long, and the words of most of them"
                 " give the verdict away.",
                 "C": "It looks like that during the training, on the validation set. On the test reviews, which are"

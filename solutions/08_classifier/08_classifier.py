@@ -87,7 +87,7 @@ for word in ("good", "dull"):
 # ## From words to numbers
 #
 # `split_words` cuts a text into words in lower case, with punctuation marks as words of their own. A model needs
-# numbers, so every word that is frequent enough gets one: its **id**. Two entries of the vocabulary are no words:
+# numbers, so every word that is frequent enough gets one: its **id**. Two entries of the vocabulary are not words:
 # `<pad>` fills up short texts, and `<unk>` replaces every word that was too rare or never seen.
 
 # %% tags=["nbval-check-output"]
@@ -901,8 +901,7 @@ print(f"{right[0]:.1%} right in order, {right[-1]:.1%} after 32 exchanges")
 #
 # </div>
 #
-# Everything that the model knows beyond the bag of words comes from the order of the words. Does it notice when the
-# order is gone?
+# What the model knows beyond the bag of words comes from the order of the words. Does it notice when the order is gone?
 
 # %% [markdown]
 # <div class="card">
@@ -1040,7 +1039,7 @@ bench.show()
 # **Prediction · `who_wins_imdb`** &nbsp; 1 minute · no points
 #
 # On the generated reviews the transformer is about forty points better than a bag of words. On IMDb, both are trained
-# on the same 25,000 real reviews. Which is right more often on the test reviews?
+# on the same 22,500 real reviews. Which is right more often on the test reviews?
 #
 # - **A.** The bag of words.
 # - **B.** The transformer, by ten points or more.
@@ -1101,7 +1100,7 @@ check.prediction("who_wins_imdb", who_wins_imdb)
 # %% [markdown]
 # **The bag of words wins**, and it is trained in seconds. Two hundred words of complaint contain many that only
 # complainers use, and one *not* changes little. A transformer that starts from scratch has to learn from the same
-# 25,000 reviews what the words mean, and how words make sentences.
+# 22,500 reviews what the words mean, and how words make sentences.
 #
 # **It learns by heart.** After its first epoch the curve is level, while the training loss keeps falling (it is in the
 # record, `run["curve"]`). It lacks data, not steps.
@@ -1124,7 +1123,7 @@ check.prediction("who_wins_imdb", who_wins_imdb)
 #   because reviewers conclude at the end.
 # - **Batches have about the same number of words**, not of texts. Texts of similar length go together, as in this
 #   lesson.
-# - **Dropout, and word dropout.** 25,000 texts are few for millions of parameters. In training, one word in ten is
+# - **Dropout, and word dropout.** 22,500 texts are few for millions of parameters. In training, one word in ten is
 #   replaced by `<unk>`, so that no single one can decide.
 # - **Muon and AdamW.** The matrices of the blocks are trained by [Muon](https://kellerjordan.github.io/posts/muon/)
 #   (Jordan et al., 2024), which needs fewer steps than Adam, everything else by AdamW. Warm-up, then half a cosine, as

@@ -362,7 +362,7 @@ print("outputs that a later byte changes:", changed)
 #   long vector, are longer than 1, they are scaled down to that length. A single odd batch then cannot move the weights
 #   far.
 #
-# One function measures the held-out part for the rest of the lesson. It cuts a text into windows and returns the bits
+# One function measures the held-out part for the rest of the lesson. It takes windows from a text and returns the bits
 # that the model needs for **each prediction in each window**.
 
 # %%
@@ -974,10 +974,11 @@ print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
 # ## What would a larger model gain?
 #
 # Before training a large model, one trains small ones. Below are three widths, e = 8, 16 and 32, two blocks each, and
-# two seeds for each, because a single run could be luck. Everything else is the same: 300 steps on the same text, with
-# windows of 32 bytes. P is the number of parameters in the blocks; the tables are left out, as in [Kaplan et al.
-# (2020)](https://arxiv.org/abs/2001.08361). Their observation, over six powers of ten in P: the loss falls with P as a
-# power law, $\text{bits} \approx a\,P^{-\alpha}$, which is a straight line when both axes are logarithmic.
+# two seeds for each, because a single run could be luck. The number of heads grows with e; everything else is the same:
+# 300 steps on the same text, with windows of 32 bytes. P is the number of parameters in the blocks; the tables are left
+# out, as in [Kaplan et al. (2020)](https://arxiv.org/abs/2001.08361). Their observation, over six powers of ten in P:
+# the loss falls with P as a power law, $\text{bits} \approx a\,P^{-\alpha}$, which is a straight line when both axes
+# are logarithmic.
 
 # %%
 def trained_at(e, seed, steps=300):
@@ -1061,9 +1062,9 @@ check.prediction("fourth_size", fourth_size)
 
 # %% [markdown]
 # A line through models that train in seconds predicted, within a tenth of a bit, the result of a model four times as
-# large. That is how the size of an expensive run is chosen. The fourth model is above the line by more than its two
-# runs differ; perhaps 300 steps are too few for it. [Hoffmann et al. (2022)](https://arxiv.org/abs/2203.15556) found
-# that text and parameters have to grow together. And no such line continues forever: some of the text's bits cannot be
+# large. The size of an expensive run is chosen that way. The fourth model is above the line by more than its two runs
+# differ; perhaps 300 steps are too few for it. [Hoffmann et al. (2022)](https://arxiv.org/abs/2203.15556) found that
+# text and parameters have to grow together. And no such line continues forever: some of the text's bits cannot be
 # predicted by any model.
 
 # %% [markdown]
