@@ -975,10 +975,11 @@ print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
 #
 # Before training a large model, one trains small ones. Below are three widths, e = 8, 16 and 32, two blocks each, and
 # two seeds for each, because a single run could be luck. The number of heads grows with e; everything else is the same:
-# 300 steps on the same text, with windows of 32 bytes. P is the number of parameters in the blocks; the tables are left
-# out, as in [Kaplan et al. (2020)](https://arxiv.org/abs/2001.08361). Their observation, over six powers of ten in P:
-# the loss falls with P as a power law, $\text{bits} \approx a\,P^{-\alpha}$, which is a straight line when both axes
-# are logarithmic.
+# 300 steps on the same text, with windows of 32 bytes.
+#
+# P is the number of parameters in the blocks; the tables are left out, as in [Kaplan et al.
+# (2020)](https://arxiv.org/abs/2001.08361). Their observation, over six powers of ten in P: the loss falls with P as a
+# power law, $\text{bits} \approx a\,P^{-\alpha}$, which is a straight line when both axes are logarithmic.
 
 # %%
 def trained_at(e, seed, steps=300):
