@@ -275,8 +275,8 @@ LESSON = Lesson(
             truth="B",
             says={
                 "A": (
-                    "A steady fall is what one would design. But each hand comes round again, and where several do so "
-                    "together the match rises."
+                    "A steady fall would be ideal. But each hand comes round again, and where several do so together "
+                    "the match rises."
                 ),
                 "B": (
                     "The match is a sum of cosines of different speeds. They agree at distance 0 only, and near it; "
@@ -292,14 +292,14 @@ LESSON = Lesson(
             "sinusoids_beyond",
             truth="A",
             says={
-                "A": "That is about twice chance, thanks to a few places at which a model happens to be right.",
+                "A": "That is about twice chance, thanks to a few positions at which a model happens to be right.",
                 "B": (
-                    "There is no slow decline. The accuracy drops right after the last position of the training, and "
-                    "what is left comes from a few lucky places."
+                    "There is no slow decline. The accuracy drops right after the last position seen in training, and "
+                    "the rest comes from a few lucky positions."
                 ),
                 "C": (
-                    "A linear map that does it exists, and training did not find it: on 16 positions many other maps "
-                    "do as well."
+                    "Such a linear map exists, but training did not find it: on 16 positions many other maps work as "
+                    "well."
                 ),
             },
         ),
@@ -308,16 +308,16 @@ LESSON = Lesson(
             truth="C",
             says={
                 "A": (
-                    "It does treat all places alike. But in a sequence of 64 there are distances beyond 15, whose "
-                    "numbers were never trained, and together they draw much of the weight."
+                    "It does treat all positions the same. But in a sequence of 64 there are distances beyond 15, "
+                    "whose numbers were never trained, and together they draw much of the weight."
                 ),
                 "B": (
-                    "There is no line for it at position 15: it knows no places, only distances, and every position of "
-                    "a sequence of 64 sees some that are new."
+                    "Position 15 means nothing to it: it knows only distances, and every position of a sequence of 64 "
+                    "sees some that are new."
                 ),
                 "C": (
-                    "Every position sees letters at distances that were never trained, and their numbers still stand "
-                    "at 0, above those that training has pushed down."
+                    "Every position sees letters at distances that were never trained, and their numbers are still "
+                    "0, above those that training has pushed down."
                 ),
             },
         ),

@@ -457,11 +457,11 @@ LESSON = Lesson(
             says={
                 "A": "Each block passes on about a third of its gradient, and there are 23 blocks above block 0.",
                 "B": (
-                    "One factor of a half or so a block would be a natural guess for a few blocks. Here every block "
-                    "takes a larger share, and 24 factors multiply."
+                    "That would be right for a few blocks, each of which halves the gradient. Here each block passes "
+                    "on only about a third of it, and 23 such factors multiply."
                 ),
                 "C": (
-                    "All blocks take part, but the gradient reaches the lower ones only through those above, and each "
+                    "All blocks contribute, but the gradient reaches the lower ones only through those above, and each "
                     "of those multiplies it by two small matrices."
                 ),
             },
@@ -471,16 +471,16 @@ LESSON = Lesson(
             truth="C",
             says={
                 "A": (
-                    "The size is what a norm restores. That the positions become alike is another matter: a norm looks "
-                    "at one vector at a time, and equal vectors stay equal."
+                    "A norm restores the size, but it does not keep positions apart: it looks at one vector at a time, "
+                    "and equal vectors stay equal."
                 ),
                 "B": (
-                    "Without norms it takes two blocks. A norm makes small vectors large again, what they have in "
-                    "common and what they differ in alike, so that it gains next to nothing."
+                    "Without norms it takes two blocks. A norm enlarges what the vectors have in common as much as "
+                    "what distinguishes them, so it gains almost nothing."
                 ),
                 "C": (
-                    "One block later than with nothing added. A norm looks at one vector at a time, and cannot tell "
-                    "apart what the averages have made alike; the shortcuts can."
+                    "One block later than with nothing added. A norm looks at one vector at a time, and cannot "
+                    "separate vectors that averaging has made equal. Shortcuts keep them apart."
                 ),
             },
         ),

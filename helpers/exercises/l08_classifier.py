@@ -494,42 +494,44 @@ LESSON = Lesson(
             truth="B",
             says={
                 "A": "The order stays, and the right class gets the larger number. But after a softmax the two numbers"
-                " lie between 0 and 1, and the second softmax cannot make more than 0.73 of that.",
-                "B": "After one softmax the best logits are 1 and 0, and the second one makes 0.73 of them:"
+                " are between 0 and 1, so the second softmax cannot return more than 0.73.",
+                "B": "After one softmax the best logits are 1 and 0, and the second one turns them into 0.73:"
                 " −log 0.73 = 0.31.",
-                "C": "The gradient gets smaller, and does come through: the model learns. Only the end is barred.",
+                "C": "The gradient gets smaller but does come through: the model learns. It just cannot reach a"
+                " loss of 0.",
             },
         ),
         Prediction(
             "sure_of_salad",
             truth="A",
             says={
-                "A": "The softmax says how the classes compare, not whether the text is one that the model knows.",
-                "B": "More than that. Nothing in its training has taught it to be less sure of a text that is none.",
-                "C": "One would wish so. A probability is what the model has learned to say about sentences, and of"
-                " texts that are none it has learned nothing.",
+                "A": "The softmax says how the classes compare, not whether the text resembles the training reviews.",
+                "B": "It is more. Nothing in its training has taught it to be less confident about texts that"
+                " make no sense.",
+                "C": "That would be good. But the model has learned its probabilities on sentences, and has learned"
+                " nothing about texts that are not sentences.",
             },
         ),
         Prediction(
             "loss_by_heart",
             truth="C",
             says={
-                "A": "That is the loss on what it trains on. The function with the bug reports it as the other one,"
-                " and it looks as one would wish.",
-                "B": "The share counts mistakes. The loss weighs them by how sure the model was, and it gets surer of"
-                " everything.",
-                "C": "There are no more mistakes than before, and each is made with more certainty, so it costs more.",
+                "A": "That is the training loss. The function with the bug reports it instead of the other, and it"
+                " looks good.",
+                "B": "The share counts mistakes. The loss weighs them by how sure the model was, and it gets more"
+                " confident about everything.",
+                "C": "There are no more mistakes than before, but each is made with more confidence, so it costs more.",
             },
         ),
         Prediction(
             "who_wins_imdb",
             truth="A",
             says={
-                "A": "25,000 reviews are enough to weigh words, and too few to learn from nothing what words mean.",
-                "B": "On reviews that were made so that counting fails, yes. Real reviews are long, and most of them"
-                " give themselves away by their words.",
-                "C": "It looks like that during the training, on the reviews put aside. On the test reviews, of other"
-                " films, it is the other way round.",
+                "A": "22,500 reviews are enough to weigh words, but too few to learn from scratch what words mean.",
+                "B": "On reviews made so that counting fails, yes. Real reviews are long, and the words of most of them"
+                " give the verdict away.",
+                "C": "It looks like that during the training, on the validation set. On the test reviews, which are"
+                " about other films, it is the other way round.",
             },
         ),
     ),

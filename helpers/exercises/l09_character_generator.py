@@ -784,34 +784,34 @@ LESSON = Lesson(
             "greedy_text",
             truth="B",
             says={
-                "A": "No single byte is improbable, and that is tempting. But a text of nothing but most probable bytes"
-                " leads back to where it has been, and from the same last bytes comes the same continuation.",
-                "B": "Once the same bytes stand at the end of the window, the same ones follow, and nothing ever breaks"
-                " the circle.",
-                "C": "Each byte is chosen in view of the ones before it, not by how frequent it is in the manual, so"
-                " words and short phrases come out right. What goes wrong is larger: they come again and again.",
+                "A": "It is true that no single byte is improbable. But always taking the most probable byte leads back"
+                " to bytes written before, and the same last bytes lead to the same continuation.",
+                "B": "Once the same bytes are at the end of the window, the same ones follow, and nothing breaks the"
+                " cycle.",
+                "C": "Each byte is chosen given the bytes before it, not by how frequent it is in the manual, so words"
+                " and short phrases are right. But they repeat again and again.",
             },
         ),
         Prediction(
             "sharpened_bits",
             truth="C",
             says={
-                "A": "A sample shows what the model prefers; the bits ask what it gave to the byte that came. A sharper"
-                " model gives less to every byte that is not its favourite.",
-                "B": "The ranking stays, and the probabilities do not: the bits are a mean of their logarithms, and an"
-                " improbable byte that does come costs twice as much.",
-                "C": "The model's probabilities are about right at T = 1. Sharpened, it is too sure of itself, and pays"
-                " for each byte that it did not expect.",
+                "A": "A sample shows what the model prefers; the bits measure the probability of the byte that"
+                " came. A sharper model gives less to almost every byte except its favourite.",
+                "B": "The ranking stays, but the probabilities change. The bits are a mean of their negative"
+                " logarithms, and an improbable byte that does come costs about twice as much.",
+                "C": "The model's probabilities are about right at T = 1. Sharpened, it is overconfident, and pays for"
+                " each byte that it did not expect.",
             },
         ),
         Prediction(
             "fourth_size",
             truth="B",
             says={
-                "A": "The gains in bits shrink, and it looks as if they were at an end. In logarithms they hardly do.",
-                "B": "The line through three sizes says about what the fourth will do.",
-                "C": "Four times the parameters, and the line is not left behind: each factor of four brings about the"
-                " same share.",
+                "A": "The gains in bits shrink, so they may seem to end. On a logarithmic scale they hardly shrink.",
+                "B": "The line through three sizes predicts the fourth quite well.",
+                "C": "Even with four times the parameters the model stays near the line: each factor of four lowers the"
+                " bits by about the same share.",
             },
         ),
     ),

@@ -16,10 +16,10 @@
 #
 # *Putting order back*
 #
-# Attention compares vectors, and nothing in a comparison says which of the two stood first. For language that is too
-# little. This lesson shows how much is missing, and then four ways to say where a word stands: a vector learned for
-# each place, a clock with many hands, a number for each distance, and a turn of queries and keys. At the end they have
-# to work on sequences four times as long as any they were trained on.
+# Attention compares vectors, and nothing in a comparison says which of the two came first. Language needs more. This
+# lesson shows how much is missing, and then four ways to say where a word is: a vector learned for each position, a
+# clock with many hands, a number for each distance, and a rotation of queries and keys. At the end they have to work on
+# sequences four times as long as any they were trained on.
 #
 # | | |
 # |---|---|
@@ -29,8 +29,8 @@
 # | **It computes** | in seconds, on any laptop |
 #
 # b is the batch, t the number of positions, e the width of the model, h the number of heads and d the width of one
-# head, as in [the table](../../site/notation.md). A position is called p when it stands alone, i and j when two of them
-# meet; m counts pairs of components. All of them count from 0.
+# head, as in [the table](../../site/notation.md). A single position is called p, two positions are i and j; m counts
+# pairs of components. All of them count from 0.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -51,8 +51,8 @@ check = start("06_positions")
 # %% [markdown]
 # ## The dog and the man
 #
-# Take three words, give each a vector, send them through four layers of multi-head attention, and average what comes
-# out into one vector for the whole sentence, as a classifier would. Then do the same with the words in another order.
+# Take three words, give each a vector, send them through four layers of multi-head attention, and average the outputs
+# into one vector for the whole sentence, as a classifier would. Then do the same with the words in another order.
 
 # %%
 torch.manual_seed(0)
@@ -73,9 +73,9 @@ for sentence in ("dog bites man", "man bites dog"):
 # %% [markdown]
 # Equal, number for number. This is not bad luck with the weights: no training can change it. Attention is
 # **[permutation equivariant](../../site/glossary.md#permutation-equivariance)**, as lesson 1 measured, and so is a
-# stack of such layers: permuted inputs give the same outputs, permuted alike. The mean then adds them up, and a sum has
-# no order. The model knows *which* words are there and cannot know *where*. So the place has to be put into the vectors
-# before attention sees them, or into the comparison itself. We do the first before the second.
+# stack of such layers: permuted inputs give the same outputs, in the permuted order. The mean then adds them up, and a
+# sum has no order. The model knows *which* words are there but cannot know *where*. So the position has to be put into
+# the vectors before attention sees them, or into the comparison itself. We begin with the vectors.
 
 # %%
 plots.diagrams.positions_flow()
@@ -83,15 +83,15 @@ plots.diagrams.positions_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** From top to bottom: how the weights of one attention come about. The boxes at the side hold the
-# four ways of this lesson: two of them add to the vectors, one turns queries and keys, one adds to the scores.
+# **How to read it.** From top to bottom: how one layer computes its attention weights. The boxes at the side are the
+# four ways of this lesson: two add to the vectors, one rotates queries and keys, one adds to the scores.
 #
 # </div>
 #
-# The crudest way: append to each vector a [one-hot vector](../../site/glossary.md#one-hot-vector) of its position, t
-# numbers of which one is 1. It works, but it shows what is missing. The first thing that a layer does with its input is
-# a linear map. Split its matrix into a part $W$ for the word's vector $x$ and a part $V$, of shape (t, e), for the
-# one-hot vector $o_p$:
+# The crudest way is to append to each vector a [one-hot vector](../../site/glossary.md#one-hot-vector) of its position,
+# t numbers: a single 1, and zeros. It works, but it shows what is missing. The first thing that a layer does with its
+# input is a linear map. Split its matrix into a part $W$ for the word's vector $x$ and a part $V$, of shape (t, e), for
+# the one-hot vector $o_p$:
 #
 # $$[\,x,\; o_p\,] \begin{bmatrix} W \\ V \end{bmatrix} \;=\; x\,W + o_p V \;=\; x\,W + V_p ,$$
 #
@@ -101,12 +101,12 @@ plots.diagrams.positions_flow()
 # %% [markdown]
 # ## A learned vector for every place
 #
-# That is what GPT-2 and BERT do: a table with one row for each position, t_max of them, trained like all other
-# parameters. `nn.Embedding(rows, width)` is such a table; called with integers it returns the rows of these numbers.
+# That is what GPT-2 and BERT do: they have a table of t_max rows, one for each position, trained like all other
+# parameters. `nn.Embedding(rows, width)` is such a table; called with integers it returns the rows with these numbers.
 #
-# One thing has to be decided: what happens at position t_max? There is no such row. On the CPU, PyTorch says *index out
-# of range in self*, which tells the reader nothing. On a GPU the read fails inside a kernel, with an error that may
-# surface several lines later and leaves the whole session unusable. A module that knows its limit should state it.
+# One thing remains to be decided: what happens at position t_max? There is no such row. On the CPU, PyTorch says *index
+# out of range in self*, which tells the reader nothing. On a GPU the read fails inside a kernel, with an error that may
+# appear several lines later and makes the whole session unusable. A module that knows its limit should state it.
 #
 # **What every check asks.** Gradients must flow to the inputs and to the parameters, the inputs stay unchanged, and new
 # tensors are created on the input's device, or on the `device` that is passed. Do not use the finished parts in an
@@ -177,29 +177,29 @@ for sentence in ("dog bites man", "man bites dog"):
 # Two sentences, two vectors. Nothing is trained yet; it is enough that *dog* at position 0 and *dog* at position 2 are
 # no longer the same input.
 #
-# What does a table of free vectors lack? Row 7 has nothing to do with row 8 until training has made it so. Each row
-# learns only from sequences that reach it. And past the last row there is nothing at all. Could a **formula** give a
-# vector for every position, such that near positions get similar vectors, and all of them different ones?
+# What does a table of free vectors lack? Row 7 has nothing to do with row 8 until training relates them. Each row
+# learns only from sequences that reach it. And after the last row there is nothing at all. Could a **formula** give
+# every position a vector, such that near positions get similar vectors and no two are equal?
 
 # %% [markdown]
 # ## A clock with many hands
 #
-# A clock solves that problem with three hands. The second hand tells near moments apart and repeats itself every
-# minute; the hour hand is slow, and says which part of the day it is. Together they name every second of twelve hours.
+# A clock solves that problem with three hands. The second hand tells near moments apart but repeats every minute; the
+# hour hand is slow, and says which part of the day it is. Together they identify every second of twelve hours.
 #
 # ["Attention is all you need"](https://arxiv.org/abs/1706.03762) (section 3.5) builds such a clock with e/2 hands. Hand
-# $m$ turns by $\omega_m$ radians for each position, and a hand is written down as the sine and the cosine of its angle:
+# $m$ turns by $\omega_m$ radians per position, and is written as the sine and the cosine of its angle:
 #
 # $$\mathrm{PE}(p)_{2m} = \sin(p\,\omega_m), \qquad \mathrm{PE}(p)_{2m+1} = \cos(p\,\omega_m),
 # \qquad \omega_m = \frac{1}{10000^{\,2m/e}}, \qquad m = 0, \dots, \tfrac e2 - 1 .$$
 #
-# The first hand, $\omega_0 = 1$, is round after $2\pi \approx 6.3$ positions. Each next one is slower by the same
-# factor, and the last needs $10000^{1 - 2/e} \cdot 2\pi$, which is nearly $10000 \cdot 2\pi$ when e is large.
+# The first hand, $\omega_0 = 1$, completes a turn every $2\pi \approx 6.3$ positions. Each next one is slower by the
+# same factor, and the last needs $10000^{1 - 2/e} \cdot 2\pi$ positions, which is nearly $10000 \cdot 2\pi$ if e is
+# large.
 #
-# Sine and cosine of one hand stand **side by side**, at $2m$ and $2m+1$. (Some drawings and programs put all sines
-# first and all cosines behind them. The network is indifferent: its first matrix can reorder the components. But the
-# two do not mix: weights trained with one are of no use with the other, and a check has to settle on one. Ours is the
-# paper's.)
+# Sine and cosine of one hand are **side by side**, at $2m$ and $2m+1$. (Some drawings and programs put all sines first
+# and all cosines after them. To the network it makes no difference: its first matrix can reorder the components. But
+# the two orders do not mix: weights trained with one do not work with the other. Our check uses the paper's order.)
 
 # %% [markdown]
 # <div class="card">
@@ -261,23 +261,23 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Left: a row is the vector of one position. Follow a column downwards to watch one hand go round:
+# **How to read it.** Left: a row is the vector of one position. Follow a column downwards to watch one hand turn:
 # quickly at the left edge, hardly at all at the right. Columns come in pairs, sine and cosine. Right: some columns as
-# curves. Two positions next to each other differ mainly in the quick hands, positions far apart in the slow ones too.
+# curves. Neighbouring positions differ mainly in the fast hands, positions far apart also in the slow ones.
 #
 # </div>
 
 # %% [markdown]
 # ## Moving along is turning
 #
-# Why both sine and cosine, where a sine would do to tell positions apart? Because of what happens when the position
-# moves along by a shift $\Delta$. The addition formulas say
+# Why both sine and cosine, if sines alone could tell positions apart? Because of what happens when the position moves
+# by a shift $\Delta$. The addition formulas say
 #
 # $$\sin(p\omega + \Delta\omega) = \cos(\Delta\omega)\,\sin(p\omega) + \sin(\Delta\omega)\,\cos(p\omega),$$
 # $$\cos(p\omega + \Delta\omega) = -\sin(\Delta\omega)\,\sin(p\omega) + \cos(\Delta\omega)\,\cos(p\omega).$$
 #
-# Read the right-hand sides again. The new pair is the old pair times four numbers, and these numbers know $\Delta$ and
-# $\omega$ but **not p**. As a matrix, for one hand,
+# Read the right-hand sides again. The new pair is the old pair times four numbers, and these numbers depend on $\Delta$
+# and $\omega$ but **not on p**. As a matrix, for one hand,
 #
 # $$\begin{bmatrix} \sin((p+\Delta)\,\omega) \\ \cos((p+\Delta)\,\omega) \end{bmatrix} \;=\;
 # \begin{bmatrix} \cos \Delta\omega & \sin \Delta\omega \\ -\sin \Delta\omega & \cos \Delta\omega \end{bmatrix}
@@ -285,16 +285,16 @@ plt.show()
 #
 # Put one such block for each hand on the diagonal of an (e, e) matrix $M$, and
 # $\mathrm{PE}(p + \Delta) = M\,\mathrm{PE}(p)$ with one and the same $M$ for every p. "The word two places back" has
-# become a linear map, and a linear map is what $W_q$ and $W_k$ are. The paper chose sinusoids in the hope that a model
-# would find this easy to learn.
+# become a linear map, and $W_q$ and $W_k$ are linear maps. The paper chose sinusoids in the hope that a model could
+# learn this easily.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 3 · `shift_matrix`** &nbsp; ★★★ · 15 minutes · 5 points
 #
-# Build M for a given shift. The shift may be negative, which goes back, or 0. M is multiplied from the left with an
-# encoding as a column, $M\,\mathrm{PE}(p)$. Loops are allowed.
+# Build M for a given shift. The shift may be negative (back) or 0. M multiplies an encoding, written as a column, from
+# the left: $M\,\mathrm{PE}(p)$. Loops are allowed.
 #
 # <details><summary>Hint 1: where the blocks are</summary>
 #
@@ -335,7 +335,7 @@ def shift_matrix(shift, e, device=None):
 check(shift_matrix)
 
 # %% [markdown]
-# One matrix, three very different places:
+# One matrix, three very different positions:
 
 # %% tags=["nbval-check-output"]
 three_on = shift_matrix(3, 32, device())
@@ -344,14 +344,14 @@ for p in (0, 20, 60):
     print(f"from {p} to {p + 3}: right to within 0.0001:", apart.item() < 1e-4)
 
 # %% [markdown]
-# A rotation keeps lengths and angles. So the dot product of two encodings cannot change when both are moved along, and
-# multiplying out says what it is:
+# A rotation keeps lengths and angles. So the dot product of two encodings cannot change when both are shifted, and
+# multiplying out shows its value:
 #
 # $$\mathrm{PE}(i) \cdot \mathrm{PE}(j)
 # \;=\; \sum_m \sin(i\omega_m)\sin(j\omega_m) + \cos(i\omega_m)\cos(j\omega_m)
 # \;=\; \sum_m \cos\big((i - j)\,\omega_m\big) .$$
 #
-# It depends on the distance alone. At distance 0 each hand contributes 1, e/2 in all: every encoding has the same
+# It depends only on the distance. At distance 0 each hand contributes 1, so the sum is e/2: every encoding has the same
 # length, $\sqrt{e/2}$.
 
 # %% [markdown]
@@ -362,7 +362,7 @@ for p in (0, 20, 60):
 # We wanted near positions to get similar vectors. How does the match $\mathrm{PE}(p) \cdot \mathrm{PE}(p + \Delta)$
 # change as the distance Δ grows from 0 to 48, for e = 32?
 #
-# - **A.** It falls steadily, the farther the less.
+# - **A.** It falls steadily with distance.
 # - **B.** It falls at first, and then goes up and down: some positions match better than nearer ones.
 # - **C.** It stays about the same: all encodings have the same length.
 # </div>
@@ -374,7 +374,7 @@ match_by_distance = "B"
 # match_by_distance = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% mystnb={"image": {"alt": "Dot product of two encodings against their distance, from minus 48 to 48. For sinusoids around position 50 and around position 150 the curves coincide: a peak of 16 at distance 0, and lower on both sides alike, in waves between 5 and 12. For an untrained learned table the curve is noise between minus 8 and 8, with one spike of about 15 at distance 0."}}
+# %% mystnb={"image": {"alt": "Dot product of two encodings against their distance, from minus 48 to 48. For sinusoids around position 50 and around position 150 the curves coincide: a peak of 16 at distance 0, and lower, equal waves between 5 and 12 on both sides. For an untrained learned table the curve is noise between minus 8 and 8, with one spike of about 15 at distance 0."}}
 fixed = sinusoidal_encoding(200, 32, device())
 torch.manual_seed(0)
 free = torch.randn(200, 32).to(device()) / 2**0.5    # as long, on average, as the fixed ones
@@ -392,9 +392,9 @@ for distance in (0, 4, 10, 12, 16, 20, 28, 44):
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** How well position p matches a position Δ places away. The two curves of the sinusoids lie on each
-# other, because p makes no difference. Near positions match best, and left is not told from right. A table begins as
-# noise and has to learn that 7 is near 8.
+# **How to read it.** How well position p matches a position Δ places away. The two curves of the sinusoids coincide,
+# because p makes no difference. Near positions match best, and left and right look the same. A table begins as noise
+# and has to learn that 7 is near 8.
 #
 # </div>
 
@@ -402,21 +402,21 @@ for distance in (0, 4, 10, 12, 16, 20, 28, 44):
 check.prediction("match_by_distance", match_by_distance)
 
 # %% [markdown]
-# That is the match *without* projections. With $W_q$ and $W_k$ between them, a head can put a shift in and have its
-# peak at another distance. At the end of the lesson we do that by hand.
+# That is the match *without* projections. With $W_q$ and $W_k$ in between, a head can include a shift, which moves its
+# peak to another distance. At the end of the lesson we do that by hand.
 
 # %% [markdown]
 # ## Say the distance itself
 #
-# What a word needs from another is mostly a matter of how far away it is and on which side, hardly ever of its number
-# in the text. So leave the vectors alone and speak to the **scores**, where i and j meet anyway:
+# How far away a word is, and on which side, usually matters more than its number in the text. So leave the vectors
+# alone and act on the **scores**, where i and j already meet:
 #
 # $$\text{score}_{ij} \;=\; \frac{q_i \cdot k_j}{\sqrt d} + a_{\,i-j} ,$$
 #
 # with a learned number for each distance. For t positions the distance $i - j$ runs from $-(t-1)$, the farthest ahead,
-# to $t-1$, the farthest behind: $2t - 1$ different numbers. They are stored in a table that is made for the longest
-# sequence, $2\,t_{max} - 1$ numbers in a row, from distance $-(t_{max}-1)$ up to $t_{max}-1$, with distance 0 in the
-# middle. A shorter sequence uses the inner part of it.
+# to $t-1$, the farthest behind: $2t - 1$ different numbers. They are stored in a table for the longest sequence: a list
+# of $2\,t_{max} - 1$ numbers, from distance $-(t_{max}-1)$ up to $t_{max}-1$, with distance 0 in the middle. A shorter
+# sequence uses the inner part of this table.
 #
 # | index in the table, t_max = 4 | 0 | 1 | 2 | **3** | 4 | 5 | 6 |
 # |---|---|---|---|---|---|---|---|
@@ -428,13 +428,13 @@ check.prediction("match_by_distance", match_by_distance)
 # **Exercise 4 · `relative_bias`** &nbsp; mend · ★★☆ · 10 minutes · 4 points
 #
 # From the table, make the (t, t) matrix that is added to the scores. t may be smaller than t_max, and t_max follows
-# from the length of the table. The code below runs: no index leaves the table, gradients reach it, and a model can be
-# trained with it. But it does not do what the docstring says. Fix it.
+# from the length of the table. The code below runs: no index is out of range, gradients reach the table, and a model
+# can be trained with it. But it does not do what the docstring says. Fix it.
 #
 # <details><summary>Hint 1: a table of labels</summary>
 #
 # Call it with a table of labels, (−3, −2, …, 3), and t = 3: every entry of the matrix should then be its own distance.
-# What does it hold instead? A negative index raises nothing: it counts from the end of the table.
+# What does it contain instead? A negative index raises no error: it counts from the end of the table.
 #
 # </details>
 # <details><summary>Hint 2: an example with two positions</summary>
@@ -470,7 +470,7 @@ check(relative_bias)
 
 # %% [markdown]
 # There is a property test for such a bias: equal numbers along each diagonal, whatever the numbers are. Run it on
-# yours, and on the code as it came.
+# yours, and on the original code.
 
 # %% tags=["nbval-check-output"]
 def as_it_came(table, t):
@@ -485,16 +485,16 @@ for name, function in (("yours", relative_bias), ("as it came", as_it_came)):
 # %% [markdown]
 # <details><summary>What was wrong, and why nothing complained</summary>
 #
-# It asked the table for $i + j$. The shape is right, $2\,t_{max} - 1$ is even the right number of entries, and every
-# index is in range. But *the word before me* gets another number at every place, while pairs such as (0, 4), (1, 3) and
-# (2, 2) share one, though their distances are −4, −2 and 0. What is learned about a neighbour at one place says nothing
-# about the neighbour one step farther. The loss goes down all the same, since any number that tells positions apart is
-# better than none.
+# It looked up $i + j$. The shape is right, $2\,t_{max} - 1$ is even the right number of entries, and every index is in
+# range. But *the word before me* gets a different number at every position, while pairs such as (0, 4), (1, 3) and (2,
+# 2) share one, although their distances are −4, −2 and 0. What is learned about a neighbour at one position does not
+# carry over to the next position. The loss can still go down, because any number that tells positions apart is better
+# than none.
 #
 # </details>
 #
 # To see that the right one puts order back, take six copies of one word: equal vectors, equal scores. Without a bias
-# all weights are 1/6. Below, the table prefers whatever stands one place behind.
+# all weights are 1/6. The table below prefers the word one place back.
 
 # %% mystnb={"image": {"alt": "Two heat maps of 6 by 6. Left, the bias: the diagonal just below the main one holds 3, the main diagonal 2, and numbers fall off to minus 3 in the upper right corner; each diagonal holds one number. Right, the weights after softmax: about half of each row lies just left of the diagonal; the first row, which has nothing behind it, lies mostly on it."}}
 distances = torch.arange(-7.0, 8.0, device=device())    # t_max = 8
@@ -507,22 +507,21 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i looks at column j. On the left each diagonal holds a single number: the bias knows i − j and
-# nothing else. On the right, the softmax of that bias alone. Every word gives about half of its weight to the one
-# before it; the first has none there and looks mostly at itself.
+# **How to read it.** Row i looks at column j. On the left each diagonal holds a single number: the bias depends on i −
+# j and nothing else. On the right is the softmax of that bias alone. Every word gives about half of its weight to the
+# word before it; the first has no word before it and looks mostly at itself.
 #
 # </div>
 #
-# Move the sentence to another place in the text, and neither map changes. Models that carry memories from one stretch
-# of text to the next, such as Transformer-XL ([Dai et al., 2019](https://arxiv.org/abs/1901.02860)), could not do
-# without that.
+# Move the sentence to another place in the text, and neither map changes. Models that carry memories from one segment
+# of text to the next, such as Transformer-XL ([Dai et al., 2019](https://arxiv.org/abs/1901.02860)), depend on that.
 
 # %% [markdown]
 # ## Turn the queries and the keys
 #
-# The last way takes up the clock once more. Sinusoids are *added* to the words, and then words and places are mixed up
-# in every product. A bias keeps them apart but does not look at the words at all. What if the position **turned** the
-# query and the key, hand by hand?
+# The last way returns to the clock. Sinusoids are *added* to the words, so words and positions are mixed in every
+# product. A bias keeps them apart but does not look at the words at all. What if the position **rotated** the query and
+# the key, hand by hand?
 #
 # Cut a vector of width d into d/2 pairs. Turn pair m, of the vector at position p, by the angle $p\,\omega_m$, with
 # $\omega_m = 1/10000^{2m/d}$ as before:
@@ -531,19 +530,19 @@ plt.show()
 # \begin{bmatrix} \cos p\,\omega_m & -\sin p\,\omega_m \\ \sin p\,\omega_m & \cos p\,\omega_m \end{bmatrix}
 # \begin{bmatrix} x_{2m} \\ x_{2m+1} \end{bmatrix} .$$
 #
-# Write $R_p$ for the whole (d, d) matrix of such blocks. Turning by $i$ one way and by $j$ the other is turning by the
-# difference, and the transpose of a rotation turns back:
+# Write $R_p$ for the whole (d, d) matrix of such blocks. The transpose of a rotation turns back, and turning by $j$ one
+# way and by $i$ the other is turning by the difference:
 #
 # $$(R_i\, q_i) \cdot (R_j\, k_j) \;=\; q_i^\top R_i^\top R_j\, k_j \;=\; q_i^\top R_{\,j-i}\; k_j .$$
 #
-# Each is turned by its own position, without knowing the other's, and the product knows only how far they are apart.
-# This is **[rotary](../../site/glossary.md#rotary-positions)** encoding, or **RoPE** ([Su et al.,
-# 2021](https://arxiv.org/abs/2104.09864)), and many current language models use it. It has no parameters, it changes no
-# length, and it needs no table that could end.
+# Each is turned by its own position, independently of the other, and the positions enter the product only as their
+# difference. This is **[rotary](../../site/glossary.md#rotary-positions)** encoding, or **RoPE** ([Su et al.,
+# 2021](https://arxiv.org/abs/2104.09864)), and many current language models use it. It has no parameters, changes no
+# length, and needs no table of limited size.
 #
 # (Here too there are two conventions. The paper pairs neighbours, 2m with 2m + 1; some well-known programs,
-# [GPT-NeoX](https://github.com/EleutherAI/gpt-neox) among them, pair m with m + d/2. Either is fine if it is the one
-# that the weights were trained with. We pair neighbours.)
+# [GPT-NeoX](https://github.com/EleutherAI/gpt-neox) among them, pair m with m + d/2. Either is fine if the weights were
+# trained with it. We pair neighbours.)
 
 # %% [markdown]
 # <div class="card">
@@ -551,12 +550,12 @@ plt.show()
 # **Exercise 5 · `rotate`** &nbsp; ★★★ · 15 minutes · 5 points
 #
 # Turn every vector by its position. The positions are an argument. They may start anywhere, come in any order and be
-# large: later, a model will write one token at a time and keep the keys that it has turned already.
+# large: later, a model will write one token at a time and keep the keys that it has already turned.
 #
 # <details><summary>Hint 1: angles, and pairs</summary>
 #
-# Angles as in exercise 2, (t, d/2), but with the positions that you are given. `x[..., 0::2]` holds the first component
-# of every pair, `x[..., 1::2]` the second: (b, h, t, d/2) each, and (t, d/2) broadcasts to them.
+# Angles as in exercise 2, (t, d/2), but with the positions that you are given. `x[..., 0::2]` is the first component of
+# every pair, `x[..., 1::2]` the second: (b, h, t, d/2) each, and (t, d/2) broadcasts to them.
 #
 # </details>
 # <details><summary>Hint 2: an example with two pairs</summary>
@@ -612,13 +611,13 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One vector, d = 16, whose pairs are all (1, 0), as it is turned at the positions 0 to 6: the
-# number at the tip is the position, and darker is later. Pair 0 goes round by one radian a step. Pair 1 is slower, pair
-# 2 slower still; they are the hands of the same clock. Lengths stay as they are.
+# **How to read it.** One vector, d = 16, whose pairs are all (1, 0), turned by the positions 0 to 6: the number at the
+# tip is the position, and darker is later. Pair 0 turns by one radian per step. Pair 1 is slower, pair 2 slower still;
+# they are the hands of the same clock. Lengths do not change.
 #
 # </div>
 #
-# Now the products. Put one and the same query at every position, one and the same key too, and compare all of them:
+# Now the products. Put the same query at every position, and the same key, and compare all of them:
 
 # %% mystnb={"image": {"alt": "Two heat maps of products of 8 queries and 8 keys. Left, not turned: all entries are equal. Right, turned: every diagonal holds a single number, and the numbers differ from diagonal to diagonal, also between above and below."}}
 torch.manual_seed(5)
@@ -635,23 +634,23 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Left: the same two vectors everywhere, so the same product everywhere. Right: after turning, the
-# product depends on where they stand. Read along a diagonal, where i − j is the same, and it does not change. Compare a
-# diagonal above the middle with the one as far below it: before and after are told apart.
+# product depends on their positions. Along a diagonal, where i − j is the same, it does not change. Compare a diagonal
+# above the middle with the one equally far below it: they differ, so before and after are told apart.
 #
 # </div>
 #
-# Unlike with a bias, which number belongs to which distance is decided by q and k, and so by the words. In an attention
-# layer only queries and keys are turned, for only they are compared; what is passed on, the values, stays as it is
+# Unlike with a bias, q and k, and so the words, decide which number belongs to which distance. In an attention layer
+# only queries and keys are turned, because only they are compared; the values, which are passed on, are not turned
 # (question 3 at the end asks why).
 
 # %% [markdown]
 # ## Longer than anything seen
 #
-# Four ways, one test. The task is about order and nothing else: read a sequence of letters, eight of them, drawn at
-# random, and say at each position **which letter stood two places back**. A model of one attention layer, without a
-# mask, is trained on sequences of 16: every position sees the whole sequence, what comes later too. Then it gets 64. If
-# it has learned *two places back*, the length should not matter; if it has learned *position 9 looks at position 7*, it
-# will not know what to do at position 40.
+# Four ways, one test. The task is about order and nothing else: read a random sequence of letters from an alphabet of
+# eight, and say at each position **which letter was two places back**. A model with one attention layer, without a
+# mask, is trained on sequences of 16: every position sees the whole sequence, including later positions. Then it gets
+# sequences of 64. If it has learned *two places back*, the length should not matter; if it has learned *position 9
+# looks at position 7*, it will fail at position 40.
 
 # %%
 class Recall(nn.Module):
@@ -711,7 +710,8 @@ for way in ("learned", "sinusoidal", "relative bias", "rotary"):
     models[way] = [trained(way, seed) for seed in range(3)]
 
 # %% [markdown]
-# At length 16 all four are right nearly everywhere. Before you look at 64, two predictions. Chance is one in eight.
+# At length 16 all four are right nearly everywhere. Before you look at length 64, make two predictions. Chance is one
+# in eight.
 
 # %% [markdown]
 # <div class="card">
@@ -721,8 +721,8 @@ for way in ("learned", "sinusoidal", "relative bias", "rotary"):
 # At positions beyond 15, the **sinusoidal** model will be right …
 #
 # - **A.** about a quarter of the time.
-# - **B.** about half of the time, less and less with the distance from 15.
-# - **C.** nearly always: the formula goes on, and *two places back* is one linear map for all positions.
+# - **B.** about half of the time, and less often the farther it is from 15.
+# - **C.** nearly always: the formula continues, and *two places back* is one linear map for all positions.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "sinusoids_beyond", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -741,8 +741,8 @@ sinusoids_beyond = "A"
 #
 # - **A.** nearly always, everywhere: it knows distances only, and the distance of *two places back* is the same
 #   everywhere.
-# - **B.** nearly always up to position 15, and beyond it little more often than by chance.
-# - **C.** less than half of the time, at the first positions as at the last.
+# - **B.** nearly always up to position 15, and beyond it hardly more often than by chance.
+# - **C.** less than half of the time, at the first positions as well as at the last.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "relative_beyond", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -766,7 +766,7 @@ for run, model in enumerate(models.get("relative bias", [])):    # distance 0 is
     entries = [f"{k}: {model.table[63 + k].item():.2f}" for k in (1, 2, 3, 10, 16, 40)]
     print(f"relative bias, run {run + 1}, the number for distance", ", ".join(entries))
 
-# %% mystnb={"image": {"alt": "Share of right answers against position in sequences of 64, for four encodings trained on sequences of 16: the mean of three runs as a line, their spread as a band, with chance at one eighth marked. Learned: right up to position 15, then chance. Sinusoidal: right up to position 15, then mostly a little above chance, with a few spikes. Relative bias: about four tenths everywhere. Rotary: near 1 everywhere, with a wide band, since one run is worse than the other two."}}
+# %% mystnb={"image": {"alt": "Share of right answers against position in sequences of 64, for four encodings trained on sequences of 16: the mean of three runs as a line, their spread as a band, with chance at one eighth marked. Learned: right up to position 15, then chance. Sinusoidal: right up to position 15, then mostly a little above chance, with a few spikes. Relative bias: about four tenths everywhere. Rotary: near 1 everywhere, with a wide band, because one run is worse than the other two."}}
 figure, ax = plt.subplots(figsize=(6, 3.8))
 lines = {}
 for way, colour in zip(models, plots.COLOURS):
@@ -786,9 +786,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each line is the mean of three models that differ only in their random start, each band reaches
-# from the worst of the three to the best. Tested on sequences of 64. Left of the vertical line lie positions that
-# occurred in training, right of it those that never did.
+# **How to read it.** Each line is the mean of three models that differ only in their random initial weights; each band
+# reaches from the worst of the three to the best. They are tested on sequences of 64. Left of the vertical line are
+# positions that occurred in training, right of it those that never did.
 #
 # </div>
 
@@ -799,36 +799,35 @@ check.prediction("sinusoids_beyond", sinusoids_beyond)
 check.prediction("relative_beyond", relative_beyond)
 
 # %% [markdown]
-# At the length of the training the four cannot be told apart. Here they have four different stories:
+# At the training length the four cannot be told apart. Beyond it they behave in four different ways:
 #
-# - **Learned.** Right up to the line, chance beyond it. Rows 16 to 63 of its table never took part in a training
-#   step; they are still at their random start. (Had its table had 16 rows, it would have raised your `ValueError`
-#   instead.)
-# - **Sinusoidal.** The formula goes on beyond the line; the accuracy does not. On average it is about twice chance,
-#   with a few places at which a model happens to be right more often. The paper chose sinusoids partly because they
-#   "may allow the model to extrapolate" (section 3.5). Here they do not, and
-#   [Press et al. (2022)](https://arxiv.org/abs/2108.12409) report that they do not in language models either.
-# - **Relative bias.** The same everywhere, for it knows no places; and wrong more often than not everywhere, the
-#   first positions included, since they see the letters beyond the line too. Distances beyond 15 were never trained.
-#   The lines under the table show that their numbers are still 0, as they were at the start, while those of the
-#   distances that did occur have been pushed down, all but that of distance 2. One 0 is harmless; dozens of them draw
-#   much of the weight to letters far away.
-# - **Rotary.** Best by far, and not perfect in every run. *Two places back* is the same turn at every place, so what
-#   was learned on the left holds on the right. What was never trained is, again, the far distances: here and there one
-#   of them happens to match, and since every position sees the whole sequence, a run that goes wrong does so at early
+# - **Learned.** Right up to the line, chance beyond it. Rows 16 to 63 of its table were never trained; they still have
+#   their random initial values. (With a table of 16 rows, it would have raised your `ValueError` instead.)
+# - **Sinusoidal.** The formula continues beyond the line; the accuracy does not. On average it is about twice chance,
+#   with a few positions at which a model happens to be right more often. The paper chose sinusoids partly because they
+#   "may allow the model to extrapolate" (section 3.5). Here they do not, and [Press et al.
+#   (2022)](https://arxiv.org/abs/2108.12409) report that they do not in language models either.
+# - **Relative bias.** The same everywhere, because it does not know positions; and wrong more often than not, even at
+#   the first positions, because they see the letters beyond the line too. Distances beyond 15 were never trained. The
+#   lines under the table show that their numbers are still 0, as at the start, while those of the trained distances
+#   have been pushed down, except that of distance 2. One 0 is harmless; dozens of them draw much of the weight to
+#   letters far away.
+# - **Rotary.** Best by far, but not perfect in every run. *Two places back* is the same turn at every position, so what
+#   was learned on the left also holds on the right. But again the far distances were never trained: here and there one
+#   of them happens to match. Because every position sees the whole sequence, a run that fails does so at early
 #   positions too. In large language models rotary encodings, too, lose accuracy on texts much longer than in training.
 #
 # Published relative biases ([Shaw et al., 2018](https://arxiv.org/abs/1803.02155);
 # [Raffel et al., 2020](https://arxiv.org/abs/1910.10683)) let all far distances share one number, so that none goes
 # untrained.
 #
-# This is one small task with one layer, and three runs of each. Take from it that four models which agree on what they
-# were trained for may differ beyond it; do not read the ranking as general.
+# This is one small task with one layer, and three runs of each. It shows that four models that agree within their
+# training range may differ beyond it; do not read the ranking as general.
 
 # %% [markdown]
 # **What could have been.** Was the sinusoidal model bound to fail? No. You wrote the proof: $M$ for a shift of −2 turns
-# the encoding of i into that of i − 2, and the encoding of i − 2 matches itself best. So build the head by hand: $M$ as
-# the projection of queries, nothing for the keys, letters as values.
+# the encoding of i into that of i − 2, and the encoding of i − 2 matches itself best. So build the head by hand: $M$
+# projects the queries, keys are not projected, and letters are the values.
 
 # %% tags=["nbval-check-output"]
 letters = some_letters(64)
@@ -840,15 +839,15 @@ share = (answers[:, 2:] == letters[:, :-2]).float().mean().item()
 print(f"by hand: {share:.2f} at length 64")
 
 # %% [markdown]
-# It is 100 % right at length 64, and at 6,000. The weights for it exist, and training on 16 positions did not find
-# them, since on 16 positions many other matrices do as well. *It can represent it* and *it will learn it* are two
-# claims.
+# It is 100 % right at length 64, and at 6,000. The weights for it exist, but training on 16 positions did not find
+# them, because on 16 positions many other matrices work as well. *It can represent it* and *it will learn it* are two
+# different claims.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can show that a stack of attention and pooling is blind to order, and mend it in four ways; say which of them know
-# absolute places and which only distances; compute a shift as a matrix; test a property such as "only i − j counts"
+# You can show that a stack of attention and pooling is blind to order, and fix it in four ways; say which of them use
+# absolute positions and which only distances; compute a shift as a matrix; test a property such as "only i − j counts"
 # instead of comparing numbers; and doubt a claim about length until you have seen the curve.
 #
 # **Three questions to think about**
@@ -856,13 +855,13 @@ print(f"by hand: {share:.2f} at length 64")
 # <details><summary>1. Does a stack of causal attention layers, as in lesson 5, need positions at all?</summary>
 #
 # Less than you would think. A single causal layer treats what came before as a set: *dog bites* and *bites dog* look
-# alike to the next word. But position i sees i + 1 vectors and position i + 1 sees one more, so that outputs differ by
-# place; a second layer can build on that, and order gets through. Language models without any positions do train,
-# somewhat worse than others ([Haviv et al., 2022](https://arxiv.org/abs/2203.16634)). Without the triangle, as in this
-# lesson's first experiment, nothing gets through however many layers there are.
+# the same to the next word. But position i sees i + 1 vectors and position i + 1 sees one more, so outputs differ by
+# position, and a second layer can recover the order from that. Language models without any positions do train, though
+# somewhat worse than others ([Haviv et al., 2022](https://arxiv.org/abs/2203.16634)). Without the causal mask, as in
+# this lesson's first experiment, no number of layers recovers the order.
 #
 # </details>
-# <details><summary>2. A program calls nn.Embedding(e, t_max) for its positions, unnoticed. When can that be?</summary>
+# <details><summary>2. A program calls nn.Embedding(e, t_max) for its positions. When does it still run?</summary>
 #
 # When e = t_max the two calls are the same. The module also runs when t_max is the smaller of the two and the rows
 # fetched happen to broadcast, as with t_max = 1. In all other cases the first call fails: rows of width t_max do not
@@ -871,10 +870,10 @@ print(f"by hand: {share:.2f} at length 64")
 # </details>
 # <details><summary>3. Rotary attention turns queries and keys. What would turning the values do?</summary>
 #
-# Output i would be $\sum_j w_{ij} R_j v_j$: averages of vectors that were turned by their own places j. Move the text
-# along by Δ, and the weights stay, but every output is turned by Δ. The next layer, which reads the outputs with fixed
-# matrices, would see something else: the absolute place is back. Turning output i back by its own place i would cure
-# it: then only differences j − i appear again.
+# Output i would be $\sum_j w_{ij} R_j v_j$: averages of vectors that were turned by their own positions j. If you shift
+# the text by Δ, the weights stay the same, but every output is turned by Δ. The next layer, which reads the outputs
+# with fixed matrices, would see something else: the absolute position is back. Turning output i back by its own
+# position i would fix this: then only differences j − i appear again.
 #
 # </details>
 #
@@ -888,14 +887,13 @@ print(f"by hand: {share:.2f} at length 64")
 #   3, row (E), where learned and sinusoidal encodings score nearly the same.
 # - [Shaw et al., *Self-attention with relative position representations*, 2018](https://arxiv.org/abs/1803.02155),
 #   section 3: the first relative attention, with distances clipped.
-# - [Dai et al., *Transformer-XL*, 2019](https://arxiv.org/abs/1901.02860), section 3.3: distances where memories are
-#   carried along.
+# - [Dai et al., *Transformer-XL*, 2019](https://arxiv.org/abs/1901.02860), section 3.3: relative distances for memories
+#   from earlier segments.
 # - [Raffel et al., *Exploring the limits of transfer learning*, 2020](https://arxiv.org/abs/1910.10683), section 2.1,
 #   where far distances share a number: one for each of 32 ranges of distances, and for each head.
 # - [Su et al., *RoFormer*, 2021](https://arxiv.org/abs/2104.09864), section 3: rotary encoding.
 # - [Press, Smith and Lewis, *Train short, test long*, 2022](https://arxiv.org/abs/2108.12409), sections 2 and 3:
 #   curves like the last one, on real text.
-# - [Haviv et al., 2022](https://arxiv.org/abs/2203.16634): language models without positions, which learn them all
-#   the same.
+# - [Haviv et al., 2022](https://arxiv.org/abs/2203.16634): language models without positions, which still learn them.
 #
 # **Next:** [lesson 7, *The transformer block*](../07_transformer_block/07_transformer_block.ipynb)

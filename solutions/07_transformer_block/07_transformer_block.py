@@ -29,7 +29,7 @@
 # | **It computes** | for a few seconds a cell, on any laptop |
 #
 # The letters are those of [the table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h the
-# width of one head. The masked multi-head attention of lessons 4 and 5 comes finished, as `SelfAttention`. Layers,
+# width of one head. The masked multi-head attention of lessons 4 and 5 is ready to use, as `SelfAttention`. Layers,
 # blocks and positions are counted from 0.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -56,8 +56,8 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # interact **only through self-attention**. Everything else in it treats each unit by itself.
 #
 # There are older ways to let positions interact. A **recurrent** network walks along the sequence and carries a state.
-# A **convolution** lets each position see a few neighbours, and needs a stack of layers to see far. What differs is how
-# long a signal travels from one position to another:
+# A **convolution** lets each position see a few neighbours, and needs a stack of layers to see far. They differ in how
+# far a signal travels from one position to another:
 
 # %% mystnb={"image": {"alt": "Three drawings of seven positions. Recurrent: one arrow up from the first input, then six arrows along the row of states to the last output. Convolution: three layers of arrows to near neighbours; the path climbs in three steps. Self-attention: every input has an arrow to every output; the path is a single arrow from the first to the last."}}
 plots.path_row(t=7, reach=2)
@@ -68,14 +68,14 @@ plt.show()
 #
 # **How to read it.** Inputs are at the bottom, outputs at the top. Faint arrows are all the connections there are; the
 # dark ones are the shortest path from the first position to the last. The recurrent path has one step for every
-# position between. The convolution sees two neighbours on either side, so its path is as long as the stack is high.
+# position in between. The convolution sees two neighbours on either side, so its path is as long as the stack is high.
 #
 # </div>
 #
 # Attention connects every position with every other, in one step.
 #
 # For t positions of width e, and convolutions that see k positions,
-# [Vaswani et al. (2017, table 1)](https://arxiv.org/abs/1706.03762) put it like this:
+# [Vaswani et al. (2017, table 1)](https://arxiv.org/abs/1706.03762) compare the three:
 #
 # | | longest path between two positions | steps that must wait for each other | operations in a layer |
 # |---|---|---|---|
@@ -90,9 +90,9 @@ plt.show()
 # %% [markdown]
 # ## A tower that falls down
 #
-# Take 24 self-attentions, each with weights of its own, and put one on top of the other. Send 16 random vectors through
-# and look at two numbers after every layer: how large the vectors are (root of the mean square of their components),
-# and how much the positions still differ from one another,
+# Stack 24 self-attention layers, each with its own weights. Send sequences of 16 random vectors through and look at two
+# numbers after every layer: how large the vectors are (root of the mean square of their components), and how much the
+# positions still differ from one another,
 #
 # $$\text{difference} \;=\; \frac{\lVert x - \bar x \rVert}{\lVert x \rVert},
 # \qquad \bar x = \text{the mean over the positions of each sequence}.$$
@@ -144,23 +144,23 @@ draw_by_depth({"": bare})
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Left to right is bottom to top of the tower. The axes are logarithmic. The left curve has lost
-# most of the vectors' size after one layer. On the right, within a few layers the positions differ by less than a
-# millionth, and then the line runs level only because float32 holds no smaller difference.
+# **How to read it.** Left to right is bottom to top of the tower. The vertical axes are logarithmic. On the left, the
+# vectors have lost most of their size after one layer. On the right, within a few layers the positions differ by less
+# than a millionth, and then the line runs level only because float32 holds no smaller difference.
 #
 # </div>
 #
-# All 16 positions of a sequence hold the same vector. It is no accident of these weights. Each output is an average of
-# the same values, and an average of averages is more average still: without anything else, attention forgets which
-# position is which, and doubly exponentially fast in the depth
-# ([Dong, Cordonnier and Loukas, 2021](https://arxiv.org/abs/2103.03404)).
+# All 16 positions of a sequence hold the same vector. This is no accident of these weights. Each output is an average
+# of the same values, and averaging averages makes them more alike still: on its own, attention forgets which position
+# is which, doubly exponentially fast in the depth ([Dong, Cordonnier and Loukas,
+# 2021](https://arxiv.org/abs/2103.03404)).
 #
 # How does *learning* look in such a tower? We need an instrument.
 
 # %% [markdown]
 # ## An instrument: gradient by depth
 #
-# Give the model a task that has nothing to do with what it happens to compute: put out the sequence **backwards**. The
+# Give the model a task that has nothing to do with what it happens to compute: output the sequence **backwards**. The
 # loss is the mean over all b·t·e numbers: over the rows of the batch, the positions i and the components a,
 #
 # $$L
@@ -177,8 +177,8 @@ draw_by_depth({"": bare})
 # One number per block: square every entry, sum, take one root.
 #
 # **What every check asks.** The inputs stay unchanged, and new tensors are created on the input's device. In exercises
-# 2 to 5, gradients must flow to the inputs and to the parameters, and the parameters have the names of the docstring:
-# the check fills them with weights by their names.
+# 2 to 5, gradients must flow to the inputs and to the parameters, and the parameters must have the names in the
+# docstring, because the check sets them by name.
 
 # %% [markdown]
 # <div class="card">
@@ -186,7 +186,7 @@ draw_by_depth({"": bare})
 # **Exercise 1 · `gradient_by_depth`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
 # Return $g_m$ for every block of a model. The loss is written for you. The parameters of the model may already hold
-# gradients, in their `.grad`: these must not enter the numbers.
+# gradients, in their `.grad`: these must not affect the result.
 #
 # <details><summary>Hint 1: two ways to gradients</summary>
 #
@@ -200,8 +200,8 @@ draw_by_depth({"": bare})
 # gradient (6, 2) and a bias with the gradient (3). The result is (5, 7): √(3² + 0² + 4²) and √(6² + 2² + 3²). Norms of
 # single parameters do not add up: 3 + 4 is not 5.
 #
-# When autograd is asked several times about one loss, all calls but the last need `retain_graph=True`. `torch.stack`
-# makes one tensor of a list of tensors.
+# When you call `torch.autograd.grad` several times on one loss, all calls but the last need `retain_graph=True`.
+# `torch.stack` makes one tensor of a list of tensors.
 #
 # </details>
 # </div>
@@ -238,7 +238,7 @@ check(gradient_by_depth)
 #
 # - **A.** Less than a billionth of it.
 # - **B.** Between a tenth and a thousandth of it.
-# - **C.** About as long: all 24 blocks take part in the same result.
+# - **C.** About as long: all 24 blocks contribute to the same result.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "pull_at_the_bottom", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -258,12 +258,12 @@ check.prediction("pull_at_the_bottom", pull_at_the_bottom)
 
 # %% [markdown]
 # The gradient that reaches block 0 is nearly eleven orders of magnitude smaller than the last block's. Is the averaging
-# to blame, which collapsed the positions? To test a cause, take it away.
+# to blame, as it was for the collapse? To test a cause, take it away.
 #
 # Each layer does two things: it averages over positions, and it multiplies by two matrices, `to_values` and `unify`.
 # PyTorch gives the entries of both a variance of 1/(3e), so each multiplication leaves about $1/\sqrt 3$ of a vector's
-# length. Below, the averaging is removed in one pair of towers, and the shrinking in one of each pair: there the
-# matrices are $\sqrt 3$ times as large, which makes the variance 1/e.
+# length. Below are four towers, with and without averaging, each with and without the shrinking. Without it, the
+# matrices are $\sqrt 3$ times as large, so their entries have variance 1/e.
 
 # %%
 class WithoutAveraging(nn.Module):
@@ -296,9 +296,9 @@ for larger, averages, tower in four_towers():
           f" {pull[0] / pull[-1]:>18.1e}")
 
 # %% [markdown]
-# Read the last column: the averaging makes almost no difference to it, and the size of the matrices decides it. The
-# gradient faded because every layer multiplied it by about a third. With larger matrices block 0 receives as much as
-# the last block.
+# Read the last column: the size of the matrices decides it, and averaging makes little difference. The gradient faded
+# because every layer multiplied it by about a third. With larger matrices block 0 receives about as much as the last
+# block.
 #
 # Now read the column before it. With averaging, the positions collapse whatever the size of the matrices. What does
 # *that* do to learning? Split the gradient of one block by its four matrices, in the tower whose gradient does not
@@ -318,8 +318,8 @@ for block in (0, 1, 2, 8, 23):
 # From block 2 on, the matrices of queries and keys get almost no gradient: some hundred million times less than those
 # of the values. When all positions hold the same vector, it makes no difference where a position looks, so the loss
 # cannot say where to look. [Noci et al. (2022)](https://arxiv.org/abs/2206.03126) prove this: collapse makes the
-# gradients of queries and keys vanish. So the bare stack has two separate faults. The choice of its initial weights
-# makes all gradients fade, and averaging makes attention unable to learn.
+# gradients of queries and keys vanish. So the bare stack has two separate faults. Its initial weights make all
+# gradients fade, and averaging leaves attention unable to learn.
 
 # %% [markdown]
 # ## A residual connection
@@ -329,10 +329,10 @@ for block in (0, 1, 2, 8, 23):
 # $$y \;=\; x + f(x), \qquad\qquad \frac{\partial y}{\partial x} \;=\; I + \frac{\partial f}{\partial x} .$$
 #
 # The identity is the point. Whatever the layer does, each vector reaches the top of the tower whole, so positions stay
-# different; and on the way back, the gradient comes down the same way undiminished, with something added at each layer.
-# [He et al. (2016, section 3)](https://arxiv.org/abs/1512.03385) named it a
-# **[residual connection](../../site/glossary.md#residual-connection)**: the layer learns what is missing, the residue.
-# Another word for it is **shortcut**, because it leads around the layer.
+# different. On the way back, the gradient takes the same path undiminished, and each layer adds something to it. [He et
+# al. (2016, section 3)](https://arxiv.org/abs/1512.03385) named it a **[residual
+# connection](../../site/glossary.md#residual-connection)**: the layer learns only the difference, the residual. Another
+# word for it is **shortcut**, because it leads around the layer.
 
 # %% mystnb={"image": {"alt": "Gradient norm against block number from 0 to 23, logarithmic. Without shortcuts it rises from below one trillionth at the bottom to nearly a tenth at the top. With shortcuts it is nearly level, of the same size at the bottom as at the top."}}
 class Shortcut(nn.Module):
@@ -354,25 +354,25 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** One point per block, input on the left, output on the right; each line on the axis is a power of
-# ten. Without shortcuts the points lie on a straight line: on its way to the left each block's two small matrices take
-# the same factor. With shortcuts it passes all 24 at nearly full size, and the positions stay different as well.
+# ten. Without shortcuts the points lie on a straight line: on the way to the input, each block's two small matrices
+# shrink the gradient by the same factor. With shortcuts it passes all 24 blocks at nearly full size.
 #
 # </div>
 
 # %% [markdown]
 # ## A little network
 #
-# What have we stacked so far? Once its weights are chosen, attention is linear in the values: it moves vectors about
-# and averages them. A stack that should compute something *about* a vector, rather than pass it on, needs a place to
-# compute: the **[feed-forward network](../../site/glossary.md#feed-forward-network)**, two layers with a ReLU between
-# them, **the same for every position, and seeing one position at a time**,
+# What have we stacked so far? Once its weights are fixed, attention is linear in the values: it moves vectors around
+# and averages them. To compute something *about* a vector, rather than pass it on, a stack needs another layer: the
+# **[feed-forward network](../../site/glossary.md#feed-forward-network)**, two layers with a ReLU between them, **the
+# same for every position, and seeing one position at a time**,
 #
 # $$\operatorname{ff}(v) \;=\; W_2 \,\max(0,\; W_1 v + b_1) + b_2 ,$$
 #
 # with a hidden layer that is 4e wide by convention ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 3.3: e
 # = 512, hidden 2048). Besides the attention's softmax and its two products, of queries with keys and of weights with
-# values, ReLU is the only function in the whole block that is not linear or a rescaling. Attention gathers, the network
-# digests.
+# values, ReLU is the only function in the whole block that is not linear or a rescaling. Attention gathers; the network
+# computes.
 
 # %% [markdown]
 # <div class="card">
@@ -389,7 +389,8 @@ plt.show()
 # <details><summary>Hint 2: two widths</summary>
 #
 # `FeedForward(6)` has 24 hidden components, `FeedForward(6, hidden=11)` has 11: the weight of `widen` is (24, 6) or
-# (11, 6), that of `narrow` (6, 24) or (6, 11). If `widen` gives (2, −3, 0.5) for a vector, `narrow` reads (2, 0, 0.5).
+# (11, 6), that of `narrow` (6, 24) or (6, 11). If `widen` returns (2, −3, 0.5) for a vector, `narrow` reads (2, 0,
+# 0.5).
 #
 # </details>
 # </div>
@@ -419,11 +420,11 @@ class FeedForward(nn.Module):
 check(FeedForward)
 
 # %% [markdown]
-# ## Keeping vectors sized
+# ## Keeping the vectors' size
 #
 # Shortcuts solve one problem and leave another. Every layer adds something, so the sum grows; how fast depends on the
-# weights. Below are the same towers, attention and network with a shortcut each, with the weights that PyTorch gives
-# them and with weights twice as large. (`FinishedFeedForward` does what exercise 2 asks for.)
+# weights. Below are two towers of attention and network, each layer with a shortcut. One has PyTorch's initial weights,
+# the other has weights twice as large. (`FinishedFeedForward` does what exercise 2 asks for.)
 
 # %%
 def pair():
@@ -450,7 +451,7 @@ for factor in (1, 2):
 #
 # **[Layer normalisation](../../site/glossary.md#layer-normalisation)**
 # ([Ba, Kiros and Hinton, 2016, section 3](https://arxiv.org/abs/1607.06450)) does it for every vector $v$ of width e by
-# itself. Take off the mean, divide by the standard deviation:
+# itself. Subtract the mean, divide by the standard deviation:
 #
 # $$\mu = \frac1e \sum_{a=1}^{e} v_a, \qquad \sigma^2 = \frac1e \sum_{a=1}^{e} (v_a - \mu)^2,
 # \qquad \operatorname{norm}(v)_a \;=\; \frac{v_a - \mu}{\sqrt{\sigma^2 + \varepsilon}}\; \gamma_a + \beta_a .$$
@@ -511,7 +512,7 @@ class LayerNorm(nn.Module):
 check(LayerNorm)
 
 # %% [markdown]
-# Hold yours beside PyTorch's on three kinds of vectors:
+# Compare yours with PyTorch's on three kinds of vectors:
 
 # %% tags=["nbval-check-output"]
 mine, theirs = LayerNorm(32).to(device()), nn.LayerNorm(32).to(device())
@@ -521,7 +522,7 @@ for name, sample in samples.items():
     print(f"{name}: the same as PyTorch's: {agree}")
 
 # %% [markdown]
-# And this is what the code as it came does to a vector, beside the norm:
+# And this is what the original code does to a vector, compared with PyTorch's norm:
 
 # %% tags=["nbval-check-output"]
 def as_it_came(v, epsilon=1e-5):
@@ -538,16 +539,17 @@ for e in (4, 32, 512):
 # <details><summary>What was wrong, and why nothing complained</summary>
 #
 # `x.std()` divides by e − 1, as one does to *estimate* a variance from a sample; here nothing is estimated. It makes
-# every output smaller by √((e − 1)/e): by an eighth for e = 4, by a tenth of a percent for e = 512. And ε stood beside
-# the root instead of under it. That shows for vectors that are small to begin with: there √(σ² + ε) is about √ε and
-# damps the vector; σ + ε does not, and blows it up to full size, noise and all.
+# every output smaller by √((e − 1)/e): by an eighth for e = 4, by a tenth of a percent for e = 512. And ε was added
+# outside the root instead of under it. That matters for very small vectors. √(σ² + ε) is then about √ε and keeps them
+# small; σ + ε is far smaller, and blows them up, noise included.
 #
-# A model that is trained with such a norm learns around it. The harm comes when weights meet the other norm: a
-# published model loaded into this code computes something slightly different in each of its layers, and nothing raises.
+# A model that is trained with such a norm learns around it. The harm comes when weights are used with the other norm: a
+# published model loaded into this code computes something slightly different in each of its layers, and no error is
+# raised.
 #
 # </details>
 #
-# Now see what a norm does for the growing tower, put after each sum:
+# Now see what a norm after each block does for the growing tower:
 
 # %%
 for factor in (1, 2):
@@ -569,8 +571,8 @@ plots.diagrams.block_norms()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** From top to bottom. The thick line is the residual connection; what branches off it is computed,
-# and added back. On the left a norm stands on the line itself, on the right the norms stand in the branches.
+# **How to read it.** From top to bottom, the thick line is the residual connection; the layers branch off it, and add
+# their outputs back. On the left the norms are on the line itself, on the right in the branches.
 #
 # </div>
 
@@ -590,11 +592,12 @@ plots.diagrams.block_norms()
 # \qquad x \;\leftarrow\; x + \operatorname{ff}\big(\operatorname{norm}_2(x)\big) .$$
 #
 # The difference looks small. With norm last, every shortcut runs *through* a norm. With norm first, a straight line
-# leads from the bottom of the tower to the top, and nothing on it but sums. It is often called the **residual stream**.
+# leads from the bottom of the tower to the top, with nothing on it but sums. It is often called the **residual
+# stream**.
 #
 # **[Dropout](../../site/glossary.md#dropout)** ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 5.4): in
 # training, each component of a layer's output is zeroed with probability p before the addition, and the components that
-# stay are multiplied by 1/(1 − p), so that the mean stays what it was. The shortcut itself is never dropped. In
+# stay are multiplied by 1/(1 − p), so that the mean does not change. The shortcut itself is never dropped. In
 # evaluation nothing is.
 
 # %% [markdown]
@@ -606,19 +609,19 @@ plots.diagrams.block_norms()
 # `FinishedNorm(e)` and `FinishedFeedForward(e)`. Store them under the names in the docstring. Do not use whole blocks:
 # neither `FinishedBlock` nor PyTorch's `nn.TransformerEncoderLayer`.
 #
-# A mask may be given, as in lesson 5: pass it on, None or not. In training, dropout applies once to the output of each
-# layer, before it is added, and what is kept is scaled as `nn.Dropout` does it. A dropout of 0 or 1 is allowed: with 1,
-# only shortcuts and norms are left. After `.eval()` nothing is dropped.
+# Pass the mask, as in lesson 5, on to the attention, even if it is None. In training, dropout applies once to the
+# output of each layer, before it is added, and what is kept is scaled as `nn.Dropout` does it. A dropout of 0 or 1 is
+# allowed: with 1, only shortcuts and norms are left. After `.eval()` nothing is dropped.
 #
 # <details><summary>Hint 1: four lines</summary>
 #
-# Each order is two lines, and each of them goes around one layer. The second line starts from the result of the first.
+# Each order takes two lines, one for each layer and its shortcut. The second line starts from the result of the first.
 #
 # </details>
 # <details><summary>Hint 2: an example with simple layers</summary>
 #
-# Suppose that x is (1, 3), both layers return the sum of both components twice, as in (4, 4), and both norms subtract
-# the mean.
+# Suppose that x is (1, 3), both layers return the sum of the components in both places, here (4, 4), and both norms
+# subtract the mean.
 #
 # - Norm first: the norm of (1, 3) is (−1, 1), the layer returns (0, 0), and x stays (1, 3); so does the second half.
 # - Norm last: the layer returns (4, 4), the sum is (5, 7), and its norm (−1, 1). The second layer reads this, returns
@@ -701,8 +704,8 @@ for pre_norm in (False, True):
 # Every block needs **weights of its own**. In Python, `[block] * 24` is a list with one block in it, 24 times. It runs,
 # the output has the right shape, and the model has a twenty-fourth of the parameters that you think it has.
 #
-# And with norm first, **one more norm at the end**. No norm follows the last block's sum, and it has grown with every
-# block. With norm last there is nothing to add: the last thing that a block does is to normalise.
+# And with norm first, **one more norm at the end**. Otherwise no norm follows the last block's sum, which has grown
+# with every block. With norm last there is nothing to add: each block ends with a norm.
 
 # %% [markdown]
 # <div class="card">
@@ -755,20 +758,20 @@ check(Transformer)
 # %% [markdown]
 # ## What each piece was good for
 #
-# Back to the tower of the beginning, with attention and network in every block, in five versions: nothing added; norms
-# only; shortcuts only; and both, as a transformer with norm last and one with norm first have them. With nothing added,
-# the positions are one vector after two blocks.
+# Back to the first tower, now with attention and network in every block, in five versions: nothing added; norms only;
+# shortcuts only; and both, with norm last or with norm first. With nothing added, all positions hold one vector after
+# two blocks.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `norms_without_shortcuts`** &nbsp; 1 minute · no points
 #
-# *Norms only* keeps every vector at size 1, at any depth. When do its positions become one vector, to the precision of
+# *Norms only* keeps every vector at size 1, at any depth. When do all positions hold one vector, to the precision of
 # float32?
 #
-# - **A.** Not within 24 blocks: what kept falling was the size, and the norm restores it.
-# - **B.** Near the top: the norms slow the fall down a good deal.
+# - **A.** Not within 24 blocks: only the size kept falling, and the norm restores it.
+# - **B.** Near the top: the norms slow the collapse considerably.
 # - **C.** After three blocks.
 # </div>
 
@@ -813,8 +816,7 @@ for name, stack in stacks.items():
 #
 # **How to read it.** As before: left the size, right how much the positions differ. Shortcuts decide the right panel:
 # with them positions stay apart, without them all become one within a few blocks, **norms or not**. Norms decide the
-# left one: *norms only* and *norm last* lie on each other, at 1. With norm first the sum on the shortcut still grows,
-# slowly.
+# left one: *norms only* and *norm last* overlap at 1. With norm first the sum on the shortcut still grows, slowly.
 #
 # </div>
 
@@ -822,8 +824,8 @@ for name, stack in stacks.items():
 check.prediction("norms_without_shortcuts", norms_without_shortcuts)
 
 # %% [markdown]
-# Look at *norms only* once more. Its vectors have a perfect size at every depth, and they say nothing: all positions
-# are alike. A healthy-looking number can come from a dead model.
+# Look at *norms only* once more. Its vectors have a perfect size at every depth, and they carry no information: all
+# positions are the same. A healthy-looking number can come from a dead model.
 #
 # Now the gradients of the two orders, with the instrument:
 
@@ -841,9 +843,9 @@ for name, pull in pulls.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The same axes as in the figure with and without shortcuts, and a far smaller range: nothing
-# vanishes any more in either order. With norm first all blocks are pulled about equally. With norm last the pull grows
-# towards the output, and the last block is pulled several times as hard as the lower ones.
+# **How to read it.** The same axes as in the figure with and without shortcuts, and a far smaller range: no gradient
+# vanishes in either order. With norm first all blocks have gradients of about the same size. With norm last they grow
+# towards the output, and the last block's is several times as large as the lower ones'.
 #
 # </div>
 #
@@ -869,8 +871,8 @@ for name, pull in pulls.items():
 #
 # <details><summary>Hint 1: a table</summary>
 #
-# One line for each layer that the block holds, those inside the attention and the network included. Columns: how many
-# numbers it reads, how many it gives, whether it has a bias.
+# One line for each layer of the block, including those inside the attention and the network. Columns: the number of
+# inputs, the number of outputs, and whether it has a bias.
 #
 # </details>
 # <details><summary>Hint 2: the norms alone, and the heads</summary>
@@ -903,16 +905,16 @@ for e, h in ((32, 4), (512, 8), (768, 12)):
     print(f"e = {e:>3}: {mine:>9,} by formula, {counted:>9,} by count; 12e² is {share:.1%}")
 
 # %% [markdown]
-# Remember **12e² a block**: 4e² in the attention, 8e² in the little network, which is not so little after all. Two
+# Remember **12e² per block**: 4e² in the attention, 8e² in the little network, which is not so little after all. Two
 # thirds of a transformer's blocks are feed-forward. Multiply by the depth, and two numbers on its card, width and
-# depth, tell you how large a published model's blocks are. Its tables of tokens and positions come on top;
-# [lesson 12](../12_gpt2/12_gpt2.ipynb) counts them.
+# depth, tell you how large a published model's blocks are. Its tables of tokens and positions come on top; [lesson
+# 12](../12_gpt2/12_gpt2.ipynb) counts them.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can say what makes an architecture a transformer; measure how activations and gradients fare through any stack;
-# find out where a norm differs from PyTorch's, and mend it; build the block in both orders and say what each order does
+# You can say what makes an architecture a transformer; measure how activations and gradients change through any stack;
+# find out where a norm differs from PyTorch's, and fix it; build the block in both orders and say what each order does
 # to the gradient; stack blocks that do not share their weights by accident; and count their parameters in your head.
 #
 # **Three questions to think about**
@@ -920,16 +922,16 @@ for e, h in ((32, 4), (512, 8), (768, 12)):
 # <details><summary>1. Take the feed-forward networks out of a transformer. Is what remains linear in x?</summary>
 #
 # No. The weights depend on x, through the products of queries with keys and through the softmax, and the norms divide
-# by something that depends on x. But once the weights are fixed, each attention is a linear map of the values. And the
-# positions can only be averaged: what is computed about a single vector is next to nothing.
+# by something that depends on x. But once the weights are fixed, each attention is a linear map of the values. And
+# positions can only be averaged: almost nothing is computed about a single vector.
 #
 # </details>
 # <details><summary>2. With norm last, can you scale the input of a block by 10 without changing its output?</summary>
 #
 # No: x + attention(x) is not ten times as large when x is, because the softmax gets scores that are a hundred times as
-# large. The *sum* may be scaled freely, for the norm undoes it (but for ε). With norm first it is the other way round:
-# the layers see a normalised x whatever its scale is, but the shortcut carries the factor on, and what the layers add
-# counts for a tenth as much.
+# large. The *sum* may be scaled freely, because the norm undoes it (apart from ε). With norm first it is the other way
+# round: the layers see a normalised x whatever its scale is, but the shortcut carries the factor on, and what the
+# layers add counts for a tenth as much.
 #
 # </details>
 # <details><summary>3. A stack in which all blocks share their weights runs, and has 1/depth of the parameters. Is it
@@ -938,11 +940,11 @@ for e, h in ((32, 4), (512, 8), (768, 12)):
 # Yes, on purpose. It applies one function again and again, as a recurrent network does, but over depth instead of time
 # ([Dehghani et al., "Universal transformers", 2019](https://arxiv.org/abs/1807.03819);
 # [Lan et al., "ALBERT", 2020](https://arxiv.org/abs/1909.11942), shares to save memory). The trouble with
-# `[block] * depth` is that it happens without being meant, and that nothing tells you.
+# `[block] * depth` is that it happens by accident, and no error tells you.
 #
 # </details>
 #
-# **Where it goes next.** A stack takes vectors and gives vectors. The next lesson puts words in front of it and a
+# **Where it goes next.** A stack takes vectors and returns vectors. The next lesson puts words in front of it and a
 # decision behind it, and trains it on reviews that a bag of words cannot read.
 #
 # **Further reading**

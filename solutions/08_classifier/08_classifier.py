@@ -16,20 +16,20 @@
 #
 # *Is this review kind?*
 #
-# *The plot is dull, but the cast is great.* Exchange two words, *the cast is dull, but the plot is great*, and the
-# reviewer has still enjoyed the film. Exchange two others, *the plot is great, but the cast is dull*, and they have
-# not. All three sentences consist of the same words. A program that only counts words cannot tell them apart, and for a
-# long time most text classifiers did just that.
+# *The plot is dull, but the cast is great.* Swap two words, *the cast is dull, but the plot is great*, and the reviewer
+# has still enjoyed the film. Swap two others, *the plot is great, but the cast is dull*, and they have not. All three
+# sentences consist of the same words. A program that only counts words cannot tell them apart, and for a long time most
+# text classifiers did just that.
 #
-# In this lesson the blocks of lesson 7 become a model that does a job: words go in, a verdict comes out, and between
-# them lies a training that you watch, interrupt and measure.
+# In this lesson the blocks of lesson 7 become a model that does a job: words go in, and a verdict comes out. In between
+# you train it, and watch, interrupt and measure the training.
 #
 # | | |
 # |---|---|
 # | **You will build** | a vocabulary, padded batches, pooling, a transformer that classifies, and the numbers that judge it |
 # | **You need** | lessons 5 to 7, and what an optimiser does |
 # | **It takes** | about 120 minutes: five exercises, 20 points |
-# | **It computes** | for about a minute altogether, on any laptop |
+# | **It computes** | for about a minute in all, on any laptop |
 #
 # b texts, t positions, e width, h heads, n words in the vocabulary, c classes: the letters are those of [the
 # table](../../site/notation.md). Finished parts from earlier lessons: `Transformer`, a stack of blocks, and
@@ -67,11 +67,11 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 #
 # The usual data set for this task is IMDb: 50,000 film reviews, of more than two hundred words each on average ([Maas
 # et al., 2011](https://aclanthology.org/P11-1015/)). It appears at the end of the lesson. Until then you work with
-# reviews that a small grammar has made.
+# reviews that a small grammar generates.
 #
 # They are a sentence or two long, positive or negative (*kind* and *unkind*, on this page), and hard in exactly one
-# way: words of praise and blame say little by themselves. Each of them occurs in about six kind reviews for four
-# unkind ones, or the reverse. What turns the verdict is a *not*, a *but*, a *nobody can say that*.
+# way: words of praise and blame say little by themselves. Each of them occurs in about six kind reviews for every four
+# unkind ones, or the reverse. The verdict turns on a *not*, a *but*, a *nobody can say that*.
 
 # %% tags=["nbval-check-output"]
 train, test, _ = classifier_reviews(places="embedded")
@@ -82,21 +82,21 @@ for word in ("good", "dull"):
     print(f"{word}: in {sum(there):,} kind reviews, {len(there) - sum(there):,} unkind ones")
 
 # %% [markdown]
-# No test review repeats the statement of a training review word for word, so a right answer there is not a memory.
+# No test review repeats the statement of a training review word for word, so a model cannot get it right from memory.
 #
 # ## From words to numbers
 #
 # `split_words` cuts a text into words in lower case, with punctuation marks as words of their own. A model needs
-# numbers, so every word that is frequent enough gets one: its **id**. Two entries of the vocabulary are no words:
-# `<pad>` fills up short texts, and `<unk>` stands for every word that was too rare or never seen.
+# numbers, so every word that is frequent enough gets one: its **id**. Two entries of the vocabulary are not words:
+# `<pad>` fills up short texts, and `<unk>` replaces every word that was too rare or never seen.
 
 # %% tags=["nbval-check-output"]
 print(split_words("It isn't dull, it's SLOW."))
 
 # %% [markdown]
-# Which id a word gets does not matter. That it gets the same one tomorrow does: a trained model is a table whose rows
-# are numbered by these ids. A Python set has another order in each run, and a counter has the order in which the texts
-# happened to come. So ties, too, need a rule.
+# It does not matter which id a word gets, but it must be the same one tomorrow: a trained model contains a table whose
+# rows are numbered by these ids. The order of a Python set changes from run to run, and that of a counter depends on
+# the order of the texts. So ties, too, need a rule.
 #
 # **What every check asks.** The inputs stay unchanged, lists and dicts included. In exercises 3 and 4, gradients must
 # flow to the vectors and to the parameters, and new tensors are created on the input's device.
@@ -118,8 +118,9 @@ print(split_words("It isn't dull, it's SLOW."))
 # </details>
 # <details><summary>Hint 2: an example with two texts</summary>
 #
-# The texts "good film, good" and "film dull" hold good and film twice each, dull and the comma once each. In order:
-# film, good, the comma, dull. With `size=5` the dict is `{"<pad>": 0, "<unk>": 1, "film": 2, "good": 3, ",": 4}`.
+# The texts "good film, good" and "film dull" contain *good* and *film* twice each, *dull* and the comma once each. In
+# order: film, good, the comma, dull. With `size=5` the dict is `{"<pad>": 0, "<unk>": 1, "film": 2, "good": 3, ",":
+# 4}`.
 #
 # Python compares pairs by their first entries, and by the second where the first are equal: (−2, "good") comes before
 # (−1, "dull"), and (−2, "film") before both.
@@ -156,9 +157,9 @@ print(len(vocabulary), "entries; the first:", list(vocabulary)[:14])
 # %% [markdown]
 # ## A rectangle of ids
 #
-# A tensor is a rectangle and texts differ in length. So the texts of a batch are cut at a largest length, then filled
-# up with `<pad>` to the length of the longest. The **[mask](../../site/glossary.md#mask)**, of shape (b, t) like the
-# ids, remembers which is which: True where there is a word, as everywhere in this course.
+# A tensor is a rectangle, but texts differ in length. So the texts of a batch are cut at a maximum length, then padded
+# with `<pad>` to the length of the longest. The **[mask](../../site/glossary.md#mask)**, of shape (b, t) like the ids,
+# remembers which is which: True where there is a word, as everywhere in this course.
 
 # %% [markdown]
 # <div class="card">
@@ -166,7 +167,7 @@ print(len(vocabulary), "entries; the first:", list(vocabulary)[:14])
 # **Exercise 2 · `encode_batch`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
 # Turn b texts into ids and mask. Words that are not in the vocabulary become `<unk>`. Keep the first `length` words of
-# a longer text. A text may be empty, but not all of them are. t is the length of the longest text after cutting,
+# a longer text. A text may be empty, but at least one is not. t is the length of the longest text after cutting,
 # **not** always `length`: positions that hold nothing but padding cost as much as any other.
 #
 # <details><summary>Hint 1: lists first</summary>
@@ -213,20 +214,20 @@ print(ids)
 print(mask.long())
 
 # %% [markdown]
-# Find the zebra: id 1. The second text has lost its end, *but slow*, to the limit of six words; with real reviews that
-# happens often.
+# Find the zebra: id 1. The limit of six words has cut off the end of the second text, *but slow*; with real reviews
+# that happens often.
 
 # %% [markdown]
 # ## What counting words can do
 #
-# First the simplest model that could work: without it we would not know later whether a number is good. A **[bag of
-# words](../../site/glossary.md#bag-of-words)** describes a text by how often each word of the vocabulary occurs in
+# First comes the simplest model that could work. Without it we could not tell later whether a number is good. A **[bag
+# of words](../../site/glossary.md#bag-of-words)** describes a text by how often each word of the vocabulary occurs in
 # it, a vector of n counts, and forgets the order.
 #
-# A linear map makes c **[logits](../../site/glossary.md#logits)** of it, the numbers from which a softmax makes
-# probabilities: every word has one weight for each class, and the weights of the words in the text are added up.
-# Trained with **[cross-entropy](../../site/glossary.md#cross-entropy)**, the mean of minus the logarithm of the
-# probability that the right class gets, this is logistic regression.
+# A linear map turns it into c **[logits](../../site/glossary.md#logits)**, from which a softmax makes probabilities:
+# every word has one weight for each class, and the weights of the words in the text are added up. Trained with
+# **[cross-entropy](../../site/glossary.md#cross-entropy)**, the mean of minus the logarithm of the probability that the
+# right class gets, this is logistic regression.
 
 # %%
 def word_counts(texts):
@@ -267,14 +268,14 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One bar a word: what one occurrence of it adds to the logit of *kind* over that of *unkind*. To
-# the right it speaks for a kind review, to the left against. Praise and blame point the right way, since one review in
-# six is plain. The words that turn the verdict have next to no weight of their own.
+# **How to read it.** One bar per word: how much one occurrence adds to the logit of *kind* minus that of *unkind*. Bars
+# to the right speak for a kind review, bars to the left against. Praise and blame point the right way, because one
+# review in six is plain. The words that turn the verdict have next to no weight of their own.
 #
 # </div>
 #
-# That is as it must be. *Not* says something about the word after it, and a sum has no order. To the bag, the two
-# reviews below are one and the same:
+# It could not be otherwise. *Not* says something about the word after it, and a sum has no order. To the bag of words,
+# the two reviews below are the same:
 
 # %% tags=["nbval-check-output"]
 pair = ["The plot is dull, but the cast is great.",
@@ -282,20 +283,20 @@ pair = ["The plot is dull, but the cast is great.",
 print("the same counts:", torch.equal(*word_counts(pair)))
 
 # %% [markdown]
-# A transformer has what is missing: positions that tell the two apart, and attention by which *but* and *dull* can find
-# each other.
+# A transformer has what is missing: positions, which tell the two apart, and attention, through which *but* and *dull*
+# can interact.
 
 # %% [markdown]
 # ## One vector for a text
 #
-# A stack of blocks turns (b, t, e) into (b, t, e): a vector for each word, which by then holds something of all the
-# others. A verdict needs one vector for the whole text. Average them, **over the real positions only**. With $m_j = 1$
-# where the text has a word at position $j$, and $m_j = 0$ where it has padding,
+# A stack of blocks turns (b, t, e) into (b, t, e): a vector for each word, which now also holds information about all
+# the others. A verdict needs one vector for the whole text. Average them, **over the real positions only**. With $m_j =
+# 1$ where the text has a word at position $j$, and $m_j = 0$ where it has padding,
 #
 # $$\bar y \;=\; \frac{\sum_{j} m_j\, y_j}{\max\big(1,\; \sum_{j} m_j\big)} .$$
 #
 # The plain `mean(dim=1)` would average the padding in. Then a review's verdict depends on the longest review in its
-# batch. It trains, it even works a little, and nothing raises. (The 1 is there so that an empty text gives zeros
+# batch. It trains, it even works a little, and no error is raised. (The 1 is there so that an empty text gives zeros
 # rather than 0/0.)
 
 # %% [markdown]
@@ -318,7 +319,7 @@ print("the same counts:", torch.equal(*word_counts(pair)))
 #
 # - With the mask (True, True, False) the sum is (4, 40), the number of words is 2, and the result is (2, 20).
 # - With the mask (True, False, True) the result is (8, 80) / 2 = (4, 40).
-# - With three times False the sum is (0, 0) and the number of words is 0: here the divisor has to be 1.
+# - With three times False the sum is (0, 0) and the number of words is 0: here the divisor must be 1.
 #
 # For a batch the sums are (b, e). The numbers of words must be (b, 1) to divide them; a tensor's `.clamp` sets a lower
 # limit.
@@ -342,7 +343,7 @@ def mean_pool(x, mask):
 check(mean_pool)
 
 # %% [markdown]
-# One text, alone and with seven positions of padding behind it:
+# One text, alone and followed by seven positions of padding:
 
 # %% tags=["nbval-check-output"]
 torch.manual_seed(0)
@@ -367,8 +368,8 @@ plots.diagrams.classifier_flow()
 #
 # </div>
 #
-# A word's id picks its row of a table (n, e). Its position adds a row of another table (t_max, e). A stack of blocks
-# follows, norm first, in which every word looks at every word and **no word looks at padding**. Then the mean, and a
+# A word's id picks its row of a table (n, e). Its position adds a row of another table (t_max, e). Then comes a stack
+# of blocks, norm first, in which every word looks at every word and **no word looks at padding**. Then the mean, and a
 # linear map from e numbers to c logits:
 #
 # $$\underset{(b,\,t)}{\text{ids}} \;\to\; \underset{(b,\,t,\,e)}{\text{tokens} + \text{positions}}
@@ -385,7 +386,7 @@ plots.diagrams.classifier_flow()
 # Write both methods. The finished pieces are `PositionEmbedding(t_max, e)`, called on (b, t, e); `Transformer(e, h,
 # depth, pre_norm=True)`, called as `transformer(x, mask)` with a mask of shape (b, 1, t); and `finished_pool(x, mask)`.
 # No word may look at padding: the mask says where it is, whatever ids are there. Store the layers under the names in
-# the docstring: the check fills them with weights by these names. Do not use PyTorch's `nn.TransformerEncoder`.
+# the docstring: the check sets their weights by name. Do not use PyTorch's `nn.TransformerEncoder`.
 #
 # <details><summary>Hint 1: tables</summary>
 #
@@ -396,8 +397,8 @@ plots.diagrams.classifier_flow()
 # <details><summary>Hint 2: an example with two texts</summary>
 #
 # Let the mask be (True, True, False) and (True, True, True). In text 0, each of the three positions may look at the
-# positions 0 and 1: three equal rows, of which one is enough. So the blocks get the mask as (2, 1, 3), with the single
-# rows (True, True, False) and (True, True, True). The result for text 0 depends on the vectors of its positions 0 and 1
+# positions 0 and 1: its three rows are equal, so one is enough. The blocks get the mask as (2, 1, 3), with the rows
+# (True, True, False) and (True, True, True). The result for text 0 depends on the vectors of its positions 0 and 1
 # after the blocks, and on no others.
 #
 # </details>
@@ -436,12 +437,12 @@ class Classifier(nn.Module):
 check(Classifier)
 
 # %% [markdown]
-# A new model should know nothing, and be unsure. With two classes, a probability of one half for both gives the loss
+# A new model knows nothing, so it should be unsure. With two classes, a probability of one half for both gives the loss
 # $-\log \tfrac12 = \log 2 \approx 0.693$. A first loss far above that means that the model is *sure* of something
 # already.
 #
 # `nn.Embedding` begins with standard normal numbers, far larger than what a fresh block adds to them. The first loss
-# does not show it, because the last norm rescales every vector. Learning does: the blocks can hardly change vectors of
+# does not show it, because the last norm rescales every vector. Training does: the blocks can hardly change vectors of
 # that size. The helper below starts both tables at a standard deviation of 0.02 instead, as GPT-2 does.
 
 # %%
@@ -471,8 +472,8 @@ print(f"{sum(p.numel() for p in model.parameters()):,} parameters, loss {loss.it
 #
 # `F.cross_entropy(logits, labels)` computes the right-hand side, softmax included. One step of training has five parts:
 # training mode, which switches dropout on; clearing the gradients, because `backward` *adds* to what is there; forward;
-# backward; and the optimiser's step. Forget any of them except forward, and no error message tells you. `.item()` makes
-# a plain number of the loss and lets go of the graph behind it.
+# backward; and the optimiser's step. Forget any of them except forward, and no error message tells you. `.item()` turns
+# the loss into a plain number and frees the graph behind it.
 
 # %%
 def train_step(model, batch, optimiser):
@@ -498,7 +499,7 @@ def train_step(model, batch, optimiser):
 #
 # **Prediction · `softmax_twice`** &nbsp; 1 minute · no points
 #
-# Both models train on the same sixteen reviews for 60 steps. What does the loss of the one with a softmax too many do?
+# Both models train on the same sixteen reviews for 60 steps. What does the loss of the one with the extra softmax do?
 #
 # - **A.** It goes to zero as well, only later: a softmax keeps the order of the logits.
 # - **B.** It falls, and stops at about 0.3.
@@ -539,8 +540,8 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Both curves start at log 2, where a model that knows nothing should. One falls on and on: sixteen
-# verdicts, learned by heart. The other learns too, and levels off at the lower dashed line.
+# **How to read it.** Both curves start at log 2, where a model that knows nothing should. One keeps falling: it learns
+# sixteen verdicts by heart. The other learns too, but levels off at the lower dashed line.
 #
 # </div>
 
@@ -548,17 +549,17 @@ plt.show()
 check.prediction("softmax_twice", softmax_twice)
 
 # %% [markdown]
-# Why there? After a softmax the logits are at best 1 and 0. The second softmax makes of them a probability of
-# $e/(e + 1) = 0.73$, no more, and its loss is $\log(1 + 1/e) = 0.313$. On the whole data set such a model trains, a
-# little slowly, and reaches a fair accuracy. It looks merely mediocre. Overfitting one batch shows that it is broken.
+# Why there? After a softmax the logits are at best 1 and 0. The second softmax turns them into a probability of $e/(e +
+# 1) = 0.73$, no more, and its loss is $\log(1 + 1/e) = 0.313$. On the whole data set such a model trains, a little
+# slowly, and reaches a fair accuracy. It looks merely mediocre. Overfitting one batch shows that it is broken.
 
 # %% [markdown]
 # ## A number to believe
 #
-# The share of right answers looks too simple to get wrong. There are at least four ways. Dropout must be off:
-# evaluation mode. Gradients are not needed: `torch.no_grad()`. The last batch is shorter than the others, so the
-# average of the batches' averages is not the average over the texts. And whatever mode the model came in, the training
-# goes on in it. The finished `accuracy(model, batches)` takes care of all four. After an epoch one wants the loss as
+# **Accuracy**, the share of right answers, looks too simple to get wrong, but there are at least four ways. Dropout
+# must be off, in evaluation mode. Gradients are not needed, hence `torch.no_grad()`. The last batch is shorter than the
+# others, so the mean of the batches' means is not the mean over the texts. And afterwards the model must return to the
+# mode it was in. The finished `accuracy(model, batches)` takes care of all four. After an epoch we want the loss as
 # well.
 
 # %% [markdown]
@@ -567,13 +568,14 @@ check.prediction("softmax_twice", softmax_twice)
 # **Exercise 5 · `train_epoch`** &nbsp; mend · ★★☆ · 10 minutes · 4 points
 #
 # The function below trains for an epoch and reports two numbers on the test batches. One of them is right. Find out
-# which, and fix the other. Both are measured in evaluation mode, and nothing is learned from the test batches.
+# which, and fix the other. Both must be measured in evaluation mode, and the model must not learn from the test
+# batches.
 #
 # <details><summary>Hint 1: a contradiction</summary>
 #
-# A wrong answer costs at least log 2, because the right class got less than one half (with two classes). So the mean
-# loss cannot be smaller than log 2 times the share of wrong answers. Train on a few reviews for many epochs, in a cell
-# of your own, and compare the two numbers.
+# With two classes, a wrong answer costs at least log 2, because the right class got a probability of at most one half.
+# So the mean loss cannot be smaller than log 2 times the share of wrong answers. Train on a few reviews for many
+# epochs, in a cell of your own, and compare the two numbers.
 #
 # </details>
 # <details><summary>Hint 2: an example with three test texts</summary>
@@ -631,10 +633,10 @@ check(train_epoch)
 # %% [markdown]
 # ## Batches, and a rate that warms up
 #
-# Two things before the training. Batches: texts of similar length are batched together, so that there is little padding
-# to compute, and the batches come in random order. A thousand of the training reviews are put aside for
-# **[validation](../../site/glossary.md#held-out-data)**, to look at during the training. The test reviews stay
-# untouched until the end; choosing by them would be a slow way of training on them.
+# Two things before the training. First, batches: texts of similar length are batched together, so that there is little
+# padding to compute, and the batches come in random order. A thousand of the training reviews are put aside as the
+# **[validation set](../../site/glossary.md#held-out-data)**, to measure during the training. The test reviews stay
+# untouched until the end; using them to make choices would be a slow way of training on them.
 
 # %%
 def batches_of(texts, labels, size, seed):
@@ -659,9 +661,9 @@ print(f"padding: {1 - words_in / places_in:.1%} in batches of like length, "
       f"{1 - words_in / one_length:.1%} if all were as long as the longest")
 
 # %% [markdown]
-# The rate: **[Adam](../../site/glossary.md#adam)** divides each gradient by a running estimate of its own size. At
-# the first step that estimate *is* the gradient, so every weight moves by the whole learning rate, whether its
-# gradient is large, small or nothing but noise.
+# Second, the learning rate. **[Adam](../../site/glossary.md#adam)** divides each gradient by a running estimate of its
+# size. At the first step that estimate *is* the gradient's size, so every weight moves by the whole learning rate,
+# whether its gradient is large, small or nothing but noise.
 #
 # **[Warm-up](../../site/glossary.md#warm-up)** makes these first steps small. The rate rises in a straight line, here
 # over 100 steps, and falls afterwards, here along half a cosine, so that the weights settle. Transformers with the
@@ -678,15 +680,15 @@ def rate(step, steps, peak=0.001, warmup=100):
 # %% [markdown]
 # ## Training
 #
-# Everything that the training needs is made in one cell, and used up in the next. The batches of all
-# **[epochs](../../site/glossary.md#epoch)**, or passes through the data, stand ready in a list, and `losses` knows how
-# many of them are done. So you may press **stop** (the square above the notebook) at any moment: every cell below works
-# with what has been learned, and if you run the cell once more it goes on where it stopped.
+# One cell prepares everything that the training needs, and the next one trains. The batches of all
+# **[epochs](../../site/glossary.md#epoch)**, or passes through the data, are ready in a list, and the length of
+# `losses` says how many of them are done. So you may press **stop** (the square above the notebook) at any moment:
+# every cell below works with what has been learned, and if you run the cell again it continues where it stopped.
 #
 # The optimiser is **[AdamW](../../site/glossary.md#adamw)** ([Loshchilov and Hutter,
-# 2019](https://arxiv.org/abs/1711.05101)): Adam that also shrinks every weight a little at each step, by the learning
-# rate times 0.1 of its size. This **[weight decay](../../site/glossary.md#weight-decay)** keeps weights from growing
-# for the sake of a few reviews.
+# 2019](https://arxiv.org/abs/1711.05101)): Adam that also shrinks every weight a little at each step, here by 0.1 times
+# the learning rate times its size. This **[weight decay](../../site/glossary.md#weight-decay)** keeps weights from
+# growing to fit only a few reviews.
 
 # %%
 torch.manual_seed(0)
@@ -728,9 +730,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Left: the pale line is the loss of each batch, the dark one its running mean. Right: the share of
-# right answers on the thousand reviews put aside, every 100 steps; the dashed lines are what one reaches without
-# reading. For the first few hundred steps the model is no better than the bag of words; then the curve goes up steeply.
+# **How to read it.** Left: the pale line is the loss of each batch, the dark one its running mean. Right: the accuracy
+# on the thousand validation reviews, every 100 steps; the dashed lines show what is possible without reading. For the
+# first few hundred steps the model is no better than the bag of words; then the curve rises steeply.
 #
 # </div>
 #
@@ -748,8 +750,8 @@ print(f"unseen reviews: {test_share:.1%} right; bag of words: {bag_share:.1%}")
 # %% [markdown]
 # ## Which ones are wrong
 #
-# The **confusion matrix** has a row for what a review is and a column for what it was taken for; off its diagonal are
-# the mistakes, of both kinds.
+# The **confusion matrix** has a row for each true class and a column for each predicted one; off its diagonal are both
+# kinds of mistakes.
 
 # %%
 @torch.no_grad()
@@ -777,9 +779,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Numbers of reviews, a thousand in each row. On the diagonal, from top left to bottom right, are
-# right answers. The bag of words spreads its reviews over all cells. Compare the transformer's two numbers off the
-# diagonal: a model that prefers neither verdict has about as many mistakes on one side as on the other.
+# **How to read it.** Each cell is a number of reviews; each row adds up to a thousand. On the diagonal, from top left
+# to bottom right, are right answers. The bag of words spreads its reviews over all cells. Compare the transformer's two
+# numbers off the diagonal: a model without a preference makes about as many mistakes on one side as on the other.
 #
 # </div>
 #
@@ -800,9 +802,10 @@ for cue in "not hardly but although nobody less neither wrong still".split():
 print("weakest at:", ", ".join(sorted(shares, key=shares.get)[:2]))
 
 # %% [markdown]
-# The bag of words is at chance wherever something turns the verdict, since all its knowledge is of plain reviews. The
-# last line names the two words at which the transformer is weakest in this run. Compare such shares with their standard
-# error: with several hundred reviews it is about one point, with fifty about three. Its three surest mistakes:
+# The bag of words is at chance wherever something turns the verdict, because all it has learned comes from plain
+# reviews. The last line names the two words at which the transformer is weakest in this run. Compare such shares with
+# their standard error: with several hundred reviews it is about one point, with fifty about three. Here are the
+# transformer's three most confident mistakes:
 
 # %% tags=["hide-input"]
 sure_and_wrong = sorted(zip(our_right, (kindness - 0.5).abs().tolist(), test.texts))
@@ -812,10 +815,10 @@ for right, distance, text in [row for row in sure_and_wrong if not row[0]][-3:]:
 # %% [markdown]
 # ## Looking at *not*
 #
-# Somewhere in this model *not* must meet *dull*, and the only place where two words can meet is an attention. Maps of
-# attention weights are tempting, and show what a word *takes from*, not what becomes of it; quite different weights can
-# lead to the same verdict ([Jain and Wallace, 2019](https://arxiv.org/abs/1902.10186)). A firmer question is what
-# happens **without** a word. The mask can hide any word of a review from the model:
+# Somewhere in this model *not* must act on *dull*, and two words can interact only in attention. Maps of attention
+# weights are tempting, but they show where a word takes information *from*, not what is done with it; quite different
+# weights can lead to the same verdict ([Jain and Wallace, 2019](https://arxiv.org/abs/1902.10186)). A firmer question
+# is what happens **without** a word. The mask can hide any word of a review from the model:
 
 # %%
 @torch.no_grad()
@@ -852,16 +855,15 @@ plt.show()
 #
 # </div>
 #
-# The same word, hidden in two reviews. Look at the bar of *not* in each. After *but* the verdict hangs on this word:
-# without it the reviewer has praised nothing, and the bar should point the other way. Before *but* it should make no
-# difference to the verdict, for what stands there has been conceded. No weight for *not*, whatever its size, could do
-# both.
+# Look at the bar of *not* in each review. After *but* the verdict depends on this word: without it the reviewer has
+# praised nothing, and the bar should point the other way. Before *but* it should make no difference to the verdict,
+# because the part before *but* is only a concession. No single weight for *not*, whatever its size, could do both.
 
 # %% [markdown]
 # ## The same words, shuffled
 #
-# If the model has learned to read, it must fail when there is nothing to read. Exchange two words of a review, at
-# random, then two more, and so on. The bag of words gives the same answers as before. The transformer:
+# If the model has learned to read, it must fail when there is nothing to read. Swap two words of a review at random,
+# then two more, and so on. The bag of words gives the same answers as before. And the transformer?
 
 # %%
 def shaken(text, exchanges, chance):
@@ -894,24 +896,24 @@ print(f"{right[0]:.1%} right in order, {right[-1]:.1%} after 32 exchanges")
 # <div class="figure-caption">
 #
 # **How to read it.** To the right, more and more pairs of words have changed places (the steps double). One exchange
-# often spares the words that matter. After 32, a review of twenty words is thoroughly mixed, and the model is back
-# where counting words had been.
+# often spares the words that matter. After 32, a review of twenty words is thoroughly shuffled, and the model is back
+# at the level of the bag of words.
 #
 # </div>
 #
-# What the model knows beyond the bag of words, it has from the order of the words. Does it notice when that is gone?
+# What the model knows beyond the bag of words comes from the order of the words. Does it notice when the order is gone?
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `sure_of_salad`** &nbsp; 1 minute · no points
 #
-# All words of a review are shuffled, and the model is right about as often as the bag of words. About how many of the
-# shuffled reviews is it sure, with a probability of nine tenths or more for one of the classes?
+# All words of a review are shuffled, and the model is right about as often as the bag of words. For what share of the
+# shuffled reviews is it confident, with a probability of at least nine tenths for one class?
 #
 # - **A.** More than half.
 # - **B.** About a third.
-# - **C.** Hardly any: most probabilities lie near one half, where they should.
+# - **C.** Hardly any: most probabilities are near one half, as they should be.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "sure_of_salad", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -933,25 +935,25 @@ for seed in range(4):
 check.prediction("sure_of_salad", sure_of_salad)
 
 # %% [markdown]
-# It has seen sentences in training and nothing else. No example taught it to doubt, and it makes a confident verdict of
-# word salad.
+# In training it has seen nothing but sentences. No example taught it to doubt, so it gives a confident verdict on word
+# salad.
 
 # %% [markdown]
 # ## Learning by heart
 #
-# `train_epoch` reports two numbers; here they part. A fresh model gets 256 reviews only, for 45 epochs, and learns them
-# by heart. On the reviews put aside it gets a little better too.
+# `train_epoch` reports two numbers; here they disagree. A new model trains on only 256 reviews, for 45 epochs, and
+# learns them by heart. On the validation set its accuracy gets a little better too.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `loss_by_heart`** &nbsp; 1 minute · no points
 #
-# At the end about three in five of the reviews put aside are right, more than at the start. Where does the *loss* on
-# the same reviews end? At the start it was near log 2 = 0.69.
+# At the end about three in five validation reviews are right, more than at the start. Where does the *loss* on the same
+# reviews end? At the start it is near log 2 = 0.69.
 #
 # - **A.** Below 0.4: it follows the training loss down.
-# - **B.** Between 0.5 and 0.7: the share gets a little better, and so does the loss.
+# - **B.** Between 0.5 and 0.7: the accuracy gets a little better, and so does the loss.
 # - **C.** Above 1.
 # </div>
 
@@ -976,21 +978,21 @@ for epoch in range(1, 46):
 check.prediction("loss_by_heart", loss_by_heart)
 
 # %% [markdown]
-# The more surely the model knows its 256 reviews, the surer it is of all others, and a wrong answer given with
-# certainty costs far more than log 2. A share counts mistakes; a loss weighs them. When a loss that was not trained on
-# turns upwards, **[overfitting](../../site/glossary.md#overfitting)** has begun, whatever the share says.
+# The better the model knows its 256 reviews, the more confident it is about all others, and a confident wrong answer
+# costs far more than log 2. Accuracy counts mistakes; the loss weighs them. When the loss on the validation set starts
+# to rise, **[overfitting](../../site/glossary.md#overfitting)** has begun, whatever the accuracy says.
 
 # %% [markdown]
 # ## An open experiment
 #
-# No points, no right answer, nothing is graded: **get as many of the reviews put aside right as you can, with half a
-# minute of training**. The number to beat is what this lesson's own training reached on them. Every line of `attempt`
-# is yours to change: width, depth, heads, rate, batches, the model itself. The clock hands out the share of the time
-# that has passed, from 0 to 1, which is what a schedule needs; the stop button ends a try early, and it counts.
+# No points, no right answer, nothing is graded: **get the highest accuracy on the validation set that you can, with
+# half a minute of training**. The number to beat is the accuracy that this lesson's own training reached. You may
+# change every line of `attempt`: width, depth, heads, learning rate, batches, the model itself. The clock returns the
+# share of the time that has passed, from 0 to 1, for the schedule; the stop button ends a try early, and the try still
+# counts.
 #
-# Your tries are kept in the folder `experiments/` of the course, a line for each, and are still there when the kernel
-# has been restarted. As it stands, the cell stops after 40 steps, to show what comes out; set `steps=None` for a real
-# try.
+# Your tries are kept in the folder `experiments/` of the course, one line for each, and survive a restart of the
+# kernel. At first the cell stops after 40 steps, just to show the result; set `steps=None` for a real try.
 
 # %%
 own = looks[-1][1] if looks else 0.5
@@ -1015,29 +1017,29 @@ bench.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One point a try, in their order, and the best so far; higher is better. The highest dashed line is
-# the number to beat.
+# **How to read it.** One point per try, in order, and the best so far; higher is better. The highest dashed line is the
+# number to beat.
 #
 # </div>
 #
-# Ideas: what makes the curve leave the bag of words sooner, a higher rate, another batch size, one block instead of
-# two? Change one thing at a time, and repeat your best try with another seed: the difference is luck. You choose by the
-# reviews put aside, so they flatter your best try; the test reviews stay for the end.
+# Ideas: what makes the curve leave the bag of words sooner, a higher learning rate, another batch size, one block
+# instead of two? Change one thing at a time, and repeat your best try with another seed: the difference is luck. You
+# choose by the validation set, so it flatters your best try; keep the test reviews for the end.
 
 # %% [markdown]
 # ## Real reviews
 #
-# This section is reading. On IMDb, 25,000 reviews to train on and 25,000 to test, training takes a quarter of an hour,
-# so the run was made once and **recorded**. The model is this lesson's `Classifier`, with a few additions; the first
-# line is the command that repeats the run.
+# This section is only for reading. On IMDb, with 25,000 reviews to train on and 25,000 to test on, training takes a
+# quarter of an hour, so it was run once and **recorded**. The model is this lesson's `Classifier`, with a few
+# additions; the first line is the command that repeats the run.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `who_wins_imdb`** &nbsp; 1 minute · no points
 #
-# On the generated reviews the transformer is about forty points better than a bag of words. On IMDb, both trained on
-# the same 25,000 real reviews, who is right more often on the test reviews?
+# On the generated reviews the transformer is about forty points better than a bag of words. On IMDb, both are trained
+# on the same 22,500 real reviews. Which is right more often on the test reviews?
 #
 # - **A.** The bag of words.
 # - **B.** The transformer, by ten points or more.
@@ -1086,9 +1088,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each round point is a look at the tenth of the training reviews that was put aside. The dashed
-# lines are chance and a bag of words on the test reviews: logistic regression on the same words, each weighted by how
-# rare it is (tf-idf). The square is the transformer on the test reviews; this is the one to compare with the line.
+# **How to read it.** Each round point is the accuracy on the validation set, a tenth of the training reviews. The
+# dashed lines are chance and a bag of words on the test reviews: logistic regression on the same words, each weighted
+# by how rare it is (tf-idf). The square is the transformer on the test reviews; compare the square with the line.
 #
 # </div>
 
@@ -1096,40 +1098,40 @@ plt.show()
 check.prediction("who_wins_imdb", who_wins_imdb)
 
 # %% [markdown]
-# **The bag of words wins**, and it is trained in seconds. In two hundred words of complaint there are many that only
-# complainers use, and one *not* changes little. A transformer that starts from nothing has to find out with the same
-# 25,000 reviews what the words mean, and how words make sentences.
+# **The bag of words wins**, and it is trained in seconds. Two hundred words of complaint contain many that only
+# complainers use, and one *not* changes little. A transformer that starts from scratch has to learn from the same
+# 22,500 reviews what the words mean, and how words make sentences.
 #
-# **It learns by heart.** After its first epoch the curve is level, while the loss on the training batches goes on
-# falling (it is in the record, `run["curve"]`). Data are what is missing, not steps.
+# **It learns by heart.** After its first epoch the curve is level, while the training loss keeps falling (it is in the
+# record, `run["curve"]`). It lacks data, not steps.
 #
-# **The reviews put aside flatter.** They speak of the same films as those that were trained on, with the same actors
-# and titles. The films of the test part occur in no training review. What you put aside should differ from what you
-# train on as much as the future will.
+# **The validation set flatters.** Its reviews are about the same films as the training reviews, with the same actors
+# and titles. The films in the test set occur in no training review. A validation set should differ from the training
+# data as much as future data will.
 #
-# None of this is peculiar to so small a model. An introduction of 2019 reports about 85 % for six blocks and texts of
-# up to 512 words ([Bloem, 2019](https://peterbloem.nl/blog/transformers)), and counts of single words and *pairs* of
-# words, well weighted, had reached 91 % years before ([Wang and Manning, 2012](https://aclanthology.org/P12-2018/)).
+# A larger model had the same trouble. An introduction of 2019 reports about 85 % for six blocks and texts of up to 512
+# words ([Bloem, 2019](https://peterbloem.nl/blog/transformers)), while weighted counts of single words and *pairs* of
+# words had reached 91 % years before ([Wang and Manning, 2012](https://aclanthology.org/P12-2018/)).
 #
-# **The way on.** A transformer leaves the bag of words behind when it has read a great deal before it sees the first
-# review. That is called **pretraining**, and [lesson 14](../14_bert/14_bert.ipynb) does it: there you take a
-# published encoder that has read far more than reviews, change it a little for this task (*fine-tuning*), and come
-# back to this comparison.
+# **The way on.** A transformer beats the bag of words if it has read a great deal before it sees the first review. That
+# is called **pretraining**, and [lesson 14](../14_bert/14_bert.ipynb) does it: there you take a published encoder that
+# has read far more than reviews, change it a little for this task (*fine-tuning*), and come back to this comparison.
 #
-# What was used to get this much out of the time, and why:
+# These choices made good use of the time:
 #
-# - **Long texts lose their middle.** Of a review that is too long, the beginning and a larger piece of the end are
-#   kept; reviewers conclude at the end.
-# - **Batches hold about as many words each**, not as many texts. Texts of like length go together, as in this lesson.
-# - **Dropout, and word dropout.** 25,000 texts are few for millions of parameters. In training, one word in ten is
+# - **Long texts lose their middle.** A review that is too long keeps its beginning and a larger part of its end,
+#   because reviewers conclude at the end.
+# - **Batches have about the same number of words**, not of texts. Texts of similar length go together, as in this
+#   lesson.
+# - **Dropout, and word dropout.** 22,500 texts are few for millions of parameters. In training, one word in ten is
 #   replaced by `<unk>`, so that no single one can decide.
 # - **Muon and AdamW.** The matrices of the blocks are trained by [Muon](https://kellerjordan.github.io/posts/muon/)
 #   (Jordan et al., 2024), which needs fewer steps than Adam, everything else by AdamW. Warm-up, then half a cosine, as
 #   above.
-# - **bfloat16** for the matrix products, where the processor multiplies faster in it. That is tried at the start.
+# - **bfloat16** for the matrix products, if a test at the start shows that the processor multiplies faster in it.
 #
-# Six short reviews out of the test part: the first three that it got right, and the first three that it got wrong. All
-# six are unkind, since the file begins with those.
+# Six short reviews from the test set: the first three that it got right, and the first three that it got wrong. All six
+# are unkind, because the file begins with those.
 
 # %% tags=["hide-input"]
 for sample in run["samples"]:
@@ -1141,36 +1143,35 @@ for sample in run["samples"]:
 # %% [markdown]
 # ## What you can do now
 #
-# You can turn texts into ids that will be the same tomorrow; keep padding out of the attention and out of the mean; put
-# embeddings, positions, blocks and a linear layer together into a model that decides; tell a broken training from a
-# slow one by a single batch; measure it in a way that others can believe; and say what it owes to the order of the
+# You can turn texts into ids that will be the same tomorrow; keep padding out of the attention and out of the mean;
+# combine embeddings, positions, blocks and a linear layer into a classifier; tell broken training from slow training
+# with a single batch; measure a model in a way that others can believe; and say how much it owes to the order of the
 # words.
 #
 # **Three questions to think about**
 #
-# <details><summary>1. Leave the positions out of the classifier. What is left of its accuracy, and why not merely the
-# bag of words' 58 %?</summary>
+# <details><summary>1. Leave the positions out of the classifier. How much of its accuracy is left, and why can it be
+# more than the bag of words' 58 %?</summary>
 #
-# Without positions the model sees a set of words, with their counts, and every shuffled review looks to it like the
+# Without positions the model sees a set of words, with their counts, and a shuffled review looks to it like the
 # original. So it can do no better than the best judge of shuffled reviews. That may be more than the logistic
 # regression reaches, which adds up one weight for each word: attention can notice that *not* and *only* occur
-# **together**, a bag with weights cannot. But *but* between *dull* and *great* helps neither of them.
+# **together**, while a weighted bag of words cannot. But neither knows which of *dull* and *great* comes before *but*.
 #
 # </details>
 # <details><summary>2. Why is the loss on the first batch near log 2, and what would it be for ten classes?</summary>
 #
-# The last layer is fresh, and a norm in front of it keeps its input at size 1. So all logits are small, the softmax
-# gives each of c classes about 1/c, and minus the logarithm of that is log c: 0.69 for two classes, 2.30 for ten. A
-# first loss far above log c means that the model
-# is sure before it has learned anything.
+# The last layer is new, and a norm keeps its input at size 1 or below. So all logits are small, the softmax gives each
+# of c classes about 1/c, and minus the logarithm of that is log c: 0.69 for two classes, 2.30 for ten. A first loss far
+# above log c means that the model is sure before it has learned anything.
 #
 # </details>
 # <details><summary>3. You try twenty settings and report the one that does best on the test reviews. What is wrong
 # with its number?</summary>
 #
-# It was chosen for being high. Some of the twenty are lucky on these 2,000 reviews: for a true share of 95 %, the
-# standard error is about half a point, so that the best of twenty equally good ones will look a point better than it
-# is. Choose by reviews put aside, and ask the test reviews once.
+# It was chosen because it was high. Some of the twenty are lucky on these 2,000 reviews: for a true accuracy of 95 %,
+# the standard error is about half a point, so the best of twenty equally good settings will look a point better than it
+# is. Choose by the validation set, and use the test reviews once.
 #
 # </details>
 #

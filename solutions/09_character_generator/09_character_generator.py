@@ -17,20 +17,20 @@
 # *Write like the text you read*
 #
 # Cover the rest of this sentence with your hand and guess the next lett. You knew it was an *e*. A reader of English
-# can guess most of its letters, and a guesser can also write: guess a letter, append it, guess again. This lesson
-# builds a model that does both, trains it on a quarter of a megabyte of prose in about a minute, measures in bits how
-# well it guesses, lets it write, and asks what a larger one would gain.
+# can guess most of its letters. And if you can guess, you can write: guess a letter, append it, guess again. This
+# lesson builds a model that does both, trains it on a quarter of a megabyte of prose in about a minute, measures in
+# bits how well it guesses, lets it write, and asks what a larger model would gain.
 #
 # | | |
 # |---|---|
 # | **You will build** | batches of random slices, a transformer that predicts the next byte, two ways to draw from a prediction, the loop that writes, and a fair measurement |
-# | **You need** | lessons [5](../05_masking/05_masking.ipynb) and [7](../07_transformer_block/07_transformer_block.ipynb); that a cross-entropy is −log p of what came ([lesson 8](../08_classifier/08_classifier.ipynb)) |
+# | **You need** | lessons [5](../05_masking/05_masking.ipynb) and [7](../07_transformer_block/07_transformer_block.ipynb); that the cross-entropy is −log p of the right answer ([lesson 8](../08_classifier/08_classifier.ipynb)) |
 # | **It takes** | about 120 minutes: seven exercises, 25 points |
 # | **It computes** | for about a minute in one cell, which you may stop; seconds everywhere else |
 #
 # The letters are those of [the notation table](../../site/notation.md): b batch, t positions, e width, h heads, n size
 # of the vocabulary. Finished parts of earlier lessons: `Transformer` (lesson 7), `causal_mask` (lesson 5) and
-# `PositionEmbedding` (lesson 6). The functions whose names begin with `finished_` are for the exercise that writes.
+# `PositionEmbedding` (lesson 6). The functions whose names begin with `finished_` are for exercise 5, the writing loop.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import gzip
@@ -63,12 +63,12 @@ check = start("09_character_generator")
 # %% [markdown]
 # ## A text, and a question about every byte of it
 #
-# The text is the prose of Python's own reference manual: it comes with every Python, so it is on your machine already.
+# The text is the prose of Python's own reference manual: it comes with every Python, so it is already on your machine.
 # We read it as **bytes**, numbers from 0 to 255. No vocabulary has to be built, n = 256, and any file would do.
 #
 # The first nineteen twentieths are for training. The last twentieth is **[held
 # out](../../site/glossary.md#held-out-data)** (the field also says *validation*): the model is never trained on it, and
-# how well it guesses there is what counts.
+# is judged by how well it guesses there.
 
 # %%
 text, _ = generator_text(places="embedded")
@@ -98,48 +98,48 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One bar for each of the 45 most frequent bytes, ␣ is the space and ¶ the end of a line. About one
-# byte in six is a space, so even a model that sees no context should not give each of 256 bytes the same probability.
+# **How to read it.** One bar for each of the 45 most frequent bytes; ␣ is the space and ¶ the end of a line. About one
+# byte in six is a space, so even a model that sees no context should not give all 256 bytes the same probability.
 #
 # </div>
 #
 # A language model is **[autoregressive](../../site/glossary.md#autoregressive)**: it gives a probability to a whole
-# text by giving one to each byte, in view of the bytes before it,
+# text by giving one to each byte, given the bytes before it,
 #
 # $$p(x_0, \dots, x_{N-1}) \;=\; \prod_{i=0}^{N-1} p(x_i \mid x_0, \dots, x_{i-1}) .$$
 #
-# Bytes are numbered from 0, as in the programs. No assumption is hidden in this; it is what conditional probability
-# means. And it says what to train on. Input and target are the **same sequence, shifted by one**, as in lesson 5: a
-# slice of t + 1 bytes holds t questions and their t answers.
+# Bytes are numbered from 0, as in the programs. This involves no assumption; it follows from the definition of
+# conditional probability. And it says what to train on. Input and target are the **same sequence, shifted by one**, as
+# in lesson 5: a slice of t + 1 bytes contains t questions and their t answers.
 
 # %% [markdown]
 # **What the checks of this lesson ask.** In exercises 2 to 5 and 7, new tensors are created on the device of the
-# inputs. A batch may hold a single row, and a window a single byte.
+# inputs. A batch may have a single row, and a window a single byte.
 #
 # ## Random slices
 #
-# One step of training reads b slices of t bytes. Where they begin is drawn anew for each step. So each byte is asked
-# for with many different amounts of text before it, and no two batches are alike.
+# One step of training reads b slices of t bytes. Their starts are drawn anew for each step. So each byte is predicted
+# with many different amounts of text before it, and batches hardly ever repeat.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 1 · `sample_batch`** &nbsp; ★☆☆ · 7 minutes · 2.5 points
 #
-# Draw slices from a text. Each place where a slice of t + 1 bytes can begin has the same probability, the first and the
-# last one too. The rows of a batch are drawn independently of each other, so a slice may come twice.
+# Draw slices from a text. Each place where a slice of t + 1 bytes can begin has the same probability, including the
+# first and the last. The rows of a batch are drawn independently of each other, so a slice may come twice.
 #
 # <details><summary>Hint 1: how many places there are</summary>
 #
 # A slice that begins at place s ends with byte s + t. The last byte of the data is number `len(data) - 1`.
-# `torch.randint(high, size)` draws from 0 to high − 1, high left out.
+# `torch.randint(high, size)` draws from 0 to high − 1; high itself is excluded.
 #
 # </details>
 # <details><summary>Hint 2: all slices at once</summary>
 #
 # A column of starts plus a row of offsets is a table of places: (batch, 1) + (t + 1,) gives (batch, t + 1). Indexing
-# the data with a table of places gives a table of bytes. What goes into an embedding, or into a cross-entropy as
-# target, has to be int64: `.long()`.
+# the data with a table of places gives a table of bytes. Inputs of an embedding and targets of a cross-entropy must be
+# int64: `.long()`.
 #
 # </details>
 # </div>
@@ -168,21 +168,21 @@ for row in range(4):
     print(f"input  {show(inputs[row])}\ntarget {show(targets[row])}\n")
 
 # %% [markdown]
-# Read one pair downwards: under every letter stands the next one. A row asks forty questions, and with a causal mask
-# the model answers all of them in one pass.
+# Read one pair downwards: below every letter is the letter that follows it. Each row asks forty questions, and with a
+# causal mask the model answers all of them in one pass.
 
 # %% [markdown]
 # ## Bits
 #
 # PyTorch's cross-entropy is a mean of $-\ln p$, in **[nats](../../site/glossary.md#nats)**. With the logarithm to base
-# 2 it is in **bits**: one bit is one yes-or-no question. `bits_per_byte` divides by ln 2, which makes a loss [bits per
-# byte](../../site/glossary.md#bits-per-byte).
+# 2 it is in **bits**: one bit is one yes-or-no question. `bits_per_byte` divides a loss by ln 2, which turns it into
+# [bits per byte](../../site/glossary.md#bits-per-byte).
 #
 # $$\text{bits per byte} \;=\; -\frac1N \sum_{i=0}^{N-1} \log_2 p(x_i \mid x_0, \dots, x_{i-1}),
 # \qquad \log_2 p = \frac{\ln p}{\ln 2} .$$
 #
 # The unit does not depend on how a text is cut into tokens, on a vocabulary, or on the length of the text. A model that
-# gives each of 256 bytes the same probability needs 8 bits for a byte, which is what a byte on a disk takes:
+# gives all 256 bytes the same probability needs 8 bits per byte, the same as a byte on a disk:
 
 # %% tags=["nbval-check-output"]
 class NoOpinion(nn.Module):
@@ -200,19 +200,20 @@ print(f"a model without an opinion: {loss:.3f} nats, "
 # %% [markdown]
 # ## Landmarks
 #
-# Is 3 bits per byte good? Six reference points, from no knowledge to a good deal:
+# Is 3 bits per byte good? Six reference points, from no knowledge to a lot:
 #
 # - **8 bits**: every byte is equally likely.
-# - **the alphabet**: only the bytes that occur at all, each equally likely: $\log_2$ of how many there are.
-# - **order 0**: each byte as often as it occurs. The entropy $-\sum_x p(x) \log_2 p(x)$ of the bars above.
-# - **order 1**: each byte as often as it follows the byte before it. The entropy of pairs, less that of single bytes.
+# - **the alphabet**: all bytes that occur in the text are equally likely: $\log_2$ of their number.
+# - **order 0**: each byte is as likely as it is frequent. The entropy $-\sum_x p(x) \log_2 p(x)$ of the bars above.
+# - **order 1**: each byte is as likely as it is frequent after the byte before it. The entropy of pairs minus that of
+#   single bytes.
 # - **gzip** and **xz**, two programs that compress files. A prediction can be turned into a compression: a model that
 #   needs B bits per byte, followed by an arithmetic coder ([Witten, Neal and Cleary,
-#   1987](https://doi.org/10.1145/214762.214771)), makes a file of N bytes into one of about B·N bits. So a compressor's
+#   1987](https://doi.org/10.1145/214762.214771)), turns a file of N bytes into one of about B·N bits. So a compressor's
 #   rate can be compared with a model's bits.
 #
-# The programs may learn from the training part too. We let them pack it alone, then together with the held-out part,
-# and count what was added.
+# The programs may learn from the training part too. We compress it alone, then together with the held-out part, and
+# count the bits that were added.
 
 # %%
 def entropy(counts):
@@ -237,9 +238,9 @@ for name, value in landmarks.items():
 
 # %% [markdown]
 # The two entropies are those of the training part, so they flatter their models a little: a table of pairs would do
-# worse on text that it was not counted on. Of the two programs, gzip looks back 32 kB at most (a limit of its format),
-# and xz at -9 over everything. The manual repeats itself, and xz remembers it all; the model below sees a few dozen
-# bytes.
+# worse on text from which it was not counted. Of the two programs, gzip looks back at most 32 kB (a limit of its
+# format), and xz at -9 over everything. The manual repeats itself, and xz remembers all of it; the model below sees a
+# few dozen bytes.
 
 # %% [markdown]
 # ## The model
@@ -260,8 +261,8 @@ for name, value in landmarks.items():
 #
 # Write the model from four parts, under these names, because they are the names of its weights: `tokens`, an
 # `nn.Embedding`; `positions`, a `PositionEmbedding(t_max, e)`; `transformer`, a `Transformer(e, h, depth,
-# pre_norm=True)`; `to_logits`, an `nn.Linear` with a bias. No two of them share a tensor, and the `state_dict` holds
-# nothing else. Keep `t_max` as an attribute: the loop that writes needs it. Gradients must flow to all weights.
+# pre_norm=True)`; `to_logits`, an `nn.Linear` with a bias. No two of them share a tensor, and the `state_dict` contains
+# nothing else. Keep `t_max` as an attribute: the writing loop needs it. Gradients must flow to all weights.
 #
 # <details><summary>Hint 1: what each part takes and returns</summary>
 #
@@ -307,10 +308,10 @@ check(CharTransformer)
 
 # %% [markdown]
 # Does it really look only backwards? The leak map of [lesson 5](../05_masking/05_masking.ipynb) asks how fast output i
-# moves when input j does. Bytes cannot move by a little; the vectors behind the embedding can. So a
-# [hook](../../site/glossary.md#hook), a function that PyTorch calls whenever a layer is called, notes what `tokens`
-# returns, and the gradient is taken with respect to that. A gradient sees no jumps, so the second test of lesson 5
-# comes along: replace byte j by another one, and see whether any output before j changes.
+# changes with input j. Bytes cannot change by a little, but their embedding vectors can. So a
+# [hook](../../site/glossary.md#hook), a function that PyTorch calls whenever a layer is called, records what `tokens`
+# returns, and the gradient is taken with respect to that. A gradient does not see jumps, so we also use the second test
+# of lesson 5: replace byte j by another one, and see whether any output before j changes.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "A leak map of 8 by 8 cells, output against input. Every cell on and below the diagonal is filled, those above it are hatched: exactly zero."}}
 def leak_map(model, ids):
@@ -340,7 +341,7 @@ print("outputs that a later byte changes:", changed)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i, column j: how fast the logits at position i move with the vector of byte j. Hatched cells
+# **How to read it.** Row i, column j: how fast the logits at position i change with the vector of byte j. Hatched cells
 # are exactly zero. If a model of yours ever guesses too well, run these two tests first.
 #
 # </div>
@@ -355,14 +356,14 @@ print("outputs that a later byte changes:", changed)
 #   weight also shrinks by a small share of itself.
 # - **Small embeddings.** The tables of bytes and positions start at a tenth of what PyTorch draws. With the default
 #   initialisation it gets less far in the same number of steps.
-# - **A learning rate that climbs** for 50 steps, because Adam's first estimates rest on very few gradients. Then it
+# - **A learning rate that rises** for 50 steps, because Adam's first estimates are based on very few gradients. Then it
 #   falls along half a cosine, because large steps would keep the weights from settling.
-# - **[Gradient clipping](../../site/glossary.md#gradient-clipping)** at a norm of 1: when all gradients together, as
-#   one long vector, are longer than 1, they are scaled down to that length. A single odd batch then cannot throw the
-#   weights far off.
+# - **[Gradient clipping](../../site/glossary.md#gradient-clipping)** at a norm of 1: if all gradients together, as one
+#   long vector, are longer than 1, they are scaled down to that length. A single odd batch then cannot move the weights
+#   far.
 #
-# To look at the held-out part, one function is enough for the rest of the lesson. It lays windows over a text and
-# returns what the model needed for **each byte of each window**.
+# One function measures the held-out part for the rest of the lesson. It takes windows from a text and returns the bits
+# that the model needs for **each prediction in each window**.
 
 # %%
 @torch.no_grad()
@@ -379,7 +380,7 @@ def window_bits(model, data, t, every, temperature=1):
 # %% [markdown]
 # The next cell makes the model, the optimiser and two empty lists; the one after it trains. **Press the stop button**
 # (■) whenever you like: model and curve are kept as they are, and every cell after it works with them. Run the training
-# cell again, and it goes on where it stopped.
+# cell again, and it continues where it stopped.
 
 # %%
 torch.manual_seed(0)
@@ -446,13 +447,13 @@ if looks:
 # <div class="figure-caption">
 #
 # **How to read it.** Bits for each byte against steps; one training point is the mean of 25 steps. The dashed lines are
-# the landmarks. The model's loss passes the landmarks in their order: the alphabet and order 0 within a few dozen
-# steps, then order 1, below which it guesses better than any table of pairs could, then gzip.
+# the landmarks. The model's loss passes the landmarks in order: the alphabet and order 0 within a few dozen steps, then
+# order 1, below which it guesses better than any table of pairs could, then gzip.
 #
 # </div>
 #
-# Held out, it beats gzip and not xz, which remembers the whole training part where the model sees 64 bytes. The gap
-# between the curves is what the model has learned about the training part that does not carry over.
+# On the held-out part it beats gzip but not xz, which remembers the whole training part, while the model sees only 64
+# bytes. The gap between the curves is what the model has learned about the training part that does not generalise.
 #
 # The training part has about 244,000 bytes, and 800 batches of 16 · 64 bytes are 819,000: the model has seen the text
 # just over three times.
@@ -460,38 +461,38 @@ if looks:
 # %% [markdown]
 # ## Drawing the next byte
 #
-# The model gives logits. Softmax makes them probabilities, and one byte has to be picked. Always the most probable one?
-# That is called **[greedy](../../site/glossary.md#greedy-decoding)**. Draw by the probabilities? Then once in a while
-# something improbable comes up, and it is an odd context for all that follows.
+# The model gives logits. Softmax turns them into probabilities, and one byte has to be picked. Always the most probable
+# one? That is called **[greedy](../../site/glossary.md#greedy-decoding)**. Draw by the probabilities? Then something
+# improbable is drawn now and then, and is an odd context for everything that follows.
 #
 # The oldest setting between the two is the **[temperature](../../site/glossary.md#temperature)** $T$. Divide the logits
 # by it before the softmax:
 #
 # $$p_T(x) \;=\; \frac{\exp(z_x / T)}{\sum_{x'} \exp(z_{x'} / T)} .$$
 #
-# $T = 1$ changes nothing. Below 1 differences grow, and the probable becomes more so; above 1 they shrink. As $T \to 0$
-# all the probability goes to the largest logit, so 0 stands for greedy, although one cannot divide by it.
+# $T = 1$ changes nothing. Below 1 differences grow, and likely bytes become even likelier; above 1 they shrink. As $T
+# \to 0$ all the probability goes to the largest logit, so 0 means greedy, although one cannot divide by it.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 3 · `apply_temperature`** &nbsp; ★☆☆ · 6 minutes · 3 points
 #
-# Return new logits: a tensor of its own, also at temperature 1. At temperature 0, the largest of each row stays finite
-# and all smaller ones are −∞, however close they come to it; of several that are equally large, keep one or all. A
-# negative temperature raises a `ValueError`. Do not call `finished_temperature` here. Gradients must flow to the
-# logits, and the input stays unchanged.
+# Return new logits: a new tensor, even at temperature 1. At temperature 0, the largest of each row stays finite and all
+# smaller ones are −∞, however close to it they are; if several are equally large, keep one or all. A negative
+# temperature raises a `ValueError`. Do not call `finished_temperature` here. Gradients must flow to the logits, and the
+# input stays unchanged.
 #
 # <details><summary>Hint 1: three cases</summary>
 #
-# Below 0, at 0, above 0. The last one is a single division, which makes a new tensor; `/=` would write into the
-# caller's. For the logits [2, 1] and T = 0.5 the result is [4, 2], and a probability of 0.73 becomes 0.88.
+# Below 0, at 0, above 0. The last one is a single division, which makes a new tensor; `/=` would change the caller's
+# tensor. For the logits [2, 1] and T = 0.5 the result is [4, 2], and a probability of 0.73 becomes 0.88.
 #
 # </details>
 # <details><summary>Hint 2: greedy</summary>
 #
-# `argmax(dim=-1, keepdim=True)` says where the largest of each row is. Start from a tensor like the logits that is full
-# of `-torch.inf`, and put a finite number there with `scatter`.
+# `argmax(dim=-1, keepdim=True)` says where the largest of each row is. Start from a tensor shaped like the logits and
+# filled with `-torch.inf`, and put a finite number there with `scatter`.
 #
 # </details>
 # </div>
@@ -535,44 +536,44 @@ for T in (0.5, 1, 2):
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** What may follow "returns the value of the f": the ten bytes that the model holds most probable, in
-# the same order in all panels. From left to right the temperature rises and the bars even out. What the ten leave over
-# is shared by 246 bytes, each improbable by itself; at T = 2 one of them is drawn about every fifth time.
+# **How to read it.** What may follow "returns the value of the f": the ten bytes that are most probable to the model,
+# in the same order in all panels. From left to right the temperature rises and the bars even out. The other 246 bytes
+# share the rest, each improbable by itself; at T = 2 one of them is drawn about every fifth time.
 #
 # </div>
 
 # %% [markdown]
 # ## Cutting off the tail
 #
-# So drawing has a long tail of bytes that do not fit, individually rare, but not collectively. Leave the tail out
-# before you draw. **[Top-k](../../site/glossary.md#top-k-sampling)** ([Fan, Lewis and Dauphin,
+# So the distribution has a long tail of bytes that do not fit, individually rare, but not collectively. Cut off the
+# tail before you draw. **[Top-k](../../site/glossary.md#top-k-sampling)** ([Fan, Lewis and Dauphin,
 # 2018](https://arxiv.org/abs/1805.04833)) keeps the k largest logits and sets all others to −∞ (`finished_top_k`).
 #
-# But how large should k be? In the middle of a word there is often only one way to go on; at its beginning there are
-# dozens. One k for both is too many here or too few there. **[Top-p](../../site/glossary.md#top-p-sampling)**, or
-# nucleus sampling ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751), section 3.1), lets the model decide: rank
-# the tokens by probability, and keep the **fewest** whose probabilities add up to p **or more**. The rest becomes −∞.
-# (Where tokens tie at the border, which of them stays is left to the sort.)
+# But how large should k be? In the middle of a word there is often only one way to continue; at its beginning there are
+# dozens. A single k is too large for the one or too small for the other.
+# **[Top-p](../../site/glossary.md#top-p-sampling)**, or nucleus sampling ([Holtzman et al.,
+# 2020](https://arxiv.org/abs/1904.09751), section 3.1), lets the model decide: rank the tokens by probability, and keep
+# the **fewest** whose probabilities add up to p **or more**. The rest becomes −∞. (If tokens tie at the border, the
+# sort decides which of them stays.)
 #
 # On paper, with p = 0.8:
 #
 # | ranked | 0.45 | 0.30 | 0.15 | 0.06 | 0.04 |
 # |---|---|---|---|---|---|
 # | sum up to here | 0.45 | 0.75 | **0.90** | 0.96 | 1.00 |
-# | stays? | yes | yes | **yes** | no | no |
+# | kept? | yes | yes | **yes** | no | no |
 #
-# The third one crosses the line, and it stays: without it there would be only 0.75. So the first always stays, however
-# small p is.
+# The third token crosses the threshold and is kept: without it the sum would be only 0.75. So the first is always kept,
+# however small p is.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 4 · `keep_top_p`** &nbsp; ★★★ · 12 minutes · 4 points
 #
-# Keep the nucleus of each row. Each of its logits stays as it is and in its place; only those outside become −∞. Where
-# equal logits stand at the border, some of them may stay or all: both are right. p may be as small as you like, and at
-# p = 1 every token stays. Do not call `finished_top_p` here. Gradients must flow to the logits that stay, and the input
-# stays unchanged.
+# Keep the nucleus of each row. Its logits keep their values and their places; only those outside become −∞. If equal
+# logits are at the border, you may keep some of them or all. p may be as small as you like, and at p = 1 every token
+# stays. Do not call `finished_top_p` here. Gradients must flow to the logits that stay, and the input stays unchanged.
 #
 # <details><summary>Hint 1: which sum to look at</summary>
 #
@@ -584,7 +585,7 @@ for T in (0.5, 1, 2):
 # <details><summary>Hint 2: back into the old order</summary>
 #
 # `logits.sort(dim=-1, descending=True)` returns the sorted values and `order`: entry r is the place from which rank r
-# came. To carry a row of decisions from ranks back to places, use `scatter(-1, order, decisions)` on a tensor of
+# came. To bring a row of decisions from ranks back to places, use `scatter(-1, order, decisions)` on a tensor of
 # booleans. `gather` goes the other way.
 #
 # </details>
@@ -616,13 +617,14 @@ for prompt in ("the value of the expres", "the value of the expression ",
     print(f"{prompt!r:>34}   {len(order):>2}: {show(order)[:30]}")
 
 # %% [markdown]
-# The nucleus changes its size: one byte inside a word that can only be one word, more than a dozen where a new word
-# begins. No single k does that.
+# The size of the nucleus varies: one byte inside a word that can end in only one way, more than a dozen where a new
+# word begins. No single k does that.
 
 # %% [markdown]
 # ## Writing
 #
-# In training the text is known, and every position is asked at once. In writing there is only what has been written.
+# In training the text is known, so all positions are predicted at once. In writing there is only what has been written
+# so far.
 
 # %%
 plots.diagrams.teaching_and_writing()
@@ -631,28 +633,30 @@ plots.diagrams.teaching_and_writing()
 # <div class="figure-caption">
 #
 # **How to read it.** Above: the true text goes in once, and each position has its own target, the byte after it.
-# Feeding the true text, whatever the model would have written, is called **[teacher
+# Feeding in the true text, whatever the model would have written, is called **[teacher
 # forcing](../../site/glossary.md#teacher-forcing)**. Below: one pass for each byte, and each drawn byte (orange) is
-# part of what is read next.
+# part of the next input.
 #
 # </div>
 #
 # Now the loop. Give the model the text so far, take the logits **of the last position** (the others are about bytes
-# that are there already), apply temperature and filters, draw, append, repeat. Three rules:
+# that are already there), apply temperature and filters, draw, append, repeat. Three rules:
 #
-# - The model has positions for `model.t_max` bytes and no more. The text grows beyond; what goes in is its **last**
+# - The model has positions for at most `model.t_max` bytes. The text may grow longer; the model reads its **last**
 #   `t_max` bytes.
-# - A model with dropout must not drop anything here: evaluation mode, and afterwards back to the mode it was in.
-# - What comes back is what was drawn, without the prompt.
+# - A model with dropout must not drop anything here: switch to evaluation mode, and afterwards back to the mode it was
+#   in.
+# - The function returns what was drawn, without the prompt.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 5 · `generate`** &nbsp; ★★★ · 14 minutes · 5.5 points
 #
-# Write the loop. Temperature first, then top-k, then top-p, each finished for you: `finished_temperature(logits,
-# temperature)`, `finished_top_k(logits, k)`, `finished_top_p(logits, p)`. A `top_k` or `top_p` of None leaves that
-# filter out. The generator decides what is drawn, each row is drawn on its own, and the prompt stays unchanged.
+# Write the loop. Apply temperature first, then top-k, then top-p; each is written for you:
+# `finished_temperature(logits, temperature)`, `finished_top_k(logits, k)`, `finished_top_p(logits, p)`. A `top_k` or
+# `top_p` of None leaves that filter out. Draw with the generator, for each row independently, and leave the prompt
+# unchanged.
 #
 # <details><summary>Hint 1: one round of the loop</summary>
 #
@@ -703,11 +707,11 @@ check(generate)
 # **Prediction · `greedy_text`** &nbsp; 1 minute · no points
 #
 # Temperature 0 takes the most probable byte at each step, and never draws. It continues *The value of* for 400 bytes.
-# What comes out?
+# What does it write?
 #
 # - **A.** The model's most fluent text: no improbable byte can spoil it.
-# - **B.** A phrase that is repeated until the 400 bytes are over.
-# - **C.** Words from all over the manual, each the most frequent one at its place, with no grammar between them.
+# - **B.** A phrase that is repeated until the end of the 400 bytes.
+# - **C.** Words from all over the manual, each the most frequent one in its place, with no grammar between them.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "greedy_text", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -740,13 +744,13 @@ for way, options in ways.items():
 check.prediction("greedy_text", greedy_text)
 
 # %% [markdown]
-# The texts are as drawn, with one seed; the share counts runs of 20 characters that occur earlier in the same text.
-# **Greedy** repeats itself, as large models do too: the most probable way on from a repetition is to repeat ([Holtzman
-# et al., 2020](https://arxiv.org/abs/1904.09751), figure 4, show the probability rising with each round). At **T =
-# 0.5** you read words and half-sentences in the tone of the manual. At 0.8 more is tried, and fewer of the words are
-# words. **T = 1.5** is what the tail sounds like.
+# The texts are unedited, all with one seed; the share counts runs of 20 characters that occur earlier in the same text.
+# **Greedy** repeats itself, as large models do too: after a repetition, the most probable continuation is to repeat
+# again ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751), figure 4, show the probability rising with each
+# round). At **T = 0.5** you read words and half-sentences in the tone of the manual. At 0.8 the text is more varied,
+# and more of the words do not exist. **T = 1.5** is what the tail sounds like.
 #
-# The model was given bytes and nothing else; it has found the words by itself.
+# The model was given nothing but bytes; it has found the words by itself.
 
 # %% [markdown]
 # ## Where the bits go
@@ -766,13 +770,13 @@ print(f"after a space: {surprise[first].mean():.2f} bits; "
 # <div class="figure-caption">
 #
 # **How to read it.** The darker, the more the byte surprised the model; ¶ is the end of a line. Words begin dark and
-# end light: once the first letters are there, the rest is spelling. The printed line says the same in two numbers: the
-# first letter of a word costs more than twice as many bits as the other bytes do on average.
+# end light: once the first letters are known, the rest is spelling. The printed line says the same in two numbers: the
+# byte after a space costs more than twice as many bits as the other bytes do on average.
 #
 # </div>
 #
-# And how much does it help to see more? Lay windows over the beginning of the held-out part, one byte apart, and
-# average at each position of the window separately.
+# And how much does it help to see more? Take windows at the beginning of the held-out part, one byte apart, and average
+# the bits at each position of the window separately.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte against position in the window, from 1 to 64. The curve starts at 3.6, falls steeply to 2.3 over the first four or five positions, and hardly at all from there on; a dashed line marks its mean."}}
 by_position = window_bits(model, held_out[:4300], t, 1).mean(dim=0)    # (t,)
@@ -788,8 +792,8 @@ print(f"first position {by_position[0]:.2f}, mean {mean:.2f}, "
 # <div class="figure-caption">
 #
 # **How to read it.** Left: the loss after a single byte. Right: after 64 bytes. The first four or five bytes of context
-# help most; after that the curve is nearly level: a model that has learned for a minute uses little more than the word
-# it is in. The dashed mean is pulled up by the short contexts at the left.
+# help most; after that the curve is nearly level: a model trained for a minute uses little more than the current word.
+# The dashed mean is pulled up by the short contexts at the left.
 #
 # </div>
 
@@ -821,23 +825,23 @@ for T in (0.5, 0.8, 1, 1.25, 2):
 check.prediction("sharpened_bits", sharpened_bits)
 
 # %% [markdown]
-# The loss rewards probabilities that are *true*: a byte that comes 10 % of the time should get 10 %. A trained model is
-# about right at T = 1. Dividing by 0.5 squares the ratios of the probabilities: where the model was right with 0.6 it
-# gains a little, and a byte that had 0.01 and came costs nearly twice as much. Good samples and good predictions are
-# two questions.
+# The loss rewards probabilities that are *true*: a byte that occurs 10 % of the time should get 10 %. A trained model
+# is about right at T = 1. Dividing by 0.5 squares the ratios of the probabilities: if the right byte had 0.6 the model
+# gains a little, but if it had 0.01 it costs nearly twice as much. Good samples and good predictions are two different
+# things.
 
 # %% [markdown]
 # ## A fair measurement
 #
-# "Bits per byte on the held-out part" is not one number. It depends on what each byte was predicted from. The cheap way
-# cuts the text into windows that do not overlap, as `window_bits` did for the learning curve.
+# "Bits per byte on the held-out part" is not one number. It depends on the context from which each byte was predicted.
+# The cheap way cuts the text into windows that do not overlap, as `window_bits` did for the learning curve.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 6 · `bits_of_windows`** &nbsp; mend · ★★☆ · 6 minutes · 2 points
 #
-# The function in the cell runs, and of two models it gives the better one the lower number. What it returns is not what
+# The function in the cell runs, and of two models it gives the better one the lower number. But it does not return what
 # its docstring promises. Find out why, and fix it. The result may be a number or a tensor of shape ().
 #
 # <details><summary>Hint 1: a model whose number you know</summary>
@@ -885,17 +889,17 @@ check(bits_of_windows)
 # %% [markdown]
 # <details><summary>Why did no one notice?</summary>
 #
-# Where runs are compared on one text only, a number that is too large by a factor ranks them correctly all the same. So
-# ask of every measurement what it should say of a model that knows nothing.
+# If models are compared on one text only, a number that is too large by a constant factor still ranks them correctly.
+# So ask of every measurement what it should return for a model that knows nothing.
 #
 # </details>
 #
 # Once that is fixed, another fault remains. Windows that do not overlap **overestimate** what the model needs: the
 # first byte of each is guessed from a single byte, although all bytes before it are known.
 #
-# The fair way gives each byte its full context. Slide the window by **one** byte at a time, and of each window count
-# only the **last** prediction. At the beginning of the text, where there are not yet t bytes, take what there is. Byte
-# i is predicted from bytes $\max(0, i - t)$ to $i - 1$; the very first has nothing before it, and is not counted:
+# The fair way gives each byte its full context. Slide the window by **one** byte at a time, and count only the **last**
+# prediction of each window. At the beginning of the text, where there are not yet t bytes, use those that there are.
+# Byte i is predicted from bytes $\max(0, i - t)$ to $i - 1$; the very first has nothing before it, and is not counted:
 #
 # $$\text{bits} \;=\; -\frac{1}{N-1} \sum_{i=1}^{N-1} \log_2 p\big(x_i \mid x_{\max(0,\, i-t)}, \dots, x_{i-1}\big) .$$
 
@@ -904,20 +908,20 @@ check(bits_of_windows)
 #
 # **Exercise 7 · `sliding_window_bits`** &nbsp; ★★★ · 11 minutes · 4 points
 #
-# Compute this number. The model has to be in evaluation mode while it is used. One window after the other is right and
-# slow; try to give the model many windows at once. The result may be a number or a tensor of shape ().
+# Compute this number. The model must be in evaluation mode while it is used. One window at a time is correct but slow;
+# try to give the model many windows at once. The result may be a number or a tensor of shape ().
 #
 # <details><summary>Hint 1: two parts</summary>
 #
 # The first window predicts bytes 1 to t, and all of its predictions count. Every further window starts one byte later,
-# and only its last one counts. A text of t + 1 bytes or less is all first window.
+# and only its last prediction counts. A text of at most t + 1 bytes has only the first window.
 #
 # </details>
 # <details><summary>Hint 2: seven bytes</summary>
 #
 # With 7 bytes and t = 4, the first window predicts bytes 1 to 4, and two further ones predict byte 5 from bytes 1 to 4
 # and byte 6 from bytes 2 to 5. That makes 4 + 1 + 1 = 6 predictions. `data.unfold(0, 5, 1)` has three rows, bytes 0 to
-# 4, 1 to 5 and 2 to 6; `.split(64)` hands out the rows of a long text in batches.
+# 4, 1 to 5 and 2 to 6; `.split(64)` returns the rows of a long text in batches.
 #
 # </details>
 # </div>
@@ -957,22 +961,23 @@ print(f"windows that do not overlap: {apart:.3f} bits per byte, {cost[0]:,} posi
 print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
 
 # %% [markdown]
-# The same model, the same bytes, and the fair number is the lower one. The price is in the last column: t times the
-# work, because each window computes t predictions and keeps one. The usual compromise is a stride in between: with a
-# quarter of the window, every byte sees at least three quarters of it.
+# The same model, the same bytes, and the fair number is the lower one. The price is in the last column: nearly t times
+# the work, because each window computes t predictions and keeps one. The usual compromise is a stride in between: with
+# a stride of a quarter window, every byte sees at least three quarters of a window.
 #
-# The difference is small here, where only the first few bytes of a window suffer; a better model loses more by the
-# cutting (1.75 against 1.66 bits in the recorded run below). That nearly all of the work is thrown away at each step,
-# and that the context ends at t whatever one does, are the complaints with which Transformer-XL begins ([Dai et al.,
-# 2019](https://arxiv.org/abs/1901.02860), section 1;
-# [lesson 15](../15_transformer_xl/15_transformer_xl.ipynb)).
+# The difference is small here, where only the first few bytes of a window suffer; a better model loses more by the cuts
+# (1.75 against 1.66 bits in the recorded run below). Nearly all of the work is thrown away at each step, and the
+# context still ends at t: with these two complaints Transformer-XL begins ([Dai et al.,
+# 2019](https://arxiv.org/abs/1901.02860), section 1; [lesson 15](../15_transformer_xl/15_transformer_xl.ipynb)).
 
 # %% [markdown]
 # ## What would a larger model gain?
 #
-# Before one trains a large model one trains small ones. Below are three widths, e = 8, 16 and 32, two blocks each, and
-# two seeds for each, because a single run could be luck. Everything else is the same: 300 steps on the same text, with
-# windows of 32 bytes. P is the number of parameters in the blocks; the tables are left out, as in [Kaplan et al.
+# Before training a large model, one trains small ones. Below are three widths, e = 8, 16 and 32, two blocks each, and
+# two seeds for each, because a single run could be luck. The number of heads grows with e; everything else is the same:
+# 300 steps on the same text, with windows of 32 bytes.
+#
+# P is the number of parameters in the blocks; the tables are left out, as in [Kaplan et al.
 # (2020)](https://arxiv.org/abs/2001.08361). Their observation, over six powers of ten in P: the loss falls with P as a
 # power law, $\text{bits} \approx a\,P^{-\alpha}$, which is a straight line when both axes are logarithmic.
 
@@ -1014,9 +1019,9 @@ print(f"the bits go with P to the power {slope:.3f}")
 # **Prediction · `fourth_size`** &nbsp; 3 minutes · no points
 #
 # The fourth model has e = 64, so P = 99,712. Use `law(99712)` in a cell of your own, look at the three pairs of numbers
-# again, and commit. How many bits will it need?
+# again, and choose. How many bits will it need?
 #
-# - **A.** Above 3.6: with so little text and so few steps, a larger model gains almost nothing.
+# - **A.** Above 3.6: with so little text and so few steps, a larger model is hardly any better.
 # - **B.** Between 3.3 and 3.6, near the line.
 # - **C.** Below 3.3: it gains more than the line says.
 # </div>
@@ -1048,8 +1053,8 @@ for P, bits in fourth:
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One point a run, both axes logarithmic. The two runs of a size show how much is luck; the dashed
-# line was fitted to the three smaller sizes only.
+# **How to read it.** One point per run, both axes logarithmic. The two runs of each size show how much is luck; the
+# dashed line was fitted to the three smaller sizes only.
 #
 # </div>
 
@@ -1057,21 +1062,21 @@ for P, bits in fourth:
 check.prediction("fourth_size", fourth_size)
 
 # %% [markdown]
-# A line through models that train in seconds said, within a tenth of a bit, what a model of four times the size would
-# do. That is how the size of an expensive run is chosen. The fourth model lies above the line by more than its two runs
-# differ: 300 steps are few for it. [Hoffmann et al. (2022)](https://arxiv.org/abs/2203.15556) found that text and
-# parameters have to grow together. And no line goes on for ever: the text has bits that no model can remove.
+# A line through models that train in seconds predicted, within a tenth of a bit, the result of a model four times as
+# large. The size of an expensive run is chosen that way. The fourth model is above the line by more than its two runs
+# differ; perhaps 300 steps are too few for it. [Hoffmann et al. (2022)](https://arxiv.org/abs/2203.15556) found that
+# text and parameters have to grow together. And no such line continues forever: some of the text's bits cannot be
+# predicted by any model.
 
 # %% [markdown]
 # ## An open experiment
 #
 # No points, and nothing is graded: **get the held-out bits as low as you can in one minute of training**. The number to
-# beat is that of this lesson's own model. Every line of `attempt` is yours to change. The clock hands out the share of
-# the time that has passed, from 0 to 1, which is what a schedule needs; the stop button ends a try early, and it
-# counts.
+# beat is that of this lesson's own model. You may change every line of `attempt`. The clock returns the share of the
+# time that has passed, from 0 to 1, for the schedule; the stop button ends a try early, and the try still counts.
 #
-# Your tries are kept in the folder `experiments/` of the course and outlive the kernel. As it stands, the cell stops
-# after 40 steps, to show what comes out; set `steps=None` for a real try.
+# Your tries are kept in the folder `experiments/` of the course and survive a restart of the kernel. At first the cell
+# stops after 40 steps, just to show the result; set `steps=None` for a real try.
 
 # %%
 own = looks[-1][1] if looks else 8.0
@@ -1096,8 +1101,8 @@ bench.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One point a try, in their order, and the best so far; lower is better. The lowest dashed line is
-# the number to beat.
+# **How to read it.** One point per try, in order, and the best so far; lower is better. The lowest dashed line is the
+# number to beat.
 #
 # </div>
 #
@@ -1108,11 +1113,12 @@ bench.show()
 # %% [markdown]
 # ## The real thing: Wikipedia
 #
-# This section is reading: a run that was made once, with the model that you have written, and **recorded**.
+# This section is only for reading. It shows a run that was made once, with the model that you have written, and
+# **recorded**.
 #
 # [**enwik8**](https://mattmahoney.net/dc/textdata.html) is the first 10⁸ bytes of the English Wikipedia of March 2006,
-# markup and all, the common yardstick of byte-level models. We have its beginning, with the last twentieth held out.
-# `python -m helpers.training.enwik8` repeats the run, if you have the data (`make data`) and the time.
+# including the markup, and the standard benchmark for byte-level models. We use its beginning, with the last twentieth
+# held out. `python -m helpers.training.enwik8` repeats the run, if you have the data (`make data`) and the time.
 
 # %% tags=["hide-input"]
 run = recorded("enwik8")
@@ -1139,26 +1145,26 @@ for name, bits in result["on_the_same_bytes"].items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** As before, on other bytes: order 0 and order 1 are the entropies of this text, the packers had
-# seen the training part. One point is one look at the first 50,000 held-out bytes, in windows that do not overlap. The
-# number printed below the picture is for the whole held-out part.
+# **How to read it.** As before, but for other bytes: order 0 and order 1 are the entropies of this text, and gzip and
+# xz had seen the training part. Each held-out point is measured on the first 50,000 held-out bytes, in windows that do
+# not overlap. The number printed below the picture is for the whole held-out part.
 #
 # </div>
 #
 # Why does the held-out curve begin *below* the other? The training curve is a running mean (at each step, 0.95 of its
-# old value and 0.05 of the new loss), which lags behind a loss that falls; and the first 50,000 bytes are easier than
-# the rest: 1.68 bits at the last look, against 1.75 for the whole part in such windows.
+# old value and 0.05 of the new loss), which lags behind a falling loss; and the first 50,000 bytes are easier than the
+# rest: 1.68 bits at the end, against 1.75 for the whole part in such windows.
 #
 # What was used, and why:
 #
-# - **bfloat16** for the matrix products: half the bits of float32 with its range of exponents, so without the overflow
-#   that lesson 3 met in half precision. Weights and sums stay in float32.
+# - **bfloat16** for the matrix products: half as many bits as float32 but the same range of exponents, so it avoids the
+#   overflow that lesson 3 met in half precision. Weights and sums stay in float32.
 # - **[Muon](https://kellerjordan.github.io/posts/muon/)** (Jordan et al., 2024) for the matrices inside the blocks,
 #   AdamW for everything else. It gives all directions of an update about the same size.
-# - **Small weights at the start**, with a standard deviation of 0.02, as GPT-2 has them, and smaller still where they
-#   add to a residual connection.
+# - **Small weights at the start**, with a standard deviation of 0.02, as in GPT-2, and smaller still in layers that add
+#   to a residual connection.
 #
-# Four prompts, the text that the model wrote, as recorded:
+# Four prompts, and the text that the model wrote, as recorded:
 
 # %% tags=["hide-input"]
 for sample in run["samples"]:
@@ -1167,8 +1173,8 @@ for sample in run["samples"]:
     print("\n".join(textwrap.fill(line, 88) for line in lines) + "\n")
 
 # %% [markdown]
-# Half an hour on two cores is little. What more of everything buys has been published, for the whole of enwik8 (and its
-# own validation or test part, so compare with care):
+# Half an hour on two cores is little. Published results show how much larger models and longer training gain, on the
+# whole of enwik8 (and its own validation or test part, so compare with care):
 #
 # | model | bits per byte | where |
 # |---|---|---|
@@ -1180,31 +1186,31 @@ for sample in run["samples"]:
 # | GPT-2, 1,542 million, trained on web pages without Wikipedia | 0.93 | [Radford et al., 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), table 3 |
 #
 # The last line is one reason to open such a model in lesson 12. [Shannon
-# (1951)](https://doi.org/10.1002/j.1538-7305.1951.tb01366.x) let people guess printed English letter by letter, of 27
-# symbols, and concluded that it holds between 0.6 and 1.3 bits a letter.
+# (1951)](https://doi.org/10.1002/j.1538-7305.1951.tb01366.x) let people guess printed English letter by letter, with 27
+# symbols, and concluded that it contains between 0.6 and 1.3 bits per letter.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can train a language model on any file; say in bits how good it is, and good compared with what; draw from it with
-# temperature, top-k and top-p, and tell what each does to the tail; write the loop that every text generator runs;
-# measure fairly, knowing what it costs; and say from small runs what a larger one will bring.
+# You can train a language model on any file; say in bits how good it is, and compared with what; draw from it with
+# temperature, top-k and top-p, and say what each does to the tail; write the loop that every text generator runs;
+# measure fairly, and know what that costs; and predict from small runs how good a larger one will be.
 #
 # **Two questions to think about**
 #
 # <details><summary>1. A model reaches 1 bit per byte on its training part and 4 on the held-out part. Could you use
 # it to compress the training part to an eighth?</summary>
 #
-# Yes, if the reader of the file has the model. That is the catch: the model is made from the text, so it has to be
-# counted too, and 390,400 float32 numbers are 1.6 MB, six times the text. Compression contests count the decoder.
-# Held-out bits need no such correction, because the model cannot hold what it has not seen.
+# Yes, if the reader of the file has the model. That is the catch: the model is made from the text, so its size counts
+# too, and 390,400 float32 numbers are 1.6 MB, six times the text. Compression contests count the decoder. Held-out bits
+# need no such correction, because the model cannot contain what it has not seen.
 #
 # </details>
 # <details><summary>2. One model predicts bytes, with a loss of 1.5 nats per byte. Another predicts pieces of text, 3
 # bytes long on average, with a loss of 4.2 nats per piece. Which one predicts better?</summary>
 #
-# The second: 4.2 nats for 3 bytes are 1.4 nats per byte, 2.02 bits against 2.16. A loss per token says nothing before
-# one knows how long the tokens are. Bits per byte compare any two models on one text. Lesson 11 makes such pieces.
+# The second: 4.2 nats for 3 bytes are 1.4 nats per byte, 2.02 bits against 2.16. A loss per token says nothing unless
+# you know how long the tokens are. Bits per byte can compare any two models on one text. Lesson 11 makes such pieces.
 #
 # </details>
 # **Further reading**
