@@ -110,7 +110,7 @@ def skip_gram_loss(centre, context, negatives):
 check(skip_gram_loss)
 
 # %% [markdown]
-# A published version takes log σ of the *sum* of the products ([DeepNLP-models-Pytorch, issue
+# One published version wrongly takes log σ of the *sum* of the products ([DeepNLP-models-Pytorch, issue
 # #15](https://github.com/DSKSD/DeepNLP-models-Pytorch/issues/15)).
 #
 # Train it on the synthetic film reviews of lesson 8, without labels, with words up to two places apart and five
@@ -157,8 +157,9 @@ for word in ("dull", "music", "but"):
 # `word_vectors` computes much the same from counts.
 #
 # But *dull* is as near to words of praise as to words of blame, because all of them come after *is*. And one weakness
-# remains however much text there is: **each word has only one vector**. *Dull* in "the plot is dull" is the same 32
-# numbers as in "the plot is hardly dull", and *stick* in "let's stick to it" the same as in "he broke a stick".
+# remains however much text there is: **each word has only one vector**. *Dull* in "the plot is dull" has the same 32
+# numbers as in "the plot is hardly dull", and *stick* in "let's stick to it" has the same vector as in "he broke a
+# stick".
 
 # %% [markdown]
 # ## A vector from a reader
@@ -229,7 +230,7 @@ check(read_backwards)
 # %% [markdown]
 # Why two separate readers, and not one that reads both ways in every layer? PyTorch has that as well: in
 # `nn.LSTM(..., num_layers=2, bidirectional=True)` the second layer reads the outputs of both directions of the first.
-# Draw lesson 5's leak map of the two designs, with random weights: on which inputs does each *half* depend?
+# Lesson 5's leak map of the two designs, with random weights, shows on which inputs each *half* depends.
 
 # %% tags=["hide-input"]
 def slopes(model, x):
@@ -507,10 +508,10 @@ print("shares of layers 0, 1, 2: " + ", ".join(f"{share:.2f}" for share in share
 # %% [markdown]
 # ## A sentence in one vector
 #
-# Now to translation. In 2014 [Cho et al.](https://arxiv.org/abs/1406.1078) and [Sutskever, Vinyals and
-# Le](https://arxiv.org/abs/1409.3215) joined two recurrent networks: an encoder that reads the source, and a decoder
-# that writes the target. Between them is one vector c for the whole sentence. The decoder updates its state s at each
-# word, where $y_{i-1}$ is the previous word:
+# In 2014 [Cho et al.](https://arxiv.org/abs/1406.1078) and [Sutskever, Vinyals and Le](https://arxiv.org/abs/1409.3215)
+# joined two recurrent networks for translation: an encoder that reads the source, and a decoder that writes the target.
+# Between them is one vector c for the whole sentence. The decoder updates its state s at each word, where $y_{i-1}$ is
+# the previous word:
 #
 # $$s_i = f(s_{i-1},\, y_{i-1},\, c) .$$
 #
@@ -690,7 +691,7 @@ plots.diagrams.vector_or_memory()
 # <details><summary>Hint 2: what does the softmax see?</summary>
 #
 # Let a = 1, v = 2 and `theirs` be 1 and −1. With `ours` = 0 the cell's scores are 2 and −2; with `ours` = 3 they are 8
-# and 4. What is the softmax of each? Then compare the code with the formula, sign by sign.
+# and 4. What is the softmax of each? Then compare the code with the formula, symbol by symbol.
 #
 # </details>
 # </div>
@@ -713,12 +714,11 @@ def additive_scores(s, memory, w_s, w_h, v):
 check(additive_scores)
 
 # %% [markdown]
-# The bug is from [keon/seq2seq](https://github.com/keon/seq2seq) (issue #3, corrected in pull request #6). A similar
-# bug was for years in [PyTorch's own
-# tutorial](https://github.com/pytorch/tutorials/blob/main/intermediate_source/seq2seq_translation_tutorial.py) (issues
-# #87 and #1098): there the scores were a linear layer of the state and the last word, so they depended on positions and
-# not on the memory. Both models learned, because a GRU can do a good deal without attention. Only a picture of the
-# weights, or a measurement, reveals such a bug.
+# The bug is from [keon/seq2seq](https://github.com/keon/seq2seq) (issue #3, corrected in pull request #6). [PyTorch's
+# own tutorial](https://github.com/pytorch/tutorials/blob/main/intermediate_source/seq2seq_translation_tutorial.py) had
+# a similar bug for years (issues #87 and #1098): there the scores were a linear layer of the state and the last word,
+# so they depended on positions and not on the memory. Both models learned, because a GRU can do a good deal without
+# attention. Only a picture of the weights, or a measurement, reveals such a bug.
 #
 # [Luong, Pham and Manning (2015)](https://arxiv.org/abs/1508.04025) tried simpler scores (section 3.1). **General**:
 #
@@ -978,8 +978,7 @@ print(f"{len(moved)} units before a ten; for {share:.0%} the weight moves back, 
 # ## What is the recurrence for?
 #
 # With attention, the context $c_i$ carries whatever the decoder needs from the source. And the reader? Its recurrence
-# is there to tell each word what is around it, but attention could do that as well. The cost of recurrence is easy to
-# see.
+# is there to tell each word what is around it, but attention could do that as well. And recurrence costs time.
 
 # %%
 plots.diagrams.waiting_steps()
