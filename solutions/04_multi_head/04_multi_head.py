@@ -372,7 +372,7 @@ print("same as nn.MultiheadAttention to within 0.00001:", agree)
 # <details><summary>Hint 1: a small case on paper</summary>
 #
 # Take b = 1, h = 2, t = 3, d = 1, and label each number with two digits, position and head. Write down the order of the
-# labels after every line. After which line does it differ from the docstring?
+# labels after every line. After which line is it no longer the order that the docstring promises?
 #
 # </details>
 # <details><summary>Hint 2: the labels of that case</summary>
@@ -593,7 +593,7 @@ check.prediction("scrambled_answers", scrambled_answers)
 # a model must not look ahead, this mistake is a leak: the first position gets outputs of head 0 for later positions.
 #
 # A falling loss does not prove that the code does what it says. A comparison with known numbers does: this module and
-# `nn.MultiheadAttention`, with the same weights, differ at once. So does a round trip,
+# `nn.MultiheadAttention`, with the same weights, differ at once. A round trip finds it too:
 # `merge_heads(split_heads(x, h)) == x`.
 
 # %% [markdown]

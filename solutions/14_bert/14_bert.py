@@ -94,7 +94,7 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 #
 # With the pieces *un*, *##mov* and *##ing*, "unmoved" begins with *un*, and its rest "moved" with *##mov*. For the rest
 # "ed", neither *##ed* nor *##e* is in the vocabulary. The result is [UNK] alone, without *un* and *##mov*. A loop that
-# neither moves past "ed" nor returns there never ends.
+# stays at "ed" without returning never ends.
 #
 # </details>
 # </div>
@@ -148,7 +148,7 @@ for word in ("boring", "bored", "films", "unmoving", "lovelier", "café"):
 #
 # So BERT had a second task in its training, *next sentence prediction*: is b what came after a, or a sentence from
 # elsewhere? Its accuracy was 97 to 98 % (section 3.1). [RoBERTa](https://arxiv.org/abs/1907.11692) later did as well
-# without this task (section 4.2), and we leave it out.
+# without this task (section 4.2), so we leave it out.
 
 # %% [markdown]
 # <div class="card">
@@ -218,10 +218,10 @@ check(pair_input)
 #
 # **Exercise 3 · `corrupt`** &nbsp; mend · ★★★ · 9 minutes · 3.5 points
 #
-# Fix it: 80, 10 and 10 % of the chosen tokens have the three fates, and all other tokens stay as they are. Each token's
-# fate is drawn on its own, anew at every call and from the given generator alone: a generator with the same seed gives
-# the same result. `ids` and `special` stay unchanged. (`special` is True at [CLS], [SEP] and [PAD], which are never
-# chosen.)
+# Fix it: 80, 10 and 10 % of the chosen tokens have the three fates, and all other tokens stay as they are. Draw each
+# token's fate independently, anew at every call, and only from the given generator: a generator with the same seed
+# gives the same result. `ids` and `special` stay unchanged. (`special` is True at [CLS], [SEP] and [PAD], which are
+# never chosen.)
 #
 # <details><summary>Hint 1: measure it</summary>
 #
@@ -339,7 +339,7 @@ check(masked_loss)
 # ## The model
 #
 # BERT is an **encoder** and nothing else: lesson 7's blocks without a causal mask, so that each position looks at all
-# others.
+# positions.
 
 # %%
 plots.diagrams.bert_flow()
@@ -588,7 +588,7 @@ for text in ("[MASK] the plot is slow, the cast is good",
 # | | | | `output.LayerNorm` | `norm2` |
 #
 # Files differ in four ways. Some have **`bert.`** before every name. In old ones, BERT base among them, weight and bias
-# of the norms are called **`gamma`** and **`beta`**. Some hold **`position_ids`**, which are no weights but the
+# of the norms are called **`gamma`** and **`beta`**. Some hold **`position_ids`**, which are not weights but the
 # integers 0, 1, 2, …. And some hold the heads used in training, under **`cls.`**.
 
 # %% [markdown]
@@ -909,7 +909,7 @@ tell("pretrained, fine-tuned", tune(copy.deepcopy(pocket), 1e-3, EPOCHS))
 # %% [markdown]
 # After pretraining, words that are used in the same way have similar vectors, before any of them is labelled. So three
 # labelled reviews are enough to find words that they do not contain. From random weights, the same training finds few
-# words but those it was shown.
+# words that it was not shown.
 #
 # ## Which block to read
 #
@@ -1150,8 +1150,8 @@ plots.diagrams.gpt_tasks()
 # </div>
 #
 # BERT won the comparisons of 2019 ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)): on GLUE, GPT reached 75.1
-# on average, BERT base 79.6 and BERT large 82.1 (table 1). But a model trained on hidden words does not generate text
-# well. Models that generate kept reading left to right.
+# on average, BERT base 79.6 and BERT large 82.1 (table 1). But BERT was not trained to generate text. Models that
+# generate kept reading left to right.
 #
 # ## What you can do now
 #
