@@ -77,8 +77,7 @@ check = start("05_masking")
 #
 # <details><summary>Hint 1: what each side lacks</summary>
 #
-# Every token is an input except one, which is followed by nothing here. Every token is a target except one. Which are
-# they?
+# Every token is an input except one, which has no successor here. Every token is a target except one. Which are they?
 #
 # </details>
 # <details><summary>Hint 2: an example with two rows</summary>
