@@ -80,7 +80,7 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # written so far. This was the first attention in translation, with the idea of lesson 2: a query from the decoder, keys
 # and values from the encoder. [Lesson 13](../13_before_transformers/13_before_transformers.ipynb) builds it.
 #
-# [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762) removed the recurrence. That is the model we build.
+# [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762) removed the recurrence. We build their model. => x
 #
 # ## The task
 #
@@ -369,8 +369,8 @@ class DecoderBlock(nn.Module):
 check(DecoderBlock)
 
 # %% [markdown]
-# PyTorch's block of this kind is `nn.TransformerDecoderLayer`. Its masks have the opposite meaning: True means hidden.
-# With the same weights and the same positions hidden, your block returns the same numbers:
+# PyTorch has this block as `nn.TransformerDecoderLayer`. Its masks have the opposite meaning: True means hidden. With
+# the same weights and the same positions hidden, your block returns the same numbers:
 
 # %% tags=["hide-input", "nbval-check-output"]
 @torch.no_grad()
@@ -537,7 +537,7 @@ plots.diagrams.teacher_forcing()
 # <div class="figure-caption">
 #
 # **How to read it.** Above: the decoder reads the true target once, shifted one position to the right. Below: there is
-# one pass for each word, and each word that was written (orange) is read in the next pass.
+# one pass for each word, and each written word (orange) is read in the next pass.
 #
 # </div>
 #
