@@ -367,16 +367,16 @@ LESSON = Lesson(
             truth="A",
             says={
                 "A": (
-                    "What and whom are nearly right in all three runs. Who is right in 86, 7 and 73 of 100 sentences: "
+                    "What and whom are mostly right in all three runs. Who is right in 86, 7 and 73 of 100 sentences: "
                     "from one start it never gets better than a guess."
                 ),
                 "B": (
-                    "One sum for three answers looks hopeless, and it is not: the words come in different amounts, and "
-                    "amounts can be read off a sum, to a degree. Look at the printed shares of h = 1."
+                    "One sum for three answers looks hopeless, but it is not: the words are in it in different "
+                    "amounts, and to some degree amounts can be read off a sum. Look at the printed shares for h = 1."
                 ),
                 "C": (
-                    "The number of parameters is not what counts. Three answers have to share one average; look at the "
-                    "lowest share in each run of h = 1, beside the runs of h = 3."
+                    "The number of parameters is not what matters. Three answers have to share one average: compare "
+                    "the lowest share in each run of h = 1 with the runs of h = 3."
                 ),
             },
         ),
@@ -385,13 +385,13 @@ LESSON = Lesson(
             truth="B",
             says={
                 "A": (
-                    "The pieces do come from other rows. But those rows are trained, too: they learn to put there what "
-                    "the row of gave is asked for."
+                    "The pieces do come from other rows. But those rows are trained, too: they learn to hold the "
+                    "answers that are read at gave."
                 ),
-                "B": "Training finds a way around the mistake, and no number of the training shows it.",
+                "B": "Training works around the mistake, and neither the loss nor the accuracy shows it.",
                 "C": (
-                    "One piece does come from another head. Training does not mind: whatever ends in the row of gave "
-                    "learns to answer for it."
+                    "One piece does come from a different head. But training does not depend on that: whatever ends "
+                    "up in the row of gave learns to answer for it."
                 ),
             },
         ),

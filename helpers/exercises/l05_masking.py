@@ -462,27 +462,27 @@ LESSON = Lesson(
             "loss_without_mask",
             truth="C",
             says={
-                "A": "So it is for a model that uses the past alone, and noise cannot be foreseen from its past. But "
-                "this model need not foresee anything: attention lets position i look at position i + 1, and what "
-                "stands there is the answer.",
-                "B": "That would be so if the model saw half of its answers. It sees one at every position "
-                "that has a neighbour on the right, and that is all of the twelve but one.",
+                "A": "That is right for a model that uses only the past, because noise cannot be predicted from its "
+                "past. But this model does not have to predict anything: attention lets position i look at position i "
+                "+ 1, where the answer is.",
+                "B": "That would be right if the model saw half of its answers. It sees the answer at every position "
+                "that has a neighbour on the right: at eleven of the twelve.",
                 "C": "Eleven of the twelve positions find their answer one place to the right. The last has no such "
                 "neighbour and still has to guess, at log 8: the loss can fall to log 8 / 12, which is 0.17.",
-                "D": "Nearly: the model does see the answers. But the last of the twelve positions does not, for its "
-                "answer was never an input. One twelfth of log 8 remains.",
+                "D": "Nearly: the model does see the answers. But the last of the twelve positions does not, because "
+                "its answer is not an input. One twelfth of log 8 remains.",
             },
         ),
         Prediction(
             "leak_of_detached",
             truth="A",
             says={
-                "A": "`detach` cuts the way back: autograd takes the next input for a constant there, and the "
-                "derivative by it is exactly zero. The output depends on it all the same.",
-                "B": "That is how much of the next input arrives, and a measurement of the outputs would show it. But "
-                "the leak map asks autograd, and `detach` has taken this way out of what autograd knows.",
-                "C": "Autograd complains where nothing at all leads back to x. Here the sum over the past does; it "
-                "only knows nothing of the second way.",
+                "A": "After `detach`, autograd treats the next input as a constant, so the derivative with respect to "
+                "it is exactly zero. But the output still depends on it.",
+                "B": "That is how strongly the output depends on the next input, and a measurement of the outputs "
+                "would show it. But the leak map uses autograd, and `detach` hides this dependence from autograd.",
+                "C": "Autograd raises an error only if the output does not depend on x at all. Here it depends on x "
+                "through the sum over the past; autograd only misses the second path.",
             },
         ),
     ),

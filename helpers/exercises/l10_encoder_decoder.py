@@ -727,11 +727,11 @@ LESSON = Lesson(
             "surest_logit",
             truth="A",
             says={
-                "A": "The other tokens are each to have a share, and at z = 20 they have next to none: their logarithms"
-                " are far below zero, and each of them costs.",
-                "B": "That is where the smoothed loss is the smallest: the right token has just what is asked for.",
-                "C": "An unsure answer costs something, and less than one would think: a probability of 0.38 costs"
-                " 1.27 here.",
+                "A": "Each of the other tokens should have a share, but at z = 20 they have next to none: their "
+                "logarithms are far below zero, and each of them adds to the loss.",
+                "B": "There the smoothed loss is smallest: the right token has exactly its target of 0.9.",
+                "C": "An unsure answer costs something, but less than you might think: with a probability of 0.38 the "
+                "loss is 1.27.",
             },
         ),
         Prediction(
@@ -739,9 +739,9 @@ LESSON = Lesson(
             truth="C",
             says={
                 "A": "A number has about seven words, and all of them have to be right.",
-                "B": "Still too many. The chances of the words multiply, and in writing each word rests on words that"
-                " may be wrong.",
-                "C": "One wrong word spoils a number, and a wrong word is a wrong beginning for the next one.",
+                "B": "Still too many. The probabilities of the words multiply, and when the model writes, each word "
+                "depends on words that may be wrong.",
+                "C": "One wrong word makes the whole number wrong, and it also misleads the next word.",
             },
         ),
     ),

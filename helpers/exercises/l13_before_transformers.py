@@ -440,23 +440,24 @@ LESSON = Lesson(
             "bias_on_keys",
             truth="A",
             says={
-                "A": "The bias adds s·b to every score of a step, the same for each word of the source, and a softmax"
-                " does not see what is added to all of its scores. Only what tells the words apart can steer.",
-                "B": "The bias does move every score of a step, and all of them by the same number: s·b has no j in it."
-                " A softmax does not see what is added to all of its scores.",
-                "C": "What is added to a row depends on the state, and it is one number for all words of the source. A"
-                " softmax over that row is what it was.",
+                "A": "The bias adds s·b to every score of a step, the same number for each word of the source, and a "
+                "softmax does not change if all of its scores move by the same number. Only differences between the "
+                "words count.",
+                "B": "The bias does move every score of a step, but all of them by the same number: s·b does not "
+                "depend on j. So the softmax does not change.",
+                "C": "The number added to a row depends on the state, but it is the same for all words of the source. "
+                "So the softmax over that row does not change.",
             },
         ),
         Prediction(
             "beyond_six",
             truth="B",
             says={
-                "A": "No vector has to hold the whole list any more. But reader and decoder still meet positions that"
-                " they never met in training, and the alignment loses its place there.",
-                "B": "The squeeze is gone; what was never trained is still not known. Reader and decoder are used"
-                " beyond every length that they have met, and the alignment loses its place.",
-                "C": "It does better than that on seven: the alignment goes on for a while before it loses its place.",
+                "A": "No vector has to hold the whole list any more. But reader and decoder still reach positions "
+                "that they never reached in training, and there the alignment fails.",
+                "B": "The bottleneck is gone, but the model still has not learned lengths that it was not trained on. "
+                "Reader and decoder are used beyond all of these, and there the alignment fails.",
+                "C": "It does better than that on seven: the alignment still works for a while before it fails.",
             },
         ),
     ),

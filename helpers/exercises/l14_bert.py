@@ -888,26 +888,26 @@ LESSON = Lesson(
             "closer_pair",
             truth="A",
             says={
-                "A": "The sentence vector is a mean over tokens, and most of what is in the mean are the words. Who "
-                "gave and who got is in there too, but moves it very little.",
-                "B": "These two mean the same without a word in common, and the model knows it: the cosine is high. "
-                "But same words in another order are closer still.",
-                "C": "They are both high, which says something about the model. But they are not the same: order "
-                "moves a mean of token vectors less than other words do.",
+                "A": "The sentence vector is a mean over token vectors, and it depends mostly on which words there "
+                "are. Who gave and who received changes it very little.",
+                "B": "These two mean the same without a word in common, and the model recognises it: the cosine is "
+                "high. But the same words in another order are even closer.",
+                "C": "Both cosines are high, which says something about the model. But they are not equal: another "
+                "order changes the mean of the token vectors less than other words do.",
             },
         ),
         Prediction(
             "kindest_block",
             truth="C",
             says={
-                "A": "The last block is made for the task that the model was trained on, here likeness of topic, and "
-                "has let go of other things. Whether a text praises or blames is one of them.",
-                "B": "Counting words does well on reviews, and below the blocks there are only words. In this run "
-                "block 3 is ahead of the words by three points, which is less than two standard errors.",
-                "C": "Block 3 reads best, and the last block worst: 79.1 against 73.7 %, each with a standard error of "
-                "1.3. That any stage beats counting the same tokens, 76.3 %, is less certain.",
+                "A": "The last block is closest to the task that the model was trained on, here to match sentences. "
+                "It keeps less of other information, such as whether a text praises or blames.",
+                "B": "Counting words does well on reviews, and before the first block there are only words. In this "
+                "run block 3 is three points ahead of the words, but that is less than two standard errors.",
+                "C": "Block 3 reads best, and the last block worst: 79.1 against 73.7 %, each with a standard error "
+                "of 1.3. It is less certain that any stage beats counting the same tokens (76.3 %).",
                 "D": "Between block 3 and the last block the difference is about three times its standard error. "
-                "Between neighbouring stages it could indeed be chance.",
+                "Differences between neighbouring stages could indeed be chance.",
             },
         ),
     ),

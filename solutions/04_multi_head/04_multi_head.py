@@ -17,8 +17,8 @@
 # *Several questions at once*
 #
 # *mary gave roses to susan.* To understand the word *gave*, a reader needs three answers: who gave, what, and who
-# received it? Attention, as the last two lessons left it, lets a word ask one question and returns one average. This
-# lesson gives every word several questions, and shows that asking them all costs no more than asking one.
+# received it? With the attention of the last two lessons, a word asks one question and receives one average. In this
+# lesson every word asks several questions, and you will see that this costs no more than asking one.
 #
 # | | |
 # |---|---|
@@ -27,9 +27,9 @@
 # | **It takes** | about 100 minutes: six exercises, one of them to mend, and two predictions; 22 points |
 # | **It computes** | in seconds: we train a few small models on 19,200 synthetic sentences each |
 #
-# As before, b counts sentences, t positions, and e is the width of the model. Two letters move to the centre: **h** is
-# the number of heads, and **d** is the width of *one* head. Heads, positions and components are counted from 0, as in
-# the code. All letters are in [the table](../../site/notation.md).
+# As before, b counts sentences, t counts positions, and e is the width of the model. Two letters are new: **h** is the
+# number of heads, and **d** is the width of *one* head. Heads, positions and components are counted from 0, as in the
+# code. All letters are in [the table](../../site/notation.md).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -51,21 +51,21 @@ check = start("04_multi_head")
 # %% [markdown]
 # ## One sum for three answers
 #
-# Take one head of lesson 2. The word *gave* receives from it
+# Take one head of lesson 2. The word *gave* receives
 #
 # $$y_{\text{gave}} \;=\; \sum_j w_{\text{gave},j}\; v_j ,$$
 #
-# a sum with one term for each word. Now let mary and susan change places: *susan gave roses to mary*. It is another
-# event. But if nothing says where a word stands, *gave* receives the same five terms in another order, and a sum has no
-# order. So the place has to be said: to the vector $x_j$ of each word a learned vector $p_j$ for its place is added.
-# [Lesson 6](../06_positions/06_positions.ipynb) is about that; here it is one line of code. Values are then
-# $(x_j + p_j)\,W_v$, and the sum falls into two:
+# a sum with one term for each word. Now let mary and susan change places: *susan gave roses to mary*. That is a
+# different event. But if the vectors do not say where a word is, *gave* receives the same five terms in another order,
+# and a sum does not depend on the order. So we add a learned vector $p_j$ for the position to the vector $x_j$ of each
+# word. [Lesson 6](../06_positions/06_positions.ipynb) is about that; here it takes one line of code. The values are
+# then $(x_j + p_j)\,W_v$, and the sum splits into two:
 #
 # $$y_{\text{gave}} \;=\; \sum_j w_{\text{gave},j}\; x_j W_v \;+\; \sum_j w_{\text{gave},j}\; p_j W_v .$$
 #
-# Now the weights can depend on places, too. To keep the picture simple, let them depend on nothing else: 0.4 for the
-# first word, 0.1 for *gave* itself, then 0.2, 0.1 and 0.2. With that, the second sum is the same for both events; it
-# cannot tell them apart. The first sum is drawn here.
+# Now the weights can depend on positions, too. To keep the picture simple, let them depend on nothing else: 0.4 for the
+# first word, 0.1 for *gave* itself, then 0.2, 0.1 and 0.2. Then the second sum is the same for both events and cannot
+# tell them apart. The picture shows the first sum.
 
 # %% mystnb={"image": {"alt": "Two chains of five arrows in the plane, one for each word. Left, mary gave roses to susan; right, susan gave roses to mary. The arrows of mary point the same way in both, and so do those of susan, but mary's is half as long on the right as on the left, and susan's twice as long. The chains end at two different crosses."}}
 torch.manual_seed(390)
@@ -84,77 +84,77 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each arrow is one term of the first sum: a word's value times the weight of its place, for a head
-# of width 2 with random matrices. The cross is what *gave* receives. From left to right mary's arrow is halved and
-# susan's is doubled. Both keep their directions.
+# **How to read it.** Each arrow is one term of the first sum: a word's value times the weight of its position, for a
+# head of width 2 with random matrices. The cross is the vector that *gave* receives. From left to right mary's arrow is
+# halved and susan's is doubled. Both keep their directions.
 #
 # </div>
 #
-# **A weight makes an arrow longer or shorter. It cannot turn it.** Whether mary gives or receives is told by an amount
-# only: how much *mary* the sum contains, relative to *susan* and *roses*. Amounts can be read off a sum, to a degree,
-# and later in this lesson one head will have to do it. A better way is a direction for each question.
+# **A weight makes an arrow longer or shorter. It cannot turn it.** Only an amount tells whether mary gives or receives:
+# how much *mary* the sum contains, relative to *susan* and *roses*. To some degree, amounts can be read off a sum, and
+# later in this lesson one head will have to do that. It is better to have a separate direction for each question.
 
 # %% [markdown]
 # ## Heads
 #
-# So let $h$ attentions look at the same sentence, each with three matrices of its own. They are called
+# So let $h$ attentions read the same sentence, each with its own three matrices. They are called
 # **[heads](../../site/glossary.md#head)**. Head $r$ computes
 #
 # $$y^{(r)} \;=\; \operatorname{softmax}\!\Big(\tfrac{1}{\sqrt d}\; q^{(r)} k^{(r)\top}\Big)\, v^{(r)}
 # \qquad\text{of shape } (t, d),$$
 #
-# where $q^{(r)} = x\,W_q^{(r)}$, and $k^{(r)}$ and $v^{(r)}$ alike, with matrices of shape $(e, d)$. The root is that
-# of $d$, the width in which the dot products are taken: lesson 3's argument counts their terms, and there are $d$ of
-# them. Then lay the $h$ results side by side, $(t, h\,d)$, and mix them with one more matrix, of shape $(h\,d, e)$,
-# that brings the width back to $e$. We call that last map `unify`; the paper calls its matrix $W^O$.
+# where $q^{(r)} = x\,W_q^{(r)}$, and $k^{(r)}$ and $v^{(r)}$ are computed in the same way, with matrices of shape
+# $(e, d)$. We divide by $\sqrt d$ because each dot product has $d$ terms (lesson 3). Then put the $h$ results side by
+# side, $(t, h\,d)$, and mix them with one more matrix, of shape $(h\,d, e)$, which brings the width back to $e$. We
+# call this last layer `unify`; the paper calls its matrix $W^O$.
 #
-# Mary now enters the result once for each head, as $\sum_r w^{(r)} v^{(r)}_{\text{mary}} W_u^{(r)}$, where $W_u^{(r)}$
-# are the $d$ rows of `unify` that belong to head $r$. Every head has a direction of its own to put her in. A head that
-# looks for givers can write *mary* in one direction, a head that looks for receivers in another.
+# The result now contains mary once for each head, as $\sum_r w^{(r)} v^{(r)}_{\text{mary}} W_u^{(r)}$, where
+# $W_u^{(r)}$ are the $d$ rows of `unify` that belong to head $r$. So each head can put *mary* in its own direction: a
+# head that looks for givers in one, a head that looks for receivers in another.
 #
-# How wide should a head be? In the paper the heads share the width: $d = e/h$. It has $e = 512$ and $h = 8$, and so
-# $d = 64$ ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.2.2). That is the **narrow** convention,
-# and the one of this course. What else is in use comes at the end of the lesson.
+# How wide should a head be? In the paper the heads share the width: $d = e/h$. There $e = 512$ and $h = 8$, so $d = 64$
+# ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.2.2). This is the **narrow** convention, which
+# this course uses. Other conventions come at the end of the lesson.
 
 # %% [markdown]
 # ## All heads in one product
 #
-# A loop over $h$ little attentions would do, and be slow: many small products keep a processor waiting. But look at the
-# queries. $x W_q^{(0)}$, $x W_q^{(1)}$ and so on are products of *the same* $x$. Put the matrices beside each other,
-# and one product with an $(e, h\,d)$ matrix makes the queries of all heads. Head 0 finds its own in components $0$ to
-# $d-1$ of the result, head 1 in the next $d$, and so on.
+# A loop over $h$ small attentions would work but be slow, because many small products do not keep a processor busy. But
+# look at the queries. $x W_q^{(0)}$, $x W_q^{(1)}$ and so on are products of *the same* $x$. Put the matrices side by
+# side, and one product with an $(e, h\,d)$ matrix computes the queries of all heads. Those of head 0 are components $0$
+# to $d-1$ of the result, those of head 1 the next $d$, and so on.
 #
-# Now the $h$ heads have to be taken apart without a loop. It takes two steps:
+# Now the $h$ heads have to be separated without a loop, in two steps:
 #
-# 1. (b, t, e) → (b, t, h, d). Name the parts of the last axis. No number moves.
+# 1. (b, t, e) → (b, t, h, d). Split the last axis into two. No number moves.
 # 2. (b, t, h, d) → (b, h, t, d). Exchange two axes, so that **t and d are the last two**.
 #
-# The second step is for the matrix product. `@` multiplies along the last two axes and carries all axes before them
-# along: (b, h, t, d) @ (b, h, d, t) is (b, h, t, t), a matrix of scores for every head of every sentence.
+# The second step is for the matrix product. `@` multiplies along the last two axes and keeps all axes before them: (b,
+# h, t, d) @ (b, h, d, t) is (b, h, t, t), a matrix of scores for every head of every sentence.
 #
-# **What every check of this lesson asks:** gradients flow back to every input, no input is changed, new tensors are
-# created on the device of the inputs, and any size may be 1. What else a check asks is on the card.
+# **What every check of this lesson asks:** gradients must flow back to every input, the inputs stay unchanged, new
+# tensors must be created on the device of the inputs, and any size may be 1. The card says what else a check asks.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 1 · `split_heads`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
-# Cut the width of every position into h heads. When e is not divisible by h, no equal cut exists: raise a `ValueError`
-# with both numbers, e and h, in its message. Do not call `finished_split` here.
+# Split the width of every position into h heads. If e is not divisible by h, raise a `ValueError` with both numbers, e
+# and h, in its message. Do not call `finished_split` here.
 #
 # <details><summary>Hint 1: two steps, in this order</summary>
 #
-# Give the last axis two names before you exchange anything: (b, t, e) → (b, t, h, d). A single `view` or `reshape`
-# straight to (b, h, t, d) has the right shape too, but other contents: the picture after this exercise shows which. For
-# the error, `e % h` is the remainder.
+# Split the last axis before you exchange any axes: (b, t, e) → (b, t, h, d). A single `view` or `reshape` directly to
+# (b, h, t, d) has the right shape too, but the numbers are in other places, as the picture after this exercise shows.
+# For the error, `e % h` is the remainder.
 #
 # </details>
 # <details><summary>Hint 2: two positions, with numbers</summary>
 #
 # Let x be one sentence of the two rows (0, 1, 2, 3) and (4, 5, 6, 7), and h = 2. Head 0 is then (0, 1), (4, 5), and
-# head 1 is (2, 3), (6, 7). If your head 0 is (0, 1), (2, 3), you went to the final shape in one step; if it is (0, 2),
-# (4, 6), you gave the axes h and d the wrong order.
+# head 1 is (2, 3), (6, 7). If your head 0 is (0, 1), (2, 3), you reshaped directly to the final shape; if it is (0, 2),
+# (4, 6), the axes h and d are in the wrong order.
 #
 # </details>
 # </div>
@@ -179,9 +179,10 @@ def split_heads(x, h):
 check(split_heads)
 
 # %% [markdown]
-# Look at what it did. Here the numbers of x are labels, so that each can be followed: 2c is component c of position 2.
+# Look at what it did. Here the numbers of x are shown as labels, so you can follow each one: 2c is component c of
+# position 2.
 
-# %% mystnb={"image": {"alt": "Three drawings of coloured cells. Top: x, five rows of six components, each pair of components in one colour. Middle: split into three blocks, each of one colour, row i still holding position i. Bottom: reshaped straight away, each block mixes the three colours, and its rows are pieces of positions: block 0 holds pieces of positions 0 and 1 only."}}
+# %% mystnb={"image": {"alt": "Three drawings of coloured cells. Top: x, five rows of six components, each pair of components in one colour. Middle: split into three blocks, each of one colour; row i is still position i. Bottom: reshaped directly, each block mixes the three colours, and its rows are pieces of positions: block 0 has pieces of positions 0 and 1 only."}}
 labels = torch.arange(5 * 6, device=device()).view(1, 5, 6)    # t = 5, e = 6
 right = split_heads(labels, 3)[0]
 scrambled = labels.reshape(1, 3, 5, 2)[0]
@@ -195,21 +196,21 @@ plt.show()
 #
 # **How to read it.** Top: five positions, six components, one colour for each future head. Middle: each head has one
 # colour, and its row i still belongs to position i. Bottom: the same shape, reached in one step. A reshape moves
-# nothing; it reads the numbers as they lie in memory, 0a 0b 0c … 1a 1b, and cuts anew.
+# nothing; it reads the numbers in the order of memory, 0a 0b 0c … 1a 1b, and cuts them differently.
 #
 # </div>
 #
 # In the scrambled split, *head 0* would compare pieces of one word with other pieces of the same word.
 
 # %% [markdown]
-# And back. After the heads have done their averaging, each position's h pieces have to lie beside each other again.
+# Now back. After the heads have computed their averages, the h pieces of each position have to be side by side again.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 2 · `merge_heads`** &nbsp; ★★☆ · 6 minutes · 3 points
 #
-# Undo the split: lay the heads of every position side by side, head 0 first. Do not call `finished_merge` here.
+# Undo the split: put the heads of every position side by side, head 0 first. Do not call `finished_merge` here.
 #
 # <details><summary>Hint 1: the way back, and "view size is not compatible"</summary>
 #
@@ -246,7 +247,7 @@ print("merge undoes split:", torch.equal(merge_heads(split_heads(labels, 3)), la
 # %% [markdown]
 # ## Multi-head attention
 #
-# Everything is there. This is the way from x to the output:
+# You have all the pieces. This is the way from x to the output:
 
 # %%
 plots.diagrams.heads_flow()
@@ -254,8 +255,8 @@ plots.diagrams.heads_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** From top to bottom, for three heads. One colour is one head; beside the arrows are the shapes.
-# What is drawn for q is done with k and v, too. Between the two rows of colours no head sees another.
+# **How to read it.** From top to bottom, for three heads. One colour is one head; beside the arrows are the shapes. k
+# and v are split in the same way as q. Between the two rows of colours no head sees another.
 #
 # </div>
 
@@ -271,8 +272,8 @@ plots.diagrams.heads_flow()
 # | average of the values | (b, h, t, d) |
 # | merge, then `unify`, a map with bias | (b, t, e) |
 #
-# The heads stay apart from the second line to the fifth. `unify` is where they meet: without it, what head 0 found
-# would stay in the first d components for good.
+# From the second line to the fifth the heads are separate. `unify` mixes them: without it, the output of head 0 would
+# always stay in the first d components.
 
 # %% [markdown]
 # <div class="card">
@@ -280,22 +281,22 @@ plots.diagrams.heads_flow()
 # **Exercise 3 · `MultiHeadAttention`** &nbsp; ★★★ · 20 minutes · 5 points
 #
 # Write the module. Name its layers `to_queries`, `to_keys`, `to_values` (each `nn.Linear(e, e, bias=False)`) and
-# `unify` (`nn.Linear(e, e)`); it has no other parameters. Its constructor refuses an e that h does not divide, with a
-# `ValueError` that has both numbers in its message: better to fail when the model is built than when it is first used.
-# Gradients must reach all parameters. Call `finished_split(x, h)` and `finished_merge(x)`, which the first cell
-# imported: they do what exercises 1 and 2 ask for, so an error there does not carry over. Do not use PyTorch's
+# `unify` (`nn.Linear(e, e)`); it has no other parameters. If e is not divisible by h, its constructor raises a
+# `ValueError` with both numbers in its message: it is better to fail when the model is built than when it is first
+# used. Gradients must reach all parameters. Call `finished_split(x, h)` and `finished_merge(x)`, which the first cell
+# imported: they solve exercises 1 and 2, so an error there does not carry over. Do not use PyTorch's
 # `nn.MultiheadAttention`.
 #
-# <details><summary>Hint 1: the order of things</summary>
+# <details><summary>Hint 1: the order of the steps</summary>
 #
-# The table above, line by line. Keep h on the module (`self.h = h`) so that `forward` knows it.
+# Follow the table above, line by line. Store h in the module (`self.h = h`) so that `forward` can use it.
 #
 # </details>
 # <details><summary>Hint 2: the table, with numbers</summary>
 #
 # Let b = 2, t = 5, e = 12 and h = 3, so d = 4. Queries, keys and values are (2, 5, 12), split (2, 3, 5, 4). The scores
 # are (2, 3, 5, 5), divided by 2, and each of their rows of 5 becomes weights. The average is (2, 3, 5, 4), merged (2,
-# 5, 12). Scores of another shape come from a transpose of two other axes.
+# 5, 12). If your scores have another shape, you transposed the wrong two axes.
 #
 # </details>
 # </div>
@@ -335,7 +336,8 @@ class MultiHeadAttention(nn.Module):
 check(MultiHeadAttention)
 
 # %% [markdown]
-# PyTorch has a module for this, with the three projections stacked into one weight. Copy yours into it, and compare.
+# PyTorch has a module for this, with the three projections stacked into one weight. Copy your weights into it and
+# compare.
 
 # %% tags=["nbval-check-output"]
 mine = MultiHeadAttention(12, 3).to(device())
@@ -353,12 +355,12 @@ print("same as nn.MultiheadAttention to within 0.00001:", agree)
 # %% [markdown]
 # ## Heads in the batch
 #
-# Many programs do not carry an axis for the heads. They fold it into the batch: queries, keys and values become (b·h,
-# t, d), as if there were b·h sentences, and `torch.bmm`, the product for exactly one batch axis, does the rest. Done
-# right, the numbers are the same as before.
+# Many programs have no separate axis for the heads. They fold it into the batch: queries, keys and values become (b·h,
+# t, d), as if there were b·h sentences, and `torch.bmm`, the product for exactly one batch axis, does the rest. If this
+# is done correctly, the numbers are the same as before.
 #
-# The code of the next exercise was written for this page in that style. It runs, the shape of its result is right, and
-# models can be trained with it. Yet compared with `nn.MultiheadAttention`, nearly every number is wrong.
+# We wrote the code of the next exercise in that style and planted a bug. It runs, its result has the right shape, and
+# models can be trained with it. But compared with `nn.MultiheadAttention`, nearly every number is wrong.
 
 # %% [markdown]
 # <div class="card">
@@ -370,13 +372,13 @@ print("same as nn.MultiheadAttention to within 0.00001:", agree)
 # <details><summary>Hint 1: a small case on paper</summary>
 #
 # Take b = 1, h = 2, t = 3, d = 1, and label each number with two digits, position and head. Write down the order of the
-# labels after every line. After which line is it not what the docstring says?
+# labels after every line. After which line is it no longer the order that the docstring promises?
 #
 # </details>
 # <details><summary>Hint 2: the labels of that case</summary>
 #
-# q comes in as the rows 00 01, 10 11 and 20 21. After the fold it is two *sentences*, 00 10 20 and 01 11 21, and the
-# product keeps that order. The function must return rows in the order in which q came in. Which rows does it return?
+# The rows of q are 00 01, 10 11 and 20 21. After the fold, q is two *sentences*, 00 10 20 and 01 11 21, and the product
+# keeps that order. The function must return rows in the original order of q. Which rows does it return?
 #
 # </details>
 # </div>
@@ -412,23 +414,23 @@ def folded_heads(q, k, v, h):
 check(folded_heads)
 
 # %% [markdown]
-# <details><summary>What was wrong, and why nothing complained</summary>
+# <details><summary>What was wrong, and why there was no error</summary>
 #
-# The last line. `y` is (b·h, t, d), with all positions of head 0 before those of head 1. `y.reshape(b, t, e)` cuts that
-# row of numbers into rows of e, and each holds pieces of several positions. The axes have to be named and exchanged
-# first: `y.reshape(b, h, t, d).transpose(1, 2).reshape(b, t, e)`. A reshape fits whenever the count of numbers does, so
-# no shape complains.
+# The last line was wrong. `y` is (b·h, t, d), with all positions of head 0 before those of head 1. `y.reshape(b, t, e)`
+# cuts this sequence of numbers into rows of e, and each row has pieces of several positions. The axes have to be split
+# and exchanged first: `y.reshape(b, h, t, d).transpose(1, 2).reshape(b, t, e)`. A reshape only needs the right number
+# of entries, so there is no shape error.
 #
 # </details>
 
 # %% [markdown]
 # ## Three questions, answered
 #
-# Do heads help? Make sentences by rule, *NAME gave THING to NAME*, from 16 names and 16 things. A reader gets the five
-# words, one layer of attention, and must then name giver, thing and receiver **from the one vector at the word
-# *gave***, with a linear map. The loss is the **[cross-entropy](../../site/glossary.md#cross-entropy)**: minus the
-# logarithm of the probability that the right answer was given, on average. Compare h = 1 with h = 3. Both have the same
-# number of parameters, as exercise 6 will count: what differs is only how the width is used.
+# Do heads help? We generate sentences by a rule, *NAME gave THING to NAME*, from 16 names and 16 things. A reader gets
+# the five words, has one layer of attention, and must then predict giver, thing and receiver **from the one vector at
+# the word *gave***, with a linear layer. The loss is the **[cross-entropy](../../site/glossary.md#cross-entropy)**:
+# minus the logarithm of the probability of the right answer, on average. Compare h = 1 with h = 3. Both have the same
+# number of parameters, as you will count in exercise 6; they differ only in how they use the width.
 
 # %% [markdown]
 # <div class="card">
@@ -438,9 +440,9 @@ check(folded_heads)
 # The reader with one head is trained three times, from three random starts. How will it do on new sentences? (With 16
 # names, a guess is right about 6 times in 100.)
 #
-# - **A.** It answers most of what it is asked. How many errors are left depends on the start.
-# - **B.** It answers one of the three questions, and guesses the other two.
-# - **C.** As well as with three heads, for it has as many parameters: hardly an error in any run.
+# - **A.** It answers most questions. How many errors are left depends on the start.
+# - **B.** It answers one of the three questions, and guesses the other two. - **C.** As well as with three heads,
+#   because it has as many parameters: hardly an error in any run.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "one_head_reads", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -502,9 +504,10 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Cross-entropy against step, on a logarithmic axis; lower is better. Three runs each, with the same
-# seeds on both sides; both models hold as many numbers. Three heads leave hardly an error in any run. With one head two
-# of the three curves are still falling after 300 steps, and one has stopped falling far above the others.
+# **How to read it.** Cross-entropy against step, on a logarithmic axis; lower is better. There are three runs for each
+# h, with the same seeds, and both models have the same number of parameters. With three heads there is hardly an error
+# in any run. With one head two of the three curves are still falling after 300 steps, and one has stopped falling far
+# above the others.
 #
 # </div>
 
@@ -512,13 +515,12 @@ plt.show()
 check.prediction("one_head_reads", one_head_reads)
 
 # %% [markdown]
-# Is one head unable to hold three answers, or does training fail to find them? Train longer and more often. We tried
-# seven starts with one head, for eight times as many steps. Four learned to read all three roles with few errors, and
-# three stayed at a guess for one role or two. So the sum of one head has room for three answers, and gradient descent
-# finds them only from some starts. With three heads it found them from each of our starts, in 300 steps.
+# Is one head unable to hold three answers, or does training fail to find them? To find out, we trained one head longer
+# and more often: from seven starts, for eight times as many steps. Four runs learned all three roles with few errors,
+# and three kept guessing one role or two. So the sum of one head has room for three answers, but gradient descent finds
+# them only from some starts. With three heads it found them from each of our starts, in 300 steps.
 #
-# What did the three heads do? Their weights can be computed from the trained model's queries and keys, for our
-# sentence.
+# What did the three heads do? We compute their weights for our sentence from the trained model's queries and keys.
 
 # %% mystnb={"image": {"alt": "Three heat maps of weights over mary gave roses to susan, one for each head, with numbers. In the row of gave, one head puts its weight on roses, one on susan, and one on mary and gave."}}
 reader, *_ = train(MultiHeadAttention, 3, seed=2)    # run 2 again: train fixes its seeds
@@ -534,33 +536,33 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One map for each head of run 2, the one with the lowest loss. Only the row *gave* had to answer;
-# no loss asked anything of the other rows. Where in that row does each head put its weight, and which of the three
-# answers is read from it?
+# **How to read it.** One map for each head of run 2, the one with the lowest loss. The loss depends only on the row
+# *gave*, not on the other rows. Where in that row does each head put its weight, and which of the three answers is read
+# from it?
 #
 # </div>
 #
-# The numbers of the heads mean nothing: another seed deals the questions out in another order, and may share one
-# question between two heads.
+# The order of the heads has no meaning: with another seed the heads take the questions in another order, or two heads
+# share one question.
 
 # %% [markdown]
 # ## A loss that does not notice
 #
 # Suppose that a module with three heads leaves out one step of exercise 2, the exchange of axes, and that a reader is
-# trained with it as above. The row *gave*, the second of five rows of 24 numbers, then consists of the numbers 24 to 47
-# of the sentence's (3, 5, 8): the outputs of head 0 for *to* and for *susan*, and that of head 1 for *mary*.
+# trained with it as above. The row *gave* is the second of five rows of 24 numbers. It then consists of numbers 24 to
+# 47 of the sentence's (3, 5, 8) tensor: the outputs of head 0 for *to* and *susan*, and the output of head 1 for
+# *mary*.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `scrambled_answers`** &nbsp; 1 minute · no points
 #
-# What will this reader answer on new sentences?
+# How well will this reader answer on new sentences?
 #
-# - **A.** About as well as a guess, for all three roles: its rows are stuck together from pieces of other rows.
-# - **B.** All three roles nearly without an error, like the correct module.
-# - **C.** Two roles well, and one no better than a guess: one of its three pieces comes from another head than the
-#   others.
+# - **A.** About as well as a guess, for all three roles: its rows consist of pieces of other rows. - **B.** With hardly
+# an error in all three roles, like the correct module. - **C.** Well for two roles, and no better than a guess for one:
+# one of its three pieces comes from a different head.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "scrambled_answers", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -586,24 +588,23 @@ print("right answers:", right)
 check.prediction("scrambled_answers", scrambled_answers)
 
 # %% [markdown]
-# In training, the rows of *to*, *susan* and *mary* learn to do the work of *gave*. It works as long as every sentence
-# has five words; with six, each row is stuck together from other pieces. And once a model must not look ahead, the
-# business of [lesson 5](../05_masking/05_masking.ipynb), it is a leak: the first position gets what head 0 found for
-# later ones.
+# In training, the rows of *to*, *susan* and *mary* learn to do the work of *gave*. This works only if every sentence
+# has five words; with six, each row consists of other pieces. And in [lesson 5](../05_masking/05_masking.ipynb), where
+# a model must not look ahead, this mistake is a leak: the first position gets outputs of head 0 for later positions.
 #
 # A falling loss does not prove that the code does what it says. A comparison with known numbers does: this module and
-# `nn.MultiheadAttention`, with the same weights, differ at once. So does a round trip,
+# `nn.MultiheadAttention`, with the same weights, differ at once. A round trip finds it too:
 # `merge_heads(split_heads(x, h)) == x`.
 
 # %% [markdown]
 # ## The product and the loop are the same
 #
-# We said that one product with a wide matrix does the work of $h$ heads. Show it, with weights. Take $h$ separate heads
-# of lesson 2, each a `SingleHeadAttention(e, d)`, run them in a loop and lay their outputs side by side; then put their
-# matrices into three fused ones, and compute all of it at once.
+# We said that one product with a wide matrix does the work of $h$ heads. Now show it with actual weights. Take $h$
+# separate heads of lesson 2, each a `SingleHeadAttention(e, d)`, run them in a loop and put their outputs side by side.
+# Then fuse their matrices into three, and compute all heads at once.
 #
-# Mind how `nn.Linear` stores things: its weight is (outputs, inputs), the transpose of the $(e, d)$ in our formulas. So
-# the components that a head produces are the *rows* of its weight, and stacking heads means stacking rows: three times
+# Note how `nn.Linear` stores its weight: as (outputs, inputs), the transpose of the $(e, d)$ in our formulas. So each
+# *row* of a head's weight belongs to one of its outputs, and stacking heads means stacking rows: three weights of shape
 # (h·d, e).
 
 # %% [markdown]
@@ -612,9 +613,9 @@ check.prediction("scrambled_answers", scrambled_answers)
 # **Exercise 5 · `fuse_heads`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
 # Copy a list of single heads into three weights, in `nn.Linear`'s layout. Head 0 comes first. Copy the numbers
-# unchanged: lesson 2's heads do not scale their scores, and dividing by $\sqrt d$ is left to the code that computes
-# with the weights. The weights are new tensors, also for a list of one head, and neither the list nor the heads change.
-# Gradients are not asked for here.
+# unchanged: lesson 2's heads do not scale their scores, and the code that uses the weights will divide by $\sqrt d$.
+# Return new tensors, even for a list of one head, and change neither the list nor the heads. Gradients are not checked
+# here.
 #
 # <details><summary>Hint 1: one of the three</summary>
 #
@@ -649,8 +650,9 @@ def fuse_heads(heads):
 check(fuse_heads)
 
 # %% [markdown]
-# First the bare computation, unscaled on both sides. Then your `MultiHeadAttention` with these weights: it divides its
-# scores by $\sqrt d$, so its query weights are multiplied by $\sqrt d$, and its `unify` is made to change nothing.
+# First compare the computation alone, without scaling on either side. Then compare your `MultiHeadAttention` with these
+# weights: it divides its scores by $\sqrt d$, so its query weights are multiplied by $\sqrt d$, and its `unify` is the
+# identity.
 
 # %% tags=["nbval-check-output"]
 heads = [SingleHeadAttention(12, 4).to(device()) for _ in range(3)]
@@ -670,29 +672,27 @@ whole.load_state_dict({
 print("MultiHeadAttention = loop over heads:", torch.allclose(whole(x), loop, atol=1e-5))
 
 # %% [markdown]
-# So the loop is what multi-head attention *means*, and the fused product is how it is computed. Whenever a shape
-# puzzles you, go back to the loop.
+# So the loop defines multi-head attention, and the fused product computes it. Whenever a shape puzzles you, go back to
+# the loop.
 
 # %% [markdown]
 # ## Other conventions, and what they cost
 #
 # **Wide heads.** A narrow head works in $d = e/h$ dimensions, which is not much when there are many heads: at $e = 512$
-# and $h = 32$, sixteen numbers have to say what a word asks for. Wide heads have all $e$ each. Their projections lead
-# from e to $h\,e$, the merged heads are $h\,e$ wide, and `unify` leads back to e. In our formulas only one thing
-# changes: $d = e$. Your exercise 3 with other sizes is the module.
+# and $h = 32$, sixteen numbers have to say what a word asks for. In the wide convention each head has all $e$
+# dimensions. The projections map e to $h\,e$, the merged heads are $h\,e$ wide, and `unify` maps back to e. In our
+# formulas only one thing changes: $d = e$. The module is that of exercise 3, with other sizes.
 #
-# **Shared keys and values.** A model that writes word by word keeps the keys and values of all words so far
-# ([lesson 12](../12_gpt2/12_gpt2.ipynb)), and at great length that memory is what it runs out of. So let heads share
-# them. In **[multi-query attention](../../site/glossary.md#multi-query-attention)**
-# ([Shazeer, 2019](https://arxiv.org/abs/1911.02150)) each head has queries of its own, and all read the same keys and
-# values, of width d: the scores are (b, h, t, d) @ (b, 1, d, t).
+# **Shared keys and values.** A model that writes word by word keeps the keys and values of all words so far ([lesson
+# 12](../12_gpt2/12_gpt2.ipynb)), and in long texts they fill the memory. So let the heads share them. In **[multi-query
+# attention](../../site/glossary.md#multi-query-attention)** ([Shazeer, 2019](https://arxiv.org/abs/1911.02150)) each
+# head has queries of its own, and all read the same keys and values, of width d: the scores are (b, h, t, d) @ (b, 1,
+# d, t).
 #
-# **Grouped-query attention**
-# ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)) lies between: a few groups of heads, each with one set of
-# keys and values. Several of today's large models have it.
+# **Grouped-query attention** ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)) is in between: a few groups of
+# heads, each with one set of keys and values. Several of today's large models use it.
 #
-# For each kind, count every number that is trained: three projections without bias, and `unify` with its bias of e
-# numbers.
+# For each kind, count all trained numbers: three projections without bias, and `unify` with its bias of e numbers.
 
 # %% [markdown]
 # <div class="card">
@@ -705,14 +705,14 @@ print("MultiHeadAttention = loop over heads:", torch.allclose(whole(x), loop, at
 #
 # <details><summary>Hint 1: layer by layer</summary>
 #
-# An `nn.Linear(m, n)` has m·n weights, and n more numbers if it has a bias. Write down m and n for all four layers of
+# An `nn.Linear(m, n)` has m·n weights, and n more numbers if it has a bias. Write down m and n for the four layers of
 # each kind.
 #
 # </details>
 # <details><summary>Hint 2: a small case, with numbers</summary>
 #
-# For e = 4 and h = 2 the counts are 68 (narrow), 132 (wide) and 52 (multi-query). For the narrow kind your module
-# counts too: `sum(p.numel() for p in module.parameters())`.
+# For e = 4 and h = 2 the counts are 68 (narrow), 132 (wide) and 52 (multi-query). For the narrow kind you can also
+# count with your module: `sum(p.numel() for p in module.parameters())`.
 #
 # </details>
 # </div>
@@ -739,7 +739,7 @@ def count_parameters(e, h, kind):
 # %% nbgrader={"grade": true, "grade_id": "check_count_parameters", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(count_parameters)
 
-# %% mystnb={"image": {"alt": "Parameters against heads from 1 to 32 at width 256, both axes logarithmic. Wide rises in proportion to the heads, narrow is a level line, multi-query falls to a little above half of the narrow line, towards the level of the queries and unify alone. All three start at the same point."}}
+# %% mystnb={"image": {"alt": "Parameters against heads from 1 to 32 at width 256, both axes logarithmic. Wide rises in proportion to the heads, narrow is a horizontal line, multi-query falls to a little above half of the narrow line, towards the level of the queries and unify alone. All three start at the same point."}}
 h = [1, 2, 4, 8, 16, 32]
 lines = {kind: (h, [count_parameters(256, heads, kind) for heads in h])
          for kind in ("wide", "narrow", "multi-query")}
@@ -755,64 +755,65 @@ for kind in ("narrow", "wide", "multi-query"):
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Width e = 256, both axes logarithmic. With one head all three are the same thing, $4e^2 + e$. From
-# there wide heads grow with h; narrow heads do not grow at all, so that the number of heads is free to choose; with
-# shared keys and values hardly more than the queries and `unify` is left.
+# **How to read it.** Width e = 256, both axes logarithmic. With one head all three have the same count, $4e^2 + e$.
+# With more heads, the wide kind grows with h; the narrow kind does not grow, so you are free to choose h; with shared
+# keys and values, little more than the queries and `unify` is left.
 #
 # </div>
 #
-# The level line is the paper's argument for its choice (section 3.2.2): because each head is narrower, all of them
-# together cost about what one head of full width would. Eight questions for the price of one.
+# The horizontal line is the paper's argument for its choice (section 3.2.2): because each head is narrower, all heads
+# together cost about as much as one head of full width. Eight questions for the price of one.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can cut a tensor into heads and put it together again, and say why a reshape alone does neither; write multi-head
-# attention as one product and show that a loop over heads gives the same; find a merge that scrambles, though the loss
+# You can split a tensor into heads and merge it again, and say why a reshape alone does neither; write multi-head
+# attention as one product and show that a loop over heads gives the same; find a merge that scrambles although the loss
 # falls; and tell narrow, wide, multi-query and grouped-query heads apart by the shapes of their layers, and count what
 # they cost.
 #
 # **Three questions to think about**
 #
 # <details><summary>1. Exchange head 0 and head 1 of a trained model: their rows in all three projections. What else has
-# to be exchanged so that the model's outputs stay as they were?</summary>
+# to be exchanged so that the model's outputs do not change?</summary>
 #
 # The columns of `unify` that read them: columns r·d to (r+1)·d − 1 belong to head r. Then nothing changes, because a
-# sum over heads has no order. So *the third head* is a name without a meaning: two training runs that learn the same
-# thing will deal it out differently.
+# sum over heads has no order. So the number of a head has no meaning: in two training runs, different heads can learn
+# the same thing.
 #
 # </details>
 # <details><summary>2. What is left of a head of width d = 1?</summary>
 #
 # Its queries and keys are single numbers, and its scores are products $q_i\,k_j$. Every query ranks all positions in
-# the same order, that of their keys, or in exactly the reverse order where $q_i$ is negative; its size only says how
-# sharply. It can look for *more* or *less* of one thing. In general the (t, t) scores of a head are the product of a
-# (t, d) and a (d, t) matrix, so their rank is at most d.
+# the order of their keys, or in exactly the reverse order if $q_i$ is negative; its size only says how sharply. It can
+# look for *more* or *less* of one thing. In general the (t, t) scores of a head are the product of a (t, d) and a (d,
+# t) matrix, so their rank is at most d.
 #
 # </details>
-# <details><summary>3. Wide heads with one more rule, that `unify` adds the heads up instead of mixing them: is anything
+# <details><summary>3. Suppose that for wide heads `unify` only adds up the heads instead of mixing them. Is anything
 # lost?</summary>
 #
-# No. A wide head's values are $x W_v$ with an (e, e) matrix of its own; then its part of `unify` multiplies with
-# another (e, e) matrix. Two linear maps in a row are one, and the first can hold the product of both. With narrow heads
-# it is different: $W_v$ leads down to d = e/h numbers and $W_u$ back up to e. That pair is a matrix of rank at most d,
-# which one map to d numbers cannot hold. The mixing is what lets a narrow head write anywhere in the vector.
+# No. A wide head's values are $x W_v$ with its own (e, e) matrix; its part of `unify` then multiplies them with another
+# (e, e) matrix. Two linear maps in a row are one, so $W_v$ alone can be the product of both. With narrow heads it is
+# different: $W_v$ maps down to d = e/h numbers and $W_u$ back up to e. Their product is an (e, e) matrix of rank at
+# most d, and $W_v$ alone, with only d outputs, cannot replace it. The mixing lets a narrow head write anywhere in the
+# vector.
 #
 # </details>
 #
-# **Where it goes next.** Every position still looks at every other, later ones included. A model that is to predict the
-# next word must not.
+# **Where it goes next.** Every position still looks at every other, including later ones. A model that predicts the
+# next word must not do that.
 #
 # **Further reading**
 #
-# - [Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers): the sentence *mary gave roses to susan*, the
-#   swap of its two names, and the name `unify` are from there.
+# - [Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers): the sentence *mary gave
+#   roses to susan*, the swap of its two names, and the name `unify` are from there.
 # - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**, section 3.2.2: half a
-#   page, all of it in this lesson.
+#   page, all of which is in this lesson.
 # - [Voita et al., *Analyzing multi-head self-attention*, 2019](https://arxiv.org/abs/1905.09418), section 5: what
 #   trained heads look at.
 # - [Michel, Levy and Neubig, *Are sixteen heads really better than one?*, 2019](https://arxiv.org/abs/1905.10650),
-#   section 3, where most heads are taken away after training.
+#   section 3, where most heads are removed after training.
 # - [Shazeer, *Fast transformer decoding: one write-head is all you need*, 2019](https://arxiv.org/abs/1911.02150),
 #   section 3: multi-query attention.
 # - [Ainslie et al., *GQA*, 2023](https://arxiv.org/abs/2305.13245), section 2: grouped-query attention.

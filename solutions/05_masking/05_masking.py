@@ -16,21 +16,21 @@
 #
 # *What a position may see*
 #
-# A language model learns by guessing the next **token**: the next letter, word or piece of a word, whatever its text is
-# cut into. Attention, as you have built it so far, lets every position look at every other, and so at the answer as
-# well. This lesson takes the answer away: it says for each pair of positions whether one may look at the other, makes
-# the forbidden weights exactly zero, and ends with two tests for leaks.
+# A language model learns to predict the next **token**: a letter, a word or a piece of a word, depending on how its
+# text is split. In the attention that you have built so far, every position looks at every other, and so at the answer
+# as well. In this lesson you hide the answer: a mask says for each pair of positions whether one may look at the other,
+# and the forbidden weights become exactly zero. At the end come two tests for leaks.
 #
 # | | |
 # |---|---|
-# | **You will build** | masks for time and for padding, a softmax that obeys them, the self-attention of a language model, and an instrument that finds leaks; and you mend a layer that has one wrong line |
+# | **You will build** | masks for time and for padding, a softmax that obeys them, the self-attention of a language model, and a function that finds leaks; and you fix a layer that has one wrong line |
 # | **You need** | lessons 1 to 4; booleans and broadcasting in PyTorch |
 # | **It takes** | about 120 minutes: seven exercises, 25 points, and two predictions |
 # | **It computes** | in seconds, on any laptop |
 #
-# Sizes are b for the batch, t for the positions that look, s for the positions that are looked at, e for the width, and
-# h for the heads: [the notation table](../../site/notation.md) has them all. One convention is worth saying at once,
-# because libraries disagree about it: **in a mask, True means "may look"**.
+# The sizes are b for the batch, t for the positions that look, s for the positions that are looked at, e for the width,
+# and h for the heads, as in [the notation table](../../site/notation.md). Note one convention now, because libraries
+# differ here: **in a mask, True means "may look"**.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -51,8 +51,8 @@ check = start("05_masking")
 # %% [markdown]
 # ## A guessing game
 #
-# Take a text as a row of token numbers. At every position, the model has read the tokens up to there and is to
-# say which comes next. So a stretch of t + 1 tokens holds t questions, and the answers come with it:
+# A text is a row of token numbers. At every position, the model has read the tokens up to there and predicts which one
+# comes next. So t + 1 tokens in a row make t questions, together with their answers:
 #
 # | | | | | | |
 # |---|---|---|---|---|---|
@@ -63,7 +63,7 @@ check = start("05_masking")
 # After *m* the answer is *a*; after *m a* it is *s*; and so on. Inputs and targets are the same tokens, **shifted by
 # one**. In a batch, tokens have shape (b, t + 1); inputs and targets have shape (b, t).
 #
-# **What every check asks.** The inputs stay unchanged, and new tensors are created on the input's device, or on the
+# **What every check asks.** The inputs stay unchanged, and new tensors must be created on the input's device, or on the
 # `device` that is passed. Gradients must flow through every softmax and every layer that you write, to its inputs and
 # to its parameters. Do not use `finished_masks` in exercises 1 to 4.
 
@@ -77,13 +77,12 @@ check = start("05_masking")
 #
 # <details><summary>Hint 1: what each side lacks</summary>
 #
-# Every token is an input except one, which has no successor in our stretch. Every token is a target except one. Which
-# are they?
+# Every token is an input except one, which has no successor here. Every token is a target except one. Which are they?
 #
 # </details>
 # <details><summary>Hint 2: an example with two rows</summary>
 #
-# The tokens ((7, 8, 9), (4, 5, 6)) make the inputs ((7, 8), (4, 5)) and the targets ((8, 9), (5, 6)). In a slice
+# From the tokens ((7, 8, 9), (4, 5, 6)) come the inputs ((7, 8), (4, 5)) and the targets ((8, 9), (5, 6)). In a slice
 # `x[:, a:b]` the first colon keeps all rows, and a or b may be left out or count from the end.
 #
 # </details>
@@ -106,15 +105,15 @@ def next_token_pairs(tokens):
 check(next_token_pairs)
 
 # %% [markdown]
-# Now let a small model play. To make the game as hard as it can be, the text is pure noise: each token is one of eight
-# letters, drawn at random. No model can guess such a letter from the ones before. Call a model **honest** if it uses
-# only the past. The best that an honest model can do is to give each of the eight a probability of 1/8. Its loss is the
-# **cross-entropy**, minus the logarithm of the probability that it gave to the right letter, on average.
+# Now let a small model play. To make the game as hard as possible, the text is pure noise: each token is one of eight
+# letters, drawn at random. No model can predict such a letter from the ones before. Call a model **honest** if it uses
+# only the past. The best that an honest model can do is to give each of the eight letters a probability of 1/8. The
+# loss is the **cross-entropy**: minus the logarithm of the probability given to the right letter, on average.
 #
-# That is then $\log 8 \approx 2.08$. In the long run no honest loss is lower.
+# For such a model this is $\log 8 \approx 2.08$. In the long run no honest model has a lower loss.
 #
-# The model has one layer of attention. A vector for the letter plus a vector for its place goes in, and scores
-# for the eight letters come out, at every position.
+# The model has one layer of attention. At every position, its input is a vector for the letter plus a vector for the
+# position, and its output is scores for the eight letters.
 
 # %%
 class Guesser(nn.Module):
@@ -152,10 +151,9 @@ def play(attention):
 # **Prediction · `loss_without_mask`** &nbsp; 1 minute · no points
 #
 # The attention in the next cell has no mask: each of the twelve positions looks at all twelve inputs. The model is
-# trained on noise for 120 steps. What loss does it end at?
+# trained on noise for 120 steps. What is its loss at the end?
 #
-# - **A.** About 2.1. Noise cannot be predicted.
-# - **B.** About 1. It sees one half of what it needs.
+# - **A.** About 2.1. Noise cannot be predicted. - **B.** About 1. It sees half of the answers.
 # - **C.** About 0.2.
 # - **D.** Almost exactly 0. It sees every answer.
 # </div>
@@ -189,7 +187,7 @@ print(f"loss: {losses[0]:.2f} at the start, {losses[-1]:.2f} after {len(losses)}
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Lower is better, and the dotted line is the best that honest means can reach. The curve starts
+# **How to read it.** Lower is better, and the dotted line is the best that an honest model can reach. The curve starts
 # there and drops far below: the model seems to predict noise.
 #
 # </div>
@@ -198,30 +196,30 @@ print(f"loss: {losses[0]:.2f} at the start, {losses[-1]:.2f} after {len(losses)}
 check.prediction("loss_without_mask", loss_without_mask)
 
 # %% [markdown]
-# It does not predict, of course. The target at position $i$ *is* the input at position $i + 1$, and attention lets
+# Of course it does not predict. The target at position $i$ *is* the input at position $i + 1$, and attention lets
 # position $i$ look there: the model has learned to copy from its neighbour on the right. Only the last of the twelve
-# positions has no such neighbour and has to guess, so the loss can fall to $\frac{1}{12}\log 8 \approx 0.17$. When
-# you ask this model to *write*, the neighbour on the right does not exist yet, and the model knows nothing.
+# positions has no such neighbour and has to guess, so the loss can fall to $\frac{1}{12}\log 8 \approx 0.17$. When you
+# ask this model to *write*, the neighbour on the right does not exist yet, and the model knows nothing.
 #
-# A training loss that is too good is the only symptom. Nothing raises, every shape is right.
+# The only symptom is a training loss that is too good. There is no error, and every shape is right.
 
 # %% [markdown]
 # ## The triangle
 #
-# What must hold is simple to say: **output $i$ may depend on the inputs $j \le i$ and on no others**. It may see
-# itself, for input $i$ is not the answer but the last thing read. As a matrix of (t, t) booleans, row $i$ for the
-# position that looks and column $j$ for the one that is looked at:
+# The rule is simple: **output $i$ may depend on the inputs $j \le i$ and on no others**. Position $i$ may see itself,
+# because input $i$ is not the answer but the last token read. Write the rule as a (t, t) matrix of booleans, with row
+# $i$ for the position that looks and column $j$ for the one that is looked at:
 #
 # $$\text{mask}_{ij} \;=\; (j \le i) .$$
 #
-# The word for it is **causal**: nothing depends on what comes later. Row 0 sees one position, row $t-1$ sees all t.
+# This is the **causal mask**: nothing depends on what comes later. Row 0 sees one position, row $t-1$ sees all t.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 2 · `causal_mask`** &nbsp; ★☆☆ · 5 minutes · 2 points
 #
-# Make the triangle, as booleans, on the device that is passed.
+# Return the triangle as booleans, on the device that is passed.
 #
 # <details><summary>Hint 1: write down t = 3</summary>
 #
@@ -256,8 +254,8 @@ check(causal_mask)
 # %% [markdown]
 # ## Where the mask goes
 #
-# Take one row of scores, 2, 1 and 3, of which the last may not be seen. Its weight has to be 0, and the other two have
-# to sum to 1. There are two places to step in.
+# Take one row of scores, 2, 1 and 3, of which the last must not be seen. Its weight has to be 0, and the other two
+# weights have to sum to 1. The mask can be applied in two places.
 #
 # **After the softmax**, set the weight to zero. **Before it**, set the score to −∞: $e^{-\infty} = 0$, so the entry
 # drops out of the numerator *and* out of the sum below it. Try both:
@@ -277,34 +275,34 @@ plots.diagrams.mask_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Above: the scores of four positions, and the mask. Below: the scores with −∞ wherever the mask
-# says no, and their softmax. Each row of weights adds up to 1 over what it may see.
+# **How to read it.** Above: the scores of four positions, and the mask. Below: the scores with −∞ wherever the mask is
+# False, and their softmax. Each row of weights adds up to 1 over the positions that it may see.
 #
 # </div>
 #
-# Masked afterwards, two thirds of the weight are missing. The hidden score took its share of the sum, and then its
-# weight was thrown away. Raise that score and the other two weights shrink: they still *tell* something about what they
-# must not see. We will measure this leak at the end of the lesson. Masked before, the hidden score does not enter at
-# all.
+# If we mask after the softmax, two thirds of the weight are missing. The hidden score took its share of the sum, and
+# then its weight was removed. If that score rises, the other two weights shrink: they still *depend* on something that
+# they must not see. We will measure this leak at the end of the lesson. If we mask before the softmax, the hidden score
+# has no effect at all.
 
 # %% [markdown]
 # ## Sentences of different lengths
 #
-# A second kind of position may not be seen: one that is not there. The sentences of a batch have different lengths, and
-# a tensor has one. So short sentences are filled up with a padding token, and no position may attend to it. Let
-# sentence number $r$ have $n_r$ real tokens, at its beginning; then position $j$ may be looked at where $j < n_r$.
+# Positions without a real token must not be seen, either. The sentences of a batch have different lengths, but a tensor
+# has only one length. So short sentences are padded with a special token, and no position may attend to it. Let
+# sentence $r$ have $n_r$ real tokens, at its beginning; then position $j$ may be looked at if $j < n_r$.
 #
 # That depends on the sentence and on the position that is looked at, not on the one that looks: the mask has shape (b,
-# 1, t). The axis of length 1 stands where scores (b, t, t) have the position that looks, and broadcasting repeats it
-# for all of them.
+# 1, t). The axis of length 1 is where scores (b, t, t) have the position that looks, and broadcasting repeats the mask
+# for all of these positions.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 3 · `padding_mask`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
-# From the lengths of the sentences, say which positions hold a real token. A length may be 0, and t may be larger than
-# the longest length.
+# From the lengths of the sentences, compute which positions hold a real token. A length may be 0, and t may be larger
+# than the longest length.
 #
 # <details><summary>Hint 1: one sentence first</summary>
 #
@@ -313,8 +311,8 @@ plots.diagrams.mask_flow()
 # </details>
 # <details><summary>Hint 2: an example with two sentences</summary>
 #
-# With t = 4 and the lengths (3, 0), the mask holds True True True False for the first sentence and four times False for
-# the second; its shape is (2, 1, 4). Shapes (2, 1) and (4,) broadcast to (2, 4), in a comparison as in a sum.
+# With t = 4 and the lengths (3, 0), the mask is True True True False for the first sentence and four times False for
+# the second; its shape is (2, 1, 4). Shapes (2, 1) and (4,) broadcast to (2, 4), in comparisons as well as in sums.
 # `unsqueeze`, or an index of `None`, adds an axis of length 1.
 #
 # </details>
@@ -338,8 +336,8 @@ def padding_mask(lengths, t):
 check(padding_mask)
 
 # %% [markdown]
-# A language model that reads sentences in batches needs both: a position may look where it is not the future **and**
-# not padding. With booleans that is `&`, and (t, t) and (b, 1, t) broadcast to (b, t, t).
+# A language model that reads sentences in batches needs both masks: what a position looks at must not be in the future
+# **and** must not be padding. For booleans, use `&`; (t, t) and (b, 1, t) broadcast to (b, t, t).
 
 # %% mystnb={"image": {"alt": "Three masks of 6 by 6 cells. Left, causal: the lower triangle with its diagonal is filled. Middle, padding: the first four columns are filled in every row. Right, both: the lower triangle, without its cells in columns 4 and 5."}}
 triangle = causal_mask(6)                       # (t, t)
@@ -354,27 +352,28 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Row i is the position that looks, column j the one that is looked at; a filled cell means that i
-# may look at j, a hatched one that it may not. The causal mask hides a triangle, padding hides whole **columns**.
+# may look at j, a hatched one that it may not. The causal mask hides a triangle, and the padding mask hides whole
+# **columns**.
 #
 # </div>
 #
-# Compare the right picture with the left: padding at the end of a sentence takes nothing from rows 0 to 3, whose
-# triangle ends before it. What it takes away is in rows 4 and 5, and they are padding themselves.
+# Compare the right picture with the left. Padding at the end of a sentence changes nothing in rows 0 to 3, because they
+# do not look that far. It only changes rows 4 and 5, which are padding themselves.
 
 # %% [markdown]
-# ## A row with nothing to see
+# ## A row that may see nothing
 #
-# Now put padding in **front**, as one does when several texts are to be continued at once and their ends should line
-# up. The first position is padding, and the triangle allows it nothing but itself: its row has nothing left to see. An
-# empty sentence does the same to every row. What is the softmax of nothing?
+# Now put the padding in **front**. This is done when a model continues several texts at once, so that their ends line
+# up. The first position is padding, and the causal mask lets it see only itself, so its row may see nothing at all. In
+# an empty sentence this is true of every row. What is the softmax of nothing?
 
 # %% tags=["nbval-check-output"]
 nothing = torch.full((3,), -math.inf)
 print(torch.softmax(nothing, dim=-1))
 
 # %% [markdown]
-# $e^{-\infty}$ is 0 three times, and 0/0 is not a number. The position is padding and its output is of no use; but one
-# NaN is enough to spoil the loss, and everything after that. Why not just call `nan_to_num(0)`? Watch the gradient,
+# $e^{-\infty}$ is 0 three times, and 0/0 is not a number. The position is padding, and its output is not used, but one
+# NaN is enough to make the loss NaN, and then every parameter. Why not just call `nan_to_num(0)`? Watch the gradient,
 # here with the mask *added*, 0 or −∞, as many programs do:
 
 # %% tags=["nbval-check-output"]
@@ -387,13 +386,13 @@ print(weights.detach())
 print(scores.grad)
 
 # %% [markdown]
-# The weights look right; the gradient is not. Softmax sends back $w_i\,(g_i - \sum_j w_j g_j)$, with $w$ as it
-# was *before* the cleaning: NaN. The gradient that arrives is $g = 0$, and 0 · NaN is NaN. One step of the
-# optimiser writes it into every parameter that the scores came from. What counts is **which value is filled
-# in, and what its gradient meets on the way back**.
+# The weights look right; the gradient is not. In the backward pass softmax computes $w_i\,(g_i - \sum_j w_j g_j)$, with
+# the weights $w$ *before* `nan_to_num`, which are NaN. The incoming gradient is $g = 0$, but 0 · NaN is NaN. One step
+# of the optimiser then sets every parameter that the scores depend on to NaN. So two things matter: **the value that is
+# filled in, and the values that its gradient is multiplied by**.
 #
-# A finite number in place of −∞ would avoid all this: $e^{-10^{20}}$ is 0 as well, in floating point. Only, how low can
-# it be? That depends on the precision:
+# A finite number in place of −∞ avoids all this: in floating point, $e^{-10^{20}}$ is 0 as well. But how low can the
+# number be? That depends on the precision:
 
 # %% tags=["nbval-check-output"]
 for kind in [torch.float32, torch.bfloat16, torch.float16]:
@@ -402,28 +401,26 @@ for kind in [torch.float32, torch.bfloat16, torch.float16]:
 
 # %% [markdown]
 # Half precision, [float16](https://arxiv.org/abs/1710.03740), ends at −65,504. There −1e20 *is* −∞, and the NaN is
-# back; or PyTorch refuses to fill it in
-# at all. `torch.finfo(scores.dtype).min` is the lowest number of whatever type the scores have. But think of what it
-# does to a row with nothing to see: all scores are equal, so all weights are 1/s, and the position attends evenly to
-# everything that was hidden from it. No NaN, and no mask either. What we want is a row of zeros: nothing to see,
-# nothing taken.
+# back, or PyTorch refuses to fill it in. `torch.finfo(scores.dtype).min` is the lowest number of the scores' type. But
+# in a row that may see nothing, all scores are then equal, so all weights are 1/s: the position attends equally to
+# everything that should be hidden. There is no NaN, but no mask either. We want a row of zeros there.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 4 · `masked_softmax`** &nbsp; ★★★ · 15 minutes · 5 points
 #
-# Softmax over the entries that may be seen. A hidden entry gets a weight of 0, even where its score is far above the
-# visible ones. A row that may see nothing gets all zeros, and its gradient is zero, never NaN. The scores may be large,
-# and of any floating type: the result has their type, float16 for float16.
+# Softmax over the entries that may be seen. A hidden entry gets a weight of 0, even if its score is far above the
+# visible ones. A row that may see nothing gets all zeros, and its gradient is zero, never NaN. The scores may be large
+# and of any floating type, and the result has the same type: float16 for float16.
 #
 # <details><summary>Hint 1: two steps</summary>
 #
-# Fill the hidden scores with something low and take the softmax. Then look once more at the rows in which everything
-# was hidden. What do they hold now, and what should they hold?
+# Fill the hidden scores with a low value and take the softmax. Then look again at the rows in which everything was
+# hidden. What is in them now, and what should be?
 #
-# `masked_fill(~mask, value)` puts the value where the mask is False, broadcasts the mask, and lets no gradient pass
-# through the entries that it filled.
+# `masked_fill(~mask, value)` writes the value where the mask is False, broadcasts the mask, and lets no gradient pass
+# through the entries that it fills.
 #
 # </details>
 # <details><summary>Hint 2: an example with three scores</summary>
@@ -460,8 +457,8 @@ def masked_softmax(scores, mask):
 check(masked_softmax)
 
 # %% [markdown]
-# All of it at work on a batch of three sentences, with the word vectors of lesson 1 as queries and as keys. The first
-# sentence is padded at its end, the second fills its five places, the third is padded in front.
+# Now use all of this on a batch of three sentences, with the word vectors of lesson 1 as queries and keys. The first
+# sentence is padded at its end, the second fills all five positions, the third is padded in front.
 
 # %%
 sentences = [
@@ -490,55 +487,55 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** A hatched cell is exactly 0. The columns of padding are hatched, and so is everything above a
-# diagonal. Each row adds up to 1, with one exception: the first row on the right is padding that could only have looked
-# at itself, and is all zeros.
+# **How to read it.** A hatched cell is exactly 0. The columns of padding are hatched, and so is everything above the
+# diagonal. Each row adds up to 1, with one exception: the first row on the right is padding that could only look at
+# itself, so it is all zeros.
 #
 # </div>
 #
-# The first real word of every sentence has no other position to look at and gives itself the weight 1. The two rows of
-# padding on the left look evenly at the three words, because the vector of padding is zero; that does no harm, for no
-# position looks back at them.
+# The first real word of every sentence has no other position to look at, so its weight on itself is 1. The two rows of
+# padding on the left look equally at the three words, because the vector of padding is zero. This does no harm, because
+# no position looks at the padding.
 
 # %% [markdown]
 # ## The self-attention of a language model
 #
 # Put the mask into multi-head attention, and you have the attention of GPT. (A transformer in which every layer has
-# this mask is called **decoder-only**, one without it, such as BERT, **encoder-only**; the original, which lesson 10
-# builds, has an encoder and a decoder.) Projections and heads are those of lesson 4 and are written for you: queries,
-# keys and values come as (b, h, t, d), where d = e/h is the width of one head. What remains is the middle:
+# this mask is called **decoder-only**; one without it, such as BERT, is called **encoder-only**; the original, which
+# lesson 10 builds, has an encoder and a decoder.) Projections and heads are those of lesson 4 and are given: queries,
+# keys and values are (b, h, t, d), where d = e/h is the width of one head. You write the middle:
 #
 # $$\text{scores} = \frac{q\,k^\top}{\sqrt d}, \qquad
 # w = \operatorname{masked\ softmax}(\text{scores}, \text{mask}), \qquad y = w\,v .$$
 #
-# The mask is for **positions**: (t, t), whatever the width is. All heads see the same. With padding it becomes (b, t,
-# t), and then mind the axes: scores are (b, h, t, t), and broadcasting lines up axes *from the right*, so b would meet
-# h.
+# The mask is about **positions**: (t, t), whatever the width is. It is the same for all heads. With padding it becomes
+# (b, t, t). Then check the axes: scores are (b, h, t, t), and broadcasting aligns axes *from the right*, so b would be
+# aligned with h.
 #
-# Use `finished_masks.causal_mask` and `finished_masks.masked_softmax` in this exercise: an error above does not carry
-# over.
+# Use `finished_masks.causal_mask` and `finished_masks.masked_softmax` in this exercise, so that an error above does not
+# carry over.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 5 · `CausalSelfAttention`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
-# Write the middle of the layer: from q, k and v to the output, with a mask that hides the future and, where `padding`
-# is given, padding as well. Padding may be anywhere in a sentence. A position that may see nothing has weights of 0.
-# You may use `finished_masks.causal_mask`, `finished_masks.masked_softmax` and any function of PyTorch.
+# Write the middle of the layer: from q, k and v to the output, with a mask that hides the future and, if `padding` is
+# given, padding as well. Padding may be anywhere in a sentence. A position that may see nothing has weights of 0. You
+# may use `finished_masks.causal_mask`, `finished_masks.masked_softmax` and any function of PyTorch.
 #
-# <details><summary>Hint 1: the order of things</summary>
+# <details><summary>Hint 1: the order of the steps</summary>
 #
-# Make the mask. Combine it with padding, if there is any. Scores, weights, averages: (b, h, t, t), (b, h, t, t), (b, h,
-# t, d). Put the heads side by side: (b, t, e). Then `self.unify`.
+# Compute the mask and combine it with padding, if there is any. Then compute scores (b, h, t, t), weights (b, h, t, t)
+# and averages (b, h, t, d). Put the heads side by side, (b, t, e), and call `self.unify`.
 #
 # </details>
 # <details><summary>Hint 2: an example with three positions</summary>
 #
-# Let t = 3, and let the padding of one sentence be (False, True, True). Together with the triangle its mask has the
+# Let t = 3, and let the padding of one sentence be (False, True, True). Combined with the causal mask, its mask has the
 # rows False False False · False True False · False True True. Position 0 may see nothing, so its weights are zeros.
 #
-# For all sentences this mask is (b, t, t), and the scores are (b, h, t, t): what shape must the mask have to serve
+# For all sentences this mask is (b, t, t), and the scores are (b, h, t, t): what shape must the mask have to work for
 # every head? At the end, (b, h, t, d) becomes (b, t, e), and the d components of head 0 come before those of head 1.
 #
 # </details>
@@ -583,10 +580,10 @@ class CausalSelfAttention(nn.Module):
 check(CausalSelfAttention)
 
 # %% [markdown]
-# Back to the guessing game, with the same noise and the same training. Only the attention differs. The loss is now
-# taken apart by position, on noise that neither model has met.
+# Back to the guessing game, with the same noise and the same training. Only the attention differs. Now we measure the
+# loss at each position, on noise that neither model has seen.
 
-# %% mystnb={"image": {"alt": "Loss at each of twelve positions, for two models. Without a mask it is near zero at positions 0 to 10 and jumps to 2.4, above the landmark of log 8, at position 11. With the causal mask it lies on the landmark, 2.08, at every position."}}
+# %% mystnb={"image": {"alt": "Loss at each of twelve positions, for two models. Without a mask it is near zero at positions 0 to 10 and jumps to 2.4, above the dotted line at log 8, at position 11. With the causal mask it is on the dotted line, 2.08, at every position."}}
 def loss_by_position(model):
     """The loss at each of the twelve positions, on 2,000 fresh pieces of noise: (12,)."""
     with torch.no_grad():
@@ -612,31 +609,31 @@ for name, losses in by_position.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each point is the mean loss at one position; the dotted line is what an honest model can reach.
-# Without a mask the model knows all answers but the last, at which there is nothing to copy. With the mask every
-# position lies on the line: there is nothing in noise to learn, and the model learns nothing. That is good news.
+# **How to read it.** Each point is the mean loss at one position; the dotted line is the best that an honest model can
+# reach. Without a mask the model knows all answers except the last, where there is nothing to copy. With the mask every
+# position is on the line: there is nothing to learn in noise, and the model learns nothing. That is good news.
 #
 # </div>
 #
-# And there is a second gain. Because position $i$ sees exactly what a model that had read $i + 1$ tokens would see, one
+# There is a second advantage. Position $i$ sees exactly what a model that has read $i + 1$ tokens would see. So one
 # pass answers all t questions at once, each as if the text ended there. That is why transformers are trained on whole
-# stretches of text and not on one token after the other.
+# passages of text and not on one token after another.
 
 # %% [markdown]
 # ## Two tests
 #
-# A flat curve on noise is evidence. How would you know on real text, where the best honest loss is not known? Ask the
-# model itself: **does output $i$ change when input $j$ does?** That is a derivative, and autograd computes it. For
-# outputs $y$ of shape (b, t, f) and inputs $x$ of shape (b, t, e), let
+# A flat curve on noise is evidence. But what about real text, where the best honest loss is not known? Test the model
+# itself: **does output $i$ change if input $j$ does?** That is a derivative, and autograd computes it. For outputs $y$
+# of shape (b, t, f) and inputs $x$ of shape (b, t, e), let
 #
 # $$\text{leak}_{ij} \;=\; \max_{r,\,c,\,a} \left| \frac{\partial\, y_{r i c}}{\partial\, x_{r j a}} \right| ,$$
 #
 # the largest over all sequences $r$ of the batch, all components $c$ of the output and all components $a$ of the input.
 # It is one number for each pair of positions, a matrix (t, t). If the model is causal, every entry above the diagonal
-# is zero; and not small but **exactly** zero, because a weight of 0 multiplies all that could come through.
+# is **exactly** zero, not just small, because everything from a hidden position is multiplied by a weight of 0.
 #
 # Why the largest and not the sum? Because derivatives have signs. If one component of the output rises with $x_j$ and
-# another falls, their sum may not move at all, and the leak hides.
+# another falls, their sum may not change at all, and the leak stays hidden.
 
 # %% [markdown]
 # <div class="card">
@@ -644,17 +641,17 @@ for name, losses in by_position.items():
 # **Exercise 6 · `leak_map`** &nbsp; ★★★ · 15 minutes · 5 points
 #
 # Measure how much output $i$ depends on input $j$, for any model, with autograd. The model treats each sequence of the
-# batch by itself; its outputs may be wider or narrower than its inputs. Loops are allowed, and so is everything in
+# batch separately; its outputs may be wider or narrower than its inputs. Loops are allowed, and so is everything in
 # `torch.autograd`.
 #
 # <details><summary>Hint 1: one number at a time</summary>
 #
 # Autograd differentiates **one number** with respect to everything. Take the number `y[:, i, c].sum()`: sequences do
-# not mix, so its gradient (b, t, e) holds for every sequence r the derivative of its own output. What is the largest
-# size at each position j?
+# not mix, so in its gradient (b, t, e) each sequence r has the derivative of its own output. What is the largest
+# absolute value at each position j?
 #
-# `torch.autograd.grad(number, x, retain_graph=True)[0]` is the gradient with respect to x, which must require one. The
-# graph is kept for the next number.
+# `torch.autograd.grad(number, x, retain_graph=True)[0]` is the gradient with respect to x; x must have `requires_grad`.
+# The graph is kept for the next number.
 #
 # </details>
 # <details><summary>Hint 2: an example with two positions</summary>
@@ -663,8 +660,8 @@ for name, losses in by_position.items():
 # (1, −7).
 #
 # - Output 0 has the slope 1 with respect to input 0 and 0 with respect to input 1, in both sequences.
-# - Output 1 has the slope −3 with respect to input 0; with respect to input 1 it has 10 in the first sequence and −14
-#   in the second.
+# - Output 1 has the slope −3 with respect to input 0; with respect to input 1 its slope is 10 in the first sequence and
+#   −14 in the second.
 #
 # The map is ((1, 0), (3, 14)). With f = 2 components there would be two such maps; the larger number counts.
 #
@@ -698,8 +695,8 @@ def leak_map(model, x):
 check(leak_map)
 
 # %% [markdown]
-# Three versions of the bare attention of lesson 1 go under the instrument: without a mask, masked after the softmax,
-# and masked before it. In pictures of their *weights* the last two would be hard to tell apart: both are triangles.
+# Compute the leak maps of three versions of lesson 1's attention: without a mask, masked after the softmax, and masked
+# before it. In pictures of their *weights* the last two would be hard to tell apart, because both are triangles.
 
 # %%
 def unmasked(x):
@@ -733,17 +730,17 @@ for name, leak in leaks.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i, column j: how fast output i moves when input j does. Above the diagonal is the future;
-# hatched cells are exactly zero, 0.00 is only small.
+# **How to read it.** Row i, column j: how fast output i changes with input j. Above the diagonal is the future. Hatched
+# cells are exactly zero; 0.00 is only small.
 #
 # </div>
 #
-# In the middle every forbidden *weight* is zero, and the future comes through all the same, in places more strongly
-# than without a mask: by way of the sum in the softmax, on which all the other weights depend. On the right nothing
-# comes through.
+# In the middle every forbidden *weight* is zero, but outputs still depend on the future, in places more strongly than
+# without a mask. The reason is the sum in the softmax, on which all the other weights depend. On the right no output
+# depends on the future.
 #
-# Now the layer that you have written, with random weights, over several heads, and the question put as strictly as it
-# can be: not "nearly", but equal to zero.
+# Now test the layer that you have written, with random weights and several heads. The test is strict: every entry above
+# the diagonal has to equal zero.
 
 # %% tags=["nbval-check-output"]
 torch.manual_seed(0)
@@ -755,20 +752,19 @@ print("every entry above the diagonal is exactly zero:", bool((leak[~may_look] =
 print("every entry on and below it is larger than zero:", bool((leak[may_look] > 0).all()))
 
 # %% [markdown]
-# So no slope leads from the future into the past, for these weights and this input, whatever the layer does inside.
-# But a derivative is what autograd knows, and autograd can be kept in the dark.
+# So for these weights and this input no output has a slope with respect to a later input, whatever the layer does
+# inside. But the leak map only finds what autograd can see, and a dependence can be hidden from autograd.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `leak_of_detached`** &nbsp; 1 minute · no points
 #
-# `peeking`, in the next cell but one, adds up the inputs so far, and to that the input that comes **next**, which it
-# takes through `detach`. What does its leak map hold just above the diagonal?
+# Two cells below, `peeking` returns the sum of the inputs so far plus the **next** input, detached. What are the
+# entries of its leak map just above the diagonal?
 #
-# - **A.** Exactly 0.
-# - **B.** 1, for the next input enters the output as it is.
-# - **C.** Nothing: `leak_map` raises an error, since a detached tensor cannot be differentiated.
+# - **A.** Exactly 0. - **B.** 1, because the next input is added to the output unchanged. - **C.** There are none:
+#   `leak_map` raises an error, because a detached tensor cannot be differentiated.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "leak_of_detached", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -788,11 +784,11 @@ print("just above the diagonal:", leak_map(peeking, x).diagonal(1).tolist())
 check.prediction("leak_of_detached", leak_of_detached)
 
 # %% [markdown]
-# `detach` is one way to hide from the leak map; a step is another. The function `jumping` below looks at the *sign* of
-# the next input: as that input moves, the output stays as it is or jumps by 1, and the slope is zero.
+# `detach` is one way to hide a leak from the leak map; a step function is another. The function `jumping` below uses
+# the *sign* of the next input: when that input changes, the output stays the same or jumps by 1, so the slope is zero.
 #
-# A second instrument needs no derivative. Put other numbers in the place of input $j$, compute the outputs again, and
-# compare them with the first ones **bit by bit**. An output $i < j$ that differs, by however little, has read ahead.
+# A second test needs no derivative. Replace input $j$ by other numbers, compute the outputs again, and compare them
+# with the first ones **bit by bit**. If an output $i < j$ differs at all, the model has read ahead.
 
 # %%
 def changed_outputs(model, x, tries=8):
@@ -827,20 +823,19 @@ for name, model in models.items():
 # <div class="figure-caption">
 #
 # **How to read it.** Filled: other numbers at input j changed output i. Above the diagonal is the future. Both
-# functions show a line of leaks there, of which the leak map saw nothing; the layer shows none.
+# functions have a line of leaks there, which the leak map did not find; the layer has none.
 #
 # </div>
 #
-# Each test sees what the other may miss. The derivative finds the slightest dependence where it is smooth; the change
-# finds what autograd does not know of, but only if one of the values you try triggers it. Passing both is good
-# evidence, and no proof. The proof is the triangle in the code.
+# Each test finds leaks that the other may miss. The leak map finds even the slightest dependence if it is smooth. The
+# second test finds a dependence that autograd cannot see, but only if one of the values you try triggers it. Passing
+# both is good evidence, but no proof. The proof is the causal mask in the code.
 #
-# Both take a model as a black box, from vectors to vectors. A whole language model reads token numbers, and there is no
-# derivative by a number of that kind: apply them to the part behind the
-# [embedding](../../site/glossary.md#embedding).
+# Both tests take a model as a black box, from vectors to vectors. A whole language model reads token numbers, which
+# have no derivative, so apply the tests to the part after the [embedding](../../site/glossary.md#embedding).
 #
-# As a last comparison, the layer beside PyTorch's own attention, which knows the
-# [causal mask](../../site/glossary.md#causal-mask) under the name `is_causal`:
+# Finally, compare the layer with PyTorch's own attention, which has the [causal
+# mask](../../site/glossary.md#causal-mask) as an option, `is_causal`:
 
 # %% tags=["nbval-check-output"]
 def heads_of(projection):
@@ -854,29 +849,29 @@ difference = (layer(x) - theirs).abs().max().item()
 print("yours and PyTorch's agree to within 0.00001:", difference < 1e-5)
 
 # %% [markdown]
-# ## A layer that was written in a hurry
+# ## A layer written in a hurry
 #
-# Here is a layer as one might write it to rebuild GPT-2. It runs, its output has the right shape, and in training its
-# loss goes down very nicely. It stores two linear layers and a triangle, and files of weights that were
-# saved from it hold all three.
+# Here is a layer that somebody might write to rebuild GPT-2. It runs, its output has the right shape, and in training
+# its loss falls very nicely. It stores two linear layers and a triangle, and saved files of its weights contain all
+# three.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 7 · `HurriedAttention`** &nbsp; mend · ★★☆ · 8 minutes · 3 points
 #
-# Something in this layer is wrong. Find it, with the instruments of this lesson where they help, and fix it: output $i$
-# may depend on the inputs $j \le i$ and on no others, for every t up to `t_max`. Change as little as you can. The names
-# and shapes of what the layer stores stay the same.
+# This layer has a bug. Find it, with this lesson's tests if they help, and fix it: output $i$ may depend on the inputs
+# $j \le i$ and on no others, for every t up to `t_max`. Change as little as you can. The names and shapes of everything
+# that the layer stores stay the same.
 #
 # <details><summary>Hint 1: measure before you read</summary>
 #
-# Make a small one, `HurriedAttention(12, 3, t_max=32)`, in a cell of your own, and put it under `leak_map`.
+# In a cell of your own, make a small layer, `HurriedAttention(12, 3, t_max=32)`, and compute its leak map.
 #
 # </details>
-# <details><summary>Hint 2: follow one thing through</summary>
+# <details><summary>Hint 2: follow each part</summary>
 #
-# Take each thing that the constructor makes, and find the line in which it is used.
+# For each thing that the constructor makes, find the line that uses it.
 #
 # </details>
 # </div>
@@ -917,32 +912,31 @@ check(HurriedAttention)
 # ## What you can do now
 #
 # You can set up the guessing game on which language models are trained; say with booleans which position may look at
-# which; write a softmax that obeys, in any precision, in both directions, and for rows that have nothing to see; build
-# the self-attention of a language model; and test any model for look-ahead.
+# which; write a masked softmax that is right in any precision, in its gradient, and for rows that may see nothing;
+# build the self-attention of a language model; and test any model for look-ahead.
 #
 # **Three questions to think about**
 #
-# <details><summary>1. Each layer by itself is causal. Can the future get through two of them, one after the
-# other?</summary>
+# <details><summary>1. Each layer by itself is causal. Can two of them in a row leak the future?</summary>
 #
-# No. Output i of the second layer depends on outputs j ≤ i of the first, and each of those on inputs no later than j.
-# In matrices: the product of two lower triangles is a lower triangle. What does grow with depth is the reach backwards:
-# if each layer looked only one position back, two layers would see two back.
+# No. Output i of the second layer depends on outputs j ≤ i of the first, and each of those depends on inputs no later
+# than j. In terms of matrices: the product of two lower triangles is a lower triangle. With depth, only the reach
+# backwards grows: if each layer looked only one position back, two layers would see two positions back.
 #
 # </details>
 # <details><summary>2. With padding at the end and a causal mask, do you need the padding mask at all?</summary>
 #
-# For the outputs at real positions, no: padding lies in their future, and the triangle hides it already. The picture of
-# the three masks shows it. Outputs at padding positions are rubbish either way, so the loss must leave them out. With
-# padding in front, or without the triangle as in an encoder, you need it.
+# For the outputs at real positions, no: padding is in their future, and the causal mask already hides it. The picture
+# of the three masks shows this. Outputs at padding positions are useless either way, so the loss must ignore them. With
+# padding in front, or without a causal mask as in an encoder, you need it.
 #
 # </details>
-# <details><summary>3. Attention is masked correctly, and the leak map still shows entries above the diagonal. Where
-# else would you look?</summary>
+# <details><summary>3. Attention is masked correctly, but the leak map still has entries above the diagonal. Where else
+# would you look?</summary>
 #
-# At everything that mixes positions. A normalisation whose mean runs over the positions (or over the batch and the
-# positions, in training mode), a convolution that is centred on its position, a maximum over the sentence, a reversed
-# sequence somewhere. A layer that treats positions one by one cannot leak.
+# At everything that mixes positions: a normalisation whose mean runs over the positions (or over the batch and the
+# positions, in training mode), a convolution centred on its position, a maximum over the sentence, a reversed sequence
+# somewhere. A layer that treats each position separately cannot leak.
 #
 # </details>
 #
@@ -958,6 +952,6 @@ check(HurriedAttention)
 # - A. Karpathy, [A recipe for training neural networks](https://karpathy.github.io/2019/04/25/recipe/), 2019, under
 #   "use backprop to chart dependencies": the idea of finding leaks with gradients.
 #
-# One layer with a triangle tells a position what came before, but not in which order.
+# A layer with a causal mask tells a position what came before, but not in which order.
 #
 # **Next:** [lesson 6, *Positions*](../06_positions/06_positions.ipynb)

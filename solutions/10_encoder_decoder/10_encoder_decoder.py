@@ -16,21 +16,21 @@
 #
 # *Reading one language, writing another*
 #
-# *Forty-seven* is *siebenundvierzig* in German: seven-and-forty. Numbers cannot be translated from left to right, word
-# for word: the first German word depends on the last English one.
+# *Forty-seven* is *siebenundvierzig* in German: seven-and-forty. So numbers cannot be translated word for word from
+# left to right: the first German word depends on the last English one.
 #
-# This lesson builds the transformer as it was published (but for dropout and the weights that its tables share), for
-# the task it was published for: one half that reads, one half that writes, and between them an attention that goes from
-# the one to the other. At the end you watch it look at *seven* before it looks at *forty*.
+# This lesson builds the transformer as it was published (without dropout and without the weights that its tables
+# share), for the task it was published for. One half reads, one half writes, and an attention from the second to the
+# first connects them. At the end you watch the model look at *seven* before it looks at *forty*.
 #
 # | | |
 # |---|---|
 # | **You will build** | the three masks, cross-attention, the decoder's block, the whole model, its loss, and two ways of writing with it |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb) to [7](../07_transformer_block/07_transformer_block.ipynb) |
 # | **It takes** | about 120 minutes: seven exercises, 25.5 points |
-# | **It computes** | for about a minute, most of it one training; any laptop will do |
+# | **It computes** | for about a minute, mostly to train one model; any laptop will do |
 #
-# The letters are those of [the notation table](../../site/notation.md). Here two sequences meet: t counts the positions
+# The letters follow [the notation table](../../site/notation.md). Here there are two sequences: t counts the positions
 # of the **target**, which is written, and s those of the **source**, which is read.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -70,22 +70,23 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # ## A sentence in one vector
 #
 # In 2014 [Sutskever, Vinyals and Le](https://arxiv.org/abs/1409.3215) and [Cho et al.](https://arxiv.org/abs/1406.1078)
-# paired two recurrent networks for translation. One network, the **[encoder](../../site/glossary.md#encoder)**, walks
-# along the source and updates a state at every word. Its last state is handed to a second network, the
-# **[decoder](../../site/glossary.md#decoder)**, which starts from it and writes the target, one word after the other.
-# Its weakness: whatever the decoder needs to know about a sentence must fit into one vector of a fixed size.
+# paired two recurrent networks for translation. One network, the **[encoder](../../site/glossary.md#encoder)**, goes
+# through the source and updates a state at every word. Its last state is passed to a second network, the
+# **[decoder](../../site/glossary.md#decoder)**, which starts from it and writes the target word by word. The weakness:
+# whatever the decoder needs to know about a sentence must fit into one vector of a fixed size.
 #
-# [Bahdanau, Cho and Bengio (2015)](https://arxiv.org/abs/1409.0473) kept the state of *every* source word, and before
-# each target word the decoder computes a weighted average of all these states, with weights that depend on what it has
-# written so far. That was the first attention in translation, and the idea of lesson 2: a query from the decoder, keys
+# [Bahdanau, Cho and Bengio (2015)](https://arxiv.org/abs/1409.0473) kept the state of *every* source word. Before each
+# target word the decoder computes a weighted average of all these states, with weights that depend on what it has
+# written so far. This was the first attention in translation, with the idea of lesson 2: a query from the decoder, keys
 # and values from the encoder. [Lesson 13](../13_before_transformers/13_before_transformers.ipynb) builds it.
 #
-# [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762) took the recurrence out. That is the model we build.
+# [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762) removed the recurrence. We build their model. => x
 #
 # ## The task
 #
-# Numbers in words, of up to six digits. The English ones are split at the spaces, the German ones are taken apart where
-# they are written as one word. The training part holds 12,000 numbers; none of those that we test on is among them.
+# Translate numbers of up to six digits, written in words, from English to German. English numbers are split at the
+# spaces; German numbers, which are written as one word, are split into their parts. The training set has 12,000
+# numbers, none of which is in the test set.
 
 # %% tags=["nbval-check-output"]
 pairs = translation_pairs(places="embedded", say=lambda line: None)
@@ -103,7 +104,7 @@ print(f"{len(train_pairs):,} pairs, {len(ENGLISH)} English and {len(GERMAN)} Ger
 for english, german in train_pairs[47], train_pairs[-1]:
     print(f"{english}  ->  {german}")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "The words of eighty two thousand three hundred and forty seven above, those of zwei und achtzig tausend drei hundert sieben und vierzig below, with lines between words of the same meaning. The lines from eighty to achtzig and from two to zwei cross each other, and so do those from forty to vierzig and from seven to sieben; all others run side by side."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "The words of eighty two thousand three hundred and forty seven above, those of zwei und achtzig tausend drei hundert sieben und vierzig below, with lines between words of the same meaning. The lines from eighty to achtzig and from two to zwei cross each other, and so do those from forty to vierzig and from seven to sieben; the other lines do not cross."}}
 english = "eighty two thousand three hundred and forty seven".split()
 german = "zwei und achtzig tausend drei hundert sieben und vierzig".split()
 crossing = [(0, 2), (1, 0), (6, 8), (7, 6)]
@@ -114,12 +115,12 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** A line joins two words of the same meaning. The thick lines cross: in German the units come before
-# the tens, in the thousands and again in the rest. The German *und* and the English *and* have no partner.
+# the tens, both in the thousands and in the last three digits. The German *und* and the English *and* have no partner.
 #
 # </div>
 #
-# Batches hold sentences of different lengths, so they are padded, and each target is put between a start and a stop
-# token: the decoder needs something to begin from, and a way to say that it is done.
+# A batch has sentences of different lengths, so they are padded. Each target is put between a start and a stop token,
+# because the decoder needs something to begin with and a way to say that it is done.
 
 # %%
 def as_ids(sentences, words, ends=False):
@@ -143,16 +144,17 @@ test_source = as_ids([pair[0] for pair in test_pairs], ENGLISH)
 #
 # The model has attention in three places ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.2.3):
 #
-# | looks | is looked at | what must be hidden | shape of the mask |
+# | queries from | keys from | what must be hidden | shape of the mask |
 # |---|---|---|---|
 # | the source | the source | the source's padding | (b, 1, s) |
 # | the target | the target | the target's padding and everything to come | (b, t, t) |
 # | the target | the source | the source's padding | (b, 1, s) |
 #
-# True means "may look", as in lesson 5. A mask hides what is looked *at*; no row is blanked because the position that
-# looks is padding. In the first and the third mask all rows are the same, so that axis has length 1 and broadcasts.
+# True means "may look", as in lesson 5. A mask hides the positions that are looked *at*. A position that is padding
+# itself may still look, so its row is not blanked. In the first and the third mask all rows are the same, so that axis
+# has length 1 and broadcasts.
 #
-# **What every check of this lesson asks.** New tensors are created on the device of the inputs. A batch may hold a
+# **What every check of this lesson asks.** New tensors must be created on the device of the inputs. A batch may have a
 # single sentence, and a sequence a single position.
 
 # %% [markdown]
@@ -161,9 +163,9 @@ test_source = as_ids([pair[0] for pair in test_pairs], ENGLISH)
 # **Exercise 1 · `make_masks`** &nbsp; mend · ★★☆ · 6 minutes · 3 points
 #
 # The code in the cell runs, its masks have the right shapes, and a model can learn to translate with them. Even so, one
-# of the three masks is not what the table asks for. Fix it. `causal_mask(t, device)` of lesson 5 is (t, t), True on and
-# below the diagonal. The id of the padding is an argument; it need not be 0. Padding may stand behind the words, before
-# them and between them. Do not call `finished_masks` here.
+# of the three masks is not what the table requires. Fix it. `causal_mask(t, device)` of lesson 5 is (t, t), True on and
+# below the diagonal. The id of the padding is an argument; it need not be 0. Padding may come after the words, before
+# them or between them. Do not call `finished_masks` here.
 #
 # <details><summary>Hint 1: other sentences</summary>
 #
@@ -174,8 +176,8 @@ test_source = as_ids([pair[0] for pair in test_pairs], ENGLISH)
 # <details><summary>Hint 2: a target of three tokens</summary>
 #
 # The padding is 9 and the target is [9, 5, 7]. Position 2 may look at positions 1 and 2, so its row is [False, True,
-# True]. What is the row of position 1? Which part of that does the triangle know, and which part does `target != pad`
-# know?
+# True]. What is the row of position 1? Which part of it comes from the causal mask, and which part from
+# `target != pad`?
 #
 # </details>
 # </div>
@@ -222,17 +224,17 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** The first sentence of a batch of two, *thirty* and *dreißig*, padded to the length of the other
-# one. A filled cell: the row may look at the column. The single rows on the left hold for every position that looks; on
-# the right each position has a row of its own.
+# one. A filled cell means that the row may look at the column. On the left, one row serves all positions; on the right,
+# each position has its own.
 #
 # </div>
 #
-# <details><summary>Why can a model learn with the mask that was wrong?</summary>
+# <details><summary>Why can a model learn with the wrong mask?</summary>
 #
-# Padding *behind* the words lies in the future of every word, which the triangle hides anyway, and a loss that skips
-# padding never looks at the rest. Padding in front is seen. It stands there when prompts of different lengths are
-# continued in one batch. Then the translation of one sentence depends on how long its neighbours are, and nothing
-# raises.
+# Padding *after* the words is in the future of every word, so the causal mask hides it anyway, and the loss ignores the
+# outputs at padding. Padding *before* the words is seen. It occurs when prompts of different lengths are continued in
+# one batch. Then the translation of one sentence depends on how long the others in its batch are, and no error is
+# raised.
 #
 # </details>
 
@@ -241,13 +243,13 @@ plt.show()
 #
 # Self-attention gets queries, keys and values from one sequence.
 # **[Cross-attention](../../site/glossary.md#cross-attention)** gets the queries from the target $x$, of shape (b, t,
-# e), and keys and values from what the encoder made of the source, the **memory** $M$, of shape (b, s, e):
+# e), and the keys and values from the encoder's output for the source, the **memory** $M$, of shape (b, s, e):
 #
 # $$q = x\,W_q, \qquad k = M\,W_k, \qquad v = M\,W_v,
 # \qquad y = \operatorname{softmax}\!\Big(\frac{q\,k^\top}{\sqrt d}\Big)\, v .$$
 #
 # The scores are (b, h, t, s): a row for each target position, a column for each source position. The output is as long
-# as the target, and every vector in it is made of pieces of the source. Everything else is lesson 4.
+# as the target, and every vector in it is computed from values of the source. Everything else is as in lesson 4.
 
 # %% [markdown]
 # <div class="card">
@@ -255,7 +257,7 @@ plt.show()
 # **Exercise 2 · `CrossAttention`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
 # Write `forward`, and leave `__init__` as it is. `split_heads(x, h)` and `merge_heads(x)` are those of lesson 4. You
-# may call `F.scaled_dot_product_attention(q, k, v, attn_mask=mask)`, whose mask means what ours mean and has to
+# may call `F.scaled_dot_product_attention(q, k, v, attn_mask=mask)`, whose mask has the same meaning as ours and has to
 # broadcast against (b, h, t, s). Do not call `nn.MultiheadAttention` or the finished cross-attention here. The mask may
 # hide any positions, or be None. Gradients must flow to both inputs and to all weights.
 #
@@ -306,35 +308,35 @@ check(CrossAttention)
 # %% [markdown]
 # ## The decoder's block
 #
-# A block of the encoder is lesson 7's: attention, then the feed-forward network. A block of the decoder has one layer
-# more, between the two ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.1 and figure 1):
+# A block of the encoder is lesson 7's: attention, then the feed-forward network. A block of the decoder has one more
+# layer, between the two ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.1 and figure 1):
 # self-attention, cross-attention, feed-forward.
 #
 # $$x \;\leftarrow\; \operatorname{norm}_1\big(x + \operatorname{self}(x)\big),
 # \qquad x \;\leftarrow\; \operatorname{norm}_2\big(x + \operatorname{cross}(x, M)\big),
 # \qquad x \;\leftarrow\; \operatorname{norm}_3\big(x + \operatorname{ff}(x)\big) .$$
 #
-# The norm comes last, as in 2017. Every block gets the memory $M$ as it came out of the encoder.
+# The norm comes last, as in 2017. Every block gets the same memory $M$, the output of the encoder.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 3 · `DecoderBlock`** &nbsp; ★★★ · 10 minutes · 4 points
 #
-# Write `forward`, and leave `__init__` as it is. The layers are there: `SelfAttention`, called as `layer(x, mask)`, the
+# Write `forward`, and leave `__init__` as it is. The layers are given: `SelfAttention`, called as `layer(x, mask)`, the
 # finished cross-attention, called as `layer(x, memory, mask)`, and the rest of lesson 7. Do not call the finished block
 # or `nn.TransformerDecoderLayer` here; PyTorch's block comes after the check. Either mask may be None. Gradients must
 # flow to both inputs and to all weights, and the inputs stay unchanged.
 #
 # <details><summary>Hint 1: three lines</summary>
 #
-# One for each layer. Each line starts from the x that the line before has left.
+# Write one line for each layer. Each line starts from the x of the line before.
 #
 # </details>
 # <details><summary>Hint 2: which mask belongs where</summary>
 #
 # Take t = 2 and s = 5. The self-attention has 2 × 2 scores, the cross-attention 2 × 5. Which mask fits which? A layer
-# that is called with None for its mask hides nothing.
+# that is called with mask None hides nothing.
 #
 # </details>
 # </div>
@@ -367,8 +369,8 @@ class DecoderBlock(nn.Module):
 check(DecoderBlock)
 
 # %% [markdown]
-# PyTorch's block of this kind is `nn.TransformerDecoderLayer`. Its masks mean the opposite, True for hidden. With the
-# same weights and the same positions hidden, yours gives the same numbers:
+# PyTorch has this block as `nn.TransformerDecoderLayer`. Its masks have the opposite meaning: True means hidden. With
+# the same weights and the same positions hidden, your block returns the same numbers:
 
 # %% tags=["hide-input", "nbval-check-output"]
 @torch.no_grad()
@@ -399,20 +401,20 @@ same = torch.allclose(mine(x, memory, past, real.unsqueeze(1)), theirs, atol=1e-
 print("the same as PyTorch's block:", same)
 
 # %% [markdown]
-# ## A loss that leaves a doubt (label smoothing)
+# ## A loss that leaves some doubt (label smoothing)
 #
-# At each position the decoder gives **[logits](../../site/glossary.md#logits)**, n numbers for the next token, and is
+# At each position the decoder outputs **[logits](../../site/glossary.md#logits)**, n numbers for the next token, and is
 # trained to give all of the probability to the right one. It can approach that only by pushing its logits apart without
 # limit. **Label smoothing** ([Szegedy et al., 2016](https://arxiv.org/abs/1512.00567), section 7) asks for a little
-# less: the right token is to get $1 - \varepsilon$, and the rest $\varepsilon$ is shared among the others. (Szegedy et
-# al. and the `label_smoothing` of `F.cross_entropy` share ε among *all* classes, the right one included.)
+# less: the right token should get $1 - \varepsilon$, and the others share the remaining $\varepsilon$. (In Szegedy et
+# al. and in the `label_smoothing` of `F.cross_entropy`, *all* classes share ε, including the right one.)
 #
-# With n tokens, of which padding is never the right one, there are n − 2 others. For the target y at one position, the
-# loss is
+# Of the n tokens, one is the right one, and the padding is never right, so there are n − 2 others. For the target y at
+# one position, the loss is
 #
 # $$-(1 - \varepsilon)\,\log p(y) \;-\; \frac{\varepsilon}{n-2} \sum_{x \,\ne\, y,\; x \,\ne\, \text{pad}} \log p(x) ,$$
 #
-# and the result is its mean over the targets that are no padding. So padding is left out twice: as a *target* and as a
+# and the result is its mean over all targets that are not padding. So padding is left out twice: as a *target* and as a
 # *token*.
 
 # %% [markdown]
@@ -420,8 +422,8 @@ print("the same as PyTorch's block:", same)
 #
 # **Exercise 4 · `smoothed_loss`** &nbsp; ★★★ · 12 minutes · 4 points
 #
-# Write the loss from the logits. Here p is the softmax over all n tokens, padding included. The loss must stay finite
-# when logits are hundreds apart, for every smoothing from 0 to 1, and padding may stand between words. Do not call
+# Write the loss from the logits. Here p is the softmax over all n tokens, including padding. The loss must stay finite
+# when logits differ by hundreds, for every smoothing from 0 to 1, and padding may come between words. Do not call
 # `finished_loss` here. Gradients must flow to the logits, and the inputs stay unchanged.
 #
 # <details><summary>Hint 1: logarithms without probabilities</summary>
@@ -460,14 +462,14 @@ def smoothed_loss(logits, targets, smoothing, pad):
 check(smoothed_loss)
 
 # %% [markdown]
-# Take n = 35 as for our German, a logit of z for the right token, of −100 for the padding, and of 0 for all others.
+# Take n = 35 as for our German. The logit is z for the right token, −100 for the padding, and 0 for all others.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `surest_logit`** &nbsp; 1 minute · no points
 #
-# The smoothing is 0.1. With which z is the smoothed loss the largest?
+# The smoothing is 0.1. For which z is the smoothed loss the largest?
 #
 # - **A.** z = 20: the right token has a probability of 1.000.
 # - **B.** z = 5.7: the right token has a probability of 0.90.
@@ -497,10 +499,10 @@ print(f"the least that is possible with smoothing 0.1: {FLOOR:.3f}")
 check.prediction("surest_logit", surest_logit)
 
 # %% [markdown]
-# Without smoothing, more is always better. With it the best is a probability of 0.9, and certainty is punished. The
-# smoothed loss cannot reach 0: what remains is the entropy of the smoothed targets, a landmark for the learning curve
-# below. [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762), section 5.4, report that it makes the model's
-# probabilities worse and its translations better.
+# Without smoothing, a larger z is always better. With smoothing, the best probability is 0.9, and more certainty
+# increases the loss. The smoothed loss cannot reach 0: its minimum is the entropy of the smoothed targets, a dashed
+# line in the learning curve below. [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762), section 5.4, report that
+# smoothing makes the model's probabilities worse and its translations better.
 
 # %% [markdown]
 # ## The whole model, and teacher forcing
@@ -511,21 +513,22 @@ plots.diagrams.encoder_decoder_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Left the encoder, right the decoder, each with its shapes. The small squares are the masks: a
-# filled cell may be looked at. The memory goes into every block of the decoder, as keys and values.
+# **How to read it.** The encoder is on the left, the decoder on the right, each with its shapes. The small squares are
+# the masks: a filled cell may be looked at. The memory goes into every block of the decoder, as keys and values.
 #
 # </div>
 #
-# Both halves begin with token vectors, times √e, plus the sinusoids of lesson 6 (sections 3.4 and 3.5). Then come the
-# blocks. At the end of the decoder a linear map turns each vector into n_target logits. So the model is two functions:
+# Both halves begin with token vectors times √e, plus the sinusoids of lesson 6 (sections 3.4 and 3.5). Then come the
+# blocks. At the end of the decoder a linear layer turns each vector into n_target logits. So the model has two
+# functions:
 #
 # | | from | to |
 # |---|---|---|
 # | `encode` | source (b, s) | memory (b, s, e) |
 # | `decode` | target (b, t), memory, and the source for its padding | logits (b, t, n_target) |
 #
-# They are apart because a sentence is read **once**, while what has been written of the translation goes through
-# `decode` again and again. But not in training:
+# They are separate because the source is read **once**, while the translation written so far goes through `decode`
+# again at each step. In training, one pass is enough:
 
 # %%
 plots.diagrams.teacher_forcing()
@@ -533,37 +536,38 @@ plots.diagrams.teacher_forcing()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Above: the true target goes in once, one position later than it is asked for. Below: one pass for
-# each word, and each word that was written (orange) is read in the next pass.
+# **How to read it.** Above: the decoder reads the true target once, shifted one position to the right. Below: there is
+# one pass for each word, and each written word (orange) is read in the next pass.
 #
 # </div>
 #
 # In training the whole translation is known. Give the decoder the *right* beginning at every position, whatever it
-# would have written itself, and ask for the next token at all positions at once. This is **[teacher
-# forcing](../../site/glossary.md#teacher-forcing)**, and it is what the causal mask is for. Without the shift by one, a
-# position would read *hundert* and be asked for *hundert*: it would learn to copy, perfectly, and be unable to write.
+# would have written itself, and let it predict the next token at all positions at once. This is **[teacher
+# forcing](../../site/glossary.md#teacher-forcing)**, and the reason for the causal mask. Without the shift by one, a
+# position would read *hundert* and have to predict *hundert*: the model would learn to copy perfectly and be unable to
+# write.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 5 · `EncoderDecoder`** &nbsp; ★★★ · 12 minutes · 4 points
 #
-# Write `encode`, `decode` and `loss`, and leave `__init__` and `embed` as they are. `finished_masks(source, target,
-# pad)` returns what your `make_masks` returns; `finished_loss(logits, targets, smoothing, pad)` returns what your
-# `smoothed_loss` returns. `loss` calls your `encode` and `decode`, and `decode` looks at the memory that it is given.
-# Do not call `FinishedModel` or `nn.Transformer` here. Gradients must flow to all weights.
+# Write `encode`, `decode` and `loss`, and leave `__init__` and `embed` as they are.
+# `finished_masks(source, target, pad)` and `finished_loss(logits, targets, smoothing, pad)` return the same as your
+# `make_masks` and `smoothed_loss`. `loss` calls your `encode` and `decode`, and `decode` uses the memory that it is
+# given. Do not call `FinishedModel` or `nn.Transformer` here. Gradients must flow to all weights.
 #
 # <details><summary>Hint 1: encode and decode</summary>
 #
-# Embed with the right table, go through the right blocks. Encoder blocks are called as `block(x, mask)`, decoder blocks
+# Embed with the right table, then call the right blocks. Encoder blocks are called as `block(x, mask)`, decoder blocks
 # as `block(x, memory, self_mask, cross_mask)`. The encoder's mask hides the source's padding and needs no target.
 #
 # </details>
 # <details><summary>Hint 2: a sentence of three tokens</summary>
 #
 # The sentence is `<start> sieben <stop>`. At position 0 the decoder reads `<start>` and should write `sieben`. At
-# position 1 it reads `sieben` and should write `<stop>`. Which tokens of the sentence does it read, and which are its
-# targets? Both have two positions.
+# position 1 it reads `sieben` and should write `<stop>`. Which two tokens of the sentence does it read, and which two
+# are its targets?
 #
 # </details>
 # </div>
@@ -630,8 +634,9 @@ class EncoderDecoder(nn.Module):
 check(EncoderDecoder)
 
 # %% [markdown]
-# How large is the published one? `nn.Transformer` has the paper's base size as its defaults: e = 512, h = 8, six blocks
-# a side. Token vectors and output layer are not part of it. Counting on the device `meta` costs no memory.
+# How large is the published model? By default, `nn.Transformer` has the size of the paper's base model: e = 512, h = 8,
+# six blocks in each half. Token vectors and output layer are not part of it. A model on the device `meta` takes no
+# memory.
 
 # %% tags=["hide-input", "nbval-check-output"]
 def count(module):
@@ -651,18 +656,18 @@ print(f"with those biases and norms: {blocks + biases + norms:,}")
 # %% [markdown]
 # ## Training
 #
-# Our model is small: e = 64, four heads, two blocks a side. Optimiser, smoothing and order of norms are those of the
-# paper. A stack with norm last needs a gentle start (lesson 7), so the rate rises in a straight line for `warmup` steps
-# and then falls with the root of the step (section 5.3):
+# Our model is small: e = 64, four heads, two blocks in each half. Optimiser, smoothing and position of the norms are
+# those of the paper. A stack of blocks with the norm last needs a small learning rate at the start (lesson 7), so the
+# rate rises linearly for `warmup` steps and then falls with the square root of the step (section 5.3):
 #
 # $$\text{rate}(\text{step}) \;=\; e^{-1/2} \cdot \min\!\big(\text{step}^{-1/2},
 # \;\; \text{step} \cdot \text{warmup}^{-3/2}\big) .$$
 #
-# The finished `warmup_rate(step, e, warmup)` computes it; ours is half of that, with its peak at step 400. And the
-# weights that are used in the end are an **average** over several moments near the end of training (section 6.1). Every
-# 40 steps a copy is kept.
+# The finished `warmup_rate(step, e, warmup)` computes it; we use half of that, with the peak at step 400. The final
+# weights are an **average** over several copies from near the end of training (section 6.1). A copy is kept every 40
+# steps.
 #
-# The stop button ends the training early; the cells below go on with what has been learned by then.
+# The stop button ends the training early; the cells below then use the model trained so far.
 
 # %%
 def train(model, steps, losses, copies, batch=64, warmup=400):
@@ -698,7 +703,7 @@ model = EncoderDecoder(len(ENGLISH), len(GERMAN), 64, 4, 2, 24, PAD).to(device()
 losses, copies = [], []
 train(model, 1500, losses, copies)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Training loss against step for 1,500 steps. It falls steeply within a few hundred steps and then creeps towards a dashed line, the entropy of the smoothed targets."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Training loss against step for 1,500 steps. It falls steeply within a few hundred steps and then slowly approaches a dashed line, the entropy of the smoothed targets."}}
 plots.loss_curve(losses, ylabel="smoothed loss", landmarks={"the least possible": FLOOR},
                  smooth=min(20, len(losses)))
 plt.show()
@@ -711,24 +716,24 @@ plt.show()
 #
 # </div>
 #
-# A loss near its floor says that the model knows the next token **if it is given the right beginning**. Writing is
-# another matter: there it has nothing but its own beginning.
+# A loss near its minimum shows that the model knows the next token **if it is given the right beginning**. Writing is
+# different, because there the model has only the beginning that it wrote itself.
 
 # %% [markdown]
 # ## Writing, greedily
 #
-# Read the source once. Begin with the start token; ask for the logits at the last position; take the largest; append
-# it; ask again. A batch of sentences goes through together, and each is done when it has written the stop token. Those
-# that are done get padding from then on, until all are.
+# Read the source once. Begin with the start token; compute the logits at the last position; append the token with the
+# largest logit; repeat. All sentences of a batch are written together, and each is done when the model has written its
+# stop token. From then on it gets padding, until all sentences are done.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 6 · `greedy_decode`** &nbsp; ★★☆ · 10 minutes · 3 points
 #
-# Write it with `model.encode(source)`, which must be called exactly **once**, and `model.decode(written, memory,
-# source)`. The ids that you return are of type int64, as the source is. The line above the function switches dropout
-# and gradients off.
+# Write it with `model.encode(source)`, which must be called exactly **once**, and
+# `model.decode(written, memory, source)`. The returned ids are int64, like the source. The line above the function
+# switches dropout and gradients off.
 #
 # <details><summary>Hint 1: what grows</summary>
 #
@@ -739,8 +744,9 @@ plt.show()
 # <details><summary>Hint 2: two sentences</summary>
 #
 # Padding is 0, stop is 2. In step 1 they write 5 and 7, in step 2 they write 2 and 4: the first one is done. In step 3
-# the first one gets 0, whatever its logits are, and the second one writes 2. Both are done, so there is no step 4. The
-# result is [[5, 2, 0], [7, 4, 2]]. Booleans (b, 1) can remember who is done; when in the step do they change?
+# the first sentence gets 0, whatever its logits are, and the second one writes 2. Both are done, so there is no step 4.
+# The result is [[5, 2, 0], [7, 4, 2]]. Booleans (b, 1) can record which sentences are done; when in the step do they
+# change?
 #
 # </details>
 # </div>
@@ -773,7 +779,7 @@ def greedy_decode(model, source, start, stop, limit):
 check(greedy_decode)
 
 # %% [markdown]
-# Now the numbers that the model has never seen. A translation counts only if it is right from the first word to the
+# Now test numbers that the model has never seen. A translation counts only if it is right from the first word to the
 # stop token: **exact match**.
 
 # %%
@@ -812,10 +818,10 @@ print(f"after 160 steps: {words_right(early):.0%} of the words are right")
 #
 # **Prediction · `early_numbers`** &nbsp; 1 minute · no points
 #
-# That is the share of words, each after the right beginning, at an early moment of the training. Which share of the
+# That is the share of words that are right, each after the right beginning, early in training. What share of the
 # *numbers* does the same model translate without any mistake?
 #
-# - **A.** About as many as words: 70 % or more.
+# - **A.** About as large as for words: 70 % or more.
 # - **B.** Between 40 and 70 %.
 # - **C.** Below 40 %.
 # </div>
@@ -827,7 +833,7 @@ early_numbers = "C"
 # early_numbers = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Exact match against the number of digits, from three to six, at three moments of the training. After 160 steps the curve falls from 0.4 to nearly 0. Twice as many steps later it is above 0.9 up to five digits and falls to 0.4 at six. At the end, averaged, it is at 1, and hardly lower at six digits."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Exact match against the number of digits, from three to six, at three moments of the training. After 160 steps the curve falls from 0.4 to nearly 0. After twice as many it is above 0.9 up to five digits and falls to 0.4 at six. At the end, averaged, it is at 1, and hardly lower at six digits."}}
 numbers = [read_english(english.split()) for english, _ in test_pairs]
 digits = torch.tensor([len(str(number)) for number in numbers])
 
@@ -847,8 +853,8 @@ print(f"after 160 steps: {sum(whole) / len(whole):.0%} of the numbers are right"
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One wrong word spoils a number, and in writing a wrong word is also what the next one is based on.
-# At the end length makes hardly any difference.
+# **How to read it.** One wrong word makes the whole number wrong. When the model writes, a wrong word also misleads the
+# next one. At the end the length makes hardly any difference.
 #
 # </div>
 
@@ -858,9 +864,9 @@ check.prediction("early_numbers", early_numbers)
 # %% [markdown]
 # ## What it looks at
 #
-# Every cross-attention of the decoder has a map for each head, (t, s), that says where the model looked when it wrote
-# each word. Below is the mean over the heads of the last block, and further down their maps one by one. The maps are
-# read off with **[hooks](../../site/glossary.md#hook)**, functions that PyTorch calls whenever a layer is called.
+# Every cross-attention of the decoder has a map for each head, (t, s), that shows where the model looked when it wrote
+# each word. Below is the mean over the heads of the last block, and further down the map of each head. The maps are
+# read with **[hooks](../../site/glossary.md#hook)**, functions that PyTorch calls whenever a layer is called.
 
 # %%
 @torch.no_grad()
@@ -881,7 +887,7 @@ german = "zwei und achtzig tausend drei hundert sieben und vierzig"
 maps = cross_maps(finished, english, german)
 rows, columns = german.split() + ["<stop>"], english.split()
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "A heat map, the mean over the heads of the last block's cross-attention. Rows are the German words about to be written, columns the English ones. When it writes zwei it looks at two, at achtzig at eighty, at sieben at seven, at vierzig at forty: the dark cells of units and tens stand crosswise, twice."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A heat map, the mean over the heads of the last block's cross-attention. Rows are the German words about to be written, columns the English ones. When it writes zwei it looks at two, at achtzig at eighty, at sieben at seven, at vierzig at forty: the dark cells of units and tens cross, twice."}}
 names = {"row_label": "about to write", "column_label": "looks at"}
 plots.heat(maps[-1].mean(0), rows, columns, scale=1, bar=True, **names)
 plt.show()
@@ -889,14 +895,14 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** A row for each German word, at the moment when it is about to be written; a column for each
-# English word. Dark: it looks there. *drei* looks at *three*, straight on. *zwei* and *achtzig*, *sieben* and *vierzig*
-# look crosswise: the crossing lines of the first figure, which no one has told the model about.
+# **How to read it.** One row for each German word, just before it is written; one column for each English word. Darker
+# means more weight. *drei* looks at *three*, in the same order. *zwei* and *achtzig*, *sieben* and *vierzig* look
+# crosswise, like the crossing lines of the first figure, which were not in the training data.
 #
 # </div>
 #
-# Is this one example, or a habit? For all test numbers with a German *und* in their last two places, count how often
-# the word before it looks most at the last English word, and the word after it at the last but one:
+# Does this happen regularly? Take the test numbers whose last two digits are joined by a German *und*. Count how often
+# the word before it looks most at the last English word, and the word after it at the second last:
 
 # %% tags=["hide-input"]
 both = tried = 0
@@ -909,35 +915,35 @@ for english, german in test_pairs[:300]:
         tried += 1
 print(f"{tried} numbers end in tens and units; for {both / tried:.0%} it looks crosswise")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Four heat maps, one for each head of the last block's cross-attention, for the same sentence. A row for each German word and one for the stop token, a column for each English word; at the digits nearly all dark cells stand crosswise, elsewhere the heads differ more."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Four heat maps, one for each head of the last block's cross-attention, for the same sentence. A row for each German word and one for the stop token, a column for each English word; at the units and tens nearly all dark cells cross, elsewhere the heads differ more."}}
 plots.head_grid(maps[-1], rows, columns, across=2, annotate=False, **names)
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The same block, one map for each head. A word that carries a digit is decided by one English word.
-# So is *und*: *seven* is *sieben*, and *forty seven* is *sieben **und** vierzig*. It follows where there is a ten, and
-# in its rows most heads look at the ten, *eighty* or *forty*. Only `<stop>` has no word to look at.
+# **How to read it.** The same block, one map for each head. A German digit depends on one English word. So does *und*:
+# *seven* is *sieben*, but *forty seven* is *sieben **und** vierzig*. It is written only if there is a ten, and in its
+# rows most heads look at this ten, *eighty* or *forty*. Only `<stop>` has no word to look at.
 #
 # </div>
 
 # %% [markdown]
 # ## Keeping more than one beginning
 #
-# Greedy writing takes the best next token, and cannot take it back. Suppose the first word is *a* with probability 0.6
-# and *b* with 0.4. After *a*, everything is doubtful: the best continuation has 0.3. After *b* all is clear: 0.9.
-# Greedily, one gets 0.6 · 0.3 = 0.18, and misses 0.4 · 0.9 = 0.36.
+# Greedy decoding takes the best next token and cannot take it back. Suppose the first word is *a* with probability 0.6
+# and *b* with 0.4. After *a*, the model is unsure: the best continuation has probability 0.3. After *b*, it is sure:
+# 0.9. Greedy decoding gets 0.6 · 0.3 = 0.18 and misses 0.4 · 0.9 = 0.36.
 #
 # **[Beam search](../../site/glossary.md#beam-search)** keeps the `width` best beginnings at each step instead of one.
 # The score of a beginning is the logarithm of its probability, so scores **add up**:
 #
 # $$\text{score}(w_1 \dots w_t) \;=\; \sum_{i=1}^{t} \log p(w_i \mid w_1 \dots w_{i-1}, \text{source}) .$$
 #
-# 1. Lengthen every beam by every token: beams × n candidates, each with its beam's score plus the token's.
+# 1. Extend every beam by every token: beams × n candidates, each with its beam's score plus the token's.
 # 2. Keep the `width` candidates with the highest totals, whichever beams they come from.
-# 3. A beam that has just written the stop token is finished. It leaves with its score and gives up its place, so the
-#    width falls by one for each beam that finishes.
+# 3. A beam that has just written the stop token is finished. It is set aside with its score, and its place is not
+#    filled again, so the width falls by one for each beam that finishes.
 # 4. When no place is left, or the limit is reached, the best score wins, among the finished beams and those still
 #    growing.
 #
@@ -948,23 +954,23 @@ plt.show()
 #
 # **Exercise 7 · `beam_search`** &nbsp; ★★★ · 15 minutes · 4.5 points
 #
-# One sentence, several beams. The beginning and the end are written for you; write what happens in a step. The beams
-# (many, t) go through `model.decode` as a batch; memory and source have a batch of 1 and have to be repeated for it.
-# `width` may exceed the number of candidates. `model.encode` must be called exactly once, and the ids that are returned
-# are of type int64; the lines that are there see to both.
+# One sentence, several beams. The beginning and the end are given; write what happens in one step. The beams (many, t)
+# go through `model.decode` as a batch; memory and source have batch size 1 and have to be repeated to match. `width`
+# may exceed the number of candidates. `model.encode` must be called exactly once, and the returned ids are int64; the
+# given lines ensure both.
 #
 # <details><summary>Hint 1: all candidates at once</summary>
 #
-# Scores as a column, (many, 1), plus logarithms of probabilities, (many, n), are totals (many, n). Flattened, they are
-# one list, from which `topk` takes the best. `topk` raises if it is asked for more than there are.
+# Scores as a column, (many, 1), plus log-probabilities, (many, n), are totals (many, n). Flatten these into one list,
+# from which `topk` takes the best. `topk` raises an error if you ask for more than there are.
 #
 # </details>
 # <details><summary>Hint 2: two beams, five tokens</summary>
 #
-# Two beams and n = 5 make ten candidates. Number 7 of the flat list is beam 1 with token 2. If the best two are numbers
-# 7 and 8, both new beams continue beam 1, and beam 0 is gone. If token 2 is the stop token, the first of the two goes
-# into `finished` as a pair of score and ids, the other one goes on, and the width is 1. Booleans pick rows:
-# `beams[ended]`, `beams[~ended]`.
+# Two beams and n = 5 make ten candidates. Candidate 7 of the flat list is beam 1 with token 2. If the best two are
+# candidates 7 and 8, both new beams continue beam 1, and beam 0 is dropped. If token 2 is the stop token, the first of
+# the two goes into `finished` as a pair of score and ids, the other one continues, and the width is 1. Booleans pick
+# rows: `beams[ended]`, `beams[~ended]`.
 #
 # </details>
 # </div>
@@ -1007,9 +1013,9 @@ def beam_search(model, source, start, stop, limit, width):
 check(beam_search)
 
 # %% [markdown]
-# The finished model has nothing to gain from it. Take the one of step 160, which is still unsure, and let it translate
-# 60 test numbers greedily and with four beams. What is found is judged twice: by the probability that the model gives
-# it, and by the truth.
+# The trained model makes too few mistakes for this to help. Take the model of step 160, which is still unsure, and let
+# it translate 60 test numbers greedily and with four beams. Each translation is judged twice: by the probability that
+# the model gives it, and by whether it is right.
 
 # %%
 def log_probability(model, source, ids):
@@ -1030,20 +1036,21 @@ for width in hits:
     print(f"width {width}: {hits[width]} of {many} right, mean score {totals[width]:.2f}")
 
 # %% [markdown]
-# The search finds translations that the model likes better; that is all that a search can do. Whether they are better
+# The search finds translations that are more probable to the model; a search can do no more. Whether they are better
 # translations depends on the model. [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762), section 6.1, used four
-# beams and divided each score by a power of the length, because a sum of negative numbers favours short sentences.
+# beams and divided each score by a term that grows with the length, because a sum of negative numbers favours short
+# sentences.
 
 # %% [markdown]
 # ## An open experiment
 #
 # No points, and nothing is graded: **translate as many unseen numbers as you can without a mistake, after half a minute
-# of training**. The number to beat is what this lesson's own model reaches on the same 300 numbers, which are neither
-# in the training part nor in the test. Every line of `attempt` is yours to change. The clock hands out the share of the
-# time that has passed, from 0 to 1, for a schedule; the stop button ends a try early, and it counts.
+# of training**. The number to beat is the exact match of this lesson's own model on the same 300 numbers, which are
+# neither in the training set nor in the test set. You may change every line of `attempt`. `clock` yields the fraction
+# of time used, from 0 to 1, for a schedule; you can stop a try early, and it still counts.
 #
-# Your tries are kept in the folder `experiments/` of the course. As it stands, the cell stops after 40 steps; set
-# `steps=None` for a real try.
+# Your tries are kept in the folder `experiments/` of the course. The cell below stops after 40 steps; set `steps=None`
+# for a real try.
 
 # %%
 other_source = as_ids([english for english, _ in other_pairs[:300]], ENGLISH)
@@ -1069,38 +1076,38 @@ def attempt(note, seconds=30, steps=None):
 
 attempt("the lesson's model, 40 steps", steps=40)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Exact match against the number of the try. One point, the short first try, lies at 0. A dashed line near 1 marks the number to beat, the lesson's own."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Exact match against the number of the try. One point, the short first try, is at 0. A dashed line near 1 marks the number to beat, the lesson's own."}}
 bench.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One point a try, in their order, and the best so far; higher is better. The dashed line is the
+# **How to read it.** One point for each try, in order, and the best so far; higher is better. The dashed line is the
 # number to beat.
 #
 # </div>
 #
-# Norm first and a higher rate? One block and wider? Does smoothing help here at all? Change one thing at a time, and
-# repeat your best try with another seed: the difference is luck.
+# Does it help to put the norm first and raise the learning rate? To use one wider block? Does smoothing help here at
+# all? Change one thing at a time. Then repeat your best try with another seed: that difference is luck.
 
 # %% [markdown]
 # ## The same model, real sentences
 #
-# This section is reading. Numerals have a rule. Multi30k ([Elliott et al., 2016](https://arxiv.org/abs/1605.00459)) has
-# 29,000 descriptions of photographs in English, with German translations made by people, and 1,000 more to test on. The
-# run below was made once, with the finished parts of this lesson, and **recorded**; the command that it prints repeats
-# it.
+# There is nothing to run here. Numbers follow a rule; sentences do not. Multi30k ([Elliott et al.,
+# 2016](https://arxiv.org/abs/1605.00459)) has 29,000 descriptions of photographs in English, with German translations
+# by people, and 1,000 more for testing. The run below was made once, with the finished parts of this lesson, and
+# **recorded**; the command that it prints repeats it.
 #
-# The model is yours at e = 256, adapted to little data and little time: two blocks a side, feed-forward networks 2e
-# wide instead of 4e, norms first, so that a short warm-up is enough, and dropout. Words are cut into pieces, as lesson
-# 11 does it, and both languages and the output layer share one table of them. The matrices of the blocks are trained by
-# [Muon](https://kellerjordan.github.io/posts/muon/), everything else by AdamW.
+# The model is yours at e = 256, adapted to little data and little time: two blocks in each half, feed-forward networks
+# 2e wide instead of 4e, norms first, so that a short warm-up is enough, and dropout. Words are cut into pieces, as in
+# lesson 11, and both languages and the output layer share one table of piece vectors. The matrices of the blocks are
+# trained by [Muon](https://kellerjordan.github.io/posts/muon/), everything else by AdamW.
 #
-# The search keeps five beams and divides each score by a number that grows with the length in a straight line ([Y. Wu
-# et al., 2016](https://arxiv.org/abs/1609.08144), section 7, with α = 1). The score is
-# **[BLEU](../../site/glossary.md#bleu)** ([Papineni et al., 2002](https://aclanthology.org/P02-1040/)): how many runs
-# of one, two, three and four words a translation shares with the reference, times a penalty for being too short, on a
-# scale to 100. Its details differ from program to program, which is why sacrebleu puts a signature beside each score.
+# The search keeps five beams and divides each score by a number that grows linearly with the length ([Y. Wu et al.,
+# 2016](https://arxiv.org/abs/1609.08144), section 7, with α = 1). The score is **[BLEU](../../site/glossary.md#bleu)**
+# ([Papineni et al., 2002](https://aclanthology.org/P02-1040/)): the share of its runs of one, two, three and four words
+# that also occur in the reference, times a penalty if the translation is too short, on a scale from 0 to 100. Its
+# details differ between programs, so sacrebleu prints a signature with each score.
 
 # %% tags=["hide-input"]
 run = recorded("multi30k")
@@ -1113,7 +1120,7 @@ print(f"BLEU:      {result['bleu']} with {settings['beam_width']} beams, "
       f"{result['bleu_greedy']} greedily, on {data['tested_on']:,} sentences")
 print(f"signature: {result['signature']}")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Cross-entropy on held-out sentences against minutes of training, one point after each pass through the data. It falls steeply at first and ever more slowly later."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Cross-entropy on held-out sentences against minutes of training, one point after each pass through the data. It falls steeply at first and then more and more slowly."}}
 minutes = [look["seconds"] / 60 for look in run["curve"]]
 nats = [look["validation_nats"] for look in run["curve"]]
 plots.curves({"": (minutes, nats)}, "minutes of training", "nats a token, held out")
@@ -1121,7 +1128,7 @@ plt.show()
 
 # %% [markdown]
 # The first four sentences of the test set follow, then some from the best to the worst by BLEU. Nothing is edited.
-# *wanted* is what the human translator wrote.
+# *wanted* is the human translation.
 
 # %% tags=["hide-input"]
 KINDS = {"English": "english", "model": "translation", "wanted": "reference"}
@@ -1133,50 +1140,51 @@ for sample in run["samples"]:
     print()
 
 # %% [markdown]
-# Read the low ones with care. Some are wrong; others say the same thing in other words, and BLEU cannot know.
+# Read the ones with low scores carefully. Some are wrong; others say the same thing in other words, which BLEU cannot
+# recognise.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can write the three masks of a model of two sequences; let one sequence ask another; build the transformer of 2017
-# so that it agrees with PyTorch's; train it with teacher forcing and smoothed labels; write with it greedily or with
-# several beams; and read from its attention which word came from where.
+# You can write the three masks of a model with two sequences; let one sequence attend to another; build the transformer
+# of 2017 so that it agrees with PyTorch's; train it with teacher forcing and smoothed labels; write with it greedily or
+# with several beams; and see in its attention which source word each target word comes from.
 #
 # **Three questions to think about**
 #
-# <details><summary>1. In the decoder's cross-attention, could position i be allowed to look at the whole source, also
-# at words "later" than i?</summary>
+# <details><summary>1. In the decoder's cross-attention, may position i look at the whole source, even at words "later"
+# than i?</summary>
 #
-# It is allowed to, and it has to be: *sieben* is written first and comes last in English. The source is given whole;
-# there is no future in it to hide. Causality is a matter between the positions of the target.
+# Yes, and it has to: *sieben* is written first, but its English word comes last. The whole source is known from the
+# start, so nothing in it has to be hidden. Only the positions of the target must not look ahead.
 #
 # </details>
 # <details><summary>2. Each step of greedy decoding sends everything written so far through the decoder again. What
-# could be kept from step to step?</summary>
+# could be kept between steps?</summary>
 #
-# Nearly all. A position looks only backwards, so what the blocks compute for it does not change when more is written.
-# The keys and values of earlier positions can be kept. So can those of the cross-attention, which depend on the source
-# alone. Lesson 12 does this.
+# Nearly everything. A position looks only backwards, so what the blocks compute for it does not change when more is
+# written. The keys and values of earlier positions can be kept. So can those of the cross-attention, which depend on
+# the source alone. Lesson 12 does this.
 #
 # </details>
-# <details><summary>3. A beam of width 100 finds a translation that the model thinks more probable than the one found
-# with width 4, and it is worse. Is the search to blame, or the model?</summary>
+# <details><summary>3. With width 100, beam search finds a translation that is more probable to the model than the one
+# found with width 4, but worse. Is the search to blame, or the model?</summary>
 #
-# The model. The search has done its work better. The probabilities of short or empty sentences tend to be too high, and
-# a wide beam finds them ([Stahlberg and Byrne, 2019](https://arxiv.org/abs/1908.10090), find that the most probable
-# translation of all is often the empty one). Dividing scores by a power of the length is a patch on the model, applied
+# The model is. The search did its job better. The probabilities of short or empty sentences tend to be too high, and a
+# wide beam finds them ([Stahlberg and Byrne, 2019](https://arxiv.org/abs/1908.10090), find that the most probable
+# translation of all is often the empty one). Dividing scores by a power of the length corrects this fault of the model
 # in the search.
 #
 # </details>
 #
-# Take the encoder and the cross-attention away, and lesson 9's generator is left but for the order of the norms and the
-# kind of positions: such a model is called **decoder-only**. Lesson 8's classifier, the other half alone, is
+# Without the encoder and the cross-attention, what remains is lesson 9's generator, apart from where the norms are and
+# how positions are encoded. Such a model is called **decoder-only**. Lesson 8's classifier, the other half alone, is
 # **encoder-only**.
 #
 # **Further reading**
 #
 # - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**, the whole of it; you have
-#   now built everything in its section 3 but the weights shared by the tables (section 3.4).
+#   now built everything in its section 3 except the weights shared by the tables (section 3.4).
 # - [Sutskever, Vinyals and Le, *Sequence to sequence learning with neural networks*,
 #   2014](https://arxiv.org/abs/1409.3215), section 3.
 # - [Bahdanau, Cho and Bengio, *Neural machine translation by jointly learning to align and translate*,

@@ -16,21 +16,21 @@
 #
 # *What attention was invented for*
 #
-# Attention is older than the transformer. It was invented as a repair: a network that translated sentences lost them
-# when they were long. This lesson goes back to that network, makes it fail, and repairs it. On the way it answers a
-# question that lesson 1 left open, where good word vectors come from, and ends with the one that led to the
-# transformer: when attention carries everything, what is the rest still for?
+# Attention is older than the transformer. It was invented to fix a network that translated short sentences well and
+# failed on long ones. This lesson goes back to that network, makes it fail, and fixes it. On the way it answers a
+# question that lesson 1 left open: where do good word vectors come from? It ends with the question that led to the
+# transformer: if attention does all this, what is the recurrence still for?
 #
 # | | |
 # |---|---|
-# | **You will build** | word vectors from company, a pair of language models that read in opposite directions, a sentence in one vector, and the first attention; and you fix a score |
+# | **You will build** | word vectors learned from neighbouring words, a pair of language models that read in opposite directions, a sentence in one vector, and the first attention; and you fix a score |
 # | **You need** | lessons [1](../01_dot_product_attention/01_dot_product_attention.ipynb), [2](../02_queries_keys_values/02_queries_keys_values.ipynb), [5](../05_masking/05_masking.ipynb) and [10](../10_encoder_decoder/10_encoder_decoder.ipynb) |
 # | **It takes** | about 115 minutes: eight exercises, 24 points, and two predictions |
-# | **It computes** | for about a minute, most of it two trainings; any laptop will do |
+# | **It computes** | for about a minute, mostly to train two models; any laptop will do |
 #
-# Sizes are those of [the notation table](../../site/notation.md): b for the batch, t for the positions that are read, e
-# for a width. Some letters follow the papers of this lesson: s is the state of a decoder, m and d are the widths of
-# what it looks at and of s itself, and a is the width in which the two are compared.
+# The letters follow [the notation table](../../site/notation.md): b is the batch size, t the number of positions that
+# are read, e a width. Some letters follow the papers of this lesson: s is the state of a decoder and d its width, m is
+# the width of the vectors that the decoder looks at, and a is the width in which the two are compared.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import time
@@ -56,18 +56,18 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # %% [markdown]
 # ## Known by its company
 #
-# In lesson 1 the word vectors were given. They were made from counts: which words stand near which. In 2013 [Mikolov et
-# al.](https://arxiv.org/abs/1310.4546) made them by a guessing game instead, **[skip-gram with negative
-# sampling](../../site/glossary.md#skip-gram)**. Take a word of a text, the centre, and a word near it, its context.
-# Take k more words at random, the **negatives**. The model has to tell the one from the others.
+# In lesson 1 the word vectors were given. They were made by counting which words occur near each other. In 2013
+# [Mikolov et al.](https://arxiv.org/abs/1310.4546) learned them with a guessing game instead, **[skip-gram with
+# negative sampling](../../site/glossary.md#skip-gram)**. Take a word of a text, the centre, and a word near it, its
+# context. Draw k more words at random, the **negatives**. The model has to tell the context from the negatives.
 #
-# Each word has two vectors, u as a centre and w as a context, and the probability that the two are neighbours is taken
-# to be $\sigma(u \cdot w)$, where $\sigma(z) = 1 / (1 + e^{-z})$. It should be large for the true neighbour, and small
-# for each of the negatives $w_1, \dots, w_k$. Since $1 - \sigma(z) = \sigma(-z)$, the loss of one pair is
+# Each word has two vectors, u as a centre and w as a context. The model's probability that a centre and a context are
+# neighbours is $\sigma(u \cdot w)$, where $\sigma(z) = 1 / (1 + e^{-z})$. It should be large for the true neighbour,
+# and small for each of the negatives $w_1, \dots, w_k$. Since $1 - \sigma(z) = \sigma(-z)$, the loss of one pair is
 #
 # $$-\log \sigma(u \cdot w) \;-\; \sum_{j=1}^{k} \log \sigma(-u \cdot w_j) .$$
 #
-# **What every check asks.** New tensors are created on the device of the inputs. Tensors that come in stay unchanged.
+# **What every check asks.** New tensors must be created on the device of the inputs. The inputs stay unchanged.
 # Gradients must flow to the inputs and to a module's parameters. Do not use `finished_parts` unless the card says so.
 
 # %% [markdown]
@@ -75,13 +75,13 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 #
 # **Exercise 1 · `skip_gram_loss`** &nbsp; ★★☆ · 7 minutes · 3 points
 #
-# Write this loss for a batch: the mean over its pairs. The loss and its gradients must be right and finite even where
-# a product is 200 or −200; the sigmoid of −200 is 0 in float32.
+# Write this loss for a batch: the mean over its pairs. The loss and its gradients must be right and finite even if a
+# product is 200 or −200. (The sigmoid of −200 is 0 in float32.)
 #
 # <details><summary>Hint 1: one pair first</summary>
 #
-# Of the k products with the negatives, each goes through log σ by itself; only then are they added up.
-# `F.logsigmoid(z)` is log σ(z), and it is finite for any z.
+# Apply log σ to each of the k products with the negatives, and only then add them up. `F.logsigmoid(z)` is log σ(z),
+# and it is finite for any z.
 #
 # </details>
 # <details><summary>Hint 2: one pair by hand</summary>
@@ -110,11 +110,12 @@ def skip_gram_loss(centre, context, negatives):
 check(skip_gram_loss)
 
 # %% [markdown]
-# A published version takes log σ of the *sum* of the products ([DeepNLP-models-Pytorch, issue
+# One published version wrongly takes log σ of the *sum* of the products ([DeepNLP-models-Pytorch, issue
 # #15](https://github.com/DSKSD/DeepNLP-models-Pytorch/issues/15)).
 #
-# Let it learn from the made-up film reviews of lesson 8: no labels, words up to two places apart, five negatives a
-# pair. The paper draws them by their frequency to the power 3/4 (section 2.2).
+# Train it on the synthetic film reviews of lesson 8, without labels, with words up to two places apart and five
+# negatives per pair. As in the paper, a word is drawn as a negative in proportion to its frequency to the power 3/4
+# (section 2.2).
 
 # %%
 (texts, _), (test_texts, _) = reviews(8000, 2000)
@@ -149,32 +150,31 @@ for word in ("dull", "music", "but"):
     print(f"{word:>6}: " + ", ".join(f"{names[k]} {likeness[k]:.2f}" for k in near))
 
 # %% [markdown]
-# The numbers are cosines. No one has told the model what an adjective is; words that stand in the same places have come
-# to have similar vectors. [Levy and Goldberg
-# (2014)](https://papers.nips.cc/paper/5477-neural-word-embedding-as-implicit-matrix-factorization)
-# showed that this game, played to its end, factorises a table of counts: the pointwise mutual information of word and
-# context, less log k. It is much the same as what `word_vectors` of lesson 1 computes from counts.
+# The numbers are cosines. No one told the model what an adjective is, but words that occur in the same places now have
+# similar vectors. [Levy and Goldberg
+# (2014)](https://papers.nips.cc/paper/5477-neural-word-embedding-as-implicit-matrix-factorization) showed that at its
+# optimum this game factorises a matrix: the pointwise mutual information of word and context, minus log k. Lesson 1's
+# `word_vectors` computes much the same from counts.
 #
-# Look at what else these vectors have in common. *Dull* is as near to words of praise as to words of blame: all of
-# them stand behind *is*. And there is a weakness that no amount of text removes: **one vector a word**. *Dull* in "the
-# plot is dull" is the same 32 numbers as in "the plot is hardly dull", and *stick* in "let's stick to it" the same as
-# in "he broke a stick".
+# But *dull* is as near to words of praise as to words of blame, because all of them come after *is*. And one weakness
+# remains however much text there is: **each word has only one vector**. *Dull* in "the plot is dull" has the same 32
+# numbers as in "the plot is hardly dull", and *stick* in "let's stick to it" has the same vector as in "he broke a
+# stick".
 
 # %% [markdown]
 # ## A vector from a reader
 #
-# [Peters et al. (2018)](https://arxiv.org/abs/1802.05365) took a word's vector from a network that *reads the sentence*
-# as a language model; they called it **ELMo**. Their reader is recurrent (lesson 7): it walks through the sentence and
-# keeps a state, a vector that it updates at each word, so that the state at position $i$ depends on everything up to
-# $i$.
+# [Peters et al. (2018)](https://arxiv.org/abs/1802.05365) took a word's vector from a language model that *reads the
+# sentence*; they called it **ELMo**. Their reader is recurrent (lesson 7): it goes through the sentence word by word
+# and keeps a state, a vector that it updates at each word. The state at position $i$ depends on everything up to $i$.
 #
-# How it updates is a matter of design. Two designs have lasted, the **LSTM** ([Hochreiter and Schmidhuber,
+# There are many ways to update the state. Two designs have lasted, the **LSTM** ([Hochreiter and Schmidhuber,
 # 1997](https://doi.org/10.1162/neco.1997.9.8.1735)) and the **GRU** ([Cho et al.,
-# 2014](https://arxiv.org/abs/1406.1078)): both decide by learned gates, at every step, what is kept and what is
-# overwritten. Here they come from PyTorch, as `nn.LSTM` and `nn.GRU`.
+# 2014](https://arxiv.org/abs/1406.1078)): in both, learned gates decide at every step what is kept and what is
+# overwritten. We take them from PyTorch, as `nn.LSTM` and `nn.GRU`.
 #
-# What comes *after* a word matters, too. So there are two readers: one goes forwards and is asked at each word for the
-# next one, the other goes backwards and is asked for the previous one.
+# What comes *after* a word matters, too. So there are two readers: one reads forwards and predicts the next word at
+# each position, the other reads backwards and predicts the previous word.
 
 # %%
 plots.diagrams.two_readers()
@@ -182,13 +182,13 @@ plots.diagrams.two_readers()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Two rails, read in opposite directions, each of two LSTMs over the words' vectors. No arrow leads
-# from one rail to the other. Below: what both have at one word, layer by layer, is mixed for a task.
+# **How to read it.** Two readers in opposite directions, each with two layers of LSTM above the word vectors. No arrow
+# leads from one reader to the other. Below: the vectors of both at one word are mixed across the layers for a task.
 #
 # </div>
 #
-# A backward reader is a forward reader that is given the sentence turned round. In a batch with padding one has to turn
-# with care: the last *word* has to come first, and not the padding.
+# A backward reader is a forward reader that gets the sentence in reverse. In a batch with padding, reverse with care:
+# the last *word* has to come first, not the padding.
 
 # %% [markdown]
 # <div class="card">
@@ -197,15 +197,16 @@ plots.diagrams.two_readers()
 #
 # Reverse each row within its length, and leave its padding as it is. Reversing twice gives back x.
 #
-# <details><summary>Hint 1: where does each place take its vector from?</summary>
+# <details><summary>Hint 1: where does each position take its vector from?</summary>
 #
-# With length 3 and t = 5, the positions 0 1 2 3 4 take from 2 1 0 3 4.
+# With length 3 and t = 5, positions 0 1 2 3 4 take their vectors from 2 1 0 3 4.
 #
 # </details>
 # <details><summary>Hint 2: all rows at once</summary>
 #
-# With lengths 3 and 1 and t = 3, the order is [[2, 1, 0], [0, 1, 2]], which `torch.where` can make of two cases.
-# `x.gather(1, order)` needs an `order` as large as x. A loop over the rows with `flip` is right as well, on a copy.
+# With lengths 3 and 1 and t = 3, the order is [[2, 1, 0], [0, 1, 2]]; `torch.where` can build it from the two cases.
+# `x.gather(1, order)` needs an `order` of the shape of x. A loop over the rows with `flip`, on a copy, is right as
+# well.
 #
 # </details>
 # </div>
@@ -227,10 +228,9 @@ def read_backwards(x, lengths):
 check(read_backwards)
 
 # %% [markdown]
-# Why two separate readers, and not one that reads both ways in every layer? PyTorch has that as well:
-# `nn.LSTM(..., num_layers=2, bidirectional=True)`, in which the second layer reads what both directions of the first
-# have made. Put the two designs under the instrument of lesson 5, with random weights, and ask on which inputs the
-# *forward half* depends at each position.
+# Why two separate readers, and not one that reads both ways in every layer? PyTorch has that as well: in
+# `nn.LSTM(..., num_layers=2, bidirectional=True)` the second layer reads the outputs of both directions of the first.
+# Lesson 5's leak map of the two designs, with random weights, shows on which inputs each *half* depends.
 
 # %% tags=["hide-input"]
 def slopes(model, x):
@@ -258,15 +258,15 @@ print(f"one stacked: {(ahead_of_i > 0).sum()} of 15 entries above the diagonal a
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i, column j: how fast output i moves with input j, each map on its own scale; hatched cells
-# are exactly zero. To guess word i + 1 from output i, nothing right of the diagonal may be seen.
+# **How to read it.** Row i, column j: how fast output i changes with input j, each map on its own scale; hatched cells
+# are exactly zero. A model that predicts word i + 1 from output i must see nothing to the right of the diagonal.
 #
 # </div>
 #
-# The stacked reader sees the word that it is to guess: its first layer has carried it back to every position. Such a
-# model can be trained for a task with labels, but not as a language model. So ELMo keeps its two directions apart to
-# the end: each half of a vector knows the left *or* the right, and nothing in the reader joins the two. Is there no
-# other way? Keep the question for [lesson 14](../14_bert/14_bert.ipynb).
+# The stacked reader sees the word that it has to predict: its first layer has carried that word back to every earlier
+# position. Such a model can be trained for a task with labels, but not as a language model. So ELMo keeps its two
+# directions apart: each half of a vector knows the left *or* the right, and nothing in the reader joins the two. Is
+# there another way? [Lesson 14](../14_bert/14_bert.ipynb) has one.
 
 # %% [markdown]
 # <div class="card">
@@ -275,21 +275,21 @@ print(f"one stacked: {(ahead_of_i > 0).sum()} of 15 entries above the diagonal a
 #
 # Write `layers` and `loss`. The constructor is done: both readers share one table of vectors and one output layer, and
 # each has LSTMs of its own. Use `finished_parts.read_backwards(x, lengths)`, exercise 2. What `layers` returns at
-# padding does not matter. Every call starts afresh: no state of an LSTM is kept for the next. `loss` calls
-# `self.layers` and uses what it returns.
+# padding does not matter. Keep no state of an LSTM from one call to the next. `loss` calls `self.layers` and uses its
+# result.
 #
-# <details><summary>Hint 1: two rails</summary>
+# <details><summary>Hint 1: two readers</summary>
 #
-# Reverse the words' vectors **once**, before the backward rail, and give each LSTM the outputs of the one before it in
-# its *own* rail. The outputs of the backward rail are in reverse order; turn them back for the result, and only there.
+# Reverse the word vectors **once**, before the first backward LSTM, and give each LSTM the outputs of the one below it
+# in its *own* direction. The outputs of the backward LSTMs are in reverse order; turn them back for the result only.
 # `lstm(x)[0]` holds the outputs at all positions.
 #
 # </details>
 # <details><summary>Hint 2: three words by hand</summary>
 #
-# A row holds the ids 7 2 9, then padding. The forward half at positions 0 and 1 has to guess 2 and 9, the backward half
-# at positions 1 and 2 has to guess 7 and 2: two pairs, and nothing else in this row. Lesson 5's
-# `padding_mask(lengths, t)` is (b, 1, t), and indexing with booleans picks entries.
+# A row holds the ids 7 2 9, then padding. The forward half at positions 0 and 1 has to predict 2 and 9, and the
+# backward half at positions 1 and 2 has to predict 7 and 2. That is two neighbouring pairs, and nothing else in this
+# row counts. Lesson 5's `padding_mask(lengths, t)` is (b, 1, t), and indexing with booleans picks entries.
 #
 # </details>
 # </div>
@@ -341,10 +341,11 @@ class BiLanguageModel(nn.Module):
 check(BiLanguageModel)
 
 # %% [markdown]
-# Two places of this class are known for their accidents. Keras' layers that read backwards return their outputs in the
-# turned order ([issue #3281](https://github.com/keras-team/keras/issues/3281)), and joined as they come, first words
-# meet last ones. And in a Keras version of ELMo the backward layers read what the forward ones had made
-# ([ELMo-keras, issue #2](https://github.com/iliaschalkidis/ELMo-keras/issues/2)): the leak of the picture above.
+# Two bugs in such a class are known. Keras' backward layers return their outputs in reverse order ([issue
+# #3281](https://github.com/keras-team/keras/issues/3281)); if you join them unchanged, the first word's forward half
+# meets the last word's backward half. And in a Keras version of ELMo the backward layers read the outputs of the
+# forward ones ([ELMo-keras, issue #2](https://github.com/iliaschalkidis/ELMo-keras/issues/2)): the leak in the picture
+# above.
 #
 # Train it on the same reviews, for a few seconds.
 
@@ -365,10 +366,10 @@ last = sum(losses[-20:]) / len(losses[-20:])
 print(f"{losses[0]:.2f} nats a word at the start, {last:.2f} after {len(losses)} steps")
 
 # %% [markdown]
-# What does it know that a table cannot know? Take every adjective of the test reviews, and ask two questions about its
-# surroundings: does *not*, *hardly* or *far from* stand just before it, and does a full stop come just after? Answer
-# them from the adjective's *vector alone*, with a **linear probe**: a weight for each number of the vector, fitted by
-# least squares on one half of the adjectives and tested on the other.
+# What does it know that a table of vectors cannot know? Take every adjective of the test reviews, and ask two questions
+# about its context: does *not*, *hardly* or *far from* come just before it, and does a full stop come just after it?
+# Answer them from the adjective's *vector alone*, with a **linear probe**: one weight per component of the vector,
+# fitted by least squares on one half of the adjectives and tested on the other.
 
 # %%
 adjectives, flips = (torch.tensor([vocabulary[word] for word in words if word in vocabulary])
@@ -402,13 +403,13 @@ for question, answer in answers.items():
     print(f"{question:>32}  {commoner:8.3f}  " + "  ".join(shares))
 
 # %% [markdown]
-# *Commoner* is how often the more frequent of the two answers is right, and the *table* does no better: one vector a
-# word knows nothing of its sentence. The forward half knows what stands before, the backward half what comes after.
-# The forward half does not see the full stop, and yet does better than the table: from what it has read it can guess
+# *Commoner* is how often the more frequent of the two answers is right. The *table* does no better: a single vector per
+# word knows nothing about its sentence. The forward half knows what comes before, the backward half what comes after.
+# The forward half does not see the full stop but still does better than the table: from what it has read it can guess
 # whether the sentence is about to end.
 #
-# And the neighbours? For the word *dull* in two places of the test reviews, these are the other adjectives whose
-# vectors are nearest, in layer 1:
+# And the nearest vectors? Take *dull* at two places in the test reviews. These are the other adjectives with the most
+# similar vectors in layer 1:
 
 # %% tags=["hide-input"]
 def snippet(k):
@@ -428,13 +429,14 @@ for flipped in (False, True):
 # %% [markdown]
 # ## A mix for every task
 #
-# A reader with two layers has three vectors for a word, layer 0 included. Which one should a task take? [Peters et
+# A reader with two layers has three vectors for a word, including layer 0. Which one should a task use? [Peters et
 # al.](https://arxiv.org/abs/1802.05365) let the task decide (equation 1):
 #
 # $$\text{ELMo} \;=\; \gamma \sum_{j} \mu_j\, h_j , \qquad \mu = \operatorname{softmax}(\text{raw}) ,$$
 #
-# with three learned numbers `raw` (the paper writes s for our μ), and a learned scale γ. The reader itself stays as it
-# is. In their experiments word senses were better in the second layer, parts of speech in the first (tables 5 and 6).
+# with three learned numbers `raw` (the paper writes s for our μ), and a learned scale γ. The reader itself is not
+# changed. In their experiments the second layer was better for word senses and the first for parts of speech (tables 5
+# and 6).
 
 # %% [markdown]
 # <div class="card">
@@ -442,7 +444,7 @@ for flipped in (False, True):
 # **Exercise 4 · `LayerMix`** &nbsp; ★☆☆ · 5 minutes · 2 points
 #
 # Write the mix as a module with two parameters: `raw` (count,), which starts at zeros, and `gamma`, a single number of
-# shape (), which starts at 1. So it starts as the plain mean of the layers.
+# shape (), which starts at 1. So the mix starts as the plain mean of the layers.
 #
 # <details><summary>Hint 1: what is learned</summary>
 #
@@ -451,8 +453,8 @@ for flipped in (False, True):
 # </details>
 # <details><summary>Hint 2: two layers by hand</summary>
 #
-# With `raw` = (0, log 3) the shares are 1/4 and 3/4. Where layer 0 has 4 and layer 1 has 8, the mix is γ · 7. The
-# shares are (count,), the layers (b, count, t, w): which shape do the shares need to broadcast?
+# With `raw` = (0, log 3) the shares are 1/4 and 3/4. If layer 0 has 4 and layer 1 has 8, the mix is γ · 7. The shares
+# are (count,), the layers (b, count, t, w): which shape do the shares need to broadcast?
 #
 # </details>
 # </div>
@@ -497,43 +499,43 @@ shares = torch.softmax(mix.raw.detach(), dim=0).tolist()
 print("shares of layers 0, 1, 2: " + ", ".join(f"{share:.2f}" for share in shares))
 
 # %% [markdown]
-# For the question about *not*, nearly all of the weight goes to layer 1. With such vectors, and no other change,
-# [Peters et al.](https://arxiv.org/abs/1802.05365) improved their own models of six tasks and passed the best published
+# For the question about *not*, nearly all of the weight goes to layer 1. With such vectors added, and no other change,
+# [Peters et al.](https://arxiv.org/abs/1802.05365) improved their own models for six tasks and beat the best published
 # ones (their table 1): question answering on SQuAD from 81.1 to 85.8 (best before: 84.4), named entities from 90.15 to
-# 92.22 (best before: 91.93). Their reader was much larger, with 4,096 units per layer, and read letters instead of a
-# table of words: convolutions with 2,048 filters made each word's first vector, so that no word was unknown.
+# 92.22 (best before: 91.93). Their reader was much larger, with 4,096 units per layer, and it had no table of words:
+# convolutions with 2,048 filters computed each word's first vector from its letters, so that no word was unknown.
 
 # %% [markdown]
 # ## A sentence in one vector
 #
-# Now to translation. In 2014 [Cho et al.](https://arxiv.org/abs/1406.1078) and [Sutskever, Vinyals and
-# Le](https://arxiv.org/abs/1409.3215) joined two recurrent networks: an encoder that reads the source, and a decoder
-# that writes the target. Between them stands one vector c for the whole sentence. The decoder's state s goes on from
-# word to word, $y_{i-1}$ being the word before:
+# In 2014 [Cho et al.](https://arxiv.org/abs/1406.1078) and [Sutskever, Vinyals and Le](https://arxiv.org/abs/1409.3215)
+# joined two recurrent networks for translation: an encoder that reads the source, and a decoder that writes the target.
+# Between them is one vector c for the whole sentence. The decoder updates its state s at each word, where $y_{i-1}$ is
+# the previous word:
 #
 # $$s_i = f(s_{i-1},\, y_{i-1},\, c) .$$
 #
-# Where does c come from? A reader's last state has seen everything. A reader in both directions has two last states,
-# and they do not stand at the same place.
+# Where does c come from? A reader's last state has seen everything. A bidirectional reader has two last states, and
+# they are at different positions.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 5 · `sentence_vector`** &nbsp; ★★☆ · 5 minutes · 2.5 points
 #
-# From the outputs of a bidirectional reader, join what each direction has when it has read the whole sentence. The
-# outputs of the backward half are already in the order of the words.
+# From the outputs of a bidirectional reader, join the two vectors, one per direction, that have read the whole
+# sentence. The outputs of the backward half are already in the order of the words.
 #
-# <details><summary>Hint 1: where has each of them read everything?</summary>
+# <details><summary>Hint 1: where has each direction read everything?</summary>
 #
-# The forward half has read all words at the last *word*, which is the last column only where there is no padding. The
+# The forward half has read all words at the last *word*, which is the last column only if there is no padding. The
 # backward half began there. Where does it end?
 #
 # </details>
 # <details><summary>Hint 2: two sentences by hand</summary>
 #
 # With lengths 3 and 5, the forward halves come from columns 2 and 4, and both backward halves from column 0. Indexing
-# with two tensors, `x[[0, 1], [2, 4]]`, takes another column from each row.
+# with two tensors, `x[[0, 1], [2, 4]]`, takes a different column from each row.
 #
 # </details>
 # </div>
@@ -557,8 +559,8 @@ def sentence_vector(outputs, lengths):
 check(sentence_vector)
 
 # %% [markdown]
-# A [popular tutorial](https://github.com/yunjey/pytorch-tutorial) takes the last column for both halves (its
-# bidirectional network): there the backward half has read a single word. PyTorch's own answer is the second thing that
+# A [popular tutorial](https://github.com/yunjey/pytorch-tutorial) takes the last column for both halves (in its
+# bidirectional network), where the backward half has read a single word. PyTorch's own answer is the second thing that
 # `nn.GRU` returns, the last state of each direction:
 
 # %% tags=["nbval-check-output"]
@@ -574,10 +576,10 @@ print("the same as PyTorch's last states:", same)
 # %% [markdown]
 # ## See it break
 #
-# The task: lists of one to six numbers below 1,000, English to German. A single number is no test, its few words fit
-# into almost any vector; a list of six has some thirty words. The model is a bidirectional GRU that reads and a GRU
-# that writes, with all layers 64 wide, and **the same c goes into every step** of the decoder. It is trained on 20,000
-# lists for some twenty seconds, and judged by **exact match**: a list counts if all of its words are right.
+# The task: lists of one to six numbers below 1,000, English to German. A single number is too easy, because its few
+# words fit into almost any vector; a list of six has about thirty words. A bidirectional GRU reads and another GRU
+# writes, all layers are 64 wide, and **the same c goes into every step** of the decoder. The model is trained on 20,000
+# lists for about twenty seconds and judged by **exact match**: a list counts if all of its words are right.
 
 # %%
 train_pairs, tests = numeral_lists()
@@ -635,20 +637,22 @@ for count, share in enumerate(with_vector[:6], 1):
     print(f"lists of {count}: {share:.2f} right with one vector")
 
 # %% [markdown]
-# One number is translated, six are not, though lists of six are in the training part too. The vector has 64 numbers,
-# whatever the sentence holds. Longer training moves the fall to longer lists; raise `STEPS` and see.
+# The model can translate one number but not six, although the training set has lists of six, too. The vector has 64
+# numbers, however long the sentence is. With longer training the accuracy falls only at longer lists; raise `STEPS` and
+# see.
 #
 # [Cho et al. (2014)](https://arxiv.org/abs/1409.1259) found the same in real sentences: the quality falls quickly as
-# they grow. [Sutskever et al. (2014)](https://arxiv.org/abs/1409.3215) gave a sentence 8,000 numbers, and a trick: with
-# the *source read backwards* their BLEU rose from 25.9 to 30.6 (section 3.3), since the first words of source and
-# target came closer together.
+# they get longer. [Sutskever et al. (2014)](https://arxiv.org/abs/1409.3215) used 8,000 numbers for a sentence, and a
+# trick: with the *source read backwards* their BLEU rose from 25.9 to 30.6 (section 3.3). They explain it by the first
+# words of source and target, which come closer together.
 
 # %% [markdown]
 # ## Look again
 #
 # [Bahdanau, Cho and Bengio (2015)](https://arxiv.org/abs/1409.0473) kept the state of the reader at *every* source
-# word, the **memory** $h_0, h_1, \dots$, and let the decoder choose before each word that it writes. Its state is
-# compared with each $h_j$; a softmax makes weights of the scores; the weighted sum is the context of this step:
+# word, the **memory** $h_0, h_1, \dots$, and let the decoder choose from it before each word that it writes. The
+# decoder's state is compared with each $h_j$; a softmax turns the scores into weights; the weighted sum is the context
+# of this step:
 #
 # $$\alpha_{ij} = \operatorname{softmax}_j \big(\text{score}(s_{i-1}, h_j)\big), \qquad
 # c_i = \sum_j \alpha_{ij}\, h_j, \qquad s_i = f(s_{i-1},\, y_{i-1},\, c_i) .$$
@@ -659,14 +663,14 @@ plots.diagrams.vector_or_memory()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The same reader and the same decoder twice. Above, one vector goes into every step. Below, the
-# thick lines are new: from every state of the reader to a sum that is made afresh for each word.
+# **How to read it.** The same reader and the same decoder, twice. Above, one vector goes into every step. Below, the
+# thick lines are new: they lead from every state of the reader to a sum that is computed anew for each word.
 #
 # </div>
 #
-# You know this: $s_{i-1}$ is a query, and $h_j$ is key and value in one. What was new then was the idea, and the way to
-# compare was a small network, **[additive](../../site/glossary.md#additive-attention)**: both sides are brought to a
-# common width, added, and judged by a vector v,
+# You know this: $s_{i-1}$ is a query, and $h_j$ is both key and value. In 2015 the idea was new, and the scores came
+# from a small network. The score is **[additive](../../site/glossary.md#additive-attention)**: both sides are projected
+# to a common width, added, and multiplied by a vector v,
 #
 # $$\text{score}(s, h_j) = v \cdot \tanh(s\, W_s + h_j\, W_h) .$$
 
@@ -675,9 +679,9 @@ plots.diagrams.vector_or_memory()
 #
 # **Exercise 6 · `additive_scores`** &nbsp; mend · ★★☆ · 6 minutes · 3 points
 #
-# Code like this was published with a well-known small program for translation. It ran, the shapes were right, and the
-# model learned something. But whatever the decoder had written, it looked at the same words, with the same weights.
-# Find the bug and fix it.
+# A well-known small translation program was published with code like this. It ran, the shapes were right, and the model
+# learned something. But whatever the decoder had written, it looked at the same words with the same weights. Find the
+# bug and fix it.
 #
 # <details><summary>Hint 1: measure before you read</summary>
 #
@@ -687,7 +691,7 @@ plots.diagrams.vector_or_memory()
 # <details><summary>Hint 2: what does the softmax see?</summary>
 #
 # Let a = 1, v = 2 and `theirs` be 1 and −1. With `ours` = 0 the cell's scores are 2 and −2; with `ours` = 3 they are 8
-# and 4. What is the softmax of each? Then compare the code with the formula, sign by sign.
+# and 4. What is the softmax of each? Then compare the code with the formula, symbol by symbol.
 #
 # </details>
 # </div>
@@ -710,19 +714,18 @@ def additive_scores(s, memory, w_s, w_h, v):
 check(additive_scores)
 
 # %% [markdown]
-# The bug is from [keon/seq2seq](https://github.com/keon/seq2seq) (issue #3, corrected in pull request #6). A relative
-# of it stood for years in [PyTorch's own
-# tutorial](https://github.com/pytorch/tutorials/blob/main/intermediate_source/seq2seq_translation_tutorial.py) (issues
-# #87 and #1098): there the scores were a linear layer of the state and the last word, and did not look at the memory at
-# all, only at places. Both models learned, since a GRU can do a
-# good deal without attention. Nothing but a picture of the weights, or a count, gives such a bug away.
+# The bug is from [keon/seq2seq](https://github.com/keon/seq2seq) (issue #3, corrected in pull request #6). [PyTorch's
+# own tutorial](https://github.com/pytorch/tutorials/blob/main/intermediate_source/seq2seq_translation_tutorial.py) had
+# a similar bug for years (issues #87 and #1098): there the scores were a linear layer of the state and the last word,
+# so they depended on positions and not on the memory. Both models learned, because a GRU can do a good deal without
+# attention. Only a picture of the weights, or a measurement, reveals such a bug.
 #
 # [Luong, Pham and Manning (2015)](https://arxiv.org/abs/1508.04025) tried simpler scores (section 3.1). **General**:
 #
 # $$\text{score}(s, h_j) = h_j^\top W s ,$$
 #
-# with one matrix W, (m, d), since memory and state may differ in width. With W = 1 it is the **dot product**. And if
-# you write $W = W_k W_q^\top$, it is lesson 2: $(h_j W_k) \cdot (s\, W_q)$.
+# with one matrix W, (m, d), because memory and state may differ in width. If W is the identity, it is the **dot
+# product**. And with $W = W_k W_q^\top$ it is lesson 2's score: $(h_j W_k) \cdot (s\, W_q)$.
 
 # %% [markdown]
 # <div class="card">
@@ -733,14 +736,15 @@ check(additive_scores)
 #
 # <details><summary>Hint 1: one side at a time</summary>
 #
-# Either bring the state to the width of the memory, or the memory to the width of the state. Then take a dot product
+# Either project the state to the width of the memory, or the memory to the width of the state. Then take a dot product
 # for each j.
 #
 # </details>
 # <details><summary>Hint 2: one row by hand</summary>
 #
-# Let W = [[1, 2], [0, 1], [1, 0]], (3, 2). The state s = (1, 1) becomes W s = (3, 1, 1), and the memory's vector
-# (1, 0, 2) has the score 3 + 0 + 2 = 5. In code, states are the rows of (b, 2): what product gives a row (3, 1, 1)?
+# Let W = [[1, 2], [0, 1], [1, 0]], (3, 2). The state s = (1, 1) becomes W s = (3, 1, 1), and the vector (1, 0, 2) of
+# the memory gets the score 3 + 0 + 2 = 5. In code, the states are the rows of a (b, 2) tensor: which product has the
+# row (3, 1, 1)?
 #
 # </details>
 # </div>
@@ -764,12 +768,11 @@ check(general_scores)
 #
 # **Prediction · `bias_on_keys`** &nbsp; 1 minute · no points
 #
-# Give the comparison a bias on the side of the memory: $\text{score}(s, h_j) = s \cdot (W_h h_j + b)$, with b drawn at
-# random and as large as the rest. For a given state s, how do the weights change?
+# Add a bias on the side of the memory: $\text{score}(s, h_j) = s \cdot (W_h h_j + b)$, with b drawn at random and of
+# the same size as the rest. For a given state s, how do the attention weights change?
 #
 # - **A.** None of them changes, whatever s and b are.
-# - **B.** All of them change.
-# - **C.** They change for some states and stay for others.
+# - **B.** All of them change. - **C.** They change for some states and not for others.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "bias_on_keys", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -794,28 +797,28 @@ print(f"largest change of a weight: {'below 1e-12' if change < 1e-12 else f'{cha
 check.prediction("bias_on_keys", bias_on_keys)
 
 # %% [markdown]
-# Now a whole step of the decoder. It has the token before, its old state, the memory, and a mask that tells words from
-# padding.
+# Write a whole step of the decoder. Its inputs are the previous token, its old state, the memory, and a mask that
+# separates words from padding.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 8 · `AttentiveDecoder`** &nbsp; ★★★ · 12 minutes · 4.5 points
 #
-# Write `step` as it was published: the context is chosen by the **old** state. The GRU cell gets the token's
-# vector and the context side by side, in this order; the logits come from the new state and the context, in this order.
-# The mask may hide any places of a sentence, and leaves at least one. Use `finished_parts.additive_scores`, exercise 6,
+# Write `step` as it was published: the context is computed with the **old** state. The GRU cell gets the token's vector
+# and the context side by side, in this order; the logits come from the new state and the context, in this order. The
+# mask may hide any positions of a sentence, but leaves at least one. Use `finished_parts.additive_scores`, exercise 6,
 # and lesson 5's `masked_softmax(scores, mask)`.
 #
 # <details><summary>Hint 1: in this order</summary>
 #
-# Scores, weights, context, new state, logits. Every one of them is one line.
+# Scores, weights, context, new state, logits. Each of them takes one line.
 #
 # </details>
 # <details><summary>Hint 2: shapes</summary>
 #
 # With weights 1/4 and 3/4 and a memory of (4, 0) and (0, 8), the context is (1, 6): (b, t) and (b, t, m) give (b, m).
-# `self.cell(input, state)` takes (b, e + m) and (b, d), and `torch.cat([...], dim=-1)` joins side by side.
+# `self.cell(input, state)` takes (b, e + m) and (b, d), and `torch.cat([...], dim=-1)` joins two vectors side by side.
 #
 # </details>
 # </div>
@@ -853,11 +856,11 @@ class AttentiveDecoder(nn.Module):
 check(AttentiveDecoder)
 
 # %% [markdown]
-# One more place to go wrong: a published attention took its softmax over the batch ([PyTorch-NLP, issue
+# One more published bug: an attention took its softmax over the batch ([PyTorch-NLP, issue
 # #2](https://github.com/PetrochukM/PyTorch-NLP/issues/2)), so that with a batch of one every weight was 1.
 #
-# The same reader, the same data, the same steps; and your decoder, which gets all states of the reader and not one
-# vector:
+# Now the same reader, the same data and the same number of steps, but your decoder, which gets all states of the reader
+# instead of one vector:
 
 # %%
 torch.manual_seed(0)
@@ -875,12 +878,12 @@ for count in range(1, 7):
 #
 # **Prediction · `beyond_six`** &nbsp; 1 minute · no points
 #
-# No list in the training part has more than six numbers. How does the model with attention do on lists of seven, and on
+# No list in the training set has more than six numbers. How does the model with attention do on lists of seven, and on
 # lists of eight?
 #
-# - **A.** On both nearly as well as on six: no vector has to hold the list any more.
-# - **B.** Clearly worse on seven, and hardly any of eight are right.
-# - **C.** None right on either, as the model with one vector.
+# - **A.** Nearly as well as on six, for both: no vector has to hold the list any more.
+# - **B.** Clearly worse on seven, and hardly any of eight are right. - **C.** None is right on either, as with one
+#   vector.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "beyond_six", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -890,7 +893,7 @@ beyond_six = "B"
 # beyond_six = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% mystnb={"image": {"alt": "Exact match against the number of numerals in a list, from 1 to 9. With one vector the curve falls from 1 at one number to about 0.2 at three and to 0 from four on. With attention it stays above 0.9 up to six, where a dotted line marks the longest lists of the training; at seven it is near 0.4, at eight near 0."}}
+# %% mystnb={"image": {"alt": "Exact match against the number of numerals in a list, from 1 to 9. With one vector the curve falls from 1 at one number to about 0.2 at three and to 0 from four on. With attention it stays above 0.9 up to six, where a dotted line marks the longest lists of the training set; at seven it is near 0.4, at eight near 0."}}
 counts = list(range(1, 10))
 plots.curves({"one vector": (counts, with_vector), "attention": (counts, with_attention)},
              "numbers in the list", "lists right, word for word")
@@ -904,8 +907,8 @@ for count in (7, 8):
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One point for a hundred lists of the same count. Left of the dotted line the training held lists
-# as long as these, right of it none.
+# **How to read it.** Each point stands for a hundred lists of the same length. The training set has lists as long as
+# those to the left of the dotted line, and none longer.
 #
 # </div>
 
@@ -913,19 +916,19 @@ for count in (7, 8):
 check.prediction("beyond_six", beyond_six)
 
 # %% [markdown]
-# Two different things fail here. The left part of the picture is the bottleneck, and attention removes it. The right
-# part is another fault, which attention does not touch: a model used beyond the lengths of its training. Lesson 6 met
-# it in positions.
+# Two different things fail here. On the left of the picture is the bottleneck, which attention removes. On the right, a
+# model is used beyond the lengths of its training, and attention does not help. Lesson 6 had the same problem with
+# positions.
 #
 # In real translation ([Bahdanau et al.](https://arxiv.org/abs/1409.0473), table 1, all sentences), the model with one
 # vector, trained on sentences of up to 50 words, reached 17.82 BLEU, and with attention 26.75; the phrase-based system
-# Moses stood at 33.30. Their figure 2 is ours: one curve falls with the length, the other does not.
+# Moses reached 33.30. Their figure 2 looks like ours: one curve falls with the length, the other does not.
 
 # %% [markdown]
 # ## Where it looked
 #
-# The weights can be looked at, and the authors did: their maps were called **alignments**, after the lists of word
-# pairs that translation programs had kept before.
+# The weights can be plotted, as the authors did. They called the maps **alignments**, after the word pairs that earlier
+# translation systems computed.
 
 # %%
 @torch.no_grad()
@@ -938,7 +941,7 @@ english = "forty seven , three hundred and two"
 german = "sieben und vierzig , drei hundert zwei"
 weights = alignment(english, german)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "A heat map. Rows are the German words sieben, und, vierzig, comma, drei, hundert, zwei and the stop, columns the English words forty seven, comma, three hundred and two. Before sieben nearly all of the weight is on seven, before vierzig on forty, so that the dark cells of the first number cross; for the comma and for drei, hundert and zwei they go straight on. Before the stop the weight is spread over all words."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A heat map. Rows are the German words sieben, und, vierzig, comma, drei, hundert, zwei and the stop, columns the English words forty seven, comma, three hundred and two. Before sieben nearly all of the weight is on seven, before vierzig on forty, so that the dark cells of the first number cross; for the comma and for drei, hundert and zwei they follow the order of the words. Before the stop the weight is spread over all words."}}
 plots.heat(weights, [*german.split(), "<stop>"], english.split(), scale=1, bar=True,
            row_label="about to write", column_label="looks at")
 plt.show()
@@ -946,15 +949,16 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** A row for each German word, at the moment before it is written; a column for each English word.
-# Dark: it looks there. *sieben* looks at *seven*, *vierzig* goes back to *forty*, and then it goes straight on. *und*
-# looks at the ten, whose presence decides that an *und* comes. Only the stop has no word to look at.
+# **How to read it.** One row for each German word, just before it is written; one column for each English word. Darker
+# means more weight. *sieben* looks at *seven*, *vierzig* goes back to *forty*, and the rest follows the order of the
+# words. *und* looks at *forty*: German needs an *und* only if there is such a ten. Only the stop has no word to look
+# at.
 #
 # </div>
 #
-# Is it a habit? In the tested lists of three, take every German unit in front of a ten, as *sieben* in *sieben und
-# vierzig*, and measure which way the weight moves between the two words: its mean place in the source before the unit
-# is written, and before the ten is.
+# Does this happen regularly? In the test lists of three, take every German unit before a ten, such as *sieben* in
+# *sieben und vierzig*. Compare the mean source position of the weight before the unit is written with that before the
+# ten: does it move back?
 
 # %% tags=["hide-input"]
 moved = []
@@ -973,8 +977,8 @@ print(f"{len(moved)} units before a ten; for {share:.0%} the weight moves back, 
 # %% [markdown]
 # ## What is the recurrence for?
 #
-# With attention, the context $c_i$ carries whatever the decoder needs of the source. And the reader? Its states are
-# there to tell each word what stands around it, which attention could do as well. What recurrence costs is easy to see.
+# With attention, the context $c_i$ carries whatever the decoder needs from the source. And the reader? Its recurrence
+# is there to tell each word what is around it, but attention could do that as well. And recurrence costs time.
 
 # %%
 plots.diagrams.waiting_steps()
@@ -982,14 +986,14 @@ plots.diagrams.waiting_steps()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Above, each state needs the one before it, so t steps follow one another. Below, all positions are
-# computed together; nothing waits.
+# **How to read it.** Above, each state needs the one before it, so t steps must follow one another. Below, all
+# positions are computed together; none has to wait.
 #
 # </div>
 #
-# How much does the waiting cost, even on one core, which can do only one thing at a time anyway? Four ways through t
-# vectors of width 128, best of three: a GRU; the three products of the GRU's input side (128 times 384), one position
-# after the other; the same multiplications in a single product; and self-attention.
+# How much does the waiting cost, even on one core, which does one thing at a time anyway? We time four computations on
+# t vectors of width 128, each the best of three runs: a GRU; the GRU's input products (a 128 by 384 matrix), one
+# position after the other; the same multiplications in a single product; and self-attention.
 
 # %% tags=["hide-input"]
 def milliseconds(work, tries=3):
@@ -1015,53 +1019,53 @@ with torch.no_grad():
         print("{:>6} {:>7.2f} {:>12.2f} {:>9.2f} {:>11.2f}".format(t, *times))
 
 # %% [markdown]
-# The second and the third column of times are the same multiplications. One by one, as a recurrence has to do them,
-# they take several times as long, and on a machine with thousands of cores most of the cores would wait as well. To be
-# fair, attention's own cost grows with t², so that its lead over the GRU shrinks as the text grows. Lesson 16 is about
-# that.
+# The second and third columns of times are for the same multiplications. One by one, as in a recurrence, they take
+# several times as long, and on a machine with thousands of cores most of the cores would be idle as well. To be fair,
+# attention's own cost grows with t², so its lead over the GRU shrinks as the text gets longer. Lesson 16 is about that.
 #
-# [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762) put it into a table (table 1): for a sequence of length n, n
-# steps that must follow one another against one, and a path of length n between two far positions against one of length
-# 1. They took the recurrence out of reader and writer and let each sequence attend to *itself*, which is where the name
-# self-attention comes from. Lesson 6's positions came in, since nothing walked through the text any more.
+# [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762) compare the two in their table 1. For a sequence of length
+# n, recurrence needs n steps in a row and attention one; the path between two distant positions has length n with
+# recurrence and 1 with attention. They removed the recurrence from encoder and decoder and let each sequence attend to
+# *itself*, hence the name self-attention. They added lesson 6's positions, because nothing went through the text in
+# order any more.
 #
-# They kept the dot product and not the additive score. On paper both cost the same; in practice the dot product is one
-# matrix product, and its weakness at large widths is mended by lesson 3's √d (section 3.2.1). What came out is [lesson
-# 10](../10_encoder_decoder/10_encoder_decoder.ipynb).
+# They chose the dot product and not the additive score. On paper both cost the same; in practice the dot product is
+# faster because it is one matrix product. Its weakness at large widths is fixed by lesson 3's √d (section 3.2.1). The
+# result is [lesson 10](../10_encoder_decoder/10_encoder_decoder.ipynb).
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can train word vectors by a guessing game; build a language model in each direction and take a word's vector from
-# its sentence; mix layers for a task; tell a bidirectional reader that leaks from one that does not; show where a
-# single vector for a sentence gives out; and write the attention that was invented to fix it, in two of its three
-# forms.
+# You can train word vectors with a guessing game; build a language model in each direction and take a word's vector
+# from its sentence; mix layers for a task; tell a bidirectional reader that leaks from one that does not; show at what
+# length a single vector for a sentence fails; and write the attention that was invented to fix this, with two of its
+# three scores.
 #
 # **Three questions to think about**
 #
 # <details><summary>1. The published ELMo carries its LSTMs' states from one batch to the next. What can go wrong when
-# it is used?</summary>
+# you use it?</summary>
 #
 # The vectors of a sentence depend on what was read before it. The same sentence twice gives two results ([allennlp
-# issue
-# #1169](https://github.com/allenai/allennlp/issues/1169)). In training on running text it is an advantage: the context
-# reaches further back. [Lesson 15](../15_transformer_xl/15_transformer_xl.ipynb) comes back to that.
+# issue #1169](https://github.com/allenai/allennlp/issues/1169)). In training on continuous text this is an advantage,
+# because the context reaches further back. [Lesson 15](../15_transformer_xl/15_transformer_xl.ipynb) comes back to
+# that.
 #
 # </details>
-# <details><summary>2. In Luong's decoder the context is chosen by the *new* state, after the GRU. What does the GRU
-# then not know?</summary>
+# <details><summary>2. In Luong's decoder the context is computed with the *new* state, after the GRU. What does the GRU
+# not know then?</summary>
 #
-# What is looked at in this step: the new state is computed without it, and the context only helps to make the logits.
-# [Luong et al.](https://arxiv.org/abs/1508.04025) feed the joined vector of state and context into the next step, so
-# that it is known one step later (section 3.3).
+# The context of this step: the new state is computed without it, and the context only enters the logits. [Luong et
+# al.](https://arxiv.org/abs/1508.04025) feed a joint vector of state and context into the next step, so the GRU knows
+# it one step later (section 3.3).
 #
 # </details>
-# <details><summary>3. With one vector, why does reading the source backwards help, when every word is still as far from
-# its translation on average?</summary>
+# <details><summary>3. With one vector, why does reading the source backwards help, although on average each word is as
+# far from its translation as before?</summary>
 #
-# The mean distance stays, but the first words come close to each other: the decoder gets the beginning right, and what
-# follows rests on a good beginning. The authors expected the later words to pay for it, and found that long sentences
-# gained too (section 3.3).
+# The mean distance is the same, but the first words are closer to each other: the decoder gets the beginning right, and
+# the rest depends on a good beginning. The authors expected the later words to get worse, but long sentences improved
+# too (section 3.3).
 #
 # </details>
 #
@@ -1081,6 +1085,6 @@ with torch.no_grad():
 # - [Peters et al., *Deep contextualized word representations*, 2018](https://arxiv.org/abs/1802.05365), sections 3
 #   and 5.
 # - [İrsoy, Benton and Stratos, *Corrected CBOW performs as well as skip-gram*, 2021](https://arxiv.org/abs/2012.15332):
-#   a gradient that the published word2vec has wrong, and whether it matters.
+#   the published word2vec computes a gradient wrongly; does it matter?
 #
 # **Next:** [lesson 14, *BERT*](../14_bert/14_bert.ipynb)

