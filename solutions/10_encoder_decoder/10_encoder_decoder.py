@@ -836,7 +836,7 @@ early_numbers = "C"
 # early_numbers = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Exact match against the number of digits, from three to six, at three moments of the training. After 160 steps the curve falls from 0.4 to nearly 0. Twice as many steps later it is above 0.9 up to five digits and falls to 0.4 at six. At the end, averaged, it is at 1, and hardly lower at six digits."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Exact match against the number of digits, from three to six, at three moments of the training. After 160 steps the curve falls from 0.4 to nearly 0. After twice as many steps it is above 0.9 up to five digits and falls to 0.4 at six. At the end, averaged, it is at 1, and hardly lower at six digits."}}
 numbers = [read_english(english.split()) for english, _ in test_pairs]
 digits = torch.tensor([len(str(number)) for number in numbers])
 
@@ -1168,7 +1168,8 @@ for sample in run["samples"]:
 #
 # Nearly all. A position looks only backwards, so what the blocks compute for it does not change when more is written.
 # The keys and values of all earlier positions can be kept, and only the newest position has to be computed. The keys
-# and values of the cross-attention can be kept as well; they depend on the source alone. Lesson 12 does this.
+# and values of the cross-attention can be kept as well; they depend on the source alone. The finished functions keep
+# both. In lesson 12 you write with such a cache.
 #
 # </details>
 # <details><summary>3. A beam of width 100 finds a translation that the model thinks more probable than the one found

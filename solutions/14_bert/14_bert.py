@@ -769,7 +769,7 @@ print(f"the first of them, on this sentence: {before['sentence']:.4f};"
 # The head of the token before is made of positions, for on random tokens it does the same. It is also a trace of the
 # training:
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two curves against position. Above, the weight of a head on the token before, in a text of three hundred tokens. Below, the cosine of the vectors of neighbouring positions, which dips sharply at position 127."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two curves against position. Above, the weight of a head on the token before, in a text of three hundred tokens. Below, the cosine of the vectors of neighbouring positions, which is level but for position 0 and a sharp dip between positions 126 and 127."}}
 figure, axes = plt.subplots(2, 1, figsize=(6, 4.2), sharex=True)
 long = before["long"]["weights"]
 axes[0].plot(range(1, len(long) + 1), long, color=plots.COLOURS[0], linewidth=1)
@@ -1091,7 +1091,7 @@ print(f"                      counted words, linear: {trained['bag_of_words_accu
 print(f"           published encoder, trained on: {result['test_accuracy']:.1%}"
       f" of {run['data']['tested_on']:,} reviews")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy in percent against the number of labelled reviews, 100, 1,000 and 5,000, on a logarithmic axis. All weights: from 78 over 86 to 88.5. Steps of rank 8 run one to two points below. Frozen, its best stage, and the bag of pieces lie close together, far below."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy in percent against the number of labelled reviews, 100, 1,000 and 5,000, on a logarithmic axis. All weights: from 78 over 86 to 88.5. Steps of rank 8 run about one to two points below. Frozen, its best stage, and the bag of pieces lie close together, far below."}}
 few = result["few_labels"]
 counts = [row["labels"] for row in few]
 right = {"all weights": [row["all"] for row in few],
