@@ -1168,8 +1168,7 @@ for sample in run["samples"]:
 #
 # Nearly all. A position looks only backwards, so what the blocks compute for it does not change when more is written.
 # The keys and values of all earlier positions can be kept, and only the newest position has to be computed. The keys
-# and values of the cross-attention can be kept as well; they depend on the source alone. The finished functions keep
-# both. In lesson 12 you write with such a cache.
+# and values of the cross-attention can be kept as well; they depend on the source alone. Lesson 12 does this.
 #
 # </details>
 # <details><summary>3. A beam of width 100 finds a translation that the model thinks more probable than the one found

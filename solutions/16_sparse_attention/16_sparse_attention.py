@@ -25,7 +25,7 @@
 # |---|---|
 # | **You will build** | three patterns and their reach, attention in a band that never makes a t × t matrix, and a softmax in tiles; and you fix a window that has a bug |
 # | **You need** | lessons [3](../03_scaling/03_scaling.ipynb), [5](../05_masking/05_masking.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb) and [9](../09_character_generator/09_character_generator.ipynb) |
-# | **It takes** | about 125 minutes: eight exercises, 29 points, and three predictions |
+# | **It takes** | about 120 minutes: eight exercises, 29 points, and three predictions |
 # | **It computes** | for about a minute in one cell, which you may stop; seconds everywhere else |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions that look, s positions that are
@@ -788,10 +788,9 @@ else:
 check.prediction("best_for_pictures", best_for_pictures)
 
 # %% [markdown]
-# The full model could learn to look along rows and columns; it has to find out. The strided one has them built in,
-# up to the shift by one column. The paper saw
-# the same with far larger models ([Child et al.](https://arxiv.org/abs/1904.10509), table 2, bits a dimension or a
-# byte; fewer is better):
+# The full model has to find out that rows and columns matter. The strided one has them built in, up to the shift by one
+# column. The paper saw the same with far larger models ([Child et al.](https://arxiv.org/abs/1904.10509), table 2, bits
+# a dimension or a byte; fewer is better):
 #
 # | [table 2](https://arxiv.org/abs/1904.10509) | full | strided | fixed |
 # |---|---|---|---|
@@ -1099,8 +1098,8 @@ print("the same as the band:", same)
 # Patterns are in use to this day. [Longformer](https://arxiv.org/abs/2004.05150) joins windows of 512 with a few
 # positions that see everything and are seen by everyone. The first [Mistral 7B](https://arxiv.org/abs/2310.06825) had
 # windows in all its layers, version 0.2 in none; [Gemma 2](https://arxiv.org/abs/2408.00118) has them in every second
-# one. What full attention would cost is counted below for a model like Child et al.'s: 64 layers of 4 heads, each with
-# t² weights of 4 bytes.
+# one. Here is what full attention would cost a model like Child et al.'s, 64 layers of 4 heads, each with t² weights of
+# 4 bytes:
 
 # %% tags=["nbval-check-output"]
 for what, t in [("a text", 1_024), ("a CIFAR picture", 3_072), ("64 × 64 pixels", 12_288),
