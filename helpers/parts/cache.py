@@ -5,6 +5,8 @@ b batch, t positions (queries), s positions (keys and values), h heads, d width 
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 
@@ -13,7 +15,8 @@ class LayerCache:
 
     def __init__(self, size: int):
         self.size, self.length = size, 0
-        self.keys = self.values = None  # (b, h, size, d), once there are some
+        self.keys: Any = None  # (b, h, size, d), once there are some
+        self.values: Any = None
 
     def append(self, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """k, v: (b, h, t, d), of the next t positions. Returns those of all positions so far, (b, h, s, d)."""

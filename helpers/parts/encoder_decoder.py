@@ -130,6 +130,8 @@ class EncoderDecoder(nn.Module):
     target and output layer (section 3.4).
     """
 
+    positions: torch.Tensor
+
     def __init__(
         self,
         n_source: int,

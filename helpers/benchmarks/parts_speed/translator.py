@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 from torch import nn
@@ -13,11 +13,8 @@ from torch import nn
 from helpers.benchmarks.parts_speed.comparison import Comparison
 from helpers.parts.encoder_decoder import EncoderDecoder, beam_search, greedy_decode
 
-if TYPE_CHECKING:
-    from transformers import MarianMTModel
-
 SIDES = ("the lesson's parts", "transformers' Marian")
-SIZES = {"n_source": 8000, "n_target": 8000, "e": 512, "h": 8, "depth": 6, "t_max": 128}
+SIZES: dict[str, Any] = {"n_source": 8000, "n_target": 8000, "e": 512, "h": 8, "depth": 6, "t_max": 128}
 PAD, START, NEVER = 0, 1, -1  # no token ends a sentence: both sides write as many as they may
 SENTENCES, READ, WRITE, WIDTH = 16, 30, 30, 4
 
@@ -44,7 +41,7 @@ def texts() -> torch.Tensor:
     return ids.where(torch.arange(READ) < lengths, PAD)
 
 
-def writer(model: EncoderDecoder | MarianMTModel) -> Callable[[torch.Tensor, int], torch.Tensor]:
+def writer(model: nn.Module) -> Callable[[torch.Tensor, int], torch.Tensor]:
     """A function of sources (b, s) and a number of beams that returns what is written, (b, WRITE)."""
     if isinstance(model, EncoderDecoder):
         return lambda source, beams: (
@@ -54,22 +51,22 @@ def writer(model: EncoderDecoder | MarianMTModel) -> Callable[[torch.Tensor, int
         )
 
     @torch.no_grad()
-    def write(source: torch.Tensor, beams: int) -> torch.Tensor:
+    def write(source, beams):
         how = {"max_new_tokens": WRITE, "num_beams": beams, "do_sample": False, "length_penalty": 0.0}
         return model.generate(source, attention_mask=(source != PAD).long(), **how)[:, 1:]
 
     return write
 
 
-def pair() -> tuple[EncoderDecoder, MarianMTModel]:
+def pair() -> tuple[nn.Module, nn.Module]:
     """(ours, theirs), with the same weights; Marian's projections have biases besides, which become 0."""
     torch.manual_seed(0)
     ours = EncoderDecoder(**SIZES, pad=PAD, share=True).eval()
-    return ours, theirs(ours)
+    return ours, _theirs(ours)
 
 
 @torch.no_grad()
-def theirs(ours: EncoderDecoder) -> MarianMTModel:
+def _theirs(ours):
     """A MarianMTModel that computes the same."""
     import transformers
 
@@ -105,7 +102,7 @@ def theirs(ours: EncoderDecoder) -> MarianMTModel:
     return model
 
 
-def _copy_block(layer: nn.Module, block: nn.Module) -> None:
+def _copy_block(layer, block):
     decoder = hasattr(block, "cross_attention")
     attentions = [(layer.self_attn, block.self_attention if decoder else block.attention)]
     norms = [(layer.self_attn_layer_norm, block.norm1), (layer.final_layer_norm, block.norm2)]
