@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from helpers.benchmarks.parts_speed import checkpointing, groups, lessons, sparse
+from helpers.benchmarks.parts_speed import checkpointing, groups, lessons, sparse, translator
+from helpers.benchmarks.parts_speed import comparison as comparison_module
 from helpers.benchmarks.parts_speed.comparison import Comparison, row, speeds
 from helpers.parts.sparse import local_mask
 
@@ -60,8 +61,42 @@ def test_groups_write_a_token_a_step_and_begin_anew_each_call(monkeypatch):
         assert write().length == 12 + groups.WRITE
 
 
-def test_a_row_tells_both_speeds_and_their_ratio():
-    comparison = Comparison("a sum", 30, {"ours": lambda: sum(range(10)), "theirs": lambda: sum(range(10))})
-    assert all(speed > 0 for speed in speeds(comparison, threads=1, seconds=0.001).values())
-    line = row(comparison, {"ours": 30.0, "theirs": 20.0})
-    assert line == "a sum: 1.50 times as fast (ours 30.0, theirs 20.0 tokens a second)"
+def test_a_translator_and_marian_compute_and_write_the_same(monkeypatch):
+    pytest.importorskip("transformers")
+    monkeypatch.setattr(translator, "SIZES", {**translator.SIZES, "n_source": 40, "n_target": 40, "e": 16, "depth": 2})
+    ours, theirs = (model.double() for model in translator.pair())
+    source, target = translator.texts(), torch.randint(2, 40, (translator.SENTENCES, 7))
+    assert (source == translator.PAD).any()
+    given = {"attention_mask": (source != translator.PAD).long(), "decoder_input_ids": target}
+    torch.testing.assert_close(theirs(source, **given).logits, ours(source, target))
+    for beams, some in ((1, source), (translator.WIDTH, source[1:2])):
+        mine, other = (translator.writer(model)(some, beams) for model in (ours, theirs))
+        assert mine.shape == (len(some), translator.WRITE) and torch.equal(mine, other)
+
+
+def test_both_sides_take_turns_and_processor_time_is_what_counts(monkeypatch):
+    clock, called = [0.0], []
+
+    def call(side, cost):
+        called.append(side)
+        clock[0] += cost
+
+    monkeypatch.setattr(comparison_module.time, "process_time", lambda: clock[0])
+    sides = {"ours": lambda: call("ours", 0.5), "theirs": lambda: call("theirs", 2.0)}
+    measured = speeds(Comparison("a sum", 30, sides), threads=1, seconds=1.2, repeats=2)
+    assert measured == [{"ours": 60.0, "theirs": 15.0}] * 2
+    first = ["ours", "theirs"]  # does not count
+    assert called == first + ["ours", "ours", "ours", "theirs"] * 2
+
+
+def test_a_row_tells_the_median_ratio_its_range_and_both_speeds():
+    comparison = Comparison("a sum", 30, {"ours": int, "theirs": int})
+    repeats = [{"ours": ours, "theirs": 20.0} for ours in (30.0, 31.0, 29.0, 32.0, 28.0)]
+    line = row(comparison, repeats)
+    assert line == "a sum: 1.50 times as fast, 1.40 to 1.60 (ours 30.0, theirs 20.0 tokens a second)"
+
+
+def test_a_row_whose_repeats_spread_says_so():
+    comparison = Comparison("a sum", 30, {"ours": int, "theirs": int})
+    repeats = [{"ours": ours, "theirs": 20.0} for ours in (30.0, 30.0, 20.0, 32.0, 34.0)]
+    assert row(comparison, repeats).endswith("; the repeats spread by 47%: no figure to rely on")

@@ -371,6 +371,88 @@ def test_a_length_penalty_favours_long_sentences():
     assert lengths[0] < lengths[1]
 
 
+class Uncached(nn.Module):
+    """The model without its cache: all is computed anew at each step."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model, self.pad, self.encode = model, model.pad, model.encode
+
+    def decode(self, target, memory, source):
+        return self.model.decode(target, memory, source)
+
+
+def babbler(pre_norm=False):
+    """A model that often goes on for long, sometimes stops and sometimes writes padding."""
+    model = encoder_decoder.EncoderDecoder(12, 9, 16, 4, 3, 14, PAD, pre_norm=pre_norm)
+    return shaken(model, torch.float64)
+
+
+@pytest.mark.parametrize("pre_norm", [False, True])
+@pytest.mark.parametrize("cuts", [(1,) * 8, (3, 1, 4), (8,)])
+def test_logits_with_a_cache_are_those_of_the_whole_pass(pre_norm, cuts):
+    model, source, target = babbler(pre_norm), rows([5, 2, 7], 12, 7), rows([8, 8, 8], 9, 8)
+    target[1, 2] = target[2, 4:6] = PAD  # later positions may not look there
+    memory, cache, parts = model.encode(source), model.cache(source, 8), []
+    for cut in cuts:
+        seen = cache.length
+        # what the cache holds is asked for no more: the memory serves the first step alone
+        parts.append(model.decode(target[:, : seen + cut], memory if seen == 0 else memory * math.nan, source, cache))
+        assert parts[-1].shape == (3, cut, 9)
+    near(torch.cat(parts, dim=1), model(source, target))
+
+
+def test_a_cache_goes_on_with_other_rows():
+    """As a search needs it: rows that come twice, in another order, and not at all; of one source and of several."""
+    model, rows_kept = babbler(), torch.tensor([2, 0, 2, 2])
+    for source in (rows([5, 2, 7], 12, 7), rows([6], 12, 7).expand(3, -1)):
+        target, one = rows([4, 4, 4], 9, 4), len(source.unique(dim=0)) == 1
+        cache, memory = model.cache(source, 6), model.encode(source)
+        if one:  # a search begins with one row
+            model.decode(target[:1, :1], memory[:1], source[:1], cache)
+            target[:, 0] = target[0, 0]
+            cache.take(torch.zeros(3, dtype=torch.int64))
+        model.decode(target, memory, source, cache)
+        cache.take(rows_kept)
+        longer = torch.cat([target[rows_kept], rows([1] * 4, 9, 1)], dim=1)
+        after = model.decode(longer, memory[rows_kept], source[rows_kept], cache)
+        assert [len(layer.keys) for layer in cache.source] == [1 if one else 4] * 3
+        near(after[:, -1], model(source[rows_kept], longer)[:, -1])
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("pre_norm", [False, True])
+def test_what_is_written_with_a_cache_is_what_is_written_without(seed, pre_norm):
+    torch.manual_seed(seed)
+    model, source = babbler(pre_norm), rows([5, 2, 7, 1], 12, 7)
+    for limit, widths in ((1, (1, 3)), (5, (2, 60)), (14, (1, 5))):
+        ways = [encoder_decoder.greedy_decode(m, source, START, STOP, limit) for m in (model, Uncached(model))]
+        assert torch.equal(*ways)
+        for width, k in itertools.product(widths, range(4)):
+            given = (source[k : k + 1], START, STOP, limit, width, seed / 5)
+            assert torch.equal(*(encoder_decoder.beam_search(m, *given) for m in (model, Uncached(model))))
+
+
+def test_decoding_computes_each_token_once_and_the_keys_of_the_source_once():
+    model, source, seen = babbler(), rows([5, 2, 7], 12, 7), {"self": [], "cross": []}
+    block = model.decoder[1]
+    for name, layer in (("self", block.self_attention.to_keys), ("cross", block.cross_attention.to_values)):
+        layer.register_forward_hook(lambda layer, given, out, name=name: seen[name].append(out.shape[1]))
+    encoder_decoder.greedy_decode(model, source, START, -1, 6)
+    assert seen == {"self": [1] * 6, "cross": [7]}
+    for places in seen.values():
+        places.clear()
+    encoder_decoder.beam_search(model, source[:1], START, -1, 6, 3)
+    assert seen == {"self": [1] * 6, "cross": [7]}
+
+
+def test_a_text_longer_than_the_model_is_refused_with_a_cache_too():
+    model, source = babbler(), rows([5], 12, 5)
+    assert encoder_decoder.greedy_decode(model, source, START, -1, 14).shape == (1, 14)
+    with pytest.raises(ValueError, match="t = 15 .* t_max = 14"):
+        encoder_decoder.greedy_decode(model, source, START, -1, 15)
+
+
 # -------------------------------------------------------------------------------------------------- the lesson
 
 

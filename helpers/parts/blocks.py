@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from .cache import LayerCache
 from .multi_head import merge_heads, require_heads, split_heads
 
 
@@ -75,13 +76,18 @@ class SelfAttention(nn.Module):
         self.to_values = nn.Linear(e, e, bias=bias)
         self.unify = nn.Linear(e, e)
 
-    def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+    def forward(
+        self, x: torch.Tensor, mask: torch.Tensor | None = None, past: LayerCache | None = None
+    ) -> torch.Tensor:
         """x: (b, t, e). mask: (t, t), (b, 1, t) or (b, t, t), booleans, True where i may look at j; None: everywhere.
 
-        Returns (b, t, e). A position that may look nowhere gets the bias of `unify`.
+        past: keys and values of earlier positions, to which those of x are added; the mask's last axis then counts
+        both. Returns (b, t, e). A position that may look nowhere gets the bias of `unify`.
         """
         require_boolean(mask)
         q, k, v = (split_heads(to(x), self.h) for to in (self.to_queries, self.to_keys, self.to_values))  # (b, h, t, d)
+        if past is not None:
+            k, v = past.append(k, v)  # (b, h, s, d), s = earlier positions + t
         if mask is not None and mask.dim() > 2:
             mask = mask.unsqueeze(-3)  # an axis for the heads, which all see the same; (t, t) broadcasts as it is
         return self.unify(merge_heads(F.scaled_dot_product_attention(q, k, v, attn_mask=mask)))

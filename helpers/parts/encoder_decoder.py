@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from .blocks import FeedForward, LayerNorm, SelfAttention, TransformerBlock, require_boolean
+from .cache import DecodingCache, LayerCache
 from .evaluating import evaluating
 from .masks import causal_mask, masked_softmax
 from .multi_head import merge_heads, require_heads, split_heads
@@ -52,13 +53,21 @@ class CrossAttention(nn.Module):
         self.to_values = nn.Linear(e, e, bias=bias)
         self.unify = nn.Linear(e, e)
 
-    def forward(self, x: torch.Tensor, memory: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+    def forward(
+        self, x: torch.Tensor, memory: torch.Tensor, mask: torch.Tensor | None = None, past: LayerCache | None = None
+    ) -> torch.Tensor:
         """x: (b, t, e), asks. memory: (b, s, e), is asked. Returns (b, t, e).
 
         mask: (b, 1, s) or (b, t, s), True where position i of x may look at position j of memory; None: everywhere.
+        past: where the memory's keys and values are kept. The first call fills it, and later ones look at no memory.
         """
         q = split_heads(self.to_queries(x), self.h)  # (b, h, t, d)
-        k, v = split_heads(self.to_keys(memory), self.h), split_heads(self.to_values(memory), self.h)  # (b, h, s, d)
+        if past is None or past.keys is None:
+            k, v = split_heads(self.to_keys(memory), self.h), split_heads(self.to_values(memory), self.h)
+            if past is not None:
+                past.append(k, v)
+        else:
+            k, v = (kept.expand(len(x), -1, -1, -1) for kept in (past.keys, past.values))  # (b, h, s, d)
         require_boolean(mask)
         if mask is not None and mask.dim() > 2:
             mask = mask.unsqueeze(-3)
@@ -96,17 +105,19 @@ class DecoderBlock(nn.Module):
         memory: torch.Tensor,
         self_mask: torch.Tensor | None = None,
         cross_mask: torch.Tensor | None = None,
+        past: tuple[LayerCache | None, LayerCache | None] = (None, None),
     ) -> torch.Tensor:
         """x: (b, t, e). memory: (b, s, e), what the encoder makes of the source. Masks: from `make_masks`, or None.
 
-        Returns (b, t, e).
+        past: what the two attentions keep from step to step, if they do. Returns (b, t, e).
         """
+        before, read = past
         if self.pre_norm:
-            x = x + self.dropout(self.self_attention(self.norm1(x), self_mask))
-            x = x + self.dropout(self.cross_attention(self.norm2(x), memory, cross_mask))
+            x = x + self.dropout(self.self_attention(self.norm1(x), self_mask, past=before))
+            x = x + self.dropout(self.cross_attention(self.norm2(x), memory, cross_mask, past=read))
             return x + self.dropout(self.feed_forward(self.norm3(x)))
-        x = self.norm1(x + self.dropout(self.self_attention(x, self_mask)))
-        x = self.norm2(x + self.dropout(self.cross_attention(x, memory, cross_mask)))
+        x = self.norm1(x + self.dropout(self.self_attention(x, self_mask, past=before)))
+        x = self.norm2(x + self.dropout(self.cross_attention(x, memory, cross_mask, past=read)))
         return self.norm3(x + self.dropout(self.feed_forward(x)))
 
 
@@ -118,6 +129,8 @@ class EncoderDecoder(nn.Module):
     sinusoids of lesson 6; token vectors are scaled by √e (section 3.4). share: one table of token vectors for source,
     target and output layer (section 3.4).
     """
+
+    positions: torch.Tensor
 
     def __init__(
         self,
@@ -149,8 +162,8 @@ class EncoderDecoder(nn.Module):
             self.to_logits.weight = self.source_tokens.weight
         self.dropout = nn.Dropout(dropout)
 
-    def embed(self, tokens: nn.Embedding, ids: torch.Tensor) -> torch.Tensor:
-        """ids: (b, t). Returns (b, t, e)."""
+    def embed(self, tokens: nn.Embedding, ids: torch.Tensor, start: int = 0) -> torch.Tensor:
+        """ids: (b, t). Returns (b, t − start, e): the vectors of the positions from `start` on."""
         if ids.dim() != 2:
             raise ValueError(f"The model reads ids (b, t), and these have the shape {tuple(ids.shape)}.")
         t, e = ids.shape[1], self.positions.shape[1]
@@ -158,7 +171,7 @@ class EncoderDecoder(nn.Module):
             raise ValueError(
                 f"A sequence of t = {t} positions is longer than the t_max = {len(self.positions)} of this model."
             )
-        return self.dropout(tokens(ids) * math.sqrt(e) + self.positions[:t])
+        return self.dropout(tokens(ids[:, start:]) * math.sqrt(e) + self.positions[start:t])
 
     def encode(self, source: torch.Tensor) -> torch.Tensor:
         """source: (b, s), ids. Returns memory (b, s, e). Once a sentence is enough."""
@@ -168,16 +181,25 @@ class EncoderDecoder(nn.Module):
             x = block(x, mask)
         return self.encoder_norm(x)
 
-    def decode(self, target: torch.Tensor, memory: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+    def decode(
+        self, target: torch.Tensor, memory: torch.Tensor, source: torch.Tensor, cache: DecodingCache | None = None
+    ) -> torch.Tensor:
         """target: (b, t), ids that begin with the start token. memory: of `encode`. source: (b, s), for its padding.
 
-        Returns logits (b, t, n_target).
+        Returns logits (b, t, n_target). With a cache the positions of the target that it holds are not computed again,
+        and the logits are those of the others: (b, t − cache.length, n_target).
         """
+        seen = 0 if cache is None else cache.length
         _, self_mask, cross_mask = make_masks(source, target, self.pad)
-        x = self.embed(self.target_tokens, target)
-        for block in self.decoder:
-            x = block(x, memory, self_mask, cross_mask)
+        x = self.embed(self.target_tokens, target, seen)  # (b, t − seen, e)
+        for i, block in enumerate(self.decoder):
+            past = (None, None) if cache is None else (cache.target[i], cache.source[i])
+            x = block(x, memory, self_mask[:, seen:], cross_mask, past)
         return self.to_logits(self.decoder_norm(x))
+
+    def cache(self, source: torch.Tensor, limit: int) -> DecodingCache:
+        """An empty cache for translating source, (b, s), into at most `limit` tokens."""
+        return DecodingCache(len(self.decoder), min(limit, len(self.positions)), source.shape[1])
 
     def forward(self, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         """source: (b, s), target: (b, t), ids.
@@ -260,14 +282,14 @@ def greedy_decode(model: EncoderDecoder, source: torch.Tensor, start: int, stop:
 
     source: (b, s), ids. start, stop: ids of the two special tokens. Returns (b, t), ids, t ≤ limit: what
     was written after `start`, `stop` included; after it, padding. Ends as soon as every sentence has
-    stopped. The encoder runs once.
+    stopped. The encoder runs once, and the decoder on each token once, where the model has a cache.
     """
     _require_source(source, limit)
-    memory = model.encode(source)
+    memory, cache = model.encode(source), _cache_of(model, source, limit)
     written = torch.full_like(source[:, :1], start)  # (b, 1)
     done = torch.zeros_like(written, dtype=torch.bool)
     for _ in range(limit):
-        best = model.decode(written, memory, source)[:, -1].argmax(dim=-1, keepdim=True)  # (b, 1)
+        best = model.decode(written, memory, source, *cache)[:, -1].argmax(dim=-1, keepdim=True)  # (b, 1)
         best = best.masked_fill(done, model.pad)
         written = torch.cat([written, best], dim=1)
         done = done | (best == stop)
@@ -292,8 +314,8 @@ def beam_search(
     included. A beam that has written `stop` grows no more and takes its place with it: the width falls by one. Its
     score, the sum of the logarithms of its tokens' probabilities, stands against those of the others at the end.
     length_penalty α divides the final scores by ((5 + t) / 6)^α (Y. Wu et al., "Google's neural machine translation
-    system", 2016, section 7); 0 leaves them alone. The encoder runs once. Width 1 is greedy decoding; ValueError when
-    it is below 1.
+    system", 2016, section 7); 0 leaves them alone. The encoder runs once, and the decoder on each beam's newest token
+    alone, where the model has a cache. Width 1 is greedy decoding; ValueError when it is below 1.
     """
     _require_source(source, limit)
     if len(source) != 1:
@@ -304,24 +326,32 @@ def beam_search(
         raise ValueError(f"Beam search keeps at least one beam, and width is {width}. With 1 it is greedy decoding.")
     if not math.isfinite(length_penalty):
         raise ValueError(f"The length penalty is a finite number, 0 for none, and is {length_penalty}.")
-    memory = model.encode(source)
+    memory, cache = model.encode(source), _cache_of(model, source, limit)
     beams, scores = torch.full_like(source[:, :1], start), torch.zeros(1, device=source.device)  # (width, t), (width,)
     finished = []  # pairs (score, ids)
     for _ in range(limit):
         many = len(beams)
-        logits = model.decode(beams, memory.expand(many, -1, -1), source.expand(many, -1))[:, -1]
+        logits = model.decode(beams, memory.expand(many, -1, -1), source.expand(many, -1), *cache)[:, -1]
         totals = (scores.unsqueeze(-1) + logits.log_softmax(dim=-1)).flatten()  # (many · n,)
         scores, places = totals.topk(min(width, len(totals)))
         n = logits.shape[-1]
-        beams = torch.cat([beams[places // n], (places % n).unsqueeze(-1)], dim=1)
+        rows = places // n  # the beam that each of the new ones lengthens
+        beams = torch.cat([beams[rows], (places % n).unsqueeze(-1)], dim=1)
         ended = beams[:, -1] == stop
         finished += zip(scores[ended].tolist(), beams[ended], strict=True)
-        beams, scores = beams[~ended], scores[~ended]
+        beams, scores, rows = beams[~ended], scores[~ended], rows[~ended]
         width -= int(ended.sum())
         if width <= 0:
             break
+        for kept in cache:
+            kept.take(rows)
     finished += zip(scores.tolist(), beams, strict=True)
     return max(finished, key=lambda pair: pair[0] / ((4 + len(pair[1])) / 6) ** length_penalty)[1][1:]
+
+
+def _cache_of(model, source, limit):
+    """The cache as a tuple of one; empty for a model that has none, such as lesson 10's, which computes all anew."""
+    return (model.cache(source, limit),) if hasattr(model, "cache") else ()
 
 
 def _require_source(source, limit):

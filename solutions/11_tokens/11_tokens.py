@@ -560,8 +560,8 @@ print("OpenAI's merges that begin with a space:",
 # <div class="figure-caption">
 #
 # **How to read it.** Each point is the mean length of the tokens of neighbouring ranks; the axis of ranks is
-# logarithmic. The first merges make pairs of letters. The later ones make whole words, and words do not get longer
-# without end.
+# logarithmic. The first merges make pieces of about three bytes, the later ones whole words, and words do not get
+# longer without end.
 #
 # </div>
 #

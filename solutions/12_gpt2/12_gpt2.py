@@ -372,7 +372,7 @@ for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"):
 #
 # </details>
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Stacked horizontal bars, each from 0 to 100 per cent, for the pocket model and five published GPT-2s: shares of token table, position table, attention, feed-forward networks and norms. In the smallest published model the token table is almost a third; in the largest it is a twentieth, and feed-forward networks are almost two thirds."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Stacked horizontal bars, each from 0 to 100 per cent, for the pocket model and five published GPT-2s: shares of token table, position table, attention, feed-forward networks and norms. In distilgpt2 the token table is almost a half, in gpt2 almost a third; in the largest it is a twentieth, and feed-forward networks are almost two thirds."}}
 names = ["gpt2-xl", "gpt2-large", "gpt2-medium", "gpt2", "distilgpt2"]
 configs = {name: Config.published(name) for name in names} | {"pocket": pocket.config}
 colours = ["#cfe6f5", "#E69F00", "#0072B2", "#ffffff", "#000000"]
@@ -399,7 +399,7 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** There is a bar for each model, with its count under its name, divided by kind of parameter. The
-# table of tokens grows with e and the blocks with e², so the larger the model, the smaller the table's share. In all of
+# table of tokens grows with e and the blocks with e², so the larger the published model, the smaller the table's share. In all of
 # them, feed-forward networks have twice the share of attention. Tying the head saves a second table of tokens.
 #
 # </div>
@@ -592,7 +592,7 @@ def changed(change):
     change(model)
     return model
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Largest difference from the reference at each stage of the model, logarithmic. Yours is between one millionth and one ten-thousandth at every stage. With the exact GELU the difference is a hundred or a thousand times as large from block 0 on. With transposed unify matrices, and with positions that start at 1, it is of the size of the numbers themselves."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Largest difference from the reference at each stage of the model, logarithmic. Yours is nothing at the embedding and between one millionth and one ten-thousandth after it. With the exact GELU the difference is a few hundred times as large from block 0 on. With transposed unify matrices, and with positions that start at 1, it is of the size of the numbers themselves."}}
 known = reference(folder)
 models = {"yours": mine, "exact GELU": changed(exact_gelu),
           "unify transposed": changed(transposed), "positions from 1": changed(from_one)}

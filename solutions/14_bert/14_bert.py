@@ -775,7 +775,7 @@ print(f"the first of them, on this sentence: {before['sentence']:.4f};"
 # The head that looks at the token before works by position, because on random tokens it does the same. It also shows a
 # trace of the training:
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two curves against position. Above, the weight of a head on the token before, in a text of three hundred tokens: it jumps up and down before position 127 and stays near 1 after it. Below, the cosine of the vectors of neighbouring positions, with a sharp dip just before position 127."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two curves against position. Above, the weight of a head on the token before, in a text of three hundred tokens. Below, the cosine of the vectors of neighbouring positions, which is level except at position 0 and for a sharp dip between positions 126 and 127."}}
 figure, axes = plt.subplots(2, 1, figsize=(6, 4.2), sharex=True)
 long = before["long"]["weights"]
 axes[0].plot(range(1, len(long) + 1), long, color=plots.COLOURS[0], linewidth=1)

@@ -1094,9 +1094,9 @@ print("the same as the band:", same)
 # %% [markdown]
 # Published models use patterns. [Longformer](https://arxiv.org/abs/2004.05150) combines windows of 512 with a few
 # positions that see everything and are seen by all. The first [Mistral 7B](https://arxiv.org/abs/2310.06825) had
-# windows in all its layers; [Gemma 2](https://arxiv.org/abs/2408.00118) has them in every second one. The cell below
-# counts the cost of full attention for a model like Child et al.'s: 64 layers of 4 heads, each with t² weights of 4
-# bytes.
+# windows in all its layers, and version 0.2 in none; [Gemma 2](https://arxiv.org/abs/2408.00118) has them in every
+# second one. The cell below counts the cost of full attention for a model like Child et al.'s: 64 layers of 4 heads,
+# each with t² weights of 4 bytes.
 
 # %% tags=["nbval-check-output"]
 for what, t in [("a text", 1_024), ("a CIFAR picture", 3_072), ("64 × 64 pixels", 12_288),

@@ -896,7 +896,7 @@ for name, found in points.items():
     print(f"{name}, in billions a second:",
           ", ".join(f"{speed / 1e9:.2g}" for _, speed in found))
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Operations a second against operations per byte moved, both axes logarithmic. Sum, softmax and layer norm are on the left, at one operation a byte or less, far below the large products. Products of matrices rise from small ones on the left to large ones on the right, where they flatten out at the machine's peak. A dotted line shows the roof."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Operations a second against operations per byte moved, both axes logarithmic. Sum, softmax and layer norm are on the left, at one operation a byte or less, far below the large products. Products of matrices rise from the smallest, which is slower than all else, to large ones on the right, where they flatten out at the machine's peak. A dotted line shows the roof."}}
 ax = plt.subplots(figsize=(6, 3.6))[1]
 for number, (name, found) in enumerate(points.items()):
     ax.plot(*zip(*sorted(found)), linestyle="-" if number == 0 else "", label=name,

@@ -13,7 +13,7 @@ from helpers.benchmarks.parts_speed.comparison import Comparison
 from helpers.parts import gpt2
 
 SIDES = ("the lesson's parts", "transformers")
-PROMPT, COUNT = 128, 64
+PROMPT, COUNTS = 128, {"with a cache": 64, "without a cache": 8}
 
 
 def comparisons() -> Iterator[Comparison]:
@@ -28,18 +28,19 @@ def comparisons() -> Iterator[Comparison]:
     for t in (1, 128, 1024):
         calls = [lambda forward=forward, t=t: forward(ids[:, :t]) for forward, _ in sides]
         yield Comparison(f"GPT-2, forward, {t:,} tokens", t, dict(zip(SIDES, calls, strict=True)))
-    for how, cached in (("with a cache", True), ("without", False)):
-        calls = [lambda write=write, cached=cached: write(ids[:, :PROMPT], cached) for _, write in sides]
-        work = f"GPT-2, {COUNT} new tokens after {PROMPT}, {how}"
-        yield Comparison(work, COUNT, dict(zip(SIDES, calls, strict=True)))
+    for how, count in COUNTS.items():
+        calls = [lambda write=write, how=how: write(ids[:, :PROMPT], how) for _, write in sides]
+        work = f"GPT-2, {count} new tokens after {PROMPT}, {how}"
+        yield Comparison(work, count, dict(zip(SIDES, calls, strict=True)))
 
 
 def ours(folder: str) -> tuple[Callable, Callable]:
-    """Functions of ids (1, t): a forward pass; writing, with a cache or without."""
+    """Functions of ids (1, t): a forward pass; writing, in one of the ways of COUNTS."""
     model = gpt2.load(folder)
 
-    def write(ids: torch.Tensor, cached: bool) -> torch.Tensor:
-        return (gpt2.generate_cached if cached else gpt2.generate)(model, ids, COUNT, temperature=0)
+    def write(ids: torch.Tensor, how: str) -> torch.Tensor:
+        generate = gpt2.generate_cached if how == "with a cache" else gpt2.generate
+        return generate(model, ids, COUNTS[how], temperature=0)
 
     return torch.no_grad()(model), write
 
@@ -53,8 +54,8 @@ def theirs(folder: str) -> tuple[Callable, Callable]:
     model = transformers.GPT2LMHeadModel.from_pretrained(folder).eval()
     model.generation_config.eos_token_id = None
 
-    def write(ids: torch.Tensor, cached: bool) -> torch.Tensor:
-        how = {"max_new_tokens": COUNT, "do_sample": False, "pad_token_id": 0, "use_cache": cached}
-        return model.generate(ids, attention_mask=torch.ones_like(ids), **how)
+    def write(ids: torch.Tensor, how: str) -> torch.Tensor:
+        settings = {"do_sample": False, "pad_token_id": 0, "use_cache": how == "with a cache"}
+        return model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=COUNTS[how], **settings)
 
     return torch.no_grad()(lambda ids: model(ids, use_cache=False).logits), write
