@@ -441,8 +441,8 @@ check(folded_heads)
 # names, a guess is right about 6 times in 100.)
 #
 # - **A.** It answers most questions. How many errors are left depends on the start.
-# - **B.** It answers one of the three questions, and guesses the other two. - **C.** As well as with three heads,
-#   because it has as many parameters: hardly an error in any run.
+# - **B.** It answers one of the three questions, and guesses the other two.
+# - **C.** As well as with three heads, because it has as many parameters: hardly an error in any run.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "one_head_reads", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -560,7 +560,8 @@ plt.show()
 #
 # How well will this reader answer on new sentences?
 #
-# - **A.** About as well as a guess, for all three roles: its rows consist of pieces of other rows. - **B.** With hardly
+# - **A.** About as well as a guess, for all three roles: its rows consist of pieces of other rows.
+# - **B.** With hardly
 # an error in all three roles, like the correct module. - **C.** Well for two roles, and no better than a guess for one:
 # one of its three pieces comes from a different head.
 # </div>

@@ -153,7 +153,8 @@ def play(attention):
 # The attention in the next cell has no mask: each of the twelve positions looks at all twelve inputs. The model is
 # trained on noise for 120 steps. What is its loss at the end?
 #
-# - **A.** About 2.1. Noise cannot be predicted. - **B.** About 1. It sees half of the answers.
+# - **A.** About 2.1. Noise cannot be predicted.
+# - **B.** About 1. It sees half of the answers.
 # - **C.** About 0.2.
 # - **D.** Almost exactly 0. It sees every answer.
 # </div>
@@ -763,8 +764,9 @@ print("every entry on and below it is larger than zero:", bool((leak[may_look] >
 # Two cells below, `peeking` returns the sum of the inputs so far plus the **next** input, detached. What are the
 # entries of its leak map just above the diagonal?
 #
-# - **A.** Exactly 0. - **B.** 1, because the next input is added to the output unchanged. - **C.** There are none:
-#   `leak_map` raises an error, because a detached tensor cannot be differentiated.
+# - **A.** Exactly 0.
+# - **B.** 1, because the next input is added to the output unchanged.
+# - **C.** There are none: `leak_map` raises an error, because a detached tensor cannot be differentiated.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "leak_of_detached", "locked": false, "schema_version": 3, "solution": true, "task": false}

@@ -772,7 +772,8 @@ check(general_scores)
 # the same size as the rest. For a given state s, how do the attention weights change?
 #
 # - **A.** None of them changes, whatever s and b are.
-# - **B.** All of them change. - **C.** They change for some states and not for others.
+# - **B.** All of them change.
+# - **C.** They change for some states and not for others.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "bias_on_keys", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -882,8 +883,8 @@ for count in range(1, 7):
 # lists of eight?
 #
 # - **A.** Nearly as well as on six, for both: no vector has to hold the list any more.
-# - **B.** Clearly worse on seven, and hardly any of eight are right. - **C.** None is right on either, as with one
-#   vector.
+# - **B.** Clearly worse on seven, and hardly any of eight are right.
+# - **C.** None is right on either, as with one vector.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "beyond_six", "locked": false, "schema_version": 3, "solution": true, "task": false}
