@@ -561,9 +561,8 @@ plt.show()
 # How well will this reader answer on new sentences?
 #
 # - **A.** About as well as a guess, for all three roles: its rows consist of pieces of other rows.
-# - **B.** With hardly
-# an error in all three roles, like the correct module. - **C.** Well for two roles, and no better than a guess for one:
-# one of its three pieces comes from a different head.
+# - **B.** With hardly an error in all three roles, like the correct module.
+# - **C.** Well for two roles, and no better than a guess for one: one of its three pieces comes from a different head.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "scrambled_answers", "locked": false, "schema_version": 3, "solution": true, "task": false}

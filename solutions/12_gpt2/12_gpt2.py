@@ -399,8 +399,9 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** There is a bar for each model, with its count under its name, divided by kind of parameter. The
-# table of tokens grows with e and the blocks with e², so the larger the published model, the smaller the table's share. In all of
-# them, feed-forward networks have twice the share of attention. Tying the head saves a second table of tokens.
+# table of tokens grows with e and the blocks with e², so the larger the published model, the smaller the table's share.
+# In all of them, feed-forward networks have twice the share of attention. Tying the head saves a second table of
+# tokens.
 #
 # </div>
 #

@@ -491,7 +491,7 @@ class RelativeAttention(nn.Module):
         ### END SOLUTION
 
     def forward(self, x, memory=None):
-        """x: (b, t, e). memory: (b, m, e), what came before x, or None. Returns (b, t, e)."""
+        """x: (b, t, e). memory: (b, m, e), the text before, or None. Returns (b, t, e)."""
         ### BEGIN SOLUTION
         both = x if memory is None else torch.cat([memory, x], dim=1)       # (b, s, e)
         t, s, e = x.shape[1], both.shape[1], x.shape[2]
