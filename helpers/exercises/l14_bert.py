@@ -552,10 +552,11 @@ def state_afterwards(rename: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 # ------------------------------------------------------------------------------------------ label_first_pieces
 
 
-def tagged(*lengths: int, special: tuple[int, ...] = (0,), last: int = 1) -> Inputs:
+def tagged(*lengths: int, special: tuple[int, ...] = (0,), last: int = 1, alike: bool = False) -> Inputs:
     """Labels of words that have so many pieces, 0 for a word that was cut off, and the words of the tokens.
 
     special: before which words there is a special token. last: how many there are at the end. 0 is a label.
+    alike: whether all words have the same label.
     """
 
     def inputs(draw):
@@ -564,6 +565,8 @@ def tagged(*lengths: int, special: tuple[int, ...] = (0,), last: int = 1) -> Inp
             words += [-1] * (word in special) + [word] * length
         labels = draw.integers(1, 9, len(lengths))
         labels[draw.number(0, len(lengths))] = 0
+        if alike:
+            labels[:] = draw.number(1, 9)
         return labels, torch.tensor([*words, *[-1] * last], device=draw.device)
 
     return inputs
@@ -846,6 +849,7 @@ LESSON = Lesson(
                         "for one word": tagged(3),
                         "without special tokens": tagged(2, 2, 1, special=(), last=0),
                         "for a pair with padding": tagged(2, 1, 3, 1, special=(0, 2), last=4),
+                        "for words with the same label": tagged(2, 1, 3, alike=True),
                         "when some words were cut off": tagged(2, 1, 0, 0, 3, 1, special=(0, 4)),
                     },
                     axes="t",

@@ -317,6 +317,13 @@ def lifted(t: int, *more: object) -> Inputs:
     return inputs
 
 
+def all_far_below(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, int]:
+    """Every query finds every key equally bad, with a score of −16,384: its result is the mean of what it may see."""
+    q, k, v = torch.zeros(2, 3, 7, 4, device=draw.device), draw.normal(2, 3, 7, 4), draw.normal(2, 3, 7, 4)
+    q[..., 0], k[..., 0] = -256.0, 128.0
+    return q, k, v, 3
+
+
 # ---------------------------------------------------------------------------------------------------------- merge
 
 
@@ -594,7 +601,7 @@ LESSON = Lesson(
                     also={"by one too many": attended(13, 4), "with a window longer than the text": attended(5, 8)},
                     axes="b h t d",
                 ),
-                values(0.5, lifted(7, 3), name="large scores", axes="b h t d"),
+                values(0.5, lifted(7, 3), name="large scores", also={"far below 0": all_far_below}, axes="b h t d"),
                 Aspect("no tensor with t² entries", 1, no_square((6, 12), "w"), side=True),
                 gradient(0.5, attended(7, 3)),
                 input_left_alone(0.5, attended(8, 4)),
