@@ -456,6 +456,12 @@ def drawn_gradients(draw: Draw, workers: int) -> list[list[torch.Tensor]]:
     return [[draw.normal(3, 2), draw.normal(4)] for _ in range(workers)]
 
 
+CHANGED = (
+    "Your code changes the workers' own gradients in place. Look for +=, *=, /=, an assignment to x[...], or a method"
+    " whose name ends in _."
+)
+
+
 def left_alone(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The workers' own gradients after the call."""
     gradients = drawn_gradients(draw, 3)
@@ -676,7 +682,7 @@ LESSON = Lesson(
                 Aspect("unequal shares", 1.5, weighed(different, 3, 4, 2), missed=SHARES),
                 Aspect("equal shares", 0.5, weighed(equal, 3, 2, 1)),
                 Aspect("a worker without a token", 0.5, weighed(one_without, 3, 2), missed=NO_TOKEN),
-                Aspect(LEFT_ALONE, 0.5, left_alone, side=True),
+                Aspect(LEFT_ALONE, 0.5, left_alone, side=True, missed=CHANGED),
             ),
         ),
         Exercise(
