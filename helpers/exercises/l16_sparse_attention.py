@@ -440,12 +440,13 @@ OVERFLOW = (
     " are right, look at the type in which you multiply: there can be 300 ways, and in 8 bits 256 becomes 0."
 )
 ONE_ROW = (
-    "Try one row by hand, in both orders, with the parts (2, 1, 10) and (4, 1, 20). The larger maximum is 4, so m = 4, ℓ = e^−2 · 1 + 1"
-    " = 1.135 and o = e^−2 · 10 + 20 = 21.35."
+    "Try one row by hand, in both orders, with the parts (2, 1, 10) and (4, 1, 20). The larger maximum is 4, so"
+    " m = 4, ℓ = e^−2 · 1 + 1 = 1.135 and o = e^−2 · 10 + 20 = 21.35."
 )
 ONE_TILE = (
     "Try one tile that holds all keys. If that agrees with softmax attention and smaller tiles do not, look at what is"
-    " carried from tile to tile, and at which tiles are left out; if it does not agree either, look at the tile: its scores, its mask, its maximum."
+    " carried from tile to tile, and at which tiles are left out; if it does not agree either,"
+    " look at the tile: its scores, its mask, its maximum."
 )
 FULL = "Row i of a causal mask has i + 1 pairs: 1 + 2 + … + t in all. Try t = 3 by hand: there are 6."
 WINDOW = (
