@@ -364,8 +364,8 @@ def test_infinity_is_told_by_where_it_is_without_a_cause_that_may_not_be(infinit
 
 def test_a_mask_with_too_much_in_it_is_told_where():
     goal = torch.ones(5, 5, dtype=torch.bool).tril()
-    assert "True in 4 entries too many" in said_of(torch.ones(5, 5, dtype=torch.bool).tril(1), goal)
-    assert "False in 5 entries too many, on the diagonal" in said_of(goal.tril(-1), goal)
+    assert "True in 4 entries where it should be False" in said_of(torch.ones(5, 5, dtype=torch.bool).tril(1), goal)
+    assert "False in 5 entries where it should be True, on the diagonal" in said_of(goal.tril(-1), goal)
 
 
 def test_two_results_that_are_exchanged_and_cases_that_hold_are_told():

@@ -131,7 +131,7 @@ def test_phrases_are_drawn_from_the_lists_and_the_same_each_time():
 
 
 def told(name, written):
-    """What the desk says of an answer, by aspect."""
+    """What the check says of an answer, by aspect."""
     verdict = check.start(NAME).verdict(name, written)
     return {aspect.name: aspect.says for aspect in verdict.aspects}
 

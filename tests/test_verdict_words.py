@@ -203,7 +203,7 @@ def test_a_gradient_is_called_by_the_input_it_belongs_to():
 
 def test_of_wrong_values_the_gradient_is_no_matter_of_its_own():
     lines = judged(PRODUCT, product, lambda x, w: (x @ w).exp()).aspects
-    assert lines[1].says == "Wrong values have wrong gradients: fix the values first."
+    assert lines[1].says == "The values above are wrong, so their gradients are too: fix the values first."
 
 
 def test_what_an_aspect_that_was_missed_would_mean_is_not_said_of_code_that_raised():
@@ -216,6 +216,14 @@ def test_what_an_aspect_that_was_missed_would_mean_is_not_said_of_code_that_rais
 
 def test_further_inputs_of_an_aspect_are_named_where_they_fail():
     assert "With a batch of one: your result has 1 axis" in told(PRODUCT, product, lambda x, w: (x @ w).squeeze())
+
+
+def test_the_picture_shows_the_inputs_that_fail():
+    further = {"with a batch of one": lambda draw: (draw.normal(1, 3), draw.normal(3, 4))}
+    asked = exercise(values(1, pair, also=further, picture=True))
+    line = judged(asked, product, lambda x, w: x @ w if len(x) > 1 else -(x @ w)).aspects[0]
+    target, yours = line.pair
+    assert target.shape == (1, 4) and torch.equal(yours, -target)
 
 
 def test_an_error_on_further_inputs_says_on_which():
@@ -325,7 +333,7 @@ def test_a_mistake_with_the_same_numbers_is_mentioned_where_nothing_better_is_kn
     asked = exercise(values(1, pair), values(1, pair, name="other numbers"))
     sometimes = lambda x, w: shuffled(x, w) if x[0, 0] > 0 else x @ w  # noqa: E731
     said = told(asked, product, sometimes, wave=shuffled)
-    assert "your code comes to the same as with this mistake: title of wave." in said
+    assert "your result is that of a known mistake: title of wave." in said
 
 
 def test_a_mistake_without_numbers_is_named_only_where_the_other_values_are_right():
@@ -379,7 +387,7 @@ def test_a_mistake_is_not_named_where_other_values_raise_what_it_does_not():
 
     verdict = judged(asked, product, raising, doubled=doubled)
     assert verdict.mistakes == ()
-    assert "comes to the same as with this mistake: title of doubled." in verdict.aspects[0].says
+    assert "your result is that of a known mistake: title of doubled." in verdict.aspects[0].says
 
 
 def test_the_cause_is_told_at_the_first_cross():

@@ -172,5 +172,5 @@ def truth(pair: Pair) -> str:
         wrong, kind = (extra, "True") if many else (missing, "False")
         where = region(wrong, pair.axes) or f"the first at {entry(wrong.nonzero()[0].tolist(), pair.axes)}"
         entries = "1 entry" if many + few == 1 else f"{many + few} entries"
-        return f"Your result is {kind} in {entries} too many, {where}."
+        return f"Your result is {kind} in {entries} where it should be {not many}, {where}."
     return ""

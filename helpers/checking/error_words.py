@@ -28,7 +28,7 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     (r"Can't call numpy\(\) on Tensor that requires grad", "NumPy computes no gradients. Stay in torch."),
     (
         r"same device|expected device meta|is not on the expected device|on meta and its indices",
-        "Two tensors are on different devices. Create new tensors with device=x.device.",
+        "Two tensors are on different devices. Create new ones on that of the inputs: device=x.device for an input x.",
     ),
     (
         r"mat1 and mat2 shapes|mat1 and mat2 must be|batch2 tensor to be|size mismatch|mat\d? must be a matrix|"

@@ -13,7 +13,7 @@ import torch
 
 from helpers.checking.answers import ANSWERED, FORBIDDEN, NOT_ATTEMPTED, RAISED, Answer, Outcome
 from helpers.checking.cell_scan import CellScan
-from helpers.checking.compare import distinctive, distinctive_together, same_outcome
+from helpers.checking.compare import close, distinctive, distinctive_together, same_outcome
 from helpers.checking.diagnosis import NAMES, difference, without_gradient
 from helpers.checking.error_words import meaning
 from helpers.checking.keys import ExerciseKey, KnownMistake, Outcomes
@@ -23,8 +23,8 @@ from helpers.exercises.exercise import UNCHANGED, Aspect
 
 SAME_CAUSE = "The same cause as above."
 WAITS = "Counts as soon as the values are right."
-OF_WRONG_VALUES = "Wrong values have wrong gradients: fix the values first."
-LIKE = "With these inputs your code comes to the same as with this mistake: {}."
+OF_WRONG_VALUES = "The values above are wrong, so their gradients are too: fix the values first."
+LIKE = "On these inputs your result is that of a known mistake: {}."
 
 RIGHT, WRONG, NOT_STARTED, NO_ANSWER, NOT_ALLOWED = "right", "wrong", "not attempted", "no answer", "not allowed"
 AS_GIVEN = "unchanged"  # the cell of an exercise with a bug to fix is as it was released
@@ -307,15 +307,19 @@ def _laid_out(comparison: _Comparison, recognised: Explained, messages: Mapping[
 
 
 def _pair(aspect: Aspect, yours: Outcome, target: Outcome) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """First slices of target and result, for a picture, where shape and type are right."""
+    """The first slices of target and result that differ, for a picture, where all shapes are right."""
     if not aspect.picture or yours.state != ANSWERED:
         return None
-    name, goal = next(iter(target.tensors.items()))
-    mine = yours.tensors.get(name)
-    if mine is None or mine.shape != goal.shape or mine.is_complex() or goal.dim() < 1 or goal.numel() == 0:
+    pairs = [(goal, yours.tensors.get(name)) for name, goal in target.tensors.items()]
+    both = [(goal, mine) for goal, mine in pairs if mine is not None and mine.shape == goal.shape]
+    if len(both) < len(pairs):
+        return None
+    goal, mine = next((pair for pair in both if not close(pair[1], pair[0], aspect)), both[0])
+    if mine.is_complex() or goal.dim() < 1 or goal.numel() == 0:
         return None
     while goal.dim() > 2:
-        goal, mine = goal[0], mine[0]
+        slices = list(zip(goal, mine, strict=True))
+        goal, mine = next((pair for pair in slices if not close(pair[1], pair[0], aspect)), slices[0])
     return torch.atleast_2d(goal).double(), torch.atleast_2d(mine).double()
 
 

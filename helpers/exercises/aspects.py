@@ -250,8 +250,8 @@ def any_device(points: float, inputs: Inputs, *, via: Via = as_is, also: Others 
         probe,
         side=True,
         missed=(
-            "Your code works on the CPU only: it creates a tensor without saying on which device. Pass device=x.device "
-            "to torch.zeros, torch.arange, torch.tensor and their like."
+            "Your code works on the CPU only: it creates a tensor without saying on which device. Create it on the "
+            "device of the inputs: torch.zeros, torch.arange and torch.tensor take device=x.device for an input x."
         ),
     )
 
@@ -271,7 +271,8 @@ def _on_meta(answer: Answer, draw: Draw, inputs: Inputs, via: Via) -> None:
         elsewhere = _with_meta_as_default(answer, draw, inputs, via) == "meta"
     if elsewhere:
         raise Unmet(
-            "Your result is not on the device of the inputs: somewhere a tensor is created without device=x.device."
+            "Your result is not on the device of the inputs: somewhere a tensor is created without its "
+            "device. Pass device=x.device for an input x."
         )
 
 

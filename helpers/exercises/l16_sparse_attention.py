@@ -639,7 +639,7 @@ LESSON = Lesson(
                     via=with_powers,
                     also={"on the other side": nothing_first, "on both sides": twice_nothing},
                 ),
-                gradient(0.5, six, via=normalised, also={"beside nothing": normalised_over_some}),
+                gradient(0.5, six, via=normalised, also={"with a part that saw nothing": normalised_over_some}),
                 input_left_alone(0.25, six, via=normalised),
                 any_device(0.5, six, via=normalised),
             ),
