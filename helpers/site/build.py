@@ -128,6 +128,15 @@ def stage(source: Path, lessons: Sequence[SiteLesson], published: dict[str, str]
     (static / "subjects.js").write_text(f"window.SUBJECTS = {searched_first(lessons)};\n", encoding="utf-8")
     players.write_files(static / "players")
 
+    problems: list[str] = []
+    for lesson in lessons:
+        notebook = copy.deepcopy(lesson.notebook)
+        add_ways(notebook, lesson.name, static / "notebooks", published)
+        problems += for_readers(notebook, lesson.name)
+        problems += players.insert(notebook, lesson.name)
+        nbformat.write(notebook, source / "lessons" / f"{lesson.name}.ipynb")
+    raise_if(problems)
+
     pages = {}
     for page in [*SITE.glob("*.md"), *SITE.glob("players/*.md")]:
         name = page.relative_to(SITE).with_suffix("").as_posix()
@@ -137,15 +146,6 @@ def stage(source: Path, lessons: Sequence[SiteLesson], published: dict[str, str]
     pages["index"] += toctrees(lessons, pages)
     for name, text in pages.items():
         (source / f"{name}.md").write_text(text, encoding="utf-8")
-
-    problems: list[str] = []
-    for lesson in lessons:
-        notebook = copy.deepcopy(lesson.notebook)
-        add_ways(notebook, lesson.name, static / "notebooks", published)
-        problems += for_readers(notebook, lesson.name)
-        problems += players.insert(notebook, lesson.name)
-        nbformat.write(notebook, source / "lessons" / f"{lesson.name}.ipynb")
-    raise_if(problems)
 
 
 def pages_for_site(markdown: str) -> str:
