@@ -39,6 +39,7 @@ BY_CHANCE: dict[str, set[str]] = {
     "11_tokens": {
         "bits_per_byte_of/stripped",
         "encode/rightmost-pair",
+        "encode/smallest-pair",
         "learn_merges/once-a-word",
         "learn_merges/ties-largest",
     },

@@ -54,11 +54,11 @@ def test_a_right_answer_that_is_spoilt_at_the_end_loses_points(lesson, exercise,
 def test_double_precision_is_right_wherever_the_exercise_does_not_speak_of_the_type(lesson, exercise, judges):
     judge = judges(lesson)
     right = judge.right(exercise)
-    if isinstance(right, type):
-        return  # one method's doubles do not fit the single precision of the module's other weights
+    if isinstance(right, type) or exercise == "checkpointed":
+        return  # doubles do not fit the single precision of the module's other weights, or of the next block's
     verdict = judge.verdict(exercise, returning(right, in_double_precision))
     by_type = {aspect.name for aspect in judge.lesson[exercise].aspects if aspect.dtype}
-    assert {aspect.name for aspect in verdict.aspects if not aspect.held} <= by_type
+    assert {aspect.name: aspect.says for aspect in verdict.aspects if not aspect.held | (aspect.name in by_type)} == {}
 
 
 def test_each_exception_is_of_an_exercise_that_there_is():
