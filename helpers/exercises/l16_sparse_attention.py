@@ -159,17 +159,23 @@ def counted(kind: str) -> Probe:
 
 
 def counted_without_a_mask(answer: Answer, draw: Draw) -> torch.Tensor:
-    """Every pattern is counted where a mask of t² bytes is more than any machine can address."""
+    """Every pattern is counted, and not rounded, where a mask of t² bytes is more than any machine can address."""
     size, blocks = draw.number(3500, 4000), draw.number(3500, 4000)
     try:
-        for kind in PATTERNS:
-            count_of(answer, kind, size * blocks, size)
+        counts = {kind: count_of(answer, kind, size * blocks, size) for kind in PATTERNS}
     except (RuntimeError, MemoryError) as problem:
         if "memory" not in str(problem) and not isinstance(problem, MemoryError):
             raise
         raise Unmet(
             f"With t = {size * blocks:,}, a mask of t² entries fits into no memory. Count the pairs without making one."
         ) from None
+    for kind, count in counts.items():
+        exact = torch.tensor(count, dtype=torch.float64)
+        if exact.float().double() == exact:  # true of an exact count once in a million draws
+            raise Unmet(
+                f"With t = {size * blocks:,}, your count for {kind!r} has the 24 bits of a float32, so it is rounded. "
+                "Count with Python's own numbers."
+            )
     return torch.tensor([1])
 
 
@@ -303,6 +309,13 @@ def attended(
     return inputs
 
 
+def with_a_zero_key(draw: Draw) -> tuple[object, ...]:
+    """A key that is all zeros is a key like any other: its scores are 0."""
+    q, k, v, w = attended(9, 3)(draw)
+    k[:, :, draw.number(3, 7)] = 0.0
+    return q, k, v, w
+
+
 def lifted(t: int, *more: object) -> Inputs:
     """As `attended`, but every second query finds all keys far better than it should, and the others far worse.
 
@@ -344,11 +357,16 @@ def two_parts(*shape: int, high: float = 0.0, apart: float = 0.0, d: int = 4) ->
 
 
 def some_and_nothing(draw: Draw) -> tuple:
-    """A partial result, and one in whose first half of the rows nothing was seen."""
-    first, second, empty = part(draw, 2, 6), part(draw, 2, 6), nothing(draw, 2, 6)
-    unseen = (torch.arange(6, device=draw.device) < 3).expand(2, 6)
-    return first, tuple(
-        torch.where(unseen if a.dim() == 2 else unseen.unsqueeze(-1), a, b) for a, b in zip(empty, second, strict=True)
+    """Two partial results of six rows. Nothing was seen by the one in rows 2 and 3, by the other in rows 0 to 2."""
+    return with_nothing_in(draw.named("first"), 2, 3), with_nothing_in(draw.named("second"), 0, 1, 2)
+
+
+def with_nothing_in(draw: Draw, *rows: int) -> tuple:
+    """A partial result of six rows, of which these saw nothing."""
+    unseen = torch.isin(torch.arange(6, device=draw.device), torch.tensor(rows, device=draw.device)).expand(2, 6)
+    return tuple(
+        torch.where(unseen if a.dim() == 2 else unseen.unsqueeze(-1), a, b)
+        for a, b in zip(nothing(draw, 2, 6), part(draw, 2, 6), strict=True)
     )
 
 
@@ -589,6 +607,7 @@ LESSON = Lesson(
                     attended(12, 4),
                     also={
                         "with a batch of one": attended(9, 3, b=1, d=2),
+                        "with a key of zeros": with_a_zero_key,
                         "with one head": attended(10, 5, h=1),
                         "with a window of one": attended(4, 1),
                         "with one position": attended(1, 3),
