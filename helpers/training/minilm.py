@@ -37,6 +37,13 @@ PAIRS = [
     ("He bought a new car.", "Our weather is mostly wet."),
 ]
 EXAMPLE = "The animal did not cross the street because it was too tired."
+PRONOUNS = [  # subject, another noun, and which of the two "it" means
+    (EXAMPLE, "animal", "street", "animal"),
+    ("The animal did not cross the street because it was too wide.", "animal", "street", "street"),
+    ("The street was not crossed by the animal because it was too tired.", "street", "animal", "animal"),
+    ("The trophy did not fit in the suitcase because it was too big.", "trophy", "suitcase", "trophy"),
+    ("The trophy did not fit in the suitcase because it was too small.", "trophy", "suitcase", "suitcase"),
+]
 CARD = "This is an example sentence"
 T_MAX, TRAIN, TEST, HELD = 128, 1000, 1000, 250
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
@@ -132,6 +139,24 @@ def previous_head(model: Bert, tokenizer: PieceTokenizer, block: int, head: int,
     }
 
 
+def pronoun_head(model: Bert, tokenizer: PieceTokenizer) -> dict:
+    """The head that gives most weight from *it* to *animal* in EXAMPLE: its map, and *it* in each of PRONOUNS."""
+    found: dict = {"sentences": []}
+    for text, subject, other, meant in PRONOUNS:
+        ids, segments = (torch.tensor([row]) for row in tokenizer.encode(text))
+        pieces = [tokenizer.pieces_by_id[i] for i in ids[0].tolist()]
+        weights = model.attention_weights(ids, segments)[:, 0]
+        it, places = pieces.index("it"), [pieces.index(subject), pieces.index(other)]
+        if "head" not in found:
+            found["head"] = list(divmod(int(weights[:, :, it, places[0]].argmax()), weights.shape[1]))
+            block, head = found["head"]
+            found["weights"] = [[round(v, 3) for v in row] for row in weights[block, head].tolist()]
+        shares = [round(weights[block, head, it, place].item(), 3) for place in places]
+        nouns = dict(zip((subject, other), shares, strict=True))
+        found["sentences"].append({"text": text, "weights": nouns, "meant": meant})
+    return found
+
+
 def fitted(x: torch.Tensor, y: torch.Tensor, penalty: float) -> tuple[torch.Tensor, torch.Tensor]:
     """A logistic regression: weights (e,) and offset (1,). x: (number, e), standardised. y: (number,), 0 or 1."""
     w, offset = torch.zeros(x.shape[1], requires_grad=True), torch.zeros(1, requires_grad=True)
@@ -210,6 +235,7 @@ def main() -> None:
             "heads": shown,
             "weights": [[[round(v, 3) for v in row] for row in weights[i, 0, j].tolist()] for i, j in shown],
         },
+        "pronoun_head": pronoun_head(model, tokenizer),
         "kind_or_not": kind_or_not(model, tokenizer),
     }
     record.stop()

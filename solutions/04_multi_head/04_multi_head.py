@@ -24,7 +24,7 @@
 # |---|---|
 # | **You will build** | multi-head attention as the paper has it, in one matrix product, and a count of what it costs |
 # | **You need** | queries, keys and values ([lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb)), and why scores are divided by $\sqrt d$ ([lesson 3](../03_scaling/03_scaling.ipynb)) |
-# | **It takes** | about 100 minutes: six exercises, one of them to mend, and two predictions; 22 points |
+# | **It takes** | about 105 minutes: six exercises, one of them to mend, and two predictions; 22 points |
 # | **It computes** | in seconds: we train a few small models on 19,200 synthetic sentences each |
 #
 # As before, b counts sentences, t counts positions, and e is the width of the model. Two letters are new: **h** is the
@@ -39,6 +39,7 @@ import torch
 from torch import nn
 
 from helpers import plots
+from helpers.data.recorded import recorded
 from helpers.data.toy.giving import GAVE, ROLES, WORDS, giving_sentences, word_ids
 from helpers.device import device
 from helpers.lesson import start
@@ -544,6 +545,50 @@ plt.show()
 #
 # The order of the heads has no meaning: with another seed the heads take the questions in another order, or two heads
 # share one question.
+
+# %% [markdown]
+# ## Heads in a published model
+#
+# Do the heads of a trained language model ask different questions too?
+# [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) is a published model of 6 layers
+# with 12 heads each; you will load it yourself in [lesson 14](../14_bert/14_bert.ipynb). Its weights on one sentence
+# were recorded. Here are 2 of its 72 heads. The tokens [CLS] and [SEP] mark where a text begins and ends.
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two maps of attention weights over the sentence the animal did not cross the street because it was too tired. In the first the weight is one step left of the diagonal. In the second most rows look at the first token, and the row of it looks at animal."}}
+recording = recorded("minilm")["result"]
+example, pronoun = recording["example"], recording["pronoun_head"]
+(i, j), previous = example["heads"][0], example["weights"][0]
+k, m = pronoun["head"]
+
+maps = torch.tensor([previous, pronoun["weights"]])
+plots.head_grid(maps, example["pieces"], annotate=False,
+                titles=[f"layer {i}, head {j}", f"layer {k}, head {m}"])
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Recorded, from the published model. Row i shows which tokens token i looks at; darker means more
+# weight. The first head looks at the token before. In the second, look at the row of *it*.
+#
+# </div>
+#
+# The second head gives 0.69 of the weight of *it* to *animal*, so it seems to know what *it* means. Such heads are known
+# from BERT ([Clark et al., 2019](https://arxiv.org/abs/1906.04341)), and the sentence is a famous one
+# ([Uszkoreit, 2017](https://research.google/blog/transformer-a-novel-neural-network-architecture-for-language-understanding/)).
+# But one map is not a test. In these five sentences *it* means the subject twice and the other noun three times; the
+# last two are a *Winograd schema* ([Levesque et al., 2012](https://cdn.aaai.org/ocs/4492/4492-21843-1-PB.pdf)).
+
+# %% tags=["hide-input"]
+for sentence in pronoun["sentences"]:
+    nouns = ", ".join(f"{noun} {weight:.2f}" for noun, weight in sentence["weights"].items())
+    print(sentence["text"])
+    print(f"    weights of it: {nouns}; it means the {sentence['meant']}\n")
+
+# %% [markdown]
+# In all five the subject gets more weight than the other noun, even where *it* cannot mean the subject. This head
+# answers a simpler question than the one we read into it. A weight map shows where a head looks. What it looks *for*
+# takes an experiment that separates the explanations.
 
 # %% [markdown]
 # ## A loss that does not notice
