@@ -50,7 +50,7 @@ class StandIn:
     def __post_init__(self):
         self._asked, self._lock = load_lesson(self.lesson), threading.Lock()
 
-    def execute(self, work: Work, seed: str, only: Collection[str] | None = None) -> Executed:
+    def execute(self, work: Work, seed: str, only: Collection[str] | None = None, wrong: object = None) -> Executed:
         time.sleep(self.delay * random.random())
         read = scan_submission(self._asked, work.cells, work.released, work.setup)
         with self._lock:

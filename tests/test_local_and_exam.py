@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from helpers.checking.program_slice import ProgramSlice
 from helpers.checking.verdicts import RIGHT, judge
 from helpers.exercises import load_lesson
 from helpers.grading.grader import work_of
-from helpers.grading.judging import CheckRun, judge_run, judge_submission
+from helpers.grading.judging import CheckRun, is_wrong, judge_run, judge_submission
 from helpers.grading.records import digest_of_wrong, record
 from helpers.grading.sandbox.bubblewrap import why_not
 
@@ -384,6 +385,22 @@ def test_the_real_sandbox_gives_the_points_of_the_local_check(keys):
             exec(text, names)
             local = start(FIRST).verdict("raw_weights", names["raw_weights"], text)
             assert exam.state == local.state and lines(exam) == lines(local), what
+
+
+def test_only_a_wrong_answer_is_run_on_the_shipped_inputs_too(keys):
+    needs_sandbox()
+    from helpers.grading.sandbox.runner import Runner
+
+    lesson, key, released = LESSONS[FIRST], keys[FIRST], answer_notebook(FIRST)
+    answered = {**solved(FIRST), "raw_weights": "def raw_weights(x):\n    return x @ x.mT / 2"}
+    work = work_of(lesson, answer_notebook(FIRST, **answered), released)
+    with Runner(FIRST) as runner:
+        runs = runner.execute(work, key.seed, wrong=partial(is_wrong, lesson, key)).runs
+        assert [name for name, run in runs.items() if run.shipped is not None] == ["raw_weights"]
+        assert all(run.sent is not None for run in runs.values())
+        everything = runner.execute(work, key.seed).runs
+        assert all(run.shipped is not None for run in everything.values())
+        assert everything["raw_weights"].shipped == runs["raw_weights"].shipped
 
 
 def lines(verdict):

@@ -165,8 +165,8 @@ def written_below(folder):
 class Saying(StandIn):
     """Says the seed wherever something is said of a submission."""
 
-    def execute(self, work, seed):
-        executed = super().execute(work, seed)
+    def execute(self, work, seed, **how):
+        executed = super().execute(work, seed, **how)
         runs = {name: replace(run, says=f"{run.says} {seed}") for name, run in executed.runs.items()}
         return replace(executed, runs=runs, flags=(f"it said {seed}",))
 

@@ -136,6 +136,11 @@ def judge(exercise: Exercise, answer: Answer, key: ExerciseKey, scan: CellScan =
 # ------------------------------------------------------------------------------------------- what is right
 
 
+def agrees(exercise: Exercise, answer: Answer, key: ExerciseKey) -> bool:
+    """Is every outcome the reference's?"""
+    return not _compare(exercise, answer.outcomes, key).wrong
+
+
 @dataclass(frozen=True)
 class _Comparison:
     """An answer's outcomes beside the key's. right: the names of the aspects that hold."""

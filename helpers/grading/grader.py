@@ -7,6 +7,7 @@ import copy
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -21,7 +22,7 @@ from helpers.exercises import Lesson, load_lesson
 from helpers.grading.canary import REFERENCE, Canary
 from helpers.grading.exam import HIDDEN, ExamKey, digest_of_work, without_seed
 from helpers.grading.gradebook import file_of
-from helpers.grading.judging import CheckRun, Judged, Why, judge_predictions, judge_submission
+from helpers.grading.judging import CheckRun, Judged, Why, is_wrong, judge_predictions, judge_submission
 from helpers.grading.records import record, record_of_prediction, write_verdicts
 from helpers.grading.review import Decisions
 from helpers.grading.sandbox.runner import Executed, Work
@@ -36,7 +37,7 @@ NOTHING_RAN = "nothing was run"
 class SubmissionRunner(Protocol):
     """Runs submissions: a `runner.Runner`, or a cluster of them."""
 
-    def execute(self, work: Work, seed: str) -> Executed:
+    def execute(self, work: Work, seed: str, *, wrong: Callable[[str, object], bool]) -> Executed:
         """See `runner.Runner.execute`."""
 
 
@@ -106,9 +107,10 @@ class Grader:
                 return self._judged(submission, restored, self._not_run(restored.problem))
             work = work_of(self._lesson, restored.notebook, self._released)
             seed = restored.key.seed
+            wrong = partial(is_wrong, self._lesson, restored.key)
             with self._slots:
                 on_each = self._everywhere if canary else None  # a canary runs on every machine
-                executed = on_each(work, seed) if on_each else [self._runner.execute(work, seed)]
+                executed = on_each(work, seed) if on_each else [self._runner.execute(work, seed, wrong=wrong)]
             graded = [self._judged(submission, restored, each, canary) for each in executed]
             worst_first = sorted(graded, key=lambda result: result.total)
             return worst_first[0 if canary and canary.name == REFERENCE else -1]

@@ -16,7 +16,7 @@ from helpers.checking.cell_scan import CellScan, SubmissionScan
 from helpers.checking.keys import AnswerKey
 from helpers.checking.predictions import Predicted, predicted
 from helpers.checking.program_slice import ProgramSlice
-from helpers.checking.verdicts import ON_HOLD, RIGHT, UNWRITTEN, Verdict, judge, no_answer, not_started
+from helpers.checking.verdicts import ON_HOLD, RIGHT, UNWRITTEN, Verdict, agrees, judge, no_answer, not_started
 from helpers.exercises import Exercise, Lesson
 
 STUB, UNREADABLE, LEADS_OUT, CHANGES = "stub", "unreadable", "leads out", "changes"
@@ -189,6 +189,15 @@ def judge_run(run: CheckRun, exercise: Exercise, key: AnswerKey, facts: CellScan
         return Judged(no_answer(exercise, text), facts=facts)
     verdict = judge(exercise, answer, key[exercise.name], facts)
     return Judged(_with_note(verdict, program, run.says), answer, facts)
+
+
+def is_wrong(lesson: Lesson, key: AnswerKey, exercise: str, sent: object) -> bool:
+    """Do the numbers that this exercise sent differ from the key's anywhere? False where they cannot be read."""
+    try:
+        answer = answers.from_wire(sent, lesson[exercise])
+    except answers.MalformedAnswer:
+        return False
+    return not agrees(lesson[exercise], answer, key[exercise])
 
 
 def _with_note(verdict: Verdict, program: ProgramSlice, stopped: str = "") -> Verdict:

@@ -59,26 +59,31 @@ class Conversation:
         self._control, self._orders, self._at_end = control, orders, at_end
         self.alive = True
 
-    def ask(self, request: dict, until: float, bounded: bool = True, twice: bool = False) -> Reply:
+    def ask(
+        self, request: dict, until: float, bounded: bool = True, again: Callable[[dict], bool] = lambda message: False
+    ) -> Reply:
         """Have one process carry out a request, and return what it said. until: by `time.monotonic`.
 
-        bounded: a student's code may have written the reply; without it, only code of ours has. twice: a second
-        message may follow.
+        bounded: a student's code may have written the reply; without it, only code of ours has. again: says of the
+        message whether a second one is wanted; the process waits for that word, or for the end of the connection.
         """
         ours, theirs = socket.socketpair()
-        state, line, last, second = DEAD, b"", DEAD, b""
+        state, message, last, second = DEAD, None, DEAD, b""
         with ours, contextlib.suppress(OSError):
             with theirs:
                 socket.send_fds(self._control, [b"x"], [theirs.fileno()])
             ours.settimeout(PATIENCE)
             ours.sendall(json.dumps(request).encode() + b"\n")
             lines = _lines(ours, until)
-            state, line = next(lines)
-            last, second = next(lines) if twice and state == DONE else (state, b"")
+            last, line = state, _ = next(lines)
+            if state == DONE:
+                message = parse(line) if bounded else json.loads(line)
+            if message is not None and again(message):
+                ours.sendall(b"\n")
+                last, second = next(lines)
         why = self._how_it_ended(at_once=last in (LATE, FLOODED))
         if state != DONE:
             return Reply(state, why=why)
-        message = parse(line) if bounded else json.loads(line)
         return Reply(DONE, message, parse(second) or {}, why) if message is not None else Reply(FLOODED, why=why)
 
     def _how_it_ended(self, at_once: bool) -> str:

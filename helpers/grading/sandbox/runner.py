@@ -14,7 +14,7 @@ import marshal
 import threading
 import time
 import weakref
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -106,14 +106,21 @@ class Runner:
             for talk in self._talks:
                 talk.stop()
 
-    def execute(self, work: Work, seed: str, only: Collection[str] | None = None) -> Executed:
-        """Read a submission, and run its answers with the inputs of a seed, and once more with the shipped key's.
+    def execute(
+        self,
+        work: Work,
+        seed: str,
+        only: Collection[str] | None = None,
+        wrong: Callable[[str, object], bool] = lambda exercise, sent: True,
+    ) -> Executed:
+        """Read a submission, and run its answers with the inputs of a seed.
 
-        only: these exercises; all without it.
+        only: these exercises; all without it. wrong: says of what an exercise sent, as unchecked JSON, whether it is
+        wrong; a wrong answer is run once more, on the shipped key's inputs.
 
         What a submission does is in the runs and the flags. Raises SandboxFailed where none of it could be run.
         """
-        return _Execution(self, work, seed, only).run()
+        return _Execution(self, work, seed, only, wrong).run()
 
     def _new_server(self) -> ForkServer:
         if self._closed:
@@ -159,7 +166,8 @@ class _Execution:
     runner: Runner
     work: Work
     seed: str
-    only: Collection[str] | None = None
+    only: Collection[str] | None
+    wrong: Callable[[str, object], bool]
     flags: list[str] = field(default_factory=list)
     runs: dict[str, CheckRun] = field(default_factory=dict)
     _scan: SubmissionScan = field(init=False)
@@ -241,7 +249,9 @@ class _Execution:
             "seeds": [self.seed, SHIPPED_SEED],
         }
         until = min(time.monotonic() + self.runner.limits.exercise_seconds, self._end)
-        reply = self._talk.ask(request, until, twice=True)
+        reply = self._talk.ask(
+            request, until, again=lambda message: "answer" in message and self.wrong(exercise.name, message["answer"])
+        )
         ended = self._replace() if not self._talk.alive else ""
         return self._came_to(exercise.name, reply, ended)
 
