@@ -266,7 +266,7 @@ def _on_meta(answer: Answer, draw: Draw, inputs: Inputs, via: Via) -> None:
         with _AsBetweenRealDevices():
             elsewhere = _device_of(call(*arguments)) not in ("meta", None)
     except (RuntimeError, NotImplementedError, TypeError) as problem:
-        if not _needs_numbers(problem):
+        if not needs_numbers(problem):
             raise
         elsewhere = _with_meta_as_default(answer, draw, inputs, via) == "meta"
     if elsewhere:
@@ -383,7 +383,7 @@ class _AsBetweenRealDevices(TorchFunctionMode):
         return function(*arguments, **(options or {}))
 
 
-def _needs_numbers(problem: Exception) -> bool:
+def needs_numbers(problem: Exception) -> bool:
     """Did code on the meta device fail because it asked for numbers, and not for a device?"""
     text = str(problem)
     return any(

@@ -320,7 +320,20 @@ def drawn_apart(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
         "after a second call with a generator of the same seed, the share that differs": rounded(
             (repeated.inputs != first.inputs) | (repeated.targets != first.targets), 0.001
         ),
+        "does the number that becomes [MASK] vary from one small batch to the next?": varies(answer, draw),
     }
+
+
+def varies(answer: Answer, draw: Draw, calls: int = 150) -> torch.Tensor:
+    """1 where the number of [MASK] among the tokens asked for varies as with independent draws, 0 where it is fixed."""
+    batch = MaskingBatch(draw.named("small"), 2, 27)
+    generator = batch.generator()
+    counts = [
+        (after.asked.sum().item(), after.hidden[after.asked].sum().item())
+        for after in (batch.corrupted(answer, generator) for _ in range(calls))
+    ]
+    spread = sum((hidden - 0.8 * asked) ** 2 for asked, hidden in counts)
+    return torch.tensor(int(2 * spread > 0.8 * 0.2 * sum(asked for asked, _ in counts)))
 
 
 def both_hidden(one: Fates, other: Fates) -> torch.Tensor:
@@ -641,6 +654,7 @@ def merged(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
             raise Unmet("The weight of `self.linear` has to stay frozen. After merge() its requires_grad is True.")
         outputs[f"the outputs of the merged layer{label}"] = linear(x)
         outputs[f"the outputs of your layer after merge(){label}"] = layer(x)
+        outputs[f"the weight of `self.linear` after merge(){label}"] = layer.linear.weight.clone()
         again = layer.merge()
         outputs[f"the outputs of the merged layer after a second merge(){label}"] = again(x)
         outputs[f"the outputs of your layer after a second merge(){label}"] = layer(x)

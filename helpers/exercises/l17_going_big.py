@@ -160,9 +160,11 @@ class Rows(NamedTuple):
         return text + (f", pad = {self.pad}" if self.pad else "") + (", padding in front" if self.in_front else "")
 
     def drawn(self, draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-        """Ids and targets (b, t)."""
-        tokens = torch.tensor([token for token in range(7) if token != self.pad], device=draw.device)
-        ids, targets = (tokens[draw.integers(0, 6, len(self.lengths), self.t)] for _ in range(2))
+        """Ids and targets (b, t). Where pad is not 0, one target is 0, so that there are more of pad than of 0."""
+        tokens = torch.tensor([token for token in range(1, 7) if token != self.pad], device=draw.device)
+        ids, targets = (tokens[draw.integers(0, len(tokens), len(self.lengths), self.t)] for _ in range(2))
+        if self.pad:
+            targets[0, 0] = 0
         for row, length in enumerate(self.lengths):
             targets[row, length:] = self.pad
             ids[row, length + 1 :] = self.pad  # a row has one input more than targets, where it is not full
