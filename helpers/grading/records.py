@@ -73,10 +73,10 @@ def record_of_recall(answers: Sequence[Predicted]) -> dict:
 
 def records_of_predictions(predictions: Iterable[Predicted]) -> list[dict]:
     """The record of each cell that predicts or recalls."""
-    alone, recalled = [], []
-    for each in predictions:
-        (recalled if each.prediction.cell == RECALL else alone).append(each)
-    return [*([record_of_recall(recalled)] if recalled else []), *map(record_of_prediction, alone)]
+    made = list(predictions)
+    recalled = [each for each in made if each.prediction.cell == RECALL]
+    alone = [record_of_prediction(each) for each in made if each.prediction.cell != RECALL]
+    return [record_of_recall(recalled), *alone] if recalled else alone
 
 
 def write_verdicts(
