@@ -147,6 +147,7 @@ class Recall(Prediction):
 
     @property
     def cell(self) -> str:
+        """One cell answers all of them."""
         return RECALL
 
 
