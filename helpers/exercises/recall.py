@@ -38,8 +38,8 @@ QUESTIONS = {
         question(
             "cause",
             "A",
-            "Lesson 1's attention compares the vectors themselves. Why does each of several vectors of equal length "
-            "give the most weight to itself?",
+            "Vectors of equal length attend to one another as in lesson 1, without projections. Why does each give "
+            "the most weight to itself?",
             A=(
                 "No other vector of that length has a larger product with it.",
                 "By the Cauchy-Schwarz inequality, x_i·x_j is at most the product of the two lengths, and x_i·x_i "
@@ -68,8 +68,8 @@ QUESTIONS = {
             ),
             C=(
                 "Every column: the weights on one key",
-                "Axis 1 counts the queries. The rows then sum to anything, and an output is no longer an average: it "
-                "can lie outside the convex hull of the values.",
+                "Axis 1 counts the queries. The rows then no longer sum to 1, so an output is not an average: it can "
+                "lie outside the convex hull of the values.",
             ),
         ),
     ),
@@ -195,8 +195,8 @@ QUESTIONS = {
         question(
             "shape",
             "B",
-            "The scores of 3 heads are (2, 3, 5, 5). Which shape does a mask need that hides other padding in each of "
-            "the 2 sentences? (lesson 5)",
+            "The scores of 2 sentences and 3 heads are (2, 3, 5, 5). Which shape does a mask need that hides each "
+            "sentence's own padding? (lesson 5)",
             A=(
                 "(2, 1, 5)",
                 "Broadcasting aligns axes from the right, so the 2 sentences meet the 3 heads, and an error is "
@@ -357,7 +357,7 @@ QUESTIONS = {
             "`blocks = [TransformerBlock(e, h)] * 6`: what is wrong? (lesson 7)",
             A=(
                 "The six blocks start with equal weights and take long to diverge.",
-                "There are no six blocks: the list holds one block, six times, so its weights can never differ.",
+                "There are not six blocks: the list holds one block, six times, so its weights can never differ.",
             ),
             B=(
                 "It is one block, used six times.",
@@ -400,7 +400,7 @@ QUESTIONS = {
             ),
             B=(
                 "Then the real training starts from better weights.",
-                "The purpose is to find bugs. What it learns by heart is those few texts.",
+                "The purpose is to find bugs. All that it learns is those few texts, by heart.",
             ),
             C=(
                 "It shows how accurate the model will be on new texts.",
@@ -467,7 +467,7 @@ QUESTIONS = {
         question(
             "bug",
             "B",
-            "PyTorch's cross-entropy is 1.386 per byte, and this is reported as 1.386 bits. How many bits are right? "
+            "PyTorch's cross-entropy is 1.386 per byte, and this is reported as 1.386 bits. How many bits is it? "
             "(lesson 9)",
             A=(
                 "0.96",
@@ -621,10 +621,10 @@ QUESTIONS = {
             "cause",
             "B",
             "A translator gets most words right in training, each after the right beginning. Why does it translate "
-            "fewer whole numbers without a mistake? (lesson 10)",
+            "far fewer whole numbers without a mistake? (lesson 10)",
             A=(
                 "It has no causal mask when it writes, so each position sees too much.",
-                "It has. The last position may see all that is written, and nothing comes after it.",
+                "It has one. The last position may see all that is written, and nothing comes after it.",
             ),
             B=(
                 "It reads its own words, and a wrong one misleads the next.",
@@ -880,7 +880,7 @@ QUESTIONS = {
             "A training loop forgets `optimiser.zero_grad()`. What happens? (lesson 8)",
             A=(
                 "Each step uses the sum of all gradients so far.",
-                "`backward` adds to what is already there. No error says so; the training just goes badly.",
+                "`backward` adds to what is already in `.grad`, and no error is raised.",
             ),
             B=(
                 "Each step uses the gradient of the first batch.",
@@ -888,8 +888,8 @@ QUESTIONS = {
             ),
             C=(
                 "The second step raises an error.",
-                "Adding up is what `backward` is meant to do. Of the parts of a step, only a missing forward pass is "
-                "reported.",
+                "Adding up is what `backward` is meant to do. Of the parts of a step, only a missing forward pass "
+                "raises one.",
             ),
         ),
     ),
@@ -897,8 +897,8 @@ QUESTIONS = {
         question(
             "shape",
             "B",
-            "Rotary encoding turns queries of shape (1, 4, 10, 16). How many different angles does it need, as a "
-            "table? (lesson 6)",
+            "Rotary encoding turns queries of shape (1, 4, 10, 16). What is the shape of the table of angles that it "
+            "needs? (lesson 6)",
             A=(
                 "(10, 16)",
                 "Components are turned in pairs, and both components of a pair by the same angle.",

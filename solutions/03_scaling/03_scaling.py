@@ -60,8 +60,8 @@ check = start("03_scaling")
 # - **B.** (2, 3, 4)
 # - **C.** (2, 4, 3)
 #
-# **`recall_cause`** Lesson 1's attention compares the vectors themselves. Why does each of several vectors of equal
-# length give the most weight to itself?
+# **`recall_cause`** Vectors of equal length attend to one another as in lesson 1, without projections. Why does each
+# give the most weight to itself?
 #
 # - **A.** No other vector of that length has a larger product with it.
 # - **B.** The softmax favours the diagonal, where row and column are the same vector.

@@ -57,8 +57,8 @@ check = start("06_positions")
 #
 # <details><summary>Three questions about earlier lessons</summary>
 #
-# **`recall_shape`** The scores of 3 heads are (2, 3, 5, 5). Which shape does a mask need that hides other padding in
-# each of the 2 sentences? (lesson 5)
+# **`recall_shape`** The scores of 2 sentences and 3 heads are (2, 3, 5, 5). Which shape does a mask need that hides
+# each sentence's own padding? (lesson 5)
 #
 # - **A.** (2, 1, 5)
 # - **B.** (2, 1, 1, 5)

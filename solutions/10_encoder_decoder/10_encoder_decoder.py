@@ -87,8 +87,8 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # - **B.** All positions of one sequence have the same target, the token after its end.
 # - **C.** Position i sees what a model that has read i + 1 tokens would see.
 #
-# **`recall_bug`** PyTorch's cross-entropy is 1.386 per byte, and this is reported as 1.386 bits. How many bits are
-# right? (lesson 9)
+# **`recall_bug`** PyTorch's cross-entropy is 1.386 per byte, and this is reported as 1.386 bits. How many bits is it?
+# (lesson 9)
 #
 # - **A.** 0.96
 # - **B.** 2.00

@@ -70,7 +70,7 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # - **C.** (1, 4, 7, 7)
 #
 # **`recall_cause`** A translator gets most words right in training, each after the right beginning. Why does it
-# translate fewer whole numbers without a mistake? (lesson 10)
+# translate far fewer whole numbers without a mistake? (lesson 10)
 #
 # - **A.** It has no causal mask when it writes, so each position sees too much.
 # - **B.** It reads its own words, and a wrong one misleads the next.

@@ -69,8 +69,8 @@ check = start("18_since_gpt2")
 #
 # <details><summary>Three questions about earlier lessons</summary>
 #
-# **`recall_shape`** Rotary encoding turns queries of shape (1, 4, 10, 16). How many different angles does it need, as a
-# table? (lesson 6)
+# **`recall_shape`** Rotary encoding turns queries of shape (1, 4, 10, 16). What is the shape of the table of angles
+# that it needs? (lesson 6)
 #
 # - **A.** (10, 16)
 # - **B.** (10, 8)
