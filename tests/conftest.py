@@ -211,7 +211,7 @@ class Course:
         """Each student's points by exercise; predictions, which have none, are left out."""
         from nbgrader.api import Gradebook
 
-        asked = load_lesson(self.lesson)
+        unmarked = {question.cell for question in load_lesson(self.lesson).questions}
 
         with Gradebook(f"sqlite:///{self.folder}/gradebook.db") as gradebook:
             return {
@@ -219,7 +219,7 @@ class Course:
                     grade.name.removeprefix("check_"): grade.auto_score
                     for notebook in submission.notebooks
                     for grade in notebook.grades
-                    if asked.prediction(grade.name.removeprefix("check_")) is None
+                    if grade.name.removeprefix("check_") not in unmarked
                 }
                 for submission in gradebook.assignment_submissions(self.lesson)
             }

@@ -64,7 +64,7 @@ def inspect_course() -> list[str]:
     findings = [f"helpers/exercises has {name}, solutions/ does not" for name in lesson_names() if name not in there]
     stray = [folder.name for folder in NOTEBOOKS.glob("*") if folder.name not in there]
     findings += [f"notebooks/{name} has no source in solutions/" for name in stray]
-    return findings + rare_letters([prediction for source in sources() for prediction in source.lesson.predictions])
+    return findings + rare_letters([question for source in sources() for question in source.lesson.questions])
 
 
 def rare_letters(predictions: Sequence[Prediction]) -> list[str]:

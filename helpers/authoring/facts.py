@@ -1,4 +1,4 @@
-"""Points, stars and minutes in a lesson's text, from helpers/exercises: ``make build`` writes them in place."""
+"""What a lesson's text has from helpers/exercises, such as points and minutes: ``make build`` writes it in place."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 
 from helpers.authoring.lesson_source import Source
 from helpers.authoring.minutes import minutes
+from helpers.authoring.recall import with_recall
 from helpers.checking.panel import number
 from helpers.course import write_whole
 from helpers.exercises import Exercise
@@ -23,7 +24,9 @@ def card_line(exercise: Exercise) -> str:
 
 
 def with_facts(source: Source) -> str:
-    """The lesson's text with the exercises' facts in its cards, the metadata of its checks and its head."""
+    """The lesson's text with what helpers/exercises says: in its cards, the metadata of its checks and its head; and
+    with the questions about earlier lessons.
+    """
     lesson, takes = source.lesson, minutes(source).rounded
 
     def card(match: re.Match) -> str:
@@ -33,7 +36,8 @@ def with_facts(source: Source) -> str:
         return f"{match[1]}{float(lesson[match[2]].points)}" if match[2] in lesson else match[0]
 
     text = CHECK_CELL.sub(check_cell, CARD.sub(card, source.script.read_text(encoding="utf-8")))
-    return HEAD.sub(lambda match: f"{match[1]}{takes}{match[2]}{number(lesson.points)}{match[3]}", text)
+    text = HEAD.sub(lambda match: f"{match[1]}{takes}{match[2]}{number(lesson.points)}{match[3]}", text)
+    return with_recall(text, lesson)
 
 
 def write_facts(source: Source) -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import nbformat
 
 from helpers.authoring.lesson_source import Source
+from helpers.authoring.recall import HEADING
 from helpers.notebooks import BEGIN, CHECK, SETUP, grade_id
 
 WORDS_A_MINUTE = 220
@@ -61,7 +62,7 @@ def minutes(source: Source) -> Minutes:
     cells, lesson = source.cells_as_written(), source.lesson
     cards = sum(exercise.minutes for exercise in lesson) + A_PREDICTION * len(lesson.predictions)
     return Minutes(
-        words=sum(count_words(cell.source) for cell in cells if cell.cell_type == "markdown"),
+        words=sum(count_words(cell.source) for cell in cells if is_prose(cell)),
         lines=sum(count_lines(cell.source) for cell in cells if is_read(cell)),
         cards=cards,
     )
@@ -70,6 +71,11 @@ def minutes(source: Source) -> Minutes:
 def count_words(markdown: str) -> int:
     """The words of a Markdown cell: a formula is one, a link's address is none."""
     return len(WORD.findall(TAG.sub(" ", TARGET.sub("]", FORMULA.sub(" formula ", markdown)))))
+
+
+def is_prose(cell: nbformat.NotebookNode) -> bool:
+    """Is this text of the lesson? The questions about earlier ones come before it, and their card has its own time."""
+    return cell.cell_type == "markdown" and not cell.source.startswith(HEADING)
 
 
 def count_lines(code: str) -> int:

@@ -5,6 +5,7 @@ The alternative texts of pictures are prose too. A number in prose is supported 
 - it stands in the lesson's code, or in a formula or a code span of the same paragraph;
 - its paragraph cites a source, by a link;
 - the lesson's tests, tests/test_lesson_NN.py, say it;
+- it is in a question about an earlier lesson, which tests/test_recall.py computes;
 - it is of a kind that claims nothing: up to twelve, a year, a shape, the number of a lesson, section or exercise, what
   a card or the head of the lesson gives in minutes and points.
 """
@@ -17,6 +18,7 @@ from collections.abc import Iterable
 import nbformat
 
 from helpers.authoring.lesson_source import ROOT, Source
+from helpers.authoring.recall import HEADING
 
 NEAR = 3  # code cells with output, before and after
 SMALL = 12
@@ -47,6 +49,8 @@ def unheld_numbers(source: Source) -> list[str]:
     asserted = numbers_of([tests.read_text(encoding="utf-8")] if tests.is_file() else [])
     findings = []
     for place, cell in enumerate(written):
+        if cell.source.startswith(HEADING):
+            continue
         text = cell.source if cell.cell_type == "markdown" else alternative_text(cell)
         before = [text for at, text in outputs if at <= place][-NEAR:]
         after = [text for at, text in outputs if at > place][:NEAR]

@@ -160,9 +160,7 @@ def scan_submission(
         slices[name] = slice_of(name, source, setup, before, after, finished)
         scans[name] = scan_cell(exercise, source, slices[name], released.get(name, ""))
     sources = {
-        prediction.name: cells[places[prediction.name]].source
-        for prediction in lesson.predictions
-        if prediction.name in places
+        question.name: cells[places[question.cell]].source for question in lesson.questions if question.cell in places
     }
     return SubmissionScan(slices, scans, {name: literal(source, name) for name, source in sources.items()})
 

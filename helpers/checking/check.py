@@ -109,6 +109,10 @@ class Check:
             return
         display(panel.Display(predictions.predicted(prediction, value)))
 
+    def recall(self, *values: object) -> None:
+        """Show how the answers to the questions about earlier lessons, in their order, compare with the truth."""
+        display(panel.Display(list(map(predictions.predicted, self.lesson.recall, values))))
+
     def verdict(self, name: str, written: object, source: str = "") -> Verdict:
         """The verdict on an answer to the exercise of that name, against the shipped key. source: its cell's text."""
         exercise = self.lesson[name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -12,12 +12,14 @@ from helpers.checking.pictures import matrix_svg
 from helpers.checking.plain_text import marked, without_emphasis
 from helpers.checking.predictions import MADE, NOT_YET, Predicted, quoted_choices
 from helpers.checking.verdicts import AS_GIVEN, NO_ANSWER, NOT_ALLOWED, NOT_STARTED, ON_HOLD, RIGHT, Verdict
+from helpers.exercises.exercise import RECALL
 
 CALM = theme.COLOURS["calm"][0]
 COLOURS = {RIGHT: theme.COLOURS["right"][0], NOT_STARTED: CALM, AS_GIVEN: CALM, NO_ANSWER: CALM, ON_HOLD: CALM}
 ATTENTION = theme.COLOURS["wrong"][0]
 SURPRISED = theme.COLOURS["surprised"][0]  # a prediction that is not borne out is no fault
 NO_POINTS = "a prediction: no points"
+Shown = Verdict | Predicted | Sequence[Predicted]  # the last: the answers about earlier lessons
 
 HEADLINES = {
     RIGHT: "all of it is right",
@@ -84,9 +86,9 @@ class _Panel:
 
 
 class Display:
-    """A verdict or a prediction, which a notebook shows as a panel and a terminal as text."""
+    """A verdict, or what was predicted or recalled, which a notebook shows as a panel and a terminal as text."""
 
-    def __init__(self, shown: Verdict | Predicted):
+    def __init__(self, shown: Shown):
         self._shown = shown
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
@@ -96,7 +98,7 @@ class Display:
         return as_text(self._shown)
 
 
-def as_html(shown: Verdict | Predicted) -> str:
+def as_html(shown: Shown) -> str:
     """The panel. Everything that a student's code had a hand in is escaped."""
     panel = _panel(shown)
     earned = f"<b>{panel.earned}</b> " if panel.earned else ""
@@ -131,7 +133,7 @@ def _row_as_html(row: _Row) -> str:
     return f"<li>{sign}<span>{escape(row.name)}</span>{share}{says}{picture}</li>"
 
 
-def as_text(shown: Verdict | Predicted) -> str:
+def as_text(shown: Shown) -> str:
     """The same for a terminal."""
     panel = _panel(shown)
     lines = [panel.headline if panel.earned else f"{panel.headline} (no points)"]
@@ -146,8 +148,10 @@ def as_text(shown: Verdict | Predicted) -> str:
     return "\n".join(lines)
 
 
-def _panel(shown: Verdict | Predicted) -> _Panel:
-    return _panel_of_verdict(shown) if isinstance(shown, Verdict) else _panel_of_prediction(shown)
+def _panel(shown: Shown) -> _Panel:
+    if isinstance(shown, Verdict):
+        return _panel_of_verdict(shown)
+    return _panel_of_prediction(shown) if isinstance(shown, Predicted) else _panel_of_recall(shown)
 
 
 def _panel_of_verdict(verdict: Verdict) -> _Panel:
@@ -205,6 +209,28 @@ def _panel_of_prediction(result: Predicted) -> _Panel:
         _Row("✓", f"It is {prediction.truth}", COLOURS[RIGHT], why),
     )
     return _Panel(name, state, SURPRISED, "", NO_POINTS, rows=rows)
+
+
+def _panel_of_recall(answers: Sequence[Predicted]) -> _Panel:
+    """The truth of a question is not in it before the student has chosen."""
+    made, right = [a for a in answers if a.state == MADE], sum(a.right for a in answers)
+    colour = CALM if not made else COLOURS[RIGHT] if right == len(answers) else SURPRISED
+    says = "" if made else 'Write "A", "B" or "C" where the dots stand in the cell above, and run it.'
+    state = f"{right} of {len(answers)} right" if made else "nothing answered yet"
+    rows = () if all(a.state == NOT_YET for a in answers) else tuple(map(_row_of_recall, answers))
+    return _Panel(RECALL, state, colour, "", "no points", says=says, rows=rows)
+
+
+def _row_of_recall(answer: Predicted) -> _Row:
+    question, chosen = answer.prediction, answer.chosen
+    if answer.state != MADE:
+        state = "not answered yet" if answer.state == NOT_YET else f"not one of {quoted_choices(question)}"
+        return _Row("○", f"{question.name}: {state}", CALM, "")
+    why = question.says[question.truth]
+    if answer.right:
+        return _Row("✓", f"{question.name}: {chosen} is right", COLOURS[RIGHT], why)
+    said = f"{question.name}: you said {chosen}. It is {question.truth}."
+    return _Row("○", said, SURPRISED, f"{chosen}: {question.says[chosen]} {question.truth}: {why}")
 
 
 def number(points: float) -> str:

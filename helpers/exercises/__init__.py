@@ -5,6 +5,25 @@ aspect are, tolerances included: exercise.py. Random inputs: draw.py.
 """
 
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Aspect, Exercise, Lesson, Prediction, UnknownLesson, lesson_names, load_lesson
+from helpers.exercises.exercise import (
+    Aspect,
+    Exercise,
+    Lesson,
+    Prediction,
+    Recall,
+    UnknownLesson,
+    lesson_names,
+    load_lesson,
+)
 
-__all__ = ["Aspect", "Draw", "Exercise", "Lesson", "Prediction", "UnknownLesson", "lesson_names", "load_lesson"]
+__all__ = [
+    "Aspect",
+    "Draw",
+    "Exercise",
+    "Lesson",
+    "Prediction",
+    "Recall",
+    "UnknownLesson",
+    "lesson_names",
+    "load_lesson",
+]

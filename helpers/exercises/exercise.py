@@ -115,6 +115,11 @@ class Prediction:
     says: Mapping[str, str]
 
     @property
+    def cell(self) -> str:
+        """The grade id of the cell that answers it."""
+        return self.name
+
+    @property
     def choices(self) -> tuple[str, ...]:
         """What can be answered: ("A", "B", "C")."""
         return tuple(self.says)
@@ -130,6 +135,23 @@ class Prediction:
         return next((choice for choice in self.says if choice.casefold() == told), "")
 
 
+@dataclass(frozen=True)
+class Recall(Prediction):
+    """A question about an earlier lesson, before a lesson starts: a prediction whose card is made of it.
+
+    asks: the question. offers: for each choice, the answer on the card. See `exercises.recall`.
+    """
+
+    asks: str = ""
+    offers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def cell(self) -> str:
+        """One cell answers all of them."""
+        return RECALL
+
+
+RECALL = "recall"  # the grade id of the cell in which all questions about earlier lessons are answered
 LONGEST_CHOICE = 40  # characters; what is longer is none
 UNCHANGED = "unchanged"  # the slug of the mistake that is the bug itself
 
@@ -152,6 +174,18 @@ class Lesson:
     def points(self) -> float:
         """What all its exercises are worth."""
         return sum(exercise.points for exercise in self.exercises)
+
+    @property
+    def recall(self) -> tuple[Recall, ...]:
+        """The questions about earlier lessons that come before it: three from lesson 3 on."""
+        from helpers.exercises.recall import QUESTIONS  # which imports this module
+
+        return QUESTIONS.get(self.name, ())
+
+    @property
+    def questions(self) -> tuple[Prediction, ...]:
+        """All that carries no points, in the order of the lesson."""
+        return (*self.recall, *self.predictions)
 
     def __iter__(self) -> Iterator[Exercise]:
         return iter(self.exercises)

@@ -23,7 +23,7 @@ from helpers.grading.canary import REFERENCE, Canary
 from helpers.grading.exam import HIDDEN, ExamKey, digest_of_work, without_seed
 from helpers.grading.gradebook import file_of
 from helpers.grading.judging import CheckRun, Judged, Why, is_wrong, judge_predictions, judge_submission
-from helpers.grading.records import record, record_of_prediction, write_verdicts
+from helpers.grading.records import record, records_of_predictions, write_verdicts
 from helpers.grading.review import Decisions
 from helpers.grading.sandbox.runner import Executed, Work
 from helpers.grading.submissions.restore import restore
@@ -148,7 +148,7 @@ class Grader:
         predictions = judge_predictions(lesson, executed.read)
         on_shipped_key = self._wrong_answers_on_shipped_key(runs, judged)
         records = [record(one, on_shipped_key.get(name)) for name, one in judged.items()]
-        records += map(record_of_prediction, predictions.values())
+        records += records_of_predictions(predictions.values())
         points = write_verdicts(notebook, lesson, judged, predictions)
         flags = [*restored.flags, *(flag.replace(seed, HIDDEN) for flag in executed.flags)]
         return GradedSubmission(

@@ -118,8 +118,8 @@ def judge_submission(
 
 
 def judge_predictions(lesson: Lesson, read: SubmissionScan) -> dict[str, Predicted]:
-    """The predictions by name, from the literals in the cells. They carry no points."""
-    return {p.name: predicted(p, read.predictions.get(p.name) or ...) for p in lesson.predictions}
+    """The predictions and the answers about earlier lessons by name, from the literals in the cells. No points."""
+    return {p.name: predicted(p, read.predictions.get(p.name) or ...) for p in lesson.questions}
 
 
 def with_findings(judged: Judged, exercise: Exercise, run: CheckRun, program: ProgramSlice, decided: Decide) -> Judged:

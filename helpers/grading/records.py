@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 
 from nbformat.notebooknode import NotebookNode
@@ -15,6 +15,7 @@ from helpers.checking.compare import outcome_digest
 from helpers.checking.predictions import Predicted
 from helpers.checking.verdicts import Verdict
 from helpers.exercises import Lesson
+from helpers.exercises.exercise import RECALL
 from helpers.grading.judging import Judged, earned
 from helpers.notebooks import exercise_of, grade_id
 
@@ -63,6 +64,21 @@ def record_of_prediction(prediction: Predicted) -> dict:
     return {**record(Judged(verdict)), "prediction": prediction.chosen}
 
 
+def record_of_recall(answers: Sequence[Predicted]) -> dict:
+    """The answers about earlier lessons as JSON, in one record, as they are in one cell. "choices": each, by name."""
+    choices = {answer.prediction.name: answer.chosen for answer in answers}
+    told = " ".join(choice or "–" for choice in choices.values())
+    return {**record(Judged(Verdict(RECALL, PREDICTED, 0, 0))), "prediction": told, "choices": choices}
+
+
+def records_of_predictions(predictions: Iterable[Predicted]) -> list[dict]:
+    """The record of each cell that predicts or recalls."""
+    made = list(predictions)
+    recalled = [each for each in made if each.prediction.cell == RECALL]
+    alone = [record_of_prediction(each) for each in made if each.prediction.cell != RECALL]
+    return [record_of_recall(recalled), *alone] if recalled else alone
+
+
 def write_verdicts(
     notebook: NotebookNode, lesson: Lesson, judged: Mapping[str, Judged], predictions: Mapping[str, Predicted]
 ) -> dict[str, float]:
@@ -78,6 +94,9 @@ def write_verdicts(
         name = exercise_of(cell)
         if name in predictions:
             points[grade_id(cell)] = _write_output(cell, 0.0, panel.as_html(predictions[name]))
+        elif name == RECALL and lesson.recall:
+            answers = [predictions[question.name] for question in lesson.recall]
+            points[grade_id(cell)] = _write_output(cell, 0.0, panel.as_html(answers))
         elif name in judged:
             verdict = judged[name].verdict
             scale = float(cell.metadata.nbgrader["points"]) / lesson[name].points

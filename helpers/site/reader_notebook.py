@@ -9,7 +9,8 @@ from html import escape
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
-from helpers.notebooks import SETUP, as_released, as_solved, defines, grade_id
+from helpers.exercises.exercise import RECALL
+from helpers.notebooks import SETUP, as_released, as_solved, check_id, defines, grade_id
 from helpers.site.course_index import with_anchors
 
 # The first of these that an output has is shown. Progress bars and the records of an exam's check have none of them.
@@ -28,6 +29,7 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 FOLDS = {"hide-input", "hide-output", "hide-cell"}
 CODE_PROMPTS = {"code_prompt_show": "Show the code", "code_prompt_hide": "Hide the code"}
 SETUP_PROMPTS = {"code_prompt_show": "Show the set-up", "code_prompt_hide": "Hide the set-up"}
+RECALL_PROMPTS = {"code_prompt_show": "Show the answers", "code_prompt_hide": "Hide the answers"}
 MARKDOWN_IMAGE = re.compile(r"!\[([^\]]*)\]\(")
 HTML_IMAGE = re.compile(r"<img\b[^>]*>", re.IGNORECASE)
 HTML_ALT = re.compile(r"""\balt\s*=\s*(?:"\s*[^"\s]|'\s*[^'\s])""", re.IGNORECASE)
@@ -44,7 +46,7 @@ def for_readers(notebook: NotebookNode, name: str) -> list[str]:
     problems = []
     cells = []
     for number, cell in enumerate(notebook.cells, start=1):
-        if "remove-on-site" in cell.metadata.get("tags", []):
+        if "remove-on-site" in cell.metadata.get("tags", []) or grade_id(cell) == RECALL:
             continue
         missing = 0
         if cell.cell_type == "markdown":
@@ -103,6 +105,9 @@ def fold(cell: NotebookNode) -> None:
     if cell.metadata.get("nbgrader", {}).get("solution"):
         tags.append("hide-input")
         cell.source = SOLUTION_MARK.sub("", as_solved(cell.source)).rstrip()
+    elif grade_id(cell) == check_id(RECALL):
+        tags.append("hide-cell")
+        cell.metadata["mystnb"] = cell.metadata.get("mystnb", {}) | RECALL_PROMPTS
     elif grade_id(cell) == SETUP:
         tags.append("hide-input")
         cell.metadata["mystnb"] = cell.metadata.get("mystnb", {}) | SETUP_PROMPTS

@@ -38,8 +38,10 @@ def panels(lesson: str) -> Iterator[str]:
     read = scan_submission(check.lesson, cells, {}, setup)
     for exercise in check.lesson:
         yield panel.as_text(check.as_in_exam(exercise.name, read.slices[exercise.name]))
-    for prediction in check.lesson.predictions:
-        yield panel.as_text(predicted(prediction, read.predictions.get(prediction.name) or ...))
+    said = [predicted(question, read.predictions.get(question.name) or ...) for question in check.lesson.questions]
+    if recalled := said[: len(check.lesson.recall)]:
+        yield panel.as_text(recalled)
+    yield from map(panel.as_text, said[len(recalled) :])
 
 
 def _notebook(lesson: str) -> Path:

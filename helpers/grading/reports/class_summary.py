@@ -213,7 +213,8 @@ def summarize(lesson: Lesson, students: Sequence[StudentResult]) -> ClassSummary
 
 def names(lesson: Lesson, students: Iterable[StudentResult]) -> list[str]:
     """What the students have marks in: the lesson's exercises in its order, then any other cell; no predictions."""
-    marked = {cell.name: None for result in students for cell in result.cells if lesson.prediction(cell.name) is None}
+    unmarked = {question.cell for question in lesson.questions}
+    marked = {cell.name: None for result in students for cell in result.cells if cell.name not in unmarked}
     first = [exercise.name for exercise in lesson if exercise.name in marked]
     return first + [name for name in marked if name not in first]
 
@@ -309,13 +310,13 @@ def _names(pairs: Iterable[Pair]) -> tuple[str, ...]:
 
 
 def predictions(lesson: Lesson, students: Iterable[StudentResult]) -> list[PredictionSummary]:
-    """How the class predicted, in the lesson's order."""
+    """What the class recalled and predicted, in the lesson's order."""
     summaries = []
-    for question in lesson.predictions:
+    for question in lesson.questions:
         chosen: dict[str, list[str]] = {choice: [] for choice in (*question.choices, "")}
         for result in students:
-            choice = next((cell.prediction for cell in result.cells if cell.name == question.name), "")
-            chosen[choice or ""].append(result.display_name)
+            choice = next((cell.choices[question.name] for cell in result.cells if question.name in cell.choices), "")
+            chosen[choice].append(result.display_name)
         summaries.append(PredictionSummary(question, {choice: tuple(who) for choice, who in chosen.items()}))
     return summaries
 

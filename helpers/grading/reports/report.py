@@ -91,7 +91,8 @@ def predictions_text(lesson: Lesson, students: Sequence[StudentResult]) -> str:
         counts = [f"{choice or 'no choice'} {len(who)}" for choice, who in summary.choices.items()]
         lines.append(f"  {summary.question.name}: {', '.join(counts)}; {summary.question.truth} is right")
         lines += textwrap.wrap(summary.advice, 100, initial_indent="    ", subsequent_indent="    ")
-    return "\n".join(["What they predicted, before it was shown:", *lines, ""]) if lines else ""
+    recalled = "recalled of earlier lessons, and what they " if lesson.recall else ""
+    return "\n".join([f"What they {recalled}predicted, before it was shown:", *lines, ""]) if lines else ""
 
 
 def marks_table(lesson: Lesson, students: Sequence[StudentResult]) -> str:

@@ -44,6 +44,11 @@ class GradedCell:
         """The choice, "" where none was made; None for what is no prediction."""
         return self.record.get("prediction")
 
+    @property
+    def choices(self) -> dict[str, str]:
+        """The choices by the names of the questions; the cell on earlier lessons answers several."""
+        return self.record.get("choices") or {self.name: self.prediction or ""}
+
 
 @dataclass(frozen=True)
 class StudentResult:
