@@ -374,7 +374,7 @@ match_by_distance = "B"
 # match_by_distance = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% mystnb={"image": {"alt": "Dot product of two encodings against their distance, from minus 48 to 48. For sinusoids around position 50 and around position 150 the curves coincide: a peak of 16 at distance 0, and lower, equal waves between 5 and 12 on both sides. For an untrained learned table the curve is noise between minus 8 and 8, with one spike of about 15 at distance 0."}}
+# %% mystnb={"image": {"alt": "Dot product of two encodings against their distance, from minus 48 to 48. For sinusoids around position 50 and around position 150 the curves coincide: a peak of 16 at distance 0, and lower waves between 5 and 12, the same on both sides. For an untrained learned table the curve is noise between minus 8 and 8, with one spike of about 15 at distance 0."}}
 fixed = sinusoidal_encoding(200, 32, device())
 torch.manual_seed(0)
 free = torch.randn(200, 32).to(device()) / 2**0.5    # as long, on average, as the fixed ones
@@ -496,7 +496,7 @@ for name, function in (("yours", relative_bias), ("as it came", as_it_came)):
 # To see that the right one puts order back, take six copies of one word: equal vectors, equal scores. Without a bias
 # all weights are 1/6. The table below prefers the word one place back.
 
-# %% mystnb={"image": {"alt": "Two heat maps of 6 by 6. Left, the bias: the diagonal just below the main one holds 3, the main diagonal 2, and numbers fall off to minus 3 in the upper right corner; each diagonal holds one number. Right, the weights after softmax: about half of each row lies just left of the diagonal; the first row, which has nothing behind it, lies mostly on it."}}
+# %% mystnb={"image": {"alt": "Two heat maps of 6 by 6. Left, the bias: the diagonal just below the main one holds 3, the main diagonal 2, and numbers fall off to minus 3 in the upper right corner; each diagonal holds one number. Right, the weights after softmax: about half of each row, or a little more, is just left of the diagonal; the first row, which has nothing behind it, has most of its weight on the diagonal."}}
 distances = torch.arange(-7.0, 8.0, device=device())    # t_max = 8
 table = 3 - (distances - 1).abs()                       # distance 1 gets most
 bias = relative_bias(table, 6)
@@ -508,8 +508,8 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Row i looks at column j. On the left each diagonal holds a single number: the bias depends on i −
-# j and nothing else. On the right is the softmax of that bias alone. Every word gives about half of its weight to the
-# word before it; the first has no word before it and looks mostly at itself.
+# j and nothing else. On the right is the softmax of that bias alone. Every word gives about half of its weight, or a
+# little more, to the word before it; the first has no word before it and looks mostly at itself.
 #
 # </div>
 #
@@ -591,7 +591,7 @@ def rotate(x, positions):
 # %% nbgrader={"grade": true, "grade_id": "check_rotate", "locked": true, "points": 5.0, "schema_version": 3, "solution": false, "task": false}
 check(rotate)
 
-# %% mystnb={"image": {"alt": "Three circles with arrows from their centres, for the first three pairs of a vector. The same arrow is drawn at positions 0 to 6. In the first pair it goes round once, in the second a third of the way, in the third it has barely left its place."}}
+# %% mystnb={"image": {"alt": "Three circles with arrows from their centres, for the first three pairs of a vector. The same arrow is drawn at positions 0 to 6. In the first pair it goes round almost once, in the second almost a third of the way, in the third about a tenth."}}
 x = torch.tensor([1.0, 0.0] * 8, device=device())    # (d,): every pair is (1, 0)
 x = x.expand(1, 1, 7, 16)                            # (b, h, t, d)
 turned = rotate(x, torch.arange(7, device=device()))[0, 0].cpu()
@@ -619,7 +619,7 @@ plt.show()
 #
 # Now the products. Put the same query at every position, and the same key, and compare all of them:
 
-# %% mystnb={"image": {"alt": "Two heat maps of products of 8 queries and 8 keys. Left, not turned: all entries are equal. Right, turned: every diagonal holds a single number, and the numbers differ from diagonal to diagonal, also between above and below."}}
+# %% mystnb={"image": {"alt": "Two heat maps of products of 8 queries and 8 keys. Left, not turned: all entries are equal. Right, turned: every diagonal holds a single number, largest on the main diagonal. At most distances the number above the main diagonal differs from that below."}}
 torch.manual_seed(5)
 q, k = torch.randn(2, 1, 1, 1, 16).to(device()).expand(2, 1, 1, 8, 16)    # (b, h, t, d)
 places = torch.arange(8, device=device())
@@ -634,8 +634,9 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Left: the same two vectors everywhere, so the same product everywhere. Right: after turning, the
-# product depends on their positions. Along a diagonal, where i − j is the same, it does not change. Compare a diagonal
-# above the middle with the one equally far below it: they differ, so before and after are told apart.
+# product depends on their positions. Along a diagonal, where i − j is the same, it does not change. Compare the
+# diagonal just above the middle with the one just below it: they differ, so *before* and *after* are told apart. (At
+# distance 4 the two happen to be nearly equal.)
 #
 # </div>
 #
@@ -766,7 +767,7 @@ for run, model in enumerate(models.get("relative bias", [])):    # distance 0 is
     entries = [f"{k}: {model.table[63 + k].item():.2f}" for k in (1, 2, 3, 10, 16, 40)]
     print(f"relative bias, run {run + 1}, the number for distance", ", ".join(entries))
 
-# %% mystnb={"image": {"alt": "Share of right answers against position in sequences of 64, for four encodings trained on sequences of 16: the mean of three runs as a line, their spread as a band, with chance at one eighth marked. Learned: right up to position 15, then chance. Sinusoidal: right up to position 15, then mostly a little above chance, with a few spikes. Relative bias: about four tenths everywhere. Rotary: near 1 everywhere, with a wide band, because one run is worse than the other two."}}
+# %% mystnb={"image": {"alt": "Share of right answers against position in sequences of 64, for four encodings trained on sequences of 16: the mean of three runs as a line, their spread as a band, with chance at one eighth marked. Learned: 1 up to position 15, then chance. Sinusoidal: 1 up to position 15, then between chance and a third, with two spikes, near positions thirty-four and fifty-nine. Relative bias: about four tenths everywhere. Rotary: above nine tenths everywhere; beyond position twenty-seven its band reaches from 1 down to about three quarters."}}
 figure, ax = plt.subplots(figsize=(6, 3.8))
 lines = {}
 for way, colour in zip(models, plots.COLOURS):
