@@ -252,7 +252,7 @@ bag_guesses = bag(word_counts(test.texts)).argmax(dim=-1)
 bag_share = (bag_guesses == torch.tensor(test.labels)).float().mean().item()
 print(f"bag of words: {bag_share:.1%} of {len(test.labels):,} unseen reviews")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Horizontal bars of the learned weights of twelve words. Good, great and gripping weigh about 0.4 towards kind, silly, dull and fake about as much towards unkind. Not, but, hardly, although and nobody are close to zero."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Horizontal bars of the learned weights of twelve words. Gripping, good, great and moving weigh a third or more towards kind, silly, dull and fake about as much towards unkind. Not, but, hardly, although and nobody weigh less than a tenth, to either side."}}
 shown = "gripping good great moving not but hardly although nobody silly dull fake".split()
 towards_kind = (bag.weight[1] - bag.weight[0]).detach()
 weights = [towards_kind[vocabulary[word]].item() for word in shown]
@@ -513,7 +513,7 @@ softmax_twice = "B"
 # softmax_twice = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% mystnb={"image": {"alt": "Loss against step on one batch of sixteen reviews, logarithmic. One curve starts at 0.69 and falls below 0.01 within 60 steps. The other, with a softmax too many, flattens out just above a dashed line at 0.313."}}
+# %% mystnb={"image": {"alt": "Loss against step on one batch of sixteen reviews, logarithmic. Both start at a dashed line at 0.69. One jumps up and down for a few steps and then falls to about a thousandth. The other, with a softmax too many, reaches a dashed line at 0.313 within ten steps and stays there."}}
 class SoftmaxTooMany(nn.Module):
     def __init__(self, model):
         super().__init__()
@@ -540,8 +540,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Both curves start at log 2, where a model that knows nothing should. One keeps falling: it learns
-# sixteen verdicts by heart. The other learns too, but levels off at the lower dashed line.
+# **How to read it.** Both curves start at log 2, where a model that knows nothing should. One jumps at first, then
+# falls as long as the training lasts: it learns sixteen verdicts by heart. The other learns too, but levels off at the
+# lower dashed line.
 #
 # </div>
 
@@ -717,7 +718,7 @@ except KeyboardInterrupt:
     print(f"Stopped after {len(losses)} of {len(plan)} steps. Model and curve are kept; "
           "run this cell again to go on.")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against the training step. Left, the loss of each batch, noisy, and its running mean: it falls from log 2 towards 0. Right, the share of right answers on the reviews put aside: for a few hundred steps it stays near the landmark bag of words, then climbs steeply and at last slowly to nearly 100 per cent."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against the training step. Left, the loss of each batch, noisy, and its running mean: it falls from log 2 towards 0. Right, the share of right answers on the validation reviews: for a few hundred steps it stays near the landmark bag of words, then climbs steeply and at last slowly to nearly 100 per cent."}}
 figure, axes = plt.subplots(1, 2, figsize=(6, 3.2))
 plots.loss_curve(losses, landmarks={"log 2": math.log(2)}, smooth=min(25, len(losses) or 1),
                  title="loss on training batches", ax=axes[0])
@@ -769,7 +770,7 @@ def confusion(guesses):
 kindness = probability_of_kind(test.texts)
 guesses = (kindness > 0.5).long()
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two confusion matrices, two by two. Bag of words: all four cells are of similar size. Transformer: nearly all reviews lie on the diagonal, a few dozen or fewer off it, on both sides."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two confusion matrices, two by two. Bag of words: all four cells are of similar size, those on the diagonal somewhat larger. Transformer: nearly all reviews are on the diagonal, and a few dozen off it, on both sides."}}
 labels = ["unkind", "kind"]
 plots.heat_pair(confusion(bag_guesses), confusion(guesses), labels, same_scale=True,
                 titles=("bag of words", "transformer"), digits=0,
@@ -830,7 +831,7 @@ def without_each_word(text):
     scores = model.eval()(ids.expand(t + 1, t), hidden)    # (1 + t, c)
     return (scores[:, 1] - scores[:, 0]).cpu()
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of horizontal bars, one bar for each word of a review: the logit of kind minus that of unkind when that word is hidden. Left, where not comes after but, nearly all bars point to kind, the one for not to unkind. Right, where not comes before but, nearly all bars point to unkind."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of horizontal bars, one bar for each word of a review: the logit of kind minus that of unkind when that word is hidden. Left, where not comes after but, all bars point to kind except that of not, which points to unkind; that of weak is short. Right, where not comes before but, all bars point to unkind; only that of weak is shorter."}}
 review = "The plot is dull, but the cast is not weak."
 pair = {"not after but": review,
         "not before but": "The plot is not dull, but the cast is weak."}
@@ -873,7 +874,7 @@ def shaken(text, exchanges, chance):
         words[i], words[j] = words[j], words[i]
     return " ".join(words)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Against the number of exchanged pairs, from 0 to 32, two falling curves: the share of right answers, from nearly 1 down to about six tenths, and the mean probability of the right verdict, a little below it. Dashed lines mark chance at one half and, a little above it, the bag of words."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Against the number of exchanged pairs, from 0 to 32, two falling curves: the share of right answers, from nearly 1 down to somewhat below six tenths, and the mean probability of the right verdict, a little below it at first and equal to it from 8 pairs on. Dashed lines mark chance at one half and, a little above it, the bag of words, where both curves end."}}
 chance, truth = random.Random(0), torch.tensor(test.labels)
 exchanges = [0, 1, 2, 4, 8, 16, 32]
 right, sure = [], []
@@ -896,8 +897,8 @@ print(f"{right[0]:.1%} right in order, {right[-1]:.1%} after 32 exchanges")
 # <div class="figure-caption">
 #
 # **How to read it.** To the right, more and more pairs of words have changed places (the steps double). One exchange
-# often spares the words that matter. After 32, a review of twenty words is thoroughly shuffled, and the model is back
-# at the level of the bag of words.
+# often spares the words that matter. After 32, a review of twenty words is thoroughly shuffled, and the model is no
+# better than the bag of words.
 #
 # </div>
 #
@@ -1011,7 +1012,7 @@ def attempt(note, seconds=30, steps=None):
 
 attempt("the lesson's model, 40 steps", steps=40)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Share of right answers against the number of the try. One point, the short first try, lies near the dashed lines of chance and the bag of words; far above it, near 1, a dashed line marks the number to beat."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Share of right answers against the number of the try. One point, the short first try, is at the dashed line of chance, below that of the bag of words; far above both, near 1, a dashed line marks the number to beat."}}
 bench.show()
 
 # %% [markdown]
@@ -1069,7 +1070,7 @@ print(f"transformer: {run['curve'][-1]['accuracy']:.1%} of the reviews put aside
       f"{result['test_accuracy']:.1%} of the test reviews")
 print(f"bag of words: {result['bag_of_words_accuracy']:.1%} of the test reviews")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "The recorded run: share of right answers on the IMDb reviews put aside, against the training step. Already at the first look it is near the dashed line of the bag of words, at 88 per cent, and from the second look on it is level, at the line or just above it. A square at the right end marks the test reviews: 86 per cent, below the line."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "The recorded run: share of right answers on the IMDb validation reviews, against the training step. From the first point on it is level, within about one per cent of the dashed line of the bag of words, at 88 per cent. A square at the right end marks the test reviews: 86 per cent, below the line."}}
 steps = [look["step"] for look in run["curve"]]
 shares = [look["accuracy"] for look in run["curve"]]
 figure, ax = plt.subplots(figsize=(6, 3.2))
