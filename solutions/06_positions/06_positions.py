@@ -18,8 +18,8 @@
 #
 # Attention compares vectors, and nothing in a comparison says which of the two came first. Language needs more. This
 # lesson shows how much is missing, and then four ways to say where a word is: a vector learned for each position, a
-# clock with many hands, a number for each distance, and a rotation of queries and keys. At the end they have to work on
-# sequences four times as long as any they were trained on.
+# clock with many hands, a number for each distance, and a rotation of queries and keys. At the end, models that use
+# them are tested on sequences four times as long as any in their training.
 #
 # | | |
 # |---|---|
@@ -29,8 +29,8 @@
 # | **It computes** | in seconds, on any laptop |
 #
 # b is the batch, t the number of positions, e the width of the model, h the number of heads and d the width of one
-# head, as in [the table](../../site/notation.md). A single position is called p, two positions are i and j; m counts
-# pairs of components. All of them count from 0.
+# head, as in [the table](../../site/notation.md). A single position is called p, two positions are i and j; m numbers
+# the pairs of components. All of these start at 0.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -88,15 +88,15 @@ plots.diagrams.positions_flow()
 #
 # </div>
 #
-# The crudest way is to append to each vector a [one-hot vector](../../site/glossary.md#one-hot-vector) of its position,
-# t numbers: a single 1, and zeros. It works, but it shows what is missing. The first thing that a layer does with its
-# input is a linear map. Split its matrix into a part $W$ for the word's vector $x$ and a part $V$, of shape (t, e), for
-# the one-hot vector $o_p$:
+# The crudest way is to append to each vector a [one-hot vector](../../site/glossary.md#one-hot-vector) of its position:
+# t numbers, a single 1 and otherwise zeros. It works, but it can be had for less. The first thing that a layer does
+# with its input is a linear map. Split its matrix into a part $W$ for the word's vector $x$ and a part $V$, of shape
+# (t, e), for the one-hot vector $o_p$:
 #
 # $$[\,x,\; o_p\,] \begin{bmatrix} W \\ V \end{bmatrix} \;=\; x\,W + o_p V \;=\; x\,W + V_p ,$$
 #
 # and $V_p$ is just row $p$ of $V$. Appending a one-hot vector **is adding a learned vector for each position**. So add
-# it right away, and the width stays e.
+# that vector directly; then the width stays e.
 
 # %% [markdown]
 # ## A learned vector for every place
@@ -179,12 +179,12 @@ for sentence in ("dog bites man", "man bites dog"):
 #
 # What does a table of free vectors lack? Row 7 has nothing to do with row 8 until training relates them. Each row
 # learns only from sequences that reach it. And after the last row there is nothing at all. Could a **formula** give
-# every position a vector, such that near positions get similar vectors and no two are equal?
+# every position a vector, such that nearby positions get similar vectors and no two are equal?
 
 # %% [markdown]
 # ## A clock with many hands
 #
-# A clock solves that problem with three hands. The second hand tells near moments apart but repeats every minute; the
+# A clock solves that problem with three hands. The second hand tells nearby moments apart but repeats every minute; the
 # hour hand is slow, and says which part of the day it is. Together they identify every second of twelve hours.
 #
 # ["Attention is all you need"](https://arxiv.org/abs/1706.03762) (section 3.5) builds such a clock with e/2 hands. Hand
@@ -193,9 +193,9 @@ for sentence in ("dog bites man", "man bites dog"):
 # $$\mathrm{PE}(p)_{2m} = \sin(p\,\omega_m), \qquad \mathrm{PE}(p)_{2m+1} = \cos(p\,\omega_m),
 # \qquad \omega_m = \frac{1}{10000^{\,2m/e}}, \qquad m = 0, \dots, \tfrac e2 - 1 .$$
 #
-# The first hand, $\omega_0 = 1$, completes a turn every $2\pi \approx 6.3$ positions. Each next one is slower by the
-# same factor, and the last needs $10000^{1 - 2/e} \cdot 2\pi$ positions, which is nearly $10000 \cdot 2\pi$ if e is
-# large.
+# The first hand, $\omega_0 = 1$, completes a turn every $2\pi \approx 6.3$ positions. Each of the others is slower than
+# the one before it, always by the same factor, and the last needs $10000^{1 - 2/e} \cdot 2\pi$ positions, which is
+# nearly $10000 \cdot 2\pi$ if e is large.
 #
 # Sine and cosine of one hand are **side by side**, at $2m$ and $2m+1$. (Some drawings and programs put all sines first
 # and all cosines after them. To the network it makes no difference: its first matrix can reorder the components. But
@@ -268,7 +268,7 @@ plt.show()
 # </div>
 
 # %% [markdown]
-# ## Moving along is turning
+# ## A shift is a rotation
 #
 # Why both sine and cosine, if sines alone could tell positions apart? Because of what happens when the position moves
 # by a shift $\Delta$. The addition formulas say
@@ -344,8 +344,8 @@ for p in (0, 20, 60):
     print(f"from {p} to {p + 3}: right to within 0.0001:", apart.item() < 1e-4)
 
 # %% [markdown]
-# A rotation keeps lengths and angles. So the dot product of two encodings cannot change when both are shifted, and
-# multiplying out shows its value:
+# A rotation preserves lengths and angles. So the dot product of two encodings cannot change when both are shifted, and
+# multiplying it out shows its value:
 #
 # $$\mathrm{PE}(i) \cdot \mathrm{PE}(j)
 # \;=\; \sum_m \sin(i\omega_m)\sin(j\omega_m) + \cos(i\omega_m)\cos(j\omega_m)
@@ -359,7 +359,7 @@ for p in (0, 20, 60):
 #
 # **Prediction · `match_by_distance`** &nbsp; 1 minute · no points
 #
-# We wanted near positions to get similar vectors. How does the match $\mathrm{PE}(p) \cdot \mathrm{PE}(p + \Delta)$
+# We wanted nearby positions to get similar vectors. How does the match $\mathrm{PE}(p) \cdot \mathrm{PE}(p + \Delta)$
 # change as the distance Δ grows from 0 to 48, for e = 32?
 #
 # - **A.** It falls steadily with distance.
@@ -392,9 +392,9 @@ for distance in (0, 4, 10, 12, 16, 20, 28, 44):
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** How well position p matches a position Δ places away. The two curves of the sinusoids coincide,
-# because p makes no difference. Near positions match best, and left and right look the same. A table begins as noise
-# and has to learn that 7 is near 8.
+# **How to read it.** Each curve shows how well position p matches the position Δ places away. The two curves of the
+# sinusoids coincide, because p makes no difference. The nearest positions match best, and left and right look the same.
+# A table begins as noise and has to learn that 7 is near 8.
 #
 # </div>
 
@@ -402,13 +402,13 @@ for distance in (0, 4, 10, 12, 16, 20, 28, 44):
 check.prediction("match_by_distance", match_by_distance)
 
 # %% [markdown]
-# That is the match *without* projections. With $W_q$ and $W_k$ in between, a head can include a shift, which moves its
+# That is the match *without* projections. With $W_q$ and $W_k$ in between, a head can include a shift, which moves the
 # peak to another distance. At the end of the lesson we do that by hand.
 
 # %% [markdown]
-# ## Say the distance itself
+# ## Use the distance itself
 #
-# How far away a word is, and on which side, usually matters more than its number in the text. So leave the vectors
+# How far away a word is, and on which side, usually matters more than its position in the text. So leave the vectors
 # alone and act on the **scores**, where i and j already meet:
 #
 # $$\text{score}_{ij} \;=\; \frac{q_i \cdot k_j}{\sqrt d} + a_{\,i-j} ,$$
@@ -493,7 +493,7 @@ for name, function in (("yours", relative_bias), ("as it came", as_it_came)):
 #
 # </details>
 #
-# To see that the right one puts order back, take six copies of one word: equal vectors, equal scores. Without a bias
+# To see that the correct bias restores order, take six copies of one word: equal vectors, equal scores. Without a bias
 # all weights are 1/6. The table below prefers the word one place back.
 
 # %% mystnb={"image": {"alt": "Two heat maps of 6 by 6. Left, the bias: the diagonal just below the main one holds 3, the main diagonal 2, and numbers fall off to minus 3 in the upper right corner; each diagonal holds one number. Right, the weights after softmax: about half of each row, or a little more, is just left of the diagonal; the first row, which has nothing behind it, has most of its weight on the diagonal."}}
@@ -519,9 +519,9 @@ plt.show()
 # %% [markdown]
 # ## Turn the queries and the keys
 #
-# The last way returns to the clock. Sinusoids are *added* to the words, so words and positions are mixed in every
-# product. A bias keeps them apart but does not look at the words at all. What if the position **rotated** the query and
-# the key, hand by hand?
+# The last of the four ways returns to the clock. Sinusoids are *added* to the words, so words and positions are mixed
+# in every product. A bias keeps them apart but does not look at the words at all. What if the position **rotated** the
+# query and the key, hand by hand?
 #
 # Cut a vector of width d into d/2 pairs. Turn pair m, of the vector at position p, by the angle $p\,\omega_m$, with
 # $\omega_m = 1/10000^{2m/d}$ as before:
@@ -530,8 +530,8 @@ plt.show()
 # \begin{bmatrix} \cos p\,\omega_m & -\sin p\,\omega_m \\ \sin p\,\omega_m & \cos p\,\omega_m \end{bmatrix}
 # \begin{bmatrix} x_{2m} \\ x_{2m+1} \end{bmatrix} .$$
 #
-# Write $R_p$ for the whole (d, d) matrix of such blocks. The transpose of a rotation turns back, and turning by $j$ one
-# way and by $i$ the other is turning by the difference:
+# Write $R_p$ for the whole (d, d) matrix of such blocks. The transpose of a rotation undoes it. To turn by $j$ in one
+# direction and by $i$ in the other is to turn by their difference:
 #
 # $$(R_i\, q_i) \cdot (R_j\, k_j) \;=\; q_i^\top R_i^\top R_j\, k_j \;=\; q_i^\top R_{\,j-i}\; k_j .$$
 #
@@ -611,13 +611,13 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One vector, d = 16, whose pairs are all (1, 0), turned by the positions 0 to 6: the number at the
-# tip is the position, and darker is later. Pair 0 turns by one radian per step. Pair 1 is slower, pair 2 slower still;
-# they are the hands of the same clock. Lengths do not change.
+# **How to read it.** A vector of width d = 16, whose pairs are all (1, 0), is turned by the positions 0 to 6. The
+# number at a tip is the position, and later positions are darker. Pair 0 turns by one radian per step. Pair 1 is
+# slower, pair 2 slower still; they are the hands of the same clock. Lengths do not change.
 #
 # </div>
 #
-# Now the products. Put the same query at every position, and the same key, and compare all of them:
+# Now the products. Put the same query at every position, and the same key, and compute all the products:
 
 # %% mystnb={"image": {"alt": "Two heat maps of products of 8 queries and 8 keys. Left, not turned: all entries are equal. Right, turned: every diagonal holds a single number, largest on the main diagonal. At most distances the number above the main diagonal differs from that below."}}
 torch.manual_seed(5)
@@ -640,9 +640,9 @@ plt.show()
 #
 # </div>
 #
-# Unlike with a bias, q and k, and so the words, decide which number belongs to which distance. In an attention layer
-# only queries and keys are turned, because only they are compared; the values, which are passed on, are not turned
-# (question 3 at the end asks why).
+# Unlike a bias, this looks at the words: which number belongs to which distance depends on q and k. In an attention
+# layer only queries and keys are turned, because only they are compared; the values, which are passed on, are not
+# turned (question 3 at the end asks why).
 
 # %% [markdown]
 # ## Longer than anything seen
@@ -802,17 +802,18 @@ check.prediction("relative_beyond", relative_beyond)
 # %% [markdown]
 # At the training length the four cannot be told apart. Beyond it they behave in four different ways:
 #
-# - **Learned.** Right up to the line, chance beyond it. Rows 16 to 63 of its table were never trained; they still have
-#   their random initial values. (With a table of 16 rows, it would have raised your `ValueError` instead.)
+# - **Learned.** It answers correctly before the line, and only by chance beyond it. Rows 16 to 63 of its table were
+#   never trained; they still have their random initial values. (With a table of 16 rows, it would have raised your
+#   `ValueError` instead.)
 # - **Sinusoidal.** The formula continues beyond the line; the accuracy does not. On average it is about twice chance,
 #   with a few positions at which a model happens to be right more often. The paper chose sinusoids partly because they
 #   "may allow the model to extrapolate" (section 3.5). Here they do not, and [Press et al.
 #   (2022)](https://arxiv.org/abs/2108.12409) report that they do not in language models either.
-# - **Relative bias.** The same everywhere, because it does not know positions; and wrong more often than not, even at
-#   the first positions, because they see the letters beyond the line too. Distances beyond 15 were never trained. The
-#   lines under the table show that their numbers are still 0, as at the start, while those of the trained distances
-#   have been pushed down, except that of distance 2. One 0 is harmless; dozens of them draw much of the weight to
-#   letters far away.
+# - **Relative bias.** It is equally good everywhere, because it does not know positions. It is wrong more often than
+#   not, even at the first positions, because they see the letters beyond the line too. Distances beyond 15 were never
+#   trained. The lines under the table show that their numbers are still 0, as at the start, while those of the trained
+#   distances have been pushed down, except that of distance 2. One 0 is harmless; dozens of them draw much of the
+#   weight to letters far away.
 # - **Rotary.** Best by far, but not perfect in every run. *Two places back* is the same turn at every position, so what
 #   was learned on the left also holds on the right. But again the far distances were never trained: here and there one
 #   of them happens to match. Because every position sees the whole sequence, a run that fails does so at early
