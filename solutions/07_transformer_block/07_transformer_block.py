@@ -353,10 +353,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One value per block, input on the left, output on the right; from one line of the grid to the next
-# it is a factor of a hundred. Without shortcuts the curve is nearly a straight line: on the way to the input, each
-# block's two small matrices shrink the gradient by about the same factor. With shortcuts it passes all 24 blocks and
-# does not shrink.
+# **How to read it.** One value per block, input on the left, output on the right; grid lines are a factor of a hundred
+# apart. Without shortcuts the curve is nearly a straight line: on the way to the input, each block's two small matrices
+# shrink the gradient by about the same factor. With shortcuts it passes all 24 blocks without shrinking.
 #
 # </div>
 
