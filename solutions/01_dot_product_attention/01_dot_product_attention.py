@@ -79,8 +79,8 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each row is a viewer. Blue is positive, orange negative, and darker is larger; the number says how
-# much. On the left, what each viewer cares for; on the right, the dot products of viewers and films.
+# **How to read it.** Each row is a viewer. Blue is positive, orange negative; the darker, the farther from 0. On the
+# left, what each viewer cares for; on the right, the dot products of viewers and films.
 #
 # </div>
 #
@@ -327,7 +327,7 @@ check(row_softmax)
 # %% [markdown]
 # Both of your functions at work on a sentence. The vectors are the ones learned above.
 
-# %% mystnb={"image": {"alt": "Two heat maps of a nine-word sentence against itself. Left, raw weights: a dark diagonal of 4 and symmetric smaller entries. Right, softmaxed weights: each row sums to one, most of it on the diagonal, the rest on related words."}}
+# %% mystnb={"image": {"alt": "Two heat maps of a nine-word sentence against itself. Left, raw weights: symmetric, 4 on the diagonal and where the two words the meet, smaller elsewhere. Right, after softmax: each row sums to one, and its largest weight, about a half, is on the diagonal; the two rows of the divide it equally between both."}}
 sentence = "the loop terminates when the function raises an exception".split()
 x = vectors[[vocabulary.index(word) for word in sentence]]    # (t, e)
 x = x.unsqueeze(0).to(device())                               # (1, t, e): a batch of one

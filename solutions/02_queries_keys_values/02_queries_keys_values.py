@@ -478,7 +478,7 @@ plt.show()
 # To look at the weights, use your dictionary once more. Store under key $j$ the one-hot vector of $j$; then what comes
 # back **is** the weights. No second function is needed to see inside the first.
 
-# %% mystnb={"image": {"alt": "Two heat maps of raw scores for the phrase every empty list contains. Left, the products of the word vectors: symmetric, with 4 on the diagonal. Right, query times key: not symmetric; the largest entry of each row: every to list, empty to list, list to contains, contains to empty."}}
+# %% mystnb={"image": {"alt": "Two heat maps of raw scores for the phrase every empty list contains. Left, the products of the word vectors: symmetric, with 4 on the diagonal. Right, query times key: not symmetric; the largest entry of each row: every to list, empty to list, list to contains, contains to list."}}
 def weights_of(q, k):
     """The weights that attention gives: q (b, t, d), k (b, s, d) -> (b, t, s)."""
     b, s, d = k.shape
@@ -491,7 +491,7 @@ titles = ("scores $x_i\\cdot x_j$", "scores $q_i\\cdot k_j$")
 plots.heat_pair((x @ x.mT)[0], (q @ k.mT)[0], rows=words, titles=titles)
 plt.show()
 
-# %% mystnb={"image": {"alt": "Two heat maps of weights for the same phrase. Left, lesson 1: nearly all weight on the diagonal. Right, after training: every and empty look at list, list looks at contains, contains looks at list."}}
+# %% mystnb={"image": {"alt": "Two heat maps of weights for the same phrase. Left, lesson 1: most of the weight is on the diagonal. Right, after training: every and empty look at list, list looks at contains, contains looks at list."}}
 titles = ("weights of lesson 1", "weights with $q$ and $k$")
 plots.heat_pair(weights_of(x, x)[0], weights_of(q, k)[0], rows=words, titles=titles)
 plt.show()
@@ -528,7 +528,7 @@ planes = {"as queries": queries_of, "as keys": keys_of}
 asking = queries_of[[every_word.index("empty"), every_word.index("list")]]
 arrows = 6 * nn.functional.normalize(asking, dim=1)                # (2, 2)
 
-# %% mystnb={"image": {"alt": "Two scatter plots of the same words, by kind, on one scale. As queries, articles, adjectives and verbs lie in the lower half, nouns to the left. As keys, nouns lie in the lower half, where the queries of the others point, and verbs to the left, where the queries of nouns point."}}
+# %% mystnb={"image": {"alt": "Two scatter plots of the same words, by kind, on one scale. As queries, articles, adjectives and verbs lie in the lower half, nouns to the left. As keys, nouns are at the lower right, verbs at the upper left, articles and adjectives at the upper right. The arrow of empty points down, that of list to the left."}}
 figure, axes = plt.subplots(1, 2, figsize=(6, 3.8), sharex=True, sharey=True)
 shafts = torch.cat([step / 12 * arrows for step in range(12)])    # no label covers them
 named = [every_word.index(word) for word in words]

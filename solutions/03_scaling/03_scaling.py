@@ -244,7 +244,7 @@ chance = torch.Generator().manual_seed(0)
 for d in (1, 4, 16, 64, 256, 1024):
     print(f"d = {d:>4}: measured variance {float(score_variance(d, 4000, chance)):8.2f}")
 
-# %% mystnb={"image": {"alt": "Three histograms of dot products of random vectors, for widths 4, 64 and 1024, each with the normal curve of variance d over it. Their half-widths are about 4, 16 and 64. At width 64 and 1024 curve and histogram agree; at width 4 the histogram is higher in the middle."}}
+# %% mystnb={"image": {"alt": "Three histograms of dot products of random vectors, for widths 4, 64 and 1024, each with the normal curve of variance d over it. Most scores are between minus 4 and 4, minus 16 and 16, minus 64 and 64. At width 64 and 1024 curve and histogram agree; at width 4 the histogram is higher in the middle."}}
 figure, axes = plt.subplots(1, 3, figsize=(6, 2.9))
 for ax, d in zip(axes, (4, 64, 1024)):
     q, k = torch.randn(2, 8000, d, generator=chance)
@@ -672,7 +672,7 @@ for d in widths:
         entropies[name].append(attention_entropy(weights).mean().item())
         gradients[name].append(largest_gradient(scores))    # (b, t)
 
-# %% mystnb={"image": {"alt": "Two log-log plots against width. Scaled, entropy stays between 2 and 3 nats and the largest gradient at about 0.2. Not scaled, both fall: from width 16 on entropy, and from width 64 on the gradient, go down along straight lines, to about 0.05 and 0.03."}}
+# %% mystnb={"image": {"alt": "Two log-log plots against width. Scaled, entropy stays between 2 and 3 nats and the largest gradient at about 0.2. Not scaled, entropy falls from the start, to about 0.05; the gradient first rises a little, up to width 4, and then falls to about 0.03. Both end as nearly straight lines, beside a dotted line with the slope of one over the root of d."}}
 def against_width(values, label, ticks, ax):
     lines = {name: (widths, line) for name, line in values.items()}
     start = 0.75 * values["not scaled"][3]
@@ -696,9 +696,9 @@ for name, line in gradients.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Both axes are logarithmic: a straight line is a power of d. The scaled curves are flat from d =
-# 16 on, at less than the $\log 16 = 2.77$ nats of a perfectly even row. Without scaling both fall, in the end by
-# about half whenever d grows fourfold: compare the dotted slope of $1/\sqrt d$.
+# **How to read it.** Both axes are logarithmic: a straight line is a power of d. The scaled curves are flat from d = 16
+# on; the entropy stays below the $\log 16 = 2.77$ nats of a perfectly even row. Without scaling both fall, in the end
+# by about half whenever d grows fourfold: compare the dotted slope of $1/\sqrt d$.
 #
 # </div>
 #
@@ -733,7 +733,7 @@ def learn(d, scores_of, rate=0.3, steps=200):
 
 plain_scores = lambda q, k: q @ k.mT
 
-# %% mystnb={"image": {"alt": "Two panels of loss curves over 200 steps for widths 4, 64 and 1024. Not scaled, width 4 learns, width 64 goes down slowly and width 1024 is flat. Scaled, widths 64 and 1024 fall together to nearly 0, and width 4 stays above them."}}
+# %% mystnb={"image": {"alt": "Two panels of loss curves over 200 steps for widths 4, 64 and 1024. Not scaled, width 4 learns, width 64 goes down slowly, and width 1024 rises at the first steps and is flat from there on. Scaled, widths 64 and 1024 fall together to nearly 0, and width 4 stays above them."}}
 figure, axes = plt.subplots(1, 2, figsize=(6, 3), sharey=True)
 both = {"not scaled": plain_scores, "scaled": scaled_scores}
 for ax, (name, scores_of) in zip(axes, both.items()):

@@ -534,7 +534,7 @@ def train(attention, h, seed=1, steps=300):
     line = ", ".join(f"{role} {share:.0%}" for role, share in zip(ROLES, right.tolist()))
     return reader, losses, line
 
-# %% mystnb={"image": {"alt": "Loss against training step on a logarithmic axis, three runs for one head and three for three heads. After 300 steps the runs with one head are at losses between 0.1 and 1, and two of them are still falling. The runs with three heads are all far below."}}
+# %% mystnb={"image": {"alt": "Loss against training step on a logarithmic axis, three runs for one head and three for three heads. After 300 steps the runs with one head are at losses between 0.1 and 1: one has stayed near 1 since about half way, one is still falling, and one has hardly fallen over the last quarter. The runs with three heads are all far below."}}
 runs = {h: [train(MultiHeadAttention, h, seed) for seed in (1, 2, 3)] for h in (1, 3)}
 
 _, ax = plt.subplots()
@@ -552,8 +552,8 @@ plt.show()
 #
 # **How to read it.** Cross-entropy against step, on a logarithmic axis; lower is better. There are three runs for each
 # h, with the same seeds, and both models have the same number of parameters. With three heads there is hardly an error
-# in any run. With one head two of the three curves are still falling after 300 steps, and one has stopped falling far
-# above the others.
+# in any run. With one head, one of the three curves is still falling after 300 steps, one has hardly fallen over the
+# last quarter, and one stopped early, near 1.
 #
 # </div>
 
@@ -599,7 +599,7 @@ plt.show()
 # with 12 heads each; you will load it yourself in [lesson 14](../14_bert/14_bert.ipynb). Its weights on one sentence
 # were recorded. Here are 2 of its 72 heads. The tokens [CLS] and [SEP] mark where a text begins and ends.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two maps of attention weights over the sentence the animal did not cross the street because it was too tired. In the first the weight is one step left of the diagonal. In the second most rows look at the first token, and the row of it looks at animal."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two maps of attention weights over the sentence the animal did not cross the street because it was too tired. In the first the weight is one step left of the diagonal. In the second, more than half of the rows look most at the first token, and the row of it looks at animal."}}
 recording = recorded("minilm")["result"]
 example, pronoun = recording["example"], recording["pronoun_head"]
 (i, j), previous = example["heads"][0], example["weights"][0]
@@ -851,8 +851,8 @@ for kind in ("narrow", "wide", "multi-query"):
 #
 # </div>
 #
-# The horizontal line is the paper's argument for its choice (section 3.2.2): because each head is narrower, all heads
-# together cost about as much as one head of full width. Eight questions for the price of one.
+# The level line of the narrow kind is the paper's argument for its choice (section 3.2.2): because each head is
+# narrower, all heads together cost about as much as one head of full width. Eight questions for the price of one.
 
 # %% [markdown]
 # ## What you can do now

@@ -18,8 +18,8 @@
 #
 # Attention compares vectors, and nothing in a comparison says which of the two came first. Language needs more. This
 # lesson shows how much is missing, and then four ways to say where a word is: a vector learned for each position, a
-# clock with many hands, a number for each distance, and a rotation of queries and keys. At the end they have to work on
-# sequences four times as long as any they were trained on.
+# clock with many hands, a number for each distance, and a rotation of queries and keys. At the end, models that use
+# them are tested on sequences four times as long as any in their training.
 #
 # | | |
 # |---|---|
@@ -29,8 +29,8 @@
 # | **It computes** | in seconds, on any laptop |
 #
 # b is the batch, t the number of positions, e the width of the model, h the number of heads and d the width of one
-# head, as in [the table](../../site/notation.md). A single position is called p, two positions are i and j; m counts
-# pairs of components. All of them count from 0.
+# head, as in [the table](../../site/notation.md). A single position is called p, two positions are i and j; m numbers
+# the pairs of components. All of these start at 0.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -134,15 +134,15 @@ plots.diagrams.positions_flow()
 #
 # </div>
 #
-# The crudest way is to append to each vector a [one-hot vector](../../site/glossary.md#one-hot-vector) of its position,
-# t numbers: a single 1, and zeros. It works, but it shows what is missing. The first thing that a layer does with its
-# input is a linear map. Split its matrix into a part $W$ for the word's vector $x$ and a part $V$, of shape (t, e), for
-# the one-hot vector $o_p$:
+# The crudest way is to append to each vector a [one-hot vector](../../site/glossary.md#one-hot-vector) of its position:
+# t numbers, a single 1 and otherwise zeros. It works, but it can be had for less. The first thing that a layer does
+# with its input is a linear map. Split its matrix into a part $W$ for the word's vector $x$ and a part $V$, of shape
+# (t, e), for the one-hot vector $o_p$:
 #
 # $$[\,x,\; o_p\,] \begin{bmatrix} W \\ V \end{bmatrix} \;=\; x\,W + o_p V \;=\; x\,W + V_p ,$$
 #
 # and $V_p$ is just row $p$ of $V$. Appending a one-hot vector **is adding a learned vector for each position**. So add
-# it right away, and the width stays e.
+# that vector directly; then the width stays e.
 
 # %% [markdown]
 # ## A learned vector for every place
@@ -225,12 +225,12 @@ for sentence in ("dog bites man", "man bites dog"):
 #
 # What does a table of free vectors lack? Row 7 has nothing to do with row 8 until training relates them. Each row
 # learns only from sequences that reach it. And after the last row there is nothing at all. Could a **formula** give
-# every position a vector, such that near positions get similar vectors and no two are equal?
+# every position a vector, such that nearby positions get similar vectors and no two are equal?
 
 # %% [markdown]
 # ## A clock with many hands
 #
-# A clock solves that problem with three hands. The second hand tells near moments apart but repeats every minute; the
+# A clock solves that problem with three hands. The second hand tells nearby moments apart but repeats every minute; the
 # hour hand is slow, and says which part of the day it is. Together they identify every second of twelve hours.
 #
 # ["Attention is all you need"](https://arxiv.org/abs/1706.03762) (section 3.5) builds such a clock with e/2 hands. Hand
@@ -239,9 +239,9 @@ for sentence in ("dog bites man", "man bites dog"):
 # $$\mathrm{PE}(p)_{2m} = \sin(p\,\omega_m), \qquad \mathrm{PE}(p)_{2m+1} = \cos(p\,\omega_m),
 # \qquad \omega_m = \frac{1}{10000^{\,2m/e}}, \qquad m = 0, \dots, \tfrac e2 - 1 .$$
 #
-# The first hand, $\omega_0 = 1$, completes a turn every $2\pi \approx 6.3$ positions. Each next one is slower by the
-# same factor, and the last needs $10000^{1 - 2/e} \cdot 2\pi$ positions, which is nearly $10000 \cdot 2\pi$ if e is
-# large.
+# The first hand, $\omega_0 = 1$, completes a turn every $2\pi \approx 6.3$ positions. Each of the others is slower than
+# the one before it, always by the same factor, and the last needs $10000^{1 - 2/e} \cdot 2\pi$ positions, which is
+# nearly $10000 \cdot 2\pi$ if e is large.
 #
 # Sine and cosine of one hand are **side by side**, at $2m$ and $2m+1$. (Some drawings and programs put all sines first
 # and all cosines after them. To the network it makes no difference: its first matrix can reorder the components. But
@@ -314,7 +314,7 @@ plt.show()
 # </div>
 
 # %% [markdown]
-# ## Moving along is turning
+# ## A shift is a rotation
 #
 # Why both sine and cosine, if sines alone could tell positions apart? Because of what happens when the position moves
 # by a shift $\Delta$. The addition formulas say
@@ -390,8 +390,8 @@ for p in (0, 20, 60):
     print(f"from {p} to {p + 3}: right to within 0.0001:", apart.item() < 1e-4)
 
 # %% [markdown]
-# A rotation keeps lengths and angles. So the dot product of two encodings cannot change when both are shifted, and
-# multiplying out shows its value:
+# A rotation preserves lengths and angles. So the dot product of two encodings cannot change when both are shifted, and
+# multiplying it out shows its value:
 #
 # $$\mathrm{PE}(i) \cdot \mathrm{PE}(j)
 # \;=\; \sum_m \sin(i\omega_m)\sin(j\omega_m) + \cos(i\omega_m)\cos(j\omega_m)
@@ -405,7 +405,7 @@ for p in (0, 20, 60):
 #
 # **Prediction · `match_by_distance`** &nbsp; 1 minute · no points
 #
-# We wanted near positions to get similar vectors. How does the match $\mathrm{PE}(p) \cdot \mathrm{PE}(p + \Delta)$
+# We wanted nearby positions to get similar vectors. How does the match $\mathrm{PE}(p) \cdot \mathrm{PE}(p + \Delta)$
 # change as the distance Δ grows from 0 to 48, for e = 32?
 #
 # - **A.** It falls steadily with distance.
@@ -420,7 +420,7 @@ match_by_distance = "B"
 # match_by_distance = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% mystnb={"image": {"alt": "Dot product of two encodings against their distance, from minus 48 to 48. For sinusoids around position 50 and around position 150 the curves coincide: a peak of 16 at distance 0, and lower, equal waves between 5 and 12 on both sides. For an untrained learned table the curve is noise between minus 8 and 8, with one spike of about 15 at distance 0."}}
+# %% mystnb={"image": {"alt": "Dot product of two encodings against their distance, from minus 48 to 48. For sinusoids around position 50 and around position 150 the curves coincide: a peak of 16 at distance 0, and lower waves between 5 and 12, the same on both sides. For an untrained learned table the curve is noise between minus 8 and 8, with one spike of about 15 at distance 0."}}
 fixed = sinusoidal_encoding(200, 32, device())
 torch.manual_seed(0)
 free = torch.randn(200, 32).to(device()) / 2**0.5    # as long, on average, as the fixed ones
@@ -438,9 +438,9 @@ for distance in (0, 4, 10, 12, 16, 20, 28, 44):
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** How well position p matches a position Δ places away. The two curves of the sinusoids coincide,
-# because p makes no difference. Near positions match best, and left and right look the same. A table begins as noise
-# and has to learn that 7 is near 8.
+# **How to read it.** Each curve shows how well position p matches the position Δ places away. The two curves of the
+# sinusoids coincide, because p makes no difference. The nearest positions match best, and left and right look the same.
+# A table begins as noise and has to learn that 7 is near 8.
 #
 # </div>
 
@@ -448,13 +448,13 @@ for distance in (0, 4, 10, 12, 16, 20, 28, 44):
 check.prediction("match_by_distance", match_by_distance)
 
 # %% [markdown]
-# That is the match *without* projections. With $W_q$ and $W_k$ in between, a head can include a shift, which moves its
+# That is the match *without* projections. With $W_q$ and $W_k$ in between, a head can include a shift, which moves the
 # peak to another distance. At the end of the lesson we do that by hand.
 
 # %% [markdown]
-# ## Say the distance itself
+# ## Use the distance itself
 #
-# How far away a word is, and on which side, usually matters more than its number in the text. So leave the vectors
+# How far away a word is, and on which side, usually matters more than its position in the text. So leave the vectors
 # alone and act on the **scores**, where i and j already meet:
 #
 # $$\text{score}_{ij} \;=\; \frac{q_i \cdot k_j}{\sqrt d} + a_{\,i-j} ,$$
@@ -539,10 +539,10 @@ for name, function in (("yours", relative_bias), ("as it came", as_it_came)):
 #
 # </details>
 #
-# To see that the right one puts order back, take six copies of one word: equal vectors, equal scores. Without a bias
+# To see that the correct bias restores order, take six copies of one word: equal vectors, equal scores. Without a bias
 # all weights are 1/6. The table below prefers the word one place back.
 
-# %% mystnb={"image": {"alt": "Two heat maps of 6 by 6. Left, the bias: the diagonal just below the main one holds 3, the main diagonal 2, and numbers fall off to minus 3 in the upper right corner; each diagonal holds one number. Right, the weights after softmax: about half of each row lies just left of the diagonal; the first row, which has nothing behind it, lies mostly on it."}}
+# %% mystnb={"image": {"alt": "Two heat maps of 6 by 6. Left, the bias: the diagonal just below the main one holds 3, the main diagonal 2, and numbers fall off to minus 3 in the upper right corner; each diagonal holds one number. Right, the weights after softmax: about half of each row, or a little more, is just left of the diagonal; the first row, which has nothing behind it, has most of its weight on the diagonal."}}
 distances = torch.arange(-7.0, 8.0, device=device())    # t_max = 8
 table = 3 - (distances - 1).abs()                       # distance 1 gets most
 bias = relative_bias(table, 6)
@@ -554,8 +554,8 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Row i looks at column j. On the left each diagonal holds a single number: the bias depends on i −
-# j and nothing else. On the right is the softmax of that bias alone. Every word gives about half of its weight to the
-# word before it; the first has no word before it and looks mostly at itself.
+# j and nothing else. On the right is the softmax of that bias alone. Every word gives about half of its weight, or a
+# little more, to the word before it; the first has no word before it and looks mostly at itself.
 #
 # </div>
 #
@@ -565,9 +565,9 @@ plt.show()
 # %% [markdown]
 # ## Turn the queries and the keys
 #
-# The last way returns to the clock. Sinusoids are *added* to the words, so words and positions are mixed in every
-# product. A bias keeps them apart but does not look at the words at all. What if the position **rotated** the query and
-# the key, hand by hand?
+# The last of the four ways returns to the clock. Sinusoids are *added* to the words, so words and positions are mixed
+# in every product. A bias keeps them apart but does not look at the words at all. What if the position **rotated** the
+# query and the key, hand by hand?
 #
 # Cut a vector of width d into d/2 pairs. Turn pair m, of the vector at position p, by the angle $p\,\omega_m$, with
 # $\omega_m = 1/10000^{2m/d}$ as before:
@@ -576,8 +576,8 @@ plt.show()
 # \begin{bmatrix} \cos p\,\omega_m & -\sin p\,\omega_m \\ \sin p\,\omega_m & \cos p\,\omega_m \end{bmatrix}
 # \begin{bmatrix} x_{2m} \\ x_{2m+1} \end{bmatrix} .$$
 #
-# Write $R_p$ for the whole (d, d) matrix of such blocks. The transpose of a rotation turns back, and turning by $j$ one
-# way and by $i$ the other is turning by the difference:
+# Write $R_p$ for the whole (d, d) matrix of such blocks. The transpose of a rotation undoes it. To turn by $j$ in one
+# direction and by $i$ in the other is to turn by their difference:
 #
 # $$(R_i\, q_i) \cdot (R_j\, k_j) \;=\; q_i^\top R_i^\top R_j\, k_j \;=\; q_i^\top R_{\,j-i}\; k_j .$$
 #
@@ -637,7 +637,7 @@ def rotate(x, positions):
 # %% nbgrader={"grade": true, "grade_id": "check_rotate", "locked": true, "points": 5.0, "schema_version": 3, "solution": false, "task": false}
 check(rotate)
 
-# %% mystnb={"image": {"alt": "Three circles with arrows from their centres, for the first three pairs of a vector. The same arrow is drawn at positions 0 to 6. In the first pair it goes round once, in the second a third of the way, in the third it has barely left its place."}}
+# %% mystnb={"image": {"alt": "Three circles with arrows from their centres, for the first three pairs of a vector. The same arrow is drawn at positions 0 to 6. In the first pair it goes round almost once, in the second almost a third of the way, in the third about a tenth."}}
 x = torch.tensor([1.0, 0.0] * 8, device=device())    # (d,): every pair is (1, 0)
 x = x.expand(1, 1, 7, 16)                            # (b, h, t, d)
 turned = rotate(x, torch.arange(7, device=device()))[0, 0].cpu()
@@ -657,15 +657,15 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One vector, d = 16, whose pairs are all (1, 0), turned by the positions 0 to 6: the number at the
-# tip is the position, and darker is later. Pair 0 turns by one radian per step. Pair 1 is slower, pair 2 slower still;
-# they are the hands of the same clock. Lengths do not change.
+# **How to read it.** A vector of width d = 16, whose pairs are all (1, 0), is turned by the positions 0 to 6. The
+# number at a tip is the position, and later positions are darker. Pair 0 turns by one radian per step. Pair 1 is
+# slower, pair 2 slower still; they are the hands of the same clock. Lengths do not change.
 #
 # </div>
 #
-# Now the products. Put the same query at every position, and the same key, and compare all of them:
+# Now the products. Put the same query at every position, and the same key, and compute all the products:
 
-# %% mystnb={"image": {"alt": "Two heat maps of products of 8 queries and 8 keys. Left, not turned: all entries are equal. Right, turned: every diagonal holds a single number, and the numbers differ from diagonal to diagonal, also between above and below."}}
+# %% mystnb={"image": {"alt": "Two heat maps of products of 8 queries and 8 keys. Left, not turned: all entries are equal. Right, turned: every diagonal holds a single number, largest on the main diagonal. At most distances the number above the main diagonal differs from that below."}}
 torch.manual_seed(5)
 q, k = torch.randn(2, 1, 1, 1, 16).to(device()).expand(2, 1, 1, 8, 16)    # (b, h, t, d)
 places = torch.arange(8, device=device())
@@ -680,14 +680,15 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Left: the same two vectors everywhere, so the same product everywhere. Right: after turning, the
-# product depends on their positions. Along a diagonal, where i − j is the same, it does not change. Compare a diagonal
-# above the middle with the one equally far below it: they differ, so before and after are told apart.
+# product depends on their positions. Along a diagonal, where i − j is the same, it does not change. Compare the
+# diagonal just above the middle with the one just below it: they differ, so *before* and *after* are told apart. (At
+# distance 4 the two happen to be nearly equal.)
 #
 # </div>
 #
-# Unlike with a bias, q and k, and so the words, decide which number belongs to which distance. In an attention layer
-# only queries and keys are turned, because only they are compared; the values, which are passed on, are not turned
-# (question 3 at the end asks why).
+# Unlike a bias, this looks at the words: which number belongs to which distance depends on q and k. In an attention
+# layer only queries and keys are turned, because only they are compared; the values, which are passed on, are not
+# turned (question 3 at the end asks why).
 
 # %% [markdown]
 # ## Longer than anything seen
@@ -812,7 +813,7 @@ for run, model in enumerate(models.get("relative bias", [])):    # distance 0 is
     entries = [f"{k}: {model.table[63 + k].item():.2f}" for k in (1, 2, 3, 10, 16, 40)]
     print(f"relative bias, run {run + 1}, the number for distance", ", ".join(entries))
 
-# %% mystnb={"image": {"alt": "Share of right answers against position in sequences of 64, for four encodings trained on sequences of 16: the mean of three runs as a line, their spread as a band, with chance at one eighth marked. Learned: right up to position 15, then chance. Sinusoidal: right up to position 15, then mostly a little above chance, with a few spikes. Relative bias: about four tenths everywhere. Rotary: near 1 everywhere, with a wide band, because one run is worse than the other two."}}
+# %% mystnb={"image": {"alt": "Share of right answers against position in sequences of 64, for four encodings trained on sequences of 16: the mean of three runs as a line, their spread as a band, with chance at one eighth marked. Learned: 1 up to position 15, then chance. Sinusoidal: 1 up to position 15, then between chance and a third, with two spikes, near positions thirty-four and fifty-nine. Relative bias: about four tenths everywhere. Rotary: above nine tenths everywhere; beyond position twenty-seven its band reaches from 1 down to about three quarters."}}
 figure, ax = plt.subplots(figsize=(6, 3.8))
 lines = {}
 for way, colour in zip(models, plots.COLOURS):
@@ -847,17 +848,18 @@ check.prediction("relative_beyond", relative_beyond)
 # %% [markdown]
 # At the training length the four cannot be told apart. Beyond it they behave in four different ways:
 #
-# - **Learned.** Right up to the line, chance beyond it. Rows 16 to 63 of its table were never trained; they still have
-#   their random initial values. (With a table of 16 rows, it would have raised your `ValueError` instead.)
+# - **Learned.** It answers correctly before the line, and only by chance beyond it. Rows 16 to 63 of its table were
+#   never trained; they still have their random initial values. (With a table of 16 rows, it would have raised your
+#   `ValueError` instead.)
 # - **Sinusoidal.** The formula continues beyond the line; the accuracy does not. On average it is about twice chance,
 #   with a few positions at which a model happens to be right more often. The paper chose sinusoids partly because they
 #   "may allow the model to extrapolate" (section 3.5). Here they do not, and [Press et al.
 #   (2022)](https://arxiv.org/abs/2108.12409) report that they do not in language models either.
-# - **Relative bias.** The same everywhere, because it does not know positions; and wrong more often than not, even at
-#   the first positions, because they see the letters beyond the line too. Distances beyond 15 were never trained. The
-#   lines under the table show that their numbers are still 0, as at the start, while those of the trained distances
-#   have been pushed down, except that of distance 2. One 0 is harmless; dozens of them draw much of the weight to
-#   letters far away.
+# - **Relative bias.** It is equally good everywhere, because it does not know positions. It is wrong more often than
+#   not, even at the first positions, because they see the letters beyond the line too. Distances beyond 15 were never
+#   trained. The lines under the table show that their numbers are still 0, as at the start, while those of the trained
+#   distances have been pushed down, except that of distance 2. One 0 is harmless; dozens of them draw much of the
+#   weight to letters far away.
 # - **Rotary.** Best by far, but not perfect in every run. *Two places back* is the same turn at every position, so what
 #   was learned on the left also holds on the right. But again the far distances were never trained: here and there one
 #   of them happens to match. Because every position sees the whole sequence, a run that fails does so at early

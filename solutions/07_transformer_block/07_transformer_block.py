@@ -113,9 +113,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Inputs are at the bottom, outputs at the top. Faint arrows are all the connections there are; the
-# dark ones are the shortest path from the first position to the last. The recurrent path has one step for every
-# position in between. The convolution sees two neighbours on either side, so its path is as long as the stack is high.
+# **How to read it.** Inputs are at the bottom, outputs at the top. Thin grey arrows are all the connections there are;
+# the thick ones are the shortest path from the first position to the last. The recurrent path takes one step to each
+# next position. The convolution sees two neighbours on either side, so its path is as long as the stack is high.
 #
 # </div>
 #
@@ -169,7 +169,7 @@ def by_depth(model, x):
         differences.append(((x - x.mean(dim=1, keepdim=True)).norm() / x.norm()).item())
     return sizes, differences
 
-# %% mystnb={"image": {"alt": "Two panels against depth from 0 to 24, with a logarithmic axis. Left, the size of the vectors drops from 1 to about a tenth in the first layer and stays there. Right, the difference of the positions drops from 1 to one ten-millionth within a few layers and stays there."}}
+# %% mystnb={"image": {"alt": "Two panels against depth from 0 to 24, with a logarithmic axis. Left, the size of the vectors drops from 1 to about a tenth in the first two layers and stays there. Right, the difference of the positions drops from 1 to one ten-millionth within a few layers and stays there."}}
 def draw_by_depth(towers):
     height = 3 if len(towers) == 1 else 4.2
     figure, axes = plt.subplots(1, 2, figsize=(6, height))
@@ -381,7 +381,7 @@ for block in (0, 1, 2, 8, 23):
 # connection](../../site/glossary.md#residual-connection)**: the layer learns only the difference, the residual. Another
 # word for it is **shortcut**, because it leads around the layer.
 
-# %% mystnb={"image": {"alt": "Gradient norm against block number from 0 to 23, logarithmic. Without shortcuts it rises from below one trillionth at the bottom to nearly a tenth at the top. With shortcuts it is nearly level, of the same size at the bottom as at the top."}}
+# %% mystnb={"image": {"alt": "Gradient norm against block number from 0 to 23, logarithmic. Without shortcuts it rises from below one trillionth at the bottom to about a twentieth at the top, nearly along a straight line. With shortcuts it is nearly level: about 2 at the bottom, 1 at the top."}}
 class Shortcut(nn.Module):
     def __init__(self, layer):
         super().__init__()
@@ -400,9 +400,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One point per block, input on the left, output on the right; each line on the axis is a power of
-# ten. Without shortcuts the points lie on a straight line: on the way to the input, each block's two small matrices
-# shrink the gradient by the same factor. With shortcuts it passes all 24 blocks at nearly full size.
+# **How to read it.** One value per block, input on the left, output on the right; grid lines are a factor of a hundred
+# apart. Without shortcuts the curve is nearly a straight line: on the way to the input, each block's two small matrices
+# shrink the gradient by about the same factor. With shortcuts it passes all 24 blocks without shrinking.
 #
 # </div>
 
@@ -829,7 +829,7 @@ norms_without_shortcuts = "C"
 # norms_without_shortcuts = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% mystnb={"image": {"alt": "Two panels against depth, logarithmic, five curves. Left, size: with norms only and with norm last it stays at 1; with nothing added it falls below a tenth; with shortcuts only and with norm first it grows slowly. Right, difference of positions: with nothing added and with norms only it falls to one ten-millionth within a few blocks; the three versions with shortcuts stay near 1."}}
+# %% mystnb={"image": {"alt": "Two panels against depth, logarithmic, five curves. Left, size: with norms only and with norm last it stays at 1; with nothing added it falls below a tenth; with shortcuts only and with norm first it grows slowly. Right, difference of positions: with nothing added and with norms only it falls to one ten-millionth within a few blocks; the three versions with shortcuts fall slowly and stay above a third."}}
 class NormsOnly(nn.Module):
     def __init__(self):
         super().__init__()
@@ -876,7 +876,7 @@ check.prediction("norms_without_shortcuts", norms_without_shortcuts)
 #
 # Now the gradients of the two orders, with the instrument:
 
-# %% mystnb={"image": {"alt": "Gradient norm against block number for 24 blocks. With norm last it is level over the lower half, rises a little over the upper half, and jumps to several times the rest in the last block. With norm first it is level from end to end and falls slightly towards the output."}}
+# %% mystnb={"image": {"alt": "Gradient norm against block number for 24 blocks. With norm last it falls a little over the lower half, rises a little over the upper half, and jumps in the last block to about three times the size before. With norm first it falls slowly, to a little more than half."}}
 orders = ("both, norm last", "both, norm first")
 pulls = {name: gradient_by_depth(stacks[name], x) for name in orders}
 lines = {name: (range(24), pull) for name, pull in pulls.items()}
@@ -891,8 +891,8 @@ for name, pull in pulls.items():
 # <div class="figure-caption">
 #
 # **How to read it.** The same axes as in the figure with and without shortcuts, and a far smaller range: no gradient
-# vanishes in either order. With norm first all blocks have gradients of about the same size. With norm last they grow
-# towards the output, and the last block's is several times as large as the lower ones'.
+# vanishes in either order. With norm first the gradients of all blocks are within a factor of two. With norm last they
+# grow over the upper half, and the last block's is several times as large as the lower ones'.
 #
 # </div>
 #

@@ -31,9 +31,9 @@
 # | **It takes** | about 120 minutes: five exercises, 20 points |
 # | **It computes** | for about a minute in all, on any laptop |
 #
-# b texts, t positions, e width, h heads, n words in the vocabulary, c classes: the letters are those of [the
-# table](../../site/notation.md). Finished parts from earlier lessons: `Transformer`, a stack of blocks, and
-# `PositionEmbedding`.
+# b is the number of texts in a batch, t the number of positions, e the width of the model, h the number of heads, n the
+# size of the vocabulary and c the number of classes, as in [the table](../../site/notation.md). Finished parts from
+# earlier lessons: `Transformer`, a stack of blocks, and `PositionEmbedding`.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -268,10 +268,10 @@ print(mask.long())
 # of words](../../site/glossary.md#bag-of-words)** describes a text by how often each word of the vocabulary occurs in
 # it, a vector of n counts, and forgets the order.
 #
-# A linear map turns it into c **[logits](../../site/glossary.md#logits)**, from which a softmax makes probabilities:
-# every word has one weight for each class, and the weights of the words in the text are added up. Trained with
-# **[cross-entropy](../../site/glossary.md#cross-entropy)**, the mean of minus the logarithm of the probability that the
-# right class gets, this is logistic regression.
+# A linear map turns the counts into c **[logits](../../site/glossary.md#logits)**: every word has one weight for each
+# class, and the weights of the words in the text are added up. A softmax turns the logits into probabilities. The loss
+# is the **[cross-entropy](../../site/glossary.md#cross-entropy)**: for each text, minus the logarithm of the
+# probability of the right class, averaged over the texts. Such a model is called logistic regression.
 
 # %%
 def word_counts(texts):
@@ -296,7 +296,7 @@ bag_guesses = bag(word_counts(test.texts)).argmax(dim=-1)
 bag_share = (bag_guesses == torch.tensor(test.labels)).float().mean().item()
 print(f"bag of words: {bag_share:.1%} of {len(test.labels):,} unseen reviews")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Horizontal bars of the learned weights of twelve words. Good, great and gripping weigh about 0.4 towards kind, silly, dull and fake about as much towards unkind. Not, but, hardly, although and nobody are close to zero."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Horizontal bars of the learned weights of twelve words. Gripping, good, great and moving weigh a third or more towards kind, silly, dull and fake about as much towards unkind. Not, but, hardly, although and nobody weigh less than a tenth, to either side."}}
 shown = "gripping good great moving not but hardly although nobody silly dull fake".split()
 towards_kind = (bag.weight[1] - bag.weight[0]).detach()
 weights = [towards_kind[vocabulary[word]].item() for word in shown]
@@ -313,8 +313,8 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** One bar per word: how much one occurrence adds to the logit of *kind* minus that of *unkind*. Bars
-# to the right speak for a kind review, bars to the left against. Praise and blame point the right way, because one
-# review in six is plain. The words that turn the verdict have next to no weight of their own.
+# to the right favour *kind*, bars to the left *unkind*. Praise and blame point the right way, because one review in six
+# is plain: it only praises or only blames. The words that reverse a verdict have next to no weight of their own.
 #
 # </div>
 #
@@ -334,8 +334,8 @@ print("the same counts:", torch.equal(*word_counts(pair)))
 # ## One vector for a text
 #
 # A stack of blocks turns (b, t, e) into (b, t, e): a vector for each word, which now also holds information about all
-# the others. A verdict needs one vector for the whole text. Average them, **over the real positions only**. With $m_j =
-# 1$ where the text has a word at position $j$, and $m_j = 0$ where it has padding,
+# the others. A verdict needs one vector for the whole text. So average the vectors, **over the real positions only**.
+# With $m_j = 1$ where the text has a word at position $j$, and $m_j = 0$ where it has padding,
 #
 # $$\bar y \;=\; \frac{\sum_{j} m_j\, y_j}{\max\big(1,\; \sum_{j} m_j\big)} .$$
 #
@@ -363,7 +363,7 @@ print("the same counts:", torch.equal(*word_counts(pair)))
 #
 # - With the mask (True, True, False) the sum is (4, 40), the number of words is 2, and the result is (2, 20).
 # - With the mask (True, False, True) the result is (8, 80) / 2 = (4, 40).
-# - With three times False the sum is (0, 0) and the number of words is 0: here the divisor must be 1.
+# - With the mask (False, False, False) the sum is (0, 0) and the number of words is 0: here the divisor must be 1.
 #
 # For a batch the sums are (b, e). The numbers of words must be (b, 1) to divide them; a tensor's `.clamp` sets a lower
 # limit.
@@ -557,7 +557,7 @@ softmax_twice = "B"
 # softmax_twice = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% mystnb={"image": {"alt": "Loss against step on one batch of sixteen reviews, logarithmic. One curve starts at 0.69 and falls below 0.01 within 60 steps. The other, with a softmax too many, flattens out just above a dashed line at 0.313."}}
+# %% mystnb={"image": {"alt": "Loss against step on one batch of sixteen reviews, logarithmic. Both start at a dashed line at 0.69. One jumps up and down for a few steps and then falls to about a thousandth. The other, with a softmax too many, reaches a dashed line at 0.313 within ten steps and stays there."}}
 class SoftmaxTooMany(nn.Module):
     def __init__(self, model):
         super().__init__()
@@ -584,8 +584,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Both curves start at log 2, where a model that knows nothing should. One keeps falling: it learns
-# sixteen verdicts by heart. The other learns too, but levels off at the lower dashed line.
+# **How to read it.** Both curves start at log 2, where a model that knows nothing should. One jumps at first, then
+# falls as long as the training lasts: it learns sixteen verdicts by heart. The other learns too, but levels off at the
+# lower dashed line.
 #
 # </div>
 
@@ -600,8 +601,8 @@ check.prediction("softmax_twice", softmax_twice)
 # %% [markdown]
 # ## A number to believe
 #
-# **Accuracy**, the share of right answers, looks too simple to get wrong, but there are at least four ways. Dropout
-# must be off, in evaluation mode. Gradients are not needed, hence `torch.no_grad()`. The last batch is shorter than the
+# **Accuracy**, the share of right answers, looks too simple to get wrong, but four things need care. Dropout must be
+# off, in evaluation mode. Gradients are not needed, hence `torch.no_grad()`. The last batch is often shorter than the
 # others, so the mean of the batches' means is not the mean over the texts. And afterwards the model must return to the
 # mode it was in. The finished `accuracy(model, batches)` takes care of all four. After an epoch we want the loss as
 # well.
@@ -677,10 +678,10 @@ check(train_epoch)
 # %% [markdown]
 # ## Batches, and a rate that warms up
 #
-# Two things before the training. First, batches: texts of similar length are batched together, so that there is little
-# padding to compute, and the batches come in random order. A thousand of the training reviews are put aside as the
-# **[validation set](../../site/glossary.md#held-out-data)**, to measure during the training. The test reviews stay
-# untouched until the end; using them to make choices would be a slow way of training on them.
+# Two things come before the training. First, batches: texts of similar length are batched together, so that there is
+# little padding to compute, and the batches come in random order. A thousand of the training reviews become the
+# **[validation set](../../site/glossary.md#held-out-data)**: accuracy during the training is measured on them. The test
+# reviews stay untouched until the end; using them to make choices would be a slow way of training on them.
 
 # %%
 def batches_of(texts, labels, size, seed):
@@ -710,9 +711,9 @@ print(f"padding: {1 - words_in / places_in:.1%} in batches of like length, "
 # whether its gradient is large, small or nothing but noise.
 #
 # **[Warm-up](../../site/glossary.md#warm-up)** makes these first steps small. The rate rises in a straight line, here
-# over 100 steps, and falls afterwards, here along half a cosine, so that the weights settle. Transformers with the
-# norm last hardly train without a warm-up ([Xiong et al., 2020](https://arxiv.org/abs/2002.04745), section 3). With
-# norm first it matters much less, as lesson 7 said; most still use a short one.
+# over 100 steps, and falls afterwards, here along half a cosine, so that the weights settle. Transformers with the norm
+# last hardly train without a warm-up ([Xiong et al., 2020](https://arxiv.org/abs/2002.04745), section 3). With norm
+# first it matters much less, as lesson 7 said; most models still use a short one.
 
 # %%
 def rate(step, steps, peak=0.001, warmup=100):
@@ -761,7 +762,7 @@ except KeyboardInterrupt:
     print(f"Stopped after {len(losses)} of {len(plan)} steps. Model and curve are kept; "
           "run this cell again to go on.")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against the training step. Left, the loss of each batch, noisy, and its running mean: it falls from log 2 towards 0. Right, the share of right answers on the reviews put aside: for a few hundred steps it stays near the landmark bag of words, then climbs steeply and at last slowly to nearly 100 per cent."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against the training step. Left, the loss of each batch, noisy, and its running mean: it falls from log 2 towards 0. Right, the share of right answers on the validation reviews: for a few hundred steps it stays near the landmark bag of words, then climbs steeply and at last slowly to nearly 100 per cent."}}
 figure, axes = plt.subplots(1, 2, figsize=(6, 3.2))
 plots.loss_curve(losses, landmarks={"log 2": math.log(2)}, smooth=min(25, len(losses) or 1),
                  title="loss on training batches", ax=axes[0])
@@ -813,7 +814,7 @@ def confusion(guesses):
 kindness = probability_of_kind(test.texts)
 guesses = (kindness > 0.5).long()
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two confusion matrices, two by two. Bag of words: all four cells are of similar size. Transformer: nearly all reviews lie on the diagonal, a few dozen or fewer off it, on both sides."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two confusion matrices, two by two. Bag of words: all four cells are of similar size, those on the diagonal somewhat larger. Transformer: nearly all reviews are on the diagonal, and a few dozen off it, on both sides."}}
 labels = ["unkind", "kind"]
 plots.heat_pair(confusion(bag_guesses), confusion(guesses), labels, same_scale=True,
                 titles=("bag of words", "transformer"), digits=0,
@@ -829,7 +830,7 @@ plt.show()
 #
 # </div>
 #
-# And for each word that turns the verdict:
+# And here is the accuracy for each word that can reverse a verdict:
 
 # %% tags=["hide-input"]
 def share_with(cue, answers):
@@ -846,7 +847,7 @@ for cue in "not hardly but although nobody less neither wrong still".split():
 print("weakest at:", ", ".join(sorted(shares, key=shares.get)[:2]))
 
 # %% [markdown]
-# The bag of words is at chance wherever something turns the verdict, because all it has learned comes from plain
+# The bag of words is at chance wherever something reverses the verdict, because all it has learned comes from plain
 # reviews. The last line names the two words at which the transformer is weakest in this run. Compare such shares with
 # their standard error: with several hundred reviews it is about one point, with fifty about three. Here are the
 # transformer's three most confident mistakes:
@@ -861,8 +862,8 @@ for right, distance, text in [row for row in sure_and_wrong if not row[0]][-3:]:
 #
 # Somewhere in this model *not* must act on *dull*, and two words can interact only in attention. Maps of attention
 # weights are tempting, but they show where a word takes information *from*, not what is done with it; quite different
-# weights can lead to the same verdict ([Jain and Wallace, 2019](https://arxiv.org/abs/1902.10186)). A firmer question
-# is what happens **without** a word. The mask can hide any word of a review from the model:
+# weights can lead to the same verdict ([Jain and Wallace, 2019](https://arxiv.org/abs/1902.10186)). It is better to ask
+# what happens **without** a word. The mask can hide any word of a review from the model:
 
 # %%
 @torch.no_grad()
@@ -874,7 +875,7 @@ def without_each_word(text):
     scores = model.eval()(ids.expand(t + 1, t), hidden)    # (1 + t, c)
     return (scores[:, 1] - scores[:, 0]).cpu()
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of horizontal bars, one bar for each word of a review: the logit of kind minus that of unkind when that word is hidden. Left, where not comes after but, nearly all bars point to kind, the one for not to unkind. Right, where not comes before but, nearly all bars point to unkind."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of horizontal bars, one bar for each word of a review: the logit of kind minus that of unkind when that word is hidden. Left, where not comes after but, all bars point to kind except that of not, which points to unkind; that of weak is short. Right, where not comes before but, all bars point to unkind; only that of weak is shorter."}}
 review = "The plot is dull, but the cast is not weak."
 pair = {"not after but": review,
         "not before but": "The plot is not dull, but the cast is weak."}
@@ -907,7 +908,7 @@ plt.show()
 # ## The same words, shuffled
 #
 # If the model has learned to read, it must fail when there is nothing to read. Swap two words of a review at random,
-# then two more, and so on. The bag of words gives the same answers as before. And the transformer?
+# then two more, and so on. The bag of words gives the same answers as before. What does the transformer do?
 
 # %%
 def shaken(text, exchanges, chance):
@@ -917,7 +918,7 @@ def shaken(text, exchanges, chance):
         words[i], words[j] = words[j], words[i]
     return " ".join(words)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Against the number of exchanged pairs, from 0 to 32, two falling curves: the share of right answers, from nearly 1 down to about six tenths, and the mean probability of the right verdict, a little below it. Dashed lines mark chance at one half and, a little above it, the bag of words."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Against the number of exchanged pairs, from 0 to 32, two falling curves: the share of right answers, from nearly 1 down to somewhat below six tenths, and the mean probability of the right verdict, a little below it at first and equal to it from 8 pairs on. Dashed lines mark chance at one half and, a little above it, the bag of words, where both curves end."}}
 chance, truth = random.Random(0), torch.tensor(test.labels)
 exchanges = [0, 1, 2, 4, 8, 16, 32]
 right, sure = [], []
@@ -940,8 +941,8 @@ print(f"{right[0]:.1%} right in order, {right[-1]:.1%} after 32 exchanges")
 # <div class="figure-caption">
 #
 # **How to read it.** To the right, more and more pairs of words have changed places (the steps double). One exchange
-# often spares the words that matter. After 32, a review of twenty words is thoroughly shuffled, and the model is back
-# at the level of the bag of words.
+# often spares the words that matter. After 32, a review of twenty words is thoroughly shuffled, and the model is no
+# better than the bag of words.
 #
 # </div>
 #
@@ -993,8 +994,8 @@ check.prediction("sure_of_salad", sure_of_salad)
 #
 # **Prediction · `loss_by_heart`** &nbsp; 1 minute · no points
 #
-# At the end about three in five validation reviews are right, more than at the start. Where does the *loss* on the same
-# reviews end? At the start it is near log 2 = 0.69.
+# At the end the model is right about three in five validation reviews, more than at the start. Where does the *loss* on
+# the same reviews end? At the start it is near log 2 = 0.69.
 #
 # - **A.** Below 0.4: it follows the training loss down.
 # - **B.** Between 0.5 and 0.7: the accuracy gets a little better, and so does the loss.
@@ -1055,7 +1056,7 @@ def attempt(note, seconds=30, steps=None):
 
 attempt("the lesson's model, 40 steps", steps=40)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Share of right answers against the number of the try. One point, the short first try, lies near the dashed lines of chance and the bag of words; far above it, near 1, a dashed line marks the number to beat."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Share of right answers against the number of the try. One point, the short first try, is at the dashed line of chance, below that of the bag of words; far above both, near 1, a dashed line marks the number to beat."}}
 bench.show()
 
 # %% [markdown]
@@ -1066,9 +1067,9 @@ bench.show()
 #
 # </div>
 #
-# Ideas: what makes the curve leave the bag of words sooner, a higher learning rate, another batch size, one block
+# Ideas: what makes the curve rise above the bag of words sooner? A higher learning rate, another batch size, one block
 # instead of two? Change one thing at a time, and repeat your best try with another seed: the difference is luck. You
-# choose by the validation set, so it flatters your best try; keep the test reviews for the end.
+# choose on the validation set, so it flatters your best try; keep the test reviews for the end.
 
 # %% [markdown]
 # ## Real reviews
@@ -1113,7 +1114,7 @@ print(f"transformer: {run['curve'][-1]['accuracy']:.1%} of the reviews put aside
       f"{result['test_accuracy']:.1%} of the test reviews")
 print(f"bag of words: {result['bag_of_words_accuracy']:.1%} of the test reviews")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "The recorded run: share of right answers on the IMDb reviews put aside, against the training step. Already at the first look it is near the dashed line of the bag of words, at 88 per cent, and from the second look on it is level, at the line or just above it. A square at the right end marks the test reviews: 86 per cent, below the line."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "The recorded run: share of right answers on the IMDb validation reviews, against the training step. From the first point on it is level, within about one per cent of the dashed line of the bag of words, at 88 per cent. A square at the right end marks the test reviews: 86 per cent, below the line."}}
 steps = [look["step"] for look in run["curve"]]
 shares = [look["accuracy"] for look in run["curve"]]
 figure, ax = plt.subplots(figsize=(6, 3.2))
@@ -1157,7 +1158,7 @@ check.prediction("who_wins_imdb", who_wins_imdb)
 # words ([Bloem, 2019](https://peterbloem.nl/blog/transformers)), while weighted counts of single words and *pairs* of
 # words had reached 91 % years before ([Wang and Manning, 2012](https://aclanthology.org/P12-2018/)).
 #
-# **The way on.** A transformer beats the bag of words if it has read a great deal before it sees the first review. That
+# **What helps.** A transformer beats the bag of words if it has read a great deal before it sees the first review. That
 # is called **pretraining**, and [lesson 14](../14_bert/14_bert.ipynb) does it: there you take a published encoder that
 # has read far more than reviews, change it a little for this task (*fine-tuning*), and come back to this comparison.
 #
@@ -1168,10 +1169,10 @@ check.prediction("who_wins_imdb", who_wins_imdb)
 # - **Batches have about the same number of words**, not of texts. Texts of similar length go together, as in this
 #   lesson.
 # - **Dropout, and word dropout.** 22,500 texts are few for millions of parameters. In training, one word in ten is
-#   replaced by `<unk>`, so that no single one can decide.
-# - **Muon and AdamW.** The matrices of the blocks are trained by [Muon](https://kellerjordan.github.io/posts/muon/)
-#   (Jordan et al., 2024), which needs fewer steps than Adam, everything else by AdamW. Warm-up, then half a cosine, as
-#   above.
+#   replaced by `<unk>`, so that no single word can decide the verdict.
+# - **Muon and AdamW.** [Muon](https://kellerjordan.github.io/posts/muon/) (Jordan et al., 2024) trains the matrices of
+#   the blocks and needs fewer steps than Adam; AdamW trains everything else. The learning rate warms up and then
+#   follows half a cosine, as above.
 # - **bfloat16** for the matrix products, if a test at the start shows that the processor multiplies faster in it.
 #
 # Six short reviews from the test set: the first three that it got right, and the first three that it got wrong. All six
@@ -1215,7 +1216,7 @@ for sample in run["samples"]:
 #
 # It was chosen because it was high. Some of the twenty are lucky on these 2,000 reviews: for a true accuracy of 95 %,
 # the standard error is about half a point, so the best of twenty equally good settings will look a point better than it
-# is. Choose by the validation set, and use the test reviews once.
+# is. Choose on the validation set, and use the test reviews once.
 #
 # </details>
 #

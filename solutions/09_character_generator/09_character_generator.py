@@ -802,7 +802,7 @@ check.prediction("greedy_text", greedy_text)
 #
 # What did each byte of a held-out passage cost, when the model saw the 64 bytes before it?
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "A held-out passage of the manual in lines of equal length, each on a background that is darker the more bits it cost. First letters of words and words that begin a new thought are dark; the ends of words, and the spaces after them, are nearly white."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A held-out passage of the manual in lines of equal length, each on a background that is darker the more bits it cost. First letters of words, capitals, brackets and parts of rare words are dark; the ends of most words, and the spaces after them, are nearly white."}}
 passage = held_out[1000:1000 + t + 448]
 surprise = window_bits(model, passage, t, 1)[:, -1]    # each window's last byte
 plots.surprise(bytes(passage[t:].tolist()), surprise)
@@ -814,9 +814,9 @@ print(f"after a space: {surprise[first].mean():.2f} bits; "
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The darker, the more the byte surprised the model; ¶ is the end of a line. Words begin dark and
-# end light: once the first letters are known, the rest is spelling. The printed line says the same in two numbers: the
-# byte after a space costs more than twice as many bits as the other bytes do on average.
+# **How to read it.** The darker, the more the byte surprised the model; ¶ is the end of a line. Most words begin dark
+# and end light: once the first letters are known, the rest is spelling. The printed line says the same in two numbers:
+# the byte after a space costs more than twice as many bits as the other bytes do on average.
 #
 # </div>
 #
@@ -1175,7 +1175,7 @@ print(f"{source['training_bytes']:,} bytes to train on, "
 print(f"on: {run['machine']}\nin {run['seconds'] / 60:.0f} minutes\n")
 print("\n".join(f"{name:>14}: {value}" for name, value in s.items()))
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte on the held-out part of enwik8 against training steps, with landmarks for the alphabet, order 0, order 1, gzip and xz. The curve crosses order 1 and gzip early and xz about a third of the way, and flattens below it."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte on enwik8 against training steps, training and held out, with landmarks for 8 bits, order 0, order 1, gzip and xz. Both curves are below order 1 at their first point, cross gzip early and xz within the first third, and flatten below it. The held-out curve is the lower one at first and the higher one at the end."}}
 curve = run["curve"]
 series = {name: ([p["step"] for p in curve], [p[key] for p in curve])
           for name, key in (("training", "training_bits"), ("held out", "held_out_bits"))}

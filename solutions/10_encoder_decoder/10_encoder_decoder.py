@@ -250,7 +250,7 @@ def make_masks(source, target, pad):
 # %% nbgrader={"grade": true, "grade_id": "check_make_masks", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(make_masks)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Three masks for thirty and its translation dreißig, padded in a batch with forty seven. On the left, one above the other, the masks over the source: single rows. On the right the mask of target on target, a square with a row for each position."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Three masks for thirty and its translation dreißig, padded in a batch with forty seven. On the left, one above the other, the masks over the source: single rows, filled for thirty and hatched for the padding. On the right the mask of target on target, a square with a row for each position: the lower triangle, without the two columns of padding."}}
 source = as_ids(["thirty", "forty seven"], ENGLISH)
 target = as_ids(["dreißig", "sieben und vierzig"], GERMAN, ends=True)
 masks = [mask[0] for mask in make_masks(source, target, PAD)]
@@ -878,7 +878,7 @@ early_numbers = "C"
 # early_numbers = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Exact match against the number of digits, from three to six, at three moments of the training. After 160 steps the curve falls from 0.4 to nearly 0. After twice as many it is above 0.9 up to five digits and falls to 0.4 at six. At the end, averaged, it is at 1, and hardly lower at six digits."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Exact match against the number of digits, from three to six, at three moments of the training. After 160 steps the curve falls from nearly one half to nearly 0. After twice as many it is at nine tenths or above up to five digits and falls to about one half at six. At the end, averaged, it is at 1 for all lengths."}}
 numbers = [read_english(english.split()) for english, _ in test_pairs]
 digits = torch.tensor([len(str(number)) for number in numbers])
 
@@ -969,7 +969,7 @@ plt.show()
 #
 # **How to read it.** The same block, one map for each head. A German digit depends on one English word. So does *und*:
 # *seven* is *sieben*, but *forty seven* is *sieben **und** vierzig*. It is written only if there is a ten, and in its
-# rows most heads look at this ten, *eighty* or *forty*. Only `<stop>` has no word to look at.
+# rows two of the four heads look at this ten, *eighty* or *forty*, in this run. Only `<stop>` has no word to look at.
 #
 # </div>
 

@@ -558,13 +558,13 @@ print("times as many tokens as in English:",
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Left: how many tokens the same five statements cost. Right: tokens per byte, from near 0 (long
-# tokens) to 1 (every byte alone). Russian and Hindi pay twice: each letter is two or three bytes, and few of these
-# bytes were joined.
+# **How to read it.** Left: how many tokens the same five sentences cost in five languages, and five lines of Python.
+# Right: tokens per byte, from near 0 (long tokens) to 1 (every byte alone). Russian and Hindi pay twice: each letter is
+# two or three bytes, and few of these bytes were joined.
 #
 # </div>
 #
-# So the same model has a window several times shorter in Hindi, and is several times dearer, before it has read a word.
+# So in Hindi the window of the same model holds several times less text, and the same text costs several times as much.
 # Over many languages the spread is wider still, up to fifteen times ([Petrov et al.,
 # 2023](https://arxiv.org/abs/2305.15425)).
 #

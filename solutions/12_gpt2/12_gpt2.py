@@ -148,7 +148,7 @@ plots.diagrams.gpt2_flow()
 #
 # </div>
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of horizontal bars: for two beginnings of a line of Python, the eight most probable next tokens with their probabilities."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of horizontal bars: for two beginnings of a line of Python, the eight most probable next tokens with their probabilities. After for name in, three tokens have about a tenth each; after def init self, the comma has almost nine tenths."}}
 tokenizer = Tokenizer.from_folder(folder)
 pocket = finished_gpt2.load(folder, device())    # the finished part, for now
 
@@ -169,7 +169,7 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** There is one bar for each of the eight most probable next tokens after the text above the panel;
-# "·" is a space. All n tokens get some probability, including those that are not shown.
+# "·" is a space and "Ċ" the end of a line. All n tokens get some probability, including those that are not shown.
 #
 # </div>
 #
@@ -417,7 +417,7 @@ for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"):
 #
 # </details>
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Stacked horizontal bars, each from 0 to 100 per cent, for the pocket model and five published GPT-2s: shares of token table, position table, attention, feed-forward networks and norms. In distilgpt2 the token table is almost a half, in gpt2 almost a third; in the largest it is a twentieth, and feed-forward networks are almost two thirds."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Stacked horizontal bars, each from 0 to 100 per cent, for the pocket model and five published GPT-2s: shares of token table, position table, attention, feed-forward networks and norms. In distilgpt2 the token table is almost a half, in gpt2 almost a third; in the largest it is a twentieth, and feed-forward networks are almost two thirds. The norms are too few to see."}}
 names = ["gpt2-xl", "gpt2-large", "gpt2-medium", "gpt2", "distilgpt2"]
 configs = {name: Config.published(name) for name in names} | {"pocket": pocket.config}
 colours = ["#cfe6f5", "#E69F00", "#0072B2", "#ffffff", "#000000"]
@@ -1015,7 +1015,7 @@ check(induction_score)
 # Induction is measured on random tokens that come twice: such a text offers no other clue. The other two kinds are
 # measured on held-out code.
 
-# %% mystnb={"image": {"alt": "Three heat maps, block by head, from 0 to 1: mean weight on the previous token, on the first token, and on what followed the same token before."}}
+# %% mystnb={"image": {"alt": "Three heat maps, block by head, from 0 to 1: mean weight on the previous token, on the first token, and on what followed the same token before. One head of block 0 puts all its weight on the previous token. Two heads of block 2 put about half on the first. One head of block 1 and most heads of blocks 2 and 3 are high in the third map."}}
 chance = torch.Generator().manual_seed(3)
 once = torch.randint(pocket.config.n - 1, (8, 24), generator=chance).to(device())
 twice = torch.cat([once, once], dim=1)                            # (8, 48)
@@ -1056,7 +1056,7 @@ print(f"even weights would have an induction score of {even:.3f};"
 # 2022](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html)). Here is what the
 # strongest heads of two kinds do on a line of code that comes twice:
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two triangles of attention weights over a short piece of code that comes twice. In the first, a previous-token head, the weight is just below the diagonal. In the second, an induction head, the weight of the second copy is on a parallel further down, one place after the first copy of the same token."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two triangles of attention weights over a short piece of code that comes twice. In the first, a previous-token head, the weight is just below the diagonal. In the second, an induction head, much of the weight of the second copy is on a parallel further down, one place after the first copy of the same token, and the rest in the column of the first token."}}
 line = ids_of("x = spam(eggs)\n" * 2)
 maps = pocket.attention_weights(line)[:, 0]    # (depth, h, t, t)
 chosen = [strongest(kinds[kind]) for kind in ("previous token", "induction")]

@@ -403,7 +403,7 @@ def attended_pairs(kind, t, l):
 # %% nbgrader={"grade": true, "grade_id": "check_attended_pairs", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(attended_pairs)
 
-# %% mystnb={"image": {"alt": "Pairs against l on logarithmic axes, for t = 4,096. Strided and fixed both fall from the left, have a flat minimum near l = 64, and rise to the right. The fixed curve lies below the strided one, most of all on the right. A dotted line far above both marks the full causal mask."}}
+# %% mystnb={"image": {"alt": "Pairs against l on logarithmic axes, for t = 4,096. Strided and fixed both fall from the left, have a minimum near l = 64, and rise to the right. The two curves coincide on the left; further right the fixed one is lower. A dotted line above both marks the full causal mask; strided comes close to it at the right end."}}
 t = 4096
 strides = [2**power for power in range(1, 12)]
 plots.curves({kind: (strides, [attended_pairs(kind, t, l) for l in strides])

@@ -802,7 +802,7 @@ print(f"a checkpointed step takes {again / plain - 1:.0%} longer")
 # %% nbgrader={"grade": true, "grade_id": "check_eight_checkpoints", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("eight_checkpoints", eight_checkpoints)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Memory kept by autograd through one step, against the number of changes. With everything kept it climbs in a line to 51 megabytes in the middle and falls in a line to 0. Checkpointed, it rises to 4 megabytes in the first few changes and then makes eight humps, one a block, the first reaching 10 megabytes and each a little lower than the one before."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Memory kept by autograd through one step, against the number of changes. With everything kept it climbs in a line to 51 megabytes in the middle and falls in a line to 0. Checkpointed, it rises to 4 megabytes in the first few changes and then makes eight humps, one per block, the first reaching 10 megabytes and each a little lower than the one before."}}
 series = {}
 for name, (kept, _) in ledgers.items():
     places = [i / (len(kept.history) - 1) for i in range(len(kept.history))]
@@ -1179,7 +1179,7 @@ print(f"predicted {predicted:.3f}, measured {measured:.3f} nats a byte: "
 print(f"the third model's loss, as if more size bought nothing: "
       f"off by {min(losses.values()) / measured - 1:.1%}")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Held-out loss against parameters without embeddings, both axes logarithmic. Three round points fall nearly on a straight dashed line. At more than twice the parameters of the third, the predicted point, on the line, and the measured one lie close together."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Held-out loss against parameters without embeddings, both axes logarithmic. Three round points fall nearly on a straight dashed line. At more than twice the parameters of the third, the predicted point, on the line, and the measured one, slightly above it, are close together."}}
 def show_law(sizes, losses, a, alpha):
     """Losses of models of these sizes, and the line that was fitted to all but the last."""
     ax = plt.subplots(figsize=(6, 3.4))[1]

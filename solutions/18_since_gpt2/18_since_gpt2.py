@@ -594,7 +594,7 @@ for name, one in both.items():
 times_as_long = run["processor_seconds"] / before["processor_seconds"]
 print(f"a step of the Llama takes {times_as_long:.2f} times as long")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of held-out bits per byte, of GPT-2 and of the Llama. Left, against tokens: the two curves coincide at first; then GPT-2's falls below and stays there, and the gap closes a little towards the end. Right, against minutes: the same, with the Llama's curve stretched to the right."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of held-out bits per byte, of GPT-2 and of the Llama. Left, against tokens: the two curves coincide at first; then GPT-2's falls below and stays there, and the gap narrows to less than half towards the end. Right, against minutes: the same, with the Llama's curve stretched to the right."}}
 def along(what, measure):
     """{name: (x, y)}: one column of both recorded curves against another."""
     scale = {"tokens": 1e6, "seconds": 60}[what]
@@ -620,7 +620,7 @@ plt.show()
 # Llama needs 0.08 bits more. At equal time it is further behind. Is something wrong? The parts are those whose logits
 # you have compared with `transformers`. Look at the training loss:
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Training loss against tokens, of GPT-2 and of the Llama. Both fall slowly, then once very steeply, then slowly again. The steep fall of the Llama comes later."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Training loss against tokens, of GPT-2 and of the Llama. The two fall together at first. GPT-2's drops steeply between 4 and 5 million tokens, the Llama's later, between 5 and 7 million, and less steeply. Then both fall slowly, GPT-2's below."}}
 plots.curves(along("tokens", "training_nats"), labels["tokens"],
              "training loss, nats a token")
 plt.show()
@@ -821,7 +821,7 @@ for name, (loss, used) in mixtures.items():
     print(f"{name}: the busiest expert has {last.max():.0%} of the choices, "
           f"{(last < 0.01).sum()} have less than 1%; loss {loss:.2f}")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two heat maps, 8 experts by training step, colour for the share of the choices. Without the balance the rows differ from beginning to end: two are dark, and the last two are blank from early on. With it the rows begin just as different and soon have the same colour."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two heat maps, 8 experts by training step, colour for the share of the choices. Without the balance the rows differ from beginning to end: two are dark, and the last two are blank from early on. With it the rows differ only at the beginning, and soon have the same colour."}}
 figure, axes = plt.subplots(1, 2, figsize=(7, 3.2), layout="compressed")
 for ax, (name, (_, used)) in zip(axes, mixtures.items()):
     groups = used.unflatten(0, (10, -1)).mean(dim=1)
