@@ -1140,6 +1140,7 @@ print(f"\nfive sentences of English: {sum(english)} tokens in GPT-2's vocabulary
 # 2020](https://huggingface.co/blog/how-to-generate)):
 #
 # > , but I'm not sure if I'll ever be able to walk with my dog. I'm not sure if I'll ever be able to walk with my dog.
+# >
 # > I'm not sure
 #
 # And its heads? [Wang et al., 2022](https://arxiv.org/abs/2211.00593), name previous-token heads, (2, 2) and (4, 11),
@@ -1168,6 +1169,7 @@ for temperature in (0, 0.8):
 seeded = torch.Generator().manual_seed(3)
 once_more = torch.randint(len(cutter) - 1, (4, 24), generator=seeded).to(device())
 weights = model.attention_weights(torch.cat([once_more, once_more], dim=1)).mean(dim=1)
+depth, h = weights.shape[:2]
 found = {"previous token": finished_gpt2.previous_score(weights),
          "induction": induction_score(weights, 24)}    # each (depth, h)
 named = {"previous token": [(2, 2), (4, 11)], "induction": [(5, 5), (6, 9)]}
@@ -1175,7 +1177,7 @@ print("mean weights on random tokens that come twice:")
 for kind, score in found.items():
     block, head = strongest(score)
     line = f"strongest head block {block}, head {head} with {score[block, head]:.2f}"
-    if is_real:
+    if is_real and depth == 12:    # the smallest size
         line += "".join(f"; ({i}, {j}) {score[i, j]:.2f}" for i, j in named[kind])
     print(f"{kind:>15}: {line}")
 
