@@ -45,7 +45,9 @@ PRONOUNS = [  # subject, another noun, and which of the two "it" means
     ("The trophy did not fit in the suitcase because it was too small.", "trophy", "suitcase", "suitcase"),
 ]
 CARD = "This is an example sentence"
-T_MAX, TRAIN, TEST, HELD = 128, 1000, 1000, 250
+T_MAX, TRAIN, TEST, HELD = 128, 1000, 2000, 250
+DRAWS = 3  # training parts of TRAIN reviews each
+LONG, TEXTS = 300, 20  # tokens of a long review, and how many of them
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 
 
@@ -112,16 +114,18 @@ def heads(model: Bert, tokenizer: PieceTokenizer) -> dict:
     return {"sentences": len(texts), "tokens": count, "tokens_with_same": with_same, "table": table}
 
 
-def previous_head(model: Bert, tokenizer: PieceTokenizer, block: int, head: int, long_text: str) -> dict:
-    """The head that looks at the token before: on a sentence, on nonsense, without positions, and by position."""
+def previous_head(model: Bert, tokenizer: PieceTokenizer, block: int, head: int, long: Sequence[str]) -> dict:
+    """The head that looks at the token before: on a sentence, on nonsense, without positions, and in long texts."""
+
+    def weights(ids):
+        return model.attention_weights(ids)[block, 0, head]
 
     def weight_on_previous(ids):
-        return model.attention_weights(ids)[block, 0, head].diagonal(-1)
+        return weights(ids).diagonal(-1)
 
     ids = torch.tensor([tokenizer.encode(EXAMPLE)[0]])
     chance = torch.Generator().manual_seed(0)
     nonsense = torch.randint(1000, model.config.n, (1, 40), generator=chance)
-    long_ids = torch.tensor([tokenizer.encode(long_text, t_max=300)[0]])
     found = {
         "sentence": weight_on_previous(ids)[:-1].mean().item(),
         "least": weight_on_previous(ids)[:-1].min().item(),
@@ -132,11 +136,16 @@ def previous_head(model: Bert, tokenizer: PieceTokenizer, block: int, head: int,
         model.positions.weight.zero_()
         found["without_positions"] = weight_on_previous(ids)[:-1].mean().item()
         model.positions.weight.copy_(table)
-    near = F.cosine_similarity(table[:-1], table[1:], dim=-1)
-    return {name: round(value, 4) for name, value in found.items()} | {
-        "long": {"tokens": long_ids.shape[1], "weights": [round(v, 3) for v in weight_on_previous(long_ids).tolist()]},
-        "neighbours": [round(v, 3) for v in near.tolist()],
+    rows = [torch.tensor([tokenizer.encode(text, t_max=LONG)[0]]) for text in long]
+    whole = torch.stack([weights(row) for row in rows])  # (texts, LONG, LONG)
+    cut = torch.stack([weight_on_previous(row[:, :T_MAX]) for row in rows])
+    found |= {
+        "long": whole.diagonal(-1, -2, -1)[:, : T_MAX - 1].mean().item(),
+        "long_beyond": whole[:, 1:T_MAX, T_MAX:].sum(-1).mean().item(),
+        "long_later": whole.diagonal(-1, -2, -1)[:, T_MAX - 1 :].mean().item(),
+        "cut": cut.mean().item(),
     }
+    return {name: round(value, 4) for name, value in found.items()} | {"texts": len(rows), "tokens": LONG}
 
 
 def pronoun_head(model: Bert, tokenizer: PieceTokenizer) -> dict:
@@ -185,22 +194,32 @@ def probed(x: torch.Tensor, y: torch.Tensor, tested: torch.Tensor, truth: torch.
 
 
 def kind_or_not(model: Bert, tokenizer: PieceTokenizer) -> dict:
-    """Accuracy of a linear layer on each stage's frozen mean vectors, beside a bag of the same pieces."""
+    """Accuracy of a linear layer on each stage's frozen mean vectors, beside a bag of the same pieces.
+
+    by_draw: for each of DRAWS training parts without a common review, the accuracies of the stages, all on the same
+    test reviews; bag_by_draw: that of the bag.
+    """
     train, test, _ = classifier_reviews(places=REAL)
     chance = torch.Generator().manual_seed(0)
-    picked = [torch.randperm(len(part.texts), generator=chance)[:size] for part, size in ((train, TRAIN), (test, TEST))]
-    texts = [
-        [part.texts[k].replace("<br />", " ") for k in rows] for part, rows in zip((train, test), picked, strict=True)
+    rows = [
+        torch.randperm(len(part.texts), generator=chance)[:size]
+        for part, size in ((train, DRAWS * TRAIN), (test, TEST))
     ]
-    y, truth = (torch.tensor(part.labels)[rows] for part, rows in zip((train, test), picked, strict=True))
+    texts = [
+        [part.texts[k].replace("<br />", " ") for k in picked] for part, picked in zip((train, test), rows, strict=True)
+    ]
+    y, truth = (torch.tensor(part.labels)[picked] for part, picked in zip((train, test), rows, strict=True))
     x, tested = (means(model, tokenizer, some) for some in texts)
-    rows = [[tokenizer.encode(text, t_max=T_MAX)[0] for text in some] for some in texts]
+    pieces = [[tokenizer.encode(text, t_max=T_MAX)[0] for text in some] for some in texts]
+    draws = [slice(start, start + TRAIN) for start in range(0, len(y), TRAIN)]
     return {
         "train": TRAIN,
         "test": TEST,
         "t_max": T_MAX,
-        "by_block": [probed(x[k], y, tested[k], truth) for k in range(len(x))],
-        "bag_of_pieces": round(bag_of_words(rows[0], y, rows[1], truth, model.config.n), 4),
+        "by_draw": [[probed(x[k][part], y[part], tested[k], truth) for k in range(len(x))] for part in draws],
+        "bag_by_draw": [
+            round(bag_of_words(pieces[0][part], y[part], pieces[1], truth, model.config.n), 4) for part in draws
+        ],
     }
 
 
@@ -212,7 +231,7 @@ def main() -> None:
         "sha256": store.SHA256["minilm/model.safetensors"],
         "reviews": "IMDb",
     }
-    record = Record("minilm", about, {"t_max": T_MAX, "penalties": list(PENALTIES), "held": HELD})
+    record = Record("minilm", about, {"t_max": T_MAX, "penalties": list(PENALTIES), "held": HELD, "draws": DRAWS})
     folder, _, taken = minilm_files(places=REAL)
     model, tokenizer = bert.load(folder), PieceTokenizer.from_folder(folder)
     card = F.normalize(means(model, tokenizer, [CARD])[-1, 0], dim=0)
@@ -222,14 +241,14 @@ def main() -> None:
         table = torch.tensor(scores["table"][kind])
         shown.append(list(divmod(int(table.argmax()), table.shape[1])))
     train, *_ = classifier_reviews(places=REAL, say=lambda line: None)
-    long_text = next(text for text in train.texts if len(text.split()) > 300).replace("<br />", " ")
+    long = [text.replace("<br />", " ") for text in train.texts if len(text.split()) > LONG][:TEXTS]
     ids = torch.tensor([tokenizer.encode(EXAMPLE)[0]])
     weights = model.attention_weights(ids)
     result = {
         "card": [round(v, 4) for v in card[:5].tolist()],
         "pairs": alike(model, tokenizer),
         "heads": scores,
-        "previous_head": previous_head(model, tokenizer, *shown[0], long_text),
+        "previous_head": previous_head(model, tokenizer, *shown[0], long),
         "example": {
             "pieces": [tokenizer.pieces_by_id[i] for i in ids[0].tolist()],
             "heads": shown,

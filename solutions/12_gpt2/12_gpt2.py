@@ -48,6 +48,7 @@ from helpers.data.datasets import gpt2_files
 from helpers.data.recorded import recorded
 from helpers.data.reference import reference
 from helpers.data.sources import is_held_out, stdlib_sources
+from helpers.data.toy.five_sentences import SENTENCES
 from helpers.device import device
 from helpers.lesson import start
 from helpers.parts import gpt2 as finished_gpt2
@@ -114,8 +115,7 @@ check.recall(recall_shape, recall_cause, recall_bug)
 # trained on *WebText*, 40 GB of text from 8 million web pages that Reddit users had linked to (their section 2.1), in
 # batches of 512 windows of 1,024 tokens (section 2.3). The paper asks what such a model can do with tasks that it was
 # never trained on ([zero-shot](../../site/glossary.md#zero-shot)): translate, summarise, answer questions, or compress
-# Wikipedia. On enwik8, lesson 9's text, the largest model reaches 0.93 bits per byte without having been trained on it
-# (their table 3).
+# Wikipedia.
 #
 # On the Hugging Face Hub the smallest model is called
 # [`openai-community/gpt2`](https://huggingface.co/openai-community/gpt2); four files from that folder are enough. The
@@ -912,7 +912,7 @@ def generate_cached(model, ids, count):
 # %% nbgrader={"grade": true, "grade_id": "check_generate_cached", "locked": true, "points": 3.5, "schema_version": 3, "solution": false, "task": false}
 check(generate_cached)
 
-# %%
+# %% tags=["hide-input"]
 prompt = ids_of("def __init__(self,")
 count = 100
 watch = [time.perf_counter()]
@@ -1136,15 +1136,73 @@ check.prediction("switched_off_head", switched_off_head)
 #
 # ## The real one
 #
-# Everything that you wrote works for the published models; only the numbers in config.json are larger. The next cell
-# looks for the smallest of them **by name**, first in the data folder, then on the Hub (about 550 MB, once). If it
-# finds neither, it takes the pocket model and says so.
+# Everything that you wrote works for the published models; only the numbers in config.json are larger. Two things are
+# kept apart here: what has been published about them, which every reader sees, and what only you can see, once their
+# weights are on your machine.
+#
+# **Published.** The paper tests the four sizes on several data sets without training on any of them ([Radford et al.,
+# 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), table
+# 3):
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Perplexity against millions of parameters, both axes logarithmic, for three data sets. All three lines fall from left to right: Penn Treebank from 66 to 36, WikiText-103 from 38 to 17, WikiText-2 from 29 to 18. The lowest two cross before the last point."}}
+sets = ("WikiText-103", "WikiText-2", "Penn Treebank", "enwik8")
+table_3 = {"gpt2": (37.50, 29.41, 65.85, 1.16), "gpt2-medium": (26.37, 22.76, 47.33, 1.01),
+           "gpt2-large": (22.05, 19.93, 40.31, 0.97), "gpt2-xl": (17.48, 18.34, 35.76, 0.93),
+           "best before": (18.3, 39.14, 46.54, 0.99)}
+sizes = [formula(Config.published(name)) / 1e6 for name in list(table_3)[:4]]
+figure, ax = plt.subplots(figsize=(6, 3.4))
+plots.curves({name: (sizes, [row[k] for row in list(table_3.values())[:4]])
+              for k, name in enumerate(sets[:3])}, "parameters (millions)",
+             "perplexity", log="xy", ax=ax)
+ax.set_xticks(sizes, [f"{size:.0f}" for size in sizes])
+ax.set_yticks([20, 30, 40, 60], ["20", "30", "40", "60"])
+ax.minorticks_off()
+plt.show()
+print(f"{'':>12}" + "".join(f"{name:>15}" for name in sets))
+for name, row in table_3.items():
+    print(f"{name:>12}" + "".join(f"{value:>15.2f}" for value in row))
+english = recorded("gpt2_tokens")["result"]["sentences"]["English"]
+print(f"\nfive sentences of English: {sum(english)} tokens in GPT-2's vocabulary of 50,257,"
+      f"\n{sum(len(tokenizer.encode(text)) for text in SENTENCES['English'])} in the pocket"
+      f" model's of {len(tokenizer):,}")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** From the paper, not run here: perplexity against size, both axes logarithmic; lower is better.
+# enwik8 is in bits per byte. The last row is the best result before GPT-2, by models that were trained on these data
+# sets. The numbers of tokens were counted with OpenAI's vocabulary, once.
+#
+# </div>
+#
+# The paper divides by the words of a data set, not by GPT-2's tokens (section 3.1; [an author confirms
+# it](https://github.com/openai/gpt-2/issues/78)). Your `perplexity` divides by tokens, which are more than the words,
+# so its values are lower: for the smallest model on one test set, two programs gave 29.94 by tokens and 37.37 by words
+# ([transformers, issue 13761](https://github.com/huggingface/transformers/issues/13761)).
+#
+# What does it write? The most probable continuation of *I enjoy walking with my cute dog*, 40 tokens from the smallest
+# model, was published by Patrick von Platen ([How to generate text,
+# 2020](https://huggingface.co/blog/how-to-generate)):
+#
+# > , but I'm not sure if I'll ever be able to walk with my dog. I'm not sure if I'll ever be able to walk with my dog.
+# >
+# > I'm not sure
+#
+# And its heads? [Wang et al., 2022](https://arxiv.org/abs/2211.00593), name previous-token heads, (2, 2) and (4, 11),
+# and induction heads, (5, 5) and (6, 9), block and head, among the 26 with which the smallest model completes sentences
+# such as *When Mary and John went to the store, John gave a drink to* (figure 2).
+#
+# **Yours to see.** The next two cells do the same with a model in your hands. The first looks for the smallest GPT-2
+# **by name**, in the data folder, then on the Hub (about 550 MB, once; `make data ARGS=gpt2`). If it finds neither, as
+# on the course's pages, it takes the pocket model and says so: the text is then Python, and the heads are the pocket
+# model's. All cells above use the pocket model in any case.
 
 # %%
 real = gpt2_files("gpt2", say=lambda line: print(textwrap.fill(line, 88)))
+is_real = real.taken.place != "embedded"
 cutter = Tokenizer.from_folder(real.folder)
 model = finished_gpt2.load(real.folder, device())
-prompt = "def read(path):\n"
+prompt = "I enjoy walking with my cute dog" if is_real else "def read(path):\n"
 begun = torch.tensor([cutter.encode(prompt)], device=device())
 chance = torch.Generator(device()).manual_seed(1)
 for temperature in (0, 0.8):
@@ -1152,16 +1210,26 @@ for temperature in (0, 0.8):
                                           generator=chance)
     print(f"\ntemperature {temperature}:\n{prompt}{cutter.decode(drawn[0])}")
 
+# %% tags=["hide-input"]
 seeded = torch.Generator().manual_seed(3)
 once_more = torch.randint(len(cutter) - 1, (4, 24), generator=seeded).to(device())
-weights = model.attention_weights(torch.cat([once_more, once_more], dim=1))
-score = induction_score(weights.mean(dim=1), 24)
-print("\nits strongest induction head: block {}, head {}".format(*strongest(score)),
-      f"with {score.max():.2f}")
+weights = model.attention_weights(torch.cat([once_more, once_more], dim=1)).mean(dim=1)
+depth, h = weights.shape[:2]
+found = {"previous token": finished_gpt2.previous_score(weights),
+         "induction": induction_score(weights, 24)}    # each (depth, h)
+named = {"previous token": [(2, 2), (4, 11)], "induction": [(5, 5), (6, 9)]}
+print("mean weights on random tokens that come twice:")
+for kind, score in found.items():
+    block, head = strongest(score)
+    line = f"strongest head block {block}, head {head} with {score[block, head]:.2f}"
+    if is_real and depth == 12:    # the smallest size
+        line += "".join(f"; ({i}, {j}) {score[i, j]:.2f}" for i, j in named[kind])
+    print(f"{kind:>15}: {line}")
 
 # %% [markdown]
-# With a network, replace "gpt2" by "gpt2-medium" or "distilgpt2", and write a prompt in English. Your own `GPT2` and
-# `rename_weights` open these folders just as well.
+# With the published weights, the text at temperature 0 should be the one above, word for word, and the four heads
+# should be among the strongest. Your own `GPT2` and `rename_weights` open these folders just as well. Replace "gpt2" by
+# "gpt2-medium" or "distilgpt2" to meet the others.
 #
 # ## What you can do now
 #

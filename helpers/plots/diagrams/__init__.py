@@ -7,7 +7,7 @@ Each function returns a sheet, which a notebook shows when it is the last line o
 """
 
 from .attending import heads_flow, mask_flow, one_output_row, positions_flow, scaling_flow, three_roles
-from .bert import bert_flow, gpt_tasks
+from .bert import bert_flow
 from .drawing import COLOURS, Sheet
 from .large import mixed_step
 from .models import (
@@ -35,7 +35,6 @@ __all__ = [
     "classifier_flow",
     "encoder_decoder_flow",
     "gpt2_flow",
-    "gpt_tasks",
     "heads_flow",
     "induction_circuit",
     "llama_block",

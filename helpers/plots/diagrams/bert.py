@@ -1,4 +1,4 @@
-"""Diagrams of lesson 14: BERT from its three tables to its heads, and GPT's sequences for four tasks."""
+"""Diagram of lesson 14: BERT from its three tables to its heads."""
 
 from __future__ import annotations
 
@@ -54,53 +54,4 @@ def bert_flow() -> Sheet:
     for place, (name, shape, why) in zip(places, (*heads, ("words", "(b, t, n)", "where hidden")), strict=True):
         sheet.tensor(place, 454, name, "", "red", 92, 30)
         sheet.note(place, 482, shape, why, step=18)
-    return sheet
-
-
-def gpt_tasks() -> Sheet:
-    """Lesson 14: four kinds of task, each as sequences for a model that reads from the left."""
-    sheet = Sheet(
-        "gpt-tasks",
-        "GPT's sequences for four kinds of task",
-        "Four tasks, each as one or more rows of tokens that begin with start and end with extract, from where an "
-        "arrow goes to a linear layer. Classification: start, text, extract. Following: start, premise, a delimiter, "
-        "hypothesis, extract. Likeness: two rows, text 1, delimiter, text 2 and the other way round, whose vectors are "
-        "added. Choice: for each answer a row of context, delimiter, answer; a softmax over the rows' scores.",
-        440,
-    )
-    rows = [
-        (34, "a class", ["start", "text", "extract"], 1),
-        (96, "does b follow from a?", ["start", "*a*", "$", "*b*", "extract"], 1),
-        (158, "are a and b alike?", ["start", "*a*", "$", "*b*", "extract"], 0),
-        (194, "", ["start", "*b*", "$", "*a*", "extract"], 0),
-        (256, "which answer?", ["start", "text", "$", "answer 1", "extract"], 0),
-        (292, "", ["start", "text", "$", "answer 2", "extract"], 0),
-        (328, "", ["start", "text", "$", "answer 3", "extract"], 0),
-    ]
-    widths = {"start": 42, "extract": 52, "$": 22, "text": 52, "*a*": 52, "*b*": 66, "answer 1": 66, "answer 2": 66}
-    colours = {"start": "orange", "extract": "orange", "$": "plain"}
-    ends = {}
-    for y, title, words, alone in rows:
-        if title:
-            sheet.text(8, y - 12, title, 14, "start")
-        x = 8.0
-        for word in words:
-            wide = widths.get(word, 66)
-            sheet.cells(x, y, [[word]], [[colours.get(word, "blue")]], wide, 26)
-            x += wide
-        ends[y] = x
-        if alone:
-            sheet.arrow((x, y + 13), (284, y + 13))
-            sheet.operation(318, y + 13, "linear", 68, 26, "purple")
-    sheet.line((ends[158], 171), (262, 171), (262, 180))
-    sheet.line((ends[194], 207), (262, 207), (262, 198))
-    sheet.plus(262, 189)
-    sheet.arrow((271, 189), (284, 189))
-    sheet.operation(318, 189, "linear", 68, 26, "purple")
-    for y in (256, 292, 328):
-        sheet.arrow((ends[y], y + 13), (284, y + 13))
-        sheet.operation(318, y + 13, "linear", 68, 26, "purple")
-        sheet.line((318, y + 26), (318, 372))
-    sheet.operation(268, 386, "softmax over the answers", 176, 28, "red")
-    sheet.text(8, 424, "$ is the delimiter; “extract” is where the answer is read", SMALL, "start", soft=True)
     return sheet
