@@ -30,7 +30,7 @@
 # |---|---|
 # | **You will build** | streams of segments, a memory, relative attention with its shift, the whole model, and a fair measurement in one pass; and you fix a memory |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb), [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb) and [9](../09_character_generator/09_character_generator.ipynb) |
-# | **It takes** | about 115 minutes: eight exercises, 29 points, and two predictions |
+# | **It takes** | about 120 minutes: eight exercises, 29 points, and two predictions |
 # | **It computes** | for about a minute in one cell, which you may stop; seconds everywhere else |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions of a segment, e width, h heads,
@@ -187,10 +187,11 @@ for row in (0, 7):
 # The circle joins the two along the positions: a memory (b, m, e) and a segment (b, t, e) make (b, s, e), s = m + t.
 # Each W is (d, e), for one head, as in the paper and in `nn.Linear`: the transpose of [lesson
 # 2's](../02_queries_keys_values/02_queries_keys_values.ipynb) (e, d). Only the segment has queries, so there are t
-# outputs. SG means **stop gradient**, in PyTorch `detach`: the states are
-# used across the border, but the backward pass ends there. Otherwise each backward pass would have to go through the
-# whole text. This is **segment-level recurrence**: like a recurrent network, but a segment at a time, and each block
-# reads the memory of the layer *below*.
+# outputs.
+#
+# SG means **stop gradient**, in PyTorch `detach`: the states are used across the border, but the backward pass ends
+# there. Otherwise each backward pass would have to go through the whole text. This is **segment-level recurrence**:
+# like a recurrent network, but a segment at a time, and each block reads the memory of the layer *below*.
 
 # %%
 plots.diagrams.segment_memory()
@@ -1068,7 +1069,7 @@ for label, bits in by_position.items():
 # And the third complaint? Read some held-out bytes once more: with lesson 9's sliding window, for the model that was
 # trained without memory, and in one pass, without and with a memory.
 
-# %%
+# %% tags=["hide-input"]
 class Windowed(nn.Module):
     """A model without its memory, as lesson 9's functions call it."""
 
