@@ -54,12 +54,12 @@ def test_attention_does_not_go_on_beyond_the_trained_lengths():
 
 def test_a_plain_cell_forgets_by_its_matrix_and_a_gru_by_its_gate():
     found = re.findall(
-        r"(c = [\d.]+(?:, words × 10)?|gate bias \d): \S+ after 10 words, (\S+) after 60", printed(SOURCE)
+        r"(g = [\d.]+(?:, words × 10)?|gate bias \d): \S+ after 10 words, (\S+) after 60", printed(SOURCE)
     )
     after = {name: float(slope) for name, slope in found}
-    assert after["c = 0.8"] <= 0.8**60 and after["c = 1.0"] <= 1 < 100 < after["c = 1.5"] <= 1.5**60
-    assert after["c = 1.5, words × 10"] < 0.01, "a flat tanh makes even this cell forget"
-    assert after["gate bias 0"] < after["c = 0.8"] < 1e-3 < after["gate bias 2"] < 0.1
+    assert after["g = 0.8"] <= 0.8**60 and after["g = 1.0"] <= 1 < 100 < after["g = 1.5"] <= 1.5**60
+    assert after["g = 1.5, words × 10"] < 0.01, "a flat tanh makes even this cell forget"
+    assert after["gate bias 0"] < after["g = 0.8"] < 1e-3 < after["gate bias 2"] < 0.1
     assert 0.4 < after["gate bias 4"] < 0.6
 
 

@@ -66,12 +66,12 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 
 # %%
 class PlainCell(nn.Module):
-    """One step of the simplest recurrent network. W_s is c times an orthogonal matrix."""
+    """One step of the simplest recurrent network. W_s is g times an orthogonal matrix."""
 
-    def __init__(self, e, d, c=1.0):
+    def __init__(self, e, d, g=1.0):
         super().__init__()
         self.w_x = nn.Parameter(torch.randn(e, d) / e**0.5)
-        self.w_s = nn.Parameter(c * torch.linalg.qr(torch.randn(d, d))[0])
+        self.w_s = nn.Parameter(g * torch.linalg.qr(torch.randn(d, d))[0])
         self.b = nn.Parameter(torch.zeros(d))
 
     def forward(self, x, s):
@@ -81,9 +81,9 @@ class PlainCell(nn.Module):
 # %% [markdown]
 # The state at word t depends on every word before it, but through a chain of steps. What is left of the first state
 # after t steps? By the chain rule, $\partial s_t / \partial s_0$ is a product of t matrices, one for each step: $W_s$
-# and the slope of the tanh, which is at most 1. An orthogonal matrix keeps all lengths, so c times an orthogonal matrix
-# multiplies each length by c, and the product can stretch no vector by more than $c^t$. The function below measures by
-# how much it does stretch one at most:
+# and the slope of the tanh, which is at most 1. An orthogonal matrix keeps all lengths, so g times an orthogonal matrix
+# multiplies each length by g, and the product can stretch no vector by more than $g^t$. The function below measures the
+# largest stretch:
 
 # %%
 @torch.no_grad()
@@ -98,17 +98,17 @@ def state_slopes(cell, words, d=64):
 
 torch.manual_seed(0)
 words = 0.1 * torch.randn(60, 64)    # sixty random words; small, so that the tanh stays steep
-plain = {f"c = {c}": state_slopes(PlainCell(64, 64, c), words) for c in (0.8, 1.0, 1.5)}
-loud = {"c = 1.5, words × 10": state_slopes(PlainCell(64, 64, 1.5), 10 * words)}
+plain = {f"g = {g}": state_slopes(PlainCell(64, 64, g), words) for g in (0.8, 1.0, 1.5)}
+loud = {"g = 1.5, words × 10": state_slopes(PlainCell(64, 64, 1.5), 10 * words)}
 for name, found in {**plain, **loud}.items():
     print(f"{name:>19}: {found[9]:.1e} after 10 words, {found[59]:.1e} after 60")
 
 # %% [markdown]
-# Below 1 the gradient **vanishes**: next to nothing of what is learned at word 60 reaches word 1. Above 1 it
-# **explodes**, but only while the tanh is steep: with large words even c = 1.5 vanishes. Explosions can be clipped
-# ([Pascanu et al., 2013](https://arxiv.org/abs/1211.5063)), as `train` does below. Vanishing is the harder problem
-# ([Bengio, Simard and Frasconi, 1994](https://doi.org/10.1109/72.279181)). What is needed is a path that does not go
-# through $W_s$ and a tanh at every step.
+# Below 1 the gradient **vanishes**: an error at word 60 hardly reaches word 1. Above 1 it **explodes**, but only while
+# the tanh is steep: with words ten times as large it vanishes even with g = 1.5. Explosions can be clipped ([Pascanu et
+# al., 2013](https://arxiv.org/abs/1211.5063)), as `train` does below. Vanishing is the harder problem ([Bengio, Simard
+# and Frasconi, 1994](https://doi.org/10.1109/72.279181)). What is needed is a path that does not go through $W_s$ and a
+# tanh at every step.
 #
 # The **LSTM** ([Hochreiter and Schmidhuber, 1997](https://doi.org/10.1162/neco.1997.9.8.1735)) and the **GRU** ([Cho et
 # al., 2014](https://arxiv.org/abs/1406.1078)) have such a path. In PyTorch's GRU,
@@ -116,9 +116,9 @@ for name, found in {**plain, **loud}.items():
 # $$s_i = z_i \odot s_{i-1} + (1 - z_i) \odot \tilde s_i , \qquad z_i = \sigma(x_i W_z + s_{i-1} U_z + b_z) ,$$
 #
 # where $\tilde s_i$ is computed much as in the plain cell (with a second gate) and $\odot$ multiplies component by
-# component. z is a **gate**, between 0 and 1 in each component: where it is near 1, the old state passes almost
-# unchanged. If that is the reason why a GRU can remember, its slope must depend on $b_z$. Raise it from 0 to 2 and to
-# 4:
+# component. $\sigma$ is the sigmoid, so each component of the **gate** z is between 0 and 1; where it is near 1, the
+# old state passes almost unchanged. If that is why a GRU can remember, its slope must depend on $b_z$. Raise $b_z$ from
+# 0 to 2 and to 4:
 
 # %%
 gated = {}
@@ -128,7 +128,7 @@ for bias in (0, 2, 4):
         cell.bias_ih[64:128] += bias    # PyTorch keeps the biases of r, z and s~ in one vector
     gated[f"gate bias {bias}"] = state_slopes(cell, words)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels, the slope of state t with respect to the first state, on a logarithmic axis, from 1 to 60 words. Plain cell: with c = 0.8 a straight fall to below a millionth, with c = 1 a slow fall to about a twentieth, with c = 1.5 a rise above a thousand. GRU: with a gate bias of 0 a straight fall to about 1e-11, with 2 to about a hundredth, with 4 almost flat, ending near a half."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels, the slope of state t with respect to the first state, on a logarithmic axis, from 1 to 60 words. Plain cell: with g = 0.8 a straight fall to below a millionth, with g = 1 a slow fall to about a twentieth, with g = 1.5 a rise above a thousand. GRU: with a gate bias of 0 a straight fall to about 1e-11, with 2 to about a hundredth, with 4 almost flat, ending near a half."}}
 figure, axes = plt.subplots(1, 2, figsize=(7, 3.4), sharey=True, layout="compressed")
 for ax, (title, series) in zip(axes, {"plain cell": plain, "GRU": gated}.items()):
     plots.curves({name: (range(1, 61), found) for name, found in series.items()},
@@ -148,7 +148,7 @@ for name, found in gated.items():
 # </div>
 #
 # The gate decides. With a bias of 0 the gates are about 1/2, and the GRU forgets faster than the plain cell with
-# c = 0.8. With a bias of 4 they are about $\sigma(4) = 0.98$, and half of the slope is left after sixty words. So a GRU
+# g = 0.8. With a bias of 4 they are about $\sigma(4) = 0.98$, and half of the slope is left after sixty words. So a GRU
 # does not remember by itself, but it can *learn* what to keep, because its gates depend on the word and on the state.
 # A second limit remains, however well it learns: the state has d numbers, however long the text is.
 
@@ -688,8 +688,8 @@ print("largest weight, lists of six:   " + ", ".join(f"{x:.2f}" for x in looks(6
 # Most lists of eight come out exactly one number short. Their beginnings are right, and mostly their last numbers, too:
 # what is lost is in the middle. There the weights are spread out as well. In lists of six, each number gets most of the
 # weight before some word; in lists of eight, the fifth and the sixth get less than half. And where simply one number is
-# left out, it is more often than not the one with the least weight. So this model loses its place in the middle of the
-# list, and finds it again near the end.
+# left out, it is mostly the one with the least weight. So this model loses its place in the middle, and finds it again
+# near the end.
 
 # %% [markdown]
 # ## What is the recurrence for?
@@ -753,8 +753,8 @@ with torch.no_grad():
 #
 # Attention inside one sequence was not new. [Cheng et al. (2016)](https://arxiv.org/abs/1601.06733) built it into an
 # LSTM, [Parikh et al. (2016)](https://arxiv.org/abs/1606.01933) used it without recurrence and called it intra-sentence
-# attention, and [Lin et al. (2017)](https://arxiv.org/abs/1703.03130) called theirs self-attention. New was a whole
-# translator with nothing else between positions.
+# attention, and [Lin et al. (2017)](https://arxiv.org/abs/1703.03130) called theirs self-attention. New was a translator
+# with nothing else between positions.
 #
 # They chose the dot product and not the additive score. On paper both cost the same; in practice the dot product is
 # faster because it is one matrix product. Its weakness at large widths is fixed by lesson 3's √d (section 3.2.1). The
@@ -763,11 +763,11 @@ with torch.no_grad():
 # %% [markdown]
 # ## Known by its company
 #
-# The other half of the history is the table at the bottom of every model: a vector for each word. In lesson 1 the word
-# vectors were given. They were made by counting which words occur near each other. In 2013
-# [Mikolov et al.](https://arxiv.org/abs/1310.4546) learned them with a guessing game instead, **[skip-gram with
-# negative sampling](../../site/glossary.md#skip-gram)**. Take a word of a text, the centre, and a word near it, its
-# context. Draw k more words at random, the **negatives**. The model has to tell the context from the negatives.
+# The other half of the history is the table at the bottom of every model: a vector for each word. In lesson 1 these
+# vectors were given. They were made by counting which words occur near each other. In 2013 [Mikolov et
+# al.](https://arxiv.org/abs/1310.4546) learned them with a guessing game instead, **[skip-gram with negative
+# sampling](../../site/glossary.md#skip-gram)**. Take a word of a text, the centre, and a word near it, its context.
+# Draw k more words at random, the **negatives**. The model has to tell the context from the negatives.
 #
 # Each word has two vectors, u as a centre and w as a context. The model's probability that a centre and a context are
 # neighbours is $\sigma(u \cdot w)$, where $\sigma(z) = 1 / (1 + e^{-z})$. It should be large for the true neighbour,
