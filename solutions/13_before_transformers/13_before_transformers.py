@@ -26,7 +26,7 @@
 # |---|---|
 # | **You will build** | a sentence in one vector, the first attention, word vectors learned from neighbouring words, and a pair of language models that read in opposite directions; and you fix a score |
 # | **You need** | lessons [1](../01_dot_product_attention/01_dot_product_attention.ipynb), [2](../02_queries_keys_values/02_queries_keys_values.ipynb), [5](../05_masking/05_masking.ipynb) and [10](../10_encoder_decoder/10_encoder_decoder.ipynb) |
-# | **It takes** | about 115 minutes: eight exercises, 24 points, and two predictions |
+# | **It takes** | about 120 minutes: eight exercises, 24 points, and two predictions |
 # | **It computes** | for about a minute, mostly to train two models; any laptop will do |
 #
 # The letters follow [the notation table](../../site/notation.md): b is the batch size, t the number of positions that
