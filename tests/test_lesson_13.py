@@ -52,6 +52,30 @@ def test_attention_does_not_go_on_beyond_the_trained_lengths():
     assert 0.05 < seven < six - 0.25 and eight < 0.1
 
 
+def test_a_plain_cell_forgets_by_its_matrix_and_a_gru_by_its_gate():
+    found = re.findall(
+        r"(g = [\d.]+(?:, words × 10)?|gate bias \d): \S+ after 10 words, (\S+) after 60", printed(SOURCE)
+    )
+    after = {name: float(slope) for name, slope in found}
+    assert after["g = 0.8"] <= 0.8**60 and after["g = 1.0"] <= 1 < 100 < after["g = 1.5"] <= 1.5**60
+    assert after["g = 1.5, words × 10"] < 0.01, "a flat tanh makes even this cell forget"
+    assert after["gate bias 0"] < after["g = 0.8"] < 1e-3 < after["gate bias 2"] < 0.1
+    assert 0.4 < after["gate bias 4"] < 0.6
+
+
+def test_what_is_lost_of_a_list_of_eight_is_lost_in_its_middle():
+    text = printed(SOURCE)
+    short, ends = map(int, re.search(r"eight, (\d+) come out exactly one.*in (\d+) of these the last", text).groups())
+    middle = int(re.search(r"fourth, fifth or sixth in (\d+)", text)[1])
+    alone, least = map(int, re.search(r"all others are right in (\d+); in (\d+) of these", text).groups())
+    assert short > 50 and ends > 0.75 * short and middle > 0.6 * short and 2 * least > alone > 10
+    eight, six = (
+        [float(weight) for weight in re.search(rf"largest weight, lists of {name}: +(.*)", text)[1].split(", ")]
+        for name in ("eight", "six")
+    )
+    assert max(eight[4:6]) < 0.5 < min(eight[:4] + eight[6:]) and min(six) > 0.7
+
+
 def test_a_bias_on_the_keys_moves_scores_and_no_weight():
     """The truth of `bias_on_keys`."""
     text = printed(SOURCE)

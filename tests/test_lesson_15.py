@@ -43,6 +43,17 @@ def test_reach_was_measured_as_the_formula_says():
     assert all(measured == formula for measured, formula in found)
 
 
+def test_a_key_of_the_last_segment_is_known_from_the_memory_alone():
+    text = printed(SOURCE)
+    guessed, recalled, guessing = numbers(re.search(r"right in the last 20 steps: .*", text)[0])
+    assert abs(guessed - guessing) < 0.03 and recalled > 0.99
+    found = {memory: numbers(rest) for memory, rest in re.findall(r"(own memory|emptied|exchanged): (.*)", text)}
+    chance = pytest.approx(1 / 16, abs=0.03)
+    assert found["own memory"] == [pytest.approx(1, abs=0.01), chance]
+    assert found["emptied"] == [chance, chance]
+    assert found["exchanged"] == [chance, pytest.approx(1, abs=0.01)]
+
+
 def test_a_memory_helps_at_equal_steps_and_also_the_model_that_was_trained_without():
     without, remembering, (steps_apart, by_use, off_and_on) = table()
     assert remembering[2] < without[2] < without[0] < remembering[0]
@@ -75,7 +86,7 @@ def test_the_first_byte_of_a_segment_is_dear_without_a_memory_and_the_last_are_n
 
 
 def test_one_pass_is_many_times_as_cheap_as_a_sliding_window():
-    times = int(re.search(r"(\d+) times as dear", printed(SOURCE, 'cost["segments, m = 64"]'))[1])
+    times = int(re.search(r"(\d+) times as long as one pass", printed(SOURCE, 'cost["segments, m = 64"]'))[1])
     assert 5 < times < 64
 
 

@@ -1,4 +1,4 @@
-"""Lesson 13: vectors from company and from readers, one vector for a sentence, and the first attention."""
+"""Lesson 13: one vector for a sentence, the first attention, and vectors of words from company and from readers."""
 
 from __future__ import annotations
 
@@ -322,58 +322,6 @@ LESSON = Lesson(
     "Before transformers",
     exercises=(
         Exercise(
-            "skip_gram_loss",
-            stars=2,
-            minutes=7,
-            aspects=(
-                values(1, neighbours(), also=OTHER_COMPANY),
-                values(0.5, neighbours(scale=FAR_APART), name="large products"),
-                gradient(0.75, neighbours(), also={"with large products": neighbours(scale=FAR_APART)}),
-                input_left_alone(0.25, neighbours()),
-                any_device(0.5, neighbours()),
-            ),
-            forbidden=NO_PARTS,
-        ),
-        Exercise(
-            "read_backwards",
-            stars=2,
-            minutes=8,
-            aspects=(
-                values(1.5, sentences(6, 6, 1, 4, 3), also=OTHER_SENTENCES, axes="b t e", picture=True),
-                gradient(0.5, sentences(6, 6, 1, 4, 3)),
-                input_left_alone(0.5, sentences(6, 6, 1, 4, 3)),
-                any_device(0.5, sentences(6, 6, 1, 4, 3)),
-            ),
-            forbidden=NO_PARTS,
-        ),
-        Exercise(
-            "BiLanguageModel",
-            stars=3,
-            minutes=15,
-            aspects=(
-                Aspect("layers", 1.25, all_layers, axes="b layer t 2e"),
-                Aspect("no state from call to call", 0.25, called_again, side=True),
-                Aspect("loss", 1, both_losses),
-                gradient(1, some_texts, via=reading_loss, weights=True),
-                input_left_alone(0.25, some_texts, via=reading_loss),
-                any_device(0.25, some_texts, via=reading_layers),
-            ),
-            builds_on=("masks.padding_mask", "recurrent.read_backwards"),
-        ),
-        Exercise(
-            "LayerMix",
-            stars=1,
-            minutes=5,
-            aspects=(
-                values(0.75, three_layers(), via=MIX, also=OTHER_LAYERS, axes="b t w", picture=True),
-                Aspect("start", 0.5, untouched),
-                gradient(0.25, three_layers(), via=MIX, weights=True),
-                input_left_alone(0.25, three_layers(), via=MIX),
-                any_device(0.25, three_layers(), via=MIX),
-            ),
-            forbidden=NO_PARTS,
-        ),
-        Exercise(
             "sentence_vector",
             stars=2,
             minutes=5,
@@ -433,6 +381,58 @@ LESSON = Lesson(
                 "finished_parts.RecurrentTranslator": FINISHED,
             },
             builds_on=("masks.masked_softmax", "recurrent.additive_scores"),
+        ),
+        Exercise(
+            "skip_gram_loss",
+            stars=2,
+            minutes=7,
+            aspects=(
+                values(1, neighbours(), also=OTHER_COMPANY),
+                values(0.5, neighbours(scale=FAR_APART), name="large products"),
+                gradient(0.75, neighbours(), also={"with large products": neighbours(scale=FAR_APART)}),
+                input_left_alone(0.25, neighbours()),
+                any_device(0.5, neighbours()),
+            ),
+            forbidden=NO_PARTS,
+        ),
+        Exercise(
+            "read_backwards",
+            stars=2,
+            minutes=8,
+            aspects=(
+                values(1.5, sentences(6, 6, 1, 4, 3), also=OTHER_SENTENCES, axes="b t e", picture=True),
+                gradient(0.5, sentences(6, 6, 1, 4, 3)),
+                input_left_alone(0.5, sentences(6, 6, 1, 4, 3)),
+                any_device(0.5, sentences(6, 6, 1, 4, 3)),
+            ),
+            forbidden=NO_PARTS,
+        ),
+        Exercise(
+            "BiLanguageModel",
+            stars=3,
+            minutes=15,
+            aspects=(
+                Aspect("layers", 1.25, all_layers, axes="b layer t 2e"),
+                Aspect("no state from call to call", 0.25, called_again, side=True),
+                Aspect("loss", 1, both_losses),
+                gradient(1, some_texts, via=reading_loss, weights=True),
+                input_left_alone(0.25, some_texts, via=reading_loss),
+                any_device(0.25, some_texts, via=reading_layers),
+            ),
+            builds_on=("masks.padding_mask", "recurrent.read_backwards"),
+        ),
+        Exercise(
+            "LayerMix",
+            stars=1,
+            minutes=5,
+            aspects=(
+                values(0.75, three_layers(), via=MIX, also=OTHER_LAYERS, axes="b t w", picture=True),
+                Aspect("start", 0.5, untouched),
+                gradient(0.25, three_layers(), via=MIX, weights=True),
+                input_left_alone(0.25, three_layers(), via=MIX),
+                any_device(0.25, three_layers(), via=MIX),
+            ),
+            forbidden=NO_PARTS,
         ),
     ),
     predictions=(

@@ -21,15 +21,16 @@
 # everything: in the second window nothing says what *it* is. In this lesson a transformer keeps what it computed for
 # the last window, and looks back at it.
 #
-# That takes two ideas from one paper, [Transformer-XL](https://arxiv.org/abs/1901.02860) (Dai et al., 2019): a memory
-# without a gradient, and positions that say how far apart two tokens are instead of where they are. You write both,
-# measure how far back the model can see, and find out what it gains, in bits and in seconds.
+# [Transformer-XL](https://arxiv.org/abs/1901.02860) (Dai et al., 2019) joins two ideas for that: a memory without a
+# gradient, and positions that say how far apart two tokens are instead of where they are. You write both, measure how
+# far back the model can see, give it a task that needs its memory, and find out what the memory gains on real text, in
+# bits and in seconds.
 #
 # | | |
 # |---|---|
 # | **You will build** | streams of segments, a memory, relative attention with its shift, the whole model, and a fair measurement in one pass; and you fix a memory |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb), [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb) and [9](../09_character_generator/09_character_generator.ipynb) |
-# | **It takes** | about 115 minutes: eight exercises, 29 points, and two predictions |
+# | **It takes** | about 120 minutes: eight exercises, 29 points, and two predictions |
 # | **It computes** | for about a minute in one cell, which you may stop; seconds everywhere else |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions of a segment, e width, h heads,
@@ -231,10 +232,13 @@ for row in (0, 7):
 # k = \tilde h^{\,n-1}_{\tau+1} W_k^\top, \quad v = \tilde h^{\,n-1}_{\tau+1} W_v^\top .$$
 #
 # The circle joins the two along the positions: a memory (b, m, e) and a segment (b, t, e) make (b, s, e), s = m + t.
-# Only the segment has queries, so there are t outputs. SG means **stop gradient**, in PyTorch `detach`: the states are
-# used across the border, but the backward pass ends there. Otherwise each backward pass would have to go through the
-# whole text. This is **segment-level recurrence**: like a recurrent network, but a segment at a time, and each block
-# reads the memory of the layer *below*.
+# Each W is (d, e), for one head, as in the paper and in `nn.Linear`: the transpose of [lesson
+# 2's](../02_queries_keys_values/02_queries_keys_values.ipynb) (e, d). Only the segment has queries, so there are t
+# outputs.
+#
+# SG means **stop gradient**, in PyTorch `detach`: the states are used across the border, but the backward pass ends
+# there. Otherwise each backward pass would have to go through the whole text. This is **segment-level recurrence**:
+# like a recurrent network, but a segment at a time, and each block reads the memory of the layer *below*.
 
 # %%
 plots.diagrams.segment_memory()
@@ -324,7 +328,8 @@ print("the two scores are the same number:", torch.equal(q @ key_before, q @ key
 # %% [markdown]
 # ## Four terms
 #
-# Start from what absolute positions compute, a query at i and a key at j, and multiply out:
+# Start from what absolute positions compute, a query at i and a key at j, and multiply out. As in the paper, the
+# token's vector $E_i$ and the position's $U_i$ are columns here, (e,), so that a query is $W_q (E_i + U_i)$, (d,):
 #
 # $$(E_i + U_i)^\top W_q^\top W_k\, (E_j + U_j) =
 # \underbrace{E_i^\top W_q^\top W_k E_j}_{(a)} + \underbrace{E_i^\top W_q^\top W_k U_j}_{(b)} +
@@ -333,10 +338,10 @@ print("the two scores are the same number:", torch.equal(q @ key_before, q @ key
 # The terms compare content with content, content with position, position with content, and position with position. Now
 # make three changes ([Dai et al.](https://arxiv.org/abs/1901.02860), section 3.3):
 #
-# - $U_j$ becomes $R_{i-j}$ in (b) and (d): the sinusoid of the **distance**. Nothing in R is learned.
+# - $U_j$ becomes $R_{i-j}$ in (b) and (d): the sinusoid of the **distance**, (e,). Nothing in R is learned.
 # - The query's own position must not matter, so $U_i^\top W_q^\top$ becomes one learned vector, the same for all i:
-#   $u^\top$ in (c) and $v^\top$ in (d).
-# - Keys for content and keys for position get separate matrices, $W_{k,E}$ and $W_{k,R}$.
+#   $u^\top$ in (c) and $v^\top$ in (d), both (d,).
+# - Keys for content and keys for position get separate matrices, $W_{k,E}$ and $W_{k,R}$, both (d, e).
 #
 # $$A^{\mathrm{rel}}_{ij} = \underbrace{E_i^\top W_q^\top W_{k,E} E_j}_{(a)} +
 # \underbrace{E_i^\top W_q^\top W_{k,R} R_{i-j}}_{(b)} + \underbrace{u^\top W_{k,E} E_j}_{(c)} +
@@ -842,12 +847,88 @@ def streaming_bits(model, data, t, m):
 check(streaming_bits)
 
 # %% [markdown]
+# ## A task that needs memory
+#
+# What does a memory gain? First a task that cannot be done without one. Segment 0 has a **key** somewhere among random
+# letters. Segment 1 has only letters, and a question mark as its last byte: which key was it? There are 16 keys, so a
+# guess is right once in 16. Train your model on it twice, without a memory and with one.
+
+# %%
+KEYS, ASK = 16, 32    # ids 0 to 15 are keys, 16 to 31 letters, 32 is the question mark
+
+def key_and_question(b, t=8):
+    """Segment 0 with a key in it and segment 1 that asks for it, (b, t) each; the keys (b,)."""
+    told, asking = torch.randint(KEYS, ASK, (2, b, t))
+    keys = torch.randint(KEYS, (b,))
+    told[range(b), torch.randint(t, (b,))] = keys
+    asking[:, -1] = ASK
+    return told.to(device()), asking.to(device()), keys.to(device())
+
+def train_on_keys(m, steps=100):
+    """A model, and the share of right answers in each batch; no batch comes twice."""
+    torch.manual_seed(0)
+    model, right = TransformerXL(ASK + 1, 32, 4, depth=2).to(device()), []
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.005)
+    for _ in progress(range(steps), f"m = {m}"):
+        told, asking, keys = key_and_question(64)
+        _, memory = model(told, None, m)
+        answers = model(asking, memory, m)[0][:, -1]    # (b, n), at the question mark
+        loss = F.cross_entropy(answers, keys)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        right.append((answers.argmax(dim=-1) == keys).float().mean().item())
+    return model, torch.tensor(right)
+
+forgetful, guessed = train_on_keys(m=0)
+mindful, recalled = train_on_keys(m=8)
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Share of right answers against training step, from 0 to 1. Without memory the curve stays on the dashed line of guessing, 1 in 16, for all 100 steps. With memory it starts there too, rises steeply after the first tens of steps, and is at 1 from about step 50 on."}}
+every = 5    # a point is the mean of so many batches
+series = {
+    name: (range(every, len(right) + 1, every), right.view(-1, every).mean(dim=1))
+    for name, right in {"m = 8": recalled, "without memory": guessed}.items()
+}
+plots.curves(series, "step", "keys right", landmarks={"guessing": 1 / KEYS})
+plt.gca().set_ylim(-0.03, 1.05)
+plt.show()
+print(f"right in the last 20 steps: {guessed[-20:].mean():.3f} without memory, "
+      f"{recalled[-20:].mean():.3f} with; guessing: {1 / KEYS:.3f}")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** The share of keys that are named right, on lists that the model has not seen before; each point is
+# the mean of five batches of 64. The models start with the same weights and see the same batches.
+#
+# </div>
+#
+# Is it really the memory? Take it away: the same trained model, the same questions, but the memory is emptied before
+# segment 1. Then exchange it: each row gets the memory of the row before.
+
+# %%
+with torch.no_grad():
+    told, asking, keys = key_and_question(1000)
+    _, memory = mindful(told, None, 8)
+    exchanged = [x.roll(1, dims=0) for x in memory]
+    for what, past in {"own memory": memory, "emptied": None, "exchanged": exchanged}.items():
+        named = mindful(asking, past, 8)[0][:, -1].argmax(dim=-1)
+        own, other = ((named == each).float().mean() for each in (keys, keys.roll(1)))
+        print(f"{what:>10}: {own:.3f} name their key, {other:.3f} that of the row before")
+
+# %% [markdown]
+# With an empty memory the model guesses; with another row's memory it names that row's key. So the answer comes from
+# the memory and from nowhere else. The model learned this although no gradient reached segment 0: $W_k$ and $W_v$ are
+# applied to the memory while segment 1 is read, so they do get a gradient, and they can learn what to look for there.
+
+# %% [markdown]
 # ## Two models, step by step
 #
-# What does a memory gain? Two models of the same size begin with the same weights and read the same streams: one
-# forgets at each border, m = 0; the other remembers the last segment, m = t. They take turns, a step each, so that
-# other programs on your machine slow both. The clock counts processor seconds for each. The learning rate rises for 50
-# steps and then stays constant, so that the curves can be compared at any point.
+# And in real text, where most bytes can be predicted from the bytes just before them? Two models of the same size begin
+# with the same weights and read the same streams: one forgets at each border, m = 0; the other remembers the last
+# segment, m = t. They take turns, a step each, so that other programs on your machine slow both. The clock counts
+# processor seconds for each. The learning rate rises for 50 steps and then stays constant, so that the curves can be
+# compared at any point.
 
 # %%
 class Run:
@@ -1025,8 +1106,9 @@ for label, bits in by_position.items():
 # </div>
 #
 # This is the second complaint, context fragmentation, and fixing it brings most of the gain. The first complaint, names
-# from far away, remains: a model that was trained for a minute does not copy from hundreds of bytes back, and the last
-# columns of the table show no gain. The published models, trained for days, do.
+# from far away, remains. The memory can carry a key, as the task above shows, but a model that was trained on code for
+# a minute does not copy from hundreds of bytes back: the last columns of the table show no gain. The published models,
+# trained for days, do.
 
 # %% [markdown]
 # ## What a pass costs
@@ -1034,7 +1116,7 @@ for label, bits in by_position.items():
 # And the third complaint? Read some held-out bytes once more: with lesson 9's sliding window, for the model that was
 # trained without memory, and in one pass, without and with a memory.
 
-# %%
+# %% tags=["hide-input"]
 class Windowed(nn.Module):
     """A model without its memory, as lesson 9's functions call it."""
 
@@ -1059,7 +1141,7 @@ for way, measure in ways.items():
     cost[way] = (time.process_time() - before) / len(few)
     print(f"{way:>23}: {bits:.3f} bits, {1e6 * cost[way]:>6.0f} µs of processor time a byte")
 times = cost["windows that slide by 1"] / cost["segments, m = 64"]
-print(f"{times:.0f} times as dear as one pass with a memory")
+print(f"the sliding window takes {times:.0f} times as long as one pass with a memory")
 
 # %% [markdown]
 # The sliding window computes t times as many positions, but takes far less than t times as long: many windows go
@@ -1117,8 +1199,8 @@ print(f"lesson 9: {apart:.3f} in windows side by side, "
 # In one pass, with a memory as long as in training, the model needs fewer bits than lesson 9's in windows that overlap,
 # which do four times the work. A memory of 256 helps a little more, but one of 512 does not: in training no query and
 # key were more than 255 positions apart. Without its memory the same model is far worse than lesson 9's. Two things
-# differ: it was trained with a memory, and its segments of 128 bytes give less context than lesson 9's windows of 256.
-# This table cannot tell them apart.
+# differ: it was trained with a memory, and its segments of 128 bytes give less context than
+# lesson 9's windows of 256. These numbers cannot tell the two apart.
 
 # %% [markdown]
 # ## What came of it
@@ -1138,7 +1220,8 @@ print(f"lesson 9: {apart:.3f} in windows side by side, "
 #
 # You can read a text in streams that continue from batch to batch; carry states across a border without their gradient;
 # write attention that depends only on distances, not on positions; compute how far back a model can see, and check it
-# by changing a byte; and distinguish a gain from memory from one that comes from how it was measured.
+# by changing a byte; show that an answer comes from the memory, by emptying and exchanging it; and distinguish a gain
+# from memory from one that comes from how it was measured.
 #
 # **Three questions to think about**
 #
