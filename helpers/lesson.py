@@ -22,6 +22,8 @@ def start(name: str) -> Check:
     torch.manual_seed(0)
     plots.use_course_style()
     _speak_calmly()
+    if get_ipython():  # the first check or optimizer would load it, without a word; and half loaded it breaks a kernel
+        import torch._dynamo  # noqa: F401
     lesson = check.lesson
     print(
         f"Lesson {lesson.number}: {len(lesson.exercises)} exercises, {number(lesson.points)} points. "

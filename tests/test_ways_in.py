@@ -171,6 +171,7 @@ def test_one_command_gives_the_course_an_address_and_takes_it_back(course):
     assert yaml.safe_load((course / "CITATION.cff").read_text())["repository-code"] == ADDRESS
     readme = (course / "README.md").read_text()
     assert "colab.research.google.com/github/you/your-course/blob/v" in readme and "mybinder.org" in readme
+    assert readme.index("https://you.github.io/your-course/") < readme.index("colab.research.google.com")
     repository_url.set_home("", course)
     assert texts(course) == before and repository_url.home(course) == ""
 
