@@ -309,14 +309,15 @@ def _names(pairs: Iterable[Pair]) -> tuple[str, ...]:
 
 
 def predictions(lesson: Lesson, students: Iterable[StudentResult]) -> list[PredictionSummary]:
-    """How the class predicted, in the lesson's order."""
+    """How the class predicted, in the lesson's order; no prediction that nobody made."""
     summaries = []
     for question in lesson.predictions:
         chosen: dict[str, list[str]] = {choice: [] for choice in (*question.choices, "")}
         for result in students:
             choice = next((cell.prediction for cell in result.cells if cell.name == question.name), "")
             chosen[choice or ""].append(result.display_name)
-        summaries.append(PredictionSummary(question, {choice: tuple(who) for choice, who in chosen.items()}))
+        if len(chosen[""]) < sum(map(len, chosen.values())):
+            summaries.append(PredictionSummary(question, {choice: tuple(who) for choice, who in chosen.items()}))
     return summaries
 
 
