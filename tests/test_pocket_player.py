@@ -503,7 +503,9 @@ def test_opened_as_a_file_it_says_what_to_do(browser, site):
 
 
 HERO = ".cover .play > button"
-RESTING = f"document.querySelector('{HERO}').textContent === 'Write on' && document.querySelector('.cover .heads button')"
+RESTING = (
+    f"document.querySelector('{HERO}').textContent === 'Write on' && document.querySelector('.cover .heads button')"
+)
 HERO_TEXT = "document.querySelector('.cover textarea').value"
 
 
@@ -519,7 +521,9 @@ def test_the_first_page_types_a_line_and_the_model_writes_on(browser, address, m
             ids.append(int(rounded(torch.tensor([ids]))[0, -1].argmax()))
     assert browser.evaluate(HERO_TEXT) == tokenizer.decode(ids)
     strongest = rounded.attention_weights(torch.tensor([ids]))[:, 0, :, -1, 1:-1].amax(dim=-1).flatten()
-    lit = browser.evaluate("[...document.querySelectorAll('.cover .heads button')].map(one => +one.style.getPropertyValue('--looks'))")
+    lit = browser.evaluate(
+        "[...document.querySelectorAll('.cover .heads button')].map(one => +one.style.getPropertyValue('--looks'))"
+    )
     assert (torch.tensor(lit) - strongest).abs().max() < 0.01
     assert browser.check("layoutShift", 0) < 0.001 and browser.complaints() == []
 

@@ -243,7 +243,8 @@ def test_the_site_is_at_the_repositorys_pages_unless_it_is_said_to_be_elsewhere(
 
 
 def test_glyphs_of_several_drawings_are_defined_once_and_other_equal_ids_are_renamed():
-    glyph = '<defs><path d="M 1 2 Q 3 4" id="DejaVuSans-41"/></defs><use xlink:href="#DejaVuSans-41" transform="translate(6.5 0)"/>'
+    glyph = '<defs><path d="M 1 2 Q 3 4" id="DejaVuSans-41"/></defs>'
+    glyph += '<use xlink:href="#DejaVuSans-41" transform="translate(6.5 0)"/>'
     own = '<clipPath id="p"><rect width="{}"/></clipPath><path clip-path="url(#p)"/>'
     page = postprocess.parse("".join(f"<svg><g>{glyph}</g>{own.format(width)}</svg>" for width in (1, 2)))
     postprocess.lighten_drawings(page)

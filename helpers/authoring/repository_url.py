@@ -141,7 +141,8 @@ def _in_readme(text: str, address: str, number: str, site: str = "") -> str:
         colab = in_colab(address, f"v{number}", "01_dot_product_attention")
         binder = in_binder(address, f"v{number}")
         ways = (
-            f"[**Read the course, and play with its GPT-2**]({site}). Without installing anything: [lesson 1 in Colab]({colab}) · [in Binder]({binder}) ·"
+            f"[**Read the course, and play with its GPT-2**]({site}).\n"
+            f"Without installing anything: [lesson 1 in Colab]({colab}) · [in Binder]({binder}) ·"
             f" [in Codespaces]({in_codespaces(address)}) · [the students' zip]({archive(address, number)})\n"
         )
     return OPEN.sub(lambda match: match[1] + ways + match[2], text)

@@ -25,7 +25,7 @@ def cover(lessons: Sequence[SiteLesson]) -> str:
 
 
 def start_buttons(repository: str, branch: str) -> str:
-    """The four ways in, as HTML: read, play, open elsewhere, get a copy. repository: its address, "" while it has none."""
+    """The four ways in, as HTML: read, play, open elsewhere, get a copy. repository: its address, "" without one."""
     ways = {"Read lesson 1": f"lessons/{FIRST}.html", "Play with GPT-2": "players/pocket.html"}
     if repository:
         ways["Open in Colab"] = in_colab(repository, branch, FIRST)
@@ -37,7 +37,7 @@ def start_buttons(repository: str, branch: str) -> str:
 def copy(repository: str, branch: str) -> str:
     """How to get a copy of the course, as Markdown. repository: its address, "" while it has none."""
     if not repository:
-        return "No address is published with this site: ask whoever gave it to you for the students' zip or the repository."
+        return "No address is published with this site: ask whoever gave it to you for the students' zip."
     zipped, binder = archive(repository, version()), in_binder(repository, branch)
     colab = in_colab(repository, branch, FIRST)
     return (

@@ -113,7 +113,7 @@ def keep_one_panel_style(page: BeautifulSoup) -> None:
 
 
 def keep_one_of_each_id(page: BeautifulSoup) -> None:
-    """Drawings that define the same glyph or marker share the first definition; what only has the same id is renamed."""
+    """Drawings that define the same glyph or marker share the first; what only has the same id is renamed."""
     seen: dict[str, str] = {}
     for number, drawing in enumerate(page.find_all("svg")):
         text = None
@@ -131,7 +131,7 @@ def keep_one_of_each_id(page: BeautifulSoup) -> None:
 
 
 def lighten_drawings(page: BeautifulSoup) -> None:
-    """Drawings lose what changes nothing: groups without attributes, empty definitions, spaces around a path's letters."""
+    """Drawings lose what changes nothing: bare groups, empty definitions, spaces around a path's letters."""
     for drawing in page.find_all("svg"):
         for tag in drawing.find_all(["g", "defs"]):
             if tag.name == "defs" and not tag.find():

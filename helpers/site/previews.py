@@ -20,17 +20,15 @@ SIZE, MARGIN = (1200, 630), 30
 COLOURS = 96
 WAYS_END = "</ul>\n"  # of the links under a lesson's title
 
-# Which figure of each lesson, as they are numbered on the page of figures; the first that has pixels where none is named
-CHOSEN = {1: 5, 2: 6, 3: 1, 4: 5, 5: 6, 6: 2, 7: 5, 8: 6, 9: 6, 10: 7, 11: 2, 12: 8, 13: 5, 14: 6, 15: 4, 16: 1, 17: 1, 18: 8}
+# Which figure of lessons 1, 2, ..., as they are numbered on the page of figures
+CHOSEN = (5, 6, 1, 5, 6, 2, 5, 6, 6, 7, 2, 8, 5, 6, 4, 1, 1, 8)
 
 
 def chosen(lesson: SiteLesson) -> LessonFigure | None:
-    """The lesson's figure for its preview; None where no figure has pixels."""
+    """The figure that is named for a lesson, else its first that has pixels; None where no figure has."""
     figures = list(figures_of(lesson.notebook))
-    number = CHOSEN.get(lesson.number, 0)
-    if 0 < number <= len(figures) and figures[number - 1].png:
-        return figures[number - 1]
-    return next((figure for figure in figures if figure.png), None)
+    named = CHOSEN[lesson.number - 1] if lesson.number <= len(CHOSEN) else 0
+    return next((figure for figure in (*figures[named - 1 : named], *figures) if figure.png), None)
 
 
 def card(png: bytes) -> Image.Image:
