@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import torch
 from IPython import get_ipython
 
@@ -22,6 +24,8 @@ def start(name: str) -> Check:
     torch.manual_seed(0)
     plots.use_course_style()
     _speak_calmly()
+    if get_ipython():  # the first check or optimizer would load it, without a word; and half loaded it breaks a kernel
+        importlib.import_module("torch._dynamo")
     lesson = check.lesson
     print(
         f"Lesson {lesson.number}: {len(lesson.exercises)} exercises, {number(lesson.points)} points. "

@@ -497,3 +497,52 @@ def test_opened_as_a_file_it_says_what_to_do(browser, site):
     browser.click(".opener button")
     browser.wait_for("document.querySelector('.live .error') !== null")
     assert "python -m http.server" in browser.text(".live .error")
+
+
+# --- on the first page -----------------------------------------------------------------------------------------------
+
+
+HERO = ".cover .play > button"
+RESTING = (
+    f"document.querySelector('{HERO}').textContent === 'Write on' && document.querySelector('.cover .heads button')"
+)
+HERO_TEXT = "document.querySelector('.cover textarea').value"
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_first_page_types_a_line_and_the_model_writes_on(browser, address, model, width):
+    tokenizer, rounded = model[1], pocket.rounded(model[0])
+    browser.open(f"{address}index.html", width=width)
+    ids = tokenizer.encode(browser.evaluate("document.querySelector('.cover textarea').defaultValue"))
+    browser.wait_for(RESTING)
+    while len(ids) < 44:
+        with torch.no_grad():
+            ids.append(int(rounded(torch.tensor([ids]))[0, -1].argmax()))
+    assert browser.evaluate(HERO_TEXT) == tokenizer.decode(ids)
+    strongest = rounded.attention_weights(torch.tensor([ids]))[:, 0, :, -1, 1:-1].amax(dim=-1).flatten()
+    lit = browser.evaluate(
+        "[...document.querySelectorAll('.cover .heads button')].map(one => +one.style.getPropertyValue('--looks'))"
+    )
+    assert (torch.tensor(lit) - strongest).abs().max() < 0.01
+    assert browser.check("layoutShift", 0) < 0.001 and browser.complaints() == []
+
+    everything = browser.evaluate("document.querySelectorAll('.cover path').length")
+    browser.focus(".cover .heads button")
+    browser.press("ArrowRight", "Enter")
+    assert 0 < browser.evaluate("document.querySelectorAll('.cover path').length") < everything
+
+
+@needs_browser
+def test_the_first_page_loads_no_model_where_motion_is_unwanted_until_it_is_asked_for(browser, address):
+    browser.open(f"{address}index.html")
+    browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-reduced-motion", "value": "reduce"}])
+    browser.events.clear()
+    browser.call("Page.reload")
+    browser.wait_for("document.readyState === 'complete' && document.querySelector('.cover')")
+    browser.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert not [url for url in browser.requests() if "pocket" in url]
+    before = browser.evaluate(HERO_TEXT)
+    browser.click(HERO)
+    browser.wait_for(RESTING)
+    assert browser.evaluate(HERO_TEXT).startswith(before) and browser.evaluate(HERO_TEXT) != before

@@ -402,6 +402,8 @@ def test_predictions_are_counted_by_choice_and_the_most_tempting_wrong_one_is_an
     assert "What they predicted" in page and question.name in page and question.says[wrong][:30] in page
     assert "no choice" in page and "no choice 2" in text and f"{wrong} 1" in text
     assert f"{question.truth} is right" in text
+    silent = [answered("a", question.name, prediction="", score=0.0, out_of=0.0)]
+    assert not summarize(LESSON, silent).predictions, "what nobody predicted takes no room"
     without = dataclasses.replace(LESSON, predictions=())
     assert predictions_text(without, students) == "" and not summarize(without, students).predictions
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import importlib.resources
+import json
 import re
+import tomllib
 from pathlib import Path
 
 import nbformat
@@ -344,12 +346,32 @@ def test_search_finds_the_lesson_whose_subject_it_is(address, browser, words, pa
 
 
 @needs_browser
+def test_search_has_the_right_answer_first_for_nine_questions_in_ten(address, browser):
+    questions = tomllib.loads((ROOT / "tests" / "search_questions.toml").read_text(encoding="utf-8"))
+    browser.open(f"{address}search.html")
+    found = browser.evaluate(f"{json.dumps(list(questions))}.map(one => window.findSubjects(one)[0]?.at ?? '')")
+    wrong = {
+        question: at for (question, right), at in zip(questions.items(), found, strict=True) if not re.search(right, at)
+    }
+    assert len(questions) >= 64 and len(wrong) <= len(questions) / 10, wrong
+
+
+@needs_browser
 def test_search_that_finds_no_subject_says_so(address, browser):
     browser.open(f"{address}search.html?q=xyzzy")
     browser.wait_for("document.querySelector('#found-first') !== null")
     assert "No lesson, term, exercise or mistake" in browser.evaluate(
         "document.querySelector('#found-first').textContent"
     )
+    browser.wait_for("document.querySelector('#search-results').textContent.includes('No page has these words')")
+
+
+@needs_browser
+def test_a_result_shows_the_word_and_not_a_longer_one_that_has_it_inside(address, browser):
+    browser.open(f"{address}search.html?q=RoPE")
+    lesson = "[...document.querySelectorAll('#search-results li')].find(one => one.innerHTML.includes('06_positions'))"
+    browser.wait_for(f"{lesson}?.querySelector('.context')")
+    assert re.search(r"\bRoPE\b", browser.evaluate(f"{lesson}.querySelector('.context').textContent"))
 
 
 @needs_browser

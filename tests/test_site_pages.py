@@ -12,6 +12,7 @@ from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
+from helpers.authoring import repository_url
 from helpers.authoring.lesson_source import sources
 from helpers.authoring.links import Term
 from helpers.course import ROOT
@@ -224,8 +225,35 @@ def test_the_first_page_leads_to_the_course_with_and_without_an_address():
     here, published = addresses(""), addresses(PUBLISHED["repository"])
     assert here["Read lesson 1"].startswith("lessons/01_") and here["Get the course"] == "#how-to-start"
     assert here["Play with GPT-2"] == "players/pocket.html" and "Open in Colab" not in here
-    assert published["Get the course"] == PUBLISHED["repository"]
-    assert "colab" in published["Open in Colab"] and "binder" in published["Open in Binder"]
+    assert "colab" in published["Open in Colab"] and len(published) == 4
+    copy = front_page.copy(PUBLISHED["repository"], "main")
+    for way in (f"({PUBLISHED['repository']})", ".zip)", "colab.research.google.com", "mybinder.org"):
+        assert way in copy, way
+    assert "(http" not in front_page.copy("", "main") and "zip" in front_page.copy("", "main")
+
+
+def test_the_site_is_at_the_repositorys_pages_unless_it_is_said_to_be_elsewhere(tmp_path):
+    where = repository_url.site_address
+    assert where("https://github.com/You/course", tmp_path) == "https://you.github.io/course/"
+    assert where("https://github.com/you/you.github.io", tmp_path) == "https://you.github.io/"
+    assert where("", tmp_path) == ""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "settings.toml").write_text('address = "https://a.org/course"')
+    assert where("https://github.com/you/course", tmp_path) == where("", tmp_path) == "https://a.org/course"
+
+
+def test_glyphs_of_several_drawings_are_defined_once_and_other_equal_ids_are_renamed():
+    glyph = '<defs><path d="M 1 2 Q 3 4" id="DejaVuSans-41"/></defs>'
+    glyph += '<use xlink:href="#DejaVuSans-41" transform="translate(6.5 0)"/>'
+    own = '<clipPath id="p"><rect width="{}"/></clipPath><path clip-path="url(#p)"/>'
+    page = postprocess.parse("".join(f"<svg><g>{glyph}</g>{own.format(width)}</svg>" for width in (1, 2)))
+    postprocess.lighten_drawings(page)
+    postprocess.keep_one_of_each_id(page)
+    ids = [tag["id"] for tag in page.find_all(id=True)]
+    assert ids == ["glyph-41", "p", "p-1"]
+    assert [use["href"] for use in page.find_all("use")] == ["#glyph-41"] * 2 and page.use["x"] == "6.5"
+    assert "url(#p)" in str(page.find_all("svg")[0]) and "url(#p-1)" in str(page.find_all("svg")[1])
+    assert 'd="M1 2Q3 4"' in str(page)
 
 
 # --- folding ---------------------------------------------------------------------------------------------------------
@@ -349,7 +377,7 @@ def test_the_list_of_published_bugs_has_those_that_lessons_speak_of():
 
 def test_a_published_bug_says_what_it_did_and_what_one_saw():
     page = indexes.render("bugs.md.j2", lessons=[lesson(16)], bugs=indexes.published_bugs())
-    assert "**[transformers](https://github.com/huggingface/transformers/issues/39408)**" in page
+    assert "**[huggingface/transformers](https://github.com/huggingface/transformers/issues/39408)**" in page
     assert "*What one saw:* models saw one position more than they were trained with." in page
 
 

@@ -67,7 +67,8 @@ def test_the_first_cell_of_a_lesson_alone_fetches_the_course_once_and_its_checks
     setup = (
         setup if repository_url.home() else repository_url.able_to_stand_alone(setup, ADDRESS, repository_url.version())
     )
-    cells = [setup, solved(FIRST)["raw_weights"], "check(raw_weights)"]
+    whole = "import sys; assert 'torch._dynamo' in sys.modules"  # no later cell loads a part of PyTorch for seconds
+    cells = [setup, whole, solved(FIRST)["raw_weights"], "check(raw_weights)"]
     done = run_alone(tmp_path, cells, make_bundle(tmp_path / "dist").as_uri())
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Lesson 1:" in done.stdout and "raw_weights: all of it is right" in done.stdout
@@ -171,6 +172,7 @@ def test_one_command_gives_the_course_an_address_and_takes_it_back(course):
     assert yaml.safe_load((course / "CITATION.cff").read_text())["repository-code"] == ADDRESS
     readme = (course / "README.md").read_text()
     assert "colab.research.google.com/github/you/your-course/blob/v" in readme and "mybinder.org" in readme
+    assert readme.index("https://you.github.io/your-course/") < readme.index("colab.research.google.com")
     repository_url.set_home("", course)
     assert texts(course) == before and repository_url.home(course) == ""
 

@@ -92,6 +92,17 @@ def in_binder(address: str, at: str, lesson: str = "") -> str:
     return f"https://mybinder.org/v2/gh/{owned}/{at}?urlpath=lab/tree/{opened}"
 
 
+def site_address(address: str, course: Path = ROOT) -> str:
+    """Where the readers' site is: what site/settings.toml says, or the repository's GitHub Pages; "" without either."""
+    settings = course / "site" / "settings.toml"
+    told = tomllib.loads(settings.read_text(encoding="utf-8")).get("address", "") if settings.is_file() else ""
+    if told or not address:
+        return told
+    owner, name = address.removeprefix("https://github.com/").split("/")
+    pages = f"{owner.lower()}.github.io"
+    return f"https://{pages}/" if name.lower() == pages else f"https://{pages}/{name}/"
+
+
 def in_codespaces(address: str) -> str:
     """The link that opens the course in GitHub Codespaces."""
     return f"https://codespaces.new/{address.removeprefix('https://github.com/')}?quickstart=1"
@@ -108,7 +119,8 @@ def set_home(address: str, course: Path = ROOT) -> str:
     address = f"https://github.com/{match[1]}/{match[2]}" if match else ""
     texts = {path: path.read_text(encoding="utf-8") for path in (course / name for name in FILES)}
     for path, text in texts.items():
-        path.write_text(FILES[path.name](text, address, version(course)), encoding="utf-8")
+        more = {"site": site_address(address, course)} if path.name == "README.md" else {}
+        path.write_text(FILES[path.name](text, address, version(course), **more), encoding="utf-8")
     return address
 
 
@@ -123,12 +135,13 @@ def _in_citation(text: str, address: str, number: str) -> str:
     return text.rstrip("\n") + "\n" + (f'repository-code: "{address}"\n' if address else "")
 
 
-def _in_readme(text: str, address: str, number: str) -> str:
+def _in_readme(text: str, address: str, number: str, site: str = "") -> str:
     ways = ""
     if address:
         colab = in_colab(address, f"v{number}", "01_dot_product_attention")
         binder = in_binder(address, f"v{number}")
         ways = (
+            f"[**Read the course, and play with its GPT-2**]({site}).\n"
             f"Without installing anything: [lesson 1 in Colab]({colab}) · [in Binder]({binder}) ·"
             f" [in Codespaces]({in_codespaces(address)}) · [the students' zip]({archive(address, number)})\n"
         )

@@ -102,14 +102,14 @@ def as_html(shown: Shown) -> str:
     """The panel. Everything that a student's code had a hand in is escaped."""
     panel = _panel(shown)
     earned = f"<b>{panel.earned}</b> " if panel.earned else ""
-    parts = [
+    parts = [  # spaces between the parts: a notebook that is not trusted shows them without their style
         (
             f'<div class="verdict" style="--verdict:{panel.colour}" role="group"'
             f' aria-label="{escape(panel.headline, quote=True)}">'
         ),
         (
-            f'<p class="head"><code class="name">{escape(panel.name)}</code><span>{escape(panel.state)}</span>'
-            f'<span class="points">{earned}{panel.worth}</span></p>'
+            f'<p class="head"><code class="name">{escape(panel.name)}</code> <span>{escape(panel.state)}</span>'
+            f' <span class="points">{earned}{panel.worth}</span></p>'
         ),
     ]
     if panel.note:
@@ -126,11 +126,11 @@ def as_html(shown: Shown) -> str:
 
 
 def _row_as_html(row: _Row) -> str:
-    share = f'<span class="share">{row.share}</span>' if row.share else ""
+    share = f' <span class="share">{row.share}</span>' if row.share else ""
     says = f'<p class="says">{marked(row.says)}</p>' if row.says else ""
     picture = f'<div class="pair">{row.picture}</div>' if row.picture else ""
     sign = f'<span style="color:{row.colour};font-weight:700">{row.sign}</span>'
-    return f"<li>{sign}<span>{escape(row.name)}</span>{share}{says}{picture}</li>"
+    return f"<li>{sign} <span>{escape(row.name)}</span>{share}{says}{picture}</li>"
 
 
 def as_text(shown: Shown) -> str:

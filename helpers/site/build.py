@@ -26,10 +26,10 @@ import nbformat
 from sphinx.cmd.build import build_main
 
 from helpers.authoring.links import glossary
-from helpers.authoring.repository_url import home, in_binder, in_colab
+from helpers.authoring.repository_url import home, in_binder, in_colab, site_address
 from helpers.course import ROOT
 from helpers.plots.diagrams import COLOURS
-from helpers.site import front_page, indexes, players, postprocess, recorded_runs
+from helpers.site import front_page, indexes, players, postprocess, previews, recorded_runs
 from helpers.site.course_index import NotExecuted, SiteLesson, read_lessons
 from helpers.site.link_check import page_problems
 from helpers.site.reader_notebook import for_readers
@@ -93,10 +93,10 @@ def raise_if(problems: list[str]) -> None:
 
 
 def settings(site: Path) -> dict[str, str]:
-    """Where the repository (see `make home`) and the site (site/settings.toml) are published, "" while they are not."""
-    defaults = {"repository": home(), "branch": "main", "address": ""}
+    """Where the repository (see `make home`) and the site are published, "" while they are not."""
     file = site / "settings.toml"
-    return defaults | (tomllib.loads(file.read_text(encoding="utf-8")) if file.exists() else {})
+    told = tomllib.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    return {"repository": home(), "branch": "main"} | told | {"address": told.get("address") or site_address(home())}
 
 
 def searched_first(lessons: Sequence[SiteLesson]) -> str:
@@ -132,6 +132,7 @@ def stage(source: Path, lessons: Sequence[SiteLesson], published: dict[str, str]
     for lesson in lessons:
         notebook = copy.deepcopy(lesson.notebook)
         add_ways(notebook, lesson.name, static / "notebooks", published)
+        previews.insert(notebook, lesson, static / "previews")
         problems += for_readers(notebook, lesson.name)
         problems += players.insert(notebook, lesson.name)
         nbformat.write(notebook, source / "lessons" / f"{lesson.name}.ipynb")
@@ -169,6 +170,8 @@ def with_inserts(page: str, lessons: Sequence[SiteLesson], published: dict[str, 
     def block(match: re.Match[str]) -> str:
         if match[1] == "start":
             return front_page.start_buttons(published["repository"], published["branch"])
+        if match[1] == "copy":
+            return front_page.copy(published["repository"], published["branch"])
         part = front_page.PARTS.get(match[1])
         return part(lessons) if part else players.still(match[1])
 

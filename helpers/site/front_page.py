@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from itertools import groupby
 
-from helpers.authoring.repository_url import in_binder, in_colab
+from helpers.authoring.repository_url import archive, in_binder, in_colab, version
 from helpers.course import ROOT
 from helpers.site import render
 from helpers.site.course_index import SiteLesson, levels
@@ -25,14 +25,25 @@ def cover(lessons: Sequence[SiteLesson]) -> str:
 
 
 def start_buttons(repository: str, branch: str) -> str:
-    """The ways in, as HTML: read, play, open elsewhere, get a copy. repository: its address, "" while it has none."""
+    """The four ways in, as HTML: read, play, open elsewhere, get a copy. repository: its address, "" without one."""
     ways = {"Read lesson 1": f"lessons/{FIRST}.html", "Play with GPT-2": "players/pocket.html"}
     if repository:
         ways["Open in Colab"] = in_colab(repository, branch, FIRST)
-        ways["Open in Binder"] = in_binder(repository, branch)
-    ways["Get the course"] = repository or "#how-to-start"
+    ways["Get the course"] = "#how-to-start"
     links = "".join(f'<li><a href="{escape(address)}">{name}</a></li>' for name, address in ways.items())
     return f'<ul class="start">{links}</ul>'
+
+
+def copy(repository: str, branch: str) -> str:
+    """How to get a copy of the course, as Markdown. repository: its address, "" while it has none."""
+    if not repository:
+        return "No address is published with this site: ask whoever gave it to you for the students' zip."
+    zipped, binder = archive(repository, version()), in_binder(repository, branch)
+    colab = in_colab(repository, branch, FIRST)
+    return (
+        f"Get a copy: [the students' zip]({zipped}), or [the repository]({repository}) to clone. Without installing"
+        f" anything: [lesson 1 in Colab]({colab}), or [all lessons in Binder]({binder})."
+    )
 
 
 def panel(lessons: Sequence[SiteLesson]) -> str:

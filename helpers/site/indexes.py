@@ -145,8 +145,8 @@ class PublishedBug:
 
     @property
     def program(self) -> str:
-        """The repository's name."""
-        return self.report.split("/")[4]
+        """The repository, "owner/name"."""
+        return "/".join(self.report.split("/")[3:5])
 
 
 def published_bugs() -> list[PublishedBug]:

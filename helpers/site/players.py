@@ -34,6 +34,7 @@ ASSETS = {
     "mask": (*IN_A_PLANE, "by-hand/mask.js"),
     "translator": (*BY_HAND, "by-hand/translator.js"),
     "pocket": ("players.css", "pocket.css", "pocket-model.js", "pocket-tokens.js", "pocket.js"),
+    "hero": ("hero.css", "hero.js"),  # of the first page; it loads the model itself
 }
 
 

@@ -5,6 +5,7 @@ Each step changes the parsed page in place; `finish` applies all of them to ever
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable
 from html import escape
@@ -111,6 +112,44 @@ def keep_one_panel_style(page: BeautifulSoup) -> None:
         style.decompose()
 
 
+def keep_one_of_each_id(page: BeautifulSoup) -> None:
+    """Drawings that define the same glyph or marker share the first; what only has the same id is renamed."""
+    seen: dict[str, str] = {}
+    for number, drawing in enumerate(page.find_all("svg")):
+        text = None
+        for tag in drawing.find_all(id=True):
+            name = str(tag["id"])
+            if name not in seen:
+                seen[name] = str(tag)
+            elif tag.find_parent("defs") and seen[name] == str(tag):
+                tag.decompose()
+            else:
+                text = (text or str(drawing)).replace(f'id="{name}"', f'id="{name}-{number}"')
+                text = re.sub(rf'#{re.escape(name)}(?=["\')])', f"#{name}-{number}", text)
+        if text:
+            drawing.replace_with(parse(text))
+
+
+def lighten_drawings(page: BeautifulSoup) -> None:
+    """Drawings lose what changes nothing: bare groups, empty definitions, spaces around a path's letters."""
+    for drawing in page.find_all("svg"):
+        for tag in drawing.find_all(["g", "defs"]):
+            if tag.name == "defs" and not tag.find():
+                tag.decompose()
+            elif tag.name == "g" and not tag.attrs:
+                tag.unwrap()
+        for shape in drawing.find_all("path", d=True):
+            shape["d"] = re.sub(r"\s*([A-DF-Za-df-z])\s*", r"\1", str(shape["d"])).strip()  # the e is a number's
+        for use in drawing.find_all("use", attrs={"xlink:href": True}):
+            use["href"] = str(use.attrs.pop("xlink:href")).replace("#DejaVuSans-", "#glyph-")
+            aside = re.fullmatch(r"translate\(([\d.]+) 0\)", str(use.get("transform", "")))
+            if aside and "x" not in use.attrs:  # a letter's place in its word
+                del use["transform"]
+                use["x"] = aside[1]
+        for glyph in drawing.find_all(id=re.compile("^DejaVuSans-")):
+            glyph["id"] = str(glyph["id"]).replace("DejaVuSans-", "glyph-")
+
+
 def add_mathml(page: BeautifulSoup) -> None:
     """Without scripts, each formula is shown as MathML, and its TeX is hidden."""
     formulas = page.find_all(["span", "div"], class_="math notranslate nohighlight")
@@ -202,7 +241,17 @@ def add_licence(page: BeautifulSoup, root: str) -> None:
         foot.insert(0, parse(f"<p>{LICENCE.format(root=root)}</p>"))
 
 
-STEPS = (name_landmarks, name_search, mend_table_heads, mark_lines, make_figures, keep_one_panel_style, add_mathml)
+STEPS = (
+    name_landmarks,
+    name_search,
+    mend_table_heads,
+    mark_lines,
+    make_figures,
+    keep_one_panel_style,
+    lighten_drawings,
+    keep_one_of_each_id,
+    add_mathml,
+)
 
 
 def finish(html: Path, descriptions: dict[str, str], address: str = "") -> None:

@@ -77,6 +77,25 @@
     const question = new URLSearchParams(location.search).get("q");
     if (question) show(question);
 
+    /* Sphinx has one sentence for no result, and it speaks of categories. */
+    const said = Documentation.gettext;
+    Documentation.gettext = (text) => (text.startsWith("Your search did not match") ? "No page has these words." : said.call(Documentation, text));
+
+    /* What is around a hit, and not around a longer word that has it inside: RoPE, not property. */
+    const summary = Search.makeSearchSummary;
+    Search.makeSearchSummary = (html, keywords, anchor) => {
+      const text = Search.htmlToText(html, anchor).toLowerCase();
+      const start = (word) => new RegExp(`(?<![\\p{L}\\p{N}])${word.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&")}`, "u");
+      const places = [...keywords].map((word) => text.search(start(word.toLowerCase())));
+      const at = places.find((place) => place >= 0);
+      if (at === undefined) return summary(html, keywords, anchor);
+      const around = document.createElement("p");
+      around.className = "context";
+      const from = Math.max(at - 120, 0), whole = Search.htmlToText(html, anchor);
+      around.textContent = `${from ? "…" : ""}${whole.slice(from, from + 240).trim()}${from + 240 < whole.length ? "…" : ""}`;
+      return around;
+    };
+
     /* Results show a few words around each hit. Formulas would stand there as raw TeX: leave out those on lines of
        their own, and take the marks off those within a sentence. */
     const wholeText = Search.htmlToText;

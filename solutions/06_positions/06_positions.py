@@ -121,7 +121,8 @@ for sentence in ("dog bites man", "man bites dog"):
 # **[permutation equivariant](../../site/glossary.md#permutation-equivariance)**, as lesson 1 measured, and so is a
 # stack of such layers: permuted inputs give the same outputs, in the permuted order. The mean then adds them up, and a
 # sum has no order. The model knows *which* words are there but cannot know *where*. So the position has to be put into
-# the vectors before attention sees them, or into the comparison itself. We begin with the vectors.
+# the vectors before attention sees them, or into the comparison itself. Either is *positional encoding*. We begin with
+# the vectors.
 
 # %%
 plots.diagrams.positions_flow()

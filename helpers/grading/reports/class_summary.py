@@ -310,14 +310,15 @@ def _names(pairs: Iterable[Pair]) -> tuple[str, ...]:
 
 
 def predictions(lesson: Lesson, students: Iterable[StudentResult]) -> list[PredictionSummary]:
-    """What the class recalled and predicted, in the lesson's order."""
+    """What the class recalled and predicted, in the lesson's order; no question that nobody answered."""
     summaries = []
     for question in lesson.questions:
         chosen: dict[str, list[str]] = {choice: [] for choice in (*question.choices, "")}
         for result in students:
             choice = next((cell.choices[question.name] for cell in result.cells if question.name in cell.choices), "")
             chosen[choice].append(result.display_name)
-        summaries.append(PredictionSummary(question, {choice: tuple(who) for choice, who in chosen.items()}))
+        if len(chosen[""]) < sum(map(len, chosen.values())):
+            summaries.append(PredictionSummary(question, {choice: tuple(who) for choice, who in chosen.items()}))
     return summaries
 
 
