@@ -289,7 +289,8 @@ def _why_not(value: object, wanted: str) -> str:
         kind, advice = f"a NumPy array of shape {value.shape}", " Stay in torch from start to end."
     elif isinstance(value, (list, tuple)):
         kind = f"a {type(value).__name__} of {len(value)} {'thing' if len(value) == 1 else 'things'}"
-        if any(isinstance(part, torch.Tensor) for part in value):
+        shapes = [part.shape if isinstance(part, torch.Tensor) else None for part in value[:MOST_TENSORS]]
+        if None not in shapes and len(shapes) > 2 and len(set(shapes)) == 1:
             advice = " torch.stack makes one of many."
     elif isinstance(value, str):
         kind = f"the text {str.__str__(value)[:40]!r}"

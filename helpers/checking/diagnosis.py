@@ -56,7 +56,7 @@ def difference(aspect: Aspect, yours: Outcome, target: Outcome) -> tuple[str, bo
     if yours.tensors.keys() != target.tensors.keys():
         if aspect.missed:
             return aspect.missed, True
-        return f"Your code gives {_given(yours.tensors)}; {_given(target.tensors, 'is', 'are')} needed.", True
+        return _other_things(yours.tensors, target.tensors), True
     wrong = [name for name in target.tensors if not _same(name, yours, target, aspect)]
     if not wrong:
         raise AssertionError(f"{aspect.name} holds: there is nothing to explain")
@@ -158,8 +158,17 @@ def _further_cases(wrong: list[str], target: Outcome) -> str:
     if not right:
         return ""
     if len(wrong) == 1:
-        return " The rest is right."
+        kind = _kind(right)
+        return f" The other {kind} is right." if len(right) == 1 else f" All other {kind}s are right."
     return _these("Right", right) if len(right) < len(wrong) else _these("Wrong as well", wrong[1:])
+
+
+def _kind(names: list[str]) -> str:
+    """What these tensors are, in a word."""
+    if all("gradient" in name for name in names):
+        return "gradient"
+    inputs = (name == "result" or name.startswith(PHRASES) and not name.startswith(("of ", "the ")) for name in names)
+    return "case" if all(inputs) else "result"
 
 
 def _which_cases(wrong: list[str], target: Outcome) -> str:
@@ -174,7 +183,7 @@ def _these(what: str, names: list[str]) -> str:
     if len(named) > LONGEST_LIST:
         named = f"{called[0]}, and {len(names) - 1} more"
     if len(named) > LONGEST_LIST:
-        named = f"{len(names)} of the results that are compared here"
+        named = f"{len(names)} {'result' if len(names) == 1 else 'results'}"
     return f" {what}: {named}."
 
 
@@ -222,7 +231,8 @@ def _different_names(yours: torch.Tensor, target: torch.Tensor, whose: str) -> s
 
     mine, goal = decoded(yours), decoded(target)
     missing, extra = (listed(sorted(some), 6 if len(some) <= 6 else 3) for some in (goal - mine, mine - goal))
-    parts = [f"is missing {missing}" if missing else "", f"has {extra}, which is not asked for" if extra else ""]
+    unasked = f"which {'is' if len(mine - goal) == 1 else 'are'} not asked for"
+    parts = [f"is missing {missing}" if missing else "", f"has {extra}, {unasked}" if extra else ""]
     sentence = f"Your {whose} {' and '.join(part for part in parts if part)}."
     if len(goal - mine) == 1 and not extra and whose == "module":
         name, _, shape = next(iter(goal - mine)).partition(" ")
@@ -230,6 +240,23 @@ def _different_names(yours: torch.Tensor, target: torch.Tensor, whose: str) -> s
         if twins:
             sentence += f" A tensor that has two names counts once: is {name} the same one as {listed(twins, 2)}?"
     return sentence
+
+
+def _other_things(yours: Mapping[str, torch.Tensor], target: Mapping[str, torch.Tensor]) -> str:
+    """Of results that are not as many as they should be, or have other names."""
+    mine, goal = _in_a_tuple(yours), _in_a_tuple(target)
+    if mine != goal and all(count or "result" in of for count, of in ((mine, yours), (goal, target))):
+        returned, needed = (
+            f"a tuple of {count} {'thing' if count == 1 else 'things'}" if count else "one tensor"
+            for count in (mine, goal)
+        )
+        return f"Your code returns {returned}; {needed} is needed."
+    return f"Your code gives {_given(yours)}; {_given(target, 'is', 'are')} needed."
+
+
+def _in_a_tuple(tensors: Mapping[str, torch.Tensor]) -> int:
+    """How many things are returned together; 0 where it is a tensor by itself."""
+    return sum(re.fullmatch(r"result \d+", name) is not None for name in tensors)
 
 
 def _given(tensors: Mapping[str, torch.Tensor], one: str = "", more: str = "") -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from helpers.exercises.aspects import ON_WHICH_DEVICE
+
 IN_PLACE = (
     "(with +=, an assignment to x[...], or a method whose name ends in _). Make a new tensor instead: x = x + y for "
     "x += y, torch.where or torch.stack for an assignment, the method without the _ at its end."
@@ -18,17 +20,23 @@ MEANINGS: tuple[tuple[str, str], ...] = (
         f"Your code writes over a view of another tensor, which autograd does not allow here {IN_PLACE}",
     ),
     (
-        r"does not require grad and does not have a grad_fn|grad can be implicitly created only",
-        "backward() starts from a single number that was computed from what has to learn.",
+        r"does not require grad and does not have a grad_fn",
+        "A gradient is asked for where none was recorded: under no_grad, in a Function without enable_grad, after"
+        " detach(), or because nothing that went in requires one.",
+    ),
+    (
+        r"grad can be implicitly created only",
+        "backward() needs a single number, or a gradient for every entry of the tensor that it starts from.",
     ),
     (
         r"backward through the graph a second time",
-        "backward() was called twice on the same computation. Compute the result anew before each call.",
+        "The same computation was gone through backwards twice, as a whole or in a part that two of them share. Compute"
+        " it anew for each, and detach() what comes from outside.",
     ),
     (r"Can't call numpy\(\) on Tensor that requires grad", "NumPy computes no gradients. Stay in torch."),
     (
         r"same device|expected device meta|is not on the expected device|on meta and its indices",
-        "Two tensors are on different devices. Create new ones on that of the inputs: device=x.device for an input x.",
+        f"Two tensors are on different devices. {ON_WHICH_DEVICE}",
     ),
     (
         r"mat1 and mat2 shapes|mat1 and mat2 must be|batch2 tensor to be|size mismatch|mat\d? must be a matrix|"
@@ -67,7 +75,8 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ),
     (
         r"more than one value is ambiguous",
-        "if, while, and, or need a single truth value, and the tensor holds many. Use torch.where, & or |.",
+        "if, while, and, or need a single truth value, and the tensor holds many. For each entry by itself there are"
+        " torch.where, & and |; whether something is None is asked with `is None`.",
     ),
     (
         r"cannot be converted to Scalar|only one element tensors can be converted",

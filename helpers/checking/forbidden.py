@@ -113,7 +113,7 @@ def _bar(forbidden: Mapping[str, str], library) -> dict[FunctionType, CodeType]:
 
 
 def _raising(operator: str, says: str):
-    name = operator.split(".")[0].strip("_")
+    name = "scaled_dot_product_attention" if "scaled_dot_product" in operator else operator.split(".")[0].strip("_")
 
     def forbidden(*arguments: object, **options: object) -> None:
         raise Forbidden(f"Your code calls {name}. {says}")

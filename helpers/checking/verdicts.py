@@ -6,6 +6,7 @@ the verdict out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -22,6 +23,7 @@ from helpers.exercises.aspects import LEFT_ALONE
 from helpers.exercises.exercise import UNCHANGED, Aspect
 
 SAME_CAUSE = "The same cause as above."
+MAY_BE_THE_SAME = "This may have the same cause as above: look there first."
 WAITS = "Counts as soon as the values are right."
 OF_WRONG_VALUES = "The values above are wrong, so their gradients are too: fix the values first."
 LIKE = "On these inputs your result is that of a known mistake: {}."
@@ -42,7 +44,9 @@ UNREGISTERED = (
 )
 
 NOT_CHANGED = "You have not changed the cell yet. It runs; something in it is wrong."
-HAD_BEFORE = "The cell had this before you touched it. It counts as soon as something that was wrong is fixed."
+HAD_BEFORE = "This was right in the cell as you got it. It counts as soon as a result that was wrong there is right."
+
+META = " (Without a GPU, the device `meta` takes its place here.)"
 
 UNWRITTEN = (
     "The cell of this exercise still holds the stub, so what the check was given comes from elsewhere. Write the answer"
@@ -205,8 +209,9 @@ def _recognise(comparison: _Comparison) -> tuple[Explained, Explained]:
     value is wrong (it may say that they are right), and something holds or more than one number speaks for it; never
     where something holds that it loses, nor, if not all of it shows, where values raise an error that it does not. Of
     those, as few as possible shall explain as much as possible: first come mistakes all of whose aspects show, then
-    those that explain most. Two that explain the same are both named. Where something speaks against a mistake whose
-    numbers show, they are no more than similar.
+    those that explain most. Two that explain the same are both named. None is named where the first wrong value and
+    more than it explains have nothing to do with it. Where something speaks against a mistake whose numbers show, they
+    are no more than similar.
     """
     exercise, outcomes, key = comparison.exercise, comparison.outcomes, comparison.key
     values_right = comparison.right & _names(_values(exercise))
@@ -239,23 +244,47 @@ def _recognise(comparison: _Comparison) -> tuple[Explained, Explained]:
         if rivals and UNCHANGED not in (mistake.slug, rivals[0].slug):  # the cell began with that one
             mistake = _either(mistake, rivals[0])
         explained |= {name: mistake for name in shown if name not in explained}
+    explained = _leading(comparison, explained)
     ordered = {a.name: explained[a.name] for a in exercise.aspects if a.name in explained}
     return ordered, {name: mistake for name, mistake in similar.items() if name not in explained}
+
+
+def _leading(comparison: _Comparison, explained: Explained) -> dict[str, KnownMistake]:
+    """Without a mistake that explains less than is wrong for another reason, the first wrong value included.
+
+    Of ids it has to explain more than that: two mistakes may come to the same ones.
+    """
+    wrong = [a.name for a in comparison.wrong if not a.side]
+    kept = {}
+    for name, mistake in explained.items():
+        lost = lost_aspects(comparison.exercise, mistake, comparison.key)
+        others = [other for other in wrong if other not in explained and other not in lost]
+        shows = [other for other, its in explained.items() if its.slug == mistake.slug]
+        tensors = [tensor for each in shows for tensor in mistake.outcomes[each].tensors.values()]
+        ids = not any(tensor.is_floating_point() or tensor.dtype == torch.bool for tensor in tensors)
+        if wrong[:1] != others[:1] or len(others) < len(shows) + (not ids):
+            kept[name] = mistake
+    return kept
 
 
 def _holds_gradients(outcome: Outcome) -> bool:
     return any("gradient" in name for name in outcome.tensors)
 
 
+def _is_gradients_of_values(outcome: Outcome) -> bool:
+    """Are these the gradients of the result, as `aspects.gradient` names them, and not what is asked for?"""
+    return all(re.fullmatch(r"(.+, )?gradient (\d+|of .+)", name) for name in outcome.tensors)
+
+
 def _either(one: KnownMistake, other: KnownMistake) -> KnownMistake:
     """Two mistakes that come to the same in all that shows, as one."""
-    return replace(
-        one,
-        slug=f"{one.slug}-or-{other.slug}",
-        title=f"{one.title}, or {other.title}",
-        says=f"One of two mistakes. Either {one.title}: {one.says} Or {other.title}: {other.says}",
-        idle=one.idle and other.idle,
-    )
+    if one.title == other.title:
+        title, says = one.title, f"{one.says} Or: {other.says}"
+    else:
+        title = f"{one.title}, or {other.title}"
+        says = f"One of two mistakes. Either {one.title}: {one.says} Or {other.title}: {other.says}"
+    both = f"{one.slug}-or-{other.slug}"
+    return replace(one, slug=both, title=title, says=says, idle=one.idle and other.idle)
 
 
 def _shows_numbers(mistake: KnownMistake, aspect: Aspect, key: ExerciseKey) -> bool:
@@ -337,6 +366,7 @@ def _messages(comparison: _Comparison, recognised: Explained, similar: Explained
     values_raise = any(outcomes[a.name].state == RAISED for a in _values(comparison.exercise))
     misnamed = any(_names_differ(outcomes[a.name], reference[a.name]) for a in comparison.exercise.aspects)
     explained = {**_at_first_cross(comparison, recognised), **recognised}
+    first = next((a.name for a in comparison.wrong if not a.side), "")
     unused = _unused(comparison)
     messages: dict[str, str] = {}
     causes: set[str] = set()
@@ -359,11 +389,15 @@ def _messages(comparison: _Comparison, recognised: Explained, similar: Explained
             raised_above = True
         elif misnamed and not aspect.side and outcome.state == ANSWERED and _follows_names(outcome, target):
             message = MISNAMED
-        elif wrong_above and outcome.state == ANSWERED and _holds_gradients(target):
+        elif wrong_above and outcome.state == ANSWERED and _is_gradients_of_values(target):
             message = f"{unused} {OF_WRONG_VALUES}" if unused not in told else OF_WRONG_VALUES
         else:
-            message, of_a_kind = difference(aspect, outcome, target)
-            if aspect.name in similar and not of_a_kind:
+            about_the_values = aspect.missed or _holds_gradients(target)  # and presumes that those above are right
+            presumes = bool(about_the_values) and not aspect.side and aspect.name != first
+            message, of_a_kind = difference(replace(aspect, missed="") if presumes else aspect, outcome, target)
+            if presumes and not of_a_kind:
+                message = MAY_BE_THE_SAME
+            elif aspect.name in similar and not of_a_kind:
                 message = LIKE.format(similar[aspect.name].title)
             elif unused not in told and not (of_a_kind or aspect.side or _holds_gradients(target)):
                 message = f"The numbers are wrong. {unused}"
@@ -398,6 +432,8 @@ def _error_message(outcome: Outcome, missed: str) -> str:
     where = f" ({outcome.where})" if outcome.where else ""
     error = outcome.says.partition(" Hint: ")[0]  # torch's hints are for those who debug torch
     raised = f"Your code raised {error.rstrip('.!')}{where}."
+    if re.search(r"\bmeta\b", error):
+        raised += META
     says = missed or meaning(error)
     return f"{says} {raised}" if says else raised
 

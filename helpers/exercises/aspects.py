@@ -28,6 +28,10 @@ Others = Mapping[str, Inputs]  # further inputs of the same aspect, by what is s
 MOST_RESULTS = 16  # things that one call returns; right answers return nine at most
 LARGEST_RESULT = 1 << 18  # numbers of which a gradient is taken; the largest right answer has far fewer
 LEFT_ALONE = "input left alone"
+ON_WHICH_DEVICE = (
+    "Give each tensor that you create the device of the inputs, device=x.device for a tensor x, or the `device` that is"
+    " passed in."
+)
 
 
 class Unmet(Exception):
@@ -250,8 +254,7 @@ def any_device(points: float, inputs: Inputs, *, via: Via = as_is, also: Others 
         probe,
         side=True,
         missed=(
-            "Your code works on the CPU only: it creates a tensor without saying on which device. Create it on the "
-            "device of the inputs: torch.zeros, torch.arange and torch.tensor take device=x.device for an input x."
+            f"Your code works on the CPU only: it creates a tensor without saying on which device. {ON_WHICH_DEVICE}"
         ),
     )
 
@@ -266,13 +269,13 @@ def _on_meta(answer: Answer, draw: Draw, inputs: Inputs, via: Via) -> None:
         with _AsBetweenRealDevices():
             elsewhere = _device_of(call(*arguments)) not in ("meta", None)
     except (RuntimeError, NotImplementedError, TypeError) as problem:
-        if not needs_numbers(problem):
+        if not _needs_numbers(problem):
             raise
         elsewhere = _with_meta_as_default(answer, draw, inputs, via) == "meta"
     if elsewhere:
         raise Unmet(
-            "Your result is not on the device of the inputs: somewhere a tensor is created without its "
-            "device. Pass device=x.device for an input x."
+            "Your result is on the wrong device: somewhere a tensor is created without saying on which device."
+            f" {ON_WHICH_DEVICE}"
         )
 
 
@@ -383,7 +386,7 @@ class _AsBetweenRealDevices(TorchFunctionMode):
         return function(*arguments, **(options or {}))
 
 
-def needs_numbers(problem: Exception) -> bool:
+def _needs_numbers(problem: Exception) -> bool:
     """Did code on the meta device fail because it asked for numbers, and not for a device?"""
     text = str(problem)
     return any(

@@ -468,7 +468,7 @@ def many_sentences(draw: Draw, s: int = 9) -> tuple[torch.nn.Module, torch.Tenso
     return Scripted(draw, 11, pad, stop, urgent=True), source, start, stop
 
 
-OTHER_MODELS = ("another model", "a third model")
+OTHER_MODELS = {"with another model": "another model", "with one more model": "a third model"}  # of which draws
 
 
 def greedily(limit: int) -> Probe:
@@ -480,7 +480,7 @@ def greedily(limit: int) -> Probe:
     def probe(answer, draw):
         model, source, start, stop = many_sentences(draw)
         together = answer(model, source, start, stop, limit)
-        others = {f"with {name}": answer(*many_sentences(draw.named(name), s=8), limit) for name in OTHER_MODELS}
+        others = {said: answer(*many_sentences(draw.named(of), s=8), limit) for said, of in OTHER_MODELS.items()}
         alone = {
             f"for sentence {row} alone": answer(model, source[row : row + 1], start, stop, limit) for row in (0, 3)
         }

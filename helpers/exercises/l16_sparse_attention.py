@@ -18,7 +18,7 @@ from helpers.exercises.aspects import (
     gradient,
     input_left_alone,
     kind_of,
-    needs_numbers,
+    renamed,
     values,
 )
 from helpers.exercises.draw import Draw
@@ -91,23 +91,15 @@ def half(place: int) -> Via:
 
 def mask_on_a_device(points: float, *numbers: int) -> Aspect:
     """The mask is made where it is asked for."""
-
-    def probe(answer, draw):
-        try:
-            mask = answer(*numbers, device=torch.device("meta"))
-        except (RuntimeError, NotImplementedError) as problem:
-            if not needs_numbers(problem):
-                raise
-            return torch.tensor([1])  # whether it would be right elsewhere cannot be seen
-        if isinstance(mask, torch.Tensor) and mask.device.type != "meta":
-            raise Unmet(f"Asked for a mask on the device 'meta', your function makes one on {mask.device.type!r}.")
-        return torch.tensor([1])
-
     missed = (
         "Your mask ends up on the CPU, whatever device it was asked for. Hand `device` on to each function that makes a"
         " tensor."
     )
-    return Aspect("any device", points, probe, side=True, missed=missed)
+
+    def via(answer: Answer, draw: Draw) -> Callable:
+        return lambda device: answer(*numbers, device=device)
+
+    return renamed(any_device(points, lambda draw: (torch.device("meta"),), via=via), "any device", missed=missed)
 
 
 WINDOWS = {
@@ -410,7 +402,7 @@ def with_powers(answer: Answer, draw: Draw) -> Callable:
     def call(a, b):
         m, total, out = three_of(answer(a, b))
         m = torch.exp(m) if isinstance(m, torch.Tensor) else m
-        return {"the power e^m of the largest score": m, "the sum ℓ": total, "the weighted sum o": out}
+        return {"the largest score m, compared as e^m": m, "the sum ℓ": total, "the weighted sum o": out}
 
     return call
 
@@ -633,7 +625,13 @@ LESSON = Lesson(
                     also={"by one too many": attended(13, 4), "with a window longer than the text": attended(5, 8)},
                     axes="b h t d",
                 ),
-                values(0.5, lifted(7, 3), name="large scores", also={"far below 0": all_far_below}, axes="b h t d"),
+                values(
+                    0.5,
+                    lifted(7, 3),
+                    name="large scores",
+                    also={"with scores far below 0": all_far_below},
+                    axes="b h t d",
+                ),
                 Aspect("no tensor with t² entries", 1, no_square((6, 12), "w"), side=True),
                 gradient(0.5, attended(7, 3)),
                 input_left_alone(0.5, attended(8, 4)),
@@ -715,7 +713,10 @@ LESSON = Lesson(
                     0.5,
                     attended(9, 2, size=70.0),
                     name="large scores",
-                    also={"larger": attended(8, 3, size=150.0), "far from 0, and close together": lifted(7, 3)},
+                    also={
+                        "with larger scores": attended(8, 3, size=150.0),
+                        "with scores far from 0, and close together": lifted(7, 3),
+                    },
                     axes="b h t d",
                     missed=ONE_TILE,
                 ),

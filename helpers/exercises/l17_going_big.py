@@ -529,7 +529,10 @@ ALIKE = (
 )
 SHORT_ENOUGH = "Here the norm of the true gradients is below the limit, and the step is taken with them as they are."
 BARE = "One parameter has no gradient. The step is taken as if this parameter were not in the list."
-GO_ON = "After each pass the random numbers have to go on as if the block had run once, and nothing had been seeded."
+GO_ON = (
+    "After the forward pass the random numbers have to go on as after one run of the block, and after the backward pass"
+    " from where they were when it began."
+)
 SHARES = "A worker's mean times its number of tokens is its sum. All sums together, over all tokens, are the mean."
 NO_TOKEN = "A worker without a token adds nothing to the sum, and nothing to the number of tokens."
 NEAREST = "These losses lie near a power law and not on it. The line of least squares takes all points into account."
