@@ -18,7 +18,7 @@ from torch import nn
 from helpers import ladder
 from helpers.data.datasets import generator_text
 from helpers.device import device
-from helpers.ladder import BATCH, LONGEST, N, RATE, WARMUP, ByteModel, E, H, ScaledHead, T
+from helpers.ladder import BATCH, LONGEST, RATE, WARMUP, ByteModel, E, H, N, ScaledHead, T
 from helpers.parts.attention import SingleHeadAttention
 from helpers.parts.blocks import Transformer
 from helpers.parts.generator import CharTransformer
@@ -63,7 +63,7 @@ def steps_of(name: str) -> int:
 
 
 def run_seed(seed: int, steps: int = 0) -> tuple[dict[str, float], float]:
-    """({model: held-out bits per byte}, processor seconds) with one seed. steps: of training; 0 for those of the rung."""
+    """({model: held-out bits per byte}, processor seconds) with one seed. steps: of training; 0: those of the rung."""
     torch.set_num_threads(1)
     start, bits = time.process_time(), {}
     for name, make in MODELS.items():
@@ -84,8 +84,16 @@ def main() -> None:
         "ladder",
         {"name": taken.line, "sha256": hashlib.sha256(text).hexdigest(), "held_out_bytes": len(ladder.text()[1])},
         {
-            **{"n": N, "e": E, "h": H, "t": T, "batch": BATCH, "rate": RATE, "warmup": WARMUP, "seeds": len(seeds)},
-            **{"optimiser": "AdamW", "schedule": "half a cosine to 0"},
+            "n": N,
+            "e": E,
+            "h": H,
+            "t": T,
+            "batch": BATCH,
+            "rate": RATE,
+            "warmup": WARMUP,
+            "seeds": len(seeds),
+            "optimiser": "AdamW",
+            "schedule": "half a cosine to 0",
             "steps": {lesson: rung.steps for lesson, rung in RUNGS.items()},
         },
     )

@@ -24,8 +24,8 @@
 # |---|---|
 # | **You will build** | self-attention in its barest form: two matrix products with a softmax between them |
 # | **You need** | matrices, gradients, and enough PyTorch to read `x @ y` and `loss.backward()` |
-# | **It takes** | about 75 minutes: six exercises, 21 points, and two predictions |
-# | **It computes** | in seconds, on any laptop |
+# | **It takes** | about 80 minutes: six exercises, 21 points, and two predictions |
+# | **It computes** | in seconds, on any laptop; in the last section for about 15, which you may stop |
 #
 # The letters for sizes are the same in every lesson: b is the batch, t the number of positions, e the width of a
 # vector. They are all in [one table](../../site/notation.md).
@@ -677,10 +677,10 @@ for function in (self_attention, running_sum):
 # Today's model is the smallest with attention in it. Each of the 256 possible bytes has a vector of e = 64 numbers,
 # your `self_attention` averages the 32 vectors of a window, and from the last output a linear map computes how probable
 # each next byte is. The score is in **bits per byte** on text that was kept out of the training: a model that knows
-# nothing needs 8, and fewer is better. (Lesson 9 explains the score and the training.) The cell takes up to 20 seconds
+# nothing needs 8, and fewer is better. (Lesson 9 explains the score and the training.) The cell takes 10 to 15 seconds
 # on one core. The stop button ends it early, and what was trained until then counts.
 
-# %% mystnb={"image": {"alt": "A scoreboard of two rungs over a horizontal axis of bits per byte. The plain average lies near 4.4, just left of the dashed line of order 0. Bare self-attention lies near 3.6, a little right of the line of order 1. The lines of gzip and xz are far to the left, near 2.5 and 2."}}
+# %% mystnb={"image": {"alt": "A scoreboard of two rungs over a horizontal axis of bits per byte. The plain average lies at the dashed line of order 0, near 4.5. Bare self-attention lies near 3.6, a little right of the line of order 1. The lines of gzip and xz are far to the left, near 2.5 and 2."}}
 from helpers.ladder import ByteModel, Ladder
 
 ladder = Ladder(check)
@@ -693,9 +693,9 @@ ladder.show()
 # <div class="figure-caption">
 #
 # **How to read it.** One row for each rung, the first at the bottom; farther left is better. The point is your model,
-# the bar the range of three runs of ours. *Plain average* is the same model with 32 equal weights. Dashed lines:
-# *order 0* knows only how frequent each byte is, *order 1* also knows the byte before; *gzip* and *xz* are programs that
-# compress files.
+# the ticks are three runs of ours. *Plain average* is the same model with 32 equal weights. Dashed lines:
+# *order 0* knows only how frequent each byte is, *order 1* also knows the byte before; *gzip* and *xz* are programs
+# that compress files.
 #
 # </div>
 #

@@ -25,7 +25,7 @@
 # | **You will build** | multi-head attention as the paper has it, in one matrix product, and a count of what it costs |
 # | **You need** | queries, keys and values ([lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb)), and why scores are divided by $\sqrt d$ ([lesson 3](../03_scaling/03_scaling.ipynb)) |
 # | **It takes** | about 100 minutes: six exercises, one of them to mend, and two predictions; 22 points |
-# | **It computes** | in seconds: we train a few small models on 19,200 synthetic sentences each |
+# | **It computes** | in seconds: we train a few small models on 19,200 synthetic sentences each; in the last section for about 15, which you may stop |
 #
 # As before, b counts sentences, t counts positions, and e is the width of the model. Two letters are new: **h** is the
 # number of heads, and **d** is the width of *one* head. Heads, positions and components are counted from 0, as in the

@@ -26,7 +26,7 @@
 # | **You will build** | masks for time and for padding, a softmax that obeys them, the self-attention of a language model, and a function that finds leaks; and you fix a layer that has one wrong line |
 # | **You need** | lessons 1 to 4; booleans and broadcasting in PyTorch |
 # | **It takes** | about 120 minutes: seven exercises, 25 points, and two predictions |
-# | **It computes** | in seconds, on any laptop |
+# | **It computes** | in seconds, on any laptop; in the last section for about 15, which you may stop |
 #
 # The sizes are b for the batch, t for the positions that look, s for the positions that are looked at, e for the width,
 # and h for the heads, as in [the notation table](../../site/notation.md). Note one convention now, because libraries

@@ -26,7 +26,7 @@
 # | **You will build** | learned and sinusoidal encodings, the matrix that moves a position along, a relative bias, and rotary encoding |
 # | **You need** | [lessons 1](../01_dot_product_attention/01_dot_product_attention.ipynb) to [4](../04_multi_head/04_multi_head.ipynb); sine, cosine and their addition formulas |
 # | **It takes** | about 110 minutes: five exercises, one of them to mend, and three predictions; 21 points |
-# | **It computes** | in seconds, on any laptop |
+# | **It computes** | in seconds, on any laptop; in the last section for about 15, which you may stop |
 #
 # b is the batch, t the number of positions, e the width of the model, h the number of heads and d the width of one
 # head, as in [the table](../../site/notation.md). A single position is called p, two positions are i and j; m counts

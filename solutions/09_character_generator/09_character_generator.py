@@ -26,7 +26,7 @@
 # | **You will build** | batches of random slices, a transformer that predicts the next byte, two ways to draw from a prediction, the loop that writes, and a fair measurement |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb) and [7](../07_transformer_block/07_transformer_block.ipynb); that the cross-entropy is −log p of the right answer ([lesson 8](../08_classifier/08_classifier.ipynb)) |
 # | **It takes** | about 120 minutes: seven exercises, 25 points |
-# | **It computes** | for about a minute in one cell, which you may stop; seconds everywhere else |
+# | **It computes** | for about a minute in one cell and 15 seconds in another, which you may stop; seconds everywhere else |
 #
 # The letters are those of [the notation table](../../site/notation.md): b batch, t positions, e width, h heads, n size
 # of the vocabulary. Finished parts of earlier lessons: `Transformer` (lesson 7), `causal_mask` (lesson 5) and
