@@ -15,7 +15,7 @@ from helpers import check_log
 
 @dataclass(frozen=True)
 class Rung:
-    """One rung. title: what the model consists of. steps: of training, 10 to 15 seconds of one core."""
+    """One rung. title: what the model consists of. steps: of training, 8 to 20 seconds of one core."""
 
     title: str
     steps: int
@@ -26,10 +26,10 @@ RUNGS: Mapping[str, Rung] = {  # by lesson, in the order of the lessons
     "02_queries_keys_values": Rung("queries, keys, values", 4000),
     "03_scaling": Rung("scaled scores", 4000),
     "04_multi_head": Rung("four heads", 4000),
-    "05_masking": Rung("a causal mask", 2000),
-    "06_positions": Rung("positions", 2000),
-    "07_transformer_block": Rung("three blocks", 800),
-    "09_character_generator": Rung("windows of 64 bytes", 800),
+    "05_masking": Rung("a causal mask", 3600),
+    "06_positions": Rung("positions", 3600),
+    "07_transformer_block": Rung("three blocks", 1200),
+    "09_character_generator": Rung("windows of 64 bytes", 1200),
 }
 
 
