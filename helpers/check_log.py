@@ -7,7 +7,7 @@ check. No mark depends on it, nothing is sent anywhere, and it may be deleted. T
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -46,7 +46,12 @@ def file() -> Path | None:
 
 
 def record(result: Result) -> bool:
-    """Write down the result of a check. Returns whether that was done. Never raises: a check must not fail over it.
+    """Write down the result of a check. Returns whether that was done."""
+    return write({**asdict(result), "at": result.at or f"{datetime.now():%Y-%m-%dT%H:%M:%S}"})
+
+
+def write(fields: Mapping[str, object]) -> bool:
+    """Append a line to the file. Returns whether that was done. Never raises: a check must not fail over it.
 
     Nothing is written while a notebook is validated, nor where an author runs a solved lesson.
     """
@@ -56,15 +61,20 @@ def record(result: Result) -> bool:
     with suppress(OSError):
         if SOLUTIONS in (Path.cwd(), *Path.cwd().parents):
             return False
-        append_line(path, {**asdict(result), "at": result.at or f"{datetime.now():%Y-%m-%dT%H:%M:%S}"})
+        append_line(path, fields)
         return True
     return False
 
 
 def results() -> list[Result]:
     """All results, the oldest first. A line that cannot be read is passed over."""
+    return list(filter(None, map(_result, lines())))
+
+
+def lines() -> list[dict]:
+    """All lines of the file, the oldest first."""
     path = file()
-    return list(filter(None, map(_result, read_lines(path) if path else [])))
+    return read_lines(path) if path else []
 
 
 def _result(fields: dict) -> Result | None:

@@ -35,6 +35,7 @@ LONGEST_FILES = 25  # in the table of where the time went
 # Tests share a machine; how long a check waits is a test of its own
 os.environ.setdefault("COURSE_CHECK_SECONDS", "600")
 os.environ.setdefault("COURSE_PROGRESS", "")  # what checks say in tests is not what somebody has reached
+os.environ.setdefault("COURSE_LADDER_STEPS", "5")  # a rung of the ladder trains for 20 seconds
 if "PYTEST_XDIST_WORKER" in os.environ:  # one thread each, also in what they start: they share the cores already
     os.environ["OMP_NUM_THREADS"] = "1"
     torch.set_num_threads(1)

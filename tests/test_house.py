@@ -16,7 +16,9 @@ from helpers.authoring import new_lesson
 from helpers.course import HELPERS, INSTRUCTORS_ROOMS, ROOT
 
 # What a room of helpers may import, besides itself and the modules at the root that no room's code stands in.
-FOUNDATIONS = {"check_log", "course", "device", "merge", "notebooks", "progress", "theme", "threads", "trust", "update"}
+FOUNDATIONS = {
+    *("check_log", "course", "device", "merge", "notebooks", "progress", "rungs", "theme", "threads", "trust", "update")
+}
 MAY_IMPORT = {
     "parts": set(),
     "plots": set(),
@@ -25,10 +27,11 @@ MAY_IMPORT = {
     "checking": {"exercises"},
     "lesson": {"plots", "exercises", "checking"},
     "experiments": {"plots"},
+    "ladder": {"parts", "plots", "data"},
     "pretrained": {"parts", "data"},
     "student": {"exercises", "checking"},
     "__main__": {"student", "data"},
-    "training": {"parts", "data"},
+    "training": {"parts", "data", "ladder"},
     "grading": {"exercises", "checking"},
     "authoring": {"parts", "plots", "data", "exercises", "checking", "grading", "student"},
     "site": {"parts", "plots", "data", "exercises", "checking", "student", "authoring"},

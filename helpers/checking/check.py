@@ -113,6 +113,15 @@ class Check:
         """Show how the answers to the questions about earlier lessons, in their order, compare with the truth."""
         display(panel.Display(list(map(predictions.predicted, self.lesson.recall, values))))
 
+    def name_of(self, written: object) -> str:
+        """The exercise that an object answers; "" and a printed line for one that answers none."""
+        exercise = self._exercise(written)
+        return exercise.name if exercise else ""
+
+    def holds(self, name: str, written: object) -> bool:
+        """Is this answer to the exercise of that name wholly right? Shows nothing and keeps nothing."""
+        return self._verdict(self.lesson[name], written).state == RIGHT
+
     def verdict(self, name: str, written: object, source: str = "") -> Verdict:
         """The verdict on an answer to the exercise of that name, against the shipped key. source: its cell's text."""
         exercise = self.lesson[name]

@@ -304,5 +304,18 @@ LESSON = Lesson(
                 " dictionary has no first entry.",
             },
         ),
+        Prediction(
+            "second_rung",
+            truth="C",
+            says={
+                "A": "Three matrices can do more than none, and what lesson 1's model does is among it. But what a"
+                " model could do is one thing, and what it finds in 4,000 steps another. The test below looks for the"
+                " reason.",
+                "B": "It would be the safe bet: with the identity in all three matrices the new model is the old one."
+                " Yet training does not find even that in 4,000 steps. The test below looks for the reason.",
+                "C": "In each of our three runs it needs about 0.13 bits more. With the identity in all three matrices"
+                " it would be lesson 1's model, so it could do as well. The test below looks for the reason.",
+            },
+        ),
     ),
 )

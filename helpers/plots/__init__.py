@@ -14,6 +14,7 @@ from .bars import bars
 from .curves import curves, loss_curve
 from .heads import arrow_chain, fold, head_grid
 from .hidden import hidden_words
+from .ladder import ladder
 from .masks import mask_row
 from .paths import path_row
 from .points import convex_hull, hull_picture, label_points, plane, planes
@@ -41,6 +42,7 @@ __all__ = [
     "hidden_words",
     "hull_picture",
     "label_points",
+    "ladder",
     "loss_curve",
     "mask_row",
     "path_row",

@@ -24,7 +24,7 @@ from helpers.plots.themed import svg
 from helpers.site import render
 from helpers.site.course_index import SiteLesson
 
-RECORDED = re.compile(r"""\brecorded\(\s*["'](\w+)["']""")
+RECORDED = re.compile(r"""\brecorded\(\s*["'](\w+)["']|\bfrom helpers\.(ladder) import""")
 # The measures that a curve can show, with the label of its axis; the first that a record has is drawn.
 MEASURES = {
     "held_out_bits": "held-out bits a byte",
@@ -51,7 +51,7 @@ def page(records: Path, lessons: Sequence[SiteLesson]) -> str:
                 "title": words[file.stem]["title"],
                 "says": words[file.stem]["says"].strip().format_map(record["settings"] | (record.get("result") or {})),
                 "record": record,
-                "lessons": [lesson for lesson in lessons if file.stem in RECORDED.findall(lesson.code)],
+                "lessons": [lesson for lesson in lessons if file.stem in sum(RECORDED.findall(lesson.code), ())],
                 "curve": curve(record),
                 "sample": sample(record.get("samples") or []),
             }

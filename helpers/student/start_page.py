@@ -15,9 +15,10 @@ from html import escape
 from itertools import groupby
 from pathlib import Path
 
-from helpers import check_log, theme
+from helpers import check_log, rungs, theme
 from helpers.check_log import RIGHT, Result
 from helpers.course import ROOT, write_whole
+from helpers.rungs import RUNGS, Score
 from helpers.student.lessons import NotebookLesson, builds_on, lessons, read
 from helpers.trust import sign
 from helpers.update import START_PAGE
@@ -47,6 +48,8 @@ display:flex;flex-direction:column}}
 font-size:12px;font-variant-numeric:tabular-nums;white-space:nowrap}}
 .start .bar{{flex:1;height:6px;border-radius:3px;background:rgba(128,134,145,.3);overflow:hidden}}
 .start .bar span{{display:block;height:100%;border-radius:3px;background:var(--bar)}}
+.start .ladder div{{display:grid;grid-template-columns:11rem minmax(3rem,16rem) 1fr;gap:.6rem;align-items:center;
+font-size:12px;font-variant-numeric:tabular-nums}}
 .start code{{font:12px ui-monospace,monospace;background:none;color:inherit;padding:0}}
 </style>"""
 
@@ -97,11 +100,11 @@ def _to_go_on_with(lesson: NotebookLesson, exercise: str, solved: set[str]) -> s
 class Page:
     """The start page as a notebook shows it: HTML, and the same as text."""
 
-    def __init__(self, course: Sequence[NotebookLesson], results: Sequence[Result]):
-        self.course, self.standing = course, standing(course, results)
+    def __init__(self, course: Sequence[NotebookLesson], results: Sequence[Result], scores: Sequence[Score] = ()):
+        self.course, self.standing, self.scores = course, standing(course, results), scores
 
     def _repr_html_(self) -> str:
-        return page_as_html(self.course, self.standing)
+        return page_as_html(self.course, self.standing, self.scores)
 
     def __repr__(self) -> str:
         return page_as_text(self.course, self.standing)
@@ -109,12 +112,13 @@ class Page:
 
 def start_page() -> Page:
     """The start page as things are now."""
-    return Page(lessons(), check_log.results())
+    return Page(lessons(), check_log.results(), rungs.scores())
 
 
-def page_as_html(course: Sequence[NotebookLesson], now: Standing) -> str:
+def page_as_html(course: Sequence[NotebookLesson], now: Standing, scores: Sequence[Score] = ()) -> str:
     """The page, for a notebook in the course's folder: links lead to the lessons' notebooks."""
     parts = [f'{STYLE}<div class="start"><h1>{TITLE}</h1><p>{HOW}</p>', f'<div class="now">{_now(course, now)}</div>']
+    parts.append(_ladder(rungs.best(scores)))
     direct = builds_on(course)
     for title, group in groupby(course, key=lambda lesson: lesson.part):
         cards = "".join(_card(lesson, now, direct[lesson.number]) for lesson in group)
@@ -137,6 +141,36 @@ def _now(course: Sequence[NotebookLesson], now: Standing) -> str:
     where = f"go on with <code>{escape(exercise)}</code>" if exercise else "all of it is right"
     following = f"<p>Next lesson: {_link(now.following)}.</p>" if now.following else ""
     return f"{first}<p>You stopped at {_link(lesson)}: {where}.</p>{following}"
+
+
+def _ladder(best: Mapping[str, Score]) -> str:
+    """The student's own language model so far; "" before its first rung."""
+    if not best:
+        return ""
+    references = list(best.values())[-1].references
+    most = max([*references.values(), *(score.bits for score in best.values())])
+    named = {lesson: f"{int(lesson[:2])} · {RUNGS[lesson].title}" for lesson in best}
+    rows = [
+        *(_rung(name, bits, bits / most, "", "") for name, bits in sorted(references.items(), key=lambda one: -one[1])),
+        *(_rung(named[lesson], one.bits, one.bits / most, DONE, _circumstances(one)) for lesson, one in best.items()),
+    ]
+    return (
+        "<h2>Your model so far</h2><p>Bits per byte on text that it was not trained on, by lesson: the lower, the"
+        f' better. Grey: what it is compared with.</p><div class="ladder" role="list">{"".join(rows)}</div>'
+    )
+
+
+def _rung(name: str, bits: float, share: float, colour: str, remark: str) -> str:
+    return (
+        f'<div role="listitem"><span>{escape(name)}</span><span class="bar" aria-hidden="true"><span style="width:'
+        f'{share:.0%};--bar:{colour or theme.COLOURS["calm"][0]}"></span></span><span>{bits:.2f}{remark}</span></div>'
+    )
+
+
+def _circumstances(score: Score) -> str:
+    parts = [] if score.own else ["with finished parts"]
+    parts += ["stopped early"] if score.steps < RUNGS[score.lesson].steps else []
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def _total(course: Sequence[NotebookLesson], now: Standing) -> str:

@@ -24,8 +24,8 @@
 # |---|---|
 # | **You will build** | a soft dictionary; attention over queries, keys and values; a module of it with three learned matrices |
 # | **You need** | [lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb), and a first acquaintance with `torch.nn.Module` |
-# | **It takes** | about 90 minutes: five exercises, 17 points, and three predictions |
-# | **It computes** | in seconds, on any laptop |
+# | **It takes** | about 95 minutes: five exercises, 17 points, and four predictions |
+# | **It computes** | in seconds, on any laptop; in the last section for about half a minute, which you may stop |
 #
 # Two new letters: s counts the positions that are looked *at*, where they may differ from the t that look, and d is the
 # width of one query and of one key. All letters are in [one table](../../site/notation.md).
@@ -762,6 +762,72 @@ print([round(y, 2) for y in outputs])
 #
 # Written as two thin matrices it has 2·e·d parameters where M alone would have e², which is fewer when d is less than
 # e/2; and each position makes its query and its key once, for all comparisons.
+
+# %% [markdown]
+# ## Your model so far
+#
+# In lesson 1 your `self_attention` became a language model: it reads 32 bytes and predicts the next one. Our three runs
+# of it needed 3.62 or 3.63 bits per byte. Now your `SingleHeadAttention(64, 64)` takes its place, with three trained
+# matrices where there were none. Text, training and number of steps stay the same.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `second_rung`** &nbsp; 1 minute · no points
+#
+# How many bits per byte does the new model need, compared with that of lesson 1?
+#
+# - **A.** At least a quarter of a bit less.
+# - **B.** Less, but not by a quarter of a bit.
+# - **C.** More.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "second_rung", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+second_rung = "C"
+### STUDENT GETS
+# second_rung = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %% mystnb={"image": {"alt": "A scoreboard of three rungs over bits per byte. The plain average lies near 4.5, at the line of order 0. Bare self-attention is at 3.6, and queries, keys and values lie to its right, near 3.8. Both are right of the line of order 1, at 3.5."}}
+from helpers.ladder import ByteModel, Ladder, measured, self_attention
+from helpers.parts.positions import PositionEmbedding
+
+ladder = Ladder(check)
+head_class = ladder.own(SingleHeadAttention)
+torch.manual_seed(0)
+ladder.climb(ByteModel(head_class(64, 64)))
+ladder.show()
+
+# %% nbgrader={"grade": true, "grade_id": "check_second_rung", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("second_rung", second_rung)
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** One row for each rung; farther left is better. Points are your models, ticks are three runs of
+# ours. *Order 0* knows only how frequent each byte is, *order 1* also knows the byte before; *gzip* and *xz* are
+# programs that compress files.
+#
+# </div>
+#
+# Why is it worse, with 12,288 parameters more? Here is a guess. Lesson 1's model is bound to look at the byte that it
+# is at, and that byte says most about the next one. The new model may look anywhere. But its query can ask for a byte
+# only by what it is: without positions a window is a bag of bytes, and *the byte before this one* is no question that
+# it can ask. If the guess is right, vectors that mark the 32 positions (lesson 6) should help the new model more
+# than the old one.
+
+# %%
+torch.manual_seed(0)
+for name, attend in {"bare": self_attention, "q, k, v": head_class(64, 64)}.items():
+    bits, _ = measured(ByteModel(attend, PositionEmbedding(32, 64)), 4000)
+    print(f"{name} with positions: {bits:.2f} bits per byte")
+
+# %% [markdown]
+# They do: in our three runs positions save the new model 0.17 to 0.24 bits and the old one 0.06 to 0.09, and what was a
+# disadvantage of 0.13 is gone. So the guess stands, but it is not the whole story, since with positions the two are
+# about equal. What is still missing is answers to learn from: one per window is little for three matrices. Lesson 5
+# brings 32, and then positions (lesson 6) are worth more than half a bit.
 
 # %% [markdown]
 # ## What you can do now

@@ -1,0 +1,262 @@
+"""The ladder: one small language model that grows from lesson 1 to lesson 9 out of the functions a student writes.
+
+    ladder = Ladder(check)
+    attend = ladder.own(self_attention)    # the student's, or the finished part where theirs does not hold yet
+    ladder.climb(ByteModel(attend))        # trains, prints bits per byte and a sample
+    ladder.show()                          # all rungs so far
+
+One text, one size, one recipe and about the same seconds of one core for each rung: only the model changes. The first
+nineteen twentieths of the text are for training. On the rest the model predicts single bytes, each from the `t_max`
+bytes before it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import math
+import os
+import textwrap
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers import plots, rungs
+from helpers.course import LADDER_STEPS, VALIDATING
+from helpers.data.datasets import generator_text
+from helpers.data.recorded import recorded
+from helpers.device import device
+from helpers.parts.attention import SingleHeadAttention, attention
+from helpers.parts.blocks import Transformer
+from helpers.parts.evaluating import evaluating
+from helpers.parts.generator import CharTransformer, bits_per_byte, generate
+from helpers.parts.masks import CausalSelfAttention, causal_mask
+from helpers.parts.multi_head import MultiHeadAttention
+from helpers.parts.positions import PositionEmbedding
+from helpers.parts.scaling import scaled_scores
+from helpers.progress import progress
+from helpers.rungs import RUNGS, Score
+
+N, E, H, T = 256, 64, 4, 32  # bytes, width, heads, positions of a window
+BATCH, RATE, WARMUP = 16, 5e-3, 50  # windows of T bytes in a batch; the recipe is lesson 9's
+LONGEST, EVERY = 64, 2  # the first held-out byte that is predicted, and how many come from one to the next
+SAMPLE = 200  # bytes
+FEW = 5  # steps
+TEMPERATURE = 0.8
+
+
+def self_attention(x: torch.Tensor) -> torch.Tensor:
+    """Lesson 1's, without parameters. x: (b, t, e). Returns (b, t, e)."""
+    return attention(x, x, x)
+
+
+FINISHED = {
+    "self_attention": self_attention,
+    "SingleHeadAttention": SingleHeadAttention,
+    "scaled_scores_early": scaled_scores,
+    "MultiHeadAttention": MultiHeadAttention,
+    "CausalSelfAttention": CausalSelfAttention,
+    "PositionEmbedding": PositionEmbedding,
+    "Transformer": Transformer,
+    "CharTransformer": CharTransformer,
+}
+
+
+class ByteModel(nn.Module):
+    """Bytes become vectors, one part mixes the positions, and a linear map makes logits.
+
+    mix: a function or module from (b, t, e) to (b, t, e). positions: a module that adds them, None for a model without.
+    causal: does `mix` never look ahead? Then every position predicts the byte after it; otherwise only the last can.
+    mask: is `mix` called with a causal mask, mix(x, mask)?
+    """
+
+    t_max = T
+
+    def __init__(self, mix: Callable, positions: nn.Module | None = None, causal: bool = False, mask: bool = False):
+        super().__init__()
+        self.tokens = nn.Embedding(N, E)
+        self.positions = positions or nn.Identity()
+        self.mix, self.causal, self.mask = mix, causal or mask, mask
+        self.to_logits = nn.Linear(E, N)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """ids: (b, t), int64. Returns logits (b, t, n), of a model that is not causal (b, 1, n)."""
+        x = self.positions(self.tokens(ids))
+        mask = (causal_mask(ids.shape[1], ids.device),) if self.mask else ()
+        y = self.mix(x, *mask)  # (b, t, e)
+        return self.to_logits(y if self.causal else y[:, -1:])
+
+
+class ScaledHead(SingleHeadAttention):
+    """Lesson 2's attention with scores by another function, such as lesson 3's.
+
+    scores: a function of q and k, both (b, t, d), that returns (b, t, t).
+    """
+
+    def __init__(self, scores: Callable):
+        super().__init__(E, E)
+        self.scores = scores
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        """x: (b, t, e). Returns (b, t, e)."""
+        weights = torch.softmax(self.scores(self.to_queries(x), self.to_keys(x)), dim=-1)  # (b, t, t)
+        return weights @ self.to_values(x)
+
+
+class Ladder:
+    """The rung of one lesson. check: the lesson's check, which says whether an answer holds."""
+
+    def __init__(self, check: Any):
+        self.check, self.lesson = check, check.lesson.name
+        self.all_own = True
+        self.score: Score | None = None
+
+    def own(self, written: Any) -> Any:
+        """What the student wrote, if its check holds, and else the finished part; one printed line says which."""
+        name = self.check.name_of(written)
+        holds = bool(name) and self.check.holds(name, written)
+        self.all_own = self.all_own and holds
+        if name and not holds:
+            print(f"{name}: the finished part. Yours takes its place once its check says that all of it is right.")
+            return FINISHED[name]
+        print(f"{name}: yours" if holds else "It is taken as it is.")
+        return written
+
+    def climb(self, model: nn.Module) -> None:
+        """Train the model, print its held-out bits per byte and a sample of text, and keep the score.
+
+        The stop button ends the training early, and what was trained until then counts.
+        """
+        bits, done = measured(model, RUNGS[self.lesson].steps)
+        self.score = Score(self.lesson, bits, done, self.all_own, references())
+        if math.isfinite(bits):
+            rungs.keep(self.score)
+        print(f"held out: {bits:.2f} bits per byte after {done:,} steps\n")
+        print(sample(model))
+
+    def show(self) -> None:
+        """Draw this rung and those below it: the student's scores, and the range of the course's own three runs."""
+        mine = rungs.best([*rungs.scores(), *([self.score] if self.score else [])])
+        ours = recorded("ladder")["result"]["bits"]
+        shown = list(RUNGS)[: list(RUNGS).index(self.lesson) + 1]
+        rows = [("plain average", None, True, ours["average"])]
+        for lesson in shown:
+            score = mine.get(lesson)
+            name = f"{int(lesson.split('_')[0])} · {RUNGS[lesson].title}"
+            rows.append((name, score and score.bits, score is None or score.own, ours[lesson]))
+        plots.ladder(rows, references())
+
+
+def measured(model: nn.Module, steps: int) -> tuple[float, int]:
+    """Train a model. Returns (held-out bits per byte, after how many steps the training ended)."""
+    done = train(model.to(device()), steps)
+    return held_out_bits(model), done
+
+
+def train(model: nn.Module, steps: int, seed: int = 0) -> int:
+    """Train a model on random windows. Returns after how many steps it ended: the stop button ends it early.
+
+    A step reads as many bytes whatever the model's t_max is.
+    """
+    steps = int(min(steps, _most_steps()))
+    data, t, chance, done = text()[0], model.t_max, torch.Generator().manual_seed(seed), 0
+    small_embeddings(model)
+    optimiser = torch.optim.AdamW(model.train().parameters(), betas=(0.9, 0.98), weight_decay=0.05)
+    try:
+        for step in progress(range(steps), "training"):
+            starts = torch.randint(len(data) - t, (BATCH * T // t,), generator=chance)
+            windows = data[starts.unsqueeze(1) + torch.arange(t + 1)].long().to(device())  # (b, t + 1)
+            logits = model(windows[:, :-1])  # (b, t, n) or (b, 1, n)
+            targets = windows[:, -logits.shape[1] :]
+            loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+            optimiser.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimiser.param_groups[0]["lr"] = RATE * min((step + 1) / WARMUP, _half_cosine(step / steps))
+            optimiser.step()
+            done = step + 1
+    except KeyboardInterrupt:
+        print(f"Stopped after {done:,} of {steps:,} steps. What was trained until here counts.")
+    return done
+
+
+def _most_steps() -> float:
+    """A notebook that is validated need not wait for the training, nor does a test."""
+    return FEW if os.environ.get(VALIDATING) else float(os.environ.get(LADDER_STEPS) or "inf")
+
+
+@torch.no_grad()
+def small_embeddings(model: nn.Module) -> None:
+    """Tables of bytes and positions begin at a tenth of what PyTorch draws, as in lesson 9."""
+    for part in model.modules():
+        if isinstance(part, nn.Embedding):
+            part.weight.mul_(0.1)
+
+
+def _half_cosine(share: float) -> float:
+    return 0.5 + 0.5 * math.cos(math.pi * share)
+
+
+@torch.no_grad()
+def held_out_bits(model: nn.Module) -> float:
+    """Bits per held-out byte, each predicted from the `t_max` bytes before it: the same bytes for all models."""
+    t = model.t_max
+    windows = text()[1][LONGEST - t :].unfold(0, t + 1, EVERY).long()  # (windows, t + 1)
+    with evaluating(model):
+        nats = sum(
+            F.cross_entropy(model(part[:, :-1])[:, -1], part[:, -1], reduction="sum").item()
+            for part in windows.to(device()).split(256)
+        )
+    return float(bits_per_byte(nats / len(windows)))
+
+
+def sample(model: nn.Module) -> str:
+    """A prompt of held-out bytes, and what the model writes after it."""
+    prompt = text()[1][: model.t_max].long()
+    chance = torch.Generator(device()).manual_seed(0)
+    written = generate(model, prompt.unsqueeze(0).to(device()), SAMPLE, TEMPERATURE, generator=chance)[0]
+    return textwrap.fill(f"{_letters(prompt)} ▸ {_letters(written)}", 88)
+
+
+def _letters(ids: Iterable[int]) -> str:
+    return "".join(chr(i) if 32 <= i < 127 else "·" for i in map(int, ids))
+
+
+@cache
+def text() -> tuple[torch.Tensor, torch.Tensor]:
+    """The training part and the held-out part of the embedded manual, bytes."""
+    whole = torch.tensor(list(_manual()), dtype=torch.uint8)
+    cut = len(whole) * 19 // 20
+    return whole[:cut], whole[cut:]
+
+
+def _manual() -> bytes:
+    return generator_text(places="embedded", say=lambda line: None)[0]
+
+
+@cache
+def references() -> dict[str, float]:
+    """Bits per byte to compare with: two entropies of the training part, and what two packers add for the rest."""
+    train, held_out = text()
+    single = torch.bincount(train, minlength=N)
+    pairs = torch.bincount(N * train[:-1].long() + train[1:])
+    whole = _manual()
+
+    def added(pack: Callable[[bytes], bytes]) -> float:
+        return 8 * (len(pack(whole)) - len(pack(whole[: len(train)]))) / len(held_out)
+
+    return {
+        "order 0": _entropy(single),
+        "order 1": _entropy(pairs) - _entropy(single),
+        "gzip": added(lambda data: gzip.compress(data, 9)),
+        "xz": added(lambda data: lzma.compress(data, preset=9)),
+    }
+
+
+def _entropy(counts: torch.Tensor) -> float:
+    p = counts[counts > 0].double() / counts.sum()
+    return -(p * p.log2()).sum().item()

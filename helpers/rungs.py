@@ -1,0 +1,73 @@
+"""The ladder's rungs: one small language model that grows from lesson 1 to lesson 9, and what a student's own reached.
+
+The scores are lines of the file in which the results of checks are kept (`check_log`). No mark depends on them. Needs
+no torch: the start page reads them too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+
+from helpers import check_log
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One rung. title: what the model consists of. steps: of training, 8 to 20 seconds of one core."""
+
+    title: str
+    steps: int
+
+
+RUNGS: Mapping[str, Rung] = {  # by lesson, in the order of the lessons
+    "01_dot_product_attention": Rung("bare self-attention", 4000),
+    "02_queries_keys_values": Rung("queries, keys, values", 4000),
+    "03_scaling": Rung("scaled scores", 4000),
+    "04_multi_head": Rung("four heads", 4000),
+    "05_masking": Rung("a causal mask", 3600),
+    "06_positions": Rung("positions", 3600),
+    "07_transformer_block": Rung("three blocks", 1200),
+    "09_character_generator": Rung("windows of 64 bytes", 1200),
+}
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a model reached on a rung. bits: per held-out byte. steps: of training; fewer where it was stopped.
+
+    own: is it made of the student's functions alone? references: {"gzip -9": bits}, on the same text.
+    """
+
+    lesson: str
+    bits: float
+    steps: int
+    own: bool
+    references: Mapping[str, float] = field(default_factory=dict)
+
+
+def keep(score: Score) -> bool:
+    """Write a score down, where results of checks are written down. Returns whether that was done."""
+    return check_log.write({"ladder": asdict(score)})
+
+
+def scores() -> list[Score]:
+    """All scores that were kept, the oldest first. What cannot be read is passed over."""
+    return list(filter(None, (_score(line["ladder"]) for line in check_log.lines() if "ladder" in line)))
+
+
+def best(scores: Iterable[Score]) -> dict[str, Score]:
+    """The best score of each rung, by lesson, in the order of the lessons; a model of one's own before any other."""
+    ranked = sorted(scores, key=lambda score: (score.own, -score.bits))
+    top = {score.lesson: score for score in ranked}
+    return {lesson: top[lesson] for lesson in RUNGS if lesson in top}
+
+
+def _score(fields: object) -> Score | None:
+    try:
+        references = {str(name): float(bits) for name, bits in fields["references"].items()}  # type: ignore[index]
+        one = Score(str(fields["lesson"]), float(fields["bits"]), int(fields["steps"]), bool(fields["own"]), references)  # type: ignore[index]
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
+        return None
+    return one if all(map(math.isfinite, (one.bits, *references.values()))) else None

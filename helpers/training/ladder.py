@@ -1,0 +1,117 @@
+"""The ladder of lessons 1 to 9 with the finished parts and three seeds: python -m helpers.training.ladder
+
+Also a plain average, and the test of lesson 2: the models of its first two rungs with position vectors added.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from statistics import fmean
+
+import torch
+from torch import nn
+
+from helpers import ladder
+from helpers.data.datasets import generator_text
+from helpers.device import device
+from helpers.ladder import BATCH, LONGEST, RATE, WARMUP, ByteModel, E, H, N, ScaledHead, T
+from helpers.parts.attention import SingleHeadAttention
+from helpers.parts.blocks import Transformer
+from helpers.parts.generator import CharTransformer
+from helpers.parts.masks import CausalSelfAttention
+from helpers.parts.multi_head import MultiHeadAttention
+from helpers.parts.positions import PositionEmbedding
+from helpers.parts.scaling import scaled_scores
+from helpers.rungs import RUNGS
+from helpers.training.common import Record, arguments
+
+SEEDS = (0, 1, 2)
+
+
+def average(x: torch.Tensor) -> torch.Tensor:
+    """The mean of all positions, at each of them. x: (b, t, e). Returns (b, t, e)."""
+    return x.mean(dim=1, keepdim=True).expand_as(x)
+
+
+def positions() -> nn.Module:
+    """A vector for each position of a window."""
+    return PositionEmbedding(T, E)
+
+
+MODELS: dict[str, Callable[[], nn.Module]] = {  # the rungs by lesson, and three more
+    "average": lambda: ByteModel(average),
+    "01_dot_product_attention": lambda: ByteModel(ladder.self_attention),
+    "02_queries_keys_values": lambda: ByteModel(SingleHeadAttention(E, E)),
+    "03_scaling": lambda: ByteModel(ScaledHead(scaled_scores)),
+    "04_multi_head": lambda: ByteModel(MultiHeadAttention(E, H)),
+    "05_masking": lambda: ByteModel(CausalSelfAttention(E, H), causal=True),
+    "06_positions": lambda: ByteModel(CausalSelfAttention(E, H), positions(), causal=True),
+    "07_transformer_block": lambda: ByteModel(Transformer(E, H, 3, pre_norm=True), positions(), mask=True),
+    "09_character_generator": lambda: CharTransformer(N, E, H, 3, LONGEST),
+    "01 with positions": lambda: ByteModel(ladder.self_attention, positions()),
+    "02 with positions": lambda: ByteModel(SingleHeadAttention(E, E), positions()),
+}
+
+
+def steps_of(name: str) -> int:
+    """How many steps a model trains: those of its rung, or of lesson 1 or 2."""
+    return next(rung.steps for lesson, rung in RUNGS.items() if lesson[:2] == name[:2] or name == "average")
+
+
+def run_seed(seed: int, steps: int = 0) -> tuple[dict[str, float], float]:
+    """({model: held-out bits per byte}, processor seconds) with one seed. steps: of training; 0: those of the rung."""
+    torch.set_num_threads(1)
+    start, bits = time.process_time(), {}
+    for name, make in MODELS.items():
+        torch.manual_seed(seed)
+        model = make().to(device())
+        ladder.train(model, steps or steps_of(name), seed)
+        bits[name] = round(ladder.held_out_bits(model), 4)
+        print(f"seed {seed}, {name}: {bits[name]:.3f}, {time.process_time() - start:.0f} s so far", flush=True)
+    return bits, time.process_time() - start
+
+
+def main() -> None:
+    """All models with each seed, each seed in a process of its own with one thread; record."""
+    options = arguments()
+    seeds = SEEDS[:1] if options.attempt else SEEDS
+    text, _ = generator_text(places="embedded")
+    record = Record(
+        "ladder",
+        {
+            "name": "the prose of Python's reference manual",
+            "sha256": hashlib.sha256(text).hexdigest(),
+            "held_out_bytes": len(ladder.text()[1]),
+        },
+        {
+            "n": N,
+            "e": E,
+            "h": H,
+            "t": T,
+            "batch": BATCH,
+            "rate": RATE,
+            "warmup": WARMUP,
+            "seeds": len(seeds),
+            "optimiser": "AdamW",
+            "schedule": "half a cosine to 0",
+            "steps": {lesson: rung.steps for lesson, rung in RUNGS.items()},
+        },
+    )
+    start = time.perf_counter()
+    with ProcessPoolExecutor(len(seeds), mp_context=get_context("spawn")) as pool:
+        runs = list(pool.map(run_seed, seeds, [options.steps] * len(seeds)))
+    record.resume([], time.perf_counter() - start, sum(seconds for _, seconds in runs))
+    record.stop()
+    bits = {name: [found[name] for found, _ in runs] for name in MODELS}
+    record.curve = [{"lesson": int(name[:2]), "held_out_bits": round(fmean(bits[name]), 5)} for name in RUNGS]
+    result = {"bits": bits, "references": {name: round(value, 4) for name, value in ladder.references().items()}}
+    ends = {"first": fmean(bits["01_dot_product_attention"]), "last": fmean(bits["09_character_generator"])}
+    record.finish(options, result | ends)
+
+
+if __name__ == "__main__":
+    main()

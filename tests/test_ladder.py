@@ -1,0 +1,136 @@
+"""The ladder: what a student wrote is trained, scored and kept, and nothing of it can spoil a lesson."""
+
+import pytest
+import torch
+from torch import nn
+
+from helpers import check_log, ladder, rungs
+from helpers.check_log import Result
+from helpers.checking.check import start
+from helpers.course import LADDER_STEPS, PROGRESS_FILE, VALIDATING
+from helpers.data.recorded import recorded
+from helpers.ladder import ByteModel, Ladder
+from helpers.rungs import RUNGS, Score
+from helpers.student.start_page import Page
+from helpers.training.ladder import MODELS
+
+FIRST = "01_dot_product_attention"
+
+
+@pytest.fixture(autouse=True)
+def kept(tmp_path, monkeypatch):
+    monkeypatch.setenv(PROGRESS_FILE, str(tmp_path / "progress.jsonl"))
+    monkeypatch.delenv(VALIDATING, raising=False)
+    monkeypatch.delenv(LADDER_STEPS, raising=False)
+    return tmp_path / "progress.jsonl"
+
+
+def right(x):
+    return torch.softmax(x @ x.transpose(1, 2), dim=-1) @ x
+
+
+def not_written(x):
+    raise NotImplementedError("write this")
+
+
+def score(lesson, bits, own=True, **options):
+    return Score(lesson, bits, **{"steps": RUNGS[lesson].steps, "own": own, "references": {"gzip": 2.5}, **options})
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_learns_from_the_first_steps(name):
+    torch.manual_seed(0)
+    model = MODELS[name]()
+    before = ladder.held_out_bits(model)
+    assert ladder.train(model, 25) == 25
+    assert ladder.held_out_bits(model) < before - 0.1
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_prediction_that_is_trained_depends_on_no_byte_after_it(name):
+    model = MODELS[name]().eval()
+    ids = torch.randint(256, (2, model.t_max), generator=torch.Generator().manual_seed(0))
+    changed = ids.clone()
+    changed[:, -1] = (ids[:, -1] + 1) % 256
+    with torch.no_grad():
+        assert torch.allclose(model(ids)[:, :-1], model(changed)[:, :-1], atol=1e-5)
+
+
+def test_a_model_without_an_opinion_needs_eight_bits():
+    model = ByteModel(nn.Identity())
+    nn.init.zeros_(model.to_logits.weight)
+    nn.init.zeros_(model.to_logits.bias)
+    assert ladder.held_out_bits(model) == pytest.approx(8)
+
+
+@pytest.mark.parametrize("written,taken", [(right, right), (not_written, ladder.self_attention)])
+def test_what_holds_is_taken_and_else_the_finished_part_and_a_line_says_which(written, taken, monkeypatch, capsys):
+    monkeypatch.setattr(written, "__name__", "self_attention")
+    rung = Ladder(start(FIRST))
+    assert rung.own(written) is taken and rung.all_own == (taken is right)
+    assert ("yours" if taken is right else "the finished part") in capsys.readouterr().out
+
+
+def test_a_climb_prints_a_score_and_a_sample_and_is_kept(monkeypatch, capsys):
+    monkeypatch.setenv(LADDER_STEPS, "3")
+    monkeypatch.setattr(right, "__name__", "self_attention")
+    rung = Ladder(start(FIRST))
+    rung.climb(ByteModel(rung.own(right)))
+    (kept,) = rungs.scores()
+    assert kept == rung.score and kept.own and kept.steps == 3 and kept.references == ladder.references()
+    printed = capsys.readouterr().out
+    assert f"{kept.bits:.2f} bits per byte after 3 steps" in printed and "▸" in printed
+
+
+def test_the_stop_button_ends_a_training_and_what_was_trained_counts(capsys):
+    class Stopped(ByteModel):
+        calls = 0
+
+        def forward(self, ids):
+            self.calls += 1
+            if self.calls == 5:
+                raise KeyboardInterrupt
+            return super().forward(ids)
+
+    assert ladder.train(Stopped(right), 100) == 4
+    assert "Stopped after 4 of 100 steps" in capsys.readouterr().out
+
+
+def test_a_notebook_that_is_validated_does_not_wait_and_keeps_no_score(monkeypatch):
+    monkeypatch.setenv(VALIDATING, "1")
+    assert ladder.train(ByteModel(right), 10_000) == ladder.FEW
+    assert not rungs.keep(score(FIRST, 3.6)) and rungs.scores() == []
+
+
+def test_the_lowest_score_of_a_rung_counts_and_one_of_ones_own_before_all_others():
+    second, third = list(RUNGS)[1:3]
+    found = [score(third, 3.7), score(FIRST, 3.2, own=False), score(FIRST, 3.9), score(FIRST, 3.6), score(second, 3.8)]
+    best = rungs.best(found)
+    assert list(best) == [FIRST, second, third] and best[FIRST].bits == 3.6
+
+
+def test_scores_and_results_of_checks_share_a_file_and_what_is_damaged_costs_its_line_alone(kept):
+    check_log.record(Result(FIRST, "raw_weights", 3, 3, "right"))
+    rungs.keep(score(FIRST, 3.6))
+    with kept.open("a") as file:
+        file.write('{"ladder": 3}\n{"ladder": {"lesson": "x", "bits": NaN, "steps": 1, "own": 1, "references": {}}}\n')
+    assert [one.exercise for one in check_log.results()] == ["raw_weights"]
+    assert rungs.scores() == [score(FIRST, 3.6)]
+
+
+def test_the_start_page_shows_the_ladder_from_its_first_rung_on():
+    assert "Your model so far" not in Page([], [])._repr_html_()
+    html = Page([], [], [score(FIRST, 3.61), score("02_queries_keys_values", 3.75, own=False, steps=7)])._repr_html_()
+    assert "1 · bare self-attention" in html and "3.61<" in html and "gzip" in html
+    assert "3.75 (with finished parts, stopped early)" in html
+
+
+def test_the_recorded_gains_are_larger_than_what_seeds_differ_by():
+    """Lessons say of these rungs that they gain, and of lesson 2's that it does not."""
+    bits = recorded("ladder")["result"]["bits"]
+    gains = ["average", FIRST, "05_masking", "06_positions", "07_transformer_block"]
+    for before, after in zip(gains, gains[1:], strict=False):
+        assert min(bits[before]) > max(bits[after]), (before, after)
+    assert min(bits["02_queries_keys_values"]) > max(bits[FIRST])
+    assert max(bits["02 with positions"]) < min(bits["01 with positions"])
+    assert list(recorded("ladder")["settings"]["steps"].values()) == [rung.steps for rung in RUNGS.values()]
