@@ -883,7 +883,7 @@ def train_on_keys(m, steps=100):
 forgetful, guessed = train_on_keys(m=0)
 mindful, recalled = train_on_keys(m=8)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Share of right answers against training step, from 0 to 1. Without memory the curve stays on the dashed line of guessing, 1 in 16, for all 100 steps. With memory it starts there too, rises steeply after the first tens of steps, and is at 1 from about step 50 on."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Share of right answers against training step, from 0 to 1. Without memory the curve stays on the line of guessing, 1 in 16, for all 100 steps. With memory it starts there too, rises steeply after the first tens of steps, and is at 1 from about step 50 on."}}
 every = 5    # a point is the mean of so many batches
 series = {
     name: (range(every, len(right) + 1, every), right.view(-1, every).mean(dim=1))
@@ -898,7 +898,7 @@ print(f"right in the last 20 steps: {guessed[-20:].mean():.3f} without memory, "
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The share of keys that are named right, on lists that the model has not seen before; each point is
+# **How to read it.** The share of keys that are named right, on segments that the model has not seen; each point is
 # the mean of five batches of 64. The models start with the same weights and see the same batches.
 #
 # </div>

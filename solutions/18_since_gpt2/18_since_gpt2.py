@@ -1252,7 +1252,7 @@ for p in (32, 31, 24, 16):
 # | [10](../10_encoder_decoder/10_encoder_decoder.ipynb) | a translator | 36.07 BLEU on Multi30k |
 # | [11](../11_tokens/11_tokens.ipynb) | byte-pair tokens | there and back, the same text |
 # | [12](../12_gpt2/12_gpt2.ipynb) | GPT-2, and its published weights | 124,439,808 parameters; the pocket model 1.09 bits per byte |
-# | [13](../13_before_transformers/13_before_transformers.ipynb) | recurrent networks with attention | lists of 5: 0.96 right, against 0.01 with one vector |
+# | [13](../13_before_transformers/13_before_transformers.ipynb) | recurrent networks with attention | lists of 5: 0.97 right, against 0.01 with one vector |
 # | [14](../14_bert/14_bert.ipynb) | BERT, and its published weights | 73.0% of hidden words, against 61.8% read from the left |
 # | [15](../15_transformer_xl/15_transformer_xl.ipynb) | a memory of the last segment | 0.103 bits per byte better at equal steps; one position computed for each byte instead of 64 |
 # | [16](../16_sparse_attention/16_sparse_attention.ipynb) | sparse patterns, and a softmax in tiles | two sparse layers connect all 32,896 pairs; tiles to 0.0000002 |
