@@ -143,7 +143,7 @@ class Ladder:
         mine = rungs.best([*rungs.scores(), *([self.score] if self.score else [])])
         ours = recorded("ladder")["result"]["bits"]
         shown = list(RUNGS)[: list(RUNGS).index(self.lesson) + 1]
-        rows = [("plain average", None, True, ours["average"])]
+        rows: list[tuple[str, float | None, bool, Any]] = [("plain average", None, True, ours["average"])]
         for lesson in shown:
             score = mine.get(lesson)
             name = f"{int(lesson.split('_')[0])} · {RUNGS[lesson].title}"
@@ -163,7 +163,7 @@ def train(model: nn.Module, steps: int, seed: int = 0) -> int:
     A step reads as many bytes whatever the model's t_max is.
     """
     steps = int(min(steps, _most_steps()))
-    data, t, chance, done = text()[0], model.t_max, torch.Generator().manual_seed(seed), 0
+    data, t, chance, done = text()[0], length_of(model), torch.Generator().manual_seed(seed), 0
     small_embeddings(model)
     optimiser = torch.optim.AdamW(model.train().parameters(), betas=(0.9, 0.98), weight_decay=0.05)
     try:
@@ -189,6 +189,11 @@ def _most_steps() -> float:
     return FEW if os.environ.get(VALIDATING) else float(os.environ.get(LADDER_STEPS) or "inf")
 
 
+def length_of(model: Any) -> int:
+    """How many bytes a model reads at once, its t_max."""
+    return int(model.t_max)
+
+
 @torch.no_grad()
 def small_embeddings(model: nn.Module) -> None:
     """Tables of bytes and positions begin at a tenth of what PyTorch draws, as in lesson 9."""
@@ -204,7 +209,7 @@ def _half_cosine(share: float) -> float:
 @torch.no_grad()
 def held_out_bits(model: nn.Module) -> float:
     """Bits per held-out byte, each predicted from the `t_max` bytes before it: the same bytes for all models."""
-    t = model.t_max
+    t = length_of(model)
     windows = text()[1][LONGEST - t :].unfold(0, t + 1, EVERY).long()  # (windows, t + 1)
     with evaluating(model):
         nats = sum(
@@ -216,7 +221,7 @@ def held_out_bits(model: nn.Module) -> float:
 
 def sample(model: nn.Module) -> str:
     """A prompt of held-out bytes, and what the model writes after it."""
-    prompt = text()[1][: model.t_max].long()
+    prompt = text()[1][: length_of(model)].long()
     chance = torch.Generator(device()).manual_seed(0)
     written = generate(model, prompt.unsqueeze(0).to(device()), SAMPLE, TEMPERATURE, generator=chance)[0]
     return textwrap.fill(f"{_letters(prompt)} ▸ {_letters(written)}", 88)

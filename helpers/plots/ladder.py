@@ -23,16 +23,16 @@ def ladder(
     """
     ax = ax or plt.subplots(figsize=(WIDTH, 1.4 + 0.27 * len(rows)))[1]
     for place, (_, bits, own, ours) in enumerate(rows):
-        label = {"label": "ours, three runs"} if place == 0 else {}
-        ax.plot(ours, [place] * len(ours), "|", color=COLOURS[0], markersize=13, markeredgewidth=1.5, **label)
+        label = None if place else "ours, three runs"
+        ax.plot(ours, [place] * len(ours), "|", color=COLOURS[0], markersize=13, markeredgewidth=1.5, label=label)
         if bits is not None:
             face = COLOURS[1] if own else "white"
             ax.plot(bits, place, "o", color=COLOURS[1], markerfacecolor=face, markersize=6)
     ax.plot([], [], "o", color=COLOURS[1], label="yours", markersize=6)
     for name, bits in references.items():
         ax.axvline(bits, color="#555555", linewidth=1, linestyle=(0, (2, 2)), zorder=0)
-        where = {"xycoords": ("data", "axes fraction"), "xytext": (0, 3), "textcoords": "offset points"}
-        ax.annotate(name, (bits, 1), ha="center", va="bottom", fontsize=8.5, color="#333333", **where)
+        at = ax.get_xaxis_transform()  # x in bits, y from 0 to 1
+        ax.text(bits, 1.01, name, transform=at, ha="center", va="bottom", fontsize=8.5, color="#333333")
     ax.set_yticks(range(len(rows)), labels=[name for name, *_ in rows])
     ax.set(xlabel="held-out bits per byte", ylim=(-0.6, len(rows) - 0.4))
     ax.grid(False, axis="y")
