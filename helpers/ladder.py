@@ -147,7 +147,7 @@ class Ladder:
         for lesson in shown:
             score = mine.get(lesson)
             name = f"{int(lesson.split('_')[0])} · {RUNGS[lesson].title}"
-            rows.append((name, score and score.bits, score is None or score.own, ours[lesson]))
+            rows.append((name, score.bits if score else None, score is None or score.own, ours[lesson]))
         plots.ladder(rows, references())
 
 
