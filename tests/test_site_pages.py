@@ -431,3 +431,8 @@ def test_a_sample_keeps_its_lines_and_is_text():
     assert rows["prompt"] == "def" and "a&lt;b" in rows["goes on"] and "<br><br>" in rows["goes on"]
     assert "\n" not in rows["goes on"]
     assert recorded_runs.sample([{"label": 0}]) == {}
+
+
+def test_a_style_sheet_loses_comments_and_indents_only():
+    css = '/* one\n   two */\na b {\n  content: ", ";\n}\n'
+    assert postprocess.lighten_style(css) == '\na b {\ncontent: ", ";\n}\n'

@@ -146,8 +146,15 @@ def lighten_drawings(page: BeautifulSoup) -> None:
             if aside and "x" not in use.attrs:  # a letter's place in its word
                 del use["transform"]
                 use["x"] = aside[1]
+        for tag in drawing.find_all(style=True):  # the page's style sheet has all colours: none needs another
+            tag["style"] = re.sub(r"(var\(--drawn-[\w-]+),#\w+\)", r"\1)", str(tag["style"])).replace("; ", ";")
         for glyph in drawing.find_all(id=re.compile("^DejaVuSans-")):
             glyph["id"] = str(glyph["id"]).replace("DejaVuSans-", "glyph-")
+
+
+def lighten_style(css: str) -> str:
+    """A style sheet without its comments and indents."""
+    return re.sub(r"\n\s*", "\n", re.sub(r"/\*.*?\*/", "", css, flags=re.DOTALL))
 
 
 def add_mathml(page: BeautifulSoup) -> None:
@@ -259,6 +266,8 @@ def finish(html: Path, descriptions: dict[str, str], address: str = "") -> None:
 
     With an address, the site gets a sitemap and says so to search engines.
     """
+    for sheet in html.glob("_static/**/*.css"):
+        sheet.write_text(lighten_style(sheet.read_text(encoding="utf-8")), encoding="utf-8")
     paths = []
     for file in sorted(html.rglob("*.html")):
         path = file.relative_to(html).as_posix()

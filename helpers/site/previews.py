@@ -17,7 +17,7 @@ from helpers.site.course_index import SiteLesson
 from helpers.site.indexes import LessonFigure, figures_of
 
 SIZE, MARGIN = (1200, 630), 30
-COLOURS = 96
+COLOURS = 24
 WAYS_END = "</ul>\n"  # of the links under a lesson's title
 
 # Which figure of lessons 1, 2, ..., as they are numbered on the page of figures
