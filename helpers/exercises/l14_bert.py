@@ -654,7 +654,6 @@ def merged(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
             raise Unmet("The weight of `self.linear` has to stay frozen. After merge() its requires_grad is True.")
         outputs[f"the outputs of the merged layer{label}"] = linear(x)
         outputs[f"the outputs of your layer after merge(){label}"] = layer(x)
-        outputs[f"the weight of `self.linear` after merge(){label}"] = layer.linear.weight.clone()
         again = layer.merge()
         outputs[f"the outputs of the merged layer after a second merge(){label}"] = again(x)
         outputs[f"the outputs of your layer after a second merge(){label}"] = layer(x)

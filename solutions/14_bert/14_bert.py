@@ -167,11 +167,13 @@ for ax, name in zip(axes, ("reviews", "random tokens")):
     marks = {f"log {len(vocabulary) - special}": lowest} if name == "random tokens" else None
     plots.loss_curve({direction: tried[name, direction][2]
                       for direction in ("both ways", "left only")}, title=name,
-                     ylabel="loss (nats)" if name == "reviews" else "", landmarks=marks, ax=ax)
+                     ylabel="loss (nats)" if name == "reviews" else "",
+                     landmarks=marks, ax=ax)
 axes[1].get_legend().remove()
 plt.show()
 for (name, direction), (_, _, losses) in tried.items():
-    print(f"{name:>13}, {direction}: {sum(losses[-10:]) / 10:.3f} nats over the last ten steps")
+    print(f"{name:>13}, {direction}: {sum(losses[-10:]) / 10:.3f} nats"
+          " over the last ten steps")
 print(f"random tokens: the mean loss cannot be below log {len(vocabulary) - special}"
       f" = {lowest:.3f}")
 
@@ -207,7 +209,8 @@ with torch.no_grad():
         logits = head(model.hidden(inputs, None, may_look(inputs, direction))[-1])
         loss = finished_bert.masked_loss(logits, targets)
         print(f"trained both ways, reads test reviews {direction}: {loss:.2f} nats a token")
-print(f"guessing evenly among {len(vocabulary)} pieces: {math.log(len(vocabulary)):.2f} nats")
+n = len(vocabulary)
+print(f"guessing evenly among {n} pieces: {math.log(n):.2f} nats")
 
 # %% [markdown]
 # The low loss is worth nothing. Position i has to predict token i + 1 and may look at position i + 1, where that token
@@ -1078,8 +1081,8 @@ check.prediction("kindest_block", kindest_block)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded. One bar for the frozen vectors of each stage, the mean of three runs, each with 1,000 other
-# labelled reviews (the three marks); the axis begins at 50 %, the accuracy of guessing. Whiskers: two standard errors
+# **How to read it.** Recorded. One bar for the frozen vectors of each stage, the mean of three runs, each with 1,000
+# other labelled reviews (the three marks); the axis begins at 50 %, the accuracy of guessing. Whiskers: two standard errors
 # up and down, from the 2,000 test reviews. Dotted: a linear layer on the counts of the same tokens, without BERT.
 #
 # </div>
@@ -1109,9 +1112,9 @@ check.prediction("kindest_block", kindest_block)
 #
 # Keep the given layer as `self.linear`, with its weight and its bias frozen; some layers have no bias. `self.A` (r,
 # n_in) and `self.B` (n_out, r) are `nn.Parameter`: A starts at random numbers, B at 0. `merge()` adds the step to the
-# weight and returns an nn.Linear with the same outputs as your layer. `unmerge()` subtracts the step again; if the
-# weight does not contain it, `unmerge()` does nothing. Your layer's outputs stay the same after any number of calls of
-# both. Gradients must flow to x, A and B.
+# weight, in `self.linear` or in a new layer, and returns an nn.Linear with the same outputs as your layer. `unmerge()`
+# subtracts the step from `self.linear` again; if its weight does not contain the step, `unmerge()` does nothing. Your
+# layer's outputs stay the same after any number of calls of both. Gradients must flow to x, A and B.
 #
 # <details><summary>Hint 1: forward</summary>
 #
