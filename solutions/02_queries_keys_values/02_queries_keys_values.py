@@ -824,7 +824,7 @@ for name, attend in {"bare": self_attention, "q, k, v": head_class(64, 64)}.item
     print(f"{name} with positions: {bits:.2f} bits per byte")
 
 # %% [markdown]
-# They do: in our three runs positions save the new model 0.17 to 0.24 bits and the old one 0.06 to 0.09, and what was a
+# They do: in our three runs positions save the new model 0.17 to 0.26 bits and the old one 0.05 to 0.08, and what was a
 # disadvantage of 0.13 is gone. So the guess stands, but it is not the whole story, since with positions the two are
 # about equal. What is still missing is answers to learn from: one per window is little for three matrices. Lesson 5
 # brings 32, and then positions (lesson 6) are worth more than half a bit.
