@@ -552,8 +552,8 @@ plt.show()
 #
 # **How to read it.** Cross-entropy against step, on a logarithmic axis; lower is better. There are three runs for each
 # h, with the same seeds, and both models have the same number of parameters. With three heads there is hardly an error
-# in any run. With one head, one of the three curves is still falling after 300 steps, one has hardly fallen over the
-# last quarter, and one stopped early, near 1.
+# in any run. With one head, one curve is still falling after 300 steps, one has hardly fallen over the last quarter,
+# and one stopped early, near 1.
 #
 # </div>
 
