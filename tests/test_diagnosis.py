@@ -403,7 +403,7 @@ def test_of_many_names_some_are_shown_and_how_many_more_there_are():
     names = [f"for_the_sentence_that_is_number_{number}" for number in range(12)]
     target = cases(result=goal, **dict.fromkeys(names, goal))
     said = difference(aspect, cases(result=goal.cos(), **dict.fromkeys(names, goal)), target)[0]
-    assert said.endswith("The rest is right.")
+    assert said.endswith("All other cases are right.")
     said = difference(aspect, cases(**dict.fromkeys(names, goal.cos()), result=goal), target)[0]
     assert said.endswith("Right: the first case.")
     half = cases(result=goal, **dict.fromkeys(names[:6], goal), **dict.fromkeys(names[6:], goal.cos()))
@@ -415,7 +415,7 @@ def test_of_many_names_some_are_shown_and_how_many_more_there_are():
 
     assert difference(aspect, of_a_dict("model."), of_a_dict(""))[0] == (
         "Your dict is missing blocks.0.bias (3,), blocks.1.bias (3,), blocks.2.bias (3,) and 5 more and has "
-        "model.blocks.0.bias (3,), model.blocks.1.bias (3,), model.blocks.2.bias (3,) and 5 more, which is not asked "
+        "model.blocks.0.bias (3,), model.blocks.1.bias (3,), model.blocks.2.bias (3,) and 5 more, which are not asked "
         "for."
     )
 

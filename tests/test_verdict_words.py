@@ -13,7 +13,7 @@ from helpers.checking.forbidden import barred
 from helpers.checking.keys import ExerciseKey, KnownMistake
 from helpers.checking.panel import as_html, as_text
 from helpers.checking.plain_text import marked, without_emphasis
-from helpers.checking.verdicts import NOT_ALLOWED, SAME_CAUSE, judge
+from helpers.checking.verdicts import MAY_BE_THE_SAME, NOT_ALLOWED, SAME_CAUSE, judge
 from helpers.exercises.aspects import Unmet, any_device, built, gradient, input_left_alone, parameters, values
 from helpers.exercises.exercise import Aspect, Exercise
 from helpers.grading.reports.pages import marked as marked_on_pages
@@ -206,6 +206,28 @@ def test_of_wrong_values_the_gradient_is_no_matter_of_its_own():
     assert lines[1].says == "The values above are wrong, so their gradients are too: fix the values first."
 
 
+def test_advice_for_an_aspect_is_given_where_the_values_above_it_hold():
+    def aspect(name, place, missed=""):
+        return Aspect(name, 1, lambda answer, draw: answer()[place], missed=missed)
+
+    asked = exercise(aspect("several", 0), aspect("ends", 1, "Look at the end."))
+    right = lambda: (NUMBERS, NUMBERS)  # noqa: E731
+    assert "Look at the end." in told(asked, right, lambda: (NUMBERS, NUMBERS.sin()))
+    said = told(asked, right, lambda: (NUMBERS.cos(), NUMBERS.sin()))
+    assert "Look at the end." not in said and MAY_BE_THE_SAME in said
+    of_a_kind = told(asked, right, lambda: (NUMBERS.cos(), -NUMBERS))
+    assert "with the sign turned round." in of_a_kind and MAY_BE_THE_SAME not in of_a_kind
+
+
+def test_gradients_that_are_asked_for_are_no_gradients_of_the_values_above():
+    asked = exercise(
+        Aspect("one", 1, lambda answer, draw: {"the gradient of w": answer(ROWS)}),
+        Aspect("two", 1, lambda answer, draw: {"the gradient of w": answer(ROWS + 1)}),
+    )
+    said = told(asked, torch.exp, lambda x: x.exp() * 3)
+    assert "their gradients are too" not in said and said.count("times 3") == 1 and SAME_CAUSE in said
+
+
 def test_what_an_aspect_that_was_missed_would_mean_is_not_said_of_code_that_raised():
     def divides():
         return 1 / 0
@@ -224,6 +246,32 @@ def test_the_picture_shows_the_inputs_that_fail():
     line = judged(asked, product, lambda x, w: x @ w if len(x) > 1 else -(x @ w)).aspects[0]
     target, yours = line.pair
     assert target.shape == (1, 4) and torch.equal(yours, -target)
+
+
+def test_of_what_else_is_right_it_is_said_what_it_is():
+    two = {f"with {n} rows": lambda draw, n=n: (draw.normal(n, 3), draw.normal(3, 4)) for n in (1, 5)}
+    asked = exercise(values(1, pair, also=two), gradient(1, pair))
+    one_row = lambda x, w: x @ w if len(x) > 1 else (x @ w).sin()  # noqa: E731
+    assert "All other cases are right." in told(asked, product, one_row)
+    part = lambda x, w: torch.cat([x[:, :2], x[:, 2:].detach()], dim=1) @ w  # noqa: E731
+    assert "The other gradient is right." in told(asked, product, part)
+
+
+def test_a_tuple_in_place_of_a_tensor_is_called_one_however_many_cases_there_are():
+    two = {f"with {n} rows": lambda draw, n=n: (draw.normal(n, 3), draw.normal(3, 4)) for n in (1, 5)}
+    asked = exercise(values(1, pair, also=two))
+    said = told(asked, product, lambda x, w: (x @ w, w))
+    assert "Your code returns a tuple of 2 things; one tensor is needed." in said and "rows" not in said
+    assert "one tensor; a tuple of 2 things is needed." in told(asked, lambda x, w: (x @ w, w), product)
+
+
+@pytest.mark.parametrize(
+    ("given", "advised"),
+    [([ROWS, ROWS, ROWS], True), ([ROWS, ROWS[0]], False), ([ROWS, ROWS[0], ROWS], False), ([1.0, 2.0, 3.0], False)],
+)
+def test_stacking_is_advised_where_it_would_make_a_tensor_of_several(given, advised):
+    asked, right = giving(ROWS)
+    assert ("torch.stack" in told(asked, right, lambda: given)) is advised
 
 
 def test_an_error_on_further_inputs_says_on_which():
@@ -376,6 +424,26 @@ def test_two_mistakes_with_the_same_numbers_are_both_named():
     assert "Either title of first: This is first. Or title of second" in verdict.aspects[0].says
 
 
+def test_two_mistakes_of_one_title_are_named_once():
+    asked = exercise(values(1, pair))
+    known = key_for(asked, product, one=lambda x, w: -x @ w, two=lambda x, w: x @ -w)
+    alike = tuple(replace(mistake, title="a sign") for mistake in known.mistakes)
+    verdict = judge(asked, run(asked, lambda x, w: -(x @ w), SEED), replace(known, mistakes=alike))
+    assert verdict.titles == ("a sign",) and verdict.aspects[0].says == "This is one. Or: This is two."
+
+
+def test_ids_of_a_mistake_are_no_headline_where_as_much_is_wrong_that_it_has_nothing_to_do_with():
+    def aspect(name, place):
+        return Aspect(name, 1, lambda answer, draw: answer()[place])
+
+    asked = exercise(*(aspect(name, place) for place, name in enumerate(("several", "one", "room"))))
+    ids = torch.tensor([[3, 1, 4, 1], [5, 9, 2, 6]])
+    known = {"mean": lambda: (ids, ids, ids + 7)}
+    verdict = lambda *given: judged(asked, lambda: (ids, ids, ids), lambda: given, **known)  # noqa: E731
+    assert verdict(ids.flip(0), ids, ids + 7).mistakes == ()
+    assert verdict(ids, ids, ids + 7).mistakes == ("mean",)
+
+
 def test_a_mistake_is_not_named_where_other_values_raise_what_it_does_not():
     asked = exercise(values(1, pair), values(1, lambda draw: (draw.normal(2, 5), draw.normal(5, 4)), name="wide"))
 
@@ -404,6 +472,14 @@ def test_nothing_is_said_of_a_cut_graph_or_a_reshape_where_the_values_are_wrong(
     said = told(PRODUCT, product, lambda x, w: (x @ w.detach()).exp())
     assert "The gradient for your second input is 0 everywhere, as if your result did not depend on it." in said
     assert "detach" not in said and "reshape" not in said
+
+
+def test_of_parameters_that_are_not_asked_for_it_is_said_how_many():
+    asked = exercise(parameters(1, built()), values(1, lambda draw: (draw.normal(2, 3),), via=built()))
+    plain, biased = (lambda: torch.nn.Linear(3, 4, bias=False)), (lambda: torch.nn.Linear(3, 4))
+    assert "has bias (4,), which is not asked for" in told(asked, plain, biased)
+    layer = lambda: torch.nn.Sequential(torch.nn.Linear(3, 4))  # noqa: E731
+    assert "0.bias (4,) and 0.weight (4, 3), which are not asked for" in told(asked, plain, layer)
 
 
 def test_a_parameter_that_is_missing_may_be_the_same_tensor_as_another():
@@ -436,6 +512,7 @@ def test_a_parameter_that_is_missing_may_be_the_same_tensor_as_another():
         (lambda x, w: x[:, 9], "An index is not below the length"),
         (lambda x, w: x.sum(4), "The tensor has no axis of that number"),
         (lambda x, w: x @ w if x > 0 else w, "need a single truth value"),
+        (lambda x, w: (x or w) @ w, "whether something is None is asked with `is None`"),
         (lambda x, w: torch.cat([x, w]), "Tensors that are joined"),
     ],
 )
@@ -472,6 +549,25 @@ def into_a_view_made_without_gradients(x, w):
         first = x[:1]
     first *= 2
     return x @ w
+
+
+class Unrecorded(torch.autograd.Function):
+    """Recomputes in its backward pass, and forgets to record what it does there."""
+
+    @staticmethod
+    def forward(context, x, w):
+        context.save_for_backward(x, w)
+        return x @ w
+
+    @staticmethod
+    def backward(context, slope):
+        x, w = (tensor.detach().requires_grad_() for tensor in context.saved_tensors)
+        return torch.autograd.grad(x @ w, (x, w), slope)
+
+
+def test_an_error_in_a_functions_backward_is_told_that_nothing_is_recorded_there():
+    said = told(PRODUCT, product, Unrecorded.apply)
+    assert "A gradient is asked for where none was recorded: under no_grad, in a Function without enable_grad" in said
 
 
 @pytest.mark.parametrize("answer", [over_what_is_needed, into_views, into_a_view_made_without_gradients])
