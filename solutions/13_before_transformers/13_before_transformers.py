@@ -144,7 +144,7 @@ def state_slopes(cell, words, d=64):
     return found
 
 torch.manual_seed(0)
-words = 0.1 * torch.randn(60, 64)    # sixty random words; small, so that the tanh stays steep
+words = 0.1 * torch.randn(60, 64)    # sixty small random words: the tanh stays steep
 plain = {f"g = {g}": state_slopes(PlainCell(64, 64, g), words) for g in (0.8, 1.0, 1.5)}
 loud = {"g = 1.5, words × 10": state_slopes(PlainCell(64, 64, 1.5), 10 * words)}
 for name, found in {**plain, **loud}.items():
@@ -172,7 +172,7 @@ gated = {}
 for bias in (0, 2, 4):
     cell = nn.GRUCell(64, 64)
     with torch.no_grad():
-        cell.bias_ih[64:128] += bias    # PyTorch keeps the biases of r, z and s~ in one vector
+        cell.bias_ih[64:128] += bias    # one vector has the biases of r, z and s~
     gated[f"gate bias {bias}"] = state_slopes(cell, words)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels, the slope of state t with respect to the first state, on a logarithmic axis, from 1 to 60 words. Plain cell: with g = 0.8 a straight fall to below a millionth, with g = 1 a slow fall to about a twentieth, with g = 1.5 a rise above a thousand. GRU: with a gate bias of 0 a straight fall to about 1e-11, with 2 to about a hundredth, with 4 almost flat, ending near a half."}}
@@ -325,7 +325,8 @@ def translate(model, count):
 
 def exact(model, count):
     """The share of these lists that are right, word for word."""
-    right = [mine == german for mine, (_, german) in zip(translate(model, count), tests[count])]
+    written = translate(model, count)
+    right = [mine == german for mine, (_, german) in zip(written, tests[count])]
     return sum(right) / len(right)
 
 STEPS = 550
@@ -694,7 +695,8 @@ def most_weight(english, german):
 def looks(count):
     """Mean of the above over the tested lists of `count` numbers, while the model writes."""
     pairs = zip(tests[count], translate(attentive, count))
-    return torch.stack([most_weight(english, mine) for (english, _), mine in pairs]).mean(dim=0)
+    weights = [most_weight(english, mine) for (english, _), mine in pairs]
+    return torch.stack(weights).mean(dim=0)
 
 short, one_left_out, least_seen = [], 0, 0    # lists of eight that come out one number short
 for mine, (english, german) in zip(translate(attentive, 8), tests[8]):
@@ -708,11 +710,13 @@ wrong = torch.tensor([next((k for k, (a, b) in enumerate(zip(*each)) if a != b),
                       for each in short]).bincount(minlength=8)
 
 figure, axes = plt.subplots(1, 2, figsize=(7, 3.2), layout="compressed")
-plots.curves({f"lists of {count}": (range(1, count + 1), looks(count)) for count in (4, 6, 8)},
+plots.curves({f"lists of {count}": (range(1, count + 1), looks(count))
+              for count in (4, 6, 8)},
              "number of the list", "largest weight, mean", ax=axes[0])
 axes[0].set(xticks=range(1, 9), ylim=(0, 1.03))
 axes[1].bar(range(1, 9), wrong, color=plots.COLOURS[1])
-axes[1].set(xticks=range(1, 9), xlabel="first wrong number", ylabel="lists of eight, one short")
+axes[1].set(xticks=range(1, 9), xlabel="first wrong number",
+            ylabel="lists of eight, one short")
 plt.show()
 ends = sum(said[-1] == right[-1] for said, right in short)
 print(f"of 100 lists of eight, {len(short)} come out exactly one number short; "
@@ -769,10 +773,11 @@ def milliseconds(work, tries=3):
         times.append(1000 * (time.perf_counter() - begin))
     return min(times)
 
-gru, w, w_o = nn.GRU(128, 128, batch_first=True), torch.randn(128, 384), torch.randn(128, 128)
+gru = nn.GRU(128, 128, batch_first=True)
+w, w_o = torch.randn(128, 384), torch.randn(128, 128)
 
 def self_attention(x):
-    q, k, values = (x @ w).view(1, -1, 3, 4, 32).permute(2, 0, 3, 1, 4)    # (1, 4, t, 32) each
+    q, k, values = (x @ w).view(1, -1, 3, 4, 32).permute(2, 0, 3, 1, 4)  # each (1, 4, t, 32)
     y = F.scaled_dot_product_attention(q, k, values)
     return y.transpose(1, 2).reshape(1, -1, 128) @ w_o
 

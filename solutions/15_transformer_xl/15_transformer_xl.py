@@ -857,7 +857,7 @@ check(streaming_bits)
 KEYS, ASK = 16, 32    # ids 0 to 15 are keys, 16 to 31 letters, 32 is the question mark
 
 def key_and_question(b, t=8):
-    """Segment 0 with a key in it and segment 1 that asks for it, (b, t) each; the keys (b,)."""
+    """Segment 0 with a key, segment 1 that asks for it, (b, t) each; and the keys (b,)."""
     told, asking = torch.randint(KEYS, ASK, (2, b, t))
     keys = torch.randint(KEYS, (b,))
     told[range(b), torch.randint(t, (b,))] = keys
@@ -911,7 +911,8 @@ with torch.no_grad():
     told, asking, keys = key_and_question(1000)
     _, memory = mindful(told, None, 8)
     exchanged = [x.roll(1, dims=0) for x in memory]
-    for what, past in {"own memory": memory, "emptied": None, "exchanged": exchanged}.items():
+    memories = {"own memory": memory, "emptied": None, "exchanged": exchanged}
+    for what, past in memories.items():
         named = mindful(asking, past, 8)[0][:, -1].argmax(dim=-1)
         own, other = ((named == each).float().mean() for each in (keys, keys.roll(1)))
         print(f"{what:>10}: {own:.3f} name their key, {other:.3f} that of the row before")
