@@ -93,7 +93,7 @@ of_the_library = pytest.mark.skipif(
 @of_the_library
 def test_the_final_norm_is_the_dearest_error_and_the_exact_gelu_cannot_be_seen(printed_text):
     costs = {
-        name: float(nats) for name, nats in re.findall(r"^ *([\w ]+\w): +([\d.]+) nats a token$", printed_text, re.M)
+        name: float(nats) for name, nats in re.findall(r"^ *([\w ]+\w): +([\d.]+) nats per token$", printed_text, re.M)
     }
     assert LESSON.prediction("dearest_error").truth == "D" and max(costs, key=costs.get) == "no final norm"
     published = costs["as published"]

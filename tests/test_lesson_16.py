@@ -101,10 +101,10 @@ def test_the_band_saves_the_more_the_longer_the_text():
 
 def test_the_pattern_of_rows_and_columns_is_ahead_on_pictures():
     text = printed(SOURCE, "plots.curves({name: tuple(zip(*run.looks))")
-    found = {name: float(bits) for name, bits in re.findall(r"(\w+): ([\d.]+) bits a pixel", text)}
+    found = {name: float(bits) for name, bits in re.findall(r"(\w+): ([\d.]+) bits per pixel", text)}
     assert found["strided"] + 0.02 < min(found["full"], found["fixed"])
     assert LESSON.prediction("best_for_pictures").truth == "B"
-    alone = float(re.search(r"([\d.]+) bits a pixel", printed(SOURCE, "train_pictures, held_out_pictures"))[1])
+    alone = float(re.search(r"([\d.]+) bits per pixel", printed(SOURCE, "train_pictures, held_out_pictures"))[1])
     assert max(found.values()) < alone
 
 

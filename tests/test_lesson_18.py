@@ -220,7 +220,7 @@ REACHED = {
     ],
     "14_bert": [("73.0%", "73.0% right"), ("61.8%", "61.8% right")],
     "15_transformer_xl": [
-        ("0.103", "at equal steps, each as it was trained: 0.103 bits a byte"),
+        ("0.103", "at equal steps, each as it was trained: 0.103 bits per byte"),
         ("64", "99,999 without, 64 times as many"),
     ],
     "16_sparse_attention": [
@@ -230,7 +230,7 @@ REACHED = {
     "17_going_big": [
         ("4.2 MB", "checkpointed:   4.2 MB between the passes"),
         ("50.6", "everything kept:  50.6 MB between the passes"),
-        ("2.438, predicted as 2.425", "predicted 2.425, measured 2.438 nats a byte"),
+        ("2.438, predicted as 2.425", "predicted 2.425, measured 2.438 nats per byte"),
     ],
 }
 

@@ -398,7 +398,7 @@ def test_the_gallery_gives_each_figure_its_file_its_words_and_its_place(tmp_path
 def test_the_words_of_a_runs_curve_hold_its_data():
     rows = [{"step": k, "held_out_bits": bits, "seconds": k} for k, bits in ((10, 3.4164), (20, 2.5), (30, 1.67863))]
     drawn = recorded_runs.curve({"curve": rows})
-    assert drawn.count("Held-out bits a byte against step: 3.42 at step 10, 1.68 at step 30.") == 2
+    assert drawn.count("Held-out bits per byte against step: 3.42 at step 10, 1.68 at step 30.") == 2
     assert 'role="img"' in drawn and "\n\n" not in drawn
     assert recorded_runs.curve({"curve": rows[:2]}) == ""
 

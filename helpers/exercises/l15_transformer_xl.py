@@ -391,7 +391,7 @@ class UniformTransformerXL(torch.nn.Module):
 
 
 def nothing_known(answer: Answer, draw: Draw) -> torch.Tensor:
-    """What the student's function says of a model that knows nothing: 8 bits a byte."""
+    """What the student's function says of a model that knows nothing: 8 bits per byte."""
     return answer(UniformTransformerXL().eval(), some_bytes(draw), 6, 4)
 
 

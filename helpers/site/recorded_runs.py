@@ -27,9 +27,9 @@ from helpers.site.course_index import SiteLesson
 RECORDED = re.compile(r"""\brecorded\(\s*["'](\w+)["']|\bfrom helpers\.(ladder) import""")
 # The measures that a curve can show, with the label of its axis; the first that a record has is drawn.
 MEASURES = {
-    "held_out_bits": "held-out bits a byte",
-    "held_out_nats": "held-out nats a byte",
-    "validation_nats": "validation loss, nats a token",
+    "held_out_bits": "held-out bits per byte",
+    "held_out_nats": "held-out nats per byte",
+    "validation_nats": "validation loss, nats per token",
     "accuracy": "share right, held out",
     "loss": "training loss, nats",
 }

@@ -48,7 +48,7 @@ def patterns(side: int) -> dict[str, torch.Tensor]:
 
 @torch.no_grad()
 def bits_a_pixel(model: nn.Module, ids: torch.Tensor) -> float:
-    """Held-out bits a pixel. ids: (pictures, t). The model is in evaluation mode meanwhile."""
+    """Held-out bits per pixel. ids: (pictures, t). The model is in evaluation mode meanwhile."""
     with evaluating(model):
         nats = sum(
             F.cross_entropy(model(part).flatten(0, 1), part.flatten(), reduction="sum").item() for part in ids.split(50)

@@ -283,7 +283,7 @@ def _train(model, batch_of, steps, record, checkpoint, look, pool):
 
 @torch.no_grad()
 def look(model: gpt2.GPT2, held_out: torch.Tensor, per_byte: float, count: int = 64) -> dict[str, float]:
-    """Figures on the way: held-out bits a byte on a sample of windows, and the strongest heads of two kinds."""
+    """Figures on the way: held-out bits per byte on a sample of windows, and the strongest heads of two kinds."""
     t, n = model.config.t_max, model.config.n
     starts = torch.linspace(0, len(held_out) - t - 1, count).long()
     rows = held_out[starts[:, None] + torch.arange(t + 1)].to(device())

@@ -131,7 +131,7 @@ def _started(model, config):
 
 @torch.no_grad()
 def held_out_bits(model: nn.Module, held_out: torch.Tensor, per_byte: float, count: int = 64) -> float:
-    """Held-out bits a byte on a sample of windows, as `pocket_gpt2.look` has them."""
+    """Held-out bits per byte on a sample of windows, as `pocket_gpt2.look` has them."""
     t = MODEL["t_max"]
     starts = torch.linspace(0, len(held_out) - t - 1, count).long()
     rows = held_out[starts[:, None] + torch.arange(t + 1)].to(device())
@@ -171,7 +171,7 @@ def best_scores(model: Llama, held_ids: torch.Tensor, n: int) -> dict[str, float
 def short_run(
     taken_back: str, steps: int, train_ids: torch.Tensor, held_ids: torch.Tensor, n: int, per_byte: float
 ) -> dict:
-    """What a short training reaches with something taken back: parameters, seconds, held-out bits a byte."""
+    """What a short training reaches with something taken back: parameters, seconds, held-out bits per byte."""
     torch.manual_seed(0)
     model = fresh_model(n, taken_back).to(device())
     record = Record("pocket_llama", {}, {})

@@ -63,7 +63,7 @@ def held_out_nats(model: nn.Module, data: torch.Tensor) -> float:
 def trained(
     shape: tuple[int, int, int], rate: float, steps: int, train: torch.Tensor, held_out: torch.Tensor, record: Record
 ) -> float:
-    """Held-out loss, in nats a byte, of a model of that shape (e, depth, h) after its training. train: (length,)."""
+    """Held-out loss, in nats per byte, of a model of that shape (e, depth, h) after its training. train: (length,)."""
     model = made(*shape)
     figures = loop.train(
         batches(train),

@@ -353,7 +353,7 @@ bars(weights)
 # ## Divide early
 #
 # On paper it does not matter when the division happens. In a computer it may. Networks are often run in **half
-# precision**, 16 bits a number, because it halves the memory and saves time on most accelerators. There are two kinds:
+# precision**, 16 bits per number, because it halves the memory and saves time on most accelerators. There are two kinds:
 
 # %% tags=["nbval-check-output"]
 for dtype in (torch.float32, torch.float16, torch.bfloat16):

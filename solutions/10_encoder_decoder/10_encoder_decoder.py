@@ -1168,7 +1168,7 @@ print(f"signature: {result['signature']}")
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Cross-entropy on held-out sentences against minutes of training, one point after each pass through the data. It falls steeply at first and then more and more slowly."}}
 minutes = [look["seconds"] / 60 for look in run["curve"]]
 nats = [look["validation_nats"] for look in run["curve"]]
-plots.curves({"": (minutes, nats)}, "minutes of training", "nats a token, held out")
+plots.curves({"": (minutes, nats)}, "minutes of training", "nats per token, held out")
 plt.show()
 
 # %% [markdown]

@@ -651,7 +651,7 @@ for name, model in models.items():
 figure, ax = plt.subplots(figsize=(6, 3.8))
 plots.curves(lines, "", "largest difference", log="y", ax=ax)
 ax.set_xticks(range(len(names)), names, rotation=40, ha="right")
-ax.set_ylim(1e-10, 1e3)
+ax.set_ylim(1e-10, 1e5)    # room for the legend
 ax.legend(ncols=2, loc="upper left")
 plt.show()
 print(known.told)
@@ -734,7 +734,7 @@ held_out = torch.tensor([ids for ids in starts if len(ids) == t_max][:16], devic
 
 @torch.no_grad()
 def on_held_out(model):
-    """The loss in nats a token over all the held-out windows."""
+    """The loss in nats per token over all the held-out windows."""
     logits = model(held_out[:, :-1]).transpose(1, 2)    # (b, n, t)
     return F.cross_entropy(logits, held_out[:, 1:]).item()
 
@@ -815,7 +815,7 @@ errors = {"as published": lambda model: None, "exact GELU": exact_gelu,
           "unify transposed": transposed, "no final norm": no_final_norm}
 costs = {name: on_held_out(changed(change)) for name, change in errors.items()}
 for name, nats in costs.items():
-    print(f"{name:>18}: {nats:8.3f} nats a token")
+    print(f"{name:>18}: {nats:8.3f} nats per token")
 
 # %% nbgrader={"grade": true, "grade_id": "check_dearest_error", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("dearest_error", dearest_error)

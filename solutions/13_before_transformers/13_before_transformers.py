@@ -1117,7 +1117,7 @@ for step in progress(range(200), "reading"):
     optimiser.step()
     losses.append(loss.item())
 last = sum(losses[-20:]) / len(losses[-20:])
-print(f"{losses[0]:.2f} nats a word at the start, {last:.2f} after {len(losses)} steps")
+print(f"{losses[0]:.2f} nats per word at the start, {last:.2f} after {len(losses)} steps")
 
 # %% [markdown]
 # What does it know that a table of vectors cannot know? Take every adjective of the test reviews, and ask two questions

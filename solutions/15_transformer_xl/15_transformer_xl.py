@@ -1045,7 +1045,7 @@ for name, row in table.items():
 steps_apart = table["without memory"][0] - table["m = 64"][2]
 by_use = table["without memory"][0] - table["without memory"][2]
 off_and_on = table["m = 64"][0] - table["m = 64"][2]
-print(f"\nat equal steps, each as it was trained: {steps_apart:.3f} bits a byte"
+print(f"\nat equal steps, each as it was trained: {steps_apart:.3f} bits per byte"
       f"\nof these, by memory at evaluation alone: {by_use:.3f}"
       f"\none model, memory switched off and on:   {off_and_on:.3f}")
 

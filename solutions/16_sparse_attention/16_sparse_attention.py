@@ -711,7 +711,7 @@ share = torch.bincount(train.flatten(), minlength=levels) / train.numel()
 alone = bits_per_byte(-(share * share.log()).sum()).item()
 print(f"{len(train):,} pictures to train on, {len(held_out):,} held out, "
       f"t = {train.shape[1]}")
-print(f"{alone:.2f} bits a pixel for a guess by how frequent each grey level is")
+print(f"{alone:.2f} bits per pixel for a guess by how frequent each grey level is")
 
 def show_pictures(rows, labels):
     """Rows of pictures of grey levels, each row a list of (t,)."""
@@ -817,10 +817,10 @@ if done < 50:
     print("The curves have their first point after 50 steps: go on with the training above.")
 else:
     plots.curves({name: tuple(zip(*run.looks)) for name, run in runs.items()},
-                 "step", "held-out bits a pixel")
+                 "step", "held-out bits per pixel")
     plt.show()
     for name, run in runs.items():
-        print(f"{name:>7}: {run.looks[-1][1]:.3f} bits a pixel after {done} steps")
+        print(f"{name:>7}: {run.looks[-1][1]:.3f} bits per pixel after {done} steps")
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -849,7 +849,7 @@ check.prediction("best_for_pictures", best_for_pictures)
 # pixels, four seeds, and a window of 16 (**local**) beside the other three. Then the same models read Wikipedia, in
 # windows of 256 bytes. All of them use masks, so a step takes equally long for each.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Held-out bits a pixel against step, 100 to 600, four falling lines with bands, the widest that of fixed. At the end fixed is highest at 0.45, then full at 0.41, local at 0.37 and strided at 0.36. Strided begins above local and crosses it before step 300; full begins above fixed and crosses it before step 200."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Held-out bits per pixel against step, 100 to 600, four falling lines with bands, the widest that of fixed. At the end fixed is highest at 0.45, then full at 0.41, local at 0.37 and strided at 0.36. Strided begins above local and crosses it before step 300; full begins above fixed and crosses it before step 200."}}
 long = recorded("patterns")
 sizes, kinds = long["settings"], ("full", "local", "strided", "fixed")
 print(f"$ {long['command']}\non: {long['machine']}\n")
@@ -861,7 +861,7 @@ def along_steps(kind):
     bits = [[row[f"{kind}_bits"] for row in rows] for rows in seeds]
     return [row["step"] for row in seeds[0]], bits
 
-plots.curves({kind: along_steps(kind) for kind in kinds}, "step", "held-out bits a pixel")
+plots.curves({kind: along_steps(kind) for kind in kinds}, "step", "held-out bits per pixel")
 plt.show()
 print(f"bits after {sizes['steps']} steps, mean of {sizes['seeds']} seeds on pictures "
       f"and of {sizes['seeds_text']} on text:")

@@ -952,7 +952,7 @@ dense = [0.05, peak / width, 200]
 ax.plot(dense, [min(peak, width * one) for one in dense], color="#555555",
         linestyle=(0, (2, 2)), linewidth=1.2, label="roof")
 ax.set(xscale="log", yscale="log", xlabel="operations per byte moved",
-       ylabel="operations a second")
+       ylabel="operations per second")
 ax.legend(loc="lower right")
 plt.show()
 
@@ -1142,7 +1142,7 @@ check(fit_power_law)
 
 # %% tags=["hide-input"]
 def trained_loss(e, steps):
-    """Held-out loss, in nats a byte, of a model of two blocks, trained for so many steps."""
+    """Held-out loss, in nats per byte, of a model of two blocks, trained for so many steps."""
     torch.manual_seed(0)
     model = CharTransformer(256, e, 2, depth=2, t_max=64).to(device())
     optimiser = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98))
@@ -1174,7 +1174,7 @@ print(f"L(N) = {a:.2f} · N^(−{alpha:.3f}); predicted for N = {fourth:,}: {pre
 
 # %%
 measured = trained_loss(54, steps)
-print(f"predicted {predicted:.3f}, measured {measured:.3f} nats a byte: "
+print(f"predicted {predicted:.3f}, measured {measured:.3f} nats per byte: "
       f"off by {abs(predicted / measured - 1):.1%}")
 print(f"the third model's loss, as if more size bought nothing: "
       f"off by {min(losses.values()) / measured - 1:.1%}")
@@ -1193,7 +1193,7 @@ def show_law(sizes, losses, a, alpha):
     ax.plot(sizes[-1], losses[-1], linestyle="", marker="s", color=plots.COLOURS[2],
             label="measured afterwards")
     ax.set(xscale="log", yscale="log", xlabel="parameters without embeddings",
-           ylabel="held-out nats a byte")
+           ylabel="held-out nats per byte")
     low, high = min(losses), max(losses)
     ticks = [tick / 20 for tick in range(math.floor(20 * low), math.ceil(20 * high) + 1)]
     ax.set_yticks(ticks, [f"{tick:.2f}" for tick in ticks])
@@ -1223,7 +1223,7 @@ print(f"$ {run['command']}\non: {run['machine']}\n")
 print(f"each model reads {run['settings']['bytes_read'] / 1e6:.1f} million bytes; "
       f"{found['operations']:.1e} operations, without the search for rates")
 for size, rate, loss in zip(found["sizes"], found["rates"], found["held_out_nats"]):
-    print(f"N = {size:>9,}: rate {rate:g}, {loss:.3f} nats a byte")
+    print(f"N = {size:>9,}: rate {rate:g}, {loss:.3f} nats per byte")
 *_, third, largest = found["held_out_nats"]
 print(f"predicted {found['predicted']:.3f}, measured {found['measured']:.3f}: "
       f"off by {found['off_by']:.1%}; the third model's loss: "

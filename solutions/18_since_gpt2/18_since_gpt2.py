@@ -622,7 +622,7 @@ plt.show()
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Training loss against tokens, of GPT-2 and of the Llama. The two fall together at first. GPT-2's drops steeply between 4 and 5 million tokens, the Llama's later, between 5 and 7 million, and less steeply. Then both fall slowly, GPT-2's below."}}
 plots.curves(along("tokens", "training_nats"), labels["tokens"],
-             "training loss, nats a token")
+             "training loss, nats per token")
 plt.show()
 for row in before["curve"]:
     if row["step"] in (780, 1170):
