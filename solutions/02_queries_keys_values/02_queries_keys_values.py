@@ -741,7 +741,7 @@ print([round(y, 2) for y in outputs])
 #
 # The scores were made as (b, s, t), keys first. That is allowed. But the softmax took the last axis, and the last axis
 # was then **t**: the queries shared out each key among themselves. The weights of an output no longer summed to 1: in
-# the test above, the first query took 2.56 of the three keys and left 0.44 to the second. `dim=1` mends it, or, easier
+# the test above, the first query took 2.56 of the three keys and left 0.44 to the second. `dim=1` fixes it, or, easier
 # to read, scores as (b, t, s).
 #
 # Two habits catch this whole family of errors. Test with t ≠ s, and with values that are all 1.

@@ -24,7 +24,7 @@
 # |---|---|
 # | **You will build** | multi-head attention as the paper has it, in one matrix product, and a count of what it costs |
 # | **You need** | queries, keys and values ([lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb)), and why scores are divided by $\sqrt d$ ([lesson 3](../03_scaling/03_scaling.ipynb)) |
-# | **It takes** | about 105 minutes: six exercises, one of them to mend, and two predictions; 22 points |
+# | **It takes** | about 105 minutes: six exercises, one of them with a bug to fix, and two predictions; 22 points |
 # | **It computes** | in seconds: we train a few small models on 19,200 synthetic sentences each; in the last section for up to 20, which you may stop |
 #
 # As before, b counts sentences, t counts positions, and e is the width of the model. Two letters are new: **h** is the

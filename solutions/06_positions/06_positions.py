@@ -25,7 +25,7 @@
 # |---|---|
 # | **You will build** | learned and sinusoidal encodings, the matrix that moves a position along, a relative bias, and rotary encoding |
 # | **You need** | [lessons 1](../01_dot_product_attention/01_dot_product_attention.ipynb) to [4](../04_multi_head/04_multi_head.ipynb); sine, cosine and their addition formulas |
-# | **It takes** | about 115 minutes: five exercises, one of them to mend, and three predictions; 21 points |
+# | **It takes** | about 115 minutes: five exercises, one of them with a bug to fix, and three predictions; 21 points |
 # | **It computes** | in seconds, on any laptop; in the last section for up to 20, which you may stop |
 #
 # b is the batch, t the number of positions, e the width of the model, h the number of heads and d the width of one

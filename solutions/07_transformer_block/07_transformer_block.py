@@ -25,7 +25,7 @@
 # |---|---|
 # | **You will build** | an instrument that measures gradients by depth, the feed-forward network, a layer norm that agrees with PyTorch's, the block in both of its orders, and the stack |
 # | **You need** | [lessons 4](../04_multi_head/04_multi_head.ipynb) and [5](../05_masking/05_masking.ipynb); writing an `nn.Module` |
-# | **It takes** | about 120 minutes: six exercises, one of them to mend, and two predictions; 23 points |
+# | **It takes** | about 120 minutes: six exercises, one of them with a bug to fix, and two predictions; 23 points |
 # | **It computes** | for a few seconds a cell, on any laptop; in the last section for up to 20, which you may stop |
 #
 # The letters are those of [the table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h the

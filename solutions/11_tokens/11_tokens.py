@@ -23,7 +23,7 @@
 #
 # | | |
 # |---|---|
-# | **You will build** | GPT-2's tokenizer: its byte alphabet, the learning of merges, decoding, bits per byte; and you mend an encoder |
+# | **You will build** | GPT-2's tokenizer: its byte alphabet, the learning of merges, decoding, bits per byte; and you fix an encoder |
 # | **You need** | [lesson 9](../09_character_generator/09_character_generator.ipynb) for entropy and bits per byte; bytes and text in Python |
 # | **It takes** | about 70 minutes: five exercises, 13 points, and three predictions |
 # | **It computes** | for a few seconds a cell, on any laptop |

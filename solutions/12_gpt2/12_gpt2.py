@@ -23,7 +23,7 @@
 #
 # | | |
 # |---|---|
-# | **You will build** | GPT-2, the translation of its published weights, generation with a cache, and a score that finds heads; and you mend a converter |
+# | **You will build** | GPT-2, the translation of its published weights, generation with a cache, and a score that finds heads; and you fix a converter |
 # | **You need** | lessons [4](../04_multi_head/04_multi_head.ipynb), [5](../05_masking/05_masking.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [11](../11_tokens/11_tokens.ipynb) |
 # | **It takes** | about 120 minutes: eight exercises, 22.5 points, and two predictions |
 # | **It computes** | for a few seconds a cell, on any laptop, with a small GPT-2 that comes with the course; the published ones if you have a network and half a gigabyte to spare |

@@ -23,7 +23,7 @@
 #
 # | | |
 # |---|---|
-# | **You will build** | counts of bytes and of operations, a step with a loss scale, gradient accumulation (which you mend), checkpointing, the average of several workers, and a scaling law that predicts a training before it is run |
+# | **You will build** | counts of bytes and of operations, a step with a loss scale, gradient accumulation (which you fix), checkpointing, the average of several workers, and a scaling law that predicts a training before it is run |
 # | **You need** | lessons [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
 # | **It takes** | about 120 minutes: eight exercises, 27.5 points, and three predictions |
 # | **It computes** | for half a minute in one cell, which trains four models; seconds everywhere else |
