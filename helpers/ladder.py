@@ -149,6 +149,10 @@ class Ladder:
             name = f"{int(lesson.split('_')[0])} · {RUNGS[lesson].title}"
             rows.append((name, score.bits if score else None, score is None or score.own, ours[lesson]))
         plots.ladder(rows, references())
+        print(f"{'held-out bits per byte':<28}{'yours':>8}   ours, three runs")
+        for name, bits, _, runs in rows:
+            print(f"{name:<28}{f'{bits:.2f}' if bits else '':>8}   {min(runs):.2f} to {max(runs):.2f}")
+        print(", ".join(f"{name} {bits:.2f}" for name, bits in references().items()))
 
 
 def measured(model: nn.Module, steps: int) -> tuple[float, int]:

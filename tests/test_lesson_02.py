@@ -11,6 +11,7 @@ from torch import nn
 
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.checking import check
+from helpers.data.recorded import recorded
 from helpers.data.toy.phrases import ASKS, KINDS, known_words, phrases
 from helpers.data.vectors import word_vectors
 from helpers.exercises import l02_queries_keys_values
@@ -217,3 +218,16 @@ def test_the_small_cases_of_the_hints_give_the_numbers_that_they_say(solved):
     q, k, v = torch.tensor([[[1.0986]]]), torch.tensor([[[1.0], [0.0]]]), torch.tensor([[[4.0], [8.0]]])
     assert solved("attention")(q, k, v).item() == pytest.approx(5, abs=1e-3)
     assert (torch.softmax(q @ k.mT, dim=1) @ v).item() == 12
+
+
+def test_what_positions_save_in_the_three_recorded_runs():
+    bits = recorded("ladder")["result"]["bits"]
+    bare, with_matrices = bits["01_dot_product_attention"], bits["02_queries_keys_values"]
+
+    def saved(before, name):
+        apart = [b - after for b, after in zip(before, bits[name], strict=True)]
+        return round(min(apart), 2), round(max(apart), 2)
+
+    assert saved(with_matrices, "02 with positions") == (0.17, 0.25), "the lesson says 0.17 to 0.25"
+    assert saved(bare, "01 with positions") == (0.05, 0.08)
+    assert round(sum(with_matrices) / 3 - sum(bare) / 3, 2) == 0.13

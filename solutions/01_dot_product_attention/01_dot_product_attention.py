@@ -25,7 +25,7 @@
 # | **You will build** | self-attention in its barest form: two matrix products with a softmax between them |
 # | **You need** | matrices, gradients, and enough PyTorch to read `x @ y` and `loss.backward()` |
 # | **It takes** | about 80 minutes: six exercises, 21 points, and two predictions |
-# | **It computes** | in seconds, on any laptop; in the last section for up to 20, which you may stop |
+# | **It computes** | in seconds, on any laptop; in the last section for up to twenty, which you may stop |
 #
 # The letters for sizes are the same in every lesson: b is the batch, t the number of positions, e the width of a
 # vector. They are all in [one table](../../site/notation.md).
@@ -674,11 +674,13 @@ for function in (self_attention, running_sum):
 # byte that comes next. Each lesson plugs in the part that you have just written. Text, width and training stay as they
 # are, so a change of the score is due to the part.
 #
-# Today's model is the smallest with attention in it. Each of the 256 possible bytes has a vector of e = 64 numbers,
-# your `self_attention` averages the 32 vectors of a window, and from the last output a linear map computes how probable
-# each next byte is. The score is in **bits per byte** on text that was kept out of the training: a model that knows
-# nothing needs 8, and fewer is better. (Lesson 9 explains the score and the training.) The cell takes about 10 seconds
-# on one core. The stop button ends it early, and what was trained until then counts.
+# Today's model is the smallest with attention in it. Each possible byte has a vector of e = 64 numbers, your
+# `self_attention` averages the 32 vectors of a window, and from the last output a linear map computes how probable each
+# next byte is.
+#
+# The score is in [bits per byte](../../site/glossary.md#bits-per-byte) on text that was kept out of the training: a
+# model that knows nothing needs 8, and fewer is better. (Lesson 9 explains the score and the training.) The cell takes
+# about 10 seconds on one core. The stop button ends it early, and what was trained until then counts.
 
 # %% mystnb={"image": {"alt": "A scoreboard of two rungs over a horizontal axis of bits per byte. The plain average lies at the dashed line of order 0, near 4.5. Bare self-attention lies near 3.6, a little right of the line of order 1. The lines of gzip and xz are far to the left, near 2.5 and 2."}}
 from helpers.ladder import ByteModel, Ladder

@@ -767,8 +767,9 @@ print([round(y, 2) for y in outputs])
 # ## Your model so far
 #
 # In lesson 1 your `self_attention` became a language model: it reads 32 bytes and predicts the next one. Our three runs
-# of it needed 3.62 or 3.63 bits per byte. Now your `SingleHeadAttention(64, 64)` takes its place, with three trained
-# matrices where there were none. Text, training and number of steps stay the same.
+# of it needed 3.62 or 3.63 [bits per byte](../../site/glossary.md#bits-per-byte). Now your `SingleHeadAttention(64,
+# 64)` takes its place, with three trained matrices where there were none. Text, training and number of steps stay the
+# same.
 
 # %% [markdown]
 # <div class="card">
@@ -811,11 +812,10 @@ check.prediction("second_rung", second_rung)
 #
 # </div>
 #
-# Why is it worse, with 12,288 parameters more? Here is a guess. Lesson 1's model is bound to look at the byte that it
-# is at, and that byte says most about the next one. The new model may look anywhere. But its query can ask for a byte
-# only by what it is: without positions a window is a bag of bytes, and *the byte before this one* is no question that
-# it can ask. If the guess is right, vectors that mark the 32 positions (lesson 6) should help the new model more
-# than the old one.
+# Why is it worse, with three matrices more? Here is a guess. Lesson 1's model is bound to look at the byte that it is
+# at, and that byte says most about the next one. The new model may look anywhere. But its query can only ask for a kind
+# of byte: without positions a window is a bag of bytes, and it cannot ask for *the byte before this one*. If the guess
+# is right, vectors that mark the 32 positions (lesson 6) should help the new model more than the old one.
 
 # %%
 torch.manual_seed(0)
@@ -824,7 +824,7 @@ for name, attend in {"bare": self_attention, "q, k, v": head_class(64, 64)}.item
     print(f"{name} with positions: {bits:.2f} bits per byte")
 
 # %% [markdown]
-# They do: in our three runs positions save the new model 0.17 to 0.26 bits and the old one 0.05 to 0.08, and what was a
+# They do: in our three runs positions save the new model 0.17 to 0.25 bits and the old one 0.05 to 0.08, and what was a
 # disadvantage of 0.13 is gone. So the guess stands, but it is not the whole story, since with positions the two are
 # about equal. What is still missing is answers to learn from: one per window is little for three matrices. Lesson 5
 # brings 32, and then positions (lesson 6) are worth more than half a bit.

@@ -353,7 +353,7 @@ bars(weights)
 # ## Divide early
 #
 # On paper it does not matter when the division happens. In a computer it may. Networks are often run in **half
-# precision**, 16 bits per number, because it halves the memory and saves time on most accelerators. There are two kinds:
+# precision**, 16 bits each, because it halves the memory and saves time on most accelerators. There are two kinds:
 
 # %% tags=["nbval-check-output"]
 for dtype in (torch.float32, torch.float16, torch.bfloat16):
@@ -876,8 +876,8 @@ for name, scores in {"divided by √d": plain / math.sqrt(64), "as they are": pl
 # ## Your model so far
 #
 # The language model of lesson 2 used scores that were not scaled. Its d is 64, so your `scaled_scores_early` divides
-# them by 8; everything else stays the same. The cell takes up to 20 seconds on one core. The stop button ends it early,
-# and what was trained counts.
+# them by 8; everything else stays the same. The cell takes up to twenty seconds on one core. The stop button ends it
+# early, and what was trained counts.
 
 # %% mystnb={"image": {"alt": "A scoreboard of four rungs over bits per byte. The plain average lies at the line of order 0, near 4.5. Bare self-attention is at 3.6. Queries, keys and values lie near 3.75, and scaled scores in the same place, between 3.7 and 3.8. All are right of the line of order 1."}}
 from helpers.ladder import ByteModel, Ladder, ScaledHead
@@ -897,9 +897,10 @@ ladder.show()
 #
 # </div>
 #
-# Scaling gains nothing that three runs could tell: they needed 3.69 to 3.79 bits per byte, and those of lesson 2 3.75
-# or 3.76. The root is for scores that are too large. This model's byte vectors begin with a standard deviation of
-# 0.1, so its scores begin near 0 with the root or without it.
+# Scaling gains nothing that three runs could tell: they needed 3.69 to 3.79 [bits per
+# byte](../../site/glossary.md#bits-per-byte), and those of lesson 2 3.75 or 3.76. The root is for scores that are too
+# large. This model's byte vectors begin with a standard deviation of 0.1, so its scores begin near 0 with the root or
+# without it.
 
 # %% [markdown]
 # ## What you can do now

@@ -25,7 +25,7 @@
 # | **You will build** | multi-head attention as the paper has it, in one matrix product, and a count of what it costs |
 # | **You need** | queries, keys and values ([lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb)), and why scores are divided by $\sqrt d$ ([lesson 3](../03_scaling/03_scaling.ipynb)) |
 # | **It takes** | about 105 minutes: six exercises, one of them with a bug to fix, and two predictions; 22 points |
-# | **It computes** | in seconds: we train a few small models on 19,200 synthetic sentences each; in the last section for up to 20, which you may stop |
+# | **It computes** | in seconds: we train a few small models on 19,200 synthetic sentences each; in the last section for up to twenty, which you may stop |
 #
 # As before, b counts sentences, t counts positions, and e is the width of the model. Two letters are new: **h** is the
 # number of heads, and **d** is the width of *one* head. Heads, positions and components are counted from 0, as in the
@@ -550,10 +550,10 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Cross-entropy against step, on a logarithmic axis; lower is better. There are three runs for each
-# h, with the same seeds, and both models have the same number of parameters. With three heads there is hardly an error
-# in any run. With one head, one curve is still falling after 300 steps, one has hardly fallen over the last quarter,
-# and one stopped early, near 1.
+# **How to read it.** Cross-entropy against step; lower is better. There are three runs for each h, with the same seeds,
+# and both models have the same number of parameters. With three heads there is hardly an error in any run. With one
+# head, one curve is still falling after 300 steps, one has hardly fallen over the last quarter, and one stopped early,
+# near 1.
 #
 # </div>
 
@@ -597,7 +597,8 @@ plt.show()
 # Do the heads of a trained language model ask different questions too?
 # [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) is a published model of 6 layers
 # with 12 heads each; you will load it yourself in [lesson 14](../14_bert/14_bert.ipynb). Its weights on one sentence
-# were recorded. Here are 2 of its 72 heads. The tokens [CLS] and [SEP] mark where a text begins and ends.
+# were recorded. Here are 2 of its 72 heads. The [tokens](../../site/glossary.md#token) [CLS] and [SEP] mark where a
+# text begins and ends.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two maps of attention weights over the sentence the animal did not cross the street because it was too tired. In the first the weight is one step left of the diagonal. In the second, more than half of the rows look most at the first token, and the row of it looks at animal."}}
 recording = recorded("minilm")["result"]
@@ -618,11 +619,12 @@ plt.show()
 #
 # </div>
 #
-# The second head gives 0.69 of the weight of *it* to *animal*, so it seems to know what *it* means. Such heads are known
-# from BERT ([Clark et al., 2019](https://arxiv.org/abs/1906.04341)), and the sentence is a famous one
-# ([Uszkoreit, 2017](https://research.google/blog/transformer-a-novel-neural-network-architecture-for-language-understanding/)).
-# But one map is not a test. In these five sentences *it* means the subject twice and the other noun three times; the
-# last two are a *Winograd schema* ([Levesque et al., 2012](https://cdn.aaai.org/ocs/4492/4492-21843-1-PB.pdf)).
+# The second head gives 0.69 of the weight of *it* to *animal*, so it seems to know what *it* means. Such heads are
+# known from BERT ([Clark et al., 2019](https://arxiv.org/abs/1906.04341)), and the sentence is a famous one
+# ([Uszkoreit,
+# 2017](https://research.google/blog/transformer-a-novel-neural-network-architecture-for-language-understanding/)). But
+# one map is not a test. In these five sentences *it* means the subject twice and the other noun three times; the last
+# two are a *Winograd schema* ([Levesque et al., 2012](https://cdn.aaai.org/ocs/4492/4492-21843-1-PB.pdf)).
 
 # %% tags=["hide-input"]
 for sentence in pronoun["sentences"]:
@@ -858,7 +860,8 @@ for kind in ("narrow", "wide", "multi-query"):
 # ## Your model so far
 #
 # The model grows by one part: `MultiHeadAttention(64, 4)`, your four heads of width 16, takes the place of the single
-# head. It brings a fourth matrix, `unify`. The cell takes up to 20 seconds on one core; the stop button ends it early.
+# head. It brings a fourth matrix, `unify`. The cell takes up to twenty seconds on one core; the stop button ends it
+# early.
 
 # %% mystnb={"image": {"alt": "A scoreboard of five rungs over bits per byte. From the bottom: the plain average near 4.5, bare self-attention at 3.6, then queries, keys and values, scaled scores and four heads, all three near 3.7. All are right of the line of order 1, at 3.5."}}
 from helpers.ladder import ByteModel, Ladder
@@ -878,9 +881,10 @@ ladder.show()
 #
 # </div>
 #
-# Four heads do not change the picture: 3.71 or 3.72 in our three runs, against 3.69 to 3.79 with one scaled head.
-# Each head may ask a question of its own, but to all of them a window is still a bag of bytes: none can ask for *the
-# byte before*. Two things are missing: more answers to learn from (lesson 5), and positions (lesson 6).
+# Four heads do not change the picture: 3.71 or 3.72 [bits per byte](../../site/glossary.md#bits-per-byte) in our three
+# runs, against 3.69 to 3.79 with one scaled head. Each head may ask a question of its own, but to all of them a window
+# is still a bag of bytes: none can ask for *the byte before*. Two things are missing: more answers to learn from
+# (lesson 5), and positions (lesson 6).
 
 # %% [markdown]
 # ## What you can do now

@@ -26,7 +26,7 @@
 # | **You will build** | masks for time and for padding, a softmax that obeys them, the self-attention of a language model, and a function that finds leaks; and you fix a layer that has one wrong line |
 # | **You need** | lessons 1 to 4; booleans and broadcasting in PyTorch |
 # | **It takes** | about 120 minutes: seven exercises, 25 points, and two predictions |
-# | **It computes** | in seconds, on any laptop; in the last section for up to 20, which you may stop |
+# | **It computes** | in seconds, on any laptop; in the last section for up to twenty, which you may stop |
 #
 # The sizes are b for the batch, t for the positions that look, s for the positions that are looked at, e for the width,
 # and h for the heads, as in [the notation table](../../site/notation.md). Note one convention now, because libraries
@@ -962,7 +962,7 @@ check(HurriedAttention)
 #
 # Without a mask the model could be asked one question per window: what comes after its last byte? With your
 # `CausalSelfAttention` each of the 32 positions predicts the byte after it, and a step of training learns from 32
-# answers per window. The heads are as before. A step takes longer, so there are 3,600 instead of 4,000.
+# answers per window. The heads are as before. A step takes longer, so there are a tenth fewer.
 
 # %% mystnb={"image": {"alt": "A scoreboard of six rungs over bits per byte. From the bottom: the plain average near 4.5, bare self-attention at 3.6, three rungs near 3.7, and a causal mask farthest left, at the line of order 1."}}
 from helpers.ladder import ByteModel, Ladder
@@ -982,9 +982,9 @@ ladder.show()
 #
 # </div>
 #
-# At the last position the mask hides nothing: there this is the model of lesson 4, so it is not able to do more. It
-# has had more to learn from: 32 answers per window where there was one. That took our three runs from 3.71 or 3.72
-# bits per byte to about 3.47.
+# At the last position the mask hides nothing: there this is the model of lesson 4, so it is not able to do more. It has
+# had more to learn from: 32 answers per window where there was one. That took our three runs from 3.71 or 3.72 [bits
+# per byte](../../site/glossary.md#bits-per-byte) to about 3.47.
 
 # %% [markdown]
 # ## What you can do now

@@ -26,7 +26,7 @@
 # | **You will build** | learned and sinusoidal encodings, the matrix that moves a position along, a relative bias, and rotary encoding |
 # | **You need** | [lessons 1](../01_dot_product_attention/01_dot_product_attention.ipynb) to [4](../04_multi_head/04_multi_head.ipynb); sine, cosine and their addition formulas |
 # | **It takes** | about 115 minutes: five exercises, one of them with a bug to fix, and three predictions; 21 points |
-# | **It computes** | in seconds, on any laptop; in the last section for up to 20, which you may stop |
+# | **It computes** | in seconds, on any laptop; in the last section for up to twenty, which you may stop |
 #
 # b is the batch, t the number of positions, e the width of the model, h the number of heads and d the width of one
 # head, as in [the table](../../site/notation.md). A single position is called p, two positions are i and j; m numbers
@@ -917,9 +917,10 @@ ladder.show()
 #
 # </div>
 #
-# From about 3.47 bits per byte our three runs get to between 2.83 and 2.87, a larger gain than all of lessons 2 to 5.
-# A query can now ask for *the byte before*, and the model learns more than pairs of bytes can tell: it is far left of
-# *order 1*. Remember lesson 2, whose queries and keys gained nothing: a bag of bytes gave them little to ask for.
+# From about 3.47 [bits per byte](../../site/glossary.md#bits-per-byte) our three runs get to between 2.83 and 2.87, a
+# larger gain than all of lessons 2 to 5. A query can now ask for *the byte before*, and the model learns more than
+# pairs of bytes can tell: it is far left of *order 1*. Remember lesson 2, whose queries and keys gained nothing: a bag
+# of bytes gave them little to ask for.
 
 # %% [markdown]
 # ## What you can do now

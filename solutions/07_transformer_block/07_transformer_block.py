@@ -26,7 +26,7 @@
 # | **You will build** | an instrument that measures gradients by depth, the feed-forward network, a layer norm that agrees with PyTorch's, the block in both of its orders, and the stack |
 # | **You need** | [lessons 4](../04_multi_head/04_multi_head.ipynb) and [5](../05_masking/05_masking.ipynb); writing an `nn.Module` |
 # | **It takes** | about 120 minutes: six exercises, one of them with a bug to fix, and two predictions; 23 points |
-# | **It computes** | for a few seconds a cell, on any laptop; in the last section for up to 20, which you may stop |
+# | **It computes** | for a few seconds a cell, on any laptop; in the last section for up to twenty, which you may stop |
 #
 # The letters are those of [the table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h the
 # width of one head. The masked multi-head attention of lessons 4 and 5 is ready to use, as `SelfAttention`. Layers,
@@ -961,7 +961,7 @@ for e, h in ((32, 4), (512, 8), (768, 12)):
 # ## Your model so far
 #
 # In place of one layer of attention the model now has your `Transformer`: three blocks, norm first, with the same
-# positions and the same mask. A step takes more than twice as long, so there are 1,200 instead of 3,600.
+# positions and the same mask. A step takes more than twice as long, so there are a third as many.
 
 # %% mystnb={"image": {"alt": "A scoreboard of eight rungs over bits per byte. Three blocks, at the top, are farthest left, left of the line of gzip, near 2.5. Positions come next, then the earlier rungs between 3.4 and 4.5."}}
 from helpers.ladder import ByteModel, Ladder
@@ -983,9 +983,9 @@ ladder.show()
 #
 # </div>
 #
-# Three blocks take our three runs from about 2.85 bits per byte to between 2.28 and 2.32, fewer than gzip needs.
-# Blocks bring depth, feed-forward networks, shortcuts and norms at once. Which of them does it? You can find out: try
-# `depth=1`.
+# Three blocks take our three runs from about 2.85 [bits per byte](../../site/glossary.md#bits-per-byte) to between 2.28
+# and 2.32, fewer than gzip needs. Blocks bring depth, feed-forward networks, shortcuts and norms at once. Which of them
+# does it? You can find out: try `depth=1`.
 
 # %% [markdown]
 # ## What you can do now

@@ -113,7 +113,7 @@ check.recall(recall_shape, recall_cause, recall_bug)
 # Lesson 9's task is to predict the next word. Let one block of lesson 7 do it twice. *Both ways*, every position looks
 # at all positions. *Left only*, lesson 5's causal mask hides what comes later. All else is equal: the initial weights,
 # the texts and their order. The texts are lesson 8's generated film reviews, cut into words and parts of words (the
-# next section shows how), and then random tokens, which nobody can predict.
+# next section shows how), and then random tokens, which no model can predict.
 
 # %%
 (texts, _), (test_texts, _) = reviews()
@@ -1073,7 +1073,8 @@ ax.axhline(bag, color="#555555", linewidth=1, linestyle=(0, (2, 2)))
 ax.set(ylabel="right (%)", ylim=(50, 90), xlabel="stage whose vectors are read")
 plt.show()
 print("; ".join(f"{name} {share:.1f}" for name, share in zip(names, shares)), "%")
-print(f"bag of the same tokens {bag:.1f} %; standard error {error.mean():.1f} %")
+print(f"bag of the same tokens {bag:.1f} %; standard error {error.mean():.1f} %,"
+      f" of block 3 less block 5 {(error[4] ** 2 + error[6] ** 2).sqrt():.1f} %")
 
 # %% nbgrader={"grade": true, "grade_id": "check_kindest_block", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("kindest_block", kindest_block)
@@ -1082,14 +1083,15 @@ check.prediction("kindest_block", kindest_block)
 # <div class="figure-caption">
 #
 # **How to read it.** Recorded. One bar for the frozen vectors of each stage, the mean of three runs, each with 1,000
-# other labelled reviews (the three marks); the axis begins at 50 %, the accuracy of guessing. Whiskers: two standard errors
-# up and down, from the 2,000 test reviews. Dotted: a linear layer on the counts of the same tokens, without BERT.
+# other labelled reviews (the three marks); the axis begins at 50 %, the accuracy of guessing. Whiskers: two standard
+# errors up and down, from the 2,000 test reviews. Dotted: a linear layer on the counts of the same tokens, without
+# BERT.
 #
 # </div>
 #
 # Between blocks 2, 3 and 4 this does not decide: they differ by about one standard error, and in one of the three runs
 # block 4 is best. Block 3 is ahead of the words and of the last block in every run, by 3 to 8 points; the standard
-# error of such a difference is at most 1.3.
+# error of such a difference is about 1.3.
 #
 # For frozen BERT base, too, the last block is not the best one to read: in tagging names, the last four blocks joined
 # reach 96.1, the last alone 94.9 (table 7 of [Devlin et al., 2019](https://arxiv.org/abs/1810.04805)).
@@ -1247,10 +1249,10 @@ for row in few:
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded; 128 pieces of each review, judged on 2,000 reviews of the test part. Three ways to use
-# the pretrained model with the same few labels, one run each, and a linear layer on counts of the same pieces, without
-# pretraining. For the frozen model, the best stage is chosen on a quarter of the labels. The standard error of a
-# difference between two points is 1.0 to 1.5 %.
+# **How to read it.** Recorded, with 128 pieces of each of 2,000 test reviews. Three ways to use the pretrained model
+# with the same few labels, one run each, and a linear layer on counts of the same pieces, without pretraining. For the
+# frozen model, the best stage is chosen on a quarter of the labels. The standard error of a difference between two
+# points is 1.0 to 1.5 %.
 #
 # </div>
 #

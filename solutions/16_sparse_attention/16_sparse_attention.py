@@ -696,10 +696,10 @@ print(f"slope on log-log paper: {slope(lengths, band['seconds']):.2f} for the ti
 # %% [markdown]
 # ## A picture is a sequence too
 #
-# Read row by row, a picture of 12 × 12 pixels is a text of 144 tokens, and each token is a grey level. A model that
-# predicts the next pixel can finish a picture, as lesson 9's finishes a sentence. The pictures here are digits in the
-# typefaces that come with matplotlib, in four sizes and five places, with four grey levels. Three whole typefaces are
-# [held out](../../site/glossary.md#held-out-data).
+# Read row by row, a picture of 12 × 12 pixels is a text of `12 * 12 = 144` tokens, and each token is a grey level. A
+# model that predicts the next pixel can finish a picture, as lesson 9's finishes a sentence. The pictures here are
+# digits in the typefaces that come with matplotlib, in four sizes and five places, with four grey levels. Three whole
+# typefaces are [held out](../../site/glossary.md#held-out-data).
 
 # %% mystnb={"image": {"alt": "Two rows of twelve small pictures of digits in grey. The upper row, of faces that are trained on: upright, slanted, bold and thin ones of several sizes. The lower row, of the three faces that are held out."}}
 side, levels = 12, 4
@@ -730,7 +730,7 @@ show_pictures([train[::281][:12], held_out[::47][:12]], ["trained on", "held out
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each small square is a sequence of 144 grey levels. The typefaces of the lower row never occur in
+# **How to read it.** Each small square is a sequence of grey levels. The typefaces of the lower row never occur in
 # training.
 #
 # </div>
