@@ -132,7 +132,7 @@ def stage(source: Path, lessons: Sequence[SiteLesson], published: dict[str, str]
     for lesson in lessons:
         notebook = copy.deepcopy(lesson.notebook)
         add_ways(notebook, lesson.name, static / "notebooks", published)
-        previews.insert(notebook, lesson, static / "previews")
+        problems += previews.insert(notebook, lesson, static / "previews")
         problems += for_readers(notebook, lesson.name)
         problems += players.insert(notebook, lesson.name)
         nbformat.write(notebook, source / "lessons" / f"{lesson.name}.ipynb")

@@ -20,15 +20,34 @@ SIZE, MARGIN = (1200, 630), 30
 COLOURS = 24
 WAYS_END = "</ul>\n"  # of the links under a lesson's title
 
-# Which figure of lessons 1, 2, ..., as they are numbered on the page of figures
-CHOSEN = (5, 6, 1, 5, 6, 2, 5, 6, 6, 7, 2, 8, 5, 6, 4, 1, 1, 8)
+# By lesson, how the alternative text of its figure begins
+CHOSEN = {
+    "01_dot_product_attention": "Eight points in the plane",
+    "02_queries_keys_values": "Two scatter plots of the same words",
+    "03_scaling": "Three bar charts of the attention weights",
+    "04_multi_head": "Two maps of attention weights over the sentence",
+    "05_masking": "Three leak maps",
+    "06_positions": "Left, a heat map of the encodings",
+    "07_transformer_block": "Two panels against depth",
+    "08_classifier": "Two panels of horizontal bars, one bar for each word",
+    "09_character_generator": "A held-out passage of the manual",
+    "10_encoder_decoder": "A heat map, the mean over the heads",
+    "11_tokens": "Two panels of horizontal bars for English",
+    "12_gpt2": "Two triangles of attention weights over a short piece",
+    "13_before_transformers": "A heat map. Rows are the German words sieben",
+    "14_bert": "Four maps of attention weights over one sentence",
+    "15_transformer_xl": "Two maps of 12 outputs by 12 inputs",
+    "16_sparse_attention": "Four columns: full",
+    "17_going_big": "Four stacked bars",
+    "18_since_gpt2": "Two triangles of attention weights, 47 by 47",
+}
 
 
 def chosen(lesson: SiteLesson) -> LessonFigure | None:
-    """The figure that is named for a lesson, else its first that has pixels; None where no figure has."""
-    figures = list(figures_of(lesson.notebook))
-    named = CHOSEN[lesson.number - 1] if lesson.number <= len(CHOSEN) else 0
-    return next((figure for figure in (*figures[named - 1 : named], *figures) if figure.png), None)
+    """The figure that is named for a lesson, or the first of one without a name; None where there is none."""
+    figures = [figure for figure in figures_of(lesson.notebook) if figure.png]
+    named = CHOSEN.get(lesson.name, "")
+    return next((figure for figure in figures if figure.alt.startswith(named)), None)
 
 
 def card(png: bytes) -> Image.Image:
@@ -41,12 +60,17 @@ def card(png: bytes) -> Image.Image:
     return white.convert("RGB").quantize(COLOURS)
 
 
-def insert(notebook: NotebookNode, lesson: SiteLesson, folder: Path) -> None:
-    """Write a lesson's card into a folder, and put it under the links at the top of its page, with its words."""
+def insert(notebook: NotebookNode, lesson: SiteLesson, folder: Path) -> list[str]:
+    """Write a lesson's card into a folder, and put it under the links at the top of its page, with its words.
+
+    Returns a problem where the figure that is named for the lesson does not exist.
+    """
     figure = chosen(lesson)
+    if figure is None and lesson.name in CHOSEN:
+        return [f"{lesson.name}: no figure's alternative text begins with {CHOSEN[lesson.name]!r} (see previews.py)"]
     first = next((cell for cell in notebook.cells if cell.cell_type == "markdown"), None)
     if figure is None or first is None or WAYS_END not in first.source:
-        return
+        return []
     folder.mkdir(exist_ok=True)
     card(base64.b64decode(figure.png)).save(folder / f"{lesson.name}.png", optimize=True)
     place = f'From <a href="#{figure.place.anchor}">{escape(figure.place.section)}</a>' if figure.place.anchor else ""
@@ -56,3 +80,4 @@ def insert(notebook: NotebookNode, lesson: SiteLesson, folder: Path) -> None:
     )
     head, end, rest = first.source.partition(WAYS_END)
     first.source = head + end + shown + rest
+    return []
