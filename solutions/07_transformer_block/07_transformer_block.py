@@ -963,7 +963,7 @@ for e, h in ((32, 4), (512, 8), (768, 12)):
 # In place of one layer of attention the model now has your `Transformer`: three blocks, norm first, with the same
 # positions and the same mask. A step takes more than twice as long, so there are a third as many.
 
-# %% mystnb={"image": {"alt": "A scoreboard of eight rungs over bits per byte. Three blocks, at the top, are farthest left, left of the line of gzip, near 2.5. Positions come next, then the earlier rungs between 3.4 and 4.5."}}
+# %% mystnb={"image": {"alt": "A scoreboard of eight rungs over bits per byte. Three blocks, at the top, are farthest left, left of the line of gzip, near 2.5. Positions come next, then the earlier rungs between 3.5 and 4.5."}}
 from helpers.ladder import ByteModel, Ladder
 from helpers.parts.positions import PositionEmbedding
 
@@ -983,8 +983,8 @@ ladder.show()
 #
 # </div>
 #
-# Three blocks take our three runs from about 2.85 [bits per byte](../../site/glossary.md#bits-per-byte) to between 2.28
-# and 2.32, fewer than gzip needs. Blocks bring depth, feed-forward networks, shortcuts and norms at once. Which of them
+# Three blocks take our three runs from 2.83 to 2.87 [bits per byte](../../site/glossary.md#bits-per-byte) down to 2.28
+# to 2.32, fewer than gzip needs. Blocks bring depth, feed-forward networks, shortcuts and norms at once. Which of them
 # does it? You can find out: try `depth=1`.
 
 # %% [markdown]
