@@ -208,7 +208,8 @@ with torch.no_grad():
     for direction in ("both ways", "left only"):
         logits = head(model.hidden(inputs, None, may_look(inputs, direction))[-1])
         loss = finished_bert.masked_loss(logits, targets)
-        print(f"trained both ways, reads test reviews {direction}: {loss:.2f} nats per token")
+        print(f"trained both ways, reads test reviews {direction}:"
+              f" {loss:.2f} nats per token")
 n = len(vocabulary)
 print(f"guessing evenly among {n} pieces: {math.log(n):.2f} nats")
 
