@@ -23,7 +23,7 @@ def some_matrix(draw):
 
 
 def test_a_tensor_made_on_the_cpu_and_then_filled_is_seen():
-    with pytest.raises(Unmet, match="created without its device"):
+    with pytest.raises(Unmet, match="created without saying on which device"):
         any_device(1, some_matrix).probe(blocks_on(lambda w: "cpu"), Draw("seed"))
 
 
@@ -47,7 +47,7 @@ def test_rows_looked_up_by_indices_on_the_cpu_are_seen():
 
 
 def test_code_that_reads_numbers_says_where_its_result_is():
-    with pytest.raises(Unmet, match="created without its device"):
+    with pytest.raises(Unmet, match="created without saying on which device"):
         any_device(1, some_matrix).probe(lambda w: torch.tensor(w.tolist()), Draw("seed"))
     there = any_device(1, some_matrix).probe(lambda w: torch.tensor(w.tolist(), device=w.device), Draw("seed"))
     assert there == 1
@@ -66,7 +66,7 @@ def test_a_device_that_is_forgotten_in_a_special_case_is_seen():
         return w * times if times else torch.zeros(3, 3)
 
     never = {"never": lambda draw: (*some_matrix(draw), 0)}
-    with pytest.raises(Unmet, match="created without its device"):
+    with pytest.raises(Unmet, match="created without saying on which device"):
         any_device(1, lambda draw: (*some_matrix(draw), 2), also=never).probe(doubled, Draw("seed"))
 
 

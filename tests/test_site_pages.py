@@ -365,6 +365,13 @@ def test_mistakes_are_listed_with_what_they_look_like(masking):
     assert "<code>causal_mask</code>: 1 mistake<" in page and "Nothing is done." not in page
 
 
+# Reports that a lesson cites as a source for how perplexity is measured
+CITED = {
+    (12, "https://github.com/openai/gpt-2/issues/78"),
+    (12, "https://github.com/huggingface/transformers/issues/13761"),
+}
+
+
 def test_the_list_of_published_bugs_has_those_that_lessons_speak_of():
     report = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/(?:issues|pull)/\d+")
     spoken_of = set()
@@ -372,7 +379,7 @@ def test_the_list_of_published_bugs_has_those_that_lessons_speak_of():
         cells = [cell.source for cell in source.cells_as_written() if cell.cell_type == "markdown"]
         text = "\n".join(cells).partition("**Further reading")[0]
         spoken_of |= {(source.lesson.number, address) for address in report.findall(text)}
-    assert {(bug.lesson, bug.report) for bug in indexes.published_bugs()} == spoken_of
+    assert {(bug.lesson, bug.report) for bug in indexes.published_bugs()} == spoken_of - CITED
 
 
 def test_a_published_bug_says_what_it_did_and_what_one_saw():

@@ -1142,7 +1142,7 @@ check(fit_power_law)
 
 # %% tags=["hide-input"]
 def trained_loss(e, steps):
-    """Held-out loss, in nats per byte, of a model of two blocks, trained for so many steps."""
+    """Held-out nats per byte of a model of two blocks, trained for so many steps."""
     torch.manual_seed(0)
     model = CharTransformer(256, e, 2, depth=2, t_max=64).to(device())
     optimiser = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98))

@@ -122,8 +122,6 @@ class PredictionSummary:
         """What the counts mean for teaching."""
         truth, tempting = self.question.truth, self.tempting
         chose, right = self.count - len(self.choices[""]), len(self.choices[truth])
-        if not chose:
-            return "No student chose before the result was shown."
         if right == chose:
             return f"All {chose} who chose were right." if chose > 1 else "The one who chose was right."
         tempted, says = f"{len(self.choices[tempting])} said {tempting}", self.question.says[tempting]
