@@ -376,7 +376,7 @@ NEIGHBOURS = code("""
                 pass
         for folder in {os.path.dirname(sys.modules['helpers'].__file__), '/course', '/sandbox'}:
             for path, _, names in os.walk(folder):
-                for name in names if '/helpers/data' not in path and '/nbgrader/' not in path else ():
+                for name in names if '/helpers/data' not in path and 'site-packages' not in path else ():
                     if 'parts' in path.split('/') or 'solutions' in path or name.endswith('.safetensors'):
                         leak('file', os.path.join(path, name))
     look()
@@ -436,7 +436,7 @@ PARTS = (
                 leak('variable', name)
         for folder in ('/course', '/sandbox', '/tmp', '/dev/shm', os.getcwd(), os.path.expanduser('~')):
             for path, _, names in os.walk(folder):
-                for name in names if '/helpers/data' not in path and '/nbgrader/' not in path else ():
+                for name in names if '/helpers/data' not in path and 'site-packages' not in path else ():
                     if name.endswith(('.safetensors', '.ipynb', '.db', '.jsonl')) or 'solution' in name:
                         leak('file', os.path.join(path, name))
         """)

@@ -535,10 +535,10 @@ def test_the_first_page_types_a_line_and_the_model_writes_on(browser, address, m
 
 @needs_browser
 def test_the_first_page_loads_no_model_where_motion_is_unwanted_until_it_is_asked_for(browser, address):
-    browser.open(f"{address}index.html")
+    browser.open("about:blank")  # no page is left that still loads a model
     browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-reduced-motion", "value": "reduce"}])
     browser.events.clear()
-    browser.call("Page.reload")
+    browser.call("Page.navigate", url=f"{address}index.html")  # `open` would set the media anew
     browser.wait_for("document.readyState === 'complete' && document.querySelector('.cover')")
     browser.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
     assert not [url for url in browser.requests() if "pocket" in url]
