@@ -376,7 +376,7 @@ NEIGHBOURS = code("""
                 pass
         for folder in {os.path.dirname(sys.modules['helpers'].__file__), '/course', '/sandbox'}:
             for path, _, names in os.walk(folder):
-                for name in names if '/helpers/data' not in path and 'site-packages' not in path else ():
+                for name in names if '/helpers/data' not in path and not others(path) else ():
                     if 'parts' in path.split('/') or 'solutions' in path or name.endswith('.safetensors'):
                         leak('file', os.path.join(path, name))
     look()
@@ -434,6 +434,7 @@ PARTS = (
         for name, value in os.environ.items():
             if 'SEED' in name or 'KEY' in name or 'a seed for hostile tests' in value:
                 leak('variable', name)
+        others = lambda path: 'site-packages' in path and '/site-packages/helpers' not in path
         for folder in ('/course', '/sandbox', '/tmp', '/dev/shm', os.getcwd(), os.path.expanduser('~')):
             for path, _, names in os.walk(folder):
                 for name in names if '/helpers/data' not in path and 'site-packages' not in path else ():
