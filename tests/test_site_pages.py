@@ -6,6 +6,7 @@ import json
 import re
 import tomllib
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from bs4 import BeautifulSoup
@@ -18,6 +19,7 @@ from helpers.authoring.links import Term
 from helpers.course import ROOT
 from helpers.site import build, course_index, front_page, indexes, postprocess, reader_notebook, recorded_runs
 from helpers.site.course_index import SiteLesson
+from helpers.site.feed import feed
 from helpers.student.lessons import builds_on
 
 UNPUBLISHED = {"repository": "", "branch": "main", "address": ""}
@@ -136,6 +138,24 @@ def test_a_site_without_an_address_names_none(tmp_path):
     assert [file.name for file in site.iterdir()] == ["index.html"] and "canonical" not in (
         site / "index.html"
     ).read_text()
+
+
+def test_a_published_site_has_a_feed_of_its_versions(tmp_path):
+    site = built(tmp_path, index="<article></article>")
+    postprocess.finish(site, {}, ADDRESS)
+    page = BeautifulSoup((site / "index.html").read_text(), "html.parser")
+    assert page.find("link", type="application/atom+xml")["href"] == f"{ADDRESS}/feed.xml"
+    entry = ElementTree.parse(site / "feed.xml").find("{*}entry")
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert entry.findtext("{*}title") == f"Version {version}"
+
+
+def test_a_feed_has_the_newest_version_first_and_shows_its_changes():
+    changes = "# Changes\n\n## 1.1.0 (2026-12-01)\n\n- A & <b>\n\n## 1.0.0 (2026-11-23)\n\nFirst.\n"
+    newest, first = ElementTree.fromstring(feed(changes, "A course", f"{ADDRESS}/")).findall("{*}entry")
+    assert newest.findtext("{*}updated") == "2026-12-01T00:00:00Z"
+    assert "<li>A &amp; &lt;b&gt;</li>" in newest.findtext("{*}content")
+    assert first.findtext("{*}id") == f"{ADDRESS}/feed.xml#1.0.0"
 
 
 def test_the_preview_of_a_page_is_its_first_picture(tmp_path):

@@ -16,6 +16,9 @@ from bs4 import BeautifulSoup, Tag
 from latex2mathml.converter import convert
 from PIL import Image
 
+from helpers.course import ROOT
+from helpers.site.feed import FEED, feed
+
 LANDMARKS = {
     "sidebar-drawer": "Lessons and pages",
     "toc-drawer": "On this page",
@@ -212,6 +215,8 @@ def add_metadata(page: BeautifulSoup, description: str, *, address: str = "", pa
         url = urljoin(address.rstrip("/") + "/", path)
         properties |= {"og:url": url, "og:image": urljoin(url, preview_picture(page) or f"{address}/_static/check.png")}
         page.head.append(page.new_tag("link", attrs={"rel": "canonical", "href": url}))
+        news = {"rel": "alternate", "type": "application/atom+xml", "href": f"{address.rstrip('/')}/{FEED}"}
+        page.head.append(page.new_tag("link", attrs={**news, "title": SITE_NAME}))
         page.head.append(page.new_tag("meta", attrs={"name": "twitter:card", "content": "summary_large_image"}))
         if path == NOT_FOUND:  # served in place of pages in any folder
             page.head.insert(0, page.new_tag("base", attrs={"href": f"{address.rstrip('/')}/"}))
@@ -264,7 +269,7 @@ STEPS = (
 def finish(html: Path, descriptions: dict[str, str], address: str = "") -> None:
     """Finish every page of a built site in place. descriptions: by the page's path, "lessons/03_scaling.html".
 
-    With an address, the site gets a sitemap and says so to search engines.
+    With an address, the site gets a sitemap and says so to search engines, and a feed of its versions.
     """
     for sheet in html.glob("_static/**/*.css"):
         sheet.write_text(lighten_style(sheet.read_text(encoding="utf-8")), encoding="utf-8")
@@ -284,5 +289,7 @@ def finish(html: Path, descriptions: dict[str, str], address: str = "") -> None:
     if address:
         listed = [path for path in paths if path not in (NOT_FOUND, "search.html")]
         (html / "sitemap.xml").write_text(sitemap(listed, address), encoding="utf-8")
+        changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+        (html / FEED).write_text(feed(changes, SITE_NAME, address), encoding="utf-8")
         robots = f"User-agent: *\nAllow: /\nSitemap: {address.rstrip('/')}/sitemap.xml\n"
         (html / "robots.txt").write_text(robots, encoding="utf-8")
