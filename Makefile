@@ -154,8 +154,8 @@ lint: .full env ## Say what ruff finds in style and form, and mypy in types (see
 site: .full env ## Render the lessons for readers, into site/_build
 	$(PY) -m helpers.site
 
-build: .full .lesson-if-named env ## Rebuild all that is generated, for every lesson or for LESSON=
-	$(PY) -m helpers.authoring build $(LESSON)
+build: .full .lesson-if-named env ## Rebuild all that is generated (LESSON=, or all; ARGS=--prose where no code has changed)
+	$(PY) -m helpers.authoring build $(LESSON) $(ARGS)
 
 check: .full .lesson-if-named env ## Say whether anything is stale, leaks, or lacks mistakes (LESSON=, or all)
 	$(PY) -m helpers.authoring check $(LESSON) $(ARGS)

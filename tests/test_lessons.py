@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+
+import nbformat
 import pytest
 from conftest import FIRST
 
 from helpers.authoring import check
+from helpers.authoring.building import BrokenLesson, with_its_outputs
 from helpers.authoring.check import inspect_course, inspect_quickly, solution_lines
 from helpers.authoring.check_answers import misjudged, stale_key, surviving
 from helpers.authoring.facts import write_facts
@@ -47,6 +51,26 @@ def test_no_mutant_of_a_solution_keeps_every_point(source):
 
 def test_the_lessons_fit_together():
     assert inspect_course() == []
+
+
+@pytest.fixture
+def copied(tmp_path) -> Source:
+    """The first lesson, in a folder of its own."""
+    shutil.copytree(LESSONS[0].folder, tmp_path / FIRST)
+    return Source(FIRST, tmp_path / FIRST)
+
+
+def test_a_change_of_prose_keeps_what_the_lesson_printed_and_drew(copied):
+    copied.script.write_text(copied.script.read_text(encoding="utf-8") + "\n# %% [markdown]\n# One more sentence.\n")
+    before, after = nbformat.read(copied.notebook, as_version=4), with_its_outputs(copied)
+    assert after.cells[-1].source == "One more sentence."
+    assert after.cells[:-1] == before.cells
+
+
+def test_code_that_has_changed_is_not_given_old_outputs(copied):
+    copied.script.write_text(copied.script.read_text(encoding="utf-8") + "\n# %%\nprint(1)\n")
+    with pytest.raises(BrokenLesson, match="The code of 01_dot_product_attention has changed.*make build LESSON="):
+        with_its_outputs(copied)
 
 
 def test_a_letter_that_is_seldom_right_is_found():

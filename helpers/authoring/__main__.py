@@ -41,6 +41,7 @@ def parser() -> argparse.ArgumentParser:
         if run in (_build, _check, _read, _unvaried, _mutants, _exam_key):
             command.add_argument("lessons", nargs="*", metavar="NN_topic", help="all lessons if none is named")
     add = {name: command.add_argument for name, command in commands.choices.items()}
+    add["build"]("--prose", action="store_true", help="only prose has changed: keep the key, and do not run the lesson")
     add["check"]("--seeds", type=int, default=0, metavar="N", help="judge every variant on N seeds too")
     add["exam-key"]("--seeds", type=int, metavar="N", help="how many seeds submissions are shared out to")
     add["new"]("name", metavar="NN_topic")
@@ -69,7 +70,7 @@ def main() -> int:
 def _build(args) -> None:
     for source in sources(args.lessons):
         print(f"Building {source.name} ...", flush=True)
-        build(source)
+        build(source, args.prose)
     write_table()
 
 

@@ -29,11 +29,15 @@ class BrokenLesson(RuntimeError):
     """A lesson that does not run from top to bottom as solved."""
 
 
-def build(source: Source) -> None:
-    """Write the exercises' facts into the lesson's text; make its key, its executed and the students' notebook."""
+def build(source: Source, prose_only: bool = False) -> None:
+    """Write the exercises' facts into the lesson's text; make its key, its executed and the students' notebook.
+
+    prose_only: no code has changed, so neither the key nor the outputs are made anew (see `with_its_outputs`).
+    """
     write_facts(source)
-    build_key(source)
-    nbformat.write(execute(source), source.notebook)
+    if not prose_only:
+        build_key(source)
+    nbformat.write(with_its_outputs(source) if prose_only else execute(source), source.notebook)
     release(source, NOTEBOOKS)
 
 
@@ -65,6 +69,23 @@ def execute(source: Source) -> nbformat.NotebookNode:
         except CellExecutionError as problem:
             raise BrokenLesson(f"{source.name} does not run as solved.\n{problem}") from None
     notebook.metadata["language_info"] = {"name": "python"}
+    return notebook
+
+
+def with_its_outputs(source: Source) -> nbformat.NotebookNode:
+    """The lesson as its text is now, with the outputs of its last run.
+
+    Raises BrokenLesson where a code cell differs from the one that was run.
+    """
+    notebook = source.read()
+    now, ran = (
+        [cell for cell in cells if cell.cell_type == "code"]
+        for cells in (notebook.cells, nbformat.read(source.notebook, as_version=4).cells)
+    )
+    if [cell.source for cell in now] != [cell.source for cell in ran]:
+        raise BrokenLesson(f"The code of {source.name} has changed since it was run. {source.rebuild}")
+    for cell, done in zip(now, ran, strict=True):
+        cell.outputs, cell.execution_count = done.outputs, done.execution_count
     return notebook
 
 
