@@ -23,7 +23,7 @@ from .models import (
 from .recurrent import two_readers, vector_or_memory, waiting_steps
 from .remembering import segment_memory, shift_steps
 from .since import induction_circuit, llama_block
-from .sparse import band_chunks, tiles_arriving
+from .sparse import band_chunks, tiles_arriving, tiles_in_memory
 
 __all__ = [
     "COLOURS",
@@ -50,6 +50,7 @@ __all__ = [
     "teaching_and_writing",
     "three_roles",
     "tiles_arriving",
+    "tiles_in_memory",
     "two_readers",
     "vector_or_memory",
     "waiting_steps",
