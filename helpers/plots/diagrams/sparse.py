@@ -118,5 +118,7 @@ def tiles_in_memory() -> Sheet:
     kinds = [["purple" if (i, j) == (1, 2) else "empty" for j in range(4)] for i in range(4)]
     sheet.cells(26, 360, [[""] * 4] * 4, kinds, 21, 21)
     sheet.text(128, 372, "all scores, (*t*, *t*): never written", anchor="start")
-    sheet.note(128, 394, "Each tile is used at once,", "then its place in fast memory", "goes to the next.", anchor="start")
+    sheet.note(
+        128, 394, "Each tile is used at once,", "then its place in fast memory", "goes to the next.", anchor="start"
+    )
     return sheet
