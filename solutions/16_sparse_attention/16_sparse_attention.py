@@ -105,8 +105,8 @@ check.recall(recall_shape, recall_cause, recall_bug)
 # %% [markdown]
 # ## The square of t
 #
-# How much does one head cost, causal, with 16 components? A clock counts processor seconds, and a hook in autograd
-# counts the bytes that are kept for the backward pass, each tensor once. Both run on the CPU.
+# How much does one head cost, causal, with 16 components, on the CPU? A clock counts processor seconds, and a hook in
+# autograd counts the bytes that are kept for the backward pass, each tensor once.
 
 # %%
 def attention(q, k, v, mask):
@@ -562,9 +562,9 @@ plt.show()
 #
 # </div>
 #
-# ## A mask saves nothing
+# ## What a mask saves
 #
-# How much time does a mask save?
+# Does a mask save time?
 
 # %% [markdown]
 # <div class="card">
@@ -668,7 +668,7 @@ def banded_attention(q, k, v, w):
 check(banded_attention)
 
 # %% [markdown]
-# So the results are the same as with the mask. And the time?
+# The results are those of the mask. The time?
 
 # %%
 w = 64
@@ -1059,7 +1059,7 @@ check(tiled_attention)
 
 # %% [markdown]
 # Now compare all ways, among them `F.scaled_dot_product_attention` (SDPA for short), which the blocks of lesson 7 use.
-# What is the largest tensor that each of them makes? A hook below every PyTorch operation measures it.
+# A hook below every PyTorch operation measures the largest tensor that each of them makes.
 
 # %%
 from torch.utils._python_dispatch import TorchDispatchMode
