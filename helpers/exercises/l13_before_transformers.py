@@ -1,4 +1,4 @@
-"""Lesson 13: a gated cell, one vector for a sentence, the first attention, and word vectors from company and readers."""
+"""Lesson 13: a gated cell, one vector for a sentence, the first attention and word vectors from company and readers."""
 
 from __future__ import annotations
 
