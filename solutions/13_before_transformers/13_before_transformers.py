@@ -212,9 +212,9 @@ plots.diagrams.gated_cell()
 def gru_step(x, s, w_x, w_s, b_x, b_s):
     """One step of a gated recurrent unit: reads a word and returns the new state.
 
-    x: (b, e), the word. s: (b, d), the old state. w_x: (e, 3d). w_s: (d, 3d). b_x, b_s: (3d,).
-    In each of the four, columns 0 to d − 1 belong to r, the next d to z, the last d to s~.
-    Returns (b, d).
+    x: (b, e), the word. s: (b, d), the old state. w_x: (e, 3d). w_s: (d, 3d).
+    b_x, b_s: (3d,). In each of the last four, columns 0 to d − 1 belong to r, the next d to
+    z, the last d to s~. Returns (b, d).
     """
     ### BEGIN SOLUTION
     x_r, x_z, x_new = (x @ w_x + b_x).chunk(3, dim=-1)         # (b, d) each

@@ -83,12 +83,12 @@ def tiles_in_memory() -> Sheet:
     sheet = Sheet(
         "tiles-in-memory",
         "Tiles of keys and values pass through a small, fast memory",
-        "A large frame at the top, slow memory: q, k, v and the output, each a column of four tiles. One tile of q, "
-        "one of k, one of v and one of the output are coloured. Arrows lead down into a smaller frame, fast memory: from q "
-        "once, from k and v for each tile in turn. In fast memory the tiles of q and k give the scores of one tile; "
-        "with the tile of v these update m, ℓ and o, which stay. From there an arrow leads up to the output: o divided "
-        "by ℓ, at the end. At the bottom, outside both frames, a square of four by four tiles, all scores, with a "
-        "single coloured tile: the whole t by t matrix is never written.",
+        "A large frame at the top, slow memory: q, k, v and the output, each a column of four tiles. One tile of "
+        "q, one of k, one of v and one of the output are coloured. Arrows lead down into a smaller frame, fast "
+        "memory: from q once, from k and v for each tile in turn. In fast memory the tiles of q and k give the "
+        "scores of one tile; with the tile of v these update m, ℓ and o, which stay. From there an arrow leads up "
+        "to the output: o divided by ℓ, at the end. At the bottom, outside both frames, a square of four by four "
+        "tiles, all scores, with a single coloured tile: the whole t by t matrix is never written.",
         456,
     )
     sheet.frame(180, 96, 348, 176, "empty")
