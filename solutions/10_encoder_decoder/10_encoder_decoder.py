@@ -495,7 +495,7 @@ plots.diagrams.teacher_forcing()
 #
 # Write `encode`, `decode` and `loss`, and leave `__init__` and `embed` as they are. `finished_masks(source, target,
 # pad)` returns the same as your `make_masks`. `finished_loss(logits, targets, smoothing, pad)` is the mean
-# cross-entropy of the targets that are not padding; `loss` hands its `smoothing` on, which exercise 6 is about. `loss`
+# cross-entropy of the targets that are not padding; pass the `smoothing` of `loss` on to it, for exercise 6. `loss`
 # calls your `encode` and `decode`, and `decode` uses the memory that it is given. Do not call `FinishedModel` or
 # `nn.Transformer` here. Gradients must flow to all weights.
 #
@@ -599,7 +599,7 @@ print(f"with those biases and norms: {blocks + biases + norms:,}")
 # ## Training
 #
 # Our model is small: e = 64, four heads, two blocks in each half. Optimiser, loss and position of the norms are those
-# of the paper. The loss is a cross-entropy with `smoothing=0.1`: what that does comes once the model works. A stack of
+# of the paper. The loss is a cross-entropy with `smoothing=0.1`, which you will write once the model works. A stack of
 # blocks with the norm last needs a small learning rate at the start (lesson 7), so the rate rises linearly for `warmup`
 # steps and then falls with the square root of the step (section 5.3):
 #
@@ -661,8 +661,8 @@ print(f"mean loss of the last 100 steps: {reached:.2f}; as a plain cross-entropy
 # </div>
 #
 # The loss hardly falls any more, far from 0. As a plain cross-entropy, it would mean that the model is as sure of each
-# token as of a coin toss. Does it know so little? The reason comes after it has written something. In training it is
-# **given the right beginning**; when it writes, it has only the beginning that it wrote itself.
+# token as of a coin toss. Does it know so little? First let it write. In training it is **given the right beginning**;
+# when it writes, it has only the beginning that it wrote itself.
 
 # %% [markdown]
 # ## Writing, greedily
