@@ -513,6 +513,17 @@ def test_the_stored_table_punishes_certainty_most():
     assert table[20] > table[3] > table[5.7] and table[3] == pytest.approx(1.27, abs=0.01)
 
 
+def test_the_stored_doubt_is_that_of_the_smoothing_and_goes_with_it():
+    text = printed(SOURCE)
+    reached, floor = map(float, re.search(r"steps of training: ([\d.]+), at least ([\d.]+)", text).groups())
+    assert floor < reached < floor + 0.05
+    assert math.exp(-reached) == pytest.approx(0.5, abs=0.02), "a coin toss"
+    told = re.findall(r"100 steps with smoothing ([\d.]+): now ([\d.]+), loss ([\d.]+)", text)
+    sure = {float(smoothing): (float(p), float(loss)) for smoothing, p, loss in told}
+    assert abs(sure[0.1][0] - 0.9) < 0.02 and sure[0.1][1] >= floor
+    assert sure[0.0][0] > 0.97 and sure[0.0][1] < 0.05
+
+
 def test_the_stored_try_at_the_open_experiment_says_what_is_to_beat():
     tried, own = re.search(r"([\d.]+) exact match. The lesson's own model has ([\d.]+)\.", printed(SOURCE)).groups()
     assert float(tried) < float(own) and float(own) > 0.95

@@ -25,6 +25,24 @@ def test_the_published_score_cannot_be_steered_and_the_mended_one_can():
     assert (maps[0][0] - maps[0][1]).abs().max() < 1e-5 < 0.05 < (maps[1][0] - maps[1][1]).abs().max()
 
 
+def test_the_step_is_pytorchs_gru_cell_with_its_gradients():
+    step, cell = ANSWERS.make("gru_step"), torch.nn.GRUCell(4, 5, dtype=torch.float64)
+    x, s = torch.randn(3, 4, dtype=torch.float64), 2 * torch.randn(3, 5, dtype=torch.float64)
+    weights = [cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh]
+    ours, theirs = step(x, s, *(w.mT if w.dim() == 2 else w for w in weights)), cell(x, s)
+    assert torch.allclose(ours, theirs)
+    slopes = [torch.autograd.grad(y.square().sum(), weights) for y in (ours, theirs)]
+    assert all(torch.allclose(mine, other) for mine, other in zip(*slopes, strict=True))
+    assert "the same as PyTorch's cell: True" in printed(SOURCE)
+
+
+def test_the_hints_worked_step_is_right():
+    step = ANSWERS.make("gru_step")
+    zeros, word, state = torch.zeros(1, 3), torch.tensor([0.0, math.log(3), 1.0]), torch.tensor([0.0, 0.0, -2.0])
+    new = step(torch.ones(1, 1), torch.tensor([[4.0]]), zeros, zeros, word, state).item()
+    assert math.isclose(new, 3, rel_tol=1e-6)
+
+
 def test_the_hints_worked_loss_is_right():
     parts = [-math.log(1 / (1 + math.exp(-z))) for z in (2, -1, 3)]
     assert [round(part, 3) for part in parts] == [0.127, 1.313, 0.049] and round(sum(parts), 3) == 1.489

@@ -635,37 +635,6 @@ LESSON = Lesson(
             ),
         ),
         Exercise(
-            "smoothed_loss",
-            stars=3,
-            minutes=12,
-            aspects=(
-                values(1.5, predictions(0.1), rtol=1e-4, also=OTHER_SIZES),
-                values(
-                    0.5,
-                    predictions(0.0),
-                    name="without smoothing",
-                    rtol=1e-4,
-                    also=NO_SMOOTHING,
-                ),
-                values(
-                    0.5,
-                    far_apart(0.2),
-                    name="logits far apart",
-                    rtol=1e-4,
-                    also={"with one sentence": far_apart(0.3, b=1)},
-                ),
-                gradient(
-                    0.5,
-                    predictions(0.1),
-                    via=hundredfold,
-                    also={"with padding between the words": padded_targets_between(0.3)},
-                ),
-                input_left_alone(0.5, predictions(0.1)),
-                any_device(0.5, predictions(0.1)),
-            ),
-            forbidden={"finished_loss": FINISHED},
-        ),
-        Exercise(
             "EncoderDecoder",
             stars=3,
             minutes=12,
@@ -702,6 +671,37 @@ LESSON = Lesson(
             builds_on=("encoder_decoder.without_training",),
         ),
         Exercise(
+            "smoothed_loss",
+            stars=3,
+            minutes=12,
+            aspects=(
+                values(1.5, predictions(0.1), rtol=1e-4, also=OTHER_SIZES),
+                values(
+                    0.5,
+                    predictions(0.0),
+                    name="without smoothing",
+                    rtol=1e-4,
+                    also=NO_SMOOTHING,
+                ),
+                values(
+                    0.5,
+                    far_apart(0.2),
+                    name="logits far apart",
+                    rtol=1e-4,
+                    also={"with one sentence": far_apart(0.3, b=1)},
+                ),
+                gradient(
+                    0.5,
+                    predictions(0.1),
+                    via=hundredfold,
+                    also={"with padding between the words": padded_targets_between(0.3)},
+                ),
+                input_left_alone(0.5, predictions(0.1)),
+                any_device(0.5, predictions(0.1)),
+            ),
+            forbidden={"finished_loss": FINISHED},
+        ),
+        Exercise(
             "beam_search",
             stars=3,
             minutes=15,
@@ -724,6 +724,16 @@ LESSON = Lesson(
     ),
     predictions=(
         Prediction(
+            "early_numbers",
+            truth="C",
+            says={
+                "A": "A number has about seven words, and all of them have to be right.",
+                "B": "Still too many. The probabilities of the words multiply, and when the model writes, each word "
+                "depends on words that may be wrong.",
+                "C": "One wrong word makes the whole number wrong, and it also misleads the next word.",
+            },
+        ),
+        Prediction(
             "surest_logit",
             truth="A",
             says={
@@ -732,16 +742,6 @@ LESSON = Lesson(
                 "B": "There the smoothed loss is smallest: the right token has exactly its target of 0.9.",
                 "C": "An unsure answer costs something, but less than you might think: with a probability of 0.38 the "
                 "loss is 1.27.",
-            },
-        ),
-        Prediction(
-            "early_numbers",
-            truth="C",
-            says={
-                "A": "A number has about seven words, and all of them have to be right.",
-                "B": "Still too many. The probabilities of the words multiply, and when the model writes, each word "
-                "depends on words that may be wrong.",
-                "C": "One wrong word makes the whole number wrong, and it also misleads the next word.",
             },
         ),
     ),

@@ -1,4 +1,4 @@
-"""Lesson 13: one vector for a sentence, the first attention, and vectors of words from company and from readers."""
+"""Lesson 13: a gated cell, one vector for a sentence, the first attention and word vectors from company and readers."""
 
 from __future__ import annotations
 
@@ -28,6 +28,33 @@ NO_PARTS = {"finished_parts": FINISHED}
 def in_order(draw: Draw, *lengths: int) -> torch.Tensor:
     """These lengths in a drawn order, (b,)."""
     return torch.tensor(lengths, device=draw.device)[draw.named("order").permutation(len(lengths))]
+
+
+# ------------------------------------------------------------------------------------------------------ gru_step
+
+
+def a_word(b: int = 3, e: int = 4, d: int = 5) -> Inputs:
+    """A word (b, e), a state (b, d), and the weights of r, z and what is new side by side: (e, 3d), (d, 3d), (3d,)."""
+
+    def inputs(draw):
+        return (
+            draw.normal(b, e),
+            2 * draw.normal(b, d),
+            draw.named("w_x").normal(e, 3 * d, std=e**-0.5),
+            draw.named("w_s").normal(d, 3 * d, std=d**-0.5),
+            draw.named("b_x").normal(3 * d),
+            draw.named("b_s").normal(3 * d),
+        )
+
+    return inputs
+
+
+OTHER_WORDS = {
+    "with a batch of one": a_word(b=1),
+    "with a state of one number": a_word(d=1),
+    "with a state narrower than the word": a_word(e=6, d=3),
+    "with all sizes alike": a_word(3, 3, 3),
+}
 
 
 # ------------------------------------------------------------------------------------------------ skip_gram_loss
@@ -172,38 +199,6 @@ def reading_layers(answer: Answer, draw: Draw) -> Called:
     return Called(built(N, E, 2)(answer, draw), lambda model, *given: at_words(model.layers(*given), given[1]))
 
 
-# ------------------------------------------------------------------------------------------------------ LayerMix
-
-MIX = built(3)
-
-
-def three_layers(b: int = 2, t: int = 4, w: int = 5) -> Inputs:
-    """Vectors (b, 3, t, w) of three layers."""
-    return lambda draw: (draw.normal(b, 3, t, w),)
-
-
-OTHER_LAYERS = {
-    "with a batch of one": three_layers(b=1),
-    "with one position": three_layers(t=1),
-    "with all sizes alike": three_layers(3, 3, 3),
-}
-
-
-def untouched(answer: Answer, draw: Draw) -> dict[str, object]:
-    """What a fresh mix returns, and what it starts from."""
-    module = answer(3)
-    if not isinstance(module, torch.nn.Module):
-        raise Unmet(f"Calling your class gives {kind_of(module)}; it has to be a torch.nn.Module.")
-    learned = dict(module.named_parameters())
-    for name in ("raw", "gamma"):
-        if name not in learned:
-            raise Unmet(f"Your module has no parameter called {name}. What is to be learned is an nn.Parameter.")
-    with torch.no_grad():
-        result = module.to(draw.device)(*three_layers()(draw))
-        four = answer(4).to(draw.device)(draw.normal(2, 4, 3, 5))
-    return {"raw": learned["raw"].detach(), "gamma": learned["gamma"].detach(), "result": result, "with four": four}
-
-
 # ----------------------------------------------------------------------------------------------- sentence_vector
 
 some_outputs = sentences(6, 2, 3, 4, 5, e=10)
@@ -322,6 +317,21 @@ LESSON = Lesson(
     "Before transformers",
     exercises=(
         Exercise(
+            "gru_step",
+            stars=2,
+            minutes=7,
+            aspects=(
+                values(1.5, a_word(), also=OTHER_WORDS, axes="b d", picture=True),
+                gradient(1, a_word()),
+                input_left_alone(0.25, a_word()),
+                any_device(0.25, a_word()),
+            ),
+            forbidden={
+                **NO_PARTS,
+                **dict.fromkeys(("GRU", "GRUCell", "gru", "gru_cell"), "It is PyTorch's own; write out what it does."),
+            },
+        ),
+        Exercise(
             "sentence_vector",
             stars=2,
             minutes=5,
@@ -420,19 +430,6 @@ LESSON = Lesson(
                 any_device(0.25, some_texts, via=reading_layers),
             ),
             builds_on=("masks.padding_mask", "recurrent.read_backwards"),
-        ),
-        Exercise(
-            "LayerMix",
-            stars=1,
-            minutes=5,
-            aspects=(
-                values(0.75, three_layers(), via=MIX, also=OTHER_LAYERS, axes="b t w", picture=True),
-                Aspect("start", 0.5, untouched),
-                gradient(0.25, three_layers(), via=MIX, weights=True),
-                input_left_alone(0.25, three_layers(), via=MIX),
-                any_device(0.25, three_layers(), via=MIX),
-            ),
-            forbidden=NO_PARTS,
         ),
     ),
     predictions=(

@@ -24,9 +24,9 @@
 #
 # | | |
 # |---|---|
-# | **You will build** | a sentence in one vector, the first attention, word vectors learned from neighbouring words, and a pair of language models that read in opposite directions; and you fix a score |
+# | **You will build** | a recurrent cell with gates, a sentence in one vector, the first attention, word vectors learned from neighbouring words, and a pair of language models that read in opposite directions; and you fix a score |
 # | **You need** | lessons [1](../01_dot_product_attention/01_dot_product_attention.ipynb), [2](../02_queries_keys_values/02_queries_keys_values.ipynb), [5](../05_masking/05_masking.ipynb) and [10](../10_encoder_decoder/10_encoder_decoder.ipynb) |
-# | **It takes** | about 120 minutes: eight exercises, 24 points, and two predictions |
+# | **It takes** | about 120 minutes: eight exercises, 25 points, and two predictions |
 # | **It computes** | for about a minute, mostly to train two models; any laptop will do |
 #
 # The letters follow [the notation table](../../site/notation.md): b is the batch size, t the number of positions that
@@ -162,17 +162,89 @@ for name, found in {**plain, **loud}.items():
 #
 # $$s_i = z_i \odot s_{i-1} + (1 - z_i) \odot \tilde s_i , \qquad z_i = \sigma(x_i W_z + s_{i-1} U_z + b_z) ,$$
 #
-# where $\tilde s_i$ is computed much as in the plain cell (with a second gate) and $\odot$ multiplies component by
-# component. $\sigma$ is the sigmoid, so each component of the **gate** z is between 0 and 1; where it is near 1, the
-# old state passes almost unchanged. If that is why a GRU can remember, its slope must depend on $b_z$. Raise $b_z$ from
-# 0 to 2 and to 4:
+# where $\odot$ multiplies component by component and $\sigma$ is the sigmoid. Each component of the **gate** z is
+# between 0 and 1; where it is near 1, the old state passes almost unchanged. What is new, $\tilde s_i$, comes from the
+# plain cell, except that a second gate r, of the same form as z with weights of its own, first multiplies what comes
+# from the old state:
+#
+# $$\tilde s_i = \tanh\big(x_i W_x + b_x + r_i \odot (s_{i-1} W_s + b_s)\big) .$$
 
 # %%
+plots.diagrams.gated_cell()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** One step of a GRU. The thick line is the path from the old state to the new one: it crosses one
+# product with the gate and one sum, but no matrix and no tanh. Below it are the two gates and what is new, all of them
+# computed from the word and the old state.
+#
+# </div>
+#
+# **What every check asks.** New tensors must be created on the device of the inputs. The inputs stay unchanged.
+# Gradients must flow to the inputs and to a module's parameters. Do not use `finished_parts` unless the card says so.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 1 · `gru_step`** &nbsp; ★★☆ · 7 minutes · 3 points
+#
+# Write one step of the GRU, as in the formulas. The weights of r, z and $\tilde s$ are side by side, as PyTorch stores
+# them: of the 3d columns of each matrix and bias, the first d belong to r, the next d to z, the last d to $\tilde s$.
+# So each gate has two biases, too, one for each matrix. Do not call PyTorch's own GRU.
+#
+# <details><summary>Hint 1: how many matrix products?</summary>
+#
+# Two are enough, one for the word and one for the state, each (b, 3d). `chunk(3, dim=-1)` cuts such a tensor into three
+# parts. For which of the three parts may you add word and state right away?
+#
+# </details>
+# <details><summary>Hint 2: a state of one number</summary>
+#
+# Let d = 1 and the old state be 4. For r, z and new, the word's side has 0, log 3 and 1, the state's side 0, 0 and −2.
+# Then r = σ(0) = 1/2 and z = σ(log 3) = 3/4. What is new is tanh(1 − 1) = 0, and the state becomes 3/4 · 4 + 1/4 · 0 =
+# 3. Which of these numbers change if z is 1?
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "gru_step", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def gru_step(x, s, w_x, w_s, b_x, b_s):
+    """One step of a gated recurrent unit: reads a word and returns the new state.
+
+    x: (b, e), the word. s: (b, d), the old state. w_x: (e, 3d). w_s: (d, 3d).
+    b_x, b_s: (3d,). In each of the last four, columns 0 to d − 1 belong to r, the next d to
+    z, the last d to s~. Returns (b, d).
+    """
+    ### BEGIN SOLUTION
+    x_r, x_z, x_new = (x @ w_x + b_x).chunk(3, dim=-1)         # (b, d) each
+    s_r, s_z, s_new = (s @ w_s + b_s).chunk(3, dim=-1)
+    r, z = torch.sigmoid(x_r + s_r), torch.sigmoid(x_z + s_z)
+    new = torch.tanh(x_new + r * s_new)
+    return z * s + (1 - z) * new
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_gru_step", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(gru_step)
+
+# %% [markdown]
+# If the gate is why a GRU can remember, its slope must depend on the bias of z. Take the weights of one untrained
+# PyTorch cell, and raise only the d numbers of $b_x$ that belong to z, by 2 and by 4:
+
+# %%
+torch.manual_seed(0)
+theirs = nn.GRUCell(64, 64)    # keeps its matrices transposed, (3d, e) and (3d, d)
+w_x, w_s = theirs.weight_ih.detach().T, theirs.weight_hh.detach().T
+b_x, b_s = theirs.bias_ih.detach(), theirs.bias_hh.detach()
+x, s = torch.randn(2, 5, 64)
+same = torch.allclose(gru_step(x, s, w_x, w_s, b_x, b_s), theirs(x, s), atol=1e-6)
+print("the same as PyTorch's cell:", same)
+
 gated = {}
 for bias in (0, 2, 4):
-    cell = nn.GRUCell(64, 64)
-    with torch.no_grad():
-        cell.bias_ih[64:128] += bias    # one vector has the biases of r, z and s~
+    raised = b_x.clone()
+    raised[64:128] += bias
+    cell = lambda x, s: gru_step(x, s, w_x, w_s, raised, b_s)
     gated[f"gate bias {bias}"] = state_slopes(cell, words)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels, the slope of state t with respect to the first state, on a logarithmic axis, from 1 to 60 words. Plain cell: with g = 0.8 a straight fall to below a millionth, with g = 1 a slow fall to about a twentieth, with g = 1.5 a rise above a thousand. GRU: with a gate bias of 0 a straight fall to about 1e-11, with 2 to about a hundredth, with 4 almost flat, ending near a half."}}
@@ -194,10 +266,10 @@ for name, found in gated.items():
 #
 # </div>
 #
-# The gate decides. With a bias of 0 the gates are about 1/2, and the GRU forgets faster than the plain cell with
-# g = 0.8. With a bias of 4 they are about $\sigma(4) = 0.98$, and half of the slope is left after sixty words. So a GRU
-# does not remember by itself, but it can *learn* what to keep, because its gates depend on the word and on the state.
-# A second limit remains, however well it learns: the state has d numbers, however long the text is.
+# The gate decides. With a bias of 0 the gates are about 1/2, and the GRU forgets faster than the plain cell with g =
+# 0.8. With a bias of 4 they are about $\sigma(4) = 0.98$, and half of the slope is left after sixty words. So a GRU
+# does not remember by itself, but it can *learn* what to keep, because its gates depend on the word and on the state. A
+# second limit remains, however well it learns: the state has d numbers, however long the text is.
 
 # %% [markdown]
 # ## A sentence in one vector
@@ -212,14 +284,11 @@ for name, found in gated.items():
 # Where does c come from? A reader's last state has seen everything. A **bidirectional** reader is two readers with
 # weights of their own: one reads the sentence forwards and one backwards, and at each word their states are joined. It
 # has two last states, and they are at different positions.
-#
-# **What every check asks.** New tensors must be created on the device of the inputs. The inputs stay unchanged.
-# Gradients must flow to the inputs and to a module's parameters. Do not use `finished_parts` unless the card says so.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 1 · `sentence_vector`** &nbsp; ★★☆ · 5 minutes · 2.5 points
+# **Exercise 2 · `sentence_vector`** &nbsp; ★★☆ · 5 minutes · 2.5 points
 #
 # From the outputs of a bidirectional reader, join the two vectors, one per direction, that have read the whole
 # sentence. The outputs of the backward half are already in the order of the words.
@@ -380,7 +449,7 @@ plots.diagrams.vector_or_memory()
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 2 · `additive_scores`** &nbsp; mend · ★★☆ · 6 minutes · 3 points
+# **Exercise 3 · `additive_scores`** &nbsp; mend · ★★☆ · 6 minutes · 3 points
 #
 # A well-known small translation program was published with code like this. It ran, the shapes were right, and the model
 # learned something. But whatever the decoder had written, it looked at the same words with the same weights. Find the
@@ -433,7 +502,7 @@ check(additive_scores)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 3 · `general_scores`** &nbsp; ★☆☆ · 4 minutes · 2 points
+# **Exercise 4 · `general_scores`** &nbsp; ★☆☆ · 4 minutes · 2 points
 #
 # Write the general scores for a batch.
 #
@@ -507,11 +576,11 @@ check.prediction("bias_on_keys", bias_on_keys)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 4 · `AttentiveDecoder`** &nbsp; ★★★ · 12 minutes · 4.5 points
+# **Exercise 5 · `AttentiveDecoder`** &nbsp; ★★★ · 12 minutes · 4.5 points
 #
 # Write `step` as it was published: the context is computed with the **old** state. The GRU cell gets the token's vector
 # and the context side by side, in this order; the logits come from the new state and the context, in this order. The
-# mask may hide any positions of a sentence, but leaves at least one. Use `finished_parts.additive_scores`, exercise 2,
+# mask may hide any positions of a sentence, but leaves at least one. Use `finished_parts.additive_scores`, exercise 3,
 # and lesson 5's `masked_softmax(scores, mask)`.
 #
 # <details><summary>Hint 1: in this order</summary>
@@ -597,7 +666,7 @@ beyond_six = "B"
 # beyond_six = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% mystnb={"image": {"alt": "Exact match against the number of numerals in a list, from 1 to 9. With one vector the curve falls from 1 at one number to about 0.2 at three and to 0 from four on. With attention it stays above 0.9 up to six, where a dotted line marks the longest lists of the training set; at seven it is near 0.4, at eight near 0."}}
+# %% mystnb={"image": {"alt": "Exact match against the number of numerals in a list, from 1 to 9. With one vector the curve falls from 1 at one number to about 0.2 at three and to 0.01 or less from four on. With attention it stays above 0.9 up to six; a dotted line just beyond six marks the longest lists of the training set. At seven it is near 0.4, at eight and nine near 0."}}
 counts = list(range(1, 10))
 plots.curves({"one vector": (counts, with_vector), "attention": (counts, with_attention)},
              "numbers in the list", "lists right, word for word")
@@ -645,7 +714,7 @@ english = "forty seven , three hundred and two"
 german = "sieben und vierzig , drei hundert zwei"
 weights = alignment(english, german)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "A heat map. Rows are the German words sieben, und, vierzig, comma, drei, hundert, zwei and the stop, columns the English words forty seven, comma, three hundred and two. Before sieben nearly all of the weight is on seven, before vierzig on forty, so that the dark cells of the first number cross; for the comma and for drei, hundert and zwei they follow the order of the words. Before the stop the weight is spread over all words."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A heat map. Rows are the German words sieben, und, vierzig, comma, drei, hundert, zwei and the stop, columns the English words forty seven, comma, three hundred and two. Before sieben nearly all of the weight is on seven, before und most of it and before vierzig nearly all of it on forty, so that the dark cells of the first number cross; for the comma and for drei, hundert and zwei they follow the order of the words. Before the stop the weight is spread over all words."}}
 plots.heat(weights, [*german.split(), "<stop>"], english.split(), scale=1, bar=True,
            row_label="about to write", column_label="looks at")
 plt.show()
@@ -683,7 +752,7 @@ print(f"{len(moved)} units before a ten; for {share:.0%} the weight moves back, 
 # look at its weights while it writes. How much weight does each number of the list get at best, that is, before the
 # word at which it gets most?
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels. Left, the largest weight on each number of a list: in lists of four above 0.9 for all, in lists of six at least about 0.77, in lists of eight falling from 0.97 at the first to below 0.5 at the fifth and sixth and rising to about 0.7 at the eighth. Right, bars for the first wrong number of the lists of eight that come out one short: none at the first two, about twenty each at the fourth and fifth, fewer at the sixth, few at the third, seventh and eighth."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels. Left, the largest weight on each number of a list: in lists of four at least 0.9 for all, in lists of six at least about 0.77, in lists of eight falling from 0.97 at the first to below 0.5 at the fifth and sixth and rising to about 0.7 at the eighth. Right, bars for the first wrong number of the lists of eight that come out one short: none at the first two, about twenty each at the fourth and fifth, sixteen at the sixth, few at the third and seventh, one at the eighth."}}
 def most_weight(english, german):
     """For each number of a list, the largest weight on its words before any German word."""
     weights, words = alignment(english, german), english.split()
@@ -830,7 +899,7 @@ with torch.no_grad():
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 5 · `skip_gram_loss`** &nbsp; ★★☆ · 7 minutes · 3 points
+# **Exercise 6 · `skip_gram_loss`** &nbsp; ★★☆ · 7 minutes · 3 points
 #
 # Write this loss for a batch: the mean over its pairs. The loss and its gradients must be right and finite even if a
 # product is 200 or −200. (The sigmoid of −200 is 0 in float32.)
@@ -947,7 +1016,7 @@ plots.diagrams.two_readers()
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 6 · `read_backwards`** &nbsp; ★★☆ · 8 minutes · 3 points
+# **Exercise 7 · `read_backwards`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
 # Reverse each row within its length, and leave its padding as it is. Reversing twice gives back x.
 #
@@ -1025,10 +1094,10 @@ print(f"one stacked: {(ahead_of_i > 0).sum()} of 15 entries above the diagonal a
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 7 · `BiLanguageModel`** &nbsp; ★★★ · 15 minutes · 4 points
+# **Exercise 8 · `BiLanguageModel`** &nbsp; ★★★ · 15 minutes · 4 points
 #
 # Write `layers` and `loss`. The constructor is done: both readers share one table of vectors and one output layer, and
-# each has LSTMs of its own. Use `finished_parts.read_backwards(x, lengths)`, exercise 6. What `layers` returns at
+# each has LSTMs of its own. Use `finished_parts.read_backwards(x, lengths)`, exercise 7. What `layers` returns at
 # padding does not matter. Keep no state of an LSTM from one call to the next. `loss` calls `self.layers` and uses its
 # result.
 #
@@ -1189,58 +1258,13 @@ for flipped in (False, True):
 # $$\text{ELMo} \;=\; \gamma \sum_{j} \mu_j\, h_j , \qquad \mu = \operatorname{softmax}(\text{raw}) ,$$
 #
 # where $h_j$ is layer j at one word. The numbers `raw`, here three, are learned (the paper writes s for our μ), and so
-# is the scale γ. The reader itself is not
-# changed. In their experiments the second layer was better for word senses and the first for parts of speech (tables 5
+# is the scale γ. They start at 0 and at 1, so that the mix starts as the plain mean. The reader itself is not changed.
+# In their experiments the second layer was better for word senses and the first for parts of speech (tables 5
 # and 6).
 
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 8 · `LayerMix`** &nbsp; ★☆☆ · 5 minutes · 2 points
-#
-# Write the mix as a module with two parameters: `raw` (count,), which starts at zeros, and `gamma`, a single number of
-# shape (), which starts at 1. So the mix starts as the plain mean of the layers.
-#
-# <details><summary>Hint 1: what is learned</summary>
-#
-# `nn.Parameter(tensor)` is a tensor that the optimiser finds.
-#
-# </details>
-# <details><summary>Hint 2: two layers by hand</summary>
-#
-# With `raw` = (0, log 3) the shares are 1/4 and 3/4. If layer 0 has 4 and layer 1 has 8, the mix is γ · 7. The shares
-# are (count,), the layers (b, count, t, w): which shape do the shares need to broadcast?
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "LayerMix", "locked": false, "schema_version": 3, "solution": true, "task": false}
-class LayerMix(nn.Module):
-    """A task's own mean of the layers. count: how many there are.
-
-    Parameters: raw (count,), zeros at first; gamma (), 1 at first.
-    """
-
-    def __init__(self, count):
-        super().__init__()
-        ### BEGIN SOLUTION
-        self.raw = nn.Parameter(torch.zeros(count))
-        self.gamma = nn.Parameter(torch.tensor(1.0))
-        ### END SOLUTION
-
-    def forward(self, layers):
-        """layers: (b, count, t, w). Returns (b, t, w)."""
-        ### BEGIN SOLUTION
-        shares = torch.softmax(self.raw, dim=0)                # (count,)
-        return self.gamma * torch.einsum("j,bjtw->btw", shares, layers)
-        ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_LayerMix", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
-check(LayerMix)
-
-# %%
+# %% tags=["hide-input"]
 torch.manual_seed(0)
-mix, judge = LayerMix(3), nn.Linear(128, 1)
+mix, judge = finished_parts.LayerMix(3), nn.Linear(128, 1)    # raw and gamma
 learned = [*mix.parameters(), *judge.parameters()]
 optimiser = torch.optim.Adam(learned, lr=0.05)
 before = answers["not, hardly or far from before?"].float()
@@ -1263,10 +1287,10 @@ print("shares of layers 0, 1, 2: " + ", ".join(f"{share:.2f}" for share in share
 # %% [markdown]
 # ## What you can do now
 #
-# You can write a recurrent cell and measure how far its gradient reaches; show at what length a single vector for a
-# sentence fails; write the attention that was invented to fix this, with two of its three scores, and find where it
-# loses its place; train word vectors with a guessing game; build a language model in each direction and take a word's
-# vector from its sentence; mix layers for a task; and tell a bidirectional reader that leaks from one that does not.
+# You can write a recurrent cell with gates and measure how far its gradient reaches; show at what length a single
+# vector for a sentence fails; write the attention that was invented to fix this, with two of its three scores, and find
+# where it loses its place; train word vectors with a guessing game; build a language model in each direction and take a
+# word's vector from its sentence; and tell a bidirectional reader that leaks from one that does not.
 #
 # **Three questions to think about**
 #

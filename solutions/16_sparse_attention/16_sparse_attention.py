@@ -105,8 +105,8 @@ check.recall(recall_shape, recall_cause, recall_bug)
 # %% [markdown]
 # ## The square of t
 #
-# How much does one head cost, causal, with 16 components? A clock counts processor seconds, and a hook in autograd
-# counts the bytes that are kept for the backward pass, each tensor once. Both run on the CPU.
+# How much does one head cost, causal, with 16 components, on the CPU? A clock counts processor seconds, and a hook in
+# autograd counts the bytes that are kept for the backward pass, each tensor once.
 
 # %%
 def attention(q, k, v, mask):
@@ -314,7 +314,7 @@ check(fixed_masks)
 # such a head outputs zeros there ([lesson 5](../05_masking/05_masking.ipynb)), and the position relies on the other
 # heads and the residual connection.
 #
-# The paper shows its patterns on a picture that is read row by row. Here it has 6 × 6 pixels, and l = 6:
+# As in the paper, here is what a pixel sees if a picture is read row by row, with 6 × 6 pixels and l = 6:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Four columns: full, window of 6, strided with l = 6, fixed with l = 6. Above, a picture of 6 by 6 pixels and what pixel 27, in row 4, sees. Full: all pixels before it. Window: its own row and two pixels of the row above. Strided: the window of seven in one colour, and the pixels straight above it in another. Fixed: its own row in one colour, and the last pixel of each row above in another. Below, the same as 36 by 36 matrices: a triangle; a band; a band and parallel diagonals; a staircase of small triangles and vertical columns."}}
 nothing = torch.zeros(36, 36, dtype=torch.bool)
@@ -562,9 +562,9 @@ plt.show()
 #
 # </div>
 #
-# ## A mask saves nothing
+# ## What a mask saves
 #
-# How much time does a mask save?
+# Does a mask save time?
 
 # %% [markdown]
 # <div class="card">
@@ -668,7 +668,7 @@ def banded_attention(q, k, v, w):
 check(banded_attention)
 
 # %% [markdown]
-# So the results are the same as with the mask. And the time?
+# The results are those of the mask. The time?
 
 # %%
 w = 64
@@ -914,6 +914,22 @@ show_pictures([given, drawn], ["as printed", "finished"])
 # The second way leaves no pair out. What takes the memory is the matrix of weights, but we need only its product with
 # the values. Could that be added up as the keys arrive, a **tile** of them at a time?
 #
+# This saves time, too. An A100 GPU has 40 or 80 GB of slow memory, and for each of its 108 processors 192 KB that are
+# about ten times as fast ([Dao et al., 2022](https://arxiv.org/abs/2205.14135), section 2.1). A t × t matrix does not
+# fit there: mask, softmax and product each fetch it from slow memory. A tile fits.
+
+# %%
+plots.diagrams.tiles_in_memory()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** [FlashAttention-2](https://arxiv.org/abs/2307.08691). Coloured: what is in fast memory at one
+# moment, and its place in slow memory. A tile of queries stays with its m, ℓ and o, explained below, while all keys and
+# values pass.
+#
+# </div>
+#
 # The softmax makes this hard: each weight is divided by the sum over the whole row, and before the exponential the
 # row's maximum is subtracted, so that nothing overflows ([lesson 3](../03_scaling/03_scaling.ipynb)). Both are known
 # only at the end. But both can be **running** values. For the keys so far, keep three things per query:
@@ -1043,7 +1059,7 @@ check(tiled_attention)
 
 # %% [markdown]
 # Now compare all ways, among them `F.scaled_dot_product_attention` (SDPA for short), which the blocks of lesson 7 use.
-# What is the largest tensor that each of them makes? A hook below every PyTorch operation measures it.
+# A hook below every PyTorch operation measures the largest tensor that each of them makes.
 
 # %%
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -1105,14 +1121,14 @@ plt.show()
 # </div>
 #
 # - **Time.** Tiles multiply as often as the mask does. With short texts the loop makes them slower; with long ones they
-#   are faster, because a tile fits into the processor's caches and a matrix of t² numbers does not. SDPA does the same
-#   in one kernel, and skips tiles wholly in the future.
+#   are faster, because a tile fits into the processor's caches, its fast memory. SDPA does the same in one kernel, and
+#   skips tiles wholly in the future.
 # - **Made.** The mask's largest tensor has t² numbers, the tiles' t · tile, and SDPA's t · d.
 # - **Kept.** For the backward pass our tiles keep even more than the mask, because autograd keeps every tile.
 #   FlashAttention ([Dao et al., 2022](https://arxiv.org/abs/2205.14135)) keeps two numbers per row, m and ℓ, and
 #   recomputes the scores in the backward pass; [FlashAttention-2](https://arxiv.org/abs/2307.08691) (2023) keeps one,
-#   their logsumexp. That costs multiplications but saves memory traffic, which is what takes the time on a GPU: at t =
-#   1,024 it made training GPT-2 three times as fast as with Hugging Face's code of 2022.
+#   their logsumexp. That costs multiplications but saves traffic from slow memory: at t = 1,024 it made training GPT-2
+#   three times as fast as with Hugging Face's code of 2022.
 #
 # Sparse patterns change *how much* is computed, FlashAttention *where it is stored*. The two go together.
 
@@ -1153,7 +1169,7 @@ for what, t in [("a text", 1_024), ("a CIFAR picture", 3_072), ("64 × 64 pixels
 
 # %% [markdown]
 # The last column has nothing to do with sparsity: only each layer's input is kept, and the weights are recomputed in
-# the backward pass, as FlashAttention does within a layer. [Lesson 12](../12_gpt2/12_gpt2.ipynb)'s GPT-2 needed none of
+# the backward pass. [Lesson 12](../12_gpt2/12_gpt2.ipynb)'s GPT-2 needed none of
 # this: with t = 1,024 the square is still small.
 
 # %% [markdown]

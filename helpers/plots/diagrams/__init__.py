@@ -20,10 +20,10 @@ from .models import (
     teacher_forcing,
     teaching_and_writing,
 )
-from .recurrent import two_readers, vector_or_memory, waiting_steps
+from .recurrent import gated_cell, two_readers, vector_or_memory, waiting_steps
 from .remembering import segment_memory, shift_steps
 from .since import induction_circuit, llama_block
-from .sparse import band_chunks, tiles_arriving
+from .sparse import band_chunks, tiles_arriving, tiles_in_memory
 
 __all__ = [
     "COLOURS",
@@ -34,6 +34,7 @@ __all__ = [
     "cache_growing",
     "classifier_flow",
     "encoder_decoder_flow",
+    "gated_cell",
     "gpt2_flow",
     "heads_flow",
     "induction_circuit",
@@ -50,6 +51,7 @@ __all__ = [
     "teaching_and_writing",
     "three_roles",
     "tiles_arriving",
+    "tiles_in_memory",
     "two_readers",
     "vector_or_memory",
     "waiting_steps",

@@ -10,8 +10,8 @@ def two_readers() -> Sheet:
     sheet = Sheet(
         "two-readers",
         "Two language models that read in opposite directions, and the mix of their layers",
-        "The four words the, plot, is, dull stand at the bottom; above each its vector, layer 0. Two rails start from "
-        "the vectors. In the forward rail, layers 1 and 2, arrows run from left to right, and at the top each "
+        "Two rails side by side. At the foot of each are the four words the, plot, is, dull, and above each word its "
+        "vector, layer 0. In the forward rail, layers 1 and 2, arrows run from left to right, and at the top each "
         "position is asked for the next word. In the backward rail arrows run from right to left, and each position "
         "is asked for the previous word. No arrow joins the rails. Below, the vectors at one word in layers 0, 1 and "
         "2, both rails side by side, are mixed with three shares that add up to 1.",
@@ -58,10 +58,11 @@ def vector_or_memory() -> Sheet:
     sheet = Sheet(
         "vector-or-memory",
         "A decoder that gets one vector, and one that looks back at all states",
-        "Above: a reader makes a state of each of five source words. Only one vector of them, c, goes on, and into "
-        "each of three states of the decoder goes the same c. Below: the same reader and the same decoder, and a thick "
-        "line leads from every state of the reader to a weighted sum, whose weights come from a comparison with the "
-        "decoder's last state; its result, another c at each step, goes into the next state of the decoder.",
+        "Above: a reader makes a state of each of five source words. Only one vector goes on, c, made of the first "
+        "and the last, and into each of three states of the decoder goes the same c. Below: the same reader and the "
+        "same decoder, and a thick line leads from every state of the reader to a weighted sum, whose weights come "
+        "from a comparison with the decoder's last state; its result, another c at each step, goes into the next "
+        "state of the decoder. Only the step for s 1 is drawn.",
         470,
     )
     xs = [30 + 40 * k for k in range(5)]
@@ -126,4 +127,43 @@ def waiting_steps() -> Sheet:
         sheet.arrow((x, 244), (x, 221))
         sheet.text(x, 254, f"*x*_{{{k}}}", SMALL)
         sheet.arrow((x, 189), (x, 172))
+    return sheet
+
+
+def gated_cell() -> Sheet:
+    """Lesson 13: one step of a GRU; the old state's path to the new one is a thick line."""
+    sheet = Sheet(
+        "gated-cell",
+        "One step of a recurrent cell with gates",
+        "At the top a thick line leads from the old state, at the left, to the new state, at the right. It passes a "
+        "box that multiplies by z and a circle with a plus. At the bottom is a box with the word and the old state; "
+        "arrows lead from it to the gate r, the gate z and the box of what is new. An arrow from r enters what is "
+        "new, too. z goes up to the thick line, and to a second box, which multiplies what is new by 1 minus z before"
+        " it reaches the plus.",
+        326,
+    )
+    top, x_plus = 56, 246
+    sheet.text(18, 20, "the old state's path: no matrix, no tanh", SMALL, "start", soft=True)
+    sheet.box(40, top, 60, 32, "orange", words="*s*_{i−1}")
+    sheet.residual((70, top), (86, top))
+    sheet.operation(118, top, "· *z*", 62, 28)
+    sheet.residual((149, top), (x_plus - 9, top))
+    sheet.plus(x_plus, top)
+    sheet.residual((x_plus + 9, top), (292, top))
+    sheet.box(322, top, 60, 32, "orange", words="*s*_{i}")
+    sheet.box(118, 148, 76, 32, "blue", words="*z* = *σ*(…)")
+    sheet.arrow((118, 132), (118, top + 15))
+    sheet.operation(x_plus, 116, "· (1 − *z*)", 88, 28)
+    sheet.arrow((156, 148), (178, 148), (178, 116), (201, 116))
+    sheet.arrow((x_plus, 102), (x_plus, top + 10))
+    sheet.box(x_plus, 212, 112, 32, "green", words="new = tanh(…)")
+    sheet.arrow((x_plus, 196), (x_plus, 131))
+    sheet.box(118, 212, 76, 32, "purple", words="*r* = *σ*(…)")
+    sheet.arrow((156, 212), (189, 212))
+    sheet.box(182, 294, 190, 32, "plain", words="the word *x*_{i}, and *s*_{i−1}")
+    sheet.line((182, 278), (182, 258))
+    sheet.line((50, 258), (x_plus, 258))
+    sheet.arrow((50, 258), (50, 148), (79, 148))
+    sheet.arrow((118, 258), (118, 229))
+    sheet.arrow((x_plus, 258), (x_plus, 229))
     return sheet

@@ -13,9 +13,10 @@ def segment_memory() -> Sheet:
         "Two blocks with a memory, over four segments",
         "Four segments of three bytes stand in a row; above the bytes is a row for the outputs of block 1, and above "
         "it one for the outputs of block 2. The last output of block 2, in the fourth segment, looks at the three "
-        "outputs of block 1 in its own segment by solid arrows, and at the three in the third segment, its memory, by "
-        "broken ones. The first of these looks at its own byte and at the three bytes of the second segment. So the "
-        "last output depends on nine bytes, those of the second to the fourth segment, and not on the first segment.",
+        "outputs of block 1 in its own segment by solid arrows, and at the three in the third segment, its memory, by"
+        " broken ones. The first of the three in its own segment looks at its byte and at the bytes of the third "
+        "segment, the first of the memory at its byte and at those of the second. So the last output depends on nine "
+        "bytes, those of the second to the fourth segment, and not on the first segment.",
         270,
     )
 

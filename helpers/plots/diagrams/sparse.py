@@ -76,3 +76,49 @@ def tiles_arriving() -> Sheet:
             sheet.text(x + 8, 150, f"· {new}", SMALL, "start")
     sheet.text(180, 246, "the running state; *o* goes along with *ℓ*", SMALL, soft=True)
     return sheet
+
+
+def tiles_in_memory() -> Sheet:
+    """Lesson 16: a tile of keys and values at a time in fast memory, and what is never written to slow memory."""
+    sheet = Sheet(
+        "tiles-in-memory",
+        "Tiles of keys and values pass through a small, fast memory",
+        "A large frame at the top, slow memory: q, k, v and the output, each a column of four tiles. One tile of "
+        "q, one of k, one of v and one of the output are coloured. Arrows lead down into a smaller frame, fast "
+        "memory: from q once, from k and v for each tile in turn. In fast memory the tiles of q and k give the "
+        "scores of one tile; with the tile of v these update m, ℓ and o, which stay. From there an arrow leads up "
+        "to the output: o divided by ℓ, at the end. At the bottom, outside both frames, a square of four by four "
+        "tiles, all scores, with a single coloured tile: the whole t by t matrix is never written.",
+        456,
+    )
+    sheet.frame(180, 96, 348, 176, "empty")
+    sheet.text(18, 26, "slow memory, large", 15, "start")
+    for name, x, kind, chosen in (
+        ("*q*", 66, "blue", 1), ("*k*", 142, "orange", 2), ("*v*", 200, "orange", 2), ("output", 300, "green", 1)
+    ):  # fmt: skip
+        sheet.text(x, 52, name)
+        kinds = [[kind if tile == chosen else "plain"] for tile in range(4)]
+        sheet.cells(x - 23, 66, [[""]] * 4, kinds, 46, 26)
+    sheet.frame(180, 288, 324, 112, "empty")
+    sheet.text(28, 330, "fast memory, small", 15, "start")
+    for name, x, kind in (("*q*", 66, "blue"), ("*k*", 142, "orange"), ("*v*", 200, "orange")):
+        sheet.arrow((x, 170), (x, 246))
+        sheet.box(x, 260, 46, 26, kind, 0, name)
+    sheet.text(74, 210, "once", SMALL, "start", soft=True)
+    sheet.text(208, 220, "tile by tile", SMALL, "start", soft=True)
+    sheet.note(308, 202, "*o* / *ℓ*", "at last", anchor="start")
+    sheet.arrow((66, 273), (66, 289))
+    sheet.arrow((142, 273), (142, 289))
+    sheet.box(104, 302, 124, 26, "purple", 0, "scores of one tile", SMALL)
+    sheet.line((200, 273), (200, 302))
+    sheet.arrow((166, 302), (300, 302), (300, 282))
+    sheet.tensor(300, 264, "*m*  *ℓ*  *o*", kind="green", wide=72, high=34)
+    sheet.text(300, 318, "stay", SMALL, soft=True)
+    sheet.arrow((300, 247), (300, 172))
+    kinds = [["purple" if (i, j) == (1, 2) else "empty" for j in range(4)] for i in range(4)]
+    sheet.cells(26, 360, [[""] * 4] * 4, kinds, 21, 21)
+    sheet.text(128, 372, "all scores, (*t*, *t*): never written", anchor="start")
+    sheet.note(
+        128, 394, "Each tile is used at once,", "then its place in fast memory", "goes to the next.", anchor="start"
+    )
+    return sheet
