@@ -836,7 +836,8 @@ h = [1, 2, 4, 8, 16, 32]
 lines = {kind: (h, [count_parameters(256, heads, kind) for heads in h])
          for kind in ("wide", "narrow", "multi-query")}
 landmarks = {"queries and unify alone": 2 * 256 * 256 + 256}
-plots.curves(lines, "heads h", "parameters", log="xy", landmarks=landmarks)
+plots.curves(lines, "heads h", "parameters", log="xy",
+             landmarks=landmarks, named_at="left")
 plt.gca().set_xticks(h, labels=h)
 plt.minorticks_off()
 plt.show()

@@ -647,7 +647,8 @@ by_position = {
     "causal": loss_by_position(causal),
 }
 series = {name: (places, losses) for name, losses in by_position.items()}
-plots.curves(series, "position", "loss", landmarks={"log 8": math.log(8)})
+plots.curves(series, "position", "loss",
+             landmarks={"log 8": math.log(8)}, named_at="left")
 plt.ylim(0, 3)
 plt.show()
 for name, losses in by_position.items():
