@@ -416,6 +416,43 @@ def attention(q, k, v):
 check(attention)
 
 # %% [markdown]
+# ## Three words by hand
+#
+# The three vectors of lesson 1 again, now with three matrices of whole numbers, so e = d = 4. Fill in the two missing
+# numbers.
+
+# %% tags=["hide-input"]
+from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, W_V, X
+
+X_q, X_k, X_v = X @ W_Q, X @ W_K, X @ W_V
+X_raw = X_q @ X_k.T
+X_weights = torch.softmax(X_raw, dim=-1)
+plots.number_grids(
+    "three-words", "Queries, keys and values of three words, by hand", THREE_WORDS,
+    [{"*x*": X, "*W*_{q}": W_Q, "*q* = *x W*_{q}": X_q},
+     {"*k* = *x W*_{k}": X_k, "*v* = *x W*_{v}": X_v, "*w*′ = *q k*^{⊤}": X_raw},
+     {"*w*": X_weights, "*y* = *w v*": X_weights @ X_v}],
+    empty=[("*q* = *x W*_{q}", 2, 2), ("*w*′ = *q k*^{⊤}", 0, 1)],
+)
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Above, *q* is the product of *x* and $W_q$. The keys and the values are made in the same way with
+# matrices of their own, which are not drawn. Below, *w*′ compares each query with each key; it is not symmetric.
+#
+# </div>
+#
+# In lesson 1 each word gave most weight to itself. Here all three give it to *loop*. The next cell has both numbers,
+# and compares the table with your `attention`.
+
+# %% tags=["hide-cell", "nbval-check-output"]
+print(f"third component of the query of ends: {X_q[2, 2]:.0f}")
+print(f"query of the times key of loop: {X_raw[0, 1]:.0f}")
+mine = attention(X_q[None], X_k[None], X_v[None])[0]
+print("as you compute it:", torch.allclose(mine, X_weights @ X_v, atol=1e-5))
+
+# %% [markdown]
 # ## A question for every word
 #
 # Are two matrices really better than one? Here is a task made to find out. Phrases of four words, such as *every empty

@@ -334,6 +334,39 @@ plots.diagrams.mask_flow()
 # has no effect at all.
 
 # %% [markdown]
+# ## Three words by hand
+#
+# The scaled scores of the three words of lesson 3, with and without the triangle. Fill in the two missing numbers.
+
+# %% tags=["hide-input"]
+from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, X
+
+X_scores = (X @ W_Q) @ (X @ W_K).T / math.sqrt(4)
+X_hidden = X_scores.masked_fill(~torch.ones(3, 3, dtype=torch.bool).tril(), -math.inf)
+X_open, X_masked = torch.softmax(X_scores, dim=-1), torch.softmax(X_hidden, dim=-1)
+plots.number_grids(
+    "three-words", "Weights of three words under the causal mask, by hand", THREE_WORDS,
+    [{"*w*′": X_scores, "*w*": X_open},
+     {"*w*′, masked": X_hidden, "*w*, masked": X_masked}],
+    empty=[("*w*, masked", 1, 0), ("*w*, masked", 1, 1)],
+)
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Above without a mask, below with it. Rows are queries, columns keys, both in the order *the*,
+# *loop*, *ends*. The two missing weights have the ratio of the two above them, and they sum to 1.
+#
+# </div>
+#
+# Of nine weights, six may be used; the last row does not change. The next cell has both numbers.
+
+# %% tags=["hide-cell", "nbval-check-output"]
+print(f"weights of loop: {X_masked[1, 0]:.2f} and {X_masked[1, 1]:.2f}")
+by_hand = X_open[1, :2] / X_open[1, :2].sum()
+print("the open weights, divided by their sum, are the same:", torch.allclose(by_hand, X_masked[1, :2]))
+
+# %% [markdown]
 # ## Sentences of different lengths
 #
 # Positions without a real token must not be seen, either. The sentences of a batch have different lengths, but a tensor
