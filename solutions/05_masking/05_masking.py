@@ -454,37 +454,12 @@ print(torch.softmax(nothing, dim=-1))
 
 # %% [markdown]
 # $e^{-\infty}$ is 0 three times, and 0/0 is not a number. The position is padding, and its output is not used, but one
-# NaN is enough to make the loss NaN, and then every parameter. Why not just call `nan_to_num(0)`? Watch the gradient,
-# here with the mask *added*, 0 or −∞, as many programs do:
-
-# %% tags=["nbval-check-output"]
-scores = torch.zeros(2, 3, requires_grad=True)
-hidden = torch.tensor([[0.0, 0.0, -math.inf], [-math.inf, -math.inf, -math.inf]])
-
-weights = torch.softmax(scores + hidden, dim=-1).nan_to_num(0.0)
-weights[:, 0].sum().backward()
-print(weights.detach())
-print(scores.grad)
-
-# %% [markdown]
-# The weights look right; the gradient is not. In the backward pass softmax computes $w_i\,(g_i - \sum_j w_j g_j)$, with
-# the weights $w$ *before* `nan_to_num`, which are NaN. The incoming gradient is $g = 0$, but 0 · NaN is NaN. One step
-# of the optimiser then sets every parameter that the scores depend on to NaN. So two things matter: **the value that is
-# filled in, and the values that its gradient is multiplied by**.
+# NaN is enough to make the loss NaN, and then every parameter.
 #
-# A finite number in place of −∞ avoids all this: in floating point, $e^{-10^{20}}$ is 0 as well. But how low can the
-# number be? That depends on the precision:
-
-# %% tags=["nbval-check-output"]
-for kind in [torch.float32, torch.bfloat16, torch.float16]:
-    converted, lowest = torch.tensor(-1e20).to(kind).item(), torch.finfo(kind).min
-    print(f"{str(kind):>14}:  -1e20 becomes {converted:8.1e},  lowest number {lowest:8.1e}")
-
-# %% [markdown]
-# Half precision, [float16](https://arxiv.org/abs/1710.03740), ends at −65,504. There −1e20 *is* −∞, and the NaN is
-# back, or PyTorch refuses to fill it in. `torch.finfo(scores.dtype).min` is the lowest number of the scores' type. But
-# in a row that may see nothing, all scores are then equal, so all weights are 1/s: the position attends equally to
-# everything that should be hidden. There is no NaN, but no mask either. We want a row of zeros there.
+# A finite number in place of −∞ avoids the NaN, if it is low enough: `torch.finfo(scores.dtype).min` is the lowest
+# number of the scores' type. But in a row that may see nothing, all scores are then equal, so all weights are 1/s: the
+# position attends equally to everything that should be hidden. There is no NaN, but no mask either. We want a row of
+# zeros there. (Two tempting shortcuts, `nan_to_num` and −1e20, come back at the end of the lesson.)
 
 # %% [markdown]
 # <div class="card">
@@ -696,10 +671,24 @@ for name, losses in by_position.items():
 # position is on the line: there is nothing to learn in noise, and the model learns nothing. That is good news.
 #
 # </div>
+
+# %% [markdown]
+# ## One pass, all answers
 #
-# There is a second advantage. Position $i$ sees exactly what a model that has read $i + 1$ tokens would see. So one
-# pass answers all t questions at once, each as if the text ended there. That is why transformers are trained on whole
-# passages of text and not on one token after another.
+# The mask does more than hide the answers. Position $i$ sees exactly what a model that has read $i + 1$ tokens would
+# see. So **one pass answers all t questions at once**, each as if the text ended there. Compare one pass over twelve
+# vectors with twelve passes, over the first one, the first two, and so on:
+
+# %%
+passage = torch.randn(1, 12, 32).to(device())
+for name, attend in (("causal", causal.attention), ("every position sees all", seeing.attention)):
+    alone = [attend(passage[:, : i + 1])[:, -1] for i in range(12)]    # twelve passes
+    apart = (attend(passage) - torch.stack(alone, dim=1)).abs().max().item()
+    print(f"{name}: one pass and twelve differ by {apart:.1g}")
+
+# %% [markdown]
+# With the mask, the two agree up to rounding. Without it, only the last output is the same: the others have seen later
+# vectors. That is why transformers are trained on whole passages of text and not on one token after another.
 
 # %% [markdown]
 # ## Two tests
@@ -990,6 +979,39 @@ class HurriedAttention(nn.Module):
 
 # %% nbgrader={"grade": true, "grade_id": "check_HurriedAttention", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(HurriedAttention)
+
+# %% [markdown]
+# ## Shortcuts around a row of nothing
+#
+# Why did exercise 4 take so much care? In a row that may see nothing, softmax returns NaN. Why not just call
+# `nan_to_num(0)`? Watch the gradient, here with the mask *added*, 0 or −∞, as many programs do:
+
+# %% tags=["nbval-check-output"]
+scores = torch.zeros(2, 3, requires_grad=True)
+hidden = torch.tensor([[0.0, 0.0, -math.inf], [-math.inf, -math.inf, -math.inf]])
+
+weights = torch.softmax(scores + hidden, dim=-1).nan_to_num(0.0)
+weights[:, 0].sum().backward()
+print(weights.detach())
+print(scores.grad)
+
+# %% [markdown]
+# The weights look right; the gradient is not. In the backward pass softmax computes $w_i\,(g_i - \sum_j w_j g_j)$, with
+# the weights $w$ *before* `nan_to_num`, which are NaN. The incoming gradient is $g = 0$, but 0 · NaN is NaN. One step
+# of the optimiser then sets every parameter that the scores depend on to NaN. So two things matter: **the value that is
+# filled in, and the values that its gradient is multiplied by**.
+#
+# A finite number avoids this: in floating point, $e^{-10^{20}}$ is 0 as well. But how low can the number be? That
+# depends on the precision:
+
+# %% tags=["nbval-check-output"]
+for kind in [torch.float32, torch.bfloat16, torch.float16]:
+    converted, lowest = torch.tensor(-1e20).to(kind).item(), torch.finfo(kind).min
+    print(f"{str(kind):>14}:  -1e20 becomes {converted:8.1e},  lowest number {lowest:8.1e}")
+
+# %% [markdown]
+# Half precision, [float16](https://arxiv.org/abs/1710.03740), ends at −65,504. There −1e20 *is* −∞, and the NaN is
+# back, or PyTorch refuses to fill it in.
 
 # %% [markdown]
 # ## Your model so far
