@@ -7,6 +7,7 @@ from pathlib import Path
 
 import matplotlib
 import pytest
+import torch
 from PIL import ImageFont
 
 from helpers import plots
@@ -14,15 +15,19 @@ from helpers.plots import diagrams
 from helpers.plots.diagrams.drawing import COLOURS, WIDTH
 
 MERGES = [("l", "o"), ("lo", "w"), ("e", "s"), ("es", "t"), ("low", "est")]
-ARGUMENTS = {"merges_on_a_word": ("lowest", MERGES)}
-NAMES = [name for name in diagrams.__all__ if name not in ("COLOURS", "Sheet")]
+GRIDS = [{"*x*": torch.eye(3), "*w*′": -torch.rand(3, 4)}, {"*y*": torch.full((2, 3), -torch.inf)}]
+ARGUMENTS = {
+    "merges_on_a_word": ("lowest", MERGES),
+    "number_grids": ("grids", "Grids of numbers", ["the", "loop", "ends"], GRIDS, [("*x*", 1, 2)]),
+}
+NAMES = [name for name in diagrams.__all__ if name not in ("COLOURS", "Sheet")] + ["number_grids"]
 ON_A_PHONE = 390 - 32  # pixels for a figure on a screen of 390: the page keeps 1em on either side
 SVG = "{http://www.w3.org/2000/svg}"
 FONTS = Path(matplotlib.get_data_path(), "fonts", "ttf")  # DejaVu Sans is wider than every font that the diagrams name
 
 
 def drawn(name):
-    return getattr(diagrams, name)(*ARGUMENTS.get(name, ()))
+    return getattr(diagrams, name, getattr(plots, name, None))(*ARGUMENTS.get(name, ()))
 
 
 def tree(name):

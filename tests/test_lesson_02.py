@@ -165,11 +165,33 @@ def test_the_mended_rewriting_is_pytorchs_attention(sizes, solved):
     agree(solved("rewritten_attention")(*inputs), F.scaled_dot_product_attention(*inputs, scale=1.0), inputs, 1e-10)
 
 
-def test_what_the_error_in_the_rewriting_did_to_values_that_are_all_1():
-    """Two queries shared out each of three keys: "2.56 of the three keys and left 0.44"."""
-    q, k = torch.tensor([[2.0], [1.0]]), torch.tensor([[1.0], [2.0], [3.0]])
-    taken = torch.softmax(k @ q.T, dim=-1).sum(dim=0)
-    assert [round(total, 2) for total in taken.tolist()] == [2.56, 0.44]
+def test_what_the_error_in_the_rewriting_does_in_its_hints(solved):
+    """The right output is 0.73 in both; the sum of the query times the sums of the keys gives 0.5 and 0.12."""
+    q, values = torch.tensor([[[1.0, 0]]]), torch.tensor([[[1.0], [0]]])
+    outputs = []
+    for second in (1.0, 3.0):
+        k = torch.tensor([[[1.0, 0], [0, second]]])
+        outputs.append(torch.softmax(q.sum(-1, keepdim=True) * k.sum(-1).unsqueeze(1), dim=-1) @ values)
+        assert round(solved("rewritten_attention")(q, k, values).item(), 2) == 0.73
+    assert [round(output.item(), 2) for output in outputs] == [0.5, 0.12]
+
+
+def test_only_learned_values_pass_on_what_is_not_matched(printed_text):
+    """Three starts each, as printed; and no weights at all bring fixed values near a translation."""
+    last = {
+        (what, kind): [float(loss) for loss in losses.split(", ")]
+        for what, kind, losses in re.findall(r"its (.+), values (\w+): last losses (.+)", printed_text)
+    }
+    assert len(last) == 4 and all(len(losses) == 3 for losses in last.values())
+    assert min(last["translation", "fixed"]) > 4 > 0.1 > max(last["translation", "learned"])
+    assert max(last["own vector", "fixed"]) < 0.1
+    names, vectors = word_vectors()
+    generator = torch.Generator().manual_seed(7)
+    translations = 2 * F.normalize(torch.randn(len(names), 40, generator=generator), dim=1)
+    ids = phrases(names, 500, generator)
+    targets = translations[ids[:, ASKS]].mT  # (500, e, 4)
+    nearest = vectors[ids].mT @ torch.linalg.lstsq(vectors[ids].mT, targets).solution
+    assert (nearest - targets).square().sum(1).mean() > 3, "even with weights of any sign and size"
 
 
 def test_predictions_are_true_of_what_the_lesson_prints(printed_text):
@@ -201,7 +223,7 @@ def test_outcomes_that_the_lesson_tells_are_those_that_it_printed(printed_text):
         for name in ("w_q and w_k", "one matrix for both")
     )
     assert two < 0.3 and one > 1
-    assert "[1.0, 1.0]" in printed_text  # the mended rewriting averages values that are all 1
+    assert "output: 0.73" in printed_text  # the mended rewriting finds no match at a right angle
 
 
 def test_a_weight_raised_to_the_sharpness_that_is_tried_underflows():

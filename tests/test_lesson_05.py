@@ -248,6 +248,11 @@ def test_without_a_mask_every_position_but_the_last_knows_its_answer_and_with_it
     assert abs(causal - math.log(8)) < 0.02 and abs(causal_last - math.log(8)) < 0.02
 
 
+def test_one_pass_answers_for_every_beginning_with_the_mask_and_not_without():
+    causal, seeing = (float(line.split()[-1]) for line in printed(SOURCE, "passage = torch").splitlines())
+    assert causal < 1e-5 < 0.01 < seeing
+
+
 def test_the_leak_map_of_what_goes_through_detach_is_as_the_prediction_says():
     assert truth("leak_of_detached") == "A" and set(numbers(printed(SOURCE, "def peeking"))) == {0.0}
     lines = printed(SOURCE, "models = {").splitlines()

@@ -16,6 +16,7 @@ from .heads import arrow_chain, fold, head_grid
 from .hidden import hidden_words
 from .ladder import ladder
 from .masks import mask_row
+from .number_grids import number_grids
 from .paths import path_row
 from .points import convex_hull, hull_picture, label_points, plane, planes
 from .style import COLOURS, DASHES, MARKERS, SIGNED, WEIGHTS, png, use_course_style
@@ -45,6 +46,7 @@ __all__ = [
     "ladder",
     "loss_curve",
     "mask_row",
+    "number_grids",
     "path_row",
     "plane",
     "planes",

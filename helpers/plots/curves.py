@@ -53,6 +53,7 @@ def curves(
     log: str = "",
     title: str | None = None,
     ax: Axes | None = None,
+    named_at: str = "right",
 ) -> None:
     """Lines, each with its own colour, dashes and marker, so that they can be told apart in grey too.
 
@@ -60,6 +61,7 @@ def curves(
                (runs, n), the line is the mean of the runs and a band reaches from the lowest to the highest.
     landmarks  {name: value}: horizontal lines, named where they meet the right edge.
     log        "x", "y" or "xy": which axes are logarithmic.
+    named_at   "left": landmarks are named at the left edge, and higher above their lines; where data is at the right.
     """
     ax = ax or plt.subplots(figsize=(WIDTH, 3.6))[1]
     for k, (name, (x, y)) in enumerate(series.items()):
@@ -81,8 +83,9 @@ def curves(
             ax.plot(x, y, label=name or None, **look)
     for name, value in (landmarks or {}).items():
         ax.axhline(value, color="#555555", linewidth=1, linestyle=(0, (2, 2)))
-        place = {"xycoords": ("axes fraction", "data"), "xytext": (-2, 2), "textcoords": "offset points"}
-        ax.annotate(name, (1, value), ha="right", va="bottom", fontsize=8.5, color="#333333", **place)
+        edge, offset = (1, (-2, 2)) if named_at == "right" else (0, (4, 5))
+        place = {"xycoords": ("axes fraction", "data"), "xytext": offset, "textcoords": "offset points"}
+        ax.annotate(name, (edge, value), ha=named_at, va="bottom", fontsize=8.5, color="#333333", **place)
     for axis in log:
         getattr(ax, f"set_{axis}scale")("log")
     ax.set(xlabel=xlabel, ylabel=ylabel)

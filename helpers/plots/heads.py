@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from .style import CENTRED, COLOURS, HALO, WIDTH, Numbers, arrow, as_array
+from .style import CENTRED, COLOURS, WIDTH, Numbers, arrow, as_array
 from .themed import IN_CELLS
 from .weights import COLUMNS, CROWDED, ROWS, _fit_numbers, _trim_height, colour_scale, heat
 
@@ -119,8 +119,10 @@ def arrow_chain(steps: Numbers, names: Sequence[str], title: str | None = None, 
         colour = COLOURS[order.index(name) % 7]
         arrow(ax, ends[k], ends[k + 1], color=colour, linewidth=2, shrinkA=0, shrinkB=0)
         across = np.array([-steps[k, 1], steps[k, 0]]) / max(np.hypot(*steps[k]), 1e-9)
-        look = {"textcoords": "offset points", "fontsize": 9, "color": colour, "bbox": HALO, **CENTRED}
-        ax.annotate(name, (ends[k] + ends[k + 1]) / 2, xytext=11 * across, **look)
+        across = -across if k == len(steps) - 1 else across  # away from the cross
+        side = "center" if abs(across[0]) < 0.5 else "right" if across[0] < 0 else "left"
+        look = {"textcoords": "offset points", "fontsize": 9, "color": colour, "ha": side, "va": "center"}
+        ax.annotate(name, (ends[k] + ends[k + 1]) / 2, xytext=(7 if side != "center" else 11) * across, **look)
     ax.plot(*ends.T, alpha=0)  # the arrows' ends settle the limits of the axes
     ax.plot(*ends[-1], marker="x", color="black", markersize=9, markeredgewidth=2, linestyle="none")
     ax.plot(0, 0, marker="o", color="black", markersize=4, linestyle="none")

@@ -100,12 +100,12 @@ def to_mend(cell: NotebookNode) -> list[NotebookNode]:
 
 
 def fold(cell: NotebookNode) -> None:
-    """Fold the set-up, a solution without nbgrader's marks, and code tagged "hide-input". Nothing else is folded."""
+    """Fold the set-up, a solution without nbgrader's marks, and what is tagged "hide-input" or "hide-cell"."""
     tags = [tag for tag in cell.metadata.get("tags", []) if tag not in FOLDS]
     if cell.metadata.get("nbgrader", {}).get("solution"):
         tags.append("hide-input")
         cell.source = SOLUTION_MARK.sub("", as_solved(cell.source)).rstrip()
-    elif grade_id(cell) == check_id(RECALL):
+    elif grade_id(cell) == check_id(RECALL) or "hide-cell" in cell.metadata.get("tags", []):
         tags.append("hide-cell")
         cell.metadata["mystnb"] = cell.metadata.get("mystnb", {}) | RECALL_PROMPTS
     elif grade_id(cell) == SETUP:

@@ -483,6 +483,40 @@ plt.show()
 # </div>
 
 # %% [markdown]
+# ## Three words by hand
+#
+# Here is all of it in small numbers: three words, each a vector of four whole numbers. Two numbers are missing. Fill
+# them in on paper. The same three vectors come back in lessons 2 to 5 and 7, with what each lesson adds.
+
+# %% tags=["hide-input"]
+from helpers.data.toy.three_words import THREE_WORDS, X
+
+X_raw = X @ X.T
+X_weights = torch.softmax(X_raw, dim=-1)
+X_out = X_weights @ X
+plots.number_grids(
+    "three-words", "Self-attention of three words, by hand", THREE_WORDS,
+    [{"*x*": X, "*w*′ = *x x*^{⊤}": X_raw}, {"*w*": X_weights, "*y* = *w x*": X_out}],
+    empty=[("*w*′ = *x x*^{⊤}", 2, 1), ("*y* = *w x*", 0, 1)],
+)
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Each row belongs to a word: its vector x, its raw weights w′, its weights w (their softmax), its
+# output y. The first missing number is the dot product of *ends* and *loop*. The second is the row of *the* in w times
+# the second column of x.
+#
+# </div>
+#
+# The next cell has both numbers, and compares the table with your `self_attention`.
+
+# %% tags=["hide-cell", "nbval-check-output"]
+print(f"w′ of ends and loop: {X_raw[2, 1]:.0f}")
+print(f"second component of y for the: {X_out[0, 1]:.2f}")
+print("as you compute it:", torch.allclose(self_attention(X[None])[0], X_out, atol=1e-5))
+
+# %% [markdown]
 # ## The same thing, written in a hurry
 #
 # The next function does the work of exercise 4 and returns the weights too, so that they can be drawn. It raises

@@ -416,6 +416,43 @@ def attention(q, k, v):
 check(attention)
 
 # %% [markdown]
+# ## Three words by hand
+#
+# The three vectors of lesson 1 again, now with three matrices of whole numbers, so e = d = 4. Fill in the two missing
+# numbers.
+
+# %% tags=["hide-input"]
+from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, W_V, X
+
+X_q, X_k, X_v = X @ W_Q, X @ W_K, X @ W_V
+X_raw = X_q @ X_k.T
+X_weights = torch.softmax(X_raw, dim=-1)
+plots.number_grids(
+    "three-words", "Queries, keys and values of three words, by hand", THREE_WORDS,
+    [{"*x*": X, "*W*_{q}": W_Q, "*q* = *x W*_{q}": X_q},
+     {"*k* = *x W*_{k}": X_k, "*v* = *x W*_{v}": X_v, "*w*′ = *q k*^{⊤}": X_raw},
+     {"*w*": X_weights, "*y* = *w v*": X_weights @ X_v}],
+    empty=[("*q* = *x W*_{q}", 2, 2), ("*w*′ = *q k*^{⊤}", 0, 1)],
+)
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Above, *q* is the product of *x* and $W_q$. The keys and the values are made in the same way with
+# matrices of their own, which are not drawn. Below, *w*′ compares each query with each key; it is not symmetric.
+#
+# </div>
+#
+# In lesson 1 each word gave most weight to itself. Here all three give it to *loop*. The next cell has both numbers,
+# and compares the table with your `attention`.
+
+# %% tags=["hide-cell", "nbval-check-output"]
+print(f"third component of the query of ends: {X_q[2, 2]:.0f}")
+print(f"query of the times key of loop: {X_raw[0, 1]:.0f}")
+mine = attention(X_q[None], X_k[None], X_v[None])[0]
+print("as you compute it:", torch.allclose(mine, X_weights @ X_v, atol=1e-5))
+
+# %% [markdown]
 # ## A question for every word
 #
 # Are two matrices really better than one? Here is a task made to find out. Phrases of four words, such as *every empty
@@ -435,20 +472,21 @@ check(attention)
 # inequality where $x_i$ stood. So train it twice, once with $W_k$ and once with $W_q$ in its place.
 
 # %%
-def phrase_loss(x, w_q, w_k, w_v):
-    y = attention(*project(x, w_q, w_k, w_v))    # (b, 4, e)
-    asked_for = x[:, ASKS]                       # [2, 2, 3, 2]: noun, noun, verb, noun
+def phrase_loss(ids, answers, w_q, w_k, w_v):
+    y = attention(*project(vectors[ids], w_q, w_k, w_v))    # (b, 4, e)
+    asked_for = answers[ids[:, ASKS]]                       # noun, noun, verb, noun
     return (y - asked_for).square().sum(-1).mean()
 
-def train(shared, steps=300, d=2):
-    generator = torch.Generator().manual_seed(0)
+def train(answers, shared=False, learn_values=True, seed=0, steps=300, d=2):
+    """answers: (n, e), what each word of the vocabulary has to answer."""
+    generator = torch.Generator().manual_seed(seed)
     w_q, w_k = [0.1 * torch.randn(40, d, generator=generator) for _ in range(2)]
     w_q, w_k, w_v = [w.to(device()).requires_grad_() for w in (w_q, w_k, torch.eye(40))]
-    optimiser = torch.optim.Adam([w_q, w_k, w_v], lr=0.05)
+    optimiser = torch.optim.Adam([w_q, w_k, w_v][: 3 if learn_values else 2], lr=0.05)
     losses = []
     for step in range(steps):
-        x = vectors[phrases(vocabulary, 64, generator)]    # (64, 4, e)
-        loss = phrase_loss(x, w_q, w_q if shared else w_k, w_v)
+        ids = phrases(vocabulary, 64, generator)    # (64, 4)
+        loss = phrase_loss(ids, answers, w_q, w_q if shared else w_k, w_v)
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
@@ -457,8 +495,8 @@ def train(shared, steps=300, d=2):
 
 # %% mystnb={"image": {"alt": "Two loss curves over 300 steps. With one matrix for queries and keys the loss stops falling early and stays high. With two it falls close to zero."}}
 w_q, w_k, w_v = torch.zeros(3, 40, 2, device=device())    # until they are trained
-(w_q, w_k, w_v), losses_apart = train(shared=False)
-_, losses_shared = train(shared=True)
+(w_q, w_k, w_v), losses_apart = train(vectors)
+_, losses_shared = train(vectors, shared=True)
 
 losses = {"w_q and w_k": losses_apart, "one matrix for both": losses_shared}
 for name, curve in losses.items():
@@ -556,6 +594,35 @@ plt.show()
 #
 # The position of *list* among the queries says what it asks for. Its position among the keys says which queries find
 # it. They are different places, and a single vector has only one.
+
+# %% [markdown]
+# ## What is passed on
+#
+# Values have not yet shown what they are for: each word asked for a word's own vector, and that is how the values
+# started. So give every word a second vector, drawn at random: its translation into an invented language. The
+# questions stay the same, but the answer is now the **translation** of the word asked for. Train for both answers, with
+# $W_v$ fixed to the identity and with $W_v$ learned, from three starts each.
+
+# %%
+generator = torch.Generator().manual_seed(7)
+translations = torch.randn(len(vocabulary), 40, generator=generator)             # (n, e)
+translations = 2 * nn.functional.normalize(translations, dim=1).to(device())     # length 2
+
+for answer, answers in {"its own vector": vectors, "its translation": translations}.items():
+    for learned in (False, True):
+        last = [train(answers, learn_values=learned, seed=seed)[1][-1] for seed in range(3)]
+        name = f"{answer}, values {'learned' if learned else 'fixed'}"
+        print(f"{name:>32}: last losses", ", ".join(f"{loss:.3f}" for loss in last))
+
+# %% [markdown]
+# Read the third line. An output of zeros would have a loss of 4 on translations, and fixed values do worse: their
+# outputs are averages of the phrase's own vectors, and no choice of weights makes one a translation. With learned
+# values the loss falls almost to 0. The first line tests the explanation by taking the cause away: where a word's own
+# vector is the answer, fixed values succeed too.
+#
+# So queries and keys decide **who** answers, and the value decides **what** the answer is. Since $W_v$ is linear, it
+# could also be applied after the average: $\sum_j w_{ij}\,(x_j W_v) = \big(\sum_j w_{ij}\,x_j\big)\,W_v$. It cannot be
+# left out.
 
 # %% [markdown]
 # ## A module
@@ -686,9 +753,10 @@ check.prediction("shuffled_context", shuffled_context)
 # %% [markdown]
 # ## Attention, rewritten with einsum
 #
-# In `einsum` every axis has a letter, so a product can be written without any transpose. Here is attention, rewritten
-# that way. The result has the right shape for any b, t and s, and no error is ever raised; but a model with it learns
-# less than it did before. (We planted this bug, but it is an easy one to write.)
+# In `einsum` every axis has a letter, so a product can be written without any transpose: a letter that does not occur
+# after the arrow is summed away. Here is attention, rewritten that way. The result has the right shape for any sizes,
+# every row of weights sums to 1, and no error is ever raised; but almost every number is wrong. (We planted this bug,
+# but it is an easy one to write.)
 
 # %% [markdown]
 # <div class="card">
@@ -699,14 +767,15 @@ check.prediction("shuffled_context", shuffled_context)
 #
 # <details><summary>Hint 1: a test that tells</summary>
 #
-# If all values are 1, every average of them is 1. Try it with two queries and three keys.
+# Take one query, (1, 0), and two keys, (1, 0) and (0, 1), with the values 1 and 0. The scores are 1 and 0, so the
+# output should be 0.73. Run it.
 #
 # </details>
-# <details><summary>Hint 2: the test of hint 1, with numbers</summary>
+# <details><summary>Hint 2: the test of hint 1, changed</summary>
 #
-# Let b = d = v = 1, the queries 2 and 1, the keys 1, 2 and 3, and every value 1. Both outputs should be 1. This
-# function returns 2.56 and 0.44: the first query gets too much, the second too little, and together they get 3, the
-# number of keys. What does the code divide among what?
+# This function returns 0.5. Now let the second key be (0, 3). It still has nothing in common with the query, so its
+# score stays 0, and the output should stay 0.73. This function returns 0.12. Which scores would give 0.12, and how
+# could they come from a query (1, 0) and a key (0, 3)?
 #
 # </details>
 # </div>
@@ -719,32 +788,32 @@ def rewritten_attention(q, k, v):
     weights = torch.softmax(scores, dim=-1)
     return torch.einsum("bts,bsv->btv", weights, v)
     ### STUDENT GETS
-    # scores = torch.einsum("bsd,btd->bst", k, q)
+    # scores = torch.einsum("btd,bse->bts", q, k)
     # weights = torch.softmax(scores, dim=-1)
-    # return torch.einsum("bst,bsv->btv", weights, v)
+    # return torch.einsum("bts,bsv->btv", weights, v)
     ### END SOLUTION
 
 # %% nbgrader={"grade": true, "grade_id": "check_rewritten_attention", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(rewritten_attention)
 
 # %% [markdown]
-# The test of hint 1: two queries, three keys, and every value is 1.
+# The test of hint 1, with the second key of hint 2:
 
 # %%
-q = torch.tensor([[[2.0], [1.0]]])           # (1, t, d)
-k = torch.tensor([[[1.0], [2.0], [3.0]]])    # (1, s, d)
-outputs = rewritten_attention(q, k, torch.ones(1, 3, 1)).flatten().tolist()
-print([round(y, 2) for y in outputs])
+q = torch.tensor([[[1.0, 0.0]]])                 # (1, t, d)
+k = torch.tensor([[[1.0, 0.0], [0.0, 3.0]]])     # (1, s, d)
+output = rewritten_attention(q, k, torch.tensor([[[1.0], [0.0]]]))
+print(f"output: {output.item():.2f}")
 
 # %% [markdown]
 # <details><summary>What was wrong, and how to catch it</summary>
 #
-# The scores were made as (b, s, t), keys first. That is allowed. But the softmax took the last axis, and the last axis
-# was then **t**: the queries shared out each key among themselves. The weights of an output no longer summed to 1: in
-# the test above, the first query took 2.56 of the three keys and left 0.44 to the second. `dim=1` fixes it, or, easier
-# to read, scores as (b, t, s).
+# The components of the queries were called d, those of the keys e. Both letters are missing after the arrow, so einsum
+# sums over each **by itself**: every component of the query is multiplied by every component of the key. The score is
+# then the sum of the query times the sum of the key, and the directions of both are lost. In hint 2 the scores were 1
+# and 3. The same letter on both sides, `"btd,bsd->bts"`, multiplies like with like.
 #
-# Two habits catch this whole family of errors. Test with t ≠ s, and with values that are all 1.
+# Two habits catch this. Compare with a product whose answer you know, and test with vectors at right angles.
 #
 # </details>
 
@@ -841,8 +910,7 @@ for name, attend in {"bare": self_attention, "q, k, v": head_class(64, 64)}.item
 # <details><summary>1. What does attention return when all keys are equal? When all values are?</summary>
 #
 # Equal keys match every query equally: all weights are 1/s, and every output is the plain mean of the values. Equal
-# values make the weights irrelevant: any average of equal vectors is that vector. The test of exercise 5 is the second
-# case.
+# values make the weights irrelevant: any average of equal vectors is that vector.
 #
 # </details>
 # <details><summary>2. Multiply W_q by 3 and divide W_k by 3. What changes? What does that say about the numbers in

@@ -350,6 +350,42 @@ bars(weights)
 # same.
 
 # %% [markdown]
+# ## Three words by hand
+#
+# The queries and keys of the three words of lesson 2 have d = 4 components, so their scores are divided by 2. Fill in
+# the two missing numbers.
+
+# %% tags=["hide-input"]
+from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, X
+
+X_raw = (X @ W_Q) @ (X @ W_K).T
+X_scaled = X_raw / math.sqrt(4)
+X_weights = torch.softmax(X_scaled, dim=-1)
+plots.number_grids(
+    "three-words", "Scores of three words divided by the root of d, by hand", THREE_WORDS,
+    [{"*q k*^{⊤}": X_raw, "*w*, not scaled": torch.softmax(X_raw, dim=-1)},
+     {"*q k*^{⊤}/2": X_scaled, "*w*, scaled": X_weights}],
+    empty=[("*q k*^{⊤}/2", 1, 1), ("*w*, scaled", 1, 1)],
+)
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Above, the scores of lesson 2 and their softmax; below, the same after the division. Rows are
+# queries, columns keys, both in the order *the*, *loop*, *ends*. For the second number use $e \approx 2.7$ and
+# $e^2 \approx 7.4$.
+#
+# </div>
+#
+# The largest weight of each row stays where it was, but every row is less sharp. The next cell has both numbers.
+
+# %% tags=["hide-cell", "nbval-check-output"]
+print(f"score of loop and loop: {X_scaled[1, 1]:.0f}")
+print(f"its weight: {X_weights[1, 1]:.2f}, before the division {torch.softmax(X_raw, -1)[1, 1]:.2f}")
+mine = scaled_scores(X @ W_Q, X @ W_K)
+print("as scaled_scores computes it:", torch.allclose(mine, X_scaled, atol=1e-5))
+
+# %% [markdown]
 # ## Divide early
 #
 # On paper it does not matter when the division happens. In a computer it may. Networks are often run in **half

@@ -399,6 +399,50 @@ agree = torch.allclose(mine(x), theirs(x, x, x)[0], atol=1e-5)
 print("same as nn.MultiheadAttention to within 0.00001:", agree)
 
 # %% [markdown]
+# ## Three words by hand
+#
+# Cut the queries, keys and values of lesson 2's three words into two heads: head 0 gets components 0 and 1, head 1
+# gets components 2 and 3. Fill in the two missing numbers. `unify` is left out.
+
+# %% tags=["hide-input"]
+from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, W_V, X
+
+q0, q1 = (X @ W_Q).split(2, dim=1)    # (3, 2) each: head 0 and head 1
+k0, k1 = (X @ W_K).split(2, dim=1)
+v0, v1 = (X @ W_V).split(2, dim=1)
+w0, w1 = (torch.softmax(q @ k.T / math.sqrt(2), dim=-1) for q, k in ((q0, k0), (q1, k1)))
+merged = torch.cat([w0 @ v0, w1 @ v1], dim=1)
+plots.number_grids(
+    "three-words", "Three words in two heads, by hand", THREE_WORDS,
+    [{"*q*_{0}": q0, "*k*_{0}": k0, "*q*_{0} *k*_{0}^{⊤}": q0 @ k0.T, "*w*_{0}": w0},
+     {"*q*_{1}": q1, "*k*_{1}": k1, "*q*_{1} *k*_{1}^{⊤}": q1 @ k1.T, "*w*_{1}": w1},
+     {"*v*_{0}": v0, "*v*_{1}": v1, "*y*, merged": merged}],
+    empty=[("*q*_{1} *k*_{1}^{⊤}", 2, 1), ("*y*, merged", 0, 0)],
+)
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** One line for each head; its weights are the softmax of the product divided by √2. Below, the
+# values, and the outputs of both heads side by side. For the second number multiply the row of *the* in $w_0$ with the
+# first column of $v_0$.
+#
+# </div>
+#
+# The products of the heads add up to those of one wide head. There *the* and *ends* had the same weights; here they
+# differ, and *ends* asks two questions. The next cell has both numbers.
+
+# %% tags=["hide-cell", "nbval-check-output"]
+print(f"head 1, query of ends times key of loop: {(q1 @ k1.T)[2, 1]:.0f}")
+print(f"first component of the merged output of the: {merged[0, 0]:.2f}")
+layer = MultiHeadAttention(4, 2)
+layer.load_state_dict({
+    "to_queries.weight": W_Q.T, "to_keys.weight": W_K.T, "to_values.weight": W_V.T,
+    "unify.weight": torch.eye(4), "unify.bias": torch.zeros(4),
+})
+print("as you compute it:", torch.allclose(layer(X[None])[0], merged, atol=1e-5))
+
+# %% [markdown]
 # ## Heads in the batch
 #
 # Many programs have no separate axis for the heads. They fold it into the batch: queries, keys and values become (b·h,
@@ -836,7 +880,8 @@ h = [1, 2, 4, 8, 16, 32]
 lines = {kind: (h, [count_parameters(256, heads, kind) for heads in h])
          for kind in ("wide", "narrow", "multi-query")}
 landmarks = {"queries and unify alone": 2 * 256 * 256 + 256}
-plots.curves(lines, "heads h", "parameters", log="xy", landmarks=landmarks)
+plots.curves(lines, "heads h", "parameters", log="xy",
+             landmarks=landmarks, named_at="left")
 plt.gca().set_xticks(h, labels=h)
 plt.minorticks_off()
 plt.show()

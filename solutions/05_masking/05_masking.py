@@ -334,6 +334,39 @@ plots.diagrams.mask_flow()
 # has no effect at all.
 
 # %% [markdown]
+# ## Three words by hand
+#
+# The scaled scores of the three words of lesson 3, with and without the triangle. Fill in the two missing numbers.
+
+# %% tags=["hide-input"]
+from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, X
+
+X_scores = (X @ W_Q) @ (X @ W_K).T / math.sqrt(4)
+X_hidden = X_scores.masked_fill(~torch.ones(3, 3, dtype=torch.bool).tril(), -math.inf)
+X_open, X_masked = torch.softmax(X_scores, dim=-1), torch.softmax(X_hidden, dim=-1)
+plots.number_grids(
+    "three-words", "Weights of three words under the causal mask, by hand", THREE_WORDS,
+    [{"*w*′": X_scores, "*w*": X_open},
+     {"*w*′, masked": X_hidden, "*w*, masked": X_masked}],
+    empty=[("*w*, masked", 1, 0), ("*w*, masked", 1, 1)],
+)
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Above without a mask, below with it. Rows are queries, columns keys, both in the order *the*,
+# *loop*, *ends*. The two missing weights have the ratio of the two above them, and they sum to 1.
+#
+# </div>
+#
+# Of nine weights, six may be used; the last row does not change. The next cell has both numbers.
+
+# %% tags=["hide-cell", "nbval-check-output"]
+print(f"weights of loop: {X_masked[1, 0]:.2f} and {X_masked[1, 1]:.2f}")
+by_hand = X_open[1, :2] / X_open[1, :2].sum()
+print("the open weights, divided by their sum, are the same:", torch.allclose(by_hand, X_masked[1, :2]))
+
+# %% [markdown]
 # ## Sentences of different lengths
 #
 # Positions without a real token must not be seen, either. The sentences of a batch have different lengths, but a tensor
@@ -421,37 +454,12 @@ print(torch.softmax(nothing, dim=-1))
 
 # %% [markdown]
 # $e^{-\infty}$ is 0 three times, and 0/0 is not a number. The position is padding, and its output is not used, but one
-# NaN is enough to make the loss NaN, and then every parameter. Why not just call `nan_to_num(0)`? Watch the gradient,
-# here with the mask *added*, 0 or −∞, as many programs do:
-
-# %% tags=["nbval-check-output"]
-scores = torch.zeros(2, 3, requires_grad=True)
-hidden = torch.tensor([[0.0, 0.0, -math.inf], [-math.inf, -math.inf, -math.inf]])
-
-weights = torch.softmax(scores + hidden, dim=-1).nan_to_num(0.0)
-weights[:, 0].sum().backward()
-print(weights.detach())
-print(scores.grad)
-
-# %% [markdown]
-# The weights look right; the gradient is not. In the backward pass softmax computes $w_i\,(g_i - \sum_j w_j g_j)$, with
-# the weights $w$ *before* `nan_to_num`, which are NaN. The incoming gradient is $g = 0$, but 0 · NaN is NaN. One step
-# of the optimiser then sets every parameter that the scores depend on to NaN. So two things matter: **the value that is
-# filled in, and the values that its gradient is multiplied by**.
+# NaN is enough to make the loss NaN, and then every parameter.
 #
-# A finite number in place of −∞ avoids all this: in floating point, $e^{-10^{20}}$ is 0 as well. But how low can the
-# number be? That depends on the precision:
-
-# %% tags=["nbval-check-output"]
-for kind in [torch.float32, torch.bfloat16, torch.float16]:
-    converted, lowest = torch.tensor(-1e20).to(kind).item(), torch.finfo(kind).min
-    print(f"{str(kind):>14}:  -1e20 becomes {converted:8.1e},  lowest number {lowest:8.1e}")
-
-# %% [markdown]
-# Half precision, [float16](https://arxiv.org/abs/1710.03740), ends at −65,504. There −1e20 *is* −∞, and the NaN is
-# back, or PyTorch refuses to fill it in. `torch.finfo(scores.dtype).min` is the lowest number of the scores' type. But
-# in a row that may see nothing, all scores are then equal, so all weights are 1/s: the position attends equally to
-# everything that should be hidden. There is no NaN, but no mask either. We want a row of zeros there.
+# A finite number in place of −∞ avoids the NaN, if it is low enough: `torch.finfo(scores.dtype).min` is the lowest
+# number of the scores' type. But in a row that may see nothing, all scores are then equal, so all weights are 1/s: the
+# position attends equally to everything that should be hidden. There is no NaN, but no mask either. We want a row of
+# zeros there. (Two tempting shortcuts, `nan_to_num` and −1e20, come back at the end of the lesson.)
 
 # %% [markdown]
 # <div class="card">
@@ -647,7 +655,8 @@ by_position = {
     "causal": loss_by_position(causal),
 }
 series = {name: (places, losses) for name, losses in by_position.items()}
-plots.curves(series, "position", "loss", landmarks={"log 8": math.log(8)})
+plots.curves(series, "position", "loss",
+             landmarks={"log 8": math.log(8)}, named_at="left")
 plt.ylim(0, 3)
 plt.show()
 for name, losses in by_position.items():
@@ -662,10 +671,24 @@ for name, losses in by_position.items():
 # position is on the line: there is nothing to learn in noise, and the model learns nothing. That is good news.
 #
 # </div>
+
+# %% [markdown]
+# ## One pass, all answers
 #
-# There is a second advantage. Position $i$ sees exactly what a model that has read $i + 1$ tokens would see. So one
-# pass answers all t questions at once, each as if the text ended there. That is why transformers are trained on whole
-# passages of text and not on one token after another.
+# The mask does more than hide the answers. Position $i$ sees exactly what a model that has read $i + 1$ tokens would
+# see. So **one pass answers all t questions at once**, each as if the text ended there. Compare one pass over twelve
+# vectors with twelve passes, over the first one, the first two, and so on:
+
+# %%
+passage = torch.randn(1, 12, 32).to(device())
+for name, attend in (("causal", causal.attention), ("every position sees all", seeing.attention)):
+    alone = [attend(passage[:, : i + 1])[:, -1] for i in range(12)]    # twelve passes
+    apart = (attend(passage) - torch.stack(alone, dim=1)).abs().max().item()
+    print(f"{name}: one pass and twelve differ by {apart:.1g}")
+
+# %% [markdown]
+# With the mask, the two agree up to rounding. Without it, only the last output is the same: the others have seen later
+# vectors. That is why transformers are trained on whole passages of text and not on one token after another.
 
 # %% [markdown]
 # ## Two tests
@@ -956,6 +979,39 @@ class HurriedAttention(nn.Module):
 
 # %% nbgrader={"grade": true, "grade_id": "check_HurriedAttention", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(HurriedAttention)
+
+# %% [markdown]
+# ## Shortcuts around a row of nothing
+#
+# Why did exercise 4 take so much care? In a row that may see nothing, softmax returns NaN. Why not just call
+# `nan_to_num(0)`? Watch the gradient, here with the mask *added*, 0 or −∞, as many programs do:
+
+# %% tags=["nbval-check-output"]
+scores = torch.zeros(2, 3, requires_grad=True)
+hidden = torch.tensor([[0.0, 0.0, -math.inf], [-math.inf, -math.inf, -math.inf]])
+
+weights = torch.softmax(scores + hidden, dim=-1).nan_to_num(0.0)
+weights[:, 0].sum().backward()
+print(weights.detach())
+print(scores.grad)
+
+# %% [markdown]
+# The weights look right; the gradient is not. In the backward pass softmax computes $w_i\,(g_i - \sum_j w_j g_j)$, with
+# the weights $w$ *before* `nan_to_num`, which are NaN. The incoming gradient is $g = 0$, but 0 · NaN is NaN. One step
+# of the optimiser then sets every parameter that the scores depend on to NaN. So two things matter: **the value that is
+# filled in, and the values that its gradient is multiplied by**.
+#
+# A finite number avoids this: in floating point, $e^{-10^{20}}$ is 0 as well. But how low can the number be? That
+# depends on the precision:
+
+# %% tags=["nbval-check-output"]
+for kind in [torch.float32, torch.bfloat16, torch.float16]:
+    converted, lowest = torch.tensor(-1e20).to(kind).item(), torch.finfo(kind).min
+    print(f"{str(kind):>14}:  -1e20 becomes {converted:8.1e},  lowest number {lowest:8.1e}")
+
+# %% [markdown]
+# Half precision, [float16](https://arxiv.org/abs/1710.03740), ends at −65,504. There −1e20 *is* −∞, and the NaN is
+# back, or PyTorch refuses to fill it in.
 
 # %% [markdown]
 # ## Your model so far

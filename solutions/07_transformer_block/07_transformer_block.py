@@ -744,6 +744,52 @@ for pre_norm in (False, True):
     print(f"pre_norm={pre_norm}: the same as PyTorch's block: {agree}")
 
 # %% [markdown]
+# ## Three words by hand
+#
+# The three words of the earlier lessons go through a block, norm first, with the two heads of lesson 4. To keep it
+# short, `unify`, `widen` and `narrow` pass their numbers on unchanged, so the network is a bare ReLU. Fill in the two
+# missing numbers.
+
+# %% tags=["hide-input"]
+from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, W_V, X
+
+by_hand = FinishedBlock(4, 2, pre_norm=True)
+a, ff = by_hand.attention, by_hand.feed_forward
+with torch.no_grad():
+    for layer in (a.unify, ff.widen, ff.narrow):
+        nn.init.eye_(layer.weight)
+        layer.bias.zero_()
+    for layer, matrix in ((a.to_queries, W_Q), (a.to_keys, W_K), (a.to_values, W_V)):
+        layer.weight.copy_(matrix.T)
+    normed = by_hand.norm1(X)
+    attended = a(normed[None])[0]
+    halfway = X + attended
+    normed_again = by_hand.norm2(halfway)
+    added = ff(normed_again)
+plots.number_grids(
+    "three-words", "Three words through a transformer block, by hand", THREE_WORDS,
+    [{"*x*": X, "norm(*x*)": normed}, {"attention": attended, "*x* + attention": halfway},
+     {"norm": normed_again, "ReLU": added}, {"*y*": halfway + added}],
+    empty=[("norm(*x*)", 0, 1), ("*x* + attention", 2, 0)],
+)
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** From left to right, then down. Each grid has the vectors of the three words after one step. The
+# last is the sum of *x* + attention and ReLU.
+#
+# </div>
+#
+# The next cell has both numbers, and compares the last grid with PyTorch's block.
+
+# %% tags=["hide-cell", "nbval-check-output"]
+print(f"norm of the, second component: {normed[0, 1]:.2f}")
+print(f"x + attention of ends, first component: {halfway[2, 0]:.2f}")
+theirs = as_pytorchs(by_hand).cpu()(X[None])[0]
+print("as PyTorch's block computes it:", torch.allclose(theirs, halfway + added, atol=1e-5))
+
+# %% [markdown]
 # ## The stack
 #
 # A transformer is a stack of blocks, and two things can go wrong in so short a program.
