@@ -973,6 +973,11 @@ plt.show()
 #
 # </div>
 
+# %% tags=["hide-input"]
+from helpers.players import show_player
+
+show_player("translator")
+
 # %% [markdown]
 # ## Keeping more than one beginning
 #
