@@ -49,11 +49,10 @@ def picture(still: str, style: str) -> str:
 
 
 def _image(svg: str, style: str) -> str:
-    words = re.search(r'aria-label="([^"]*)"|<desc[^>]*>([^<]*)', svg)
-    alt = words[1] or words[2]
+    alt = "".join(re.findall(r'aria-label="([^"]*)"|<desc[^>]*>([^<]*)', svg)[0])
     if "<text" not in svg:
         return f"<p>{alt}</p>"
-    wide, high = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg).groups()
+    wide, high = re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)[0]
     opening, rest = svg.split(">", 1)
     opening = re.sub(r' (?:role|width|height|(?:aria|data)-[\w-]+)="[^"]*"', "", opening)
     inner = f"{opening}>" + re.sub(r' data-[\w-]+="[^"]*"|\n|<(title|desc).*?</\1>', "", rest)
