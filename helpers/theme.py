@@ -20,6 +20,18 @@ COLOURS = {  # (light, dark)
     "surprised": ("#2b7a9b", "#2b7a9b"),  # a prediction that is not borne out
     "calm": ("#7a8290", "#7a8290"),  # nothing to judge
 }
+SITE_NAMES = {  # what the site's theme, furo, and so the players' style call them
+    "color-brand-primary": "accent",
+    "color-brand-content": "accent",
+    "color-brand-visited": "visited",
+    "color-foreground-primary": "ink",
+    "color-foreground-secondary": "quiet",
+    "color-foreground-muted": "muted",
+    "color-background-primary": "paper",
+    "color-background-secondary": "panel",
+    "color-background-hover": "touched",
+    "color-background-border": "rule",
+}
 LETTERS = 'system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue","Noto Sans","Liberation Sans",Arial,sans-serif'
 CODE_LETTERS = 'ui-monospace,SFMono-Regular,Menlo,Consolas,"Liberation Mono","DejaVu Sans Mono",monospace'
 LETTERS_IN_CELLS = "system-ui,sans-serif"  # in a notebook's outputs, which each bring their style with them

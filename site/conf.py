@@ -50,17 +50,8 @@ def furo_colours(dark):
     return {
         "font-stack": theme.LETTERS,
         "font-stack--monospace": theme.CODE_LETTERS,
-        "color-brand-primary": colour["accent"],
-        "color-brand-content": colour["accent"],
-        "color-brand-visited": colour["visited"],
-        "color-foreground-primary": colour["ink"],
-        "color-foreground-secondary": colour["quiet"],
-        "color-foreground-muted": colour["muted"],
-        "color-background-primary": colour["paper"],
-        "color-background-secondary": colour["panel"],
-        "color-background-hover": colour["touched"],
+        **{name: colour[ours] for name, ours in theme.SITE_NAMES.items()},
         "color-background-hover--transparent": f"{colour['touched']}00",
-        "color-background-border": colour["rule"],
     }
 
 

@@ -81,6 +81,11 @@ def test_every_lesson_starts_and_knows_its_mistakes_there(bundle):
     assert all((bundle / name).exists() for name in HOLDS)
 
 
+def test_every_player_can_be_shown_there(bundle):
+    code = "from helpers.players import SCRIPTS, notebook_html\nprint([len(notebook_html(name)) for name in SCRIPTS])"
+    assert min(json.loads(run(bundle, "-c", code))) > 10_000
+
+
 def test_nbgrader_reads_its_configuration_there(bundle):
     run(bundle, "-m", "nbgrader", "validate", "--help")
 

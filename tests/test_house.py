@@ -23,6 +23,7 @@ MAY_IMPORT = {
     "parts": set(),
     "plots": set(),
     "data": set(),
+    "players": {"plots"},
     "exercises": {"parts"},
     "checking": {"exercises"},
     "lesson": {"plots", "exercises", "checking"},
@@ -34,7 +35,7 @@ MAY_IMPORT = {
     "training": {"parts", "data", "ladder"},
     "grading": {"exercises", "checking"},
     "authoring": {"parts", "plots", "data", "exercises", "checking", "grading", "student"},
-    "site": {"parts", "plots", "data", "exercises", "checking", "student", "authoring"},
+    "site": {"parts", "plots", "players", "data", "exercises", "checking", "student", "authoring"},
     "benchmarks": {"parts", "data", "exercises", "checking", "training", "grading", "authoring"},
 }
 LINED = ("parts", "plots", "data", "checking", "exercises", "training", "authoring")  # rooms whose doors are labelled

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 
 import nbformat
 import pytest
 import torch
 from browsing import Browser
-from nbformat.v4 import new_markdown_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from helpers.authoring.lesson_source import sources
+from helpers.parts.generator import apply_temperature, keep_top_p
+from helpers.parts.positions import rotate
+from helpers.players import SCRIPTS, notebook_html, show_player, still
 from helpers.site import players
 from helpers.site.build import build
 
 needs_browser = pytest.mark.needs("chromium")
 PAGE = "players/index.html"
-NAMES = [name for name in players.ASSETS if name not in ("pocket", "hero")]
-PLACES = [place for place in players.PLACES if place.player in NAMES]
-LESSONS = sorted({place.lesson for place in PLACES})
-STILLS = {name: players.still(name) for name in NAMES}
+NAMES = list(SCRIPTS)
+IN_LESSONS = {lesson.name: players.shown_in(lesson.read()) for lesson in sources()}
+STILLS = {name: still(name) for name in NAMES}
 DATA = {
     name: json.loads(re.search(r'<script type="application/json">(.*)</script>', html)[1])
     for name, html in STILLS.items()
@@ -37,33 +40,97 @@ def figures(html: str) -> list[str]:
 
 
 def test_each_lesson_has_its_players_and_one_page_has_all(site):
-    for lesson in LESSONS:
+    for lesson, shown in IN_LESSONS.items():
         html = (site / "lessons" / f"{lesson}.html").read_text(encoding="utf-8")
-        assert figures(html) == [place.player for place in PLACES if place.lesson == lesson]
+        assert figures(html) == [name for name in shown if name in NAMES]
+        assert "show_player" not in html
     assert sorted(figures((site / PAGE).read_text(encoding="utf-8"))) == sorted(NAMES)
     assert f'href="{PAGE}"' in (site / "index.html").read_text(encoding="utf-8")
 
 
-def test_a_player_is_at_the_end_of_its_section_and_the_lesson_stays_whole():
-    section = "# Title\n\n## Where the mask goes\n\nSome prose.\n\n## What comes after it\n\nMore."
-    notebook = new_notebook(cells=[new_markdown_cell(section)])
+def test_every_player_is_in_one_lesson():
+    assert sorted(name for shown in IN_LESSONS.values() for name in shown) == sorted([*NAMES, "pocket"])
+
+
+def test_a_player_takes_the_place_of_the_cell_that_shows_it():
+    call = new_code_cell('from helpers.players import show_player\n\nshow_player("mask")')
+    notebook = new_notebook(cells=[new_markdown_cell("Some prose."), call, new_markdown_cell("## More")])
     assert players.insert(notebook, "05_masking") == []
-    before, player, after = (cell.source for cell in notebook.cells)
-    assert before.endswith("Some prose.") and player == STILLS["mask"] and after.startswith("## What comes after it")
+    assert [cell.source for cell in notebook.cells] == ["Some prose.", STILLS["mask"], "## More"]
     nbformat.validate(notebook)
 
 
-def test_a_heading_in_a_block_of_code_is_none():
-    lines = ["# Title", "```", "# a comment", "```", "## Part"]
-    assert players.headings(lines) == {0: (1, "Title"), 4: (2, "Part")}
-
-
-def test_a_lesson_without_its_heading_stops_the_build_and_says_what_to_do(tmp_path, capsys):
+def test_a_player_that_does_not_exist_stops_the_build_and_says_what_to_do(tmp_path, capsys):
     (tmp_path / "05_masking").mkdir()
-    nbformat.write(new_notebook(cells=[new_markdown_cell("# Masks")]), tmp_path / "05_masking" / "05_masking.ipynb")
+    notebook = new_notebook(cells=[new_markdown_cell("# Masks"), new_code_cell('show_player("msak")')])
+    nbformat.write(notebook, tmp_path / "05_masking" / "05_masking.ipynb")
     assert build(tmp_path / "html", solutions=tmp_path) == 1
     message = capsys.readouterr().err
-    assert "05_masking has no heading 'Where the mask goes'" in message and "helpers/site/players.py" in message
+    assert "05_masking: a cell shows the player 'msak'" in message and "helpers/players/stills" in message
+
+
+# --- in a notebook ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*NAMES, "pocket"])
+def test_what_a_notebook_stores_of_a_player_is_small_and_asks_nobody(name):
+    html = notebook_html(name)
+    assert len(json.dumps(html, ensure_ascii=False).encode()) < 30_000
+    assert re.findall(r"https?://[^\s'\"<]*", html.replace("http://www.w3.org/2000/svg", "")) == []
+    picture = html.partition("<iframe")[0]
+    assert not re.search(r"<(script|svg|style|button|input)\b", re.sub(r'src="[^"]*"', "", picture))
+    assert picture.count("<img") == picture.count('<img alt="') and "data-player" not in picture
+
+
+def test_the_output_of_the_cell_says_in_words_what_it_is(monkeypatch):
+    shown = []
+    monkeypatch.setattr("helpers.players.display", lambda data, raw: shown.append(data))
+    show_player("rotary")
+    assert shown == [{"text/html": notebook_html("rotary"), "text/plain": "Player: Rotary positions, by hand"}]
+    with pytest.raises(FileNotFoundError):
+        show_player("rotray")
+
+
+@pytest.fixture
+def notebook_page(tmp_path, browser):
+    """Open a page that has a player as a notebook has it; `frame` is its document."""
+
+    def show(name: str, dark: bool = False) -> Browser:
+        page = tmp_path / "page.html"
+        light = "false" if dark else "true"
+        page.write_text(
+            f'<!doctype html><meta charset="utf-8"><body data-jp-theme-light="{light}">{notebook_html(name)}',
+            encoding="utf-8",
+        )
+        browser.open(page.as_uri())
+        browser.wait_for("document.querySelector('iframe').clientHeight > 0")
+        browser.evaluate("window.frame = document.querySelector('iframe').contentDocument; 0")
+        return browser
+
+    return show
+
+
+@needs_browser
+@pytest.mark.parametrize("name", NAMES)
+def test_in_a_notebook_the_frame_takes_the_place_of_the_picture(notebook_page, name):
+    page = notebook_page(name)
+    assert page.evaluate("document.querySelector('div').checkVisibility()") is False
+    assert page.evaluate("frame.querySelectorAll('figure.is-live').length") == 1
+    assert page.evaluate(
+        "frame.documentElement.scrollHeight <= frame.defaultView.innerHeight"
+        " && frame.documentElement.scrollWidth <= frame.defaultView.innerWidth"
+    )
+    assert page.complaints() == []
+
+
+@needs_browser
+def test_in_a_notebook_a_slider_goes_by_keys_and_the_page_does_not_hear_them(notebook_page):
+    page = notebook_page("rotary", dark=True)
+    page.evaluate("window.heard = 0; addEventListener('keydown', () => heard++)")
+    page.evaluate("frame.querySelector('input').focus()")
+    page.press("ArrowRight", "ArrowRight")
+    assert page.evaluate("frame.querySelector('[data-is=i]').textContent") == "9" and page.evaluate("heard") == 0
+    assert page.evaluate("frame.documentElement.dataset.theme") == "dark"
 
 
 # --- the stills ------------------------------------------------------------------------------------------------------
@@ -322,6 +389,93 @@ def test_an_output_word_shows_where_it_looks_by_mouse_keys_and_touch(player):
         assert as_written(100 * tensor(head)[8], shown_shares(translator)[1], 0)
 
 
+def slide(player: Player, place: int, value: float) -> None:
+    player.ask(
+        f"(slider => {{ slider.value = {value}; slider.dispatchEvent(new Event('input')); }})"
+        f"(figure.querySelectorAll('[type=range]')[{place}])"
+    )
+
+
+@pytest.mark.deep
+@needs_browser
+def test_a_rotary_score_is_the_lessons_and_moving_both_leaves_it_alone(player):
+    rotary, data = player("rotary"), DATA["rotary"]
+    for i, j in ((0, 0), (3, 20), (24, 1)):
+        slide(rotary, 0, i)
+        slide(rotary, 1, j)
+        pairs = [torch.zeros(1, 16, dtype=torch.float64) for _ in "qk"]
+        for one, name in zip(pairs, "qk", strict=True):
+            one[0, :6] = tensor(data[name]).flatten()
+        q, k = (rotate(one, torch.tensor([at])) for one, at in zip(pairs, (i, j), strict=True))
+        products = (q * k).unflatten(-1, (8, 2)).sum(-1)[0, :3]
+        assert as_written(products, rotary.numbers("tbody td:last-child"))
+        assert as_written(products.sum(), rotary.numbers("[data-is=score]"))
+    slide(rotary, 0, 9)
+    score = rotary.text("[data-is=score]")
+    rotary.click("[data-step='1']")
+    assert (rotary.text("[data-is=i]"), rotary.text("[data-is=j]")) == ("10", "2")
+    assert rotary.text("[data-is=score]") == score
+
+
+@pytest.mark.deep
+@needs_browser
+@pytest.mark.parametrize("gain", [1 / 3, 1, 1.4])
+def test_size_and_gradient_of_a_deep_tower_are_those_of_many_drawn_towers(player, gain):
+    blocks, towers, e = 5, 4000, DATA["depth"]["e"]
+    torch.manual_seed(0)
+    x, back = torch.randn(towers, e, 1), torch.randn(towers, e, 1)
+    for _ in range(blocks):
+        first, second = torch.randn(2, towers, e, e) * math.sqrt(gain / e)
+        bias = (2 * torch.rand(towers, e, 1) - 1) / math.sqrt(e)
+        x, back = second @ (first @ x) + bias, first.mT @ (second.mT @ back)
+    depth = player("depth")
+    slide(depth, 0, blocks)
+    slide(depth, 1, min(range(14), key=lambda at: abs(DATA["depth"]["gains"][at] - gain)))
+    shown = [tower_number(depth.text(f"[data-is={name}]")) for name in ("size-top", "gradient-bottom")]
+    measured = [part.square().mean().sqrt().item() for part in (x, back)]
+    assert shown == pytest.approx(measured, rel=0.1)
+
+
+def tower_number(text: str) -> float:
+    """3.5 · 10⁻¹² as a number."""
+    digits, _, power = text.partition(" · 10")
+    return float(digits) * 10.0 ** int(power.translate(str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")) or 0)
+
+
+@pytest.mark.deep
+@needs_browser
+@pytest.mark.parametrize(("temperature", "p"), [(1, 1), (0, 1), (0.5, 0.8), (1.3, 0.95), (2, 0.6)])
+def test_what_remains_after_temperature_and_top_p_is_what_the_finished_parts_leave(player, temperature, p):
+    page = player("next-byte")
+    for place, context in enumerate(DATA["next-byte"]["contexts"]):
+        page.click(f"input[value='{place}']")
+        slide(page, 0, temperature)
+        slide(page, 1, p)
+        logits = tensor(context["logits"]) / 100
+        heated = apply_temperature(logits, temperature)
+        order = logits.argsort(descending=True, stable=True)
+        for name, left in (("before", heated), ("after", keep_top_p(heated, p))):
+            shares = left.softmax(-1)[order]
+            expected = torch.cat([shares[:10], shares[10:].sum()[None]])
+            assert as_written(expected, page.numbers(f"[data-is={name}]"), 3)
+        drawn = page.text("[data-is=draws]").split()
+        count = int(page.text("[data-is=kept]").split()[0])
+        assert len(drawn) == 30 and len(set(drawn)) <= count
+        if temperature:
+            assert count == keep_top_p(heated, p).isfinite().sum()
+
+
+@pytest.mark.deep
+@needs_browser
+def test_another_seed_draws_other_bytes_and_the_first_one_the_same_again(player):
+    page = player("next-byte")
+    first = page.text("[data-is=draws]")
+    page.click(".by-hand-draw")
+    assert page.text("[data-is=draws]") != first and page.text("[data-is=seed]") == "2"
+    page.click(".by-hand-reset")
+    assert page.text("[data-is=draws]") == first
+
+
 # --- how they look ---------------------------------------------------------------------------------------------------
 
 
@@ -374,7 +528,7 @@ def test_print_shows_the_picture_and_no_controls(address, browser):
 @needs_browser
 def test_without_scripts_there_is_a_picture_with_words(address, browser):
     with browser.without_scripts(address + PAGE):
-        assert browser.evaluate("document.querySelectorAll('figure.by-hand svg[role=img][aria-label]').length") == 6
+        assert browser.evaluate("document.querySelectorAll('figure.by-hand svg[role=img][aria-label]').length") == 8
         assert browser.evaluate("document.querySelectorAll('figure.by-hand :is([role=slider], .is-live)').length") == 0
 
 

@@ -15,6 +15,7 @@ from helpers.course import ROOT
 from helpers.data.sources import is_held_out, stdlib_sources
 from helpers.parts import gpt2
 from helpers.parts.generator import apply_temperature, keep_top_k, keep_top_p
+from helpers.players import still
 from helpers.site import players
 from helpers.site import pocket_export as pocket
 from helpers.site.link_check import PageLinks
@@ -197,16 +198,16 @@ def test_the_still_shows_what_the_model_computes(model):
     with torch.no_grad():
         weights = rounded.attention_weights(torch.tensor([ids]))[block, 0, head, -1]
         chances, best = rounded(torch.tensor([ids]))[0, -1].softmax(dim=-1).topk(4)
-    still = players.still("pocket")
+    html = still("pocket")
     tokens = [tokenizer.token(int(i)).replace("Ċ", "↵") for i in [*ids, *best]]
-    assert f"What block {block}, head {head} looks at" in still
-    assert re.findall(r"monospace\"[^>]*>([^<]*)</text>", still) == tokens
-    shades = torch.tensor([float(value) for value in re.findall(r'<rect[^>]*opacity="([\d.]+)"', still)])
-    bars = torch.tensor([float(value) for value in re.findall(r'<rect x="106"[^>]*width="([\d.]+)"', still)])
-    widths = [float(value) for value in re.findall(r'<path[^>]*stroke-width="([\d.]+)"', still)]
+    assert f"What block {block}, head {head} looks at" in html
+    assert re.findall(r"monospace\"[^>]*>([^<]*)</text>", html) == tokens
+    shades = torch.tensor([float(value) for value in re.findall(r'<rect[^>]*opacity="([\d.]+)"', html)])
+    bars = torch.tensor([float(value) for value in re.findall(r'<rect x="106"[^>]*width="([\d.]+)"', html)])
+    widths = [float(value) for value in re.findall(r'<path[^>]*stroke-width="([\d.]+)"', html)]
     assert (shades / 0.6 - weights).abs().max() < 0.01 and (bars / 240 - chances).abs().max() < 0.01
     assert widths == pytest.approx([1 + 4 * weight for weight in weights[:-1].tolist() if weight >= 0.02], abs=0.04)
-    assert [f"{100 * chance:.0f} %" for chance in chances] == re.findall(r">(\d+ %)</text>", still)
+    assert [f"{100 * chance:.0f} %" for chance in chances] == re.findall(r">(\d+ %)</text>", html)
 
 
 def test_the_cover_shows_the_models_attention_weights(model):

@@ -143,10 +143,11 @@ def test_feedback_holds_every_verdict_beside_the_code(found):
     assert "Nothing could be run: the file is a zip file, not a notebook." in words(feedback(found, "zip"))
 
 
-def test_an_installed_copy_has_the_templates():
+def test_an_installed_copy_has_the_templates_and_the_players():
     data = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["helpers"]
     packed = {path for pattern in data for path in HELPERS.glob(pattern)}
-    assert set(TEMPLATES.iterdir()) <= packed and any(TEMPLATES.iterdir())
+    for folder in (TEMPLATES, HELPERS / "players" / "stills", HELPERS / "players" / "by_hand"):
+        assert set(folder.iterdir()) <= packed and any(folder.iterdir())
 
 
 CONTROLS = "\x1b[2J\x1b]0;t\x07a\u202eb\u2066c\ud800d\x00e\x9b1m"

@@ -373,6 +373,7 @@ def test_search_looks_at_lessons_sections_terms_exercises_mistakes_and_guides(ma
     assert addresses["the mask of `-triu`"] == "lessons/05_masking.html#exercise-causal-mask"
     assert addresses["look-ahead"] == "glossary.html#look-ahead"
     assert addresses["Set up"] == "students.html#set-up" and addresses["For students"] == "students.html"
+    assert addresses["Rotary positions, by hand"] == "players/index.html#player-rotary"
     also = {entry["title"]: entry["also"] for entry in entries}
     assert "look-ahead" in also["Masking"] and "peeking" in also["Masking"]
     assert also["look-ahead"] == "peeking" and also["Set up"] == "install"

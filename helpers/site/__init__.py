@@ -6,7 +6,7 @@ reader_notebook   an executed notebook as a reader sees it: folded code, one for
 front_page        the panel, the map and the list of lessons on the first page
 indexes           pages that list exercises, mistakes, figures and published bugs; entries for search
 recorded_runs     the page of long training runs
-players           interactive figures: where they appear, and their scripts
+players           interactive figures in a page: what takes the place of a cell that shows one
 pocket_export     the weights of the pocket GPT-2 for the browser
 postprocess       changes to the HTML that Sphinx and the theme produce
 link_check        dead links, remote resources, images without alternative text

@@ -28,6 +28,7 @@ from sphinx.cmd.build import build_main
 from helpers.authoring.links import glossary
 from helpers.authoring.repository_url import home, in_binder, in_colab, site_address
 from helpers.course import ROOT
+from helpers.players import still
 from helpers.plots.diagrams import COLOURS
 from helpers.site import front_page, indexes, players, postprocess, previews, recorded_runs
 from helpers.site.course_index import NotExecuted, SiteLesson, read_lessons
@@ -173,7 +174,7 @@ def with_inserts(page: str, lessons: Sequence[SiteLesson], published: dict[str, 
         if match[1] == "copy":
             return front_page.copy(published["repository"], published["branch"])
         part = front_page.PARTS.get(match[1])
-        return part(lessons) if part else players.still(match[1])
+        return part(lessons) if part else still(match[1])
 
     return INSERT.sub(block, page)
 

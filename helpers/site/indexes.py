@@ -21,6 +21,7 @@ from markupsafe import Markup
 from helpers.authoring.links import Term, slug
 from helpers.authoring.mistakes import Mistake
 from helpers.course import ROOT
+from helpers.players import SCRIPTS, title
 from helpers.plots.diagrams import COLOURS
 from helpers.site import render
 from helpers.site.course_index import HEADING, SiteLesson, anchor, section_anchor
@@ -163,7 +164,8 @@ def subjects(
     guides: Mapping[str, str] = MappingProxyType({}),
     other_words: Mapping[str, str] = MappingProxyType({}),
 ) -> list[dict[str, object]]:
-    """What search looks through before Sphinx does: lessons, their sections, terms, exercises, mistakes and guides.
+    """What search looks through before Sphinx does: lessons, their sections, terms, exercises, mistakes, players and
+    guides.
 
     terms: of the glossary, whose aliases count too. guides: Markdown by page. other_words: "recommender, IMDb" by the
     name of a lesson or the heading of a guide's section. finder.js reads the result.
@@ -193,14 +195,18 @@ def subjects(
         if term.lesson in titles:
             about = f"Explained in lesson {term.lesson}, {titles[term.lesson]}"
             add(term.name, f"glossary.html#{term.anchor}", about, 1.4, " . ".join(term.aliases))
+    for player in SCRIPTS:
+        add(title(player), f"players/index.html#player-{player}", "A figure to move by hand", 1.3)
     for page, text in guides.items():
-        title, *sections = re.findall(r"^##? (.+)$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.MULTILINE)
-        add(title, f"{page}.html", "A guide", 1.5)
+        heading, *sections = re.findall(
+            r"^##? (.+)$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.MULTILINE
+        )
+        add(heading, f"{page}.html", "A guide", 1.5)
         for section in sections:
             add(
                 section,
                 f"{page}.html#{slug(section)}",
-                f"In the guide {title}",
+                f"In the guide {heading}",
                 1.3,
                 other_words.get(section, "").replace(", ", " . "),
             )

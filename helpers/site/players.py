@@ -1,73 +1,33 @@
-"""The players: interactive figures of the site, where they appear, and their scripts.
+"""The players on the site: in the pages that name one, and in each lesson where its notebook shows one.
 
-A page of site/ names a player by `<!-- insert: NAME -->`. In a lesson's page a player is at the end of the section that
-PLACES names: the lessons themselves know nothing of it. Before its script runs, and on paper, a player is the still
-site/players/NAME.html: one block of HTML without an empty line, which would end it in Markdown. The tests compute the
-numbers of the stills again.
+helpers/players has the players themselves. A page of site/ names one by `<!-- insert: NAME -->`; in a lesson's page the
+player takes the place of the cell that calls show_player. "pocket" and "hero" load a model, and live here alone.
 """
 
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
-from helpers.course import ROOT
+from helpers.players import BY_HAND, SCRIPTS, STYLE, still
 from helpers.site import pocket_export
 
-STILLS = ROOT / "site" / "players"
-ATX_HEADING = re.compile(r"^(#{1,6}) +(.+?) *$")
-FENCE = re.compile(r"^ *(```|~~~)")
+CALL = re.compile(r'^show_player\("([\w-]+)"\)$', re.MULTILINE)
 
-# The style sheets and scripts of each player within site/_static/players, in the order of loading
-BY_HAND = ("by-hand/by-hand.css", "by-hand/numbers.js")
-IN_A_PLANE = (*BY_HAND, "by-hand/plane.js")
-ASSETS = {
-    "dot-product": (*IN_A_PLANE, "by-hand/dot-product.js"),
-    "average": (*IN_A_PLANE, "by-hand/average.js"),
-    "lookup": (*IN_A_PLANE, "by-hand/lookup.js"),
-    "scaling": (*BY_HAND, "by-hand/scaling.js"),
-    "mask": (*IN_A_PLANE, "by-hand/mask.js"),
-    "translator": (*BY_HAND, "by-hand/translator.js"),
+# The style sheets and scripts of each player within _static/players, in the order of loading
+ASSETS = {name: tuple(f"by-hand/{file}" for file in (STYLE, *scripts)) for name, scripts in SCRIPTS.items()} | {
     "pocket": ("players.css", "pocket.css", "pocket-model.js", "pocket-tokens.js", "pocket.js"),
     "hero": ("hero.css", "hero.js"),  # of the first page; it loads the model itself
 }
-
-
-@dataclass(frozen=True)
-class PlayerPlace:
-    """A player is at the end of the section under this heading of this lesson, after this text in MyST."""
-
-    lesson: str
-    heading: str
-    player: str
-    text: str = ""
-
-
-PLACES = (
-    PlayerPlace("01_dot_product_attention", "A dot product is a match", "dot-product"),
-    PlayerPlace("01_dot_product_attention", "Self-attention", "average"),
-    PlayerPlace("02_queries_keys_values", "A dictionary with soft matches", "lookup"),
-    PlayerPlace("03_scaling", "Divide by √d", "scaling"),
-    PlayerPlace("05_masking", "Where the mask goes", "mask"),
-    PlayerPlace("10_encoder_decoder", "What it looks at", "translator"),
-    PlayerPlace(
-        "12_gpt2",
-        "What the heads look at",
-        "pocket",
-        "The pocket model runs in this page too, with its heads to choose and to switch off. "
-        "[A page of its own](../players/pocket.md) says what to try.\n\n",
-    ),
-)
-
-
-def still(player: str) -> str:
-    """The HTML of a player before its script runs. FileNotFoundError for one that does not exist."""
-    return (STILLS / f"{player}.html").read_text(encoding="utf-8").strip()
+BEFORE = {  # in MyST, before a player in a lesson's page
+    "pocket": "The pocket model runs in this page too, with its heads to choose and to switch off. "
+    "[A page of its own](../players/pocket.md) says what to try.\n\n",
+}
 
 
 def assets(players: Iterable[str]) -> list[str]:
@@ -76,49 +36,25 @@ def assets(players: Iterable[str]) -> list[str]:
 
 
 def write_files(folder: Path) -> None:
-    """Write the files that players load on a click below _static/players."""
+    """Write what players load into _static/players: styles and scripts, and what they fetch on a click."""
+    shutil.copytree(BY_HAND, folder / "by-hand", ignore=shutil.ignore_patterns("frame.js"), dirs_exist_ok=True)
     pocket_export.export(folder / "pocket", *pocket_export.pocket())
 
 
+def shown_in(notebook: NotebookNode) -> list[str]:
+    """The players that a lesson's notebook shows, in order."""
+    return [name for cell in notebook.cells if cell.cell_type == "code" for name in CALL.findall(cell.source)]
+
+
 def insert(notebook: NotebookNode, lesson: str) -> list[str]:
-    """Put the players of a lesson into its notebook, each in a cell of its own; returns the problems found."""
+    """Put each player of a lesson where a cell shows it; returns the problems found."""
     problems = []
-    for place in (place for place in PLACES if place.lesson == lesson):
-        cell = new_markdown_cell(place.text + still(place.player), id=f"player-{place.player}")
-        if not insert_after_section(notebook, place.heading, cell):
-            problems.append(
-                f"{lesson} has no heading {place.heading!r} for the player {place.player!r}: "
-                "name another one in PLACES of helpers/site/players.py."
-            )
+    for at, cell in enumerate(notebook.cells):
+        for name in CALL.findall(cell.source) if cell.cell_type == "code" else ():
+            try:
+                text = BEFORE.get(name, "") + still(name)
+            except FileNotFoundError:
+                problems.append(f"{lesson}: a cell shows the player {name!r}, and helpers/players/stills has none.")
+                continue
+            notebook.cells[at] = new_markdown_cell(text, id=f"player-{name}")
     return problems
-
-
-def insert_after_section(notebook: NotebookNode, heading: str, player: NotebookNode) -> bool:
-    """Put a cell at the end of the section of that heading, if there is one; a cell that goes on is cut in two."""
-    level = 0
-    for number, cell in enumerate(notebook.cells):
-        if cell.cell_type != "markdown":
-            continue
-        lines = cell.source.splitlines()
-        for at, (depth, words) in headings(lines).items():
-            if level and depth <= level:
-                before, after = "\n".join(lines[:at]).strip(), "\n".join(lines[at:])
-                rest = new_markdown_cell(after, id=f"{player.id}-after"[:64], metadata=cell.metadata)
-                first = [new_markdown_cell(before, id=cell.id, metadata=cell.metadata)] if before else []
-                notebook.cells[number : number + 1] = [*first, player, rest]
-                return True
-            if words == heading and not level:
-                level = depth
-    if level:
-        notebook.cells.append(player)
-    return level > 0
-
-
-def headings(lines: list[str]) -> dict[int, tuple[int, str]]:
-    """line: (level, words) of each heading of a Markdown text; headings in fenced code do not count."""
-    levels, fenced = {}, False
-    for at, line in enumerate(lines):
-        fenced ^= bool(FENCE.match(line))
-        if not fenced and (match := ATX_HEADING.match(line)):
-            levels[at] = len(match[1]), match[2]
-    return levels

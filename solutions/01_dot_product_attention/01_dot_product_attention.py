@@ -88,6 +88,11 @@ plt.show()
 # (2, −1) too, so the match is 2·2 + (−1)·(−1) = 5. Ben, at (−1, 2), gets −1·2 + 2·(−1) = −4. Two multiplications each:
 # recommend it to Ada, not to Ben.
 
+# %% tags=["hide-input"]
+from helpers.players import show_player
+
+show_player("dot-product")
+
 # %% [markdown]
 # ## Let the numbers be learned
 #
@@ -481,6 +486,9 @@ plt.show()
 # ones that point their way.
 #
 # </div>
+
+# %% tags=["hide-input"]
+show_player("average")
 
 # %% [markdown]
 # ## Three words by hand

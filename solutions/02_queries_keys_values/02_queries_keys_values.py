@@ -161,6 +161,11 @@ for word in ["tuple", "float", "finally", "while"]:
 # Read a line across: the four shares add up to 1, and the largest is the answer. No key is much like *while*, and the
 # dictionary says so in its own way: the shares of the last line are the most even.
 
+# %% tags=["hide-input"]
+from helpers.players import show_player
+
+show_player("lookup")
+
 # %% [markdown]
 # ## How soft is soft?
 #

@@ -349,6 +349,11 @@ bars(weights)
 # $\sqrt{e/d} = \sqrt h$ times too small and every head starts out nearly flat. It fails silently: the shapes are the
 # same.
 
+# %% tags=["hide-input"]
+from helpers.players import show_player
+
+show_player("scaling")
+
 # %% [markdown]
 # ## Three words by hand
 #

@@ -333,6 +333,11 @@ plots.diagrams.mask_flow()
 # they must not see. We will measure this leak at the end of the lesson. If we mask before the softmax, the hidden score
 # has no effect at all.
 
+# %% tags=["hide-input"]
+from helpers.players import show_player
+
+show_player("mask")
+
 # %% [markdown]
 # ## Three words by hand
 #

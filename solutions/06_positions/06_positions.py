@@ -691,6 +691,11 @@ plt.show()
 # layer only queries and keys are turned, because only they are compared; the values, which are passed on, are not
 # turned (question 3 at the end asks why).
 
+# %% tags=["hide-input"]
+from helpers.players import show_player
+
+show_player("rotary")
+
 # %% [markdown]
 # ## Longer than anything seen
 #

@@ -368,6 +368,11 @@ for block in (0, 1, 2, 8, 23):
 # gradients of queries and keys vanish. So the bare stack has two separate faults. Its initial weights make all
 # gradients fade, and averaging leaves attention unable to learn.
 
+# %% tags=["hide-input"]
+from helpers.players import show_player
+
+show_player("depth")
+
 # %% [markdown]
 # ## A residual connection
 #

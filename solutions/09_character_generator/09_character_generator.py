@@ -665,6 +665,11 @@ for prompt in ("the value of the expres", "the value of the expression ",
 # The size of the nucleus varies: one byte inside a word that can end in only one way, more than a dozen where a new
 # word begins. No single k does that.
 
+# %% tags=["hide-input"]
+from helpers.players import show_player
+
+show_player("next-byte")
+
 # %% [markdown]
 # ## Writing
 #

@@ -873,6 +873,11 @@ plt.show()
 #
 # </div>
 
+# %% tags=["hide-input"]
+from helpers.players import show_player
+
+show_player("translator")
+
 # %% [markdown]
 # ## A loss that leaves some doubt (label smoothing)
 #

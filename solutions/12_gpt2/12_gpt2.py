@@ -1133,7 +1133,13 @@ check.prediction("switched_off_head", switched_off_head)
 #
 # The same scores on a published model show more kinds of head, and finding out what they do has become a field of its
 # own, *mechanistic interpretability*. You can try it on the pocket model, which has only a few megabytes.
-#
+
+# %% tags=["hide-input"]
+from helpers.players import show_player
+
+show_player("pocket")
+
+# %% [markdown]
 # ## The real one
 #
 # Everything that you wrote works for the published models; only the numbers in config.json are larger. Two things are

@@ -1,0 +1,68 @@
+"""The players: interactive figures of the lessons, in a notebook and on the site.
+
+    from helpers.players import show_player
+    show_player("rotary")
+
+stills/NAME.html is what a player shows before its script runs: one block of HTML without an empty line, which would
+end it in Markdown. The tests compute its numbers again. by_hand/ has the style and the scripts. On the site the player
+is part of the page (helpers/site/players.py); in a notebook it is a frame, see `notebook_html`.
+"""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from pathlib import Path
+
+from IPython.display import display
+
+from helpers.players.frame import frame, picture
+
+HERE = Path(__file__).parent
+BY_HAND = HERE / "by_hand"
+STYLE = "by-hand.css"
+
+# The scripts of each player within by_hand/, in the order of loading; "pocket" has its own, on the site alone.
+IN_A_PLANE = ("numbers.js", "plane.js")
+SCRIPTS = {
+    "dot-product": (*IN_A_PLANE, "dot-product.js"),
+    "average": (*IN_A_PLANE, "average.js"),
+    "lookup": (*IN_A_PLANE, "lookup.js"),
+    "scaling": ("numbers.js", "scaling.js"),
+    "mask": (*IN_A_PLANE, "mask.js"),
+    "rotary": ("numbers.js", "rotary.js"),
+    "depth": ("numbers.js", "depth.js"),
+    "next-byte": ("numbers.js", "next-byte.js"),
+    "translator": ("numbers.js", "translator.js"),
+}
+WHERE_LIVE = "<p>This player is at rest: run the cell to move it.</p>"
+ON_THE_SITE = "<p>On the course's site, the model runs in the page: type to it, and switch its heads off.</p>"
+TITLE = re.compile(r'<(?:strong|p) [^>]*(?:-title"|class="name")>(.*?)</(?:strong|p)>')
+
+
+def show_player(name: str) -> None:
+    """Show a player under a notebook's cell. FileNotFoundError for one that does not exist."""
+    display({"text/html": notebook_html(name), "text/plain": f"Player: {title(name)}"}, raw=True)
+
+
+def still(name: str) -> str:
+    """The HTML of a player before its script runs. FileNotFoundError for one that does not exist."""
+    return (HERE / "stills" / f"{name}.html").read_text(encoding="utf-8").strip()
+
+
+def title(name: str) -> str:
+    """The heading over a player, as text."""
+    match = TITLE.search(still(name))
+    return unescape(re.sub(r"<[^>]+>", "", match[1])) if match else name
+
+
+def notebook_html(name: str) -> str:
+    """A player as the output of a cell: its picture, and the frame that takes its place where scripts run.
+
+    A notebook that is not trusted, GitHub and a file format without scripts leave the frame away and show the picture.
+    """
+    html, style = still(name), (BY_HAND / STYLE).read_text(encoding="utf-8")
+    if name not in SCRIPTS:
+        return f"<div>{picture(html, style)}{ON_THE_SITE}</div>"
+    scripts = [(BY_HAND / file).read_text(encoding="utf-8") for file in (*SCRIPTS[name], "frame.js")]
+    return f"<div>{picture(html, style)}{WHERE_LIVE}</div>\n{frame(title(name), html, style, scripts)}"
