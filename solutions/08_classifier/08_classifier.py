@@ -763,7 +763,7 @@ print(f"unseen reviews: {test_accuracy:.1%} right; bag of words: {bag_accuracy:.
 # %%
 @torch.no_grad()
 def positive_probability(texts, size=250):
-    """For each text, the probability that the model gives to positive: (number of texts,)."""
+    """For each text, the model's probability of positive: (number of texts,)."""
     model.eval()
     batches = in_batches(texts, [0] * len(texts), size)    # the labels do not matter here
     scores = [model(ids, mask) for ids, mask, _ in batches]
@@ -795,10 +795,12 @@ plt.show()
 
 # %% tags=["hide-input"]
 def accuracy_with(cue, right):
-    chosen = [one for text, one in zip(test.texts, right.tolist()) if cue in split_words(text)]
+    there = [cue in split_words(text) for text in test.texts]
+    chosen = right[torch.tensor(there)].tolist()
     return sum(chosen) / len(chosen), len(chosen)
 
-bag_right, our_right = (found == torch.tensor(test.labels) for found in (bag_guesses, guesses))
+truth = torch.tensor(test.labels)
+bag_right, our_right = bag_guesses == truth, guesses == truth
 for cue in "not hardly but although nobody less neither wrong still".split():
     ours, count = accuracy_with(cue, our_right)
     print(f"{cue:>8}: bag of words {accuracy_with(cue, bag_right)[0]:.0%}, "
@@ -812,8 +814,8 @@ for cue in "not hardly but although nobody less neither wrong still".split():
 # %% tags=["hide-input"]
 distances = (probabilities - 0.5).abs()
 for place in distances.masked_fill(our_right, 0).argsort(descending=True)[:3]:
-    truth = labels[test.labels[place]]
-    print(textwrap.fill(f"{truth}; {0.5 + distances[place]:.0%} for the other class: "
+    label = labels[test.labels[place]]
+    print(textwrap.fill(f"{label}; {0.5 + distances[place]:.0%} for the other class: "
                         + test.texts[place], 88))
 
 # %% [markdown]

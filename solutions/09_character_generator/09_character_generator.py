@@ -1028,14 +1028,14 @@ try:
             pass
         bits_without[piece] = held_out_bits(small)
 except KeyboardInterrupt:
-    print("Stopped. The models that are finished are shown; the recorded runs have them all.")
+    print("Stopped. The models that are finished are shown.")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "A scoreboard of six models over held-out bits per byte. The whole model and those without positions, without √d, without feed-forward and without norms are within a tenth of a bit of each other, just to the right of the line of order 1. The model without shortcuts is far to their right, at 4.3, nearer to the line of order 0."}}
 found = recorded("ablations")["result"]["bits"]
 short, long = found["short"], found["long"]
 ranked = sorted(("nothing", *PIECES), key=lambda piece: sum(short[piece]))
-plots.ladder([(f"without {piece}", bits_without.get(piece), True, short[piece])
-              for piece in ranked], {"order 1": landmarks["order 1"], "order 0": landmarks["order 0"]})
+rows = [(f"without {name}", bits_without.get(name), True, short[name]) for name in ranked]
+plots.ladder(rows, {name: landmarks[name] for name in ("order 1", "order 0")})
 plt.show()
 
 def cost(runs, piece):
@@ -1047,7 +1047,8 @@ print("bits per byte more than the whole model, three recorded seeds\n")
 print(f"{'without':>32}  {'2 blocks, 300 steps':<21}{'4 blocks, 1,000 steps'}")
 for piece in sorted(short, key=lambda piece: sum(short[piece]), reverse=True):
     if piece != "nothing":
-        print(f"{piece:>32}  {cost(short, piece):<21}{cost(long, piece) if piece in long else ''}")
+        in_long = cost(long, piece) if piece in long else ""
+        print(f"{piece:>32}  {cost(short, piece):<21}{in_long}".rstrip())
 
 # %% nbgrader={"grade": true, "grade_id": "check_costliest_piece", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("costliest_piece", costliest_piece)
@@ -1082,8 +1083,8 @@ print(f"$ {run['command']}")
 source = run["data"]
 print(f"{source['training_bytes']:,} bytes to train on, "
       f"{source['held_out_bytes']:,} held out; SHA-256 {source['sha256'][:16]}…")
-print(f"{s['depth']} blocks, e = {s['e']}, t = {s['t_max']}, {s['parameters']:,} parameters, "
-      f"{s['steps']:,} steps\nin {run['seconds'] / 60:.0f} minutes on: {run['machine']}")
+print(f"{s['depth']} blocks, e = {s['e']}, t = {s['t_max']}; {s['parameters']:,} weights\n"
+      f"{s['steps']:,} steps in {run['seconds'] / 60:.0f} minutes on: {run['machine']}")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte on enwik8 against training steps, training and held out, with landmarks for 8 bits, order 0, order 1, gzip and xz. Both curves are below order 1 at their first point, cross gzip early and xz within the first third, and flatten below it. The held-out curve is the lower one at first and the higher one at the end."}}
 curve = run["curve"]
