@@ -123,7 +123,7 @@ train, held_out = data[:cut], data[cut:]
 counts = torch.bincount(train, minlength=256)
 print(textwrap.fill(text[4000:4300].decode(errors="replace"), 88))
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "The 30 most frequent bytes of the text as bars, from the space with 16 percent and the letters e, t, a, n and i down to brackets and the letter j below half a percent."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "The 30 most frequent bytes of the text as bars, from the space with 16 percent and the letters e, t, a, n and i down to brackets and the letter T below half a percent."}}
 def show(ids):
     """A row of bytes as text, a dot for each byte that is not printable."""
     return "".join(chr(i) if 32 <= i < 127 else "·" for i in map(int, ids))
@@ -785,7 +785,7 @@ for step, young in (snapshots | {len(losses): model}).items():
 # What did each byte of a held-out passage cost?
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "A held-out passage of the manual in lines of equal length, each on a background that is darker the more bits it cost. First letters of words, capitals, brackets and parts of rare words are dark; the ends of most words, and the spaces after them, are nearly white."}}
-passage = held_out[1000:1000 + context + 352]
+passage = held_out[1000:1000 + context + 484]
 surprise = window_bits(model, passage, context, 1)[:, -1]    # each window's last byte
 plots.surprise(bytes(passage[context:].tolist()), surprise, across=44)
 plt.show()
@@ -1030,11 +1030,12 @@ try:
 except KeyboardInterrupt:
     print("Stopped. The models that are finished are shown.")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "A scoreboard of six models over held-out bits per byte. The whole model and those without positions, without √d, without feed-forward and without norms are within a tenth of a bit of each other, just to the right of the line of order 1. The model without shortcuts is far to their right, at 4.3, nearer to the line of order 0."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A scoreboard of six models over held-out bits per byte. The whole model and those without positions, without √d, without feed-forward and without norms are within a tenth of a bit of each other, to the right of the line of order 1. The model without shortcuts is far to their right, near the line of order 0."}}
 found = recorded("ablations")["result"]["bits"]
 short, long = found["short"], found["long"]
 ranked = sorted(("nothing", *PIECES), key=lambda piece: sum(short[piece]))
-rows = [(f"without {name}", bits_without.get(name), True, short[name]) for name in ranked]
+names = {piece: f"without {piece}" for piece in PIECES} | {"nothing": "the whole model"}
+rows = [(names[piece], bits_without.get(piece), True, short[piece]) for piece in ranked]
 plots.ladder(rows, {name: landmarks[name] for name in ("order 1", "order 0")})
 plt.show()
 
