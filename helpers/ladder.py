@@ -17,7 +17,7 @@ import lzma
 import math
 import os
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -166,26 +166,33 @@ def train(model: nn.Module, steps: int, seed: int = 0) -> int:
 
     A step reads as many bytes whatever the model's t_max is.
     """
-    steps = int(min(steps, _most_steps()))
-    data, t, chance, done = text()[0], length_of(model), torch.Generator().manual_seed(seed), 0
-    small_embeddings(model)
-    optimiser = torch.optim.AdamW(model.train().parameters(), betas=(0.9, 0.98), weight_decay=0.05)
+    done = 0
     try:
-        for step in progress(range(steps), "training"):
-            starts = torch.randint(len(data) - t, (BATCH * T // t,), generator=chance)
-            windows = data[starts.unsqueeze(1) + torch.arange(t + 1)].long().to(device())  # (b, t + 1)
-            logits = model(windows[:, :-1])  # (b, t, n) or (b, 1, n)
-            targets = windows[:, -logits.shape[1] :]
-            loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
-            optimiser.zero_grad()
-            loss.backward()
-            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimiser.param_groups[0]["lr"] = RATE * min((step + 1) / WARMUP, _half_cosine(step / steps))
-            optimiser.step()
-            done = step + 1
+        for _ in training_steps(model, steps, seed):
+            done += 1
     except KeyboardInterrupt:
         print(f"Stopped after {done:,} of {steps:,} steps. What was trained until here counts.")
     return done
+
+
+def training_steps(model: nn.Module, steps: int, seed: int = 0, what: str = "training") -> Iterator[None]:
+    """The same, a step at a time; the stop button raises. what: the name in the line that shows how far it has come."""
+    steps = int(min(steps, _most_steps()))
+    data, t, chance = text()[0], length_of(model), torch.Generator().manual_seed(seed)
+    small_embeddings(model)
+    optimiser = torch.optim.AdamW(model.train().parameters(), betas=(0.9, 0.98), weight_decay=0.05)
+    for step in progress(range(steps), what):
+        starts = torch.randint(len(data) - t, (BATCH * T // t,), generator=chance)
+        windows = data[starts.unsqueeze(1) + torch.arange(t + 1)].long().to(device())  # (b, t + 1)
+        logits = model(windows[:, :-1])  # (b, t, n) or (b, 1, n)
+        targets = windows[:, -logits.shape[1] :]
+        loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        optimiser.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.param_groups[0]["lr"] = RATE * min((step + 1) / WARMUP, _half_cosine(step / steps))
+        optimiser.step()
+        yield
 
 
 def _most_steps() -> float:

@@ -144,7 +144,7 @@ def test_other_seeds_are_no_easier_to_count():
     assert bag_of_words(*reviews(train=6_000, test=1_000, seed=5)) < 0.65
 
 
-def test_every_word_is_used_in_kind_and_unkind_reviews_alike(parts):
+def test_every_word_is_used_in_positive_and_negative_reviews_alike(parts):
     (texts, labels), _ = parts
     used = {
         label: Counter(

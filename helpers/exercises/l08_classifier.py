@@ -1,4 +1,4 @@
-"""Lesson 8: a classifier, which says whether a review is kind."""
+"""Lesson 8: a classifier, which says whether a review is positive."""
 
 from __future__ import annotations
 
@@ -366,9 +366,9 @@ def trainer(model: torch.nn.Module) -> torch.optim.Optimizer:
 
 
 def two_numbers(result: object) -> tuple[object, object]:
-    """The share and the loss, from whatever came back."""
+    """The accuracy and the loss, from whatever came back."""
     if not isinstance(result, (tuple, list)) or len(result) != 2:
-        raise Unmet("Your function has to return two numbers: the share of right answers, then the mean loss.")
+        raise Unmet("Your function has to return two numbers: the accuracy, then the mean loss.")
     return tuple(result)
 
 
@@ -382,7 +382,7 @@ def an_epoch(sizes: Sequence[int], which: int, c: int = 3) -> Probe:
             model = Judge(own, c=classes).eval()
             learn = [a_batch(own.named(f"learn {k}"), b=4, c=classes) for k in range(2)]
             test = [a_batch(own.named(f"test {k}"), b=b, c=classes) for k, b in enumerate(sizes)]
-            numbers[("share", "loss")[which] + run] = two_numbers(epoch(model, learn, test, trainer(model)))[which]
+            numbers[("accuracy", "loss")[which] + run] = two_numbers(epoch(model, learn, test, trainer(model)))[which]
         return numbers
 
     return probe
@@ -483,7 +483,7 @@ LESSON = Lesson(
             aspects=(
                 Aspect("loss on test batches of one size", 1, an_epoch((4, 4, 4), 1), accepts="number", rtol=1e-3),
                 Aspect("loss where the last batch is short", 1.5, an_epoch((6, 5, 1), 1), accepts="number", rtol=1e-3),
-                Aspect("share of right answers", 0.5, an_epoch((5, 4, 2), 0), accepts="number"),
+                Aspect("accuracy", 0.5, an_epoch((5, 4, 2), 0), accepts="number"),
                 Aspect("weights afterwards", 1, weights_after_an_epoch, rtol=1e-3),
             ),
         ),
@@ -518,7 +518,7 @@ LESSON = Lesson(
             says={
                 "A": "That is the training loss. The function with the bug reports it instead of the other, and it"
                 " looks good.",
-                "B": "The share counts mistakes. The loss weighs them by how sure the model was, and it gets more"
+                "B": "Accuracy counts mistakes. The loss weighs them by how confident the model was, and it gets more"
                 " confident about everything.",
                 "C": "There are no more mistakes than before, but each is made with more confidence, so it costs more.",
             },

@@ -30,7 +30,7 @@ MEASURES = {
     "held_out_bits": "held-out bits per byte",
     "held_out_nats": "held-out nats per byte",
     "validation_nats": "validation loss, nats per token",
-    "accuracy": "share right, held out",
+    "accuracy": "accuracy, held out",
     "loss": "training loss, nats",
 }
 NOT_MEASURED = ("step", "tokens", "seconds", "seed")

@@ -192,7 +192,7 @@ def some_reviews(model: nn.Module, rows: list, texts: list[str], labels: torch.T
         ids, mask = pad_rows([row], pad)
         with evaluating(model):
             chance = model(ids.to(device()), mask.to(device())).softmax(-1)[0, 1].item()
-        found[(chance > 0.5) == bool(label)].append({"text": text, "label": label, "chance_of_kind": round(chance, 3)})
+        found[(chance > 0.5) == bool(label)].append({"text": text, "label": label, "positive": round(chance, 3)})
         if min(map(len, found.values())) >= 3:
             break
     return found[True][:3] + found[False][:3]

@@ -1,8 +1,8 @@
 """What lesson 14 shows of all-MiniLM-L6-v2, measured once: python -m helpers.training.minilm
 
 Which sentences it holds for alike, what its heads look at, its table of positions, and how well a linear layer on the
-frozen vectors of each block tells kind reviews of IMDb from unkind ones. Nothing is trained but those layers. A few
-minutes on one core. Needs the model (`make data ARGS=minilm`) and IMDb (`make data ARGS=imdb`).
+frozen vectors of each block tells positive reviews of IMDb from negative ones. Nothing is trained but those layers. A
+few minutes on one core. Needs the model (`make data ARGS=minilm`) and IMDb (`make data ARGS=imdb`).
 """
 
 from __future__ import annotations

@@ -14,21 +14,19 @@
 # %% [markdown]
 # # 8 · A classifier
 #
-# *Is this review kind?*
+# *Is this review positive?*
 #
-# *The plot is dull, but the cast is great.* Swap two words, *the cast is dull, but the plot is great*, and the reviewer
-# has still enjoyed the film. Swap two others, *the plot is great, but the cast is dull*, and they have not. All three
-# sentences consist of the same words. A program that only counts words cannot tell them apart, and for a long time most
-# text classifiers did just that.
+# *The plot is dull, but the cast is great.* Swap two words, *the plot is great, but the cast is dull*, and the reviewer
+# has changed their mind. Both sentences consist of the same words. A program that only counts words cannot tell them
+# apart, and for a long time most text classifiers did just that.
 #
-# In this lesson the blocks of lesson 7 become a model that does a job: words go in, and a verdict comes out. In between
-# you train it, and watch, interrupt and measure the training.
+# In this lesson the blocks of lesson 7 become a model that does a job: words go in, and a class comes out.
 #
 # | | |
 # |---|---|
 # | **You will build** | a vocabulary, padded batches, pooling, a transformer that classifies, and the numbers that judge it |
 # | **You need** | lessons 5 to 7, and what an optimiser does |
-# | **It takes** | about 120 minutes: five exercises, 20 points |
+# | **It takes** | about 115 minutes: five exercises, 20 points |
 # | **It computes** | for about a minute in all, on any laptop |
 #
 # b is the number of texts in a batch, t the number of positions, e the width of the model, h the number of heads, n the
@@ -109,21 +107,21 @@ check.recall(recall_shape, recall_cause, recall_bug)
 # %% [markdown]
 # ## Reviews that have to be read
 #
-# The usual data set for this task is IMDb: 50,000 film reviews, of more than two hundred words each on average ([Maas
-# et al., 2011](https://aclanthology.org/P11-1015/)). It appears at the end of the lesson. Until then you work with
-# reviews that a small grammar generates.
+# The usual data set for this task is IMDb ([Maas et al., 2011](https://aclanthology.org/P11-1015/)), 50,000 film reviews.
+# It appears at the end of the lesson. Until then you work with reviews that a small grammar generates.
 #
-# They are a sentence or two long, positive or negative (*kind* and *unkind*, on this page), and hard in exactly one
-# way: words of praise and blame say little by themselves. Each of them occurs in about six kind reviews for every four
-# unkind ones, or the reverse. The verdict turns on a *not*, a *but*, a *nobody can say that*.
+# They are a sentence or two long, **positive** (label 1) or **negative** (label 0), and hard in exactly one way: words
+# of praise and blame say little by themselves. Each of them occurs in about six positive reviews for every four
+# negative ones, or the reverse. The label turns on a *not*, a *but*, a *nobody can say that*.
 
 # %% tags=["nbval-check-output"]
 train, test, _ = classifier_reviews(places="embedded")
 for text, label in list(zip(*train))[2:9]:
-    print("  kind" if label else "unkind", "|", text[:80])
+    print("positive" if label else "negative", "|", text[:80])
 for word in ("good", "dull"):
     there = [label for text, label in zip(*train) if word in split_words(text)]
-    print(f"{word}: in {sum(there):,} kind reviews, {len(there) - sum(there):,} unkind ones")
+    print(f"{word}: in {sum(there):,} positive reviews, "
+          f"{len(there) - sum(there):,} negative ones")
 
 # %% [markdown]
 # No test review repeats the statement of a training review word for word, so a model cannot get it right from memory.
@@ -139,8 +137,7 @@ print(split_words("It isn't dull, it's SLOW."))
 
 # %% [markdown]
 # It does not matter which id a word gets, but it must be the same one tomorrow: a trained model contains a table whose
-# rows are numbered by these ids. The order of a Python set changes from run to run, and that of a counter depends on
-# the order of the texts. So ties, too, need a rule.
+# rows are numbered by these ids. So ties, too, need a rule.
 #
 # **What every check asks.** The inputs stay unchanged, lists and dicts included. In exercises 3 and 4, gradients must
 # flow to the vectors and to the parameters, and new tensors are created on the input's device.
@@ -166,8 +163,7 @@ print(split_words("It isn't dull, it's SLOW."))
 # order: film, good, the comma, dull. With `size=5` the dict is `{"<pad>": 0, "<unk>": 1, "film": 2, "good": 3, ",":
 # 4}`.
 #
-# Python compares pairs by their first entries, and by the second where the first are equal: (−2, "good") comes before
-# (−1, "dull"), and (−2, "film") before both.
+# Python compares pairs by their first entries, and by the second where the first are equal.
 #
 # </details>
 # </div>
@@ -195,8 +191,7 @@ vocabulary = build_vocabulary(train.texts, 200)
 print(len(vocabulary), "entries; the first:", list(vocabulary)[:14])
 
 # %% [markdown]
-# The grammar has few words, so there is room for all. On IMDb a limit is needed: a word that occurs twice in 25,000
-# reviews would get a row of e numbers that is hardly ever trained.
+# The grammar has few words, so there is room for all. Real reviews need a limit.
 
 # %% [markdown]
 # ## A rectangle of ids
@@ -258,20 +253,20 @@ print(ids)
 print(mask.long())
 
 # %% [markdown]
-# Find the zebra: id 1. The limit of six words has cut off the end of the second text, *but slow*; with real reviews
-# that happens often.
+# Find the zebra: id 1. The limit of six words has cut off the end of the second text, *but slow*.
 
 # %% [markdown]
 # ## What counting words can do
 #
-# First comes the simplest model that could work. Without it we could not tell later whether a number is good. A **[bag
-# of words](../../site/glossary.md#bag-of-words)** describes a text by how often each word of the vocabulary occurs in
-# it, a vector of n counts, and forgets the order.
+# First comes the simplest model that could work: a later number is good or bad only beside it. A **[bag of
+# words](../../site/glossary.md#bag-of-words)** describes a text by how often each word of the vocabulary occurs in it,
+# a vector of n counts, and forgets the order.
 #
 # A linear map turns the counts into c **[logits](../../site/glossary.md#logits)**: every word has one weight for each
 # class, and the weights of the words in the text are added up. A softmax turns the logits into probabilities. The loss
-# is the **[cross-entropy](../../site/glossary.md#cross-entropy)**: for each text, minus the logarithm of the
-# probability of the right class, averaged over the texts. Such a model is called logistic regression.
+# is the **[cross-entropy](../../site/glossary.md#cross-entropy)**: minus the logarithm of the probability of the right
+# class, averaged over the texts. This is logistic regression. **Accuracy** is the share of texts whose class is
+# predicted correctly.
 
 # %%
 def word_counts(texts):
@@ -293,33 +288,33 @@ def loss_of_bag():
 
 optimiser.step(loss_of_bag)    # LBFGS asks for the loss several times in one step
 bag_guesses = bag(word_counts(test.texts)).argmax(dim=-1)
-bag_share = (bag_guesses == torch.tensor(test.labels)).float().mean().item()
-print(f"bag of words: {bag_share:.1%} of {len(test.labels):,} unseen reviews")
+bag_accuracy = (bag_guesses == torch.tensor(test.labels)).float().mean().item()
+print(f"bag of words: accuracy {bag_accuracy:.1%} on {len(test.labels):,} unseen reviews")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Horizontal bars of the learned weights of twelve words. Gripping, good, great and moving weigh a third or more towards kind, silly, dull and fake about as much towards unkind. Not, but, hardly, although and nobody weigh less than a tenth, to either side."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Horizontal bars of the learned weights of twelve words. Gripping, good, great and moving weigh a third or more towards positive, silly, dull and fake about as much towards negative. Not, but, hardly, although and nobody weigh less than a tenth, to either side."}}
 shown = "gripping good great moving not but hardly although nobody silly dull fake".split()
-towards_kind = (bag.weight[1] - bag.weight[0]).detach()
-weights = [towards_kind[vocabulary[word]].item() for word in shown]
+towards_positive = (bag.weight[1] - bag.weight[0]).detach()
+weights = [towards_positive[vocabulary[word]].item() for word in shown]
 
 figure, ax = plt.subplots(figsize=(6, 3.4))
 colours = [plots.COLOURS[0] if weight > 0 else plots.COLOURS[1] for weight in weights]
 ax.barh(shown, weights, color=colours, height=0.7)
 ax.axvline(0, color="#444444", linewidth=1, linestyle="-")
-ax.set(xlabel="weight towards kind", ylabel="word", xlim=(-0.6, 0.6))
+ax.set(xlabel="weight towards positive", ylabel="word", xlim=(-0.6, 0.6))
 ax.invert_yaxis()
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One bar per word: how much one occurrence adds to the logit of *kind* minus that of *unkind*. Bars
-# to the right favour *kind*, bars to the left *unkind*. Praise and blame point the right way, because one review in six
-# is plain: it only praises or only blames. The words that reverse a verdict have next to no weight of their own.
+# **How to read it.** One bar per word: how much one occurrence adds to the logit of *positive* minus that of
+# *negative*. Praise and blame point the right way, because one review in six only praises or only blames. The words
+# that reverse a verdict have next to no weight of their own.
 #
 # </div>
 #
-# It could not be otherwise. *Not* says something about the word after it, and a sum has no order. To the bag of words,
-# the two reviews below are the same:
+# *Not* says something about the word after it, and a sum has no order. To the bag of words, the two reviews below are
+# the same:
 
 # %% tags=["nbval-check-output"]
 pair = ["The plot is dull, but the cast is great.",
@@ -327,21 +322,19 @@ pair = ["The plot is dull, but the cast is great.",
 print("the same counts:", torch.equal(*word_counts(pair)))
 
 # %% [markdown]
-# A transformer has what is missing: positions, which tell the two apart, and attention, through which *but* and *dull*
-# can interact.
+# A transformer has what is missing: positions, and attention, through which *but* and *dull* can interact.
 
 # %% [markdown]
 # ## One vector for a text
 #
-# A stack of blocks turns (b, t, e) into (b, t, e): a vector for each word, which now also holds information about all
-# the others. A verdict needs one vector for the whole text. So average the vectors, **over the real positions only**.
+# A stack of blocks turns (b, t, e) into (b, t, e): a vector for each word. A class needs one vector for the whole text.
+# So average the vectors, **over the real positions only**.
 # With $m_j = 1$ where the text has a word at position $j$, and $m_j = 0$ where it has padding,
 #
 # $$\bar y \;=\; \frac{\sum_{j} m_j\, y_j}{\max\big(1,\; \sum_{j} m_j\big)} .$$
 #
-# The plain `mean(dim=1)` would average the padding in. Then a review's verdict depends on the longest review in its
-# batch. It trains, it even works a little, and no error is raised. (The 1 is there so that an empty text gives zeros
-# rather than 0/0.)
+# The plain `mean(dim=1)` would average the padding in. Then a review's class depends on the longest review in its
+# batch, and no error is raised. (The 1 is there so that an empty text gives zeros rather than 0/0.)
 
 # %% [markdown]
 # <div class="card">
@@ -414,13 +407,7 @@ plots.diagrams.classifier_flow()
 #
 # A word's id picks its row of a table (n, e). Its position adds a row of another table (t_max, e). Then comes a stack
 # of blocks, norm first, in which every word looks at every word and **no word looks at padding**. Then the mean, and a
-# linear map from e numbers to c logits:
-#
-# $$\underset{(b,\,t)}{\text{ids}} \;\to\; \underset{(b,\,t,\,e)}{\text{tokens} + \text{positions}}
-# \;\to\; \underset{(b,\,t,\,e)}{\text{blocks}} \;\to\; \underset{(b,\,e)}{\text{mean}}
-# \;\to\; \underset{(b,\,c)}{\text{logits}} .$$
-#
-# Logits, not probabilities: the softmax belongs to the loss.
+# linear map from e numbers to c logits. The softmax belongs to the loss.
 
 # %% [markdown]
 # <div class="card">
@@ -482,12 +469,10 @@ check(Classifier)
 
 # %% [markdown]
 # A new model knows nothing, so it should be unsure. With two classes, a probability of one half for both gives the loss
-# $-\log \tfrac12 = \log 2 \approx 0.693$. A first loss far above that means that the model is *sure* of something
-# already.
+# $-\log \tfrac12 = \log 2 \approx 0.693$. A first loss far above that means that the model is *confident* already.
 #
-# `nn.Embedding` begins with standard normal numbers, far larger than what a fresh block adds to them. The first loss
-# does not show it, because the last norm rescales every vector. Training does: the blocks can hardly change vectors of
-# that size. The helper below starts both tables at a standard deviation of 0.02 instead, as GPT-2 does.
+# `nn.Embedding` begins with standard normal numbers, far larger than what a fresh block adds to them. The helper below
+# starts both tables at a standard deviation of 0.02 instead, as GPT-2 does.
 
 # %%
 def new_classifier(e=64, h=4, depth=2):
@@ -516,8 +501,7 @@ print(f"{sum(p.numel() for p in model.parameters()):,} parameters, loss {loss.it
 #
 # `F.cross_entropy(logits, labels)` computes the right-hand side, softmax included. One step of training has five parts:
 # training mode, which switches dropout on; clearing the gradients, because `backward` *adds* to what is there; forward;
-# backward; and the optimiser's step. Forget any of them except forward, and no error message tells you. `.item()` turns
-# the loss into a plain number and frees the graph behind it.
+# backward; and the optimiser's step. Forget any of them except forward, and no error message tells you.
 
 # %%
 def train_step(model, batch, optimiser):
@@ -534,9 +518,9 @@ def train_step(model, batch, optimiser):
 # ## Overfit one batch first
 #
 # Before training on 20,000 reviews, train on sixteen, the same sixteen again and again. A model of 110,000 parameters
-# can learn sixteen verdicts by heart, so the loss **has to** go to zero. If it does not, something is broken, and you
-# know after a second instead of an hour. The second model below is broken on purpose: it puts a softmax on its logits
-# before cross-entropy applies its own.
+# can learn sixteen labels by heart, so the loss **has to** go to zero. If it does not, something is broken, and you
+# know after a second. The second model below is broken on purpose: it puts a softmax on its logits before cross-entropy
+# applies its own.
 
 # %% [markdown]
 # <div class="card">
@@ -546,7 +530,7 @@ def train_step(model, batch, optimiser):
 # Both models train on the same sixteen reviews for 60 steps. What does the loss of the one with the extra softmax do?
 #
 # - **A.** It goes to zero as well, only later: a softmax keeps the order of the logits.
-# - **B.** It falls, and stops at about 0.3.
+# - **B.** It falls, and stops at about 0.3: the second softmax limits how confident it can be.
 # - **C.** It stays at log 2: no gradient comes through two softmaxes.
 # </div>
 
@@ -581,31 +565,21 @@ landmarks = {"chance: log 2": math.log(2), "log(1 + 1/e)": math.log(1 + math.exp
 plots.loss_curve(losses, landmarks=landmarks, log=True)
 plt.show()
 
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Both curves start at log 2, where a model that knows nothing should. One jumps at first, then
-# falls as long as the training lasts: it learns sixteen verdicts by heart. The other learns too, but levels off at the
-# lower dashed line.
-#
-# </div>
-
 # %% nbgrader={"grade": true, "grade_id": "check_softmax_twice", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("softmax_twice", softmax_twice)
 
 # %% [markdown]
-# Why there? After a softmax the logits are at best 1 and 0. The second softmax turns them into a probability of $e/(e +
-# 1) = 0.73$, no more, and its loss is $\log(1 + 1/e) = 0.313$. On the whole data set such a model trains, a little
-# slowly, and reaches a fair accuracy. It looks merely mediocre. Overfitting one batch shows that it is broken.
+# After a softmax the logits are at best 1 and 0. The second softmax turns them into a probability of $e/(e + 1) =
+# 0.73$, no more, and its loss is $\log(1 + 1/e) = 0.313$. In a long training on many reviews a loss that stops there
+# looks merely mediocre. One batch shows that the model is broken.
 
 # %% [markdown]
 # ## A number to believe
 #
-# **Accuracy**, the share of right answers, looks too simple to get wrong, but four things need care. Dropout must be
-# off, in evaluation mode. Gradients are not needed, hence `torch.no_grad()`. The last batch is often shorter than the
-# others, so the mean of the batches' means is not the mean over the texts. And afterwards the model must return to the
-# mode it was in. The finished `accuracy(model, batches)` takes care of all four. After an epoch we want the loss as
-# well.
+# Accuracy looks too simple to get wrong, but three things need care. Dropout must be off: evaluation mode. Gradients
+# are not needed: `torch.no_grad()`. And the last batch is often shorter than the others, so the mean of the batches'
+# means is not the mean over the texts. The finished `accuracy(model, batches)` takes care of all three. After an epoch
+# we want the loss as well.
 
 # %% [markdown]
 # <div class="card">
@@ -637,7 +611,7 @@ def train_epoch(model, learn, test, optimiser):
     """One epoch of training on `learn`, and two numbers on `test`.
 
     learn, test: lists of batches (ids (b, t), mask (b, t), labels (b,)); b may differ.
-    Returns the share of the test texts that are right and their mean cross-entropy, numbers.
+    Returns the accuracy on the test texts and their mean cross-entropy, two numbers.
     """
     ### BEGIN SOLUTION
     model.train()
@@ -678,42 +652,34 @@ check(train_epoch)
 # %% [markdown]
 # ## Batches, and a rate that warms up
 #
-# Two things come before the training. First, batches: texts of similar length are batched together, so that there is
-# little padding to compute, and the batches come in random order. A thousand of the training reviews become the
-# **[validation set](../../site/glossary.md#held-out-data)**: accuracy during the training is measured on them. The test
-# reviews stay untouched until the end; using them to make choices would be a slow way of training on them.
+# Texts of similar length are batched together, so that there is little padding to compute, and the batches come in
+# random order. A thousand of the training reviews become the **[validation
+# set](../../site/glossary.md#held-out-data)**: accuracy during the training is measured on them. The test reviews stay
+# untouched until the end; using them to make choices would be a slow way of training on them.
 
 # %%
 def batches_of(texts, labels, size, seed):
-    """Batches of texts of like length, in an order that the seed decides."""
-    chance = random.Random(seed)
-    by_length = sorted((len(split_words(text)), chance.random(), text, label)
+    """Batches of texts of similar length, in an order that the seed decides."""
+    rng = random.Random(seed)
+    by_length = sorted((len(split_words(text)), rng.random(), text, label)
                        for text, label in zip(texts, labels))
     groups = [by_length[k:k + size] for k in range(0, len(by_length), size)]
-    chance.shuffle(groups)
+    rng.shuffle(groups)
     for group in groups:
         _, _, texts, labels = zip(*group)
         yield to_batch(texts, labels)
 
-put_aside = list(batches_of(train.texts[:1000], train.labels[:1000], 250, seed=0))
+validation = list(batches_of(train.texts[:1000], train.labels[:1000], 250, seed=0))
 learn_from = train.texts[1000:], train.labels[1000:]
 once = list(batches_of(*learn_from, 32, seed=1))
-words_in = sum(mask.sum().item() for _, mask, _ in once)
-places_in = sum(mask.numel() for _, mask, _ in once)
-longest = max(mask.shape[1] for _, mask, _ in once)
-one_length = longest * len(learn_from[0])
-print(f"padding: {1 - words_in / places_in:.1%} in batches of like length, "
-      f"{1 - words_in / one_length:.1%} if all were as long as the longest")
+print(f"{len(once)} batches; {len(train.texts[:1000]):,} reviews for validation")
 
 # %% [markdown]
-# Second, the learning rate. **[Adam](../../site/glossary.md#adam)** divides each gradient by a running estimate of its
-# size. At the first step that estimate *is* the gradient's size, so every weight moves by the whole learning rate,
-# whether its gradient is large, small or nothing but noise.
-#
-# **[Warm-up](../../site/glossary.md#warm-up)** makes these first steps small. The rate rises in a straight line, here
-# over 100 steps, and falls afterwards, here along half a cosine, so that the weights settle. Transformers with the norm
-# last hardly train without a warm-up ([Xiong et al., 2020](https://arxiv.org/abs/2002.04745), section 3). With norm
-# first it matters much less, as lesson 7 said; most models still use a short one.
+# **[Adam](../../site/glossary.md#adam)** divides each gradient by a running estimate of its size. At the first step that
+# estimate *is* the gradient's size, so every weight moves by the whole learning rate, even where its gradient is noise.
+# **[Warm-up](../../site/glossary.md#warm-up)** makes these first steps small: the rate rises in a straight line, here
+# over 100 steps, and then falls along half a cosine, so that the weights settle. Transformers with the norm last hardly
+# train without it ([Xiong et al., 2020](https://arxiv.org/abs/2002.04745), section 3); with norm first it matters less.
 
 # %%
 def rate(step, steps, peak=0.001, warmup=100):
@@ -725,15 +691,13 @@ def rate(step, steps, peak=0.001, warmup=100):
 # %% [markdown]
 # ## Training
 #
-# One cell prepares everything that the training needs, and the next one trains. The batches of all
-# **[epochs](../../site/glossary.md#epoch)**, or passes through the data, are ready in a list, and the length of
-# `losses` says how many of them are done. So you may press **stop** (the square above the notebook) at any moment:
-# every cell below works with what has been learned, and if you run the cell again it continues where it stopped.
+# The batches of all **[epochs](../../site/glossary.md#epoch)**, or passes through the data, are ready in a list, and the
+# length of `losses` says how many of them are done. You may press **stop** (the square above the notebook) at any
+# moment: every cell below works with what has been learned, and if you run the cell again it continues.
 #
 # The optimiser is **[AdamW](../../site/glossary.md#adamw)** ([Loshchilov and Hutter,
-# 2019](https://arxiv.org/abs/1711.05101)): Adam that also shrinks every weight a little at each step, here by 0.1 times
-# the learning rate times its size. This **[weight decay](../../site/glossary.md#weight-decay)** keeps weights from
-# growing to fit only a few reviews.
+# 2019](https://arxiv.org/abs/1711.05101)): Adam that also shrinks every weight a little at each step. This **[weight
+# decay](../../site/glossary.md#weight-decay)** keeps weights from growing to fit only a few reviews.
 
 # %%
 torch.manual_seed(0)
@@ -741,7 +705,7 @@ model = new_classifier()
 optimiser = torch.optim.AdamW(model.parameters(), weight_decay=0.1)
 epochs = 4
 plan = [batch for k in range(epochs) for batch in batches_of(*learn_from, 32, seed=k)]
-losses, looks = [], []    # a loss for each step; now and then (step, share right)
+losses, looks = [], []    # a loss for each step; now and then (step, validation accuracy)
 
 # %%
 bar = ProgressBar(len(plan))
@@ -753,31 +717,30 @@ try:
             group["lr"] = rate(step, len(plan))
         losses.append(train_step(model, plan[step], optimiser))
         if (step + 1) % 100 == 0 or step + 1 == len(plan):
-            looks.append((step + 1, accuracy(model, put_aside)))
+            looks.append((step + 1, accuracy(model, validation)))
             bar.progress = step + 1
     clear_output()
-    print(f"{len(losses)} steps; of the reviews put aside {looks[-1][1]:.1%} are right.")
+    print(f"{len(losses)} steps; validation accuracy {looks[-1][1]:.1%}")
 except KeyboardInterrupt:
     clear_output()
     print(f"Stopped after {len(losses)} of {len(plan)} steps. Model and curve are kept; "
           "run this cell again to go on.")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against the training step. Left, the loss of each batch, noisy, and its running mean: it falls from log 2 towards 0. Right, the share of right answers on the validation reviews: for a few hundred steps it stays near the landmark bag of words, then climbs steeply and at last slowly to nearly 100 per cent."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against the training step. Left, the loss of each batch, noisy, and its running mean: it falls from log 2 towards 0. Right, the accuracy on the validation reviews: for a few hundred steps it stays near the landmark bag of words, then climbs steeply and at last slowly to nearly 100 per cent."}}
 figure, axes = plt.subplots(1, 2, figsize=(6, 3.2))
 plots.loss_curve(losses, landmarks={"log 2": math.log(2)}, smooth=min(25, len(losses) or 1),
                  title="loss on training batches", ax=axes[0])
-landmarks = {"chance": 0.5, "bag of words": bag_share}
-plots.curves({"": tuple(zip(*looks)) or ([], [])}, "step", "share of right answers",
-             landmarks=landmarks, title="reviews put aside", ax=axes[1])
+landmarks = {"chance": 0.5, "bag of words": bag_accuracy}
+plots.curves({"": tuple(zip(*looks)) or ([], [])}, "step", "accuracy",
+             landmarks=landmarks, title="validation reviews", ax=axes[1])
 axes[1].set_ylim(0.4, 1.02)
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Left: the pale line is the loss of each batch, the dark one its running mean. Right: the accuracy
-# on the thousand validation reviews, every 100 steps; the dashed lines show what is possible without reading. For the
-# first few hundred steps the model is no better than the bag of words; then the curve rises steeply.
+# **How to read it.** Left: the pale line is the loss of each batch, the dark one its running mean. Right: for the first
+# few hundred steps the model is no better than the bag of words; then the curve rises steeply.
 #
 # </div>
 #
@@ -789,19 +752,18 @@ def in_batches(texts, labels, size=250):
     return [to_batch(texts[k:k + size], labels[k:k + size])
             for k in range(0, len(texts), size)]
 
-test_share = accuracy(model, in_batches(test.texts, test.labels))
-print(f"unseen reviews: {test_share:.1%} right; bag of words: {bag_share:.1%}")
+test_accuracy = accuracy(model, in_batches(test.texts, test.labels))
+print(f"unseen reviews: {test_accuracy:.1%} right; bag of words: {bag_accuracy:.1%}")
 
 # %% [markdown]
 # ## Which ones are wrong
 #
-# The **confusion matrix** has a row for each true class and a column for each predicted one; off its diagonal are both
-# kinds of mistakes.
+# The **confusion matrix** has a row for each true class and a column for each predicted one.
 
 # %%
 @torch.no_grad()
-def probability_of_kind(texts, size=250):
-    """For each text, what the model gives to the class kind: (number of texts,)."""
+def positive_probability(texts, size=250):
+    """For each text, the model's probability of positive: (number of texts,)."""
     model.eval()
     batches = in_batches(texts, [0] * len(texts), size)    # the labels do not matter here
     scores = [model(ids, mask) for ids, mask, _ in batches]
@@ -811,71 +773,69 @@ def confusion(guesses):
     truth = torch.tensor(test.labels)
     return torch.bincount(2 * truth + guesses, minlength=4).view(2, 2)
 
-kindness = probability_of_kind(test.texts)
-guesses = (kindness > 0.5).long()
+probabilities = positive_probability(test.texts)
+guesses = (probabilities > 0.5).long()
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two confusion matrices, two by two. Bag of words: all four cells are of similar size, those on the diagonal somewhat larger. Transformer: nearly all reviews are on the diagonal, and a few dozen off it, on both sides."}}
-labels = ["unkind", "kind"]
+labels = ["negative", "positive"]
 plots.heat_pair(confusion(bag_guesses), confusion(guesses), labels, same_scale=True,
                 titles=("bag of words", "transformer"), digits=0,
-                row_label="the review is", column_label="taken for")
+                row_label="label", column_label="predicted")
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each cell is a number of reviews; each row adds up to a thousand. On the diagonal, from top left
-# to bottom right, are right answers. The bag of words spreads its reviews over all cells. Compare the transformer's two
-# numbers off the diagonal: a model without a preference makes about as many mistakes on one side as on the other.
+# **How to read it.** Each cell is a number of reviews; each row adds up to a thousand. A model without a preference
+# makes about as many mistakes on one side of the diagonal as on the other.
 #
 # </div>
 #
 # And here is the accuracy for each word that can reverse a verdict:
 
 # %% tags=["hide-input"]
-def share_with(cue, answers):
-    chosen = [right for text, right in zip(test.texts, answers) if cue in split_words(text)]
+def accuracy_with(cue, right):
+    there = [cue in split_words(text) for text in test.texts]
+    chosen = right[torch.tensor(there)].tolist()
     return sum(chosen) / len(chosen), len(chosen)
 
-bag_right = [int(g == label) for g, label in zip(bag_guesses, test.labels)]
-our_right = [int(g == label) for g, label in zip(guesses, test.labels)]
-shares = {}
+truth = torch.tensor(test.labels)
+bag_right, our_right = bag_guesses == truth, guesses == truth
 for cue in "not hardly but although nobody less neither wrong still".split():
-    shares[cue], count = share_with(cue, our_right)
-    print(f"{cue:>8}: bag of words {share_with(cue, bag_right)[0]:.0%}, "
-          f"transformer {shares[cue]:.0%} of {count} reviews")
-print("weakest at:", ", ".join(sorted(shares, key=shares.get)[:2]))
+    ours, count = accuracy_with(cue, our_right)
+    print(f"{cue:>8}: bag of words {accuracy_with(cue, bag_right)[0]:.0%}, "
+          f"transformer {ours:.0%} of {count} reviews")
 
 # %% [markdown]
 # The bag of words is at chance wherever something reverses the verdict, because all it has learned comes from plain
-# reviews. The last line names the two words at which the transformer is weakest in this run. Compare such shares with
-# their standard error: with several hundred reviews it is about one point, with fifty about three. Here are the
-# transformer's three most confident mistakes:
+# reviews. Compare the transformer's numbers with their standard error: with several hundred reviews it is about one
+# point, with fifty about three. Here are its three most confident mistakes:
 
 # %% tags=["hide-input"]
-sure_and_wrong = sorted(zip(our_right, (kindness - 0.5).abs().tolist(), test.texts))
-for right, distance, text in [row for row in sure_and_wrong if not row[0]][-3:]:
-    print(textwrap.fill(f"wrong with {0.5 + distance:.0%}: {text}", 88))
+distances = (probabilities - 0.5).abs()
+for place in distances.masked_fill(our_right, 0).argsort(descending=True)[:3]:
+    label = labels[test.labels[place]]
+    print(textwrap.fill(f"{label}; {0.5 + distances[place]:.0%} for the other class: "
+                        + test.texts[place], 88))
 
 # %% [markdown]
 # ## Looking at *not*
 #
-# Somewhere in this model *not* must act on *dull*, and two words can interact only in attention. Maps of attention
-# weights are tempting, but they show where a word takes information *from*, not what is done with it; quite different
-# weights can lead to the same verdict ([Jain and Wallace, 2019](https://arxiv.org/abs/1902.10186)). It is better to ask
-# what happens **without** a word. The mask can hide any word of a review from the model:
+# Maps of attention weights are tempting, but they show where a word takes information *from*, not what is done with it;
+# quite different weights can lead to the same prediction ([Jain and Wallace, 2019](https://arxiv.org/abs/1902.10186)).
+# It is better to ask what happens **without** a word. The mask can hide any word of a review from the model:
 
 # %%
 @torch.no_grad()
 def without_each_word(text):
-    """Logit of kind minus unkind: with nothing hidden, then with each word: (1 + t,)."""
+    """Logit of positive minus negative: with nothing hidden, then each word: (1 + t,)."""
     ids, mask, _ = to_batch([text], [0])
     t = ids.shape[1]
     hidden = torch.cat([mask, mask & ~torch.eye(t, dtype=torch.bool, device=mask.device)])
     scores = model.eval()(ids.expand(t + 1, t), hidden)    # (1 + t, c)
     return (scores[:, 1] - scores[:, 0]).cpu()
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of horizontal bars, one bar for each word of a review: the logit of kind minus that of unkind when that word is hidden. Left, where not comes after but, all bars point to kind except that of not, which points to unkind; that of weak is short. Right, where not comes before but, all bars point to unkind; only that of weak is shorter."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of horizontal bars, one bar for each word of a review: the logit of positive minus that of negative when that word is hidden. Left, where not comes after but, all bars point to positive except that of not, which points to negative; that of weak is short. Right, where not comes before but, all bars point to negative; only that of weak is shorter."}}
 review = "The plot is dull, but the cast is not weak."
 pair = {"not after but": review,
         "not before but": "The plot is not dull, but the cast is weak."}
@@ -885,7 +845,7 @@ for ax, (title, text) in zip(axes, pair.items()):
     ax.barh(range(len(names)), without_each_word(text), color=plots.COLOURS[0], height=0.7)
     ax.set_yticks(range(len(names)), labels=names)
     ax.axvline(0, color="#444444", linewidth=1, linestyle="-")
-    ax.set(xlabel="logit of kind − unkind", title=title)
+    ax.set(xlabel="positive − negative", title=title)
     ax.invert_yaxis()
     ax.grid(False, axis="y")
 axes[0].set_ylabel("word that is hidden")
@@ -894,44 +854,43 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Left: *The plot is dull, but the cast is not weak.* Right: *The plot is not dull, but the cast is
-# weak.* Each bar is the logit of *kind* minus that of *unkind* if the word beside it is hidden from the model; the
-# first bar hides nothing. To the right of the line the verdict is kind, to the left unkind.
+# **How to read it.** Each bar is the logit of *positive* minus that of *negative* if the word beside it is hidden from
+# the model; the first bar hides nothing.
 #
 # </div>
 #
-# Look at the bar of *not* in each review. After *but* the verdict depends on this word: without it the reviewer has
-# praised nothing, and the bar should point the other way. Before *but* it should make no difference to the verdict,
+# Look at the bar of *not* in each review. After *but* the label depends on this word: without it the reviewer has
+# praised nothing, and the bar should point the other way. Before *but* it should make no difference to the sign,
 # because the part before *but* is only a concession. No single weight for *not*, whatever its size, could do both.
 
 # %% [markdown]
 # ## The same words, shuffled
 #
 # If the model has learned to read, it must fail when there is nothing to read. Swap two words of a review at random,
-# then two more, and so on. The bag of words gives the same answers as before. What does the transformer do?
+# then two more, and so on.
 
 # %%
-def shaken(text, exchanges, chance):
+def shuffled(text, exchanges, rng):
     words = split_words(text)
     for _ in range(exchanges):
-        i, j = chance.sample(range(len(words)), 2)
+        i, j = rng.sample(range(len(words)), 2)
         words[i], words[j] = words[j], words[i]
     return " ".join(words)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Against the number of exchanged pairs, from 0 to 32, two falling curves: the share of right answers, from nearly 1 down to somewhat below six tenths, and the mean probability of the right verdict, a little below it at first and equal to it from 8 pairs on. Dashed lines mark chance at one half and, a little above it, the bag of words, where both curves end."}}
-chance, truth = random.Random(0), torch.tensor(test.labels)
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Against the number of exchanged pairs, from 0 to 32, two falling curves: the accuracy, from nearly 1 down to somewhat below six tenths, and the mean probability of the right class, a little below it at first and equal to it from 8 pairs on. Dashed lines mark chance at one half and, a little above it, the bag of words, where both curves end."}}
+rng, truth = random.Random(0), torch.tensor(test.labels)
 exchanges = [0, 1, 2, 4, 8, 16, 32]
-right, sure = [], []
+right, confidence = [], []
 for count in exchanges:
-    kindness = probability_of_kind([shaken(text, count, chance) for text in test.texts])
-    given = torch.where(truth == 1, kindness, 1 - kindness)
+    probabilities = positive_probability([shuffled(text, count, rng) for text in test.texts])
+    given = torch.where(truth == 1, probabilities, 1 - probabilities)
     right.append((given > 0.5).double().mean().item())
-    sure.append(given.mean().item())
+    confidence.append(given.mean().item())
 
-lines = {"share of right answers": (range(7), right),
-         "mean probability of the right verdict": (range(7), sure)}
-landmarks = {"chance": 0.5, "bag of words": bag_share}
-plots.curves(lines, "exchanged pairs", "share, probability", landmarks=landmarks)
+lines = {"accuracy": (range(7), right),
+         "mean probability of the right class": (range(7), confidence)}
+landmarks = {"chance": 0.5, "bag of words": bag_accuracy}
+plots.curves(lines, "exchanged pairs", "accuracy, probability", landmarks=landmarks)
 plt.xticks(range(7), exchanges)
 plt.ylim(0.4, 1.02)
 plt.show()
@@ -940,9 +899,8 @@ print(f"{right[0]:.1%} right in order, {right[-1]:.1%} after 32 exchanges")
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** To the right, more and more pairs of words have changed places (the steps double). One exchange
-# often spares the words that matter. After 32, a review of twenty words is thoroughly shuffled, and the model is no
-# better than the bag of words.
+# **How to read it.** To the right, more and more pairs of words have changed places (the steps double). After 32 the
+# model is no better than the bag of words.
 #
 # </div>
 #
@@ -956,8 +914,8 @@ print(f"{right[0]:.1%} right in order, {right[-1]:.1%} after 32 exchanges")
 # All words of a review are shuffled, and the model is right about as often as the bag of words. For what share of the
 # shuffled reviews is it confident, with a probability of at least nine tenths for one class?
 #
-# - **A.** More than half.
-# - **B.** About a third.
+# - **A.** More than half: each of them still consists of words that it knows.
+# - **B.** About a third: those in which few words have changed places.
 # - **C.** Hardly any: most probabilities are near one half, as they should be.
 # </div>
 
@@ -969,25 +927,23 @@ sure_of_salad = "A"
 ### END SOLUTION
 
 # %%
-kindness = probability_of_kind([shaken(text, 32, chance) for text in test.texts])
-certain = ((kindness < 0.1) | (kindness > 0.9)).float().mean().item()
-print(f"shuffled: sure to nine tenths or more about {certain:.0%} of the reviews")
+probabilities = positive_probability([shuffled(text, 32, rng) for text in test.texts])
+certain = ((probabilities < 0.1) | (probabilities > 0.9)).float().mean().item()
+print(f"shuffled: a probability of nine tenths or more for {certain:.0%} of the reviews")
 for seed in range(4):
-    text = shaken(review, 32, random.Random(seed))
-    print(f"{probability_of_kind([text])[0]:.2f}", text)
+    text = shuffled(review, 32, random.Random(seed))
+    print(f"{positive_probability([text])[0]:.2f}", text)
 
 # %% nbgrader={"grade": true, "grade_id": "check_sure_of_salad", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("sure_of_salad", sure_of_salad)
 
 # %% [markdown]
-# In training it has seen nothing but sentences. No example taught it to doubt, so it gives a confident verdict on word
-# salad.
+# In training it has seen nothing but sentences. No example taught it to doubt, so it is confident about word salad.
 
 # %% [markdown]
 # ## Learning by heart
 #
-# `train_epoch` reports two numbers; here they disagree. A new model trains on only 256 reviews, for 45 epochs, and
-# learns them by heart. On the validation set its accuracy gets a little better too.
+# `train_epoch` reports two numbers; here they disagree. A new model learns only 256 reviews by heart, in 45 epochs.
 
 # %% [markdown]
 # <div class="card">
@@ -999,7 +955,7 @@ check.prediction("sure_of_salad", sure_of_salad)
 #
 # - **A.** Below 0.4: it follows the training loss down.
 # - **B.** Between 0.5 and 0.7: the accuracy gets a little better, and so does the loss.
-# - **C.** Above 1.
+# - **C.** Above 1: it gets worse while the accuracy gets better.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "loss_by_heart", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -1015,34 +971,32 @@ few = in_batches(train.texts[1000:1256], train.labels[1000:1256], 64)
 learner = new_classifier()
 optimiser = torch.optim.Adam(learner.parameters(), lr=0.002)
 for epoch in range(1, 46):
-    share, loss = train_epoch(learner, few, put_aside, optimiser)
+    share, loss = train_epoch(learner, few, validation, optimiser)
     if epoch in (1, 5, 15, 30, 45):
-        print(f"epoch {epoch}: {share:.0%} of the reviews put aside right, loss {loss:.3f}")
+        print(f"epoch {epoch}: validation accuracy {share:.0%}, loss {loss:.3f}")
 
 # %% nbgrader={"grade": true, "grade_id": "check_loss_by_heart", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("loss_by_heart", loss_by_heart)
 
 # %% [markdown]
-# The better the model knows its 256 reviews, the more confident it is about all others, and a confident wrong answer
-# costs far more than log 2. Accuracy counts mistakes; the loss weighs them. When the loss on the validation set starts
-# to rise, **[overfitting](../../site/glossary.md#overfitting)** has begun, whatever the accuracy says.
+# A confident wrong answer costs far more than log 2. Accuracy counts mistakes; the loss weighs them. When the loss on
+# the validation set starts to rise, **[overfitting](../../site/glossary.md#overfitting)** has begun, whatever the
+# accuracy says.
 
 # %% [markdown]
 # ## An open experiment
 #
-# No points, no right answer, nothing is graded: **get the highest accuracy on the validation set that you can, with
-# half a minute of training**. The number to beat is the accuracy that this lesson's own training reached. You may
-# change every line of `attempt`: width, depth, heads, learning rate, batches, the model itself. The clock returns the
-# share of the time that has passed, from 0 to 1, for the schedule; the stop button ends a try early, and the try still
-# counts.
+# No points, and extra time: **get the highest accuracy on the validation set that you can, with half a minute of
+# training**. The number to beat is this lesson's own. You may change every line of `attempt`. The clock returns the
+# share of the time that has passed, from 0 to 1, for the schedule; a try that you stop still counts.
 #
-# Your tries are kept in the folder `experiments/` of the course, one line for each, and survive a restart of the
-# kernel. At first the cell stops after 40 steps, just to show the result; set `steps=None` for a real try.
+# Your tries are kept in the folder `experiments/` of the course. At first the cell stops after 40 steps, just to show
+# the result; set `steps=None` for a real try.
 
 # %%
 own = looks[-1][1] if looks else 0.5
-bench = Experiment("08_classifier", "share right", beat=own, lower=False,
-                   landmarks={"chance": 0.5, "bag of words": bag_share})
+bench = Experiment("08_classifier", "accuracy", beat=own, lower=False,
+                   landmarks={"chance": 0.5, "bag of words": bag_accuracy})
 
 def attempt(note, seconds=30, steps=None):
     torch.manual_seed(0)
@@ -1052,31 +1006,23 @@ def attempt(note, seconds=30, steps=None):
         for share in clock:
             adam.param_groups[0]["lr"] = 0.001 * min(1, 20 * share, 1.05 * (1 - share))
             train_step(mine, once[clock.done % len(once)], adam)
-    bench.keep(accuracy(mine, put_aside), note, clock)
+    bench.keep(accuracy(mine, validation), note, clock)
 
 attempt("the lesson's model, 40 steps", steps=40)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Share of right answers against the number of the try. One point, the short first try, is at the dashed line of chance, below that of the bag of words; far above both, near 1, a dashed line marks the number to beat."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy against the number of the try. One point, the short first try, is at the dashed line of chance, below that of the bag of words; far above both, near 1, a dashed line marks the number to beat."}}
 bench.show()
 
 # %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** One point per try, in order, and the best so far; higher is better. The highest dashed line is the
-# number to beat.
-#
-# </div>
-#
-# Ideas: what makes the curve rise above the bag of words sooner? A higher learning rate, another batch size, one block
-# instead of two? Change one thing at a time, and repeat your best try with another seed: the difference is luck. You
-# choose on the validation set, so it flatters your best try; keep the test reviews for the end.
+# What makes the curve rise above the bag of words sooner? Change one thing at a time, and repeat your best try with
+# another seed: the difference is luck. The validation set flatters your best try, since you choose by it.
 
 # %% [markdown]
 # ## Real reviews
 #
 # This section is only for reading. On IMDb, with 25,000 reviews to train on and 25,000 to test on, training takes a
-# quarter of an hour, so it was run once and **recorded**. The model is this lesson's `Classifier`, with a few
-# additions; the first line is the command that repeats the run.
+# quarter of an hour, so it was run once and **recorded**. The model is this lesson's `Classifier`; the site's page of
+# recorded runs says how it was trained.
 
 # %% [markdown]
 # <div class="card">
@@ -1086,9 +1032,9 @@ bench.show()
 # On the generated reviews the transformer is about forty points better than a bag of words. On IMDb, both are trained
 # on the same 22,500 real reviews. Which is right more often on the test reviews?
 #
-# - **A.** The bag of words.
-# - **B.** The transformer, by ten points or more.
-# - **C.** The transformer, by a point or two.
+# - **A.** The bag of words: it needs fewer examples.
+# - **B.** The transformer, by ten points or more: real reviews have a *not* and a *but* too.
+# - **C.** The transformer, by a point or two: in long reviews single words tell more.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "who_wins_imdb", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -1101,25 +1047,20 @@ who_wins_imdb = "A"
 # %% tags=["hide-input"]
 run = recorded("imdb")
 settings, result, data = run["settings"], run["result"], run["data"]
-print(run["command"])
-print(f"{run['seconds'] / 60:.1f} minutes on {run['machine']} "
-      f"({run['processor_seconds'] / 60:.1f} minutes of processor time)")
-print(f"e = {settings['e']}, {settings['depth']} blocks of {settings['h']} heads, "
-      f"{settings['n']:,} words, {settings['parameters']:,} parameters")
-print(f"trained on {data['trained_on']:,} reviews, {settings['epochs']} times; "
-      f"{data['looked_at']:,} put aside; tested on {data['tested_on']:,}")
-print(f"longest text {settings['t_max']} words, dropout {settings['dropout']}, "
-      f"word dropout {settings['word_dropout']}, {settings['optimiser']}")
-print(f"transformer: {run['curve'][-1]['accuracy']:.1%} of the reviews put aside, "
+print(f"$ {run['command']}")
+print(f"{run['seconds'] / 60:.1f} minutes on {run['machine']}; "
+      f"{settings['parameters']:,} parameters, {settings['epochs']} epochs")
+print(f"{data['trained_on']:,} reviews to train on, {data['looked_at']:,} for validation, "
+      f"{data['tested_on']:,} for the test")
+print(f"transformer: {run['curve'][-1]['accuracy']:.1%} of the validation reviews, "
       f"{result['test_accuracy']:.1%} of the test reviews")
 print(f"bag of words: {result['bag_of_words_accuracy']:.1%} of the test reviews")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "The recorded run: share of right answers on the IMDb validation reviews, against the training step. From the first point on it is level, within about one per cent of the dashed line of the bag of words, at 88 per cent. A square at the right end marks the test reviews: 86 per cent, below the line."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "The recorded run: accuracy on the IMDb validation reviews, against the training step. From the first point on it is level, within about one per cent of the dashed line of the bag of words, at 88 per cent. A square at the right end marks the test reviews: 86 per cent, below the line."}}
 steps = [look["step"] for look in run["curve"]]
 shares = [look["accuracy"] for look in run["curve"]]
 figure, ax = plt.subplots(figsize=(6, 3.2))
-labels = ("step", "share of right answers")
-plots.curves({"": (steps, shares)}, *labels, landmarks={"chance": 0.5}, ax=ax)
+plots.curves({"": (steps, shares)}, "step", "accuracy", landmarks={"chance": 0.5}, ax=ax)
 bag_of_words = result["bag_of_words_accuracy"]
 ax.axhline(bag_of_words, color="#555555", linewidth=1, linestyle=(0, (2, 2)))
 ax.text(steps[0], bag_of_words - 0.02, "bag of words, test reviews", va="top", fontsize=8.5)
@@ -1133,9 +1074,8 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each round point is the accuracy on the validation set, a tenth of the training reviews. The
-# dashed lines are chance and a bag of words on the test reviews: logistic regression on the same words, each weighted
-# by how rare it is (tf-idf). The square is the transformer on the test reviews; compare the square with the line.
+# **How to read it.** Each round point is the accuracy on the validation set. The upper dashed line is a bag of words on
+# the test reviews: logistic regression, with each word weighted by how rare it is (tf-idf). Compare it with the square.
 #
 # </div>
 
@@ -1145,78 +1085,49 @@ check.prediction("who_wins_imdb", who_wins_imdb)
 # %% [markdown]
 # **The bag of words wins**, and it is trained in seconds. Two hundred words of complaint contain many that only
 # complainers use, and one *not* changes little. A transformer that starts from scratch has to learn from the same
-# 22,500 reviews what the words mean, and how words make sentences.
-#
-# **It learns by heart.** After its first epoch the curve is level, while the training loss keeps falling (it is in the
-# record, `run["curve"]`). It lacks data, not steps.
+# 22,500 reviews what the words mean, and how words make sentences. After its first epoch the curve is level, while the
+# training loss keeps falling (it is in the record, `run["curve"]`). It lacks data, not steps.
 #
 # **The validation set flatters.** Its reviews are about the same films as the training reviews, with the same actors
 # and titles. The films in the test set occur in no training review. A validation set should differ from the training
 # data as much as future data will.
 #
-# A larger model had the same trouble. An introduction of 2019 reports about 85 % for six blocks and texts of up to 512
-# words ([Bloem, 2019](https://peterbloem.nl/blog/transformers)), while weighted counts of single words and *pairs* of
-# words had reached 91 % years before ([Wang and Manning, 2012](https://aclanthology.org/P12-2018/)).
+# What helps is to read a great deal before the first review: **pretraining**. [Lesson 14](../14_bert/14_bert.ipynb)
+# takes a published encoder that has done so, and comes back to this comparison.
 #
-# **What helps.** A transformer beats the bag of words if it has read a great deal before it sees the first review. That
-# is called **pretraining**, and [lesson 14](../14_bert/14_bert.ipynb) does it: there you take a published encoder that
-# has read far more than reviews, change it a little for this task (*fine-tuning*), and come back to this comparison.
-#
-# These choices made good use of the time:
-#
-# - **Long texts lose their middle.** A review that is too long keeps its beginning and a larger part of its end,
-#   because reviewers conclude at the end.
-# - **Batches have about the same number of words**, not of texts. Texts of similar length go together, as in this
-#   lesson.
-# - **Dropout, and word dropout.** 22,500 texts are few for millions of parameters. In training, one word in ten is
-#   replaced by `<unk>`, so that no single word can decide the verdict.
-# - **Muon and AdamW.** [Muon](https://kellerjordan.github.io/posts/muon/) (Jordan et al., 2024) trains the matrices of
-#   the blocks and needs fewer steps than Adam; AdamW trains everything else. The learning rate warms up and then
-#   follows half a cosine, as above.
-# - **bfloat16** for the matrix products, if a test at the start shows that the processor multiplies faster in it.
-#
-# Six short reviews from the test set: the first three that it got right, and the first three that it got wrong. All six
-# are unkind, because the file begins with those.
+# Here are the first three test reviews that it got right, and the first three that it got wrong. All six are negative,
+# because the file begins with those.
 
 # %% tags=["hide-input"]
 for sample in run["samples"]:
-    truth = "kind" if sample["label"] else "unkind"
-    print(f"{truth}, judged kind with {sample['chance_of_kind']:.0%}:")
+    truth = "positive" if sample["label"] else "negative"
+    print(f"{truth}; probability of positive {sample['positive']:.0%}:")
     text = " ".join(sample["text"].replace("<br />", " ").split())
     print(textwrap.fill(text, 88, max_lines=4), end="\n\n")
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can turn texts into ids that will be the same tomorrow; keep padding out of the attention and out of the mean;
-# combine embeddings, positions, blocks and a linear layer into a classifier; tell broken training from slow training
-# with a single batch; measure a model in a way that others can believe; and say how much it owes to the order of the
-# words.
+# You can turn texts into ids, keep padding out of attention and mean, build a classifier from blocks, tell broken
+# training from slow training with a single batch, measure a model in a way that others can believe, and say how much it
+# owes to the order of the words.
 #
-# **Three questions to think about**
+# **Two questions to think about**
 #
 # <details><summary>1. Leave the positions out of the classifier. How much of its accuracy is left, and why can it be
 # more than the bag of words' 58 %?</summary>
 #
-# Without positions the model sees a set of words, with their counts, and a shuffled review looks to it like the
-# original. So it can do no better than the best judge of shuffled reviews. That may be more than the logistic
-# regression reaches, which adds up one weight for each word: attention can notice that *not* and *only* occur
-# **together**, while a weighted bag of words cannot. But neither knows which of *dull* and *great* comes before *but*.
+# Without positions a shuffled review looks like the original, so the model can do no better than the best judge of
+# shuffled reviews. That may be more than logistic regression, which adds up one weight for each word: attention can
+# notice that *not* and *only* occur **together**. But neither knows which of *dull* and *great* comes before *but*.
 #
 # </details>
-# <details><summary>2. Why is the loss on the first batch near log 2, and what would it be for ten classes?</summary>
-#
-# The last layer is new, and a norm keeps its input at size 1 or below. So all logits are small, the softmax gives each
-# of c classes about 1/c, and minus the logarithm of that is log c: 0.69 for two classes, 2.30 for ten. A first loss far
-# above log c means that the model is sure before it has learned anything.
-#
-# </details>
-# <details><summary>3. You try twenty settings and report the one that does best on the test reviews. What is wrong
+# <details><summary>2. You try twenty settings and report the one that does best on the test reviews. What is wrong
 # with its number?</summary>
 #
-# It was chosen because it was high. Some of the twenty are lucky on these 2,000 reviews: for a true accuracy of 95 %,
-# the standard error is about half a point, so the best of twenty equally good settings will look a point better than it
-# is. Choose on the validation set, and use the test reviews once.
+# It was chosen because it was high. For a true accuracy of 95 % on 2,000 reviews the standard error is about half a
+# point, so the best of twenty equally good settings will look a point better than it is. Choose on the validation set,
+# and use the test reviews once.
 #
 # </details>
 #
@@ -1228,14 +1139,10 @@ for sample in run["samples"]:
 #   data.
 # - [Pang, Lee and Vaithyanathan, *Thumbs up?*, 2002](https://aclanthology.org/W02-1011/); the last section describes
 #   reviews that raise expectations and then deny them.
-# - [Wang and Manning, *Baselines and bigrams*, 2012](https://aclanthology.org/P12-2018/).
-# - [Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762), section 5.3, for the
-#   transformer's warm-up.
 # - [Xiong et al., *On layer normalization in the transformer architecture*, 2020](https://arxiv.org/abs/2002.04745),
 #   for which models need it.
 # - [Liu et al., *On the variance of the adaptive learning rate and beyond*, 2020](https://arxiv.org/abs/1908.03265),
 #   for why Adam does.
-# - [Loshchilov and Hutter, *Decoupled weight decay regularization*, 2019](https://arxiv.org/abs/1711.05101), for AdamW.
 # - [Jain and Wallace, *Attention is not explanation*, 2019](https://arxiv.org/abs/1902.10186), and [Wiegreffe and
 #   Pinter, *Attention is not not explanation*, 2019](https://arxiv.org/abs/1908.04626), which answers it.
 #

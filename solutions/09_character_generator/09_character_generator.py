@@ -16,23 +16,24 @@
 #
 # *Write like the text you read*
 #
-# Cover the rest of this sentence with your hand and guess the next lett. You knew it was an *e*. A reader of English
-# can guess most of its letters. And if you can guess, you can write: guess a letter, append it, guess again. This
+# Cover the rest of this sentence with your hand and guess the next lett. You knew it was an *e*. And if you can guess,
+# you can write: guess a letter, append it, guess again. This
 # lesson builds a model that does both, trains it on a quarter of a megabyte of prose in about a minute, measures in
-# bits how well it guesses, lets it write, and asks what a larger model would gain.
+# bits how well it guesses, lets it write, and then takes it apart, one piece at a time.
 #
 # | | |
 # |---|---|
 # | **You will build** | batches of random slices, a transformer that predicts the next byte, two ways to draw from a prediction, the loop that writes, and a fair measurement |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb) and [7](../07_transformer_block/07_transformer_block.ipynb); that the cross-entropy is −log p of the right answer ([lesson 8](../08_classifier/08_classifier.ipynb)) |
-# | **It takes** | about 120 minutes: seven exercises, 25 points |
-# | **It computes** | for about a minute in one cell and 20 seconds in another, which you may stop; seconds everywhere else |
+# | **It takes** | about 115 minutes: seven exercises, 25 points |
+# | **It computes** | for about a minute in one cell and 20 seconds in two others, all of which you may stop |
 #
-# The letters are those of [the notation table](../../site/notation.md): b batch, t positions, e width, h heads, n size
-# of the vocabulary. Finished parts of earlier lessons: `Transformer` (lesson 7), `causal_mask` (lesson 5) and
-# `PositionEmbedding` (lesson 6). The functions whose names begin with `finished_` are for exercise 5, the writing loop.
+# The letters are those of [the notation table](../../site/notation.md). Finished parts of earlier lessons: `Transformer`
+# (lesson 7), `causal_mask` (lesson 5) and `PositionEmbedding` (lesson 6). The functions whose names begin with
+# `finished_` are for exercise 5, the writing loop.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import copy
 import gzip
 import lzma
 import math
@@ -47,7 +48,6 @@ from helpers import plots
 from helpers.data.recorded import recorded
 from helpers.data.datasets import generator_text
 from helpers.device import device
-from helpers.experiments import Experiment
 from helpers.lesson import start
 from helpers.parts.blocks import Transformer
 from helpers.parts.generator import apply_temperature as finished_temperature
@@ -108,12 +108,12 @@ check.recall(recall_shape, recall_cause, recall_bug)
 # %% [markdown]
 # ## A text, and a question about every byte of it
 #
-# The text is the prose of Python's own reference manual: it comes with every Python, so it is already on your machine.
-# We read it as **bytes**, numbers from 0 to 255. No vocabulary has to be built, n = 256, and any file would do.
+# The text is the prose of Python's own reference manual, which is already on your machine. We read it as **bytes**,
+# numbers from 0 to 255, so no vocabulary has to be built, and n = 256. Any file would do. If you have a text that is
+# more fun to imitate, all of one poet or of one chat, write `text = open("my.txt", "rb").read()` instead.
 #
 # The first nineteen twentieths are for training. The last twentieth is **[held
-# out](../../site/glossary.md#held-out-data)** (the field also says *validation*): the model is never trained on it, and
-# is judged by how well it guesses there.
+# out](../../site/glossary.md#held-out-data)**, a validation set: the model is judged by how well it guesses there.
 
 # %%
 text, _ = generator_text(places="embedded")
@@ -123,7 +123,7 @@ train, held_out = data[:cut], data[cut:]
 counts = torch.bincount(train, minlength=256)
 print(textwrap.fill(text[4000:4300].decode(errors="replace"), 88))
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "The 45 most frequent bytes of the text as bars, from the space with 16 percent and the letters e, t, a, n and i down to rare capitals and punctuation below a tenth of a percent."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "The 30 most frequent bytes of the text as bars, from the space with 16 percent and the letters e, t, a, n and i down to brackets and the letter T below half a percent."}}
 def show(ids):
     """A row of bytes as text, a dot for each byte that is not printable."""
     return "".join(chr(i) if 32 <= i < 127 else "·" for i in map(int, ids))
@@ -132,10 +132,10 @@ def named(ids):
     """A name for each byte: ␣ the space, ¶ the end of a line, · what is not ASCII."""
     return ["␣" if i == 32 else "¶" if i == 10 else show([i]) for i in map(int, ids)]
 
-frequent = counts.argsort(descending=True)[:45]
-plt.figure(figsize=(6, 2.4))
-plt.bar(range(45), 100 * counts[frequent] / len(train), color=plots.COLOURS[0])
-plt.xticks(range(45), named(frequent), fontsize=7.5)
+frequent = counts.argsort(descending=True)[:30]
+plt.figure(figsize=(6, 3.6))
+plt.bar(range(30), 100 * counts[frequent] / len(train), color=plots.COLOURS[0])
+plt.xticks(range(30), named(frequent))
 plt.grid(False, axis="x")
 plt.ylabel("per cent of the bytes")
 plt.show()
@@ -143,19 +143,18 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One bar for each of the 45 most frequent bytes; ␣ is the space and ¶ the end of a line. About one
+# **How to read it.** One bar for each of the 30 most frequent bytes; ␣ is the space and ¶ the end of a line. About one
 # byte in six is a space, so even a model that sees no context should not give all 256 bytes the same probability.
 #
 # </div>
 #
-# A language model is **[autoregressive](../../site/glossary.md#autoregressive)**: it gives a probability to a whole
-# text by giving one to each byte, given the bytes before it,
+# A language model is **[autoregressive](../../site/glossary.md#autoregressive)**: it gives a probability to each byte,
+# given the bytes before it, and so to a whole text,
 #
 # $$p(x_0, \dots, x_{N-1}) \;=\; \prod_{i=0}^{N-1} p(x_i \mid x_0, \dots, x_{i-1}) .$$
 #
-# Bytes are numbered from 0, as in the programs. This involves no assumption; it follows from the definition of
-# conditional probability. And it says what to train on. Input and target are the **same sequence, shifted by one**, as
-# in lesson 5: a slice of t + 1 bytes contains t questions and their t answers.
+# This follows from the definition of conditional probability, and it says what to train on. Input and target are the
+# **same sequence, shifted by one**, as in lesson 5: a slice of t + 1 bytes contains t questions and their t answers.
 
 # %% [markdown]
 # **What the checks of this lesson ask.** In exercises 2 to 5 and 7, new tensors are created on the device of the
@@ -163,8 +162,8 @@ plt.show()
 #
 # ## Random slices
 #
-# One step of training reads b slices of t bytes. Their starts are drawn anew for each step. So each byte is predicted
-# with many different amounts of text before it, and batches hardly ever repeat.
+# One step of training reads b slices of t bytes. Their starts are drawn anew for each step, so batches hardly ever
+# repeat.
 
 # %% [markdown]
 # <div class="card">
@@ -213,8 +212,7 @@ for row in range(4):
     print(f"input  {show(inputs[row])}\ntarget {show(targets[row])}\n")
 
 # %% [markdown]
-# Read one pair downwards: below every letter is the letter that follows it. Each row asks forty questions, and with a
-# causal mask the model answers all of them in one pass.
+# Read one pair downwards: below every letter is the letter that follows it.
 
 # %% [markdown]
 # ## Bits
@@ -226,8 +224,8 @@ for row in range(4):
 # $$\text{bits per byte} \;=\; -\frac1N \sum_{i=0}^{N-1} \log_2 p(x_i \mid x_0, \dots, x_{i-1}),
 # \qquad \log_2 p = \frac{\ln p}{\ln 2} .$$
 #
-# The unit does not depend on how a text is cut into tokens, on a vocabulary, or on the length of the text. A model that
-# gives all 256 bytes the same probability needs 8 bits per byte, the same as a byte on a disk:
+# The unit does not depend on how a text is cut into tokens. A model that gives all 256 bytes the same probability needs
+# 8 bits per byte, the same as a byte on a disk:
 
 # %% tags=["nbval-check-output"]
 class NoOpinion(nn.Module):
@@ -245,20 +243,16 @@ print(f"a model without an opinion: {loss:.3f} nats, "
 # %% [markdown]
 # ## Landmarks
 #
-# Is 3 bits per byte good? Six reference points, from no knowledge to a lot:
+# Is 3 bits per byte good? Six reference points:
 #
 # - **8 bits**: every byte is equally likely.
 # - **the alphabet**: all bytes that occur in the text are equally likely: $\log_2$ of their number.
 # - **order 0**: each byte is as likely as it is frequent. The entropy $-\sum_x p(x) \log_2 p(x)$ of the bars above.
-# - **order 1**: each byte is as likely as it is frequent after the byte before it. The entropy of pairs minus that of
-#   single bytes.
-# - **gzip** and **xz**, two programs that compress files. A prediction can be turned into a compression: a model that
-#   needs B bits per byte, followed by an arithmetic coder ([Witten, Neal and Cleary,
-#   1987](https://doi.org/10.1145/214762.214771)), turns a file of N bytes into one of about B·N bits. So a compressor's
-#   rate can be compared with a model's bits.
-#
-# The programs may learn from the training part too. We compress it alone, then together with the held-out part, and
-# count the bits that were added.
+# - **order 1**: each byte is as likely as it is frequent after the byte before it.
+# - **gzip** and **xz**, two programs that compress files. A model that needs B bits per byte, followed by an arithmetic
+#   coder ([Witten, Neal and Cleary, 1987](https://doi.org/10.1145/214762.214771)), turns a file of N bytes into one of
+#   about B·N bits. So a compressor's rate can be compared with a model's bits. The programs may learn from the training
+#   part too: we count the bits that the held-out part adds to it.
 
 # %%
 def entropy(counts):
@@ -282,17 +276,15 @@ for name, value in landmarks.items():
     print(f"{name:>22}  {value:.3f}")
 
 # %% [markdown]
-# The two entropies are those of the training part, so they flatter their models a little: a table of pairs would do
-# worse on text from which it was not counted. Of the two programs, gzip looks back at most 32 kB (a limit of its
-# format), and xz at -9 over everything. The manual repeats itself, and xz remembers all of it; the model below sees a
-# few dozen bytes.
+# The two entropies are those of the training part, so they flatter their models a little. Of the two programs, gzip
+# looks back at most 32 kB (a limit of its format), and xz at -9 over everything. The model below sees a few dozen
+# bytes.
 
 # %% [markdown]
 # ## The model
 #
 # You have written all its parts already. Bytes become vectors, positions are added, a stack of blocks with a causal
-# mask mixes them, and a linear map turns each position into 256 **[logits](../../site/glossary.md#logits)**, numbers
-# from which a softmax makes probabilities:
+# mask mixes them, and a linear map turns each position into 256 **[logits](../../site/glossary.md#logits)**:
 #
 # $$\text{ids } (b, t) \;\to\; \text{tokens } + \text{ positions } (b, t, e) \;\to\; \text{blocks}
 # \;\to\; \text{logits } (b, t, n) .$$
@@ -353,10 +345,8 @@ check(CharTransformer)
 
 # %% [markdown]
 # Does it really look only backwards? The leak map of [lesson 5](../05_masking/05_masking.ipynb) asks how fast output i
-# changes with input j. Bytes cannot change by a little, but their embedding vectors can. So a
-# [hook](../../site/glossary.md#hook), a function that PyTorch calls whenever a layer is called, records what `tokens`
-# returns, and the gradient is taken with respect to that. A gradient does not see jumps, so we also use the second test
-# of lesson 5: replace byte j by another one, and see whether any output before j changes.
+# changes with input j; here with the embedding vector of byte j, which a [hook](../../site/glossary.md#hook) records. A
+# gradient does not see jumps, so we also replace byte j by another one, and see whether any output before j changes.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "A leak map of 8 by 8 cells, output against input. Every cell on and below the diagonal is filled, those above it are hatched: exactly zero."}}
 def leak_map(model, ids):
@@ -386,29 +376,20 @@ print("outputs that a later byte changes:", changed)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i, column j: how fast the logits at position i change with the vector of byte j. Hatched cells
-# are exactly zero. If a model of yours ever guesses too well, run these two tests first.
+# **How to read it.** Hatched cells are exactly zero. If a model of yours ever guesses too well, run these two tests
+# first.
 #
 # </div>
 
 # %% [markdown]
 # ## Training, with a stop button
 #
-# The model is small: width 96, three blocks, windows of 64 bytes. The recipe is the usual one:
+# Width 96, three blocks, windows of 64 bytes. The recipe is that of lesson 8: small embedding tables,
+# **[AdamW](../../site/glossary.md#adamw)**, and a learning rate that rises for 50 steps and falls along half a cosine.
+# New is **[gradient clipping](../../site/glossary.md#gradient-clipping)**: if all gradients together, as one long
+# vector, are longer than 1, they are scaled down to that length. A single odd batch then cannot move the weights far.
 #
-# - **[AdamW](../../site/glossary.md#adamw)** (lesson 8): Adam divides each weight's step by a running estimate of the
-#   size of its gradient, so that every weight moves at about the same pace. The W is weight decay: at each step every
-#   weight also shrinks by a small share of itself.
-# - **Small embeddings.** The tables of bytes and positions start at a tenth of what PyTorch draws. With the default
-#   initialisation it gets less far in the same number of steps.
-# - **A learning rate that rises** for 50 steps, because Adam's first estimates are based on very few gradients. Then it
-#   falls along half a cosine, because large steps would keep the weights from settling.
-# - **[Gradient clipping](../../site/glossary.md#gradient-clipping)** at a norm of 1: if all gradients together, as one
-#   long vector, are longer than 1, they are scaled down to that length. A single odd batch then cannot move the weights
-#   far.
-#
-# One function measures the held-out part for the rest of the lesson. It takes windows from a text and returns the bits
-# that the model needs for **each prediction in each window**.
+# One function measures the held-out part: it returns the bits for **each prediction in each window**.
 
 # %%
 @torch.no_grad()
@@ -423,21 +404,21 @@ def window_bits(model, data, t, every, temperature=1):
     return torch.cat(bits).cpu()
 
 # %% [markdown]
-# The next cell makes the model, the optimiser and two empty lists; the one after it trains. **Press the stop button**
-# (■) whenever you like: model and curve are kept as they are, and every cell after it works with them. Run the training
+# **Press the stop button** (■) whenever you like: every cell below works with what has been learned. Run the training
 # cell again, and it continues where it stopped.
 
 # %%
 torch.manual_seed(0)
-t, steps = 64, 800
-model = CharTransformer(256, 96, 4, 3, t_max=t).to(device())
+context, steps = 64, 800    # bytes of a window, steps of training
+model = CharTransformer(256, 96, 4, 3, t_max=context).to(device())
 with torch.no_grad():
     for part in model.modules():
         if isinstance(part, nn.Embedding):
             part.weight.mul_(0.1)    # PyTorch draws them with a standard deviation of 1
 optimiser = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98), weight_decay=0.05)
 chance = torch.Generator().manual_seed(0)
-losses, looks = [], []    # one loss a step, in bits; (step, held-out bits) now and then
+losses, looks = [], []    # a loss for each step, in bits; (step, held-out bits) now and then
+snapshots = {}            # copies of the model, by the number of steps
 
 def rate(step):
     """The learning rate: up to 0.005 in 50 steps, then down to 0."""
@@ -459,10 +440,13 @@ print(f"{sum(p.numel() for p in model.parameters()):,} parameters")
 # %%
 try:
     for step in progress(range(len(losses), steps), "training"):
-        batch = sample_batch(train, 16, t, chance)
+        batch = sample_batch(train, 16, context, chance)
         losses.append(train_step(model, optimiser, rate(step), batch))
+        if step + 1 in (20, 100, 300):
+            snapshots[step + 1] = copy.deepcopy(model)
         if step % 100 == 99:
-            looks.append((step + 1, window_bits(model, held_out, t, t).mean().item()))
+            bits = window_bits(model, held_out, context, context).mean().item()
+            looks.append((step + 1, bits))
 except KeyboardInterrupt:
     print(f"Stopped after {len(losses)} of {steps} steps. Run this cell again to go on.")
 
@@ -491,17 +475,15 @@ if looks:
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Bits for each byte against steps; one training point is the mean of 25 steps. The dashed lines are
-# the landmarks. The model's loss passes the landmarks in order: the alphabet and order 0 within a few dozen steps, then
-# order 1, below which it guesses better than any table of pairs could, then gzip.
+# **How to read it.** One training point is the mean of 25 steps. The loss passes the landmarks in order: the alphabet
+# and order 0 within a few dozen steps, then order 1, below which it guesses better than any table of pairs could, then
+# gzip.
 #
 # </div>
 #
 # On the held-out part it beats gzip but not xz, which remembers the whole training part, while the model sees only 64
-# bytes. The gap between the curves is what the model has learned about the training part that does not generalise.
-#
-# The training part has about 244,000 bytes, and 800 batches of 16 · 64 bytes are 819,000: the model has seen the text
-# just over three times.
+# bytes. The training part has about 244,000 bytes, and 800 batches of 16 · 64 bytes are 819,000: the model has seen the
+# text just over three times.
 
 # %% [markdown]
 # ## Drawing the next byte
@@ -567,7 +549,7 @@ def as_ids(prompt):
 @torch.no_grad()
 def next_logits(prompt):
     """What the model says about the byte after the prompt: (n,)."""
-    return model.eval()(as_ids(prompt)[:, -t:])[0, -1]
+    return model.eval()(as_ids(prompt)[:, -context:])[0, -1]
 
 logits = next_logits("returns the value of the f")
 top = logits.topk(10).indices
@@ -673,8 +655,7 @@ show_player("next-byte")
 # %% [markdown]
 # ## Writing
 #
-# In training the text is known, so all positions are predicted at once. In writing there is only what has been written
-# so far.
+# In training the text is known, so all positions are predicted at once. In writing there is only what came before.
 
 # %%
 plots.diagrams.teaching_and_writing()
@@ -682,21 +663,16 @@ plots.diagrams.teaching_and_writing()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Above: the true text goes in once, and each position has its own target, the byte after it.
-# Feeding in the true text, whatever the model would have written, is called **[teacher
+# **How to read it.** Above: the true text goes in once, whatever the model would have written: **[teacher
 # forcing](../../site/glossary.md#teacher-forcing)**. Below: one pass for each byte, and each drawn byte (orange) is
 # part of the next input.
 #
 # </div>
 #
 # Now the loop. Give the model the text so far, take the logits **of the last position** (the others are about bytes
-# that are already there), apply temperature and filters, draw, append, repeat. Three rules:
-#
-# - The model has positions for at most `model.t_max` bytes. The text may grow longer; the model reads its **last**
-#   `t_max` bytes.
-# - A model with dropout must not drop anything here: switch to evaluation mode, and afterwards back to the mode it was
-#   in.
-# - The function returns what was drawn, without the prompt.
+# that are already there), apply temperature and filters, draw, append, repeat. The text may grow longer than
+# `model.t_max`; the model reads its **last** `t_max` bytes. Switch to evaluation mode, and afterwards back to the mode
+# the model was in. Return what was drawn, without the prompt.
 
 # %% [markdown]
 # <div class="card">
@@ -795,24 +771,30 @@ check.prediction("greedy_text", greedy_text)
 
 # %% [markdown]
 # The texts are unedited, all with one seed; the share counts runs of 20 characters that occur earlier in the same text.
-# **Greedy** repeats itself, as large models do too: after a repetition, the most probable continuation is to repeat
-# again ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751), figure 4, show the probability rising with each
-# round). At **T = 0.5** you read words and half-sentences in the tone of the manual. At 0.8 the text is more varied,
-# and more of the words do not exist. **T = 1.5** is what the tail sounds like.
+# **Greedy** repeats itself, as large models do too ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751), figure
+# 4, show the probability of a phrase rising each time it is repeated). At **T = 0.5** you read words and half-sentences
+# in the tone of the manual. At 0.8 more of the words do not exist. **T = 1.5** is what the tail sounds like.
 #
-# The model was given nothing but bytes; it has found the words by itself.
+# The model was given nothing but bytes; it has found the words by itself. You can watch it find them, in the copies
+# that were kept during the training:
+
+# %%
+for step, young in (snapshots | {len(losses): model}).items():
+    chance = torch.Generator(device()).manual_seed(1)
+    ids = generate(young, as_ids("The value of "), 150, temperature=0.8, generator=chance)
+    print(f"----- after {step} steps\n{textwrap.fill(show(ids[0]), 88)}")
 
 # %% [markdown]
 # ## Where the bits go
 #
-# What did each byte of a held-out passage cost, when the model saw the 64 bytes before it?
+# What did each byte of a held-out passage cost?
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "A held-out passage of the manual in lines of equal length, each on a background that is darker the more bits it cost. First letters of words, capitals, brackets and parts of rare words are dark; the ends of most words, and the spaces after them, are nearly white."}}
-passage = held_out[1000:1000 + t + 448]
-surprise = window_bits(model, passage, t, 1)[:, -1]    # each window's last byte
-plots.surprise(bytes(passage[t:].tolist()), surprise)
+passage = held_out[1000:1000 + context + 484]
+surprise = window_bits(model, passage, context, 1)[:, -1]    # each window's last byte
+plots.surprise(bytes(passage[context:].tolist()), surprise, across=44)
 plt.show()
-first = passage[t - 1:-1] == 32    # the byte before is a space
+first = passage[context - 1:-1] == 32    # the byte before is a space
 print(f"after a space: {surprise[first].mean():.2f} bits; "
       f"elsewhere: {surprise[~first].mean():.2f}")
 
@@ -820,32 +802,21 @@ print(f"after a space: {surprise[first].mean():.2f} bits; "
 # <div class="figure-caption">
 #
 # **How to read it.** The darker, the more the byte surprised the model; ¶ is the end of a line. Most words begin dark
-# and end light: once the first letters are known, the rest is spelling. The printed line says the same in two numbers:
-# the byte after a space costs more than twice as many bits as the other bytes do on average.
+# and end light: once the first letters are known, the rest is spelling.
 #
 # </div>
 #
-# And how much does it help to see more? Take windows at the beginning of the held-out part, one byte apart, and average
-# the bits at each position of the window separately.
+# And how much does it help to see more? Average the bits at each position of a window separately.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte against position in the window, from 1 to 64. The curve starts at 3.6, falls steeply to 2.3 over the first four or five positions, and hardly at all from there on; a dashed line marks its mean."}}
-by_position = window_bits(model, held_out[:4300], t, 1).mean(dim=0)    # (t,)
-mean = by_position.mean().item()
-line = {"": (range(1, t + 1), by_position)}
-plots.curves(line, "bytes that the model has seen", "bits per byte", {"mean": mean})
-plt.ylim(0, 5)
-plt.show()
-print(f"first position {by_position[0]:.2f}, mean {mean:.2f}, "
-      f"last ten {by_position[-10:].mean():.2f}")
+# %%
+by_position = window_bits(model, held_out[:4300], context, 1).mean(dim=0)    # (t,)
+for seen in (1, 2, 4, 8, 16, 32, 64):
+    print(f"after {seen:>2} bytes: {by_position[seen - 1]:.2f} bits per byte")
+print(f"mean {by_position.mean():.2f}")
 
 # %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Left: the loss after a single byte. Right: after 64 bytes. The first four or five bytes of context
-# help most; after that the curve is nearly level: a model trained for a minute uses little more than the current word.
-# The dashed mean is pulled up by the short contexts at the left.
-#
-# </div>
+# The first few bytes of context help most, and a model trained for a minute uses little more than the current word. The
+# short contexts at the beginning of each window pull the mean up.
 
 # %% [markdown]
 # <div class="card">
@@ -857,7 +828,7 @@ print(f"first position {by_position[0]:.2f}, mean {mean:.2f}, "
 #
 # - **A.** They get lower: better samples come from better predictions.
 # - **B.** They stay about the same, within 0.05: the ranking of the bytes does not change.
-# - **C.** They get higher.
+# - **C.** They get higher: a byte that does not fit the favourite gets even less probability.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "sharpened_bits", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -869,22 +840,22 @@ sharpened_bits = "C"
 
 # %%
 for T in (0.5, 0.8, 1, 1.25, 2):
-    print(f"T = {T:g}: {window_bits(model, held_out, t, t, T).mean():.3f} bits per byte")
+    bits = window_bits(model, held_out, context, context, T).mean()
+    print(f"T = {T:g}: {bits:.3f} bits per byte")
 
 # %% nbgrader={"grade": true, "grade_id": "check_sharpened_bits", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("sharpened_bits", sharpened_bits)
 
 # %% [markdown]
-# The loss rewards probabilities that are *true*: a byte that occurs 10 % of the time should get 10 %. A trained model
-# is about right at T = 1. Dividing by 0.5 squares the ratios of the probabilities: if the right byte had 0.6 the model
-# gains a little, but if it had 0.01 it costs nearly twice as much. Good samples and good predictions are two different
-# things.
+# The loss rewards probabilities that are *true*: a byte that occurs 10 % of the time should get 10 %. Dividing by 0.5
+# squares the ratios of the probabilities: if the right byte had 0.6 the model gains a little, but if it had 0.01 it
+# costs nearly twice as much. Good samples and good predictions are two different things.
 
 # %% [markdown]
 # ## A fair measurement
 #
-# "Bits per byte on the held-out part" is not one number. It depends on the context from which each byte was predicted.
-# The cheap way cuts the text into windows that do not overlap, as `window_bits` did for the learning curve.
+# "Bits per byte on the held-out part" depends on the context from which each byte was predicted. The cheap way cuts the
+# text into windows that do not overlap, as `window_bits` did for the learning curve.
 
 # %% [markdown]
 # <div class="card">
@@ -937,19 +908,14 @@ def bits_of_windows(model, data, t):
 check(bits_of_windows)
 
 # %% [markdown]
-# <details><summary>Why did no one notice?</summary>
-#
-# If models are compared on one text only, a number that is too large by a constant factor still ranks them correctly.
-# So ask of every measurement what it should return for a model that knows nothing.
-#
-# </details>
+# Ask of every measurement what it should return for a model that knows nothing.
 #
 # Once that is fixed, another fault remains. Windows that do not overlap **overestimate** what the model needs: the
-# first byte of each is guessed from a single byte, although all bytes before it are known.
+# first prediction in each is made from a single byte.
 #
 # The fair way gives each byte its full context. Slide the window by **one** byte at a time, and count only the **last**
-# prediction of each window. At the beginning of the text, where there are not yet t bytes, use those that there are.
-# Byte i is predicted from bytes $\max(0, i - t)$ to $i - 1$; the very first has nothing before it, and is not counted:
+# prediction of each window. At the beginning of the text, where there are not yet t bytes, use those that there are;
+# the very first byte has nothing before it, and is not counted:
 #
 # $$\text{bits} \;=\; -\frac{1}{N-1} \sum_{i=1}^{N-1} \log_2 p\big(x_i \mid x_{\max(0,\, i-t)}, \dots, x_{i-1}\big) .$$
 
@@ -1003,172 +969,118 @@ def sliding_window_bits(model, data, t):
 check(sliding_window_bits)
 
 # %%
-part = held_out[: t * 47 + 1]
-apart = window_bits(model, part, t, t).mean().item()
-sliding = float(sliding_window_bits(model, part.to(device()), t))
-cost = len(part) - 1, t + t * (len(part) - 1 - t)    # positions that the model computes
+part = held_out[: context * 47 + 1]
+apart = window_bits(model, part, context, context).mean().item()
+sliding = float(sliding_window_bits(model, part.to(device()), context))
+cost = len(part) - 1, context * (len(part) - context)    # positions that the model computes
 print(f"windows that do not overlap: {apart:.3f} bits per byte, {cost[0]:,} positions")
 print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
 
 # %% [markdown]
-# The same model, the same bytes, and the fair number is the lower one. The price is in the last column: nearly t times
-# the work, because each window computes t predictions and keeps one. The usual compromise is a stride in between: with
-# a stride of a quarter window, every byte sees at least three quarters of a window.
+# The same model, the same bytes, and the fair number is the lower one. The price is nearly t times the work, because
+# each window computes t predictions and keeps one. The usual compromise is a stride in between.
 #
 # The difference is small here, where only the first few bytes of a window suffer; a better model loses more by the cuts
-# (1.75 against 1.66 bits in the recorded run below). Nearly all of the work is thrown away at each step, and the
-# context still ends at t: with these two complaints Transformer-XL begins ([Dai et al.,
-# 2019](https://arxiv.org/abs/1901.02860), section 1; [lesson 15](../15_transformer_xl/15_transformer_xl.ipynb)).
+# (1.75 against 1.66 bits in the recorded run below). And the context still ends at t: with these complaints
+# Transformer-XL begins ([lesson 15](../15_transformer_xl/15_transformer_xl.ipynb)).
 
 # %% [markdown]
-# ## What would a larger model gain?
+# ## Without one piece
 #
-# Before training a large model, one trains small ones. Below are three widths, e = 8, 16 and 32, two blocks each, and
-# two seeds for each, because a single run could be luck. The number of heads grows with e; everything else is the same:
-# 300 steps on the same text, with windows of 32 bytes.
+# You have built this model from pieces, each of which an earlier lesson argued for. What is each worth? Remove one,
+# train again, and measure: an **ablation**. Below, a small model (two blocks, e = 32, windows of 32 bytes) trains for
+# 300 steps on the manual: once whole, and once without each of five pieces.
 #
-# P is the number of parameters in the blocks; the tables are left out, as in [Kaplan et al.
-# (2020)](https://arxiv.org/abs/2001.08361). Their observation, over six powers of ten in P: the loss falls with P as a
-# power law, $\text{bits} \approx a\,P^{-\alpha}$, which is a straight line when both axes are logarithmic.
-
-# %%
-def trained_at(e, seed, steps=300):
-    """(parameters in the blocks, held-out bits) of a small model of width e."""
-    torch.manual_seed(seed)
-    small = CharTransformer(256, e, max(1, e // 16), 2, t_max=32).to(device())
-    adam = torch.optim.AdamW(small.parameters(), betas=(0.9, 0.98), weight_decay=0.05)
-    chance = torch.Generator().manual_seed(seed)
-    for step in range(steps):
-        rate = 0.005 * min((step + 1) / 30, 0.5 + 0.5 * math.cos(math.pi * step / steps))
-        train_step(small, adam, rate, sample_batch(train, 16, 32, chance))
-    inside = sum(p.numel() for p in small.transformer.parameters())
-    return inside, window_bits(small, held_out, 32, 32).mean().item()
-
-settings = [(e, seed) for e in (8, 16, 32) for seed in (0, 1)]
-runs = [trained_at(e, seed) for e, seed in progress(settings, "training")]
-for P, bits in runs:
-    print(f"P = {P:>6,}: {bits:.3f} bits per byte")
-
-# %%
-def power_law(runs):
-    """The line through (log P, log bits): bits as a function of P, and its slope."""
-    x, y = torch.tensor(runs, dtype=torch.float64).log().T
-    slope = ((x - x.mean()) * (y - y.mean())).sum() / ((x - x.mean()) ** 2).sum()
-
-    def law(P):
-        return (y.mean() + slope * (math.log(P) - x.mean())).exp().item()
-
-    return law, slope.item()
-
-law, slope = power_law(runs)
-print(f"the bits go with P to the power {slope:.3f}")
+# | without | what is left |
+# |---|---|
+# | positions | only the bytes' vectors enter the first block |
+# | norms | every layer reads x as it is, and there is no norm at the end |
+# | shortcuts | what a layer returns replaces x, and is not added to it |
+# | feed-forward | a block is attention alone |
+# | √d | the scores are q·k, undivided |
 
 # %% [markdown]
 # <div class="card">
 #
-# **Prediction · `fourth_size`** &nbsp; 3 minutes · no points
+# **Prediction · `costliest_piece`** &nbsp; 3 minutes · no points
 #
-# The fourth model has e = 64, so P = 99,712. Use `law(99712)` in a cell of your own, look at the three pairs of numbers
-# again, and choose. How many bits will it need?
+# First write down your own ranking of the five, from the piece whose removal costs the most bits to the one that costs
+# the least. Then choose: what is at the top of the list?
 #
-# - **A.** Above 3.6: with so little text and so few steps, a larger model is hardly any better.
-# - **B.** Between 3.3 and 3.6, near the line.
-# - **C.** Below 3.3: it gains more than the line says.
+# - **A.** The shortcuts: without them a byte's own vector reaches the end only as part of averages.
+# - **B.** The positions: without them the model cannot tell the last byte from the one 30 bytes ago.
+# - **C.** The norms: without them the vectors grow from layer to layer, and the training does not settle.
+# - **D.** The feed-forward network: it has two thirds of a block's weights, and the only other nonlinearity.
 # </div>
 
-# %% nbgrader={"grade": false, "grade_id": "fourth_size", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% nbgrader={"grade": false, "grade_id": "costliest_piece", "locked": false, "schema_version": 3, "solution": true, "task": false}
 ### BEGIN SOLUTION
-fourth_size = "B"
+costliest_piece = "A"
 ### STUDENT GETS
-# fourth_size = ...    # "A", "B" or "C"
+# costliest_piece = ...    # "A", "B", "C" or "D"
 ### END SOLUTION
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Held-out bits per byte against the number of parameters in the blocks, both axes logarithmic. Three pairs of points fall from 4.3 to 3.7 close to a straight dashed line. A fourth pair, at about a hundred thousand parameters, lies near 3.4, slightly above the line's end."}}
-fourth = [trained_at(64, seed) for seed in progress((0, 1), "training")]
-sizes = sorted({P for P, _ in runs + fourth})
-ax = plt.subplots(figsize=(6, 3.4))[1]
-ax.plot(sizes, [law(P) for P in sizes], color="#555555", linestyle=(0, (4, 2)),
-        label="line through three sizes")
-ax.plot(*zip(*runs), "o", color=plots.COLOURS[0], label="two runs of each size")
-ax.plot(*zip(*fourth), "s", color=plots.COLOURS[1], label="the fourth size")
-ax.set(xscale="log", yscale="log", xlabel="parameters in the blocks",
-       ylabel="bits per byte, held out")
-ax.set_yticks([3.4, 3.6, 3.8, 4.0, 4.2], labels=["3.4", "3.6", "3.8", "4.0", "4.2"])
-ax.minorticks_off()
-ax.legend()
-plt.show()
-for P, bits in fourth:
-    print(f"P = {P:,}: {bits:.3f} bits per byte; the line says {law(P):.3f}")
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** One point per run, both axes logarithmic. The two runs of each size show how much is luck; the
-# dashed line was fitted to the three smaller sizes only.
-#
-# </div>
-
-# %% nbgrader={"grade": true, "grade_id": "check_fourth_size", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.prediction("fourth_size", fourth_size)
-
-# %% [markdown]
-# A line through models that train in seconds predicted, within a tenth of a bit, the result of a model four times as
-# large. The size of an expensive run is chosen that way. The fourth model is above the line by more than its two runs
-# differ; perhaps 300 steps are too few for it. [Hoffmann et al. (2022)](https://arxiv.org/abs/2203.15556) found that
-# text and parameters have to grow together. And no such line continues forever: some of the text's bits cannot be
-# predicted by any model.
-
-# %% [markdown]
-# ## An open experiment
-#
-# No points, and nothing is graded: **get the held-out bits as low as you can in one minute of training**. The number to
-# beat is that of this lesson's own model. You may change every line of `attempt`. The clock returns the share of the
-# time that has passed, from 0 to 1, for the schedule; the stop button ends a try early, and the try still counts.
-#
-# Your tries are kept in the folder `experiments/` of the course and survive a restart of the kernel. At first the cell
-# stops after 40 steps, just to show the result; set `steps=None` for a real try.
-
 # %%
-own = looks[-1][1] if looks else 8.0
-bench = Experiment("09_character_generator", "bits per byte", beat=own,
-                   landmarks={name: landmarks[name] for name in ("order 1", "gzip -9")})
+from helpers.ladder import held_out_bits, training_steps
+from helpers.parts.ablated import PIECES, AblatedTransformer
 
-def attempt(note, seconds=60, steps=None):
-    torch.manual_seed(0)
-    mine = CharTransformer(256, 96, 4, 3, t_max=64).to(device())
-    adam = torch.optim.AdamW(mine.parameters(), betas=(0.9, 0.98), weight_decay=0.05)
-    with bench.timed(seconds, steps) as clock:
-        for share in clock:
-            rate = 0.005 * min(1, 25 * share, 1.05 * (1 - share))
-            train_step(mine, adam, rate, sample_batch(train, 16, 64))
-    bench.keep(window_bits(mine, held_out, 64, 64).mean(), note, clock)
+bits_without = {}
+try:
+    for piece in ("nothing", *PIECES):
+        torch.manual_seed(0)
+        small = AblatedTransformer(256, 32, 2, 2, t_max=32, without=piece).to(device())
+        for _ in training_steps(small, 300, what=f"without {piece}"):
+            pass
+        bits_without[piece] = held_out_bits(small)
+except KeyboardInterrupt:
+    print("Stopped. The models that are finished are shown.")
 
-attempt("the lesson's model, 40 steps", steps=40)
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A scoreboard of six models over held-out bits per byte. The whole model and those without positions, without √d, without feed-forward and without norms are within a tenth of a bit of each other, to the right of the line of order 1. The model without shortcuts is far to their right, near the line of order 0."}}
+found = recorded("ablations")["result"]["bits"]
+short, long = found["short"], found["long"]
+ranked = sorted(("nothing", *PIECES), key=lambda piece: sum(short[piece]))
+names = {piece: f"without {piece}" for piece in PIECES} | {"nothing": "the whole model"}
+rows = [(names[piece], bits_without.get(piece), True, short[piece]) for piece in ranked]
+plots.ladder(rows, {name: landmarks[name] for name in ("order 1", "order 0")})
+plt.show()
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte against the number of the try. One point, the short first try, lies near 4. Dashed lines mark order 1, gzip and, lowest, the lesson's own model, which is the number to beat."}}
-bench.show()
+def cost(runs, piece):
+    """The range over the seeds of what a removal costs."""
+    costs = [bits - whole for bits, whole in zip(runs[piece], runs["nothing"])]
+    return f"{min(costs):+.2f} to {max(costs):+.2f}"
+
+print("bits per byte more than the whole model, three recorded seeds\n")
+print(f"{'without':>32}  {'2 blocks, 300 steps':<21}{'4 blocks, 1,000 steps'}")
+for piece in sorted(short, key=lambda piece: sum(short[piece]), reverse=True):
+    if piece != "nothing":
+        in_long = cost(long, piece) if piece in long else ""
+        print(f"{piece:>32}  {cost(short, piece):<21}{in_long}".rstrip())
+
+# %% nbgrader={"grade": true, "grade_id": "check_costliest_piece", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("costliest_piece", costliest_piece)
 
 # %% [markdown]
-# <div class="figure-caption">
+# **Shortcuts first, by far.** Lesson 7 saw one reason: without them the positions become alike. Two rows remove one of
+# a block's two shortcuts, and here it is the one around attention that counts. Without it the byte just read, the best
+# clue to the next one, reaches the prediction only as part of an average.
 #
-# **How to read it.** One point per try, in order, and the best so far; lower is better. The lowest dashed line is the
-# number to beat.
+# **The rest of the ranking depends on size and budget.** After 300 steps the whole model is still behind order 1, a
+# table of pairs, and positions are worth nothing: without them it is even a little better. In the longer training of a
+# larger model they come second, and the division by √d, which hardly shows in the short one, is worth a quarter of a
+# bit. The norms gain a little in the first and nothing in the second. That does not make them useless: the deepest
+# stack here has four blocks.
 #
-# </div>
-#
-# Larger batches or longer windows? Fewer, wider blocks? Is a step that costs half as much worth half as much? Change
-# one thing at a time, and run the best try twice: the difference is luck. You choose by the held-out part, so it
-# flatters your best try a little.
+# So an ablation says what a piece is worth **to this model, at this budget**. All models had the same steps, not the
+# same number of weights, and one learning rate, which was chosen for the whole one. Change the depth or the steps in
+# the cell above, if you like, and see your ranking change.
 
 # %% [markdown]
 # ## The real thing: Wikipedia
 #
-# This section is only for reading. It shows a run that was made once, with the model that you have written, and
-# **recorded**.
-#
+# This section is only for reading. It shows a **recorded** run of the model that you have written.
 # [**enwik8**](https://mattmahoney.net/dc/textdata.html) is the first 10⁸ bytes of the English Wikipedia of March 2006,
 # including the markup, and the standard benchmark for byte-level models. We use its beginning, with the last twentieth
-# held out. `python -m helpers.training.enwik8` repeats the run, if you have the data (`make data`) and the time.
+# held out.
 
 # %% tags=["hide-input"]
 run = recorded("enwik8")
@@ -1177,8 +1089,8 @@ print(f"$ {run['command']}")
 source = run["data"]
 print(f"{source['training_bytes']:,} bytes to train on, "
       f"{source['held_out_bytes']:,} held out; SHA-256 {source['sha256'][:16]}…")
-print(f"on: {run['machine']}\nin {run['seconds'] / 60:.0f} minutes\n")
-print("\n".join(f"{name:>14}: {value}" for name, value in s.items()))
+print(f"{s['depth']} blocks, e = {s['e']}, t = {s['t_max']}; {s['parameters']:,} weights\n"
+      f"{s['steps']:,} steps in {run['seconds'] / 60:.0f} minutes on: {run['machine']}")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte on enwik8 against training steps, training and held out, with landmarks for 8 bits, order 0, order 1, gzip and xz. Both curves are below order 1 at their first point, cross gzip early and xz within the first third, and flatten below it. The held-out curve is the lower one at first and the higher one at the end."}}
 curve = run["curve"]
@@ -1195,55 +1107,39 @@ for name, bits in result["on_the_same_bytes"].items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** As before, but for other bytes: order 0 and order 1 are the entropies of this text, and gzip and
-# xz had seen the training part. Each held-out point is measured on the first 50,000 held-out bytes, in windows that do
-# not overlap. The number printed below the picture is for the whole held-out part.
+# **How to read it.** As before, but for other bytes; gzip and xz had seen the training part. Each held-out point is
+# measured on the first 50,000 held-out bytes, which are easier than the rest: 1.68 bits at the end, against 1.75 for
+# the whole part in windows that do not overlap.
 #
 # </div>
 #
-# Why does the held-out curve begin *below* the other? The training curve is a running mean (at each step, 0.95 of its
-# old value and 0.05 of the new loss), which lags behind a falling loss; and the first 50,000 bytes are easier than the
-# rest: 1.68 bits at the end, against 1.75 for the whole part in such windows.
-#
-# What was used, and why:
-#
-# - **bfloat16** for the matrix products: half as many bits as float32 but the same range of exponents, so it avoids the
-#   overflow that lesson 3 met in half precision. Weights and sums stay in float32.
-# - **[Muon](https://kellerjordan.github.io/posts/muon/)** (Jordan et al., 2024) for the matrices inside the blocks,
-#   AdamW for everything else. It gives all directions of an update about the same size.
-# - **Small weights at the start**, with a standard deviation of 0.02, as in GPT-2, and smaller still in layers that add
-#   to a residual connection.
-#
-# Four prompts, and the text that the model wrote, as recorded:
+# Prompts, and the text that the model wrote, as recorded:
 
 # %% tags=["hide-input"]
-for sample in run["samples"]:
+for sample in run["samples"][:2]:
     lines = (sample["prompt"] + sample["text"]).split("\n")
     print(f"----- {sample['prompt']!r}, T = {sample['temperature']}")
     print("\n".join(textwrap.fill(line, 88) for line in lines) + "\n")
 
 # %% [markdown]
-# Half an hour on two cores is little. Published results show how much larger models and longer training gain, on the
-# whole of enwik8 (and its own validation or test part, so compare with care):
+# Larger models and longer training gain much more. Published results, on the whole of enwik8 (and its own validation or
+# test part, so compare with care):
 #
 # | model | bits per byte | where |
 # |---|---|---|
 # | 12 blocks, e = 256, t = 256, 170,000 batches of 32, about a day on one RTX 2080 Ti | 1.343 | [Bloem, 2019](https://peterbloem.nl/blog/transformers) |
-# | 64 blocks, 235 million parameters | 1.06 | [Al-Rfou et al., 2018](https://arxiv.org/abs/1808.04444) |
 # | Transformer-XL, 41 million parameters | 1.06 | [Dai et al., 2019](https://arxiv.org/abs/1901.02860), table 2 |
-# | Transformer-XL, 88 million | 1.03 | the same |
-# | Transformer-XL, 277 million | 0.99 | the same |
 # | GPT-2, 1,542 million, trained on web pages without Wikipedia | 0.93 | [Radford et al., 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), table 3 |
 #
-# The last line is one reason to open such a model in lesson 12. [Shannon
-# (1951)](https://doi.org/10.1002/j.1538-7305.1951.tb01366.x) let people guess printed English letter by letter, with 27
-# symbols, and concluded that it contains between 0.6 and 1.3 bits per letter.
+# The last line is one reason to open such a model in lesson 12. How the bits fall with a model's size is the subject of
+# [lesson 17](../17_going_big/17_going_big.ipynb). [Shannon (1951)](https://doi.org/10.1002/j.1538-7305.1951.tb01366.x)
+# let people guess printed English, and concluded that it contains between 0.6 and 1.3 bits per letter.
 
 # %% [markdown]
 # ## Your model so far
 #
 # The last rung of the ladder: your `CharTransformer`, as wide and deep as the model of lesson 7, but with windows of 64
-# bytes. A batch holds half as many windows, so a step reads as many bytes.
+# bytes, and half as many of them in a batch.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "A scoreboard of nine rungs over bits per byte, from the plain average near 4.5 at the bottom to windows of 64 bytes at the top. Windows of 64 bytes lie at the line of gzip, near 2.5, to the right of three blocks, which are farthest left."}}
 from helpers.ladder import Ladder
@@ -1255,33 +1151,24 @@ ladder.climb(model_class(256, 64, 4, 3, t_max=64))
 ladder.show()
 
 # %% [markdown]
-# The last step goes the wrong way: our three runs need 2.47 to 2.52 bits per byte, about as many as gzip and more
-# than with the windows of lesson 7, 2.28 to 2.32. At this budget long windows do not pay. The model of this lesson,
-# wider and trained for longer, also reads windows of 64 and gets below both; xz, which remembers the whole manual,
-# stays ahead.
+# The last step goes the wrong way: our three runs need 2.47 to 2.52 bits per byte, more than with the windows of lesson
+# 7, 2.28 to 2.32. At this budget long windows do not pay. The model of this lesson, wider and trained on more bytes,
+# reads windows of 64 as well and gets below both.
 
 # %% [markdown]
 # ## What you can do now
 #
 # You can train a language model on any file; say in bits how good it is, and compared with what; draw from it with
-# temperature, top-k and top-p, and say what each does to the tail; write the loop that every text generator runs;
-# measure fairly, and know what that costs; and predict from small runs how good a larger one will be.
+# temperature, top-k and top-p; write the loop that every text generator runs; measure fairly, and know what that costs;
+# and find out what a piece of a model is worth by removing it.
 #
-# **Two questions to think about**
+# **A question to think about**
 #
-# <details><summary>1. A model reaches 1 bit per byte on its training part and 4 on the held-out part. Could you use
-# it to compress the training part to an eighth?</summary>
-#
-# Yes, if the reader of the file has the model. That is the catch: the model is made from the text, so its size counts
-# too, and 390,400 float32 numbers are 1.6 MB, six times the text. Compression contests count the decoder. Held-out bits
-# need no such correction, because the model cannot contain what it has not seen.
-#
-# </details>
-# <details><summary>2. One model predicts bytes, with a loss of 1.5 nats per byte. Another predicts pieces of text, 3
+# <details><summary>One model predicts bytes, with a loss of 1.5 nats per byte. Another predicts pieces of text, 3
 # bytes long on average, with a loss of 4.2 nats per piece. Which one predicts better?</summary>
 #
-# The second: 4.2 nats for 3 bytes are 1.4 nats per byte, 2.02 bits against 2.16. A loss per token says nothing unless
-# you know how long the tokens are. Bits per byte can compare any two models on one text. Lesson 11 makes such pieces.
+# The second: 4.2 nats for 3 bytes are 1.4 nats per byte, 2.02 bits against 2.16. Bits per byte can compare any two
+# models on one text. Lesson 11 makes such pieces.
 #
 # </details>
 # **Further reading**
@@ -1290,16 +1177,5 @@ ladder.show()
 #   greedy text repeats itself, and section 3 on top-p.
 # - [Shannon, *Prediction and entropy of printed English*, 1951](https://doi.org/10.1002/j.1538-7305.1951.tb01366.x).
 # - [Witten, Neal and Cleary, *Arithmetic coding for data compression*, 1987](https://doi.org/10.1145/214762.214771).
-# - [Fan, Lewis and Dauphin, *Hierarchical neural story generation*, 2018](https://arxiv.org/abs/1805.04833), on top-k.
-# - [Kaplan et al., *Scaling laws for neural language models*, 2020](https://arxiv.org/abs/2001.08361), figure 1.
-# - [Hoffmann et al., *Training compute-optimal large language models*, 2022](https://arxiv.org/abs/2203.15556), which
-#   corrects it.
-# - [Al-Rfou et al., *Character-level language modeling with deeper self-attention*,
-#   2019](https://arxiv.org/abs/1808.04444).
-# - [Dai et al., *Transformer-XL*, 2019](https://arxiv.org/abs/1901.02860), section 1.
-# - [Loshchilov and Hutter, *Decoupled weight decay regularization*, 2019](https://arxiv.org/abs/1711.05101), for AdamW.
-# - [Radford et al., *Language models are unsupervised multitask learners*,
-#   2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), table
-#   3.
 #
 # **Next:** [lesson 10, *Encoder and decoder*](../10_encoder_decoder/10_encoder_decoder.ipynb)

@@ -3,7 +3,7 @@
     (train_texts, train_labels), (test_texts, test_labels) = reviews()
 
 Whether a reviewer liked the film hangs on negation ("not a dull film"), contrast ("the plot is weak, but the cast is
-great") and scope ("nobody can say that the ending is silly"). Praise and blame are used alike in kind and unkind
+great") and scope ("nobody can say that the ending is silly"). Praise and blame are used alike in positive and negative
 reviews, and so is every other word: to who only counts words they are a toss-up. One review in six is plain, with two
 words of praise or two of blame and no more, so that counting words is of some use, and so that the words can be
 learned.
@@ -84,7 +84,7 @@ _AFTER = [
 def reviews(
     train: int = 20_000, test: int = 2_000, seed: int = 0
 ) -> tuple[tuple[list[str], list[int]], tuple[list[str], list[int]]]:
-    """((texts, labels) to train on, (texts, labels) to test on): lists of str and of int, 0 unkind and 1 kind.
+    """((texts, labels) to train on, (texts, labels) to test on): lists of str and of int, 0 negative and 1 positive.
 
     Half of each part is kind. Reviews are distinct, and what a test review says of the film is never said in the same
     words in training, whatever remarks stand around it. The same seed gives the same reviews on every machine.
