@@ -66,7 +66,10 @@ def difference(aspect: Aspect, yours: Outcome, target: Outcome) -> tuple[str, bo
     wrong.sort(key=lambda name: _degenerate(yours.tensors[name], target.tensors[name]))
     mine, goal = yours.tensors[wrong[0]], target.tensors[wrong[0]]
     if aspect.missed:
-        seen, of_a_kind = _diagnosed(mine, goal, aspect) if aspect.axes and not aspect.side else ("", False)
+        if not aspect.side and (whole := _all_numbers(wrong, yours, target, aspect)):
+            return f"{whole} {aspect.missed}", True
+        telling = not aspect.side and (aspect.axes or goal.dim() < 2)
+        seen, of_a_kind = _diagnosed(mine, goal, aspect) if telling else ("", False)
         if of_a_kind:
             return f"{_introduced(wrong[0], seen)} {aspect.missed}", True
         which = "" if len(wrong) == len(target.tensors) else _these("Affected", wrong)

@@ -241,8 +241,8 @@ def _recognise(comparison: _Comparison) -> tuple[Explained, Explained]:
             if not _holds_gradients(key.reference[a.name])  # these raise where anything was changed in place
         )
         if raises_more and not complete or lost & (values_right | comparison.right & {LEFT_ALONE}):
-            telling = [a for a in by_numbers if a.name in values_wrong and _count_wrong(mistake, a, key) >= ENOUGH]
-            similar = dict.fromkeys(_names(telling), mistake) | similar
+            telling = (a.name for a in by_numbers if a.name in values_wrong and _count_wrong(mistake, a, key) >= ENOUGH)
+            similar = dict.fromkeys(telling, mistake) | similar
         else:
             candidates.append((complete, [a.name for a in shows], mistake))
     explained: dict[str, KnownMistake] = {}
@@ -429,13 +429,11 @@ def _messages(comparison: _Comparison, recognised: Explained, similar: Explained
 
 def _elsewhere(comparison: _Comparison, aspect: Aspect) -> str:
     """In which aspects the values are right, for a sentence that does not say what is wrong with these."""
-    reference = comparison.key.reference
     right = [
         f"*{a.name}*"
         for a in _values(comparison.exercise)
         if a.name in comparison.right
-        and not _holds_gradients(reference[a.name])
-        and not any(name.startswith(NAMES) for name in reference[a.name].tensors)
+        and not any(name.startswith((NAMES, "gradient ")) for name in comparison.key.reference[a.name].tensors)
     ]
     return f" {HOLDS_ELSEWHERE.format(listed(right), f'*{aspect.name}*')}" if right else ""
 
