@@ -77,7 +77,7 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     (r"values to unpack", "There are not as many names on the left as things, or axes of a shape, on the right."),
     (r"before Module\.__init__", "The constructor of a module begins with super().__init__()."),
     (r"'(tuple|list|dict|int|float|bool|str)' object has no attribute", "What is before the dot is no tensor."),
-    (r"object has no attribute", "No attribute of that name was set. Look at its spelling, and at where it is set."),
+    (r"'(?!Tensor)\w+' object has no attribute", "No attribute of that name was set. Look at its spelling."),
     (r"division by zero", "What your code divides by is 0 here."),
 )
 

@@ -25,17 +25,17 @@ FINISHED = "The finished part is there for the exercises that build on this one;
 ONCE = "`model.encode` must run exactly once in each call: the memory does not change while the translation grows."
 END_OF_ROW = -1  # what a row of ids is filled up with
 SEVERAL = (
-    "Here several beams compete, and all end in one step. All candidates of all beams are ranked together, and each"
-    " that is kept continues the beam that it came from."
+    "Several beams compete here, and all end in the same step. The candidates of all beams are ranked together, and"
+    " each one that is kept continues the beam that it came from."
 )
-ROOM = "Here there is a place for every candidate, so none is lost, and the most probable sentence of all is found."
+ROOM = "Here there is a place for every candidate. None may be dropped; the result is the most probable sentence."
 SHIFTED = (
-    "The decoder reads the sentence without its last token and is asked for it without its first; where it is asked for"
-    " `pad`, nothing counts."
+    "The decoder reads the sentence without its last token and has to predict it without its first; targets that are"
+    " `pad` do not count."
 )
 UNDERFLOW = (
-    "Here some probabilities are too small for a float32, and their logarithms count all the same: compute these"
-    " without the probabilities."
+    "Some probabilities here are too small for float32, yet their logarithms count: compute the logarithms without the"
+    " probabilities."
 )
 EARLY = (
     "Where beams finish at different times, your search finds other sentences. Every beam that finishes is kept with"
