@@ -68,8 +68,7 @@ def difference(aspect: Aspect, yours: Outcome, target: Outcome) -> tuple[str, bo
     if aspect.missed:
         if not aspect.side and (whole := _all_numbers(wrong, yours, target, aspect)):
             return f"{whole} {aspect.missed}", True
-        telling = not aspect.side and (aspect.axes or goal.dim() < 2)
-        seen, of_a_kind = _diagnosed(mine, goal, aspect) if telling else ("", False)
+        seen, of_a_kind = ("", False) if aspect.side else _diagnosed(mine, goal, aspect)
         if of_a_kind:
             return f"{_introduced(wrong[0], seen)} {aspect.missed}", True
         which = "" if len(wrong) == len(target.tensors) else _these("Affected", wrong)
