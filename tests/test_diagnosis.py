@@ -389,7 +389,7 @@ def test_of_ids_of_a_wrong_length_it_is_said_how_many_agree():
     [
         ([[3, 1], [4, 5]], "Each wrong one is the right one without its last id. The first wrong one is [3, 1], and "),
         ([[3, 1, 4], [4, 5, 9, 2]], "1 of 2 sentences are right. Each wrong one is the right one, and goes on after"),
-        ([[1, 3, 4], [9, 5, 4]], "None of the sentences is right. Each wrong one is the right ids in another order."),
+        ([[3], [4]], "None of the sentences is right. Each wrong one is the beginning of the right one, and ends too"),
         (
             [[7, 1, 4], [4, 5, 7]],
             "None of the sentences is right. All have the right length. The first wrong one is [7,",

@@ -46,10 +46,8 @@ def one_length_wrong(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect, 
 # What each wrong row of yours may be, beside the right one
 RELATIONS: tuple[tuple[str, Callable[[Ids, Ids], bool]], ...] = (
     ("the right one without its last id", lambda mine, goal: mine == goal[:-1]),
-    ("the right one without its first id", lambda mine, goal: mine == goal[1:]),
     ("the beginning of the right one, and ends too early", lambda mine, goal: mine == goal[: len(mine)]),
     ("the right one, and goes on after its end", lambda mine, goal: goal == mine[: len(goal)]),
-    ("the right ids in another order", lambda mine, goal: sorted(mine) == sorted(goal)),
 )
 
 
