@@ -18,7 +18,13 @@ from helpers.exercises.exercise import Aspect, lesson_names
 
 SHAPES = [(7,), (4, 5), (5, 5), (3, 4, 5), (2, 3, 4, 5)]
 NAMES = "b h t d"
-UNKNOWN = ("Shape and type are right, the numbers are not.", "Your number is ", "Along axis", "The first ")
+UNKNOWN = (
+    "Shape and type are right, the numbers are not.",
+    "Your number is ",
+    "Along axis",
+    "The first ",
+    "Your numbers are all near ",
+)
 
 
 def said_of(mine, goal, axes="", **policy):
@@ -107,24 +113,12 @@ def alike(found, mine, goal, axes, right):
     return near(mine, np.broadcast_to(mine[:1], mine.shape)).all() and mean and not near(goal, goal[:1]).all()
 
 
-def along(relation):
-    """A factor or a term that varies along the axes that are named, and along no other."""
-
-    def holds(found, mine, goal, axes, right):
-        free = places(found[1], axes, goal.ndim)
-        other = tuple(place for place in range(goal.ndim) if place not in free)
-        if relation == "factor":
-            fitted = goal * ((mine * goal).sum(other, keepdims=True) / (goal * goal).sum(other, keepdims=True))
-        else:
-            fitted = goal + (mine - goal).mean(other, keepdims=True)
-        return near(mine, fitted).all()
-
-    return holds
-
-
-def rows_of_one(found, mine, goal, axes, right):
-    along_rows = tuple(places(found[1], axes, goal.ndim))
-    return near(mine / mine.sum(along_rows, keepdims=True), goal).all()
+def along(found, mine, goal, axes, right):
+    """A factor that varies along the axes that are named, and along no other."""
+    free = places(found[1], axes, goal.ndim)
+    other = tuple(place for place in range(goal.ndim) if place not in free)
+    fitted = goal * ((mine * goal).sum(other, keepdims=True) / (goal * goal).sum(other, keepdims=True))
+    return near(mine, fitted).all()
 
 
 def made_to_sum(found, mine, goal, axes, right):
@@ -169,20 +163,25 @@ def which_along(found, mine, goal, axes, right):
 
 
 FUNCTIONS = {
-    "the square of": np.square,
-    "the square root of": np.sqrt,
-    "the logarithm of": np.log,
-    "the base-2 logarithm of": np.log2,
     "the exponential of": np.exp,
-    "2 to the power of": np.exp2,
     "1 minus": lambda x: 1 - x,
     "1 divided by": np.reciprocal,
-    "the size of": np.abs,
 }
 
 
 def function(found, mine, goal, axes, right):
     return found[1] not in FUNCTIONS or near(mine, FUNCTIONS[found[1]](goal)).all()
+
+
+def in_another_order(found, mine, goal, axes, right):
+    (place,) = places(found[1], axes, goal.ndim)
+    return near(np.sort(mine, place), np.sort(goal, place)).all()
+
+
+def of_scores_times(found, mine, goal, axes, right):
+    (place,) = places(found[1], axes, goal.ndim)
+    raised = goal ** value(found[2])
+    return near(mine, raised / raised.sum(place, keepdims=True)).all()
 
 
 def softmax(found, mine, goal, axes, right):
@@ -198,8 +197,6 @@ CLAIMS = [
     (r"with the sign turned round", sign),
     (r"with the (last two axes|ax[ei]s .+?) exchanged: you have", transpose),
     (rf"[Aa]long {AXIS} your result is (\w+ places?) \w+: index i holds what belongs at i ([+−]) (\d)", ahead),
-    (rf"[Aa]long {AXIS} your result is the right one in reverse", slices(lambda found, n: range(n)[::-1])),
-    (rf"[Aa]long {AXIS} the two halves of your result are exch", slices(lambda found, n: [1, 0])),
     (
         rf"[Aa]long {AXIS} the right entries are at other places: yours are those of ([\d, and]+)\.",
         slices(lambda found, n: [int(i) for i in re.findall(r"\d+", found[2])]),
@@ -209,15 +206,15 @@ CLAIMS = [
         slices(lambda found, n: [int(found[2])] * n),
     ),
     (rf"[Aa]long {AXIS} all entries of your result are alike; th", alike),
-    (r"except for a factor, which differs along (ax[ei]s .+?): it is", along("factor")),
-    (r"added or missing: it differs along (ax[ei]s .+?), and is the same", along("term")),
-    (r"[Ee]ach row along (ax[ei]s .+?) is the right one times a number of its own", rows_of_one),
+    (r"except for a factor, which differs along (ax[ei]s .+?): it is", along),
     (r"[Yy]our numbers sum to 1 along (ax[ei]s .+?); the right ones do not", made_to_sum),
     (r"[Tt]he right numbers sum to 1 along (ax[ei]s .+?); yours sum to ([-\d.e+]+) in", has_to_sum),
     (r"wrong exactly where (\S+) is needed(?:, and yours is (\S+))? \((\d+) entries\)", exactly),
     (rf"[Aa]long {AXIS}((?: the (?:first|second) half|(?: all \d| only)|, \d+ of| the (?:even|odd)) .*)", which_along),
     (r"(?:is|are) (the [\w-]+ of|[12] [\w ]+?) the right one", function),
     (r"are the softmax of the right ones along (ax[ei]s .+?)\.", softmax),
+    (rf"[Aa]long {AXIS} your result holds the right numbers in another order", in_another_order),
+    (rf"[Aa]long {AXIS} your numbers are a softmax of scores that are (\S+) times", of_scores_times),
 ]
 
 
@@ -243,7 +240,6 @@ def changes(goal, seed):
     yield goal * math.sqrt(8)
     yield -goal
     yield goal + 0.37
-    yield goal**2
     yield 1 - goal
     for place in range(goal.ndim):
         count = goal.shape[place]
@@ -366,6 +362,59 @@ def test_a_mask_with_too_much_in_it_is_told_where():
     goal = torch.ones(5, 5, dtype=torch.bool).tril()
     assert "True in 4 entries where it should be False" in said_of(torch.ones(5, 5, dtype=torch.bool).tril(1), goal)
     assert "False in 5 entries where it should be True, on the diagonal" in said_of(goal.tril(-1), goal)
+
+
+@pytest.mark.parametrize(
+    ("kept", "of", "says"),
+    [
+        ([0, 1], [0, 1, 2], "What it holds is right; one of 3 along axis t is missing, at the end."),
+        ([1, 2], [0, 1, 2], "What it holds is right; one of 3 along axis t is missing, at the beginning."),
+        ([0, 2], [0, 1, 2, 3], "What it holds is right; 2 of 4 along axis t are missing."),
+        ([0, 1, 2, 3], [0, 1], "All that is needed is there; 2 of 4 along axis t are too many, at the end."),
+        ([1, 0], [0, 1, 2], "Look at axis t."),
+    ],
+)
+def test_of_a_wrong_length_it_is_said_what_is_right(kept, of, says):
+    whole = numbers(1, 2, 4, 3)
+    assert says in said_of(whole[:, kept], whole[:, of], "b t d")
+
+
+def test_of_ids_of_a_wrong_length_it_is_said_how_many_agree():
+    said = said_of(np.array([5, 9, 8]), np.array([5, 6, 7, 8]))
+    assert said.endswith("Not only its length is wrong: compared from the start, 1 of 3 numbers agree.")
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ([[3, 1], [4, 5]], "Each wrong one is the right one without its last id. The first wrong one is [3, 1], and "),
+        ([[3, 1, 4], [4, 5, 9, 2]], "1 of 2 sentences are right. Each wrong one is the right one, and goes on after"),
+        ([[3], [4]], "None of the sentences is right. Each wrong one is the beginning of the right one, and ends too"),
+        (
+            [[7, 1, 4], [4, 5, 7]],
+            "None of the sentences is right. All have the right length. The first wrong one is [7,",
+        ),
+        ([[7, 1], [4]], "All wrong ones are too short. The first wrong one is [7, 1], and has to be [3, 1, 4]."),
+    ],
+)
+def test_rows_that_are_filled_up_are_compared_up_to_their_ends(rows, says):
+    right, wrong = ([row + [-1] * (5 - len(row)) for row in some] for some in ([[3, 1, 4], [4, 5, 9]], rows))
+    assert says in said_of(np.array(wrong), np.array(right), "sentence t", filler=-1)
+
+
+def test_a_softmax_of_scores_that_are_too_large_is_told_by_how_much():
+    scores = numbers(1, 4, 6)
+    shares = [np.exp(some) / np.exp(some).sum(-1, keepdims=True) for some in (2.5 * scores, scores)]
+    assert (
+        said_of(*shares, "t s")
+        == "Along axis s your numbers are a softmax of scores that are 2.5 times the right ones."
+    )
+
+
+def test_infinities_that_are_wanted_elsewhere_are_counted():
+    goal = np.where(np.tri(5) > 0, numbers(1, 5, 5), -np.inf)
+    said = said_of(np.where(np.tri(5, k=-1) > 0, goal, -np.inf), goal)
+    assert said == "Your result holds −∞ on the diagonal of the last two axes, where other numbers are needed."
 
 
 def test_two_results_that_are_exchanged_and_cases_that_hold_are_told():

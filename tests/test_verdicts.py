@@ -60,7 +60,8 @@ class EqualToAll:
         (lambda x: torch.ones(2, 5, 5), "Every entry of your result is 1"),
         (lambda x: torch.stack([right(x)[0]] * 2), "The mistake: the first sentence for all of them"),
         (lambda x: right(x).half(), "precision was lost"),
-        (lambda x: right(x)[:, :, :4], "Look at axis t"),
+        (lambda x: right(x)[:, :, :4], "What it holds is right; one of 5 along axis t is missing, at the end."),
+        (lambda x: right(x)[:, :, :4] + 1, "Look at axis t"),
         (lambda x: right(x).movedim(0, 1), "the right sizes in another order"),
         (
             lambda x: right(x) + torch.arange(right(x).numel()).reshape(right(x).shape) ** 2,

@@ -6,7 +6,7 @@ import functools
 from collections import Counter
 from collections.abc import Iterator
 
-from helpers.authoring.keys import BrokenReference, make_key
+from helpers.authoring.keys import BrokenReference, make_key, same_on_another_machine
 from helpers.authoring.lesson_source import Answers, Source, on_the_cpu
 from helpers.authoring.mistakes import (
     Accepted,
@@ -21,7 +21,7 @@ from helpers.authoring.mistakes import (
 from helpers.authoring.mutant_verdicts import Feedback, judged_mutants
 from helpers.checking.answers import Answer, Outcome
 from helpers.checking.cell_scan import CellScan, scan_cell
-from helpers.checking.compare import close, same_on_another_machine
+from helpers.checking.compare import close
 from helpers.checking.keys import SHIPPED_SEED, AnswerKey, BadKey, ExerciseKey, load_key, shipped_path
 from helpers.checking.panel import number
 from helpers.checking.syntax import digest_of_tree

@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from helpers.authoring.lesson_source import Answers, Source, on_the_cpu
 from helpers.authoring.mistakes import Mistake, StudentMistake
 from helpers.authoring.student_mistakes import running
-from helpers.checking.answers import ANSWERED
+from helpers.checking.answers import ANSWERED, RAISED, Outcome
 from helpers.checking.keys import AnswerKey, ExerciseKey, KnownMistake, Outcomes
 from helpers.checking.syntax import digest_of_tree
 from helpers.exercises import Exercise
+from helpers.exercises.exercise import Aspect
+from helpers.exercises.tolerance import between_machines
 from helpers.notebooks import GETS
 
 
@@ -82,3 +84,29 @@ def _key(
             )
             entries[exercise.name] = ExerciseKey(reference, mistakes, released=_released(source, exercise))
     return AnswerKey(source.name, str(seed), entries)
+
+
+def same_on_another_machine(shipped: Outcome, fresh: Outcome, aspect: Aspect, *, mistaken: bool = False) -> bool:
+    """Can both have come from the same code, on two machines?
+
+    mistaken: it is wrong code, which may magnify roundings (a missing normalisation does, by a hundred): its numbers
+    are as near as those by which an answer is taken for that mistake. Of an error its kind is compared: its words are
+    Python's or torch's, and differ from version to version.
+    """
+    if shipped.state != fresh.state or shipped.tensors.keys() != fresh.tensors.keys():
+        return False
+    if shipped.state == RAISED:
+        return _kind(shipped.says) == _kind(fresh.says)
+    if shipped.state != ANSWERED:
+        return shipped.says == fresh.says
+    return all(
+        tensor.dtype == fresh.tensors[name].dtype
+        and (aspect.tolerance if mistaken else between_machines(aspect.tolerance, tensor.dtype)).holds(
+            fresh.tensors[name], tensor
+        )
+        for name, tensor in shipped.tensors.items()
+    )
+
+
+def _kind(says: str) -> str:
+    return says.partition(":")[0]

@@ -47,6 +47,10 @@ def not_finite(pair: Pair) -> str:
         )
     there = "; finite values are needed there" if where else ", where a finite value is needed"
     kind = shown(number)
+    if where and (pair.goal == number).any():  # your code fills it in, as it has to, and in too many places
+        missed = int(((pair.goal == number) & (pair.mine != number)).sum())
+        few = f" It is missing in {missed} others." if missed else ""
+        return f"Your result holds {kind}{where}, where other numbers are needed.{few}"
     return (
         f"Your result {'holds' if where else 'is'} {kind}{where}{there}. If your code does not fill in {kind} itself, "
         "look at divisions by 0, logarithms of 0, and what exp gets."
@@ -67,7 +71,8 @@ def should_be_infinite(pair: Pair) -> str:
 def constant(pair: Pair) -> str:
     """The same number everywhere."""
     numbers = pair.mine.flatten()
-    if numbers.numel() > 1 and pair.finite and 0 < numbers.abs().max() < 1e-6 * pair.scale:
+    tiny = numbers.numel() > 1 and pair.finite and 0 < numbers.abs().max() < 1e-6 * pair.scale
+    if tiny and not pair.alike(pair.mine / pair.mine.norm(), pair.goal / pair.goal.norm()):
         return "Every entry of your result is 0 but for rounding."
     if numbers.numel() < 2 or not (numbers == numbers[0]).all():
         return ""
@@ -128,16 +133,11 @@ def _how_moved(sources: list[int | None], axis: str) -> str:
         if len(inside) >= max(ENOUGH, count - 2) and all(sources[i] == i + step for i in inside):
             far = f"{'one place' if abs(step) == 1 else 'two places'} {'ahead' if step > 0 else 'behind'}"
             source = f"i {'+' if step > 0 else '−'} {abs(step)}"
-            wrapped = ", and it wraps around at the end" if sources == [(i + step) % count for i in places] else ""
-            return f"Along {axis} your result is {far}: index i holds what belongs at {source}{wrapped}."
+            return f"Along {axis} your result is {far}: index i holds what belongs at {source}."
     if None in sources or sources == places:
         return ""
     if len(set(sources)) == 1:
         return f"Along {axis} all entries of your result are alike: they are what belongs at index {sources[0]}."
-    if count == 2:
-        return f"Along {axis} the two halves of your result are exchanged."
-    if sources == places[::-1]:
-        return f"Along {axis} your result is the right one in reverse order."
     order = f": yours are those of {listed(list(map(str, sources)), 12)}" if count <= 12 else ""
     return f"Along {axis} the right entries are at other places{order}."
 
@@ -151,6 +151,9 @@ def reordered(pair: Pair) -> str:
         return ""
     if pair.goal.dim() == 1:
         return "Your result holds the right numbers in another order."
+    for place in range(pair.goal.dim()):
+        if pair.alike(pair.mine.sort(place).values, pair.goal.sort(place).values):
+            return f"Along {pair.axis(place)} your result holds the right numbers in another order."
     return "Your result holds the right numbers at other places." + (RESHAPED if pair.fractions else "")
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 
 import torch
 
-from helpers.checking.answers import ANSWERED, RAISED, Outcome
+from helpers.checking.answers import ANSWERED, Outcome
 from helpers.exercises.exercise import Aspect
-from helpers.exercises.tolerance import between_machines, size_of, widened
+from helpers.exercises.tolerance import size_of, widened
 
 
 def close(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect) -> bool:
@@ -71,32 +71,6 @@ def _speaks(tensor: torch.Tensor, aspect: Aspect) -> bool:
             return True
     fraction = (finite * 12 - (finite * 12).round()).abs() > 1e-3  # no half, third or quarter
     return bool((fraction | (finite.abs() >= COUNTED)).any())
-
-
-def same_on_another_machine(shipped: Outcome, fresh: Outcome, aspect: Aspect, *, mistaken: bool = False) -> bool:
-    """Can both have come from the same code, on two machines?
-
-    mistaken: it is wrong code, which may magnify roundings (a missing normalisation does, by a hundred): its numbers
-    are as near as those by which an answer is taken for that mistake. Of an error its kind is compared: its words are
-    Python's or torch's, and differ from version to version.
-    """
-    if shipped.state != fresh.state or shipped.tensors.keys() != fresh.tensors.keys():
-        return False
-    if shipped.state == RAISED:
-        return _kind(shipped.says) == _kind(fresh.says)
-    if shipped.state != ANSWERED:
-        return shipped.says == fresh.says
-    return all(
-        tensor.dtype == fresh.tensors[name].dtype
-        and (aspect.tolerance if mistaken else between_machines(aspect.tolerance, tensor.dtype)).holds(
-            fresh.tensors[name], tensor
-        )
-        for name, tensor in shipped.tensors.items()
-    )
-
-
-def _kind(says: str) -> str:
-    return says.partition(":")[0]
 
 
 def outcome_digest(outcome: Outcome) -> str:

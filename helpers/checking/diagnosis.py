@@ -6,14 +6,15 @@ independent of the others, and the first that holds speaks.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping
 
 import torch
 
-from helpers.checking import arrangement, partly_right, relations
-from helpers.checking.answers import ANSWERED, NOT_ATTEMPTED, REFUSED, Outcome
-from helpers.checking.compare import same_outcome
+from helpers.checking import arrangement, lengths, partly_right, relations
+from helpers.checking.answers import NOT_ATTEMPTED, REFUSED, Outcome
+from helpers.checking.compare import close
 from helpers.checking.pair import ENOUGH, Detector, Pair, dtype_name
 from helpers.checking.positions import axis_name, listed
 from helpers.exercises.exercise import Aspect
@@ -22,6 +23,7 @@ NAMES = "names and shapes"  # the tensor of the aspect `parameters`; "names and 
 LONGEST_LIST = 80  # characters of names; of those beyond it is said how many they are
 
 KINDS: tuple[Detector, ...] = (
+    lengths.rows_that_end,
     arrangement.rounded,
     arrangement.not_finite,
     arrangement.should_be_infinite,
@@ -31,15 +33,16 @@ KINDS: tuple[Detector, ...] = (
     relations.scaled,
     relations.added,
     relations.another_function,
+    relations.powers,
     arrangement.moved,
     arrangement.reordered,
     partly_right.by_value,
+    relations.sums,
     relations.scaled_along,
     relations.same_along,
-    relations.added_along,
-    relations.sums,
 )
 PLACES: tuple[Detector, ...] = (
+    lengths.first_wrong_row,
     partly_right.along_an_axis,
     partly_right.beginning,
     partly_right.single_number,
@@ -57,17 +60,25 @@ def difference(aspect: Aspect, yours: Outcome, target: Outcome) -> tuple[str, bo
         if aspect.missed:
             return aspect.missed, True
         return _other_things(yours.tensors, target.tensors), True
-    wrong = [name for name in target.tensors if not _same(name, yours, target, aspect)]
+    wrong = [name for name in target.tensors if not close(yours.tensors[name], target.tensors[name], aspect)]
     if not wrong:
         raise AssertionError(f"{aspect.name} holds: there is nothing to explain")
     wrong.sort(key=lambda name: _degenerate(yours.tensors[name], target.tensors[name]))
     mine, goal = yours.tensors[wrong[0]], target.tensors[wrong[0]]
     if aspect.missed:
-        seen, of_a_kind = _diagnosed(mine, goal, aspect) if aspect.axes and not aspect.side else ("", False)
-        seen = f" {_introduced(wrong[0], seen)}" if of_a_kind else _which_cases(wrong, target)
-        return f"{aspect.missed}{seen}", True
+        if not aspect.side and (whole := _all_numbers(wrong, yours, target, aspect)):
+            return f"{whole} {aspect.missed}", True
+        seen, of_a_kind = ("", False) if aspect.side else _diagnosed(mine, goal, aspect)
+        if of_a_kind:
+            return f"{_introduced(wrong[0], seen)} {aspect.missed}", True
+        which = "" if len(wrong) == len(target.tensors) else _these("Affected", wrong)
+        which = which if aspect.filler is None else f" {seen}"
+        return f"{aspect.missed}{which}", True
     if mine.dtype == torch.uint8 and goal.dtype == torch.uint8 and wrong[0].startswith(NAMES):
         return _different_names(mine, goal, "module" if wrong[0] == NAMES else "dict"), True
+    if wrong[0].endswith("?"):
+        answers = ("yes" if number.any() else "no" for number in (mine, goal))
+        return "{}{} Of your answer: {}. It has to be: {}.".format(wrong[0][0].upper(), wrong[0][1:], *answers), True
     sentence = _exchanged(wrong, yours, target, aspect) or _all_numbers(wrong, yours, target, aspect)
     if sentence:
         return sentence, True
@@ -101,11 +112,6 @@ def _degenerate(mine: torch.Tensor, goal: torch.Tensor) -> bool:
     return mine.shape == goal.shape and 1 in goal.shape
 
 
-def _same(name: str, yours: Outcome, target: Outcome, aspect: Aspect) -> bool:
-    mine, goal = (Outcome(ANSWERED, {name: outcome.tensors[name]}) for outcome in (yours, target))
-    return same_outcome(mine, goal, aspect)
-
-
 # ------------------------------------------------------------------------------------- which of several things
 
 
@@ -135,21 +141,7 @@ def _introduced(name: str, sentence: str) -> str:
 
 
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
-PHRASES = (
-    "with ",
-    "for ",
-    "at ",
-    "in ",
-    "after ",
-    "of ",
-    "on ",
-    "the ",
-    "without ",
-    "before ",
-    "from ",
-    "when ",
-    "where ",
-)
+PHRASES = tuple(f"{word} " for word in "with for at in after of on the without before from when where".split())
 
 
 def _further_cases(wrong: list[str], target: Outcome) -> str:
@@ -171,11 +163,6 @@ def _kind(names: list[str]) -> str:
     return "case" if all(inputs) else "result"
 
 
-def _which_cases(wrong: list[str], target: Outcome) -> str:
-    """Which of several cases fail, after a sentence that does not say it."""
-    return "" if len(wrong) == len(target.tensors) else _these("Affected", wrong)
-
-
 def _these(what: str, names: list[str]) -> str:
     """ " Right: with a batch of one." or the first and how many more, where their names are long."""
     called = [_called(name) for name in names]
@@ -189,26 +176,12 @@ def _these(what: str, names: list[str]) -> str:
 
 def _exchanged(wrong: list[str], yours: Outcome, target: Outcome, aspect: Aspect) -> str:
     """Of two things that are returned, or of two gradients, each is the other."""
-    for one in wrong:
-        for other in target.tensors:
-            mine, goal = yours.tensors[one], target.tensors[other]
-            if one == other or mine.shape != goal.shape or not goal.is_floating_point():
-                continue
-            pair = Pair(mine, goal, aspect)
-            if not (pair.finite and pair.varied and pair.alike(pair.mine, pair.goal)):
-                continue
-            back = Pair(yours.tensors[other], target.tensors[one], aspect)
-            if other in wrong and back.alike(back.mine, back.goal):
-                return f"Two things are exchanged: {_called(one)} and {_called(other)}."
-            if "gradient" in one:
-                continue
-            called = _called(one)
-            return f"{called[0].upper()}{called[1:]}: what you return is right {_as_place(_called(other))}."
+    for one, other in itertools.combinations(wrong, 2):
+        pairs = [Pair(yours.tensors[a], target.tensors[b], aspect) for a, b in ((one, other), (other, one))]
+        alike = (pair.alike(pair.mine, pair.goal) and pair.fractions and pair.finite and pair.varied for pair in pairs)
+        if all(alike):
+            return f"Two things are exchanged: {_called(one)} and {_called(other)}."
     return ""
-
-
-def _as_place(called: str) -> str:
-    return f"for {called}" if called.startswith("the ") else called
 
 
 def _all_numbers(wrong: list[str], yours: Outcome, target: Outcome, aspect: Aspect) -> str:
@@ -226,44 +199,53 @@ def _all_numbers(wrong: list[str], yours: Outcome, target: Outcome, aspect: Aspe
 
 
 def _different_names(yours: torch.Tensor, target: torch.Tensor, whose: str) -> str:
-    def decoded(tensor: torch.Tensor) -> set[str]:
-        return set(bytes(tensor.tolist()).decode(errors="replace").split("\n"))
+    def decoded(tensor: torch.Tensor) -> dict[str, str]:
+        lines = bytes(tensor.tolist()).decode(errors="replace").split("\n")
+        return dict(line.partition(" ")[::2] for line in lines if line)
 
     mine, goal = decoded(yours), decoded(target)
-    missing, extra = (listed(sorted(some), 6 if len(some) <= 6 else 3) for some in (goal - mine, mine - goal))
-    unasked = f"which {'is' if len(mine - goal) == 1 else 'are'} not asked for"
-    parts = [f"is missing {missing}" if missing else "", f"has {extra}, {unasked}" if extra else ""]
-    sentence = f"Your {whose} {' and '.join(part for part in parts if part)}."
-    if len(goal - mine) == 1 and not extra and whose == "module":
-        name, _, shape = next(iter(goal - mine)).partition(" ")
-        twins = [other.partition(" ")[0] for other in sorted(mine) if other.partition(" ")[2] == shape]
+    turned = [name for name in goal if mine.get(name, goal[name]) != goal[name]]
+    missing, extra = (
+        {name: one[name] for name in sorted(one.keys() - other)} for one, other in ((goal, mine), (mine, goal))
+    )
+    sentences = []
+    if turned:
+        shapes = listed([f"{name} has shape {mine[name]} and needs {goal[name]}" for name in turned], 3)
+        sentences.append(f"In your {whose}, {shapes}.")
+    if missing or extra:
+        most = 6 if max(len(missing), len(extra)) <= 6 else 3
+        lacks, has = (listed([f"{name} {shape}" for name, shape in some.items()], most) for some in (missing, extra))
+        unasked = f"which {'is' if len(extra) == 1 else 'are'} not asked for"
+        parts = [f"is missing {lacks}" if lacks else "", f"has {has}, {unasked}" if has else ""]
+        sentences.append(f"Your {whose} {' and '.join(part for part in parts if part)}.")
+    if len(missing) == 1 and not extra and whose == "module":
+        ((name, shape),) = missing.items()
+        twins = [other for other in sorted(mine) if mine[other] == shape]
         if twins:
-            sentence += f" A tensor that has two names counts once: is {name} the same one as {listed(twins, 2)}?"
-    return sentence
+            sentences.append(f"A tensor that has two names counts once: is {name} the same one as {listed(twins, 2)}?")
+    return " ".join(sentences)
 
 
 def _other_things(yours: Mapping[str, torch.Tensor], target: Mapping[str, torch.Tensor]) -> str:
     """Of results that are not as many as they should be, or have other names."""
-    mine, goal = _in_a_tuple(yours), _in_a_tuple(target)
-    if mine != goal and all(count or "result" in of for count, of in ((mine, yours), (goal, target))):
-        returned, needed = (
-            f"a tuple of {count} {'thing' if count == 1 else 'things'}" if count else "one tensor"
-            for count in (mine, goal)
+
+    def returned(tensors: Mapping[str, torch.Tensor]) -> str:
+        count = sum(re.fullmatch(r"result \d+", name) is not None for name in tensors)
+        return (
+            f"a tuple of {count} thing{'s' * (count > 1)}"
+            if count
+            else "one tensor"
+            if "result" in tensors
+            else "a dict"
         )
-        return f"Your code returns {returned}; {needed} is needed."
-    return f"Your code gives {_given(yours)}; {_given(target, 'is', 'are')} needed."
 
-
-def _in_a_tuple(tensors: Mapping[str, torch.Tensor]) -> int:
-    """How many things are returned together; 0 where it is a tensor by itself."""
-    return sum(re.fullmatch(r"result \d+", name) is not None for name in tensors)
-
-
-def _given(tensors: Mapping[str, torch.Tensor], one: str = "", more: str = "") -> str:
-    if len(tensors) != 1:
-        return f"{listed(list(tensors)) or 'nothing'} {more}".strip()
-    (name,) = tensors
-    return f"{'one tensor' if name == 'result' else repr(name)} {one}".strip()
+    if returned(yours) != returned(target):
+        return f"Your code returns {returned(yours)}; {returned(target)} is needed."
+    missing, extra = (
+        listed([n for n in one if n not in other], 3) for one, other in ((target, yours), (yours, target))
+    )
+    parts = [f"does not give {missing}" if missing else "", f"gives {extra}, not asked for" if extra else ""]
+    return f"Your code {' and '.join(filter(None, parts))}."
 
 
 def _diagnosed(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect) -> tuple[str, bool]:
@@ -273,7 +255,7 @@ def _diagnosed(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect) -> tup
     """
     axes = aspect.axes.split()
     if yours.shape != target.shape:
-        return _wrong_shape(yours, target, axes), True
+        return _wrong_shape(yours, target, aspect, axes), True
     if aspect.dtype and yours.dtype != target.dtype:
         return f"Your result is of type {dtype_name(yours)}; it has to be {dtype_name(target)}.", True
     pair = Pair(yours, target, aspect, tuple(axes) if len(axes) == target.dim() else ())
@@ -285,7 +267,7 @@ def _diagnosed(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect) -> tup
     raise AssertionError("the last of PLACES always speaks")
 
 
-def _wrong_shape(yours: torch.Tensor, target: torch.Tensor, axes: list[str]) -> str:
+def _wrong_shape(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect, axes: list[str]) -> str:
     need = _shape(target, axes)
     if yours.numel() == 0:
         return f"Your result is empty, of shape {tuple(yours.shape)}; {need} is needed."
@@ -301,8 +283,12 @@ def _wrong_shape(yours: torch.Tensor, target: torch.Tensor, axes: list[str]) -> 
     wrong = [place for place in range(target.dim()) if yours.shape[place] != target.shape[place]]
     named = len(axes) == target.dim() and not any(axes[place][0].isdigit() for place in wrong)
     which = [f"axis {axes[place]}" if named else axis_name(place, axes, target.shape) for place in wrong]
-    look = f" Look at {listed(list(dict.fromkeys(which)))}." if target.dim() > 1 else ""
-    return f"Your result has shape {tuple(yours.shape)}; {need} is needed.{look}"
+    sentence = f"Your result has shape {tuple(yours.shape)}; {need} is needed."
+    if len(wrong) == 1:
+        along = f" along {which[0]}" if target.dim() > 1 else ""
+        if holds := lengths.one_length_wrong(yours, target, aspect, wrong[0], along):
+            return f"{sentence} {holds}"
+    return f"{sentence} Look at {listed(list(dict.fromkeys(which)))}." if target.dim() > 1 else sentence
 
 
 def _shape(target: torch.Tensor, axes: list[str]) -> str:

@@ -4,90 +4,87 @@ from __future__ import annotations
 
 import re
 
-from helpers.exercises.aspects import ON_WHICH_DEVICE
-
 IN_PLACE = (
     "(with +=, an assignment to x[...], or a method whose name ends in _). Make a new tensor instead: x = x + y for "
     "x += y, torch.where or torch.stack for an assignment, the method without the _ at its end."
 )
+KINDS = ("RuntimeError", "IndexError", "ValueError", "TypeError", "AttributeError", "ZeroDivisionError")
 MEANINGS: tuple[tuple[str, str], ...] = (
     (
-        r"modified by an inplace operation|a leaf Variable that requires grad|view of a leaf Variable",
-        f"Your code writes over a tensor that is still needed to compute gradients {IN_PLACE}",
+        r"modified by an inplace operation|a leaf Variable that requires grad|being modified inplace|"
+        r"more than one element of the written-to tensor",
+        f"Your code writes over a tensor that is still needed, or that shares its memory with another {IN_PLACE}",
     ),
     (
-        r"is a view and is being modified inplace|is being modified inplace with grad mode",
-        f"Your code writes over a view of another tensor, which autograd does not allow here {IN_PLACE}",
-    ),
-    (
-        r"does not require grad and does not have a grad_fn",
+        r"does not require grad",
         "A gradient is asked for where none was recorded: under no_grad, in a Function without enable_grad, after"
-        " detach(), or because nothing that went in requires one.",
+        " detach(), or of what needs none.",
     ),
+    (r"not have been used in the graph", "The result does not depend on a tensor whose gradient is asked for."),
     (
-        r"grad can be implicitly created only",
-        "backward() needs a single number, or a gradient for every entry of the tensor that it starts from.",
+        r"returned an (incorrect number of gradients|invalid gradient)",
+        "A Function's backward returns one thing for each argument of its forward: a gradient of its shape, or None.",
     ),
     (
         r"backward through the graph a second time",
         "The same computation was gone through backwards twice, as a whole or in a part that two of them share. Compute"
         " it anew for each, and detach() what comes from outside.",
     ),
-    (r"Can't call numpy\(\) on Tensor that requires grad", "NumPy computes no gradients. Stay in torch."),
+    (r"einsum\(", "The letters of the einsum do not fit the shapes of the tensors."),
     (
-        r"same device|expected device meta|is not on the expected device|on meta and its indices",
-        f"Two tensors are on different devices. {ON_WHICH_DEVICE}",
-    ),
-    (
-        r"mat1 and mat2 shapes|mat1 and mat2 must be|batch2 tensor to be|size mismatch|mat\d? must be a matrix|"
-        r"vector [@*] matrix|inconsistent tensor size",
+        r"mat1 and mat2|batch2 tensor to be|size mismatch|mat\d? must be a matrix|vector [@*] matrix|inconsistent",
         "A matrix product needs the last axis of the left tensor to be as long as the second-to-last of the right one.",
     ),
     (
-        r"The size of tensor a \(|must match the existing size|is not broadcastable|shape mismatch|"
-        r"broadcast|does not match the shape of the indexed tensor|expanded size",
+        r"The size of tensor a \(|match the existing size|broadcast|shape mismatch|shape of the indexed|expanded size",
         "The shapes do not fit together: along each axis, lengths have to be equal, or one of them 1.",
     ),
     (
-        r"shape '\[.*\]' is invalid for input",
-        "The new shape needs another number of entries than the tensor has.",
+        r"Expected input batch_size|For \dD input, \dD target",
+        "F.cross_entropy takes logits (b, n) with targets (b,), or logits (b, n, t) with targets (b, t).",
     ),
-    (
-        r"view size is not compatible",
-        "view() cannot be used on a tensor whose axes were exchanged: use reshape(), or contiguous() before it.",
-    ),
+    (r"shape '\[.*\]' is invalid", "The new shape needs another number of entries than the tensor has."),
+    (r"view size is not compatible", "view() cannot be used where axes were exchanged: use reshape()."),
     (
         r"Sizes of tensors must match except|stack expects each tensor|same number of dimensions",
         "Tensors that are joined need the same shape; for torch.cat, they may differ along the axis of joining.",
     ),
-    (r"einsum\(", "The letters of the einsum do not fit the shapes of the tensors."),
+    (r"expected a non-empty list|non-empty TensorList", "The list of tensors that are to be joined is empty."),
+    (r"expected sequence of length", "The lists that are to become one tensor have different lengths."),
+    (
+        r"too many indices|cannot be applied to a 0-dim|to be at least 1D|only supported on matrices|Dimension out",
+        "The tensor has fewer axes than your code expects. Look for squeeze(), and for what leaves an axis out.",
+    ),
+    (r"selected index k out of range", "topk was asked for more entries than there are along the axis."),
+    (r"maximum size for tensor at dimension", "unfold was asked for pieces that are longer than the axis."),
+    (r"inconsistent with step sign", "arange was asked for numbers that rise to an end below their start."),
+    (r"probability tensor contains", "multinomial needs weights that are finite and not below 0."),
     (r"index out of range in self", "An index is not below the number of rows in the embedding's table."),
     (r"index -?\d+ is out of bounds", "An index is not below the length of the axis."),
-    (r"Dimension out of range", "The tensor has no axis of that number."),
     (
-        r"same dtype|expected scalar type|can't be cast to|tensors used as indices must be|"
-        r"to have one of the following scalar types",
-        "Two types of numbers meet where one is needed: look at where float, int64 (long) and bool come from.",
+        r"same dtype|expected scalar type|can't be cast|tensors used as indices must|not implemented for '[A-Z]|"
+        r"to have one of the following scalar types|infer output dtype|share same datatype",
+        "Another type of numbers is needed: look at where float, int64 (long) and bool come from.",
     ),
-    (
-        r"only implemented on integer and Boolean|only supports boolean masks|mask .* must be bool",
-        "A mask has to hold booleans.",
-    ),
+    (r"integer and Boolean|boolean masks|must be bool|to be a boolean tensor", "A mask has to hold booleans."),
     (
         r"more than one value is ambiguous",
         "if, while, and, or need a single truth value, and the tensor holds many. For each entry by itself there are"
         " torch.where, & and |; whether something is None is asked with `is None`.",
     ),
-    (
-        r"cannot be converted to Scalar|only one element tensors can be converted",
-        "A single number is needed, and the tensor holds several.",
-    ),
+    (r"converted to Scalar|only one element tensors", "A single number is needed, and the tensor holds several."),
+    (r"NoneType", "Something is None here: what was left out, or what a function without a return gives back."),
+    (r"values to unpack", "There are not as many names on the left as things, or axes of a shape, on the right."),
+    (r"before Module\.__init__", "The constructor of a module begins with super().__init__()."),
+    (r"'(tuple|list|dict|int|float|bool|str)' object has no attribute", "What is before the dot is no tensor."),
+    (r"'(?!Tensor)\w+' object has no attribute", "No attribute of that name was set. Look at its spelling."),
+    (r"division by zero", "What your code divides by is 0 here."),
 )
 
 
 def meaning(error: str) -> str:
     """What an error ("RuntimeError: ...") means; "" for one that is not known or says it itself."""
     kind, _, text = error.partition(": ")
-    if kind not in ("RuntimeError", "IndexError", "ValueError", "TypeError"):
+    if kind not in KINDS:
         return ""
     return next((words for pattern, words in MEANINGS if re.search(pattern, text)), "")

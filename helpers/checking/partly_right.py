@@ -16,7 +16,7 @@ TELLING = (0.0, 1.0, -1.0, -100.0, float("inf"), float("-inf"))  # values that m
 
 
 def by_value(pair: Pair) -> str:
-    """Wrong exactly where the target holds one certain value, or where the rows of the target are of a kind."""
+    """Wrong exactly where the target holds one certain value."""
     wrong = ~pair.near
     if int(wrong.sum()) < 2 or not pair.near.any() or pair.target.dtype == torch.bool:
         return ""
@@ -26,21 +26,7 @@ def by_value(pair: Pair) -> str:
         mine = pair.mine[wrong]
         there = f", and yours is {shown(mine[0])}" if (mine == mine[0]).all() else ""
         return f"Your result is wrong exactly where {shown(value)} is needed{there} ({int(wrong.sum())} entries)."
-    rows = wrong.any(dim=-1).flatten() if wrong.dim() > 1 else wrong.new_zeros(0)
-    if rows.numel() < 6 or not 2 <= int(rows.sum()) <= rows.numel() - 2:
-        return ""
-    for kind, of_kind in _kinds_of_rows(pair.goal.flatten(0, -2)):
-        if torch.equal(rows, of_kind):
-            return f"Your result is wrong exactly in the rows {kind}."
     return ""
-
-
-def _kinds_of_rows(goal: torch.Tensor) -> list[tuple[str, torch.Tensor]]:
-    return [
-        ("that have to be all 0", (goal == 0).all(-1)),
-        ("in which −∞ is needed", (goal == float("-inf")).any(-1)),
-        ("in which a 0 is needed", (goal == 0).any(-1)),
-    ]
 
 
 def along_an_axis(pair: Pair) -> str:
@@ -75,10 +61,9 @@ def _which(right: torch.Tensor) -> str:
         if count == many - 1:
             return f" all {many} but the {other} are right"
         return f" only the {side} of {many} is right" if count == 1 else f" only the {side} {count} of {many} are right"
-    if many > 3 and right[::2].all() and not right[1::2].any():
-        return " the even indices are right, the odd ones are not"
-    if many > 3 and right[1::2].all() and not right[::2].any():
-        return " the odd indices are right, the even ones are not"
+    for first, alike, others in ((0, "even", "odd"), (1, "odd", "even")):
+        if many > 3 and right[first::2].all() and not right[1 - first :: 2].any():
+            return f" the {alike} indices are right, the {others} ones are not"
     if 2 * count < many:
         return f" only {count} of {many} {'is' if count == 1 else 'are'} right, at index {indices(right)}"
     return f", {count} of {many} are right; wrong at index {indices(~right)}"

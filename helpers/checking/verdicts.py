@@ -14,10 +14,11 @@ import torch
 
 from helpers.checking.answers import ANSWERED, FORBIDDEN, NOT_ATTEMPTED, RAISED, Answer, Outcome
 from helpers.checking.cell_scan import CellScan
-from helpers.checking.compare import close, distinctive, distinctive_together, same_outcome
+from helpers.checking.compare import ENOUGH, close, distinctive, distinctive_together, same_outcome
 from helpers.checking.diagnosis import NAMES, difference, without_gradient
 from helpers.checking.error_words import meaning
 from helpers.checking.keys import ExerciseKey, KnownMistake, Outcomes
+from helpers.checking.positions import listed
 from helpers.exercises import Exercise
 from helpers.exercises.aspects import LEFT_ALONE
 from helpers.exercises.exercise import UNCHANGED, Aspect
@@ -26,6 +27,12 @@ SAME_CAUSE = "The same cause as above."
 MAY_BE_THE_SAME = "This may have the same cause as above: look there first."
 WAITS = "Counts as soon as the values are right."
 OF_WRONG_VALUES = "The values above are wrong, so their gradients are too: fix the values first."
+HOLDS_ELSEWHERE = "Your answer is right in {}: look at what is different in {}."
+CUT_OR_WRONG = (
+    "Look for a part of the graph that is cut (detach(), .data, no_grad(), item() or NumPy), and whether your result "
+    "is right on such inputs."
+)
+
 LIKE = "On these inputs your result is that of a known mistake: {}."
 
 RIGHT, WRONG, NOT_STARTED, NO_ANSWER, NOT_ALLOWED = "right", "wrong", "not attempted", "no answer", "not allowed"
@@ -211,13 +218,13 @@ def _recognise(comparison: _Comparison) -> tuple[Explained, Explained]:
     those, as few as possible shall explain as much as possible: first come mistakes all of whose aspects show, then
     those that explain most. Two that explain the same are both named. None is named where the first wrong value and
     more than it explains have nothing to do with it. Where something speaks against a mistake whose numbers show, they
-    are no more than similar.
+    are no more than similar, if they are no gradients and enough of them are wrong.
     """
     exercise, outcomes, key = comparison.exercise, comparison.outcomes, comparison.key
     values_right = comparison.right & _names(_values(exercise))
     values_wrong = _names(_values(exercise)) - comparison.right
-    candidates: list[tuple[bool, list[str], KnownMistake]] = []
     similar: dict[str, KnownMistake] = {}
+    candidates: list[tuple[bool, list[str], KnownMistake]] = []
     for mistake in key.mistakes:
         lost = lost_aspects(exercise, mistake, key)
         may_show = (a for a in comparison.wrong if a.name in lost)
@@ -234,7 +241,8 @@ def _recognise(comparison: _Comparison) -> tuple[Explained, Explained]:
             if not _holds_gradients(key.reference[a.name])  # these raise where anything was changed in place
         )
         if raises_more and not complete or lost & (values_right | comparison.right & {LEFT_ALONE}):
-            similar = {a.name: mistake for a in by_numbers if not a.side} | similar
+            telling = (a.name for a in by_numbers if a.name in values_wrong and _count_wrong(mistake, a, key) >= ENOUGH)
+            similar = dict.fromkeys(telling, mistake) | similar
         else:
             candidates.append((complete, [a.name for a in shows], mistake))
     explained: dict[str, KnownMistake] = {}
@@ -293,6 +301,13 @@ def _shows_numbers(mistake: KnownMistake, aspect: Aspect, key: ExerciseKey) -> b
         return False
     outcome = mistake.outcomes[aspect.name]
     return outcome.state == ANSWERED and distinctive(outcome.tensors, key.reference[aspect.name].tensors, aspect)
+
+
+def _count_wrong(mistake: KnownMistake, aspect: Aspect, key: ExerciseKey) -> int:
+    """How many numbers of the mistake are wrong, gradients aside: these follow from the values."""
+    goals, mistaken = (one[aspect.name].tensors for one in (key.reference, mistake.outcomes))
+    pairs = [(t, goals[n]) for n, t in mistaken.items() if "gradient" not in n and t.shape == goals.get(n, t).shape]
+    return sum(int((~aspect.tolerance.near(*pair)).sum()) for pair in pairs)
 
 
 def _shows_work(mistake: KnownMistake, aspect: Aspect, key: ExerciseKey) -> bool:
@@ -366,7 +381,8 @@ def _messages(comparison: _Comparison, recognised: Explained, similar: Explained
     values_raise = any(outcomes[a.name].state == RAISED for a in _values(comparison.exercise))
     misnamed = any(_names_differ(outcomes[a.name], reference[a.name]) for a in comparison.exercise.aspects)
     explained = {**_at_first_cross(comparison, recognised), **recognised}
-    first = next((a.name for a in comparison.wrong if not a.side), "")
+    wrong_values = [a for a in comparison.wrong if not a.side]
+    first = wrong_values[0].name if wrong_values else ""
     unused = _unused(comparison)
     messages: dict[str, str] = {}
     causes: set[str] = set()
@@ -402,10 +418,24 @@ def _messages(comparison: _Comparison, recognised: Explained, similar: Explained
             elif unused not in told and not (of_a_kind or aspect.side or _holds_gradients(target)):
                 message = f"The numbers are wrong. {unused}"
                 told.add(unused)
+            elif not of_a_kind and aspect.name == first:
+                gradients = wrong_values == [aspect] and _is_gradients_of_values(target)
+                message += f" {CUT_OR_WRONG}" if gradients else _elsewhere(comparison, aspect)
         wrong_above |= not aspect.side and outcome.state == ANSWERED
         messages[aspect.name] = SAME_CAUSE if (cause or message) in causes else message
-        causes.add(cause or message)
+        causes |= {cause or message} - {MAY_BE_THE_SAME}
     return messages
+
+
+def _elsewhere(comparison: _Comparison, aspect: Aspect) -> str:
+    """In which aspects the values are right, for a sentence that does not say what is wrong with these."""
+    right = [
+        f"*{a.name}*"
+        for a in _values(comparison.exercise)
+        if a.name in comparison.right
+        and not any(name.startswith((NAMES, "gradient ")) for name in comparison.key.reference[a.name].tensors)
+    ]
+    return f" {HOLDS_ELSEWHERE.format(listed(right), f'*{aspect.name}*')}" if right else ""
 
 
 def _unused(comparison: _Comparison) -> str:

@@ -34,7 +34,8 @@ class Aspect:
     or a tensor of one entry). rtol, atol: how far off the result may be; see `exercises.tolerance`.
     dtype: compare the dtype too. picture: the first slice of the result can be shown as a heat map.
     missed: what to say when the aspect fails and nothing more exact is known. constant: why the right tensors are the
-    same for every seed, where they have to be; `make check` accepts no others that are.
+    same for every seed, where they have to be; `make check` accepts no others that are. filler: what the probe fills
+    rows of ids up with, after their end.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Aspect:
     picture: bool = False
     missed: str = ""
     constant: str = ""
+    filler: int | None = None
 
     @property
     def tolerance(self) -> Tolerance:

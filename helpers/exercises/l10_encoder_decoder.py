@@ -23,6 +23,20 @@ from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Predict
 
 FINISHED = "The finished part is there for the exercises that build on this one; write it here."
 ONCE = "`model.encode` must run exactly once in each call: the memory does not change while the translation grows."
+END_OF_ROW = -1  # what a row of ids is filled up with
+SEVERAL = (
+    "Several beams compete here, and all end in the same step. The candidates of all beams are ranked together, and"
+    " each one that is kept continues the beam that it came from."
+)
+ROOM = "Here there is a place for every candidate. None may be dropped; the result is the most probable sentence."
+SHIFTED = (
+    "The decoder reads the sentence without its last token and has to predict it without its first; targets that are"
+    " `pad` do not count."
+)
+UNDERFLOW = (
+    "Some probabilities here are too small for float32, yet their logarithms count: compute the logarithms without the"
+    " probabilities."
+)
 EARLY = (
     "Where beams finish at different times, your search finds other sentences. Every beam that finishes is kept with"
     " its score and gives up its place: when two finish in one step, the width falls by two."
@@ -523,7 +537,7 @@ def a_tabled_sentence(draw: Draw, table: Table) -> tuple[torch.nn.Module, torch.
 
 
 def searched(widths: tuple[int, ...], n: int, limit: int, urgent: bool, tables: tuple[Table, ...] = ()) -> Probe:
-    """The student's translations (sentences, limit), −1 after the end; each sentence has a model of its own.
+    """The student's translations (sentences, limit), END_OF_ROW after the end; each sentence has a model of its own.
 
     widths: one for each sentence. tables: those of the models of the first sentences; the others are drawn. With
     `urgent` all beams finish together, and with room for all candidates no place is missing: there it does not matter
@@ -542,7 +556,7 @@ def searched(widths: tuple[int, ...], n: int, limit: int, urgent: bool, tables: 
                 raise Unmet(
                     f"Your function has to return the ids of one sentence, (t,), with t ≤ {limit}; it returns {shape}."
                 )
-            rows.append(F.pad(ids, (0, limit - len(ids)), value=-1))
+            rows.append(F.pad(ids, (0, limit - len(ids)), value=END_OF_ROW))
         return torch.stack(tuple(rows))
 
     return probe
@@ -641,7 +655,7 @@ LESSON = Lesson(
             aspects=(
                 Aspect("encode", 1, encoded, axes="b s e", picture=True),
                 Aspect("decode", 1, decoded, axes="b t n", picture=True),
-                Aspect("teacher forcing", 0.5, forced(0.0), rtol=1e-4),
+                Aspect("teacher forcing", 0.5, forced(0.0), rtol=1e-4, missed=SHIFTED),
                 Aspect("smoothing handed on", 0.5, forced(0.3, 0.7), rtol=1e-4),
                 gradient(0.5, source_and_sentence, via=learning, weights=True),
                 any_device(0.5, source_and_sentence, via=learning),
@@ -688,6 +702,7 @@ LESSON = Lesson(
                     far_apart(0.2),
                     name="logits far apart",
                     rtol=1e-4,
+                    missed=UNDERFLOW,
                     also={"with one sentence": far_apart(0.3, b=1)},
                 ),
                 gradient(
@@ -706,16 +721,38 @@ LESSON = Lesson(
             stars=3,
             minutes=15,
             aspects=(
-                Aspect("several beams", 1.5, searched((2, 3, 4) * 8, 7, 8, urgent=True), axes="sentence t"),
+                Aspect(
+                    "several beams",
+                    1.5,
+                    searched((2, 3, 4) * 8, 7, 8, urgent=True),
+                    missed=SEVERAL,
+                    axes="sentence t",
+                    filler=END_OF_ROW,
+                ),
                 Aspect(
                     "beams that end early",
                     0.5,
                     searched((2, 3) * 10, 7, 6, urgent=False, tables=(FORK, FORK)),
                     axes="sentence t",
+                    filler=END_OF_ROW,
                     missed=EARLY,
                 ),
-                Aspect("one beam", 0.5, searched((1,) * 8, 7, 5, urgent=False), axes="sentence t", dtype=True),
-                Aspect("room for all", 1, searched((200,) * 10, 4, 3, urgent=False, tables=(LATE,)), axes="sentence t"),
+                Aspect(
+                    "one beam",
+                    0.5,
+                    searched((1,) * 8, 7, 5, urgent=False),
+                    axes="sentence t",
+                    filler=END_OF_ROW,
+                    dtype=True,
+                ),
+                Aspect(
+                    "room for all",
+                    1,
+                    searched((200,) * 10, 4, 3, urgent=False, tables=(LATE,)),
+                    missed=ROOM,
+                    axes="sentence t",
+                    filler=END_OF_ROW,
+                ),
                 Aspect("encoder once", 0.5, readings_beam, side=True, accepts="number", missed=ONCE),
                 any_device(0.5, the_source, via=searched_on),
             ),

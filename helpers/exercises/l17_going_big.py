@@ -527,7 +527,7 @@ ALIKE = (
     "Each target that is not `pad` counts the same, whichever part it is in and whatever else is in that part. Any id"
     " may be `pad`."
 )
-SHORT_ENOUGH = "Here the norm of the true gradients is below the limit, and the step is taken with them as they are."
+SHORT_ENOUGH = "Here the true gradients, divided by the scale, have a norm below the limit and are not made shorter."
 BARE = "One parameter has no gradient. The step is taken as if this parameter were not in the list."
 GO_ON = (
     "After the forward pass the random numbers have to go on as after one run of the block, and after the backward pass"
