@@ -376,6 +376,10 @@ def step_in_parts():
 table.measure("four parts", step_in_parts, model, optimiser)
 
 # %% [markdown]
+# [Another trainer](https://github.com/bytetriper/RAE/issues/67) called `zero_grad` for each part: then only the last one
+# counts, and there is no error.
+
+# %% [markdown]
 # ## Fewer activations
 #
 # **[Checkpointing](../../site/glossary.md#checkpointing)** keeps only the input of each block. When the backward pass
