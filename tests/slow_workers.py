@@ -6,8 +6,10 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+from torch import nn
 
 from helpers.parts.generator import CharTransformer
+from helpers.parts.sharding import flattened, sharded_step, state_bytes
 
 
 def noted(rank, workers, folder):
@@ -40,3 +42,16 @@ def with_ddp(rank, workers, sizes, weights, ids, targets):
     mine = slice(rank * len(ids) // workers, (rank + 1) * len(ids) // workers)
     torch.nn.functional.cross_entropy(shared(ids[mine]).flatten(0, 1), targets[mine].flatten()).backward()
     return [parameter.grad for parameter in model.parameters()]
+
+
+def with_half_the_state(rank, workers, weights, gradients):
+    """Sharded steps of a linear layer with these gradients, one a row: its parameters, and what the optimiser keeps."""
+    model = nn.Linear(4, 3)
+    model.load_state_dict(weights)
+    flat = flattened(model, workers)
+    mine = nn.Parameter(flat.chunk(workers)[rank])
+    optimiser = torch.optim.AdamW([mine])
+    for gradient in gradients:
+        sharded_step(optimiser, mine, flat, torch.nn.functional.pad(gradient, (0, len(flat) - len(gradient))))
+    kept = state_bytes([mine], optimiser)[2]
+    return {"weight": model.weight.detach(), "bias": model.bias.detach(), "kept": kept}

@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "checking": {"exercises"},
     "lesson": {"plots", "exercises", "checking"},
     "experiments": {"plots"},
+    "step_table": {"parts"},
     "ladder": {"parts", "plots", "data"},
     "pretrained": {"parts", "data"},
     "student": {"exercises", "checking"},

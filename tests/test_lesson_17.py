@@ -24,140 +24,110 @@ def numbers(text):
     return [float(number.replace(",", "")) for number in re.findall(r"-?\d[\d,]*\.?\d*(?:e-?\d+)?", text)]
 
 
-def test_both_precisions_take_sixteen_bytes_and_xl_twenty_five_gigabytes():
-    lines = printed(SOURCE, "gpt2_sizes = ").splitlines()
-    assert len(lines) == 8
-    sums = [float(re.search(r"= *([\d.]+) GB", line)[1]) for line in lines]
-    assert sums[::2] == sums[1::2] and round(sums[-1]) == 25
-    assert re.search(r"weights +3\.1", lines[-1])
+def rows():
+    """The rows of the whole table, by name: seconds, tokens a second, MB of activations, MB of state."""
+    lines = printed(SOURCE, "print(table)").splitlines()[1:]
+    return {line[:22].strip(): numbers(line[22:]) for line in lines}
+
+
+ROWS = ["plain attention", "fused attention", "bfloat16", "four parts", "checkpoints", "two processes"]
+
+
+def test_one_table_grows_by_a_row_with_each_change():
+    assert list(rows()) == [*ROWS, "sharded optimiser"]
+    for seconds, tokens, _, _ in rows().values():
+        assert tokens == pytest.approx(4 * 512 / seconds, rel=0.01)
+    cells = nbformat.read(SOURCE.notebook, as_version=4).cells
+    adding = [cell for cell in cells if cell.cell_type == "code" and re.search(r"\btable\.(measure|add)", cell.source)]
+    assert len(adding) == len(rows())
+    for count, (cell, name) in enumerate(zip(adding, rows(), strict=True), start=1):
+        shown = "".join(output.get("text", "") for output in cell.outputs)
+        assert name in shown and sum(other in shown for other in rows()) == count
+
+
+def test_each_change_keeps_fewer_bytes_and_only_sharding_changes_the_state():
+    activations, state = ([row[column] for row in rows().values()] for column in (2, 3))
+    assert activations[:5] == sorted(activations[:5], reverse=True) and len(set(activations[:5])) == 5
+    assert activations[4:] == [activations[4]] * 3
+    parameters = numbers(printed(SOURCE, "StepTable(tokens"))[-1]
+    assert parameters == 923_136
+    assert state[:6] == [round(16 * parameters / 1e6, 1)] * 6
+    assert state[6] == round(12 * parameters / 1e6, 1)
+
+
+def test_without_matrices_about_four_blocks_of_them_less_is_kept():
+    one = 4 * 8 * 512**2 * 4 / 1e6
+    assert round(one, 1) == 33.6
+    assert rows()["plain attention"][2] - rows()["fused attention"][2] == pytest.approx(4 * one, rel=0.05)
+    assert 4 * one > 0.5 * rows()["plain attention"][2]
+
+
+def test_bfloat16_keeps_more_than_half_and_its_blocks_put_out_float32():
+    assert 0.5 < rows()["bfloat16"][2] / rows()["fused attention"][2] < 0.9
+    text = printed(SOURCE, "model.half = True")
+    assert "product: torch.bfloat16" in text and text.count("torch.float32") == 2
 
 
 def test_twice_the_width_is_four_times_the_parameters_and_the_same_attention():
-    small, large = (numbers(line) for line in printed(SOURCE, "for e in (64, 128):").splitlines())
+    small, large = (numbers(line) for line in printed(SOURCE, "for e in (128, 256):").splitlines())
     assert large[1] == 4 * small[1] and large[2] == small[2]
-
-
-def test_the_well_known_number_is_right_for_four_heads():
-    lines = printed(SOURCE, "12 GB hold").splitlines()
-    rows = {int(numbers(line)[0]): numbers(line) for line in lines}
-    assert rows[1][1] == 64 and rows[4][1] == 256 and rows[4][-1] == 11.7
-    assert rows[12][-1] == 3.9
-
-
-def test_attention_keeps_one_copy_and_pytorchs_own_none():
-    one, plain, own = (numbers(line) for line in printed(SOURCE, "formula, one copy").splitlines())
-    assert one[-1] == 16 and 16 < plain[0] < 19 and own[0] < 1.5
 
 
 def test_a_block_keeps_twelve_vectors_a_token():
     kept = numbers(printed(SOURCE, "vectors a token and block"))
-    assert round(kept[0]) == 51 and round(kept[-1]) == 12
+    assert 45 < kept[0] < 55 and round(kept[-1]) == 12
+
+
+def test_gpt2_fits_where_the_figure_says():
+    sizes = [numbers(line)[-1] for line in printed(SOURCE, "shapes = {").splitlines()]
+    small, medium, large, xl = sizes
+    assert small < 8 < medium < large < 24 and round(xl) == 40
 
 
 def test_bfloat16_stands_still_and_stops_counting():
     lines = printed(SOURCE, "1 + 1000 · 0.001").splitlines()
     assert lines[0].endswith("1000") and "= 2.000" in lines[0]
-    assert "= 1.000," in lines[2] and lines[2].endswith(" 256") and lines[3].endswith(" 0.0")
+    assert "= 1.000," in lines[2] and lines[2].endswith(" 256")
+    assert not any("= 1.5" in line for line in lines)
 
 
-def test_most_weights_in_bfloat16_do_not_move():
-    single, half = (int(re.search(r"(\d+)%", line)[1]) for line in printed(SOURCE, "still = ").splitlines())
-    assert single < 5 and half > 50
+def test_checkpoints_keep_four_megabytes_between_and_sixteen_at_the_peak():
+    everything, again = (numbers(line) for line in printed(SOURCE, "checkpoints, between").splitlines())
+    assert round(everything[0], -1) == 50 and round(again[0]) == 16 and round(again[1]) == 4
 
 
-def test_autocast_multiplies_in_half_and_finds_the_loss_in_whole():
-    text = printed(SOURCE, 'torch.autocast("cpu"')
-    assert "product: torch.bfloat16" in text and "weights: torch.float32" in text and "loss: torch.float32" in text
-
-
-def test_a_scale_in_a_wide_range_loses_nothing():
-    rows = [
-        [float(share) for share in re.findall(r"([\d.]+)%", line)]
-        for line in printed(SOURCE, "S = 2^").splitlines()
-        if line.startswith("S = ")
-    ]
-    assert rows[0][0] > 5 and rows[0][1] == 0
-    assert sum(low < 1 and high == 0 for low, high in rows) >= 2
-    assert rows[-1][1] > 5
-
-
-def test_clipping_first_stands_still_with_descent_and_hardly_matters_to_adam():
-    descent, adam = (
-        [float(number) for number in re.findall(r"\d+\.\d+", line)]
-        for line in printed(SOURCE, "def last_loss").splitlines()
-    )
-    start, right, wrong = descent
-    assert right < 0.1 * start and wrong > 0.95 * start
-    assert adam[1] < 0.1 * adam[0] and adam[2] < 0.1 * adam[0]
-
-
-def test_parts_leave_the_same_gradient_and_keep_an_eighth():
-    rows = re.findall(r"(\d) parts? *: off by (\S+) of the gradient, +([\d.]+) MB", printed(SOURCE, "def left_by"))
-    assert [row[0] for row in rows] == ["1", "2", "4", "8"]
-    assert all(float(row[1]) < 1e-5 for row in rows)
-    assert 6 < float(rows[0][2]) / float(rows[3][2]) < 9
-
-
-def test_checkpoints_keep_four_megabytes_between_and_ten_at_the_peak_and_take_about_a_third_longer():
-    text = printed(SOURCE, "def one_step")
-    plain, again = (numbers(line) for line in text.splitlines()[:2])
-    assert plain[:2] == [50.6, 50.6] and again[0] == 4.2 and round(again[1]) == 10
-    assert 10 < int(re.search(r"takes (\d+)% longer", text)[1]) < 70
-
-
-def test_the_count_of_operations_is_pytorchs_and_attention_is_missing_without_the_plain_form():
-    formula, counted, fast = (numbers(line) for line in printed(SOURCE, "with FlopCounterMode").splitlines())
-    assert formula == counted == [425_984, 1_277_952]
-    assert fast == [425_984 - 4 * 3 * 64 * 128]
-
-
-def test_large_products_are_many_times_as_fast_as_norms():
-    text = printed(SOURCE, "points = {").splitlines()
-    products, others = (numbers(line.split(":")[1]) for line in text)
-    assert max(products) > 5 * max(others) and products[0] < 0.2 * max(products)
-
-
-def test_one_loop_is_faster_than_eight():
-    text = printed(SOURCE, "def by_formula")
-    assert float(re.search(r"([\d.]+) times as fast", text)[1]) > 1.5
+def test_the_count_of_operations_is_pytorchs():
+    formula, counted = (numbers(line) for line in printed(SOURCE, "with FlopCounterMode").splitlines())
+    assert formula == counted == list(big.flops_per_token(128, 4, 512, 256))
 
 
 def test_two_processes_find_the_gradient_of_one_and_a_plain_mean_of_unequal_shares_does_not():
-    equal, unequal = printed(SOURCE, "workers.in_processes").splitlines()
-    assert "2 processes" in equal and "2 processes" in unequal
-    (plain, mine), (other_plain, other_mine) = (
-        [float(number) for number in re.findall(r"\de-\d+", line)] for line in (equal, unequal)
-    )
-    assert plain < 1e-5 and mine < 1e-5 and other_mine < 1e-5 and other_plain > 1e-3
+    text = printed(SOURCE, "worker_gradients, sizes")
+    plain, mine, other_plain, other_mine = (float(number) for number in re.findall(r"off by (\S+)", text))
+    assert plain < 1e-5 and mine < 1e-5 and other_mine < 1e-5 and other_plain > 1e-2
 
 
-def test_the_fourth_training_is_predicted_within_three_percent():
-    text = printed(SOURCE, "measured = trained_loss(54")
-    mine, nothing_bought = (float(share) for share in re.findall(r"off by ([\d.]+)%", text))
-    assert mine < 3 and mine < nothing_bought
+def test_sharding_halves_what_the_optimiser_keeps():
+    text = printed(SOURCE, "divided = workers")
+    whole, half = (float(number) for number in re.findall(r"([\d.]+) MB(?: in each worker|$)", text, re.MULTILINE)[-2:])
+    assert whole == round(8 * 923_136 / 1e6, 2) and half == round(4 * 923_136 / 1e6, 2)
 
 
-def test_chinchillas_printed_formula_says_ninety_three_with_more_digits_less_and_the_mended_one_eighteen():
+def test_chinchillas_formula_says_ninety_three_and_its_two_digits_allow_nearly_anything():
     text = printed(SOURCE, "def best_ratio")
-    assert re.findall(r": +(\d+)", text) == ["93", "59", "18"]
+    first, low, high, last = (int(number) for number in re.findall(r"(?::|to) +(\d+)", text))
+    assert first == 93 and low < 60 and high > 140 and last == 18
 
 
 # ----------------------------------------------------------------------------------------------- what the hints say
 
 
-def test_the_hints_count_right():
-    assert big.attention_bytes(5, 2, 3, 1) == 4 * 90 == 360
+def test_the_hints_and_answers_count_right():
+    assert 16 * 7 == 112 == 2 * 80 - 48, "GB: 7 billion parameters, two GPUs"
+    assert 16 * 1000**2 * 4 == 64e6 and 4 * 64 == 256, "MB: one head, and four"
     assert big.flops_per_token(2, 1, 3, 5)[0] == 2 * (48 + 10) + 12 + 12 == 116 + 24 == 140
     assert big.averaged([[torch.tensor(2.0)], [torch.tensor(10.0)]], [3, 1]) == [torch.tensor(4.0)]
     assert big.fit_power_law([1, math.exp(2)], [math.exp(3), math.exp(1)]) == pytest.approx((math.exp(3), 1))
-
-
-def test_the_step_of_the_hint_is_taken_with_what_it_says():
-    parameters = [torch.nn.Parameter(torch.zeros(())) for _ in range(2)]
-    for parameter, gradient in zip(parameters, (24.0, 32.0), strict=True):
-        parameter.grad = torch.tensor(gradient)
-    big.scaled_step(torch.optim.SGD(parameters, lr=1.0), parameters, scale=8, limit=1)
-    assert [-parameter.item() for parameter in parameters] == pytest.approx([0.6, 0.8], abs=1e-5)
 
 
 # ---------------------------------------------------------------------------------------------------- the long run
@@ -189,24 +159,13 @@ def test_the_recorded_rates_are_the_best_of_those_tried():
     assert [point["parameters"] for point in run["curve"]] == run["result"]["sizes"]
 
 
-# ------------------------------------------------------------------------------------------------ without a compiler
-
-
-def test_where_nothing_can_be_compiled_there_is_nothing_and_no_failure(monkeypatch):
-    def refuses(function):
-        def call(x):
-            raise RuntimeError("no compiler")
-
-        return call
-
-    monkeypatch.setattr(torch, "compile", refuses)
-    assert big.compiled(torch.sin, torch.ones(2)) is None
-    with pytest.raises(ZeroDivisionError):
-        big.compiled(lambda x: 1 / 0, torch.ones(2))
+# ------------------------------------------------------------------------------------------------ without processes
 
 
 def test_where_no_process_can_be_started_the_lesson_says_so_and_no_point_hangs_on_it():
     cells = nbformat.read(SOURCE.notebook, as_version=4).cells
-    (starts,) = [cell for cell in cells if cell.cell_type == "code" and "in_processes(" in cell.source]
-    assert "nbgrader" not in starts.metadata
-    assert starts.source.startswith("if not workers.available():\n    print(")
+    starts = [cell for cell in cells if cell.cell_type == "code" and "in_processes(" in cell.source]
+    assert len(starts) == 3
+    for cell in starts:
+        assert "nbgrader" not in cell.metadata
+        assert "if not workers.available():\n    print(" in cell.source

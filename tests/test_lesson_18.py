@@ -157,7 +157,7 @@ def test_without_the_previous_token_head_the_loss_is_far_above_a_guess():
 
 
 def test_a_guess_costs_what_the_card_says_and_an_induction_head_of_24_looks_23_places_back():
-    assert f"{math.log(64):.2f}" == "4.16"
+    assert f"{math.log(64):.2f}" == "4.16" and f"{math.log(64):.1f}" == "4.2"
     weights = torch.zeros(1, 1, 47, 47)
     weights.diagonal(-23, -2, -1)[:] = 1
     assert induction.induction_scores(weights, 24) == 1
@@ -228,9 +228,9 @@ REACHED = {
         ("0.0000002", "tiles and SDPA differ by at most 2e-07"),
     ],
     "17_going_big": [
-        ("4.2 MB", "checkpointed:   4.2 MB between the passes"),
-        ("50.6", "everything kept:  50.6 MB between the passes"),
-        ("2.438, predicted as 2.425", "predicted 2.425, measured 2.438 nats per byte"),
+        ("3.8 MB", " 3.8 MB"),
+        ("188.9", " 188.9 MB"),
+        ("1.8%", "nats per byte: off by 1.8%"),
     ],
 }
 

@@ -13,6 +13,7 @@ import slow_workers
 import torch
 import torch.nn.functional as F
 from jupyter_client.manager import KernelManager
+from torch import nn
 
 from helpers.course import ROOT
 from helpers.parts import workers
@@ -98,6 +99,21 @@ def test_the_gradients_of_one_are_those_of_ddp():
     ddp, _ = workers.in_processes(slow_workers.with_ddp, SIZES, dict(weights), ids, targets)
     for mine, goal in zip(ddp, whole, strict=True):
         torch.testing.assert_close(mine, goal)
+
+
+def test_two_workers_with_half_of_adamws_state_each_step_as_one_with_all_of_it():
+    torch.manual_seed(17)
+    model = nn.Linear(4, 3)  # 15 parameters: the halves are not even
+    gradients = torch.randn(3, 15)
+    results = workers.in_processes(slow_workers.with_half_the_state, dict(model.state_dict()), gradients)
+    optimiser = torch.optim.AdamW(model.parameters())
+    for gradient in gradients:
+        model.weight.grad, model.bias.grad = gradient[:12].view(3, 4), gradient[12:]
+        optimiser.step()
+    for result in results:
+        torch.testing.assert_close(result["weight"], model.weight.detach())
+        torch.testing.assert_close(result["bias"], model.bias.detach())
+        assert result["kept"] == 2 * 4 * 8, "two numbers for eight of the sixteen places"
 
 
 # ------------------------------------------------------------------------------------------------ what can go wrong

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -15,13 +14,12 @@ from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
 
 
-def numbers(returned: Answer, count: int, what: str) -> list[float]:
-    """A number, or a tuple of so many, as floats; Unmet says what it has to be."""
-    several = [returned] if count == 1 else returned
-    if count > 1 and (not isinstance(returned, (tuple, list)) or len(returned) != count):
+def pair(returned: Answer, what: str) -> list[float]:
+    """Two numbers as floats; Unmet says what they have to be."""
+    if not isinstance(returned, (tuple, list)) or len(returned) != 2:
         raise Unmet(f"Your function has to return {what}; it returns {kind_of(returned)}.")
     floats = []
-    for one in several:
+    for one in returned:
         if isinstance(one, torch.Tensor) and one.numel() == 1:
             one = one.item()
         if isinstance(one, bool) or not isinstance(one, (int, float)):
@@ -40,53 +38,7 @@ def different(draw: Draw, count: int) -> list[int]:
     return (draw.permutation(12)[:count] + 2).tolist()
 
 
-# ------------------------------------------------------------------------------------------------ training_bytes
-
-KINDS = "three numbers: the bytes of the weights, of the gradients, and of what the optimiser keeps"
-
-
-def needed(precision: str) -> Probe:
-    """The three numbers of bytes, each for models of three sizes."""
-
-    def probe(answer, draw):
-        sizes = (1, draw.number(2, 1000), draw.number(10**6, 2 * 10**9))
-        weights, gradients, kept = zip(*(numbers(answer(size, precision), 3, KINDS) for size in sizes), strict=True)
-        return {
-            "the weights": float64(weights),
-            "the gradients": float64(gradients),
-            "what AdamW keeps": float64(kept),
-        }
-
-    return probe
-
-
-# ----------------------------------------------------------------------------------------------- attention_bytes
-
 Cases = Callable[[Draw], Iterable[tuple]]  # the arguments of one call each
-
-
-def counted(cases: Cases) -> Probe:
-    """The number that is returned in each of these cases."""
-
-    def probe(answer, draw):
-        return float64([numbers(answer(*case), 1, "a number")[0] for case in cases(draw)])
-
-    return probe
-
-
-def one_copy(draw: Draw) -> Iterator[tuple[int, ...]]:
-    """(b, h, t, depth) of several models, and of a single matrix."""
-    for _ in range(4):
-        b, h, depth = different(draw, 3)
-        yield b, h, draw.number(5, 1500), depth
-    yield 1, 1, draw.number(5, 1500), 1
-
-
-def other_copies(draw: Draw) -> Iterator[tuple[int, ...]]:
-    """(b, h, t, depth, copies), and mostly the bytes of a number too."""
-    for bytes_each in ((), (1,), (2,), (8,)):
-        b, h, depth, copies = different(draw, 4)
-        yield b, h, draw.number(5, 1500), depth, copies, *bytes_each
 
 
 # ----------------------------------------------------------------------------------------------- flops_per_token
@@ -113,7 +65,7 @@ def operations(cases: Cases, which: int) -> Probe:
     """Of (forward, training) one of the two, for each of these models."""
 
     def probe(answer, draw):
-        return float64([numbers(answer(*case), 2, PAIR)[which] for case in cases(draw)])
+        return float64([pair(answer(*case), PAIR)[which] for case in cases(draw)])
 
     return probe
 
@@ -343,77 +295,6 @@ def under_autocast(answer: Answer, draw: Draw) -> torch.Tensor:
     return torch.tensor([1])
 
 
-# --------------------------------------------------------------------------------------------------- scaled_step
-
-
-class Step(NamedTuple):
-    """A step: its scale, the limit, and where a gradient is spoilt, by what and in which parameter."""
-
-    scale: float
-    limit: float
-    spoilt: float | None = None
-    place: int = 1
-
-    def __str__(self) -> str:
-        where = "" if self.spoilt is None else f", {self.spoilt} in gradient {self.place}"
-        return f"for scale {self.scale:g}, limit {self.limit:g}{where}"
-
-
-class Learned:
-    """Two parameters and one that has no gradient, an optimiser that has made a step before, and scaled gradients."""
-
-    def __init__(self, draw: Draw, step: Step):
-        self.parameters = [nn.Parameter(draw.normal(3, 2)), nn.Parameter(draw.normal(4)), nn.Parameter(draw.normal(2))]
-        self.optimiser = torch.optim.SGD(self.parameters, lr=0.5, momentum=0.9)
-        for parameter in self.parameters[:2]:
-            parameter.grad = draw.normal(*parameter.shape)
-        self.optimiser.step()
-        for place, parameter in enumerate(self.parameters[:2]):
-            gradient = draw.normal(*parameter.shape) * step.scale
-            if step.spoilt is not None and place == step.place:
-                gradient[-1] = step.spoilt
-            parameter.grad = gradient
-
-
-def stepped(*steps: Step, bare: bool = False) -> Probe:
-    """The parameters after the student's step. bare: hand over the parameter without a gradient too."""
-
-    def probe(answer, draw):
-        results = {}
-        for step in steps:
-            learned = Learned(draw.named(str(step)), step)
-            first, second, without = learned.parameters
-            handed = [first, without, second] if bare else [first, second]
-            numbers(answer(learned.optimiser, handed, step.scale, step.limit), 1, "the next scale, a number")
-            for place, parameter in enumerate(learned.parameters):
-                results[f"parameter {place}, {step}"] = parameter.detach().clone()
-        return results
-
-    return probe
-
-
-def next_scales(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """The next scale after steps that were taken and steps that were left out."""
-    scales = {}
-    for spoilt, place in itertools.product((None, float("inf"), float("nan"), float("-inf")), (0, 1)):
-        step = Step(draw.uniform(0.5, 2).item() * 2.0 ** draw.number(0, 17), 1.0, spoilt, place)
-        options = {"growth": draw.uniform(1.1, 4).item()} if place else {}
-        learned = Learned(draw, step)
-        returned = answer(learned.optimiser, learned.parameters[:2], step.scale, step.limit, **options)
-        case = f"{step}, growth {options['growth']:g}" if options else str(step)
-        scales[case] = float64(numbers(returned, 1, "the next scale, a number")[0])
-    return scales
-
-
-FITS = (Step(1024, 100), Step(8, 50), Step(1, 100), Step(0.5, 30))
-CLIPPED = (Step(1024, 0.5), Step(8, 1), Step(1, 0.25), Step(0.25, 0.5))
-SPOILT = (
-    Step(1024, 1, float("inf"), 0),
-    Step(8, 100, float("nan"), 1),
-    Step(16, 1, float("-inf"), 1),
-    Step(4, 50, float("nan"), 0),
-)
-
 # ------------------------------------------------------------------------------------------------------ averaged
 
 Counts = Callable[[Draw, int], list[int]]  # tokens of so many workers
@@ -481,7 +362,7 @@ def fitted(points: Callable[[Draw], Points], times: int = 3) -> Probe:
     """a and α for several drawn sets of sizes and losses."""
 
     def probe(answer, draw):
-        laws = [numbers(answer(*points(draw.named(f"{k}"))), 2, LINE) for k in range(times)]
+        laws = [pair(answer(*points(draw.named(f"{k}"))), LINE) for k in range(times)]
         a, alpha = zip(*laws, strict=True)
         return {"a": float64(a), "alpha": float64(alpha)}
 
@@ -517,18 +398,13 @@ def rising(draw: Draw) -> Points:
     return drawn_sizes(draw, 3), draw.uniform(1, 2, 3).cumsum(0).tolist()
 
 
-MATRIX = "One head of one row of the batch in one block has one matrix, with a number for each pair of positions."
-EACH = "Each matrix is there `copies` times, and each of its numbers takes `bytes_each` bytes."
 FAR = "Here attention is most of the work: in each block a token meets t keys, and mixes t values, of width e in all."
 WORDS = "Here most of the work is the output layer: one matrix from e to n. Looking up an embedding multiplies nothing."
 PIECES = "Check the pieces one by one: the blocks' matrices, the output layer, and the two products of attention."
-TOO_LONG = "Here the true gradients have a larger norm than the limit. All of them are multiplied by the same factor."
 ALIKE = (
     "Each target that is not `pad` counts the same, whichever part it is in and whatever else is in that part. Any id"
     " may be `pad`."
 )
-SHORT_ENOUGH = "Here the true gradients, divided by the scale, have a norm below the limit and are not made shorter."
-BARE = "One parameter has no gradient. The step is taken as if this parameter were not in the list."
 GO_ON = (
     "After the forward pass the random numbers have to go on as after one run of the block, and after the backward pass"
     " from where they were when it began."
@@ -546,48 +422,6 @@ LESSON = Lesson(
     "17_going_big",
     "Going big",
     exercises=(
-        Exercise(
-            "training_bytes",
-            stars=1,
-            minutes=4,
-            aspects=(
-                Aspect("float32", 1, needed("float32"), **EXACTLY),
-                Aspect("mixed precision", 1.5, needed("mixed"), **EXACTLY),
-            ),
-        ),
-        Exercise(
-            "attention_bytes",
-            stars=1,
-            minutes=3,
-            aspects=(
-                Aspect("one copy in 32 bits", 1, counted(one_copy), **EXACTLY, missed=MATRIX),
-                Aspect("other copies and bits", 1, counted(other_copies), **EXACTLY, missed=EACH),
-            ),
-        ),
-        Exercise(
-            "scaled_step",
-            stars=3,
-            minutes=11,
-            aspects=(
-                Aspect("a step", 1, stepped(*FITS), missed=SHORT_ENOUGH),
-                Aspect("a step that is clipped", 1, stepped(*CLIPPED), missed=TOO_LONG),
-                Aspect("the next scale", 1.5, next_scales, rtol=1e-5, atol=1e-9),
-                Aspect(
-                    "infinity and NaN",
-                    0.5,
-                    stepped(*SPOILT),
-                    side=True,
-                    missed="Where a gradient holds an infinity or NaN, no step is taken: no parameter changes, not even"
-                    " by the optimiser's momentum.",
-                ),
-                Aspect(
-                    "a parameter without a gradient", 0.5, stepped(Step(64, 0.5), Step(4, 90), bare=True), missed=BARE
-                ),
-            ),
-            forbidden={
-                "GradScaler": "It does all of this; the exercise is to write it.",
-            },
-        ),
         Exercise(
             "accumulated_gradients",
             stars=2,
@@ -727,14 +561,14 @@ LESSON = Lesson(
             },
         ),
         Prediction(
-            "eight_checkpoints",
+            "four_checkpoints",
             truth="C",
             says={
                 "A": "That would be so if half of what a block keeps were its input. It keeps twelve vectors per token,"
                 " and the input is one of them.",
                 "B": "That is the peak, while a block is computed again on the way back. Between the passes only the"
-                " eight inputs are kept.",
-                "C": "Between the passes only the eight inputs are kept, one tensor (b, t, e) for each block.",
+                " four inputs are kept.",
+                "C": "Between the passes only the four inputs are kept, one tensor (b, t, e) for each block.",
             },
         ),
     ),

@@ -1,7 +1,6 @@
-"""Training that has to fit: memory, precision, accumulation, checkpointing, operations, averages, scaling (lesson 17).
+"""Training that has to fit: memory, accumulation, checkpointing, operations, averages, scaling (lesson 17).
 
-S. Rajbhandari et al., "ZeRO" (2020), section 3, for the bytes of a training; P. Micikevicius et al., "Mixed precision
-training" (2018), section 3, for the loss scale; T. Chen et al., "Training deep nets with sublinear memory cost" (2016)
+T. Chen et al., "Training deep nets with sublinear memory cost" (2016)
 for checkpointing; J. Kaplan et al., "Scaling laws for neural language models" (2020), section 2.1, and A. Chowdhery et
 al., "PaLM" (2022), appendix B, for operations.
 
@@ -26,24 +25,6 @@ Gradients = Sequence[torch.Tensor]
 
 
 ##### Counting bytes
-
-
-def attention_bytes(b: int, h: int, t: int, depth: int, copies: int = 1, bytes_each: int = 4) -> int:
-    """Bytes of the attention matrices (b, h, t, t) of `depth` blocks, each kept `copies` times, as a whole number."""
-    return b * h * t * t * depth * copies * bytes_each
-
-
-def training_bytes(parameters: int, precision: str) -> tuple[int, int, int]:
-    """Bytes of weights, of gradients, and of what AdamW keeps, without activations: three whole numbers.
-
-    precision: "float32", or "mixed": weights and gradients in 16 bits, and AdamW keeps its two moments and a copy of
-    the weights in 32 (ZeRO, section 3.1). ValueError for another.
-    """
-    each = {"float32": (4, 4, 4 + 4), "mixed": (2, 2, 4 + 4 + 4)}
-    if precision not in each:
-        raise ValueError(f"The precision is 'float32' or 'mixed', and not {precision!r}.")
-    weights, gradients, kept = each[precision]
-    return weights * parameters, gradients * parameters, kept * parameters
 
 
 class Ledger:
@@ -94,32 +75,6 @@ class _Kept:
 
     def __del__(self):
         self._ledger._count(self.it.untyped_storage(), -1)
-
-
-##### Precision
-
-
-def scaled_step(
-    optimiser: torch.optim.Optimizer,
-    parameters: Iterable[nn.Parameter],
-    scale: float,
-    limit: float,
-    growth: float = 1.001,
-) -> float:
-    """One step with gradients of a loss that was multiplied by `scale`; returns the next scale.
-
-    "Mixed precision training", section 3.2. The gradients, each of its parameter's shape (...), are divided by the
-    scale and clipped: all of them together have at most the norm `limit`. Where one of them holds an infinity or NaN,
-    nothing is changed and the scale is halved; otherwise the step is taken and the scale grows.
-    """
-    learned = [parameter for parameter in parameters if parameter.grad is not None]
-    for parameter in learned:
-        parameter.grad.div_(scale)
-    if not all(parameter.grad.isfinite().all() for parameter in learned):
-        return scale / 2
-    nn.utils.clip_grad_norm_(learned, limit)
-    optimiser.step()
-    return scale * growth
 
 
 ##### Accumulation, and averages over workers
@@ -266,23 +221,6 @@ def flops_per_token(e: int, depth: int, t: int, n: int) -> tuple[int, int]:
     entries = 12 * depth * e * e + n * e
     forward = 2 * entries + 4 * depth * e * t
     return forward, 3 * forward
-
-
-def compiled(function: Callable, example: torch.Tensor) -> Callable | None:
-    """torch.compile of a function of one tensor (...), or None where this machine has no compiler for it.
-
-    The compiling happens here and in this process: no helper process of the compiler stays.
-    """
-    function(example)  # its own mistakes show before anything is compiled
-    try:
-        from torch._inductor import config
-
-        with config.patch(compile_threads=1):
-            made = torch.compile(function)
-            made(example)
-    except Exception:  # a missing compiler comes in many shapes: InvalidCxxCompiler, OSError, an unsupported Python
-        return None
-    return made
 
 
 ##### Scaling

@@ -9,7 +9,7 @@ Each function returns a sheet, which a notebook shows when it is the last line o
 from .attending import heads_flow, mask_flow, one_output_row, positions_flow, scaling_flow, three_roles
 from .bert import bert_flow
 from .drawing import COLOURS, Sheet
-from .large import mixed_step
+from .large import zero_shares
 from .models import (
     block_norms,
     cache_growing,
@@ -41,7 +41,6 @@ __all__ = [
     "llama_block",
     "mask_flow",
     "merges_on_a_word",
-    "mixed_step",
     "one_output_row",
     "positions_flow",
     "scaling_flow",
@@ -55,4 +54,5 @@ __all__ = [
     "two_readers",
     "vector_or_memory",
     "waiting_steps",
+    "zero_shares",
 ]

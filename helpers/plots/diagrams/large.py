@@ -4,44 +4,52 @@ from __future__ import annotations
 
 from .drawing import SMALL, Sheet
 
+BYTE = 10  # units of width for a byte per parameter
+THINGS = {"weights": (4, "blue"), "gradients": (4, "orange"), "optimiser": (8, "green")}  # bytes in float32
+STAGES = {  # how many of the things, from the last on, are divided
+    "no sharding: 16 bytes per parameter": 0,
+    "stage 1: 12 bytes": 1,
+    "stage 2: 10 bytes": 2,
+    "stage 3: 8 bytes": 3,
+}
 
-def mixed_step() -> Sheet:
-    """Lesson 17: one training step in mixed precision with a loss scale."""
+
+def zero_shares() -> Sheet:
+    """Lesson 17: which of weights, gradients and the optimiser's state each of two workers keeps, in ZeRO's stages."""
     sheet = Sheet(
-        "mixed-step",
-        "One step in mixed precision",
-        "A loop in two rows. Above, from left to right: master weights in 32 bits, rounded to weights in 16 bits; the "
-        "forward pass in 16 bits; the loss in 32 bits, multiplied by the scale S. Below, from right to left: the "
-        "backward pass in 16 bits; gradients in 16 bits, S times as large; divided by S, in 32 bits; then a question: "
-        "is all finite? If yes, clip, step and let S grow, which changes the master weights; if no, leave the step "
-        "out and halve S.",
-        372,
+        "zero-shares",
+        "What two workers keep in the stages of ZeRO",
+        "Four rows, each with a row of boxes for worker 0 and one for worker 1: weights and gradients, 4 bytes per "
+        "parameter each, and the optimiser's state, 8 bytes, twice as wide. Without sharding both workers keep all, "
+        "16 bytes per parameter. In stage 1 worker 0 keeps the left half of the optimiser's box and worker 1 the right "
+        "half; the other half is dashed; 12 bytes. In stage 2 the gradients are halved in the same way: 10 bytes. In "
+        "stage 3 the weights too: 8 bytes.",
+        374,
     )
-    high = 34
-    sheet.text(14, 18, "blue: 32 bits, orange: 16 bits", SMALL, "start", soft=True)
-    sheet.tensor(78, 58, "master weights", "", "blue", 124, high)
-    sheet.tensor(78, 128, "weights", "", "orange", 124, high)
-    sheet.arrow((78, 75), (78, 110), words="rounded")
-    sheet.operation(206, 128, "forward", 84, kind="orange")
-    sheet.arrow((140, 128), (163, 128))
-    sheet.tensor(306, 128, "loss", "", "blue", 70, high)
-    sheet.arrow((248, 128), (270, 128))
-    sheet.operation(306, 190, "times *S*", 84)
-    sheet.operation(306, 246, "backward", 84, kind="orange", arrow="")
-    sheet.arrow((306, 203), (306, 232))
-    sheet.tensor(190, 246, "gradients", "× *S*", "orange", 112, high)
-    sheet.arrow((264, 246), (247, 246))
-    sheet.operation(66, 246, "divided by *S*", 104)
-    sheet.arrow((134, 246), (119, 246))
-    sheet.tensor(66, 300, "gradients", "", "blue", 104, high)
-    sheet.arrow((66, 259), (66, 282))
-    sheet.operation(196, 300, "all finite?", 96)
-    sheet.arrow((118, 300), (147, 300))
-    sheet.operation(302, 322, "yes: clip, step", 112)
-    sheet.text(302, 345, "*S* grows", SMALL, soft=True)
-    sheet.operation(302, 284, "no: no step", 112)
-    sheet.text(196, 330, "no: *S* is halved", SMALL, soft=True)
-    sheet.arrow((238, 292), (247, 288))
-    sheet.arrow((238, 308), (247, 314))
-    sheet.arrow((302, 352), (302, 362), (6, 362), (6, 58), (15, 58))
+    left = (12, 188)
+    for worker, x in enumerate(left):
+        sheet.text(x + 80, 16, f"worker {worker}", anchor="middle")
+    for row, (words, divided) in enumerate(STAGES.items()):
+        y = 48 + 74 * row
+        sheet.text(12, y, words, SMALL, "start", soft=True)
+        for worker, x in enumerate(left):
+            _shares(sheet, x, y + 31, worker, divided)
+    for place, (name, (bytes_each, kind)) in enumerate(THINGS.items()):
+        x = 24 + (0, 112, 224)[place]
+        sheet.box(x, 350, 16, 16, kind, round=1)
+        sheet.text(x + 14, 350, f"{name}, {bytes_each}", SMALL, "start")
     return sheet
+
+
+def _shares(sheet: Sheet, left: float, y: float, worker: int, divided: int) -> None:
+    """The boxes of one worker: whole, or the half that is its own beside a dashed one."""
+    x = left
+    for place, (bytes_each, kind) in enumerate(THINGS.values()):
+        wide, high = BYTE * bytes_each, 28
+        if place < len(THINGS) - divided:
+            sheet.box(x + wide / 2, y, wide, high, kind, round=1)
+        else:
+            own, other = (x + wide * (0.25 + 0.5 * half) for half in (worker, 1 - worker))
+            sheet.box(own, y, wide / 2, high, kind, round=1)
+            sheet.box(other, y, wide / 2, high, "frame", round=1)
+        x += wide

@@ -1,0 +1,83 @@
+"""A table of one training step, made faster and smaller line by line (lesson 17).
+
+table = StepTable(tokens=2048)
+table.measure("plain attention", step, model, optimiser)    # prints all rows up to this one
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from helpers.device import device
+from helpers.parts.big import Ledger
+from helpers.parts.sharding import state_bytes
+from helpers.progress import progress
+
+STEPS = 8  # timed for a row, after one to warm up
+
+
+@dataclass(frozen=True)
+class Row:
+    """One way to make the step. activations, state: bytes in one process, for backward, and of what stays."""
+
+    name: str
+    seconds: float
+    activations: int
+    state: int
+
+
+class StepTable:
+    """The rows that were measured so far, of steps that each read so many tokens."""
+
+    def __init__(self, tokens: int):
+        self.tokens = tokens
+        self.rows: list[Row] = []
+
+    def measure(
+        self, name: str, step: Callable[[], object], model: nn.Module, optimiser: torch.optim.Optimizer
+    ) -> None:
+        """Adds a row: the fastest of a few steps, the most that autograd keeps in one, and the bytes that stay."""
+        with Ledger(model.parameters()) as kept:
+            step()
+        seconds = min(seconds_of(step) for _ in progress(range(STEPS), name))
+        self.add(name, seconds, kept.peak, sum(state_bytes(model.parameters(), optimiser)))
+
+    def add(self, name: str, seconds: float, activations: int, state: int) -> None:
+        """Adds a row that was measured elsewhere, in place of one of the same name, and prints the table."""
+        self.rows = [row for row in self.rows if row.name != name]
+        self.rows.append(Row(name, seconds, activations, state))
+        print(self)
+
+    def add_workers(self, name: str, found: list[dict]) -> None:
+        """Adds a row of several workers, from what `worker_steps` returned in each: of the slowest, and the largest."""
+        seconds, activations = (max(one[what] for one in found) for what in ("seconds", "activations"))
+        self.add(name, seconds, activations, max(sum(one["state"]) for one in found))
+
+    def __str__(self) -> str:
+        head = f"{'':<22}  s a step  tokens a s  activations     state"
+        lines = [
+            f"{row.name:<22}  {row.seconds:8.3f}  {self.tokens / row.seconds:10,.0f}"
+            f"  {row.activations / 1e6:8.1f} MB  {row.state / 1e6:5.1f} MB"
+            for row in self.rows
+        ]
+        return "\n".join([head, *lines])
+
+
+def seconds_of(call: Callable[[], object]) -> float:
+    """Seconds that one call takes, until its work is done."""
+    before = time.perf_counter()
+    call()
+    if device().type == "cuda":
+        torch.cuda.synchronize()  # a call returns before its work is done
+    return time.perf_counter() - before
+
+
+def fastest(call: Callable[[], object], times: int = 5) -> float:
+    """The shortest time of a few calls, in seconds, after one to warm up."""
+    call()
+    return min(seconds_of(call) for _ in range(times))
