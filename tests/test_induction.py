@@ -1,4 +1,4 @@
-"""The model that copies (lesson 18): what it computes, that it learns, and what its heads do."""
+"""The model that copies (lesson 19): what it computes, that it learns, and what its heads do."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""How a model can copy: attention alone, two layers of it, and what its heads do (lesson 18).
+"""How a model can copy: attention alone, two layers of it, and what its heads do (lesson 19).
 
 N. Elhage et al., "A mathematical framework for transformer circuits" (2021), and C. Olsson et al., "In-context learning
 and induction heads" (2022). b batch, t positions, p length of a stretch that is said twice, e width, h heads, d = e/h,

@@ -9,6 +9,7 @@ Each function returns a sheet, which a notebook shows when it is the last line o
 from .attending import heads_flow, mask_flow, one_output_row, positions_flow, scaling_flow, three_roles
 from .bert import bert_flow
 from .drawing import COLOURS, Sheet
+from .inside import induction_circuit
 from .large import mixed_step
 from .models import (
     block_norms,
@@ -22,7 +23,7 @@ from .models import (
 )
 from .recurrent import two_readers, vector_or_memory, waiting_steps
 from .remembering import segment_memory, shift_steps
-from .since import induction_circuit, llama_block
+from .since import llama_block
 from .sparse import band_chunks, tiles_arriving
 
 __all__ = [
