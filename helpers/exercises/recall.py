@@ -956,8 +956,8 @@ QUESTIONS = {
         question(
             "shape",
             "A",
-            "A layer of width 64 has 4 heads. What is the shape of the part of the weight of `unify` that is multiplied "
-            "by the output of head 0? (lesson 4)",
+            "A layer of width 64 has 4 heads. What is the shape of the part of the weight of `unify` that is "
+            "multiplied by the output of head 0? (lesson 4)",
             A=(
                 "(64, 16)",
                 "`nn.Linear` stores (out, in), and the output of head 0 is the first 16 numbers that come in: the "

@@ -23,7 +23,7 @@ from .models import (
 )
 from .recurrent import two_readers, vector_or_memory, waiting_steps
 from .remembering import segment_memory, shift_steps
-from .since import llama_block
+from .since import experts_flow, grouped_queries, llama_block, pairs_and_halves
 from .sparse import band_chunks, tiles_arriving
 
 __all__ = [
@@ -35,7 +35,9 @@ __all__ = [
     "cache_growing",
     "classifier_flow",
     "encoder_decoder_flow",
+    "experts_flow",
     "gpt2_flow",
+    "grouped_queries",
     "heads_flow",
     "induction_circuit",
     "llama_block",
@@ -43,6 +45,7 @@ __all__ = [
     "merges_on_a_word",
     "mixed_step",
     "one_output_row",
+    "pairs_and_halves",
     "positions_flow",
     "scaling_flow",
     "segment_memory",
