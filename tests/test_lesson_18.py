@@ -2,13 +2,11 @@
 
 import re
 
-import numpy as np
 import pytest
 import torch
 from lesson_harness import printed
 
 from helpers.authoring.lesson_source import Answers, sources
-from helpers.data.recorded import recorded
 from helpers.data.reference import llama_reference
 from helpers.exercises import load_lesson
 from helpers.parts import llama
@@ -58,6 +56,7 @@ def test_the_hints_count_right():
     f, mean = torch.tensor([2 / 3, 1 / 3]), chances.mean(dim=0)
     assert rounded(mean, 3) == [0.567, 0.433] and rounded(f * mean, 3) == [0.378, 0.144]
     assert round(ANSWERS.make("route")(chances.log(), 1)[2].item(), 2) == 1.04
+    assert round(0.25 * 0.6, 2) == 0.15
     order = ANSWERS.make("halves_from_pairs")(torch.arange(8.0).reshape(8, 1), 2)
     assert order.flatten().tolist() == [0, 2, 1, 3, 4, 6, 5, 7]
 
@@ -105,6 +104,7 @@ def test_published_counts():
     assert all(count in text for count in ("6,738,415,616", "7,241,732,096", "8,030,261,248"))
     text = printed(SOURCE, "all_but_networks = sum")
     assert "46,702,792,704" in text and "12,879,925,248" in text
+    assert round(46_702_792_704 / 1e9) == 47 and round(12_879_925_248 / 1e9) == 13
 
 
 def test_the_students_llama_is_transformers_only_with_rows_in_pairs():
@@ -127,81 +127,12 @@ def test_without_the_balance_two_experts_are_dead_and_with_it_all_work():
     assert after(alone, "loss") > after(balanced, "loss")
 
 
-def test_min_p_keeps_what_makes_sense():
-    text = printed(SOURCE, "keep_top_p(hot, 0.9)")
-    found = [(int(a), int(b)) for a, b in re.findall(r"(\d+) tokens kept, (\d+)% nonsense", text)]
-    (many, tail), (one, none), (most, other), (twenty, nothing) = found
-    assert (one, none, twenty, nothing) == (1, 0, 20, 0)
-    assert many > 100 and tail > 10 and most > 100 and other > 3
-
-
-def test_speculation_gives_the_large_models_distribution():
-    assert "accepted: 60%   result: [0.5, 0.3, 0.2]" in printed(SOURCE, "left_over = ")
-
-
-# ---------------------------------------------------------------------------------------------------- the long run
-
-
-def at(curve, tokens, column):
-    """A recorded curve's value after so many tokens, on the line between two of its points."""
-    return float(np.interp(tokens, [row["tokens"] for row in curve], [row[column] for row in curve]))
-
-
-def test_the_recorded_runs_are_of_the_same_text_size_and_steps():
-    run, before = recorded("pocket_llama"), recorded("pocket_gpt2")
-    same = ("sha256", "training_tokens", "held_out_tokens", "held_out_bytes")
-    assert all(run["data"][name] == before["data"][name] for name in same)
-    settings = (
-        "n",
-        "t_max",
-        "e",
-        "h",
-        "depth",
-        "batch",
-        "steps",
-        "tokens",
-        "rate",
-        "embedding_rate",
-        "warmup",
-        "decay",
-    )
-    assert all(run["settings"][name] == before["settings"][name] for name in settings)
-    assert run["settings"]["parameters"] == pytest.approx(before["settings"]["parameters"], rel=0.005)
-    assert run["settings"]["h"] / run["settings"]["groups"] == 3, "the cache is a third"
-    assert run["processor_seconds"] < 2 * 60 * 60, "an hour on two cores"
-
-
-def test_the_recorded_runs_say_what_the_lesson_says():
-    run, before = recorded("pocket_llama"), recorded("pocket_gpt2")
-    behind = run["result"]["held_out_bits_per_byte"] - before["result"]["held_out_bits_per_byte"]
-    assert round(behind, 2) == 0.08
-    apart = {
-        k: at(run["curve"], k * 1e6, "held_out_bits") - at(before["curve"], k * 1e6, "held_out_bits")
-        for k in range(1, 15)
-    }
-    assert abs(apart[1]) < 0.02 and abs(apart[2]) < 0.02, "equal at first"
-    assert max(apart.values()) == max(apart[5], apart[6]) > 0.15 > apart[14] > 0, "and the gap closes a little"
-    falls = {}
-    for name, one in (("llama", run), ("gpt2", before)):
-        losses = [at(one["curve"], k * 1e5, "training_nats") for k in range(10, 140)]
-        falls[name] = min(range(len(losses) - 8), key=lambda k, line=losses: line[k + 8] - line[k])
-    assert falls["llama"] > falls["gpt2"] + 10, "a million tokens later"
-    scores = {row["step"]: (row["tokens"], row["induction"], row["held_out_bits"]) for row in before["curve"]}
-    (early, low, bits), (late, high, _) = scores[780], scores[1170]
-    assert (round(low, 2), round(high, 2), round(bits, 2)) == (0.04, 0.89, 1.59)
-    assert round((late - early) / 1e6, 1) == 1.6
-    heads, older = run["result"]["heads"], before["result"]["heads"]
-    assert all(heads[kind] > older[kind]["weight"] for kind in ("previous_token", "induction_random"))
-
-
-def test_short_trainings_say_what_the_lesson_says():
-    taken_back = recorded("pocket_llama")["result"]["taken_back"]
-    bits = {what: one["held_out_bits"] for what, one in taken_back.items()}
-    change = {what: value - bits["nothing"] for what, value in bits.items()}
-    rotary = change.pop("rotary for learned positions")
-    assert rotary > 0.05 and all(abs(value) < 0.02 for value in change.values())
-    assert min(bits.values()) > 1.59, "before it copies"
-    seconds = {what: one["processor_seconds"] for what, one in taken_back.items()}
-    whole, old = seconds.pop("nothing"), seconds.pop("all of them: GPT-2")
-    assert whole - seconds.pop("rotary for learned positions") > 0.75 * (whole - old)
-    assert all(abs(one - whole) < 0.05 * whole for one in seconds.values())
+def test_a_temperature_brings_back_the_tail_of_top_p_and_not_that_of_min_p():
+    sure, _ = printed(SOURCE, "next_logits[name].softmax").splitlines()
+    assert after(sure, "·TypeError") >= 0.96
+    lines = printed(SOURCE, "keep_top_p(hot, 0.9)").splitlines()
+    kept = [(int(after(line, "top-p 0.9:")), int(after(line, "min-p 0.1:"))) for line in lines[:4]]
+    (cold_p, cold_min), (hot_p, hot_min), _, (tail, dozens) = kept
+    assert (cold_p, cold_min, hot_min) == (1, 1, 1)
+    assert 10 < hot_p < 100 and LESSON.prediction("hot_top_p").truth == "C"
+    assert tail > 200 and 24 <= dozens < 100

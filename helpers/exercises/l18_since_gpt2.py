@@ -452,5 +452,17 @@ LESSON = Lesson(
                 "C": "With k = 1 the weight is p/p = 1 whatever p is, and a constant has no gradient at all.",
             },
         ),
+        Prediction(
+            "hot_top_p",
+            truth="C",
+            says={
+                "A": "It is still the most probable, but at 1.5 it no longer has 0.9 of the probability, and top-p adds"
+                " tokens until it has.",
+                "B": "The probability that the first token loses is spread over a long tail, in which each token has"
+                " very little. It takes many of them to reach 0.9.",
+                "C": "The temperature moves probability into the tail, and top-p collects it again until 0.9 is"
+                " reached, nonsense included.",
+            },
+        ),
     ),
 )

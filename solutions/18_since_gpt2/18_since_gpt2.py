@@ -14,22 +14,27 @@
 # %% [markdown]
 # # 18 · Since GPT-2
 #
+# *What has changed in the models that came after it*
+#
 # The model of [lesson 12](../12_gpt2/12_gpt2.ipynb) is from 2019. What would you have to change in it to load a Llama?
-# Five small things, most of them older than the models that made them known. This lesson builds a Llama and compares it
-# with the published code, adds two things that not every model has, a [mixture of
-# experts](../../site/glossary.md#mixture-of-experts) and a way of sampling, and ends with what has not changed:
-# attention that looks back and copies. You train a model that only copies, and find out how it works.
+# Five small things, most of them older than the models that made them known. But get one of them slightly wrong, and
+# the published weights still load, every shape is right, and the model writes nonsense. You will see that happen.
+#
+# This lesson builds a Llama and compares it with the published code. It adds two things that not every model has: a
+# [mixture of experts](../../site/glossary.md#mixture-of-experts), and a way of drawing tokens. It ends with what models
+# have added since.
 #
 # | | |
 # |---|---|
-# | **You will build** | a norm, a gated network, grouped queries with a cache, a whole Llama that computes what `transformers` computes, a router, min-p, and the switch that silences a head; one of them you fix |
+# | **You will build** | a norm, a gated network, grouped queries with a cache, a whole Llama that computes what `transformers` computes, a router, and min-p; one of them you fix |
 # | **You need** | lessons [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 120 minutes: eight exercises, 24 points, and three predictions |
-# | **It computes** | for seconds in each cell, half a minute in all |
+# | **It takes** | about 100 minutes: seven exercises, 22 points, and two predictions |
+# | **It computes** | for seconds in each cell, a quarter of a minute in all |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions (queries), s positions (keys and
-# values), e width, h heads, d = e/h, n vocabulary. A new letter is g, the number of groups: the heads of a group share
-# keys and values. Parts whose names begin with `finished_` are for the exercises that build on them.
+# values), e width, h heads, d = e/h, n vocabulary. Two new letters are g, the number of groups whose heads share keys
+# and values, and N, the number of experts. Parts whose names begin with `finished_` are for the exercises that build on
+# them.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -40,10 +45,12 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import plots
-from helpers.data.recorded import recorded
+from helpers.data.datasets import gpt2_files
 from helpers.data.reference import llama_reference
 from helpers.device import device
 from helpers.lesson import start
+from helpers.parts import gpt2 as finished_gpt2
+from helpers.parts.bpe import Tokenizer
 from helpers.parts.experts import MixtureOfExperts
 from helpers.parts.generator import keep_top_p
 from helpers.parts.gpt2 import KeyValueCache
@@ -274,6 +281,19 @@ check(SwiGLU)
 #
 # numbers: h/g times fewer than when each head of queries has its own keys and values.
 
+# %%
+plots.diagrams.grouped_queries()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Four heads of queries, three ways. Each arrow leads from a head of queries to the keys and values
+# that it reads. For each position, the cache holds the boxes of the two lower rows.
+#
+# </div>
+#
+# How much memory is that in a model of 8 billion parameters?
+
 # %% mystnb={"image": {"alt": "Size of a cache in gigabytes against positions, both axes logarithmic, three parallel lines for 32 groups, 8 groups and 1. A dotted line at 16 GB. With 32 groups it is crossed near 30,000 positions, with 8 groups near 120,000; with 1 group the line ends far below."}}
 depth, d = 32, 128                                    # Llama 3 8B, which has 32 heads
 lengths = [1024 * 2 ** k for k in range(8)]
@@ -460,11 +480,17 @@ for name, config in published_sizes.items():
 # Published weights contain a trap. Lesson 6 turns the components 2j and 2j + 1 of a head together, as the paper
 # ([RoFormer](https://arxiv.org/abs/2104.09864)) and Meta's own files do. The files on the Hub, and `transformers`, turn
 # j and j + d/2:
+
+# %%
+plots.diagrams.pairs_and_halves()
+
+# %% [markdown]
+# <div class="figure-caption">
 #
-# | | d = 6: turned together |
-# |---|---|
-# | pairs (lesson 6) | 0 and 1, 2 and 3, 4 and 5 |
-# | halves (the Hub) | 0 and 3, 1 and 4, 2 and 5 |
+# **How to read it.** The six components of one query or key, in both conventions. Two components with a bracket and the
+# same colour are turned together, by the same angle.
+#
+# </div>
 #
 # A score is a sum over components, and their order does not matter. So both are the same model if the rows of $W_q$ and
 # $W_k$ are reordered **within each head**: the first of pair j goes to place j, the second to j + d/2. Values are not
@@ -567,103 +593,14 @@ with torch.no_grad():
 print("in three pieces, with a cache:", torch.allclose(pieces, logits, atol=1e-5))
 
 # %% [markdown]
-# That is a Llama. With a folder from the Hub on your disk, `helpers.parts.llama.load(folder)` reads its `config.json`
-# and its weights in the same way. It refuses settings that it does not know, such as the stretched angles of later
-# Llamas.
-
-# %% [markdown]
-# ## The pocket model, with these parts
+# The first line is the trap at work: the weights loaded without an error, and the logits are wrong. The second is a
+# Llama. With a folder from the Hub on your disk, `helpers.parts.llama.load(folder)` reads its `config.json` and its
+# weights in the same way. It refuses settings that it does not know, such as the stretched angles of later Llamas.
 #
-# This section shows a run that was made once and **recorded**. It repeats the training of [lesson
-# 12's](../12_gpt2/12_gpt2.ipynb) pocket GPT-2 with the same text, tokens, batches and learning rates. Only the model
-# differs: it is a Llama of the same size, with two groups for its six heads. Which of the two needs fewer bits?
-
-# %% tags=["hide-input"]
-run, before = recorded("pocket_llama"), recorded("pocket_gpt2")
-both = {"GPT-2": before, "Llama": run}
-print(f"$ {run['command']}\non: {run['machine']}\n")
-for name, one in both.items():
-    s = one["settings"]
-    print(f"{name}: {s['parameters']:,} parameters, {s['tokens'] / 1e6:.1f} million tokens, "
-          f"{one['processor_seconds'] / 60:.0f} minutes of processor time, "
-          f"{one['result']['held_out_bits_per_byte']:.3f} bits per byte")
-times_as_long = run["processor_seconds"] / before["processor_seconds"]
-print(f"a step of the Llama takes {times_as_long:.2f} times as long")
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of held-out bits per byte, of GPT-2 and of the Llama. Left, against tokens: the two curves coincide at first; then GPT-2's falls below and stays there, and the gap narrows to less than half towards the end. Right, against minutes: the same, with the Llama's curve stretched to the right."}}
-def along(what, measure):
-    """{name: (x, y)}: one column of both recorded curves against another."""
-    scale = {"tokens": 1e6, "seconds": 60}[what]
-    return {name: ([row[what] / scale for row in one["curve"]],
-                   [row[measure] for row in one["curve"]]) for name, one in both.items()}
-
-figure, axes = plt.subplots(1, 2, figsize=(6.6, 3.2), sharey=True, layout="compressed")
-labels = {"tokens": "million tokens", "seconds": "minutes"}
-for ax, (what, label) in zip(axes, labels.items()):
-    plots.curves(along(what, "held_out_bits"), label, "held-out bits per byte", ax=ax)
-axes[1].set_ylabel("")
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Recorded, on a sample of held-out windows. Left, against the tokens read; right, against the
-# processor time.
-#
-# </div>
-#
-# The older model wins. The two are equal over the first two million tokens; then GPT-2 pulls away, and at the end the
-# Llama needs 0.08 bits more. At equal time it is further behind. Is something wrong? The parts are those whose logits
-# you have compared with `transformers`. Look at the training loss:
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Training loss against tokens, of GPT-2 and of the Llama. The two fall together at first. GPT-2's drops steeply between 4 and 5 million tokens, the Llama's later, between 5 and 7 million, and less steeply. Then both fall slowly, GPT-2's below."}}
-plots.curves(along("tokens", "training_nats"), labels["tokens"],
-             "training loss, nats per token")
-plt.show()
-for row in before["curve"]:
-    if row["step"] in (780, 1170):
-        print(f"GPT-2 after {row['tokens'] / 1e6:.1f} million tokens: "
-              f"best induction score {row['induction']:.2f}")
-for name, one in both.items():
-    heads = one["result"]["heads"]
-    best = [heads[kind] if name == "Llama" else heads[kind]["weight"]
-            for kind in ("previous_token", "induction_random")]
-    print(f"{name} at the end: token before {best[0]:.2f}, induction {best[1]:.2f}")
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** The recorded training loss. Some windows of the training text contain a stretch twice.
-#
-# </div>
-#
-# The curves separate where GPT-2's loss drops, and lesson 12's record says what happens there: within 1.6 million
-# tokens its induction score goes from 0.04 to 0.89. It learns to copy; the end of this lesson shows how. The Llama's
-# loss drops too, but later.
-#
-# At the end its heads have higher scores than GPT-2's, but they have had less time to help. Lesson 12's settings may
-# explain the delay. They were chosen for its model, whose table of positions starts as small sinusoids: a head can find
-# the previous token from the first step. The Llama had the same settings, but no such table.
-#
-# Short trainings show what each change does alone. In each of them one change is taken back, and the hidden width is
-# adjusted to keep the size:
-
-# %% tags=["hide-input"]
-short = run["result"]["taken_back"]
-print(f"after {run['settings']['short_steps']} steps, held-out bits per byte:")
-for what, one in short.items():
-    change = one["held_out_bits"] - short["nothing"]["held_out_bits"]
-    print(f"{what:>34} taken back: {one['held_out_bits']:.3f} ({change:+.3f}), "
-          f"{one['processor_seconds']:.0f} s")
-
-# %% [markdown]
-# These trainings are too short for copying: GPT-2 was already at 1.59 bits when its score was still 0.04. Rotary
-# positions help the most; the other differences are within 0.02 bits, from one seed each. Rotary positions also cost
-# the most: turning queries and keys is what makes a step of the Llama longer.
-#
-# So the five changes do not win at every size and with all settings. Their authors measured them in models many times
-# as large. And grouped queries were never meant to lower the loss: they make the cache smaller, here to a third, and
-# the good news is that they cost so little.
+# **Is it better than GPT-2?** A minute of training on a laptop cannot tell: what one run shows need not hold for other
+# seeds, other learning rates or larger models. [Narang et al., 2021](https://arxiv.org/abs/2102.11972) compared many
+# changes to the transformer in one code base. Most brought little; RMSNorm and gated networks such as SwiGLU were among
+# the few that helped. Grouped queries were never meant to lower the loss: they make the cache smaller.
 
 # %% [markdown]
 # ## More parameters than operations
@@ -673,6 +610,17 @@ for what, one in short.items():
 # 2017](https://arxiv.org/abs/1701.06538)). The router is a linear layer with N outputs; with p their softmax,
 #
 # $$y = \sum_{i \in \text{top } k} w_i\, E_i(x), \qquad w_i = \frac{p_i}{\sum_{j \in \text{top } k} p_j} .$$
+
+# %%
+plots.diagrams.experts_flow()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** N = 4 and k = 2. An arrow leads from each token to each expert that the router has chosen for it,
+# and from there to the token's sum. Here no token uses expert 2: its parameters are in memory and do nothing.
+#
+# </div>
 #
 # The parameters grow with N, the work with k. [Mixtral](https://arxiv.org/abs/2401.04088) (Jiang et al., 2024) is
 # Mistral 7B with N = 8 and k = 2 in each block:
@@ -881,39 +829,110 @@ def keep_min_p(logits, p):
 check(keep_min_p)
 
 # %% [markdown]
-# Here are two made-up outputs of a model with 1,000 tokens. In one a single token makes sense, in the other twenty do;
-# the rest is noise. At a temperature of 1.5, how many tokens does each rule keep?
+# Now the [pocket GPT-2](../12_gpt2/12_gpt2.ipynb) of lesson 12, at a place where it is sure of the next token and at
+# one where it is not:
 
 # %% tags=["nbval-check-output"]
-noise = torch.randn(1000, generator=torch.Generator().manual_seed(0))
-for name, sensible in (("one token makes sense", 1), ("twenty do", 20)):
-    logits = noise.clone()
-    logits[:sensible] = 9.0
-    hot = logits / 1.5
-    rules = {"top-p 0.9": keep_top_p(hot, 0.9), "min-p 0.1": keep_min_p(hot, 0.1)}
-    for rule, kept in rules.items():
-        nonsense = torch.softmax(kept, dim=-1)[sensible:].sum()
-        count = kept.isfinite().sum()
-        print(f"{name}, {rule}: {count:>3} tokens kept, {nonsense:.0%} nonsense")
+folder = gpt2_files("gpt2", places="embedded").folder
+tokenizer, pocket = Tokenizer.from_folder(folder), finished_gpt2.load(folder, device())
+prompts = {"sure": "if not isinstance(value, str):\n    raise", "not sure": "for name in"}
+next_logits = {}
+for name, text in prompts.items():
+    with torch.no_grad():
+        next_logits[name] = pocket(torch.tensor([tokenizer.encode(text)], device=device()))[0, -1]
+    best = next_logits[name].softmax(dim=-1).topk(3)
+    words = [f"{tokenizer.token(i)} {p:.2f}" for i, p in zip(best.indices, best.values)]
+    print(f"{name}: {text.splitlines()[-1].strip()} ...", *words, sep="   ")
 
 # %% [markdown]
-# The other change is about speed. **Speculative decoding** ([Leviathan et al.,
-# 2023](https://arxiv.org/abs/2211.17192)): a small model writes a few tokens, and the large one reads them all in one
-# pass, which takes hardly longer than a single token. Let q be the small model's probability of a token, and p the
-# large one's. The token is accepted with probability min(1, p/q). If it is rejected, another is drawn from the
-# remainder $(p - q)_+$, scaled to sum to 1. The result has **exactly** the large model's distribution:
+# <div class="card">
+#
+# **Prediction · `hot_top_p`** &nbsp; 1 minute · no points
+#
+# After `raise` the model gives `TypeError` more than 0.96 of the probability, so top-p with 0.9 keeps only that token.
+# How many does it keep at a temperature of 1.5?
+#
+# - **A.** One: the most probable token has not changed.
+# - **B.** Two or three.
+# - **C.** More than ten.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "hot_top_p", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+hot_top_p = "C"
+### STUDENT GETS
+# hot_top_p = ...    # "A", "B" or "C"
+### END SOLUTION
 
 # %% tags=["nbval-check-output"]
-p = torch.tensor([0.5, 0.3, 0.2])      # the large model's
-q = torch.tensor([0.2, 0.7, 0.1])      # the small model's
-accepted = q * (p / q).clamp(max=1)    # min(p, q)
-left_over = (p - q).clamp(min=0)
-result = accepted + (1 - accepted.sum()) * left_over / left_over.sum()
-print(f"accepted: {accepted.sum():.0%}   result:", [round(x, 3) for x in result.tolist()])
+for name, logits in next_logits.items():
+    for temperature in (1.0, 1.5):
+        hot = logits / temperature
+        rules = {"top-p 0.9": keep_top_p(hot, 0.9), "min-p 0.1": keep_min_p(hot, 0.1)}
+        counts = [f"{rule}: {kept.isfinite().sum():>3}" for rule, kept in rules.items()]
+        print(f"{name:>8}, temperature {temperature}, tokens kept by", *counts, sep="   ")
+hot = keep_top_p(next_logits["sure"] / 1.5, 0.9)
+least = hot.masked_fill(hot.isinf(), math.inf).argmin()
+print("the least probable token that top-p keeps after raise:", tokenizer.token(least))
+
+# %% nbgrader={"grade": true, "grade_id": "check_hot_top_p", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("hot_top_p", hot_top_p)
 
 # %% [markdown]
-# Here q must be the distribution that the token was really drawn from: with top-p applied to only one of the two, the
-# guarantee is lost ([transformers, issue 47932](https://github.com/huggingface/transformers/issues/47932)).
-
-# %% [markdown]
+# Where the model is sure, min-p still keeps one token; where it is not, it keeps dozens. Does that make better texts?
+# Its authors report that it does. [Schaeffer et al., 2025](https://arxiv.org/abs/2506.13681) analysed the same evidence
+# again and found no advantage over top-p. Counting tokens, as here, does not decide that.
+#
+# ## What models have added since
+#
+# Five changes make a GPT-2 a Llama. Models since then have added more, each in a few lines:
+#
+# | change | what it does | described in |
+# |---|---|---|
+# | norms on queries and keys | a norm on the q and k of each head keeps scores from growing during training | [Dehghani et al., 2023](https://arxiv.org/abs/2302.05442); in [Qwen3](https://arxiv.org/abs/2505.09388) and [Gemma 3](https://arxiv.org/abs/2503.19786) |
+# | stretched angles | rotary positions turn more slowly, and a short further training extends the model to longer texts | [Chen et al., 2023](https://arxiv.org/abs/2306.15595); YaRN, [Peng et al., 2023](https://arxiv.org/abs/2309.00071), in [DeepSeek-V3](https://arxiv.org/abs/2412.19437) |
+# | windows in some layers | most layers see only the last positions, and their cache stays small; a few see all ([lesson 16](../16_sparse_attention/16_sparse_attention.ipynb)) | [Gemma 3](https://arxiv.org/abs/2503.19786): five layers with a window of 1,024 to each layer without |
+# | latent attention | one short vector for each position is cached, with one small turned key; the keys and values of all heads are computed from it | [DeepSeek-V2](https://arxiv.org/abs/2405.04434), section 2.1 |
+# | many small experts | a token uses more, smaller experts, and one that is shared by all tokens | [DeepSeekMoE](https://arxiv.org/abs/2401.06066) |
+# | balance without a loss | a bias for each expert is raised or lowered until all are used | [Wang et al., 2024](https://arxiv.org/abs/2408.15664), in [DeepSeek-V3](https://arxiv.org/abs/2412.19437) |
+#
+# What has not changed is the frame: a residual stream, attention that looks back, and a network at each position.
+#
+# ## What you can do now
+#
+# You can name what has changed in open models since GPT-2, and write each change; read published weights in either
+# convention of rotary positions; say what a mixture of experts saves and what it needs; and sample with min-p.
+#
+# **Three questions to think about**
+#
+# <details><summary>1. A cache with g groups is h/g times smaller. Why are the queries not grouped as well?</summary>
+#
+# Queries are not stored: each is used once, for the current token. And with h heads of queries, each group is asked h/g
+# different questions.
+#
+# </details>
+# <details><summary>2. Mixtral has 47 billion parameters, and each token uses 13 billion of them. Which of the two
+# numbers decides how much memory you need?</summary>
+#
+# The 47. Which experts a token will use is not known in advance, so all have to be in memory. In a batch, different
+# tokens use different experts, and soon all are used.
+#
+# </details>
+# <details><summary>3. Does it matter for the scores that values are not reordered when queries and keys are?</summary>
+#
+# No. A score is a product of a query and a key, and both are reordered in the same way. Values are averaged with the
+# weights and go through `unify`, whose columns expect them in their own order.
+#
+# </details>
+#
+# **Further reading**
+#
+# - **[Touvron et al., *LLaMA*, 2023](https://arxiv.org/abs/2302.13971)**, section 2.2: three of the five changes, in
+#   half a page.
+# - [Ainslie et al., *GQA*, 2023](https://arxiv.org/abs/2305.13245): from many heads of keys to a few, without training
+#   from scratch.
+# - [Fedus et al., *Switch Transformers*, 2021](https://arxiv.org/abs/2101.03961), section 2: routing and balance.
+# - [*DeepSeek-V3*, 2024](https://arxiv.org/abs/2412.19437), section 2: latent attention and many small experts in one
+#   model.
+#
 # **Next:** [lesson 19, *Looking inside*](../19_looking_inside/19_looking_inside.ipynb)

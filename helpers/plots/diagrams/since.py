@@ -56,9 +56,9 @@ def grouped_queries() -> Sheet:
         "grouped-queries",
         "Four heads of queries, and whose keys and values they read",
         "Three columns, each with four boxes for heads of queries at the top and boxes for keys and values below. "
-        "Left, 4 groups: each head of queries has keys and values of its own. Middle, 2 groups: heads 0 and 1 share the "
-        "first keys and values, heads 2 and 3 the second. Right, 1 group: all four share one. A head of queries has the "
-        "colour of the keys and values that it reads.",
+        "Left, 4 groups: each head of queries has keys and values of its own. Middle, 2 groups: heads 0 and 1 share "
+        "the first keys and values, heads 2 and 3 the second. Right, 1 group: all four share one. A head of queries "
+        "has the colour of the keys and values that it reads.",
         206,
     )
     colours, step, size = ("blue", "orange", "green", "purple"), 22, 18
@@ -84,8 +84,9 @@ def pairs_and_halves() -> Sheet:
     sheet = Sheet(
         "pairs-and-halves",
         "Which components of a head of width 6 are turned together",
-        "Two rows of six cells, numbered 0 to 5. Cells of one colour, joined by a bracket above them, are turned by one "
-        "angle. Upper row, pairs: 0 with 1, 2 with 3, 4 with 5. Lower row, halves: 0 with 3, 1 with 4, 2 with 5.",
+        "Two rows of six cells, numbered 0 to 5. Cells of one colour, joined by a bracket above them, are turned by "
+        "one angle. Upper row, pairs: 0 with 1, 2 with 3, 4 with 5. Lower row, halves: 0 with 3, 1 with 4, 2 with "
+        "5.",
         250,
     )
     colours, wide = ("blue", "orange", "green"), 44
@@ -111,9 +112,10 @@ def experts_flow() -> Sheet:
     sheet = Sheet(
         "experts-flow",
         "A mixture of four experts, two for each token",
-        "Top to bottom. Three tokens enter a router. From each, two arrows lead to two of four experts: the first token "
-        "goes to experts 0 and 1, the second to 0 and 3, the third to 1 and 3. Nothing leads to expert 2, whose box has no "
-        "colour. From each other expert an arrow leads to each of its tokens, where the two results are added.",
+        "Top to bottom. Three tokens enter a router. From each, two arrows lead to two of four experts: the first "
+        "token goes to experts 0 and 1, the second to 0 and 3, the third to 1 and 3. Nothing leads to expert 2, "
+        "whose box has no colour. From each other expert an arrow leads to each of its tokens, where the two "
+        "results are added.",
         346,
     )
     tokens, experts = (70, 180, 290), (48, 136, 224, 312)
