@@ -12,14 +12,27 @@
 # ---
 
 # %% [markdown]
-# # 19 · Looking inside: what a trained model does, and how to find out
+# # 19 · Looking inside
+#
+# *What a trained model does, and how to find out*
+#
+# A model has read a text once, and now it continues the second copy without a mistake. Which part of it does that? A
+# map of the attention weights has an answer ready: this head looks at exactly the right place. Take the head away, and
+# the model copies on.
+#
+# So a map is not a proof. This lesson trains the smallest model that has a mechanism worth finding, and asks three
+# questions about each part of it. Where does it look? What does it add to the output? What is lost without it? The
+# answers disagree, and from where they disagree you learn how the model works.
 #
 # | | |
 # |---|---|
-# | **You will build** | the switch that silences a head |
-# | **You need** | lessons [6](../06_positions/06_positions.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 40 minutes: one exercise, 2 points, and two predictions |
-# | **It computes** | for seconds in each cell, half a minute in all |
+# | **You will build** | the switch that silences a head, each part's share of a logit, a score of which head feeds which, and a lens that shows what a model would say halfway; one of them you fix |
+# | **You need** | lessons [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
+# | **It takes** | about 70 minutes: three exercises, 8 points, and two predictions |
+# | **It computes** | for seconds in each cell, a quarter of a minute in all |
+#
+# Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h, n
+# vocabulary. A new letter is p, the length of a stretch that is said twice. Layers and heads are counted from 0.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -28,14 +41,18 @@ import matplotlib.pyplot as plt
 import torch
 
 from helpers import plots
+from helpers.data.datasets import gpt2_files
 from helpers.device import device
 from helpers.lesson import start
+from helpers.parts import gpt2 as finished_gpt2
+from helpers.parts.bpe import Tokenizer
 from helpers.parts.induction import (
-    AttentionOnly, compositions, copy_losses, induction_scores, previous_scores, said_twice,
+    AttentionOnly, copy_losses, induction_scores, previous_scores, said_twice,
     train_to_copy, withheld,
 )
 
 check = start("19_looking_inside")
+torch.set_num_threads(1)    # the tensors of this lesson are too small to share out
 
 # %% [markdown]
 # ## Before you start
@@ -84,33 +101,16 @@ recall_bug = "C"
 check.recall(recall_shape, recall_cause, recall_bug)
 
 # %% [markdown]
-# ## How a model can copy
+# ## A map that looks like the answer
 #
-# What has not changed is attention. So we end inside attention, with the smallest model that has a mechanism worth
-# finding, after [Elhage et al., 2021](https://transformer-circuits.pub/2021/framework/index.html), and [Olsson et al.,
-# 2022](https://arxiv.org/abs/2209.11895). It has two layers of attention, no feed-forward network, rotary positions,
-# and 64 tokens. Its text is p different tokens in random order, **said twice** (from here on p is this length, not a
-# probability). The first half is random. The second half can be predicted completely, but only by looking back.
+# The model follows [Elhage et al., 2021](https://transformer-circuits.pub/2021/framework/index.html), and [Olsson et
+# al., 2022](https://arxiv.org/abs/2209.11895). It has two layers of attention, no feed-forward network, rotary
+# positions, and 64 tokens. Its text is p different tokens in random order, **said twice**. The first half is random.
+# The second half can be predicted completely, but only by looking back.
 #
-# An [induction head](../../site/glossary.md#induction-head) does that: at the second A of "A B … A" it looks at what
-# came after the first. Lesson 12 found such heads in the pocket GPT-2 and said that they need help:
-
-# %%
-plots.diagrams.induction_circuit()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** From the bottom up: tokens, hidden states after layer 0, prediction. The head of layer 0 has
-# written into B's hidden state that A came before it. So the key of B matches the query of the second A, and the head
-# of layer 1 takes B's value.
-#
-# </div>
-#
-# That is a claim about a model that has not been trained yet. `train_to_copy` draws a fresh batch for each step, with p
-# between 16 and 32, and computes the loss on the second half alone; `said_twice` makes the rows, (b, 2p). Each head has
-# two scores: the mean weight on the previous token, and, in the second half, the mean weight on what came after the
-# same token in the first (lesson 12's `induction_score`).
+# `train_to_copy` draws a fresh batch for each step, with p between 16 and 32, and computes the loss on the second half
+# alone; `said_twice` makes the rows, (b, 2p). Each head has two scores: its mean weight on the previous token, and, in
+# the second half, its mean weight on what came after the same token in the first (lesson 12's `induction_score`).
 
 # %%
 def head_scores(model, rows):
@@ -133,11 +133,138 @@ def learn(model, limit=400, enough=0.1):
 
 rows = said_twice(64, 24, 64, torch.Generator().manual_seed(9)).to(device())
 torch.manual_seed(0)
+four = AttentionOnly(n=64, e=64, h=4, depth=2).to(device())
+learned, _ = learn(four)
+previous, induction = head_scores(four, rows)
+best = induction.argmax().item()
+print(f"{len(learned)} steps")
+print("induction scores, layer 1:", *[f"{score:.2f}" for score in induction])
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A triangle of attention weights, 47 by 47. In the lower half a dark line runs parallel to the diagonal, 23 places to its left; in the upper half the weights are pale and spread out."}}
+with torch.no_grad():
+    _, weights = four.run(rows[:1, :-1])
+figure, ax = plt.subplots(figsize=(3.9, 3.7), layout="compressed")
+plots.heat(weights[1][0, best], title=f"head {best} of layer 1", ax=ax, annotate=False, scale=1)
+ticks = range(0, 47, 12)
+ax.set_xticks(ticks, ticks)
+ax.set_yticks(ticks, ticks)
+ax.set(xlabel="looked at", ylabel="looks")
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Row i shows where position i looks; dark is a weight of 1. Each position of the second half, from
+# 24 on, looks 23 places back: at what came after the same token in the first half.
+#
+# </div>
+#
+# An [induction head](../../site/glossary.md#induction-head), as in lesson 12, and its map could not be clearer: it looks
+# at the token that has to come next.
+#
+# ## Switching heads off
+#
+# To find out whether that head delivers the answer, take it away: an **ablation**. Before `unify`, the heads' outputs
+# are one tensor z of shape (b, h, t, d), and a head whose output is 0 adds nothing.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 1 · `without_head`** &nbsp; ★☆☆ · 4 minutes · 2 points
+#
+# Return the outputs of all heads, with zeros in place of one head's.
+#
+# What every check here asks: gradients flow, new tensors are on the device of the input, and inputs stay unchanged.
+#
+# <details><summary>Hint 1: which axis</summary>
+#
+# (b, h, t, d): the heads are axis 1.
+#
+# </details>
+# <details><summary>Hint 2: two heads</summary>
+#
+# One text, two heads, one position, d = 2: z is [[[[1, 2]], [[3, 4]]]]. Without head 0 the result is [[[[0, 0]], [[3,
+# 4]]]], and z still holds 1 and 2.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "without_head", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def without_head(z, head):
+    """The outputs of all heads, one of them silenced.
+
+    z: (b, h, t, d). head: which, counted from 0. Returns (b, h, t, d).
+    """
+    ### BEGIN SOLUTION
+    silenced = z.clone()
+    silenced[:, head] = 0
+    return silenced
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_without_head", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
+check(without_head)
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `best_head_out`** &nbsp; 1 minute · no points
+#
+# The head of the map is switched off. A pure guess among 64 tokens has a loss of log 64 = 4.16; with all heads the loss
+# is near 0. How much does it rise?
+#
+# - **A.** By less than 1 nat.
+# - **B.** By about a quarter of the way, 1 to 2 nats: one head of four.
+# - **C.** All the way, by more than 4 nats: the answer is gone.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "best_head_out", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+best_head_out = "A"
+### STUDENT GETS
+# best_head_out = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %%
+def without(model, *heads):
+    """Loss on the second half, and share of its tokens that are right, without some heads.
+
+    heads: (layer, head) of each.
+    """
+    def change(layer, z):
+        for number, head in heads:
+            z = without_head(z, head) if number == layer else z
+        return z
+    with torch.no_grad():
+        loss = copy_losses(model, rows, change).mean().item()
+        said = model(rows[:, :-1], change)[:, 24:].argmax(dim=-1)
+    return f"loss {loss:.2f}, {(said == rows[:, 25:]).float().mean():.0%} right"
+
+print(f"all heads: {without(four)}")
+print(f"without head {best} of layer 1: {without(four, (1, best))}")
+print(f"without layer 1: {without(four, *[(1, head) for head in range(4)])}")
+
+# %% nbgrader={"grade": true, "grade_id": "check_best_head_out", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("best_head_out", best_head_out)
+
+# %% [markdown]
+# Together the heads of layer 1 do the copying, but this one is not missed. Does it do nothing, then? Or does it do
+# something that the others do as well? An ablation alone cannot tell these apart. Two more instruments can. They are
+# easiest to understand in a model in which there is only one head to look at.
+#
+# ## One head a layer
+#
+# Here is the same model with a single head in each layer:
+
+# %%
+torch.manual_seed(0)
 copier = AttentionOnly(n=64, e=64, h=1, depth=2).to(device())
 losses, looks = learn(copier)
-previous, induction = head_scores(copier, rows)
-print(f"{len(losses)} steps; previous-token score of layer 0: {previous[0]:.2f}, "
-      f"induction score of layer 1: {induction[0]:.2f}")
+before, after = head_scores(copier, rows)
+print(f"{len(losses)} steps; previous-token score of layer 0: {before[0]:.2f}, "
+      f"induction score of layer 1: {after[0]:.2f}")
+print(f"all heads: {without(copier)}")
+print(f"without the head of layer 1: {without(copier, (1, 0))}")
+print(f"without the head of layer 0: {without(copier, (0, 0))}")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels over the same steps. Above, the loss stays near log 64, about 4.2, for most of the training and then falls to almost 0 within a few dozen steps. Below, the induction score and the previous-token score are near 0 all that time and rise together in the same steps."}}
 figure, axes = plt.subplots(2, 1, figsize=(5.8, 4.8), sharex=True, layout="compressed")
@@ -175,93 +302,148 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i shows where position i looks; dark is a weight of 1. Left, each position looks at the
-# previous one. Right, each position of the second half, from 24 on, looks 23 places back: at what came after the same
-# token.
+# **How to read it.** Left, each position looks at the previous one. Right, each position of the second half looks 23
+# places back.
 #
 # </div>
 #
-# ## Switching heads off
+# Now nothing can stand in for a head, and both are needed. The surprise is the head of layer 0. It looks one place back
+# and copies nothing, yet without it the loss is far above a guess. The head of layer 1 then looks at the wrong places,
+# and copies from there with full confidence.
 #
-# A head that looks at the answer may not be the one that delivers it. To find out, switch it off. Before `unify`, the
-# heads' outputs are one tensor z of shape (b, h, t, d), and a head whose output is 0 adds nothing.
+# ## What each head adds
+#
+# What is needed and what does the work are two questions. For the second, use the fact that the last hidden state is a
+# **sum**: the embedding of the token, plus what each head has written,
+#
+# $$x = x_{\text{tokens}} + \sum_{\text{heads}} x_{\text{head}} .$$
+#
+# The logit of a token is the product of its row w of the output layer with the normed sum. A LayerNorm with weight γ
+# and bias β subtracts the mean of x and divides by its standard deviation s. Both steps can be shared out: each part
+# loses its own mean, and every part is divided by the **same** s, that of the sum. So
+#
+# $$\text{logit} = \sum_{\text{parts}} w \cdot \Big(\gamma \odot \frac{x_{\text{part}} -
+# \overline{x_{\text{part}}}}{s}\Big) + w \cdot \beta, \qquad s = \sqrt{\mathrm{var}(x) + \varepsilon} .$$
+#
+# One term of this sum is the **direct contribution** of a part: what it adds to the logit itself, not through other
+# parts.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 8 · `without_head`** &nbsp; ★☆☆ · 4 minutes · 2 points
+# **Exercise 2 · `direct_contributions`** &nbsp; ★★☆ · 10 minutes · 3 points
 #
-# Return the outputs of all heads, with zeros in place of one head's.
+# Return what each part adds to one logit at each position. The term with β belongs to no part and is left out. The
+# variance is that of a LayerNorm: divided by e, not by e − 1.
 #
-# <details><summary>Hint 1: which axis</summary>
+# <details><summary>Hint 1: which s</summary>
 #
-# (b, h, t, d): the heads are axis 1.
+# How many standard deviations does the norm compute at one position, however many parts there are?
 #
 # </details>
-# <details><summary>Hint 2: two heads</summary>
+# <details><summary>Hint 2: two parts of two components</summary>
 #
-# One text, two heads, one position, d = 2: z is [[[[1, 2]], [[3, 4]]]]. Without head 0 the result is [[[[0, 0]], [[3,
-# 4]]]], and z still holds 1 and 2.
+# With γ = 1 and ε = 0, the parts (3, 1) and (1, −1) have the sum (4, 0), with the mean 2 and s = 2. Without their own
+# means the parts are (1, −1) and (1, −1). For w = (1, 0) each contributes 0.5, and together 1: the first component of
+# the normed sum, (1, −1).
 #
 # </details>
 # </div>
 
-# %% nbgrader={"grade": false, "grade_id": "without_head", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def without_head(z, head):
-    """The outputs of all heads, one of them silenced.
+# %% nbgrader={"grade": false, "grade_id": "direct_contributions", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def direct_contributions(parts, directions, weight, eps=1e-5):
+    """What each part of the last hidden state adds to a logit.
 
-    z: (b, h, t, d). head: which, counted from 0. Returns (b, h, t, d).
+    parts: (m, b, t, e), which add up to the last hidden state. directions: (b, t, e), at each
+    position the row of the output layer for the token that is asked about. weight: (e,), of the
+    last LayerNorm. Returns (m, b, t).
     """
     ### BEGIN SOLUTION
-    silenced = z.clone()
-    silenced[:, head] = 0
-    return silenced
+    x = parts.sum(dim=0)
+    s = (x.var(dim=-1, unbiased=False, keepdim=True) + eps).sqrt()
+    centred = parts - parts.mean(dim=-1, keepdim=True)
+    return (centred / s * weight * directions).sum(dim=-1)
     ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "check_without_head", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
-check(without_head)
+# %% nbgrader={"grade": true, "grade_id": "check_direct_contributions", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(direct_contributions)
 
 # %% [markdown]
 # <div class="card">
 #
-# **Prediction · `previous_head_out`** &nbsp; 1 minute · no points
+# **Prediction · `previous_head_share`** &nbsp; 1 minute · no points
 #
-# The head of layer 0 copies nothing; it looks one place back. Switch it off, and leave the induction head as it is. A
-# pure guess has a loss of log 64 = 4.16. What happens to the loss on the second half?
+# In the second half, the logit of the right token is about 10 on average. How much of it does the head of layer 0 add
+# directly, the one without which the loss is highest?
 #
-# - **A.** Far above 4.16.
-# - **B.** About 4.16: the model can only guess now.
-# - **C.** It rises a little: the head that copies is still there.
+# - **A.** Most of it.
+# - **B.** Almost nothing.
+# - **C.** A negative number, between −5 and −1.
 # </div>
 
-# %% nbgrader={"grade": false, "grade_id": "previous_head_out", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% nbgrader={"grade": false, "grade_id": "previous_head_share", "locked": false, "schema_version": 3, "solution": true, "task": false}
 ### BEGIN SOLUTION
-previous_head_out = "A"
+previous_head_share = "B"
 ### STUDENT GETS
-# previous_head_out = ...    # "A", "B" or "C"
+# previous_head_share = ...    # "A", "B" or "C"
 ### END SOLUTION
 
 # %%
-def loss_without(model, *heads):
-    """Loss on the second half with some heads, (layer, head), switched off."""
-    def change(layer, z):
-        for number, head in heads:
-            z = without_head(z, head) if number == layer else z
-        return z
+def contributions(model, rows):
+    """By part, its mean contribution to the logit of the right token in the second half."""
+    ids, right = rows[:, :-1], rows[:, 1:]
     with torch.no_grad():
-        return copy_losses(model, rows, change).mean().item()
+        parts = model.parts(ids)
+        added = direct_contributions(
+            torch.stack(list(parts.values())), model.to_logits.weight[right], model.norm.weight)
+        logits = model(ids).gather(-1, right[..., None])[..., 0]
+        rest = model.to_logits(model.norm.bias)[right]    # w · β
+    print("they add up to the logit:", torch.allclose(added.sum(dim=0) + rest, logits, atol=1e-4))
+    print(f"logit of the right token: {logits[:, 24:].mean():.2f}")
+    return dict(zip(parts, added[:, :, 24:].mean(dim=(1, 2)).tolist()))
 
-print(f"all heads: {loss_without(copier):.2f}")
-print(f"without the induction head: {loss_without(copier, (1, 0)):.2f}")
-print(f"without the previous-token head: {loss_without(copier, (0, 0)):.2f}")
+for part, added in contributions(copier, rows).items():
+    name = "tokens" if part == "tokens" else "the head of layer " + part[0]
+    print(f"{name}: {added:+.2f}")
 
-# %% nbgrader={"grade": true, "grade_id": "check_previous_head_out", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.prediction("previous_head_out", previous_head_out)
+# %% nbgrader={"grade": true, "grade_id": "check_previous_head_share", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("previous_head_share", previous_head_share)
 
 # %% [markdown]
-# **Through which input** does layer 0 reach the induction head? It writes into the hidden states, and layer 1 reads
-# them three times: for queries, for keys and for values. `withheld` removes the head's contribution from one of the
-# three and leaves it everywhere else:
+# The head of layer 1 writes the whole answer. The head of layer 0 adds nothing to it, but without it there is no
+# answer: its effect is **indirect**. And the model with four heads?
+
+# %%
+shares = contributions(four, rows)
+for part in ("1.0", "1.1", "1.2", "1.3"):
+    print(f"head {part[-1]} of layer 1: {shares[part]:+.2f}")
+print(f"all other parts together: {shares['tokens'] + sum(shares[f'0.{k}'] for k in range(4)):+.2f}")
+
+# %% [markdown]
+# So the head of the map was no bystander: it adds more than a quarter of the logit. Without it, the other three still
+# put the right token far ahead of all others. A head that is not missed can do a share of the work, and a head that
+# adds nothing can be what everything depends on. Contributions and ablations answer different questions.
+#
+# ## Through which input?
+#
+# An [induction head](../../site/glossary.md#induction-head) needs help. At the second A of "A B … A" it has to find the
+# B; but what B was before, an A or something else, is not in B's embedding:
+
+# %%
+plots.diagrams.induction_circuit()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** From the bottom up: tokens, hidden states after layer 0, prediction. The head of layer 0 has
+# written into B's hidden state that A came before it. So the key of B matches the query of the second A, and the head
+# of layer 1 takes B's value.
+#
+# </div>
+#
+# That is a claim, and it can be tested. Layer 0 writes into the hidden states, and layer 1 reads them three times: for
+# queries, for keys and for values. `withheld` removes the contribution of a head from one of the three and leaves it
+# everywhere else:
 
 # %%
 for role in ("queries", "keys", "values"):
@@ -270,37 +452,79 @@ for role in ("queries", "keys", "values"):
 
 # %% [markdown]
 # Through the keys, as the diagram claims: a key has to say which token came before it. The query needs only its own
-# token, and so does the value.
+# token, and so does the value. Such an intervention on a single path is called *path patching* ([Goldowsky-Dill et al.,
+# 2023](https://arxiv.org/abs/2304.05969)).
 #
-# ## Four heads a layer
+# ## From the weights alone
 #
-# With one head per layer there was nothing to search for. Now four heads of width 16 learn the same task. Which head
-# feeds which can be read from the **weights alone**, without any text. A head of layer 0 writes through
+# Which head feeds which can be read from the **weights**, without any text. A head of layer 0 writes through
 # $W_{\mathrm{unify}} W_v$ (its own columns and rows); a head of layer 1 reads through its rows of $W_q$, $W_k$ or
-# $W_v$. How much one head reads of another's output is measured by the **composition score** of [Elhage et
-# al.](https://transformer-circuits.pub/2021/framework/index.html),
+# $W_v$. The **composition score** of [Elhage et al.](https://transformer-circuits.pub/2021/framework/index.html)
+# measures how much one head reads of another's output:
 #
 # $$\frac{\lVert W_{\mathrm{reads}} W_{\mathrm{writes}} \rVert}{\lVert W_{\mathrm{reads}} \rVert\,
 # \lVert W_{\mathrm{writes}} \rVert} \quad \text{(Frobenius norms).}$$
+#
+# In the model with four heads, the previous-token heads of layer 0 should stand out.
 
-# %%
-torch.manual_seed(0)
-four = AttentionOnly(n=64, e=64, h=4, depth=2).to(device())
-learned, _ = learn(four)
-previous, induction = head_scores(four, rows)
-print(f"{len(learned)} steps")
-print("previous-token scores, layer 0:", *[f"{score:.2f}" for score in previous])
-print("induction scores, layer 1:     ", *[f"{score:.2f}" for score in induction])
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 3 · `composition_scores`** &nbsp; ★★☆ · 8 minutes · 3 points
+#
+# Return the composition score of each head of layer 1 with each head of layer 0, from the weights of whole layers. Each
+# layer has h heads of width d.
+#
+# <details><summary>Hint 1: rows and columns</summary>
+#
+# `nn.Linear` stores (out, in). Head 0 owns the first d outputs of `to_keys` and `to_values`, and the first d inputs of
+# `unify`. Are these rows or columns?
+#
+# </details>
+# <details><summary>Hint 2: two heads of width 1</summary>
+#
+# With e = 2, let `to_values` be [[1, 0], [0, 1]], `unify` [[0, 1], [1, 0]] and `reads` [[1, 0], [1, 1]]. Head 0 writes
+# through the matrix [[0, 0], [1, 0]], so head 0 of layer 1, which reads (1, 0), has a score of 0 with it. Head 1 reads
+# (1, 1) and has 1/√2 = 0.71.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "composition_scores", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def composition_scores(reads, to_values, unify, h):
+    """How much each head of a layer reads of what each head of an earlier layer writes.
+
+    reads: (h·d, e), the weight of the later layer's to_queries, to_keys or to_values.
+    to_values: (h·d, e), unify: (e, h·d), weights of the earlier layer.
+    Returns (h, h), later heads by earlier heads.
+    """
+    ### BEGIN SOLUTION
+    e = reads.shape[1]
+    reading = reads.reshape(h, 1, -1, e)                                        # (h, 1, d, e)
+    writing = unify.reshape(e, h, -1).transpose(0, 1) @ to_values.reshape(h, -1, e)    # (h, e, e)
+    sizes = torch.linalg.matrix_norm(reading) * torch.linalg.matrix_norm(writing)      # (h, h)
+    return torch.linalg.matrix_norm(reading @ writing) / sizes
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_composition_scores", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(composition_scores)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Three heat maps of 4 by 4, heads of layer 1 by heads of layer 0. Queries and values: all cells are light. Keys: two columns, 1 and 3, are the darkest in every row; they are the heads with the highest previous-token scores."}}
+first, second = four.layers
+readers = {"queries": second.to_queries, "keys": second.to_keys, "values": second.to_values}
 figure, axes = plt.subplots(1, 3, figsize=(7, 2.9), layout="compressed")
-for ax, (role, scores) in zip(axes, compositions(four).items()):
-    plots.heat(scores, title=role, ax=ax, scale=0.4)
+for ax, (role, layer) in zip(axes, readers.items()):
+    scores = composition_scores(layer.weight, first.to_values.weight, first.unify.weight, 4)
+    plots.heat(scores.detach(), title=role, ax=ax, scale=0.4)
     ax.set(xlabel="head of layer 0", ylabel="head of layer 1" if ax is axes[0] else "")
 plt.show()
+print("previous-token scores, layer 0:", *[f"{score:.2f}" for score in previous])
 for head in range(4):
     loss, _ = withheld(four, rows, head, "keys")
     print(f"head {head} of layer 0 withheld from the keys: loss {loss:.2f}")
+feeds = previous.argsort(descending=True)[:2].tolist()
+print(f"without heads {feeds[0]} and {feeds[1]} of layer 0: "
+      f"{without(four, *[(0, head) for head in feeds])}")
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -309,48 +533,101 @@ for head in range(4):
 # more of what the second writes. Only the keys have dark columns: those of the heads that look at the previous token.
 #
 # </div>
+#
+# All three instruments agree now: two heads of layer 0 look at the previous token, the keys of layer 1 read what they
+# write, and without both the model can no longer copy. What all others read is a better place to cut than any of them.
+#
+# ## What would the model say now?
+#
+# The pocket GPT-2 of [lesson 12](../12_gpt2/12_gpt2.ipynb) copies as well, and it has feed-forward networks. Here is
+# what it expects after `def left(`, where the text has had `def left(line` before:
+
+# %%
+folder = gpt2_files("gpt2", places="embedded").folder
+tokenizer, pocket = Tokenizer.from_folder(folder), finished_gpt2.load(folder, device())
+text = "def left(line, word):\n    return word\n\ndef left("
+ids = torch.tensor([tokenizer.encode(text)], device=device())
+with torch.no_grad():
+    states = [pocket.embed(ids)]
+    for block in pocket.blocks:
+        states.append(block(states[-1]))
+    states = torch.stack(states)                                        # (m, b, t, e)
+    chances = pocket(ids)[0, -1].softmax(dim=-1)
+print(f"{tokenizer.token(chances.argmax())!r} with {chances.max():.2f}")
+print("standard deviation of the states:",
+      *[f"{state.std(dim=-1).mean():.1f}" for state in states], sep="  ")
+
+# %% [markdown]
+# In which block is that decided? The **logit lens** ([nostalgebraist,
+# 2020](https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-lens)) treats the hidden state after
+# each block as if it were the last: it goes through the last norm and the output layer, and becomes logits. These are
+# what the model would say if the remaining blocks added nothing. The function below has the bug that a widely used
+# library had ([TransformerLens, issue 1076](https://github.com/TransformerLensOrg/TransformerLens/issues/1076)).
 
 # %% [markdown]
 # <div class="card">
 #
-# **Prediction · `best_head_out`** &nbsp; 1 minute · no points
+# **Exercise 4 · `logit_lens`** &nbsp; mend · ★★☆ · 7 minutes · 3 points
 #
-# Now the head of layer 1 with the highest induction score is switched off. With one head per layer, that raised the
-# loss by more than 5 nats. How much here?
+# Mend the function: each state has to go through the norm as the last one does.
 #
-# - **A.** Less than 1 nat.
-# - **B.** About a quarter of that, 1 to 2 nats: one head of four.
-# - **C.** As much as before: it is the best copier, and the answer is gone.
+# <details><summary>Hint 1: look at the sizes</summary>
+#
+# The cell above prints how large the states are. How large should the components of each be, after the division?
+#
+# </details>
+# <details><summary>Hint 2: two states</summary>
+#
+# With ε = 0, weight 1 and bias 0, the states (1, −1) and (10, −10) are both normed to (1, −1). What does the function
+# make of the first?
+#
+# </details>
 # </div>
 
-# %% nbgrader={"grade": false, "grade_id": "best_head_out", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-best_head_out = "A"
-### STUDENT GETS
-# best_head_out = ...    # "A", "B" or "C"
-### END SOLUTION
+# %% nbgrader={"grade": false, "grade_id": "logit_lens", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def logit_lens(states, weight, bias, table, eps=1e-5):
+    """What a model would say if each of its hidden states were the last.
+
+    states: (m, b, t, e), the embeddings and then the output of each block. weight, bias: (e,), of
+    the last LayerNorm. table: (n, e), the output layer. Returns logits (m, b, t, n).
+    """
+    centred = states - states.mean(dim=-1, keepdim=True)
+    ### BEGIN SOLUTION
+    s = (states.var(dim=-1, unbiased=False, keepdim=True) + eps).sqrt()
+    ### STUDENT GETS
+    # s = (states[-1].var(dim=-1, unbiased=False, keepdim=True) + eps).sqrt()
+    ### END SOLUTION
+    return (centred / s * weight + bias) @ table.T
+
+# %% nbgrader={"grade": true, "grade_id": "check_logit_lens", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(logit_lens)
 
 # %%
-best = induction.argmax().item()
-print(f"all heads: {loss_without(four):.2f}")
-print(f"without head {best} of layer 1: {loss_without(four, (1, best)):.2f}")
-print(f"without layer 1: {loss_without(four, *[(1, head) for head in range(4)]):.2f}")
-feeds = previous.argsort(descending=True)[:2].tolist()
-print(f"without heads {feeds[0]} and {feeds[1]} of layer 0: "
-      f"{loss_without(four, *[(0, head) for head in feeds]):.2f}")
-
-# %% nbgrader={"grade": true, "grade_id": "check_best_head_out", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.prediction("best_head_out", best_head_out)
+with torch.no_grad():
+    logits = logit_lens(states, pocket.norm.weight, pocket.norm.bias, pocket.tokens.weight,
+                        pocket.norm.eps)
+    print("the last is what the model says:", torch.allclose(logits[-1], pocket(ids), atol=1e-3))
+for number, chances in enumerate(logits[:, 0, -1].softmax(dim=-1)):
+    place = "embedding" if number == 0 else f"block {number - 1}"
+    words = [f"{tokenizer.token(i)!r} {p:.2f}" for p, i in zip(*chances.topk(3))]
+    print(f"{place:>9}:", *words, sep="   ")
 
 # %% [markdown]
-# If little changes without a head, it may still do something: others may do the same. What all of them read is a better
-# place to cut.
+# The embedding of `(` says `(` again: the table of tokens is also the output layer. Block 2 expects the name of an
+# argument, and only block 3 says which one.
+#
+# Why was one scale for all right in exercise 2 and wrong here? There the parts of **one** sum went through **one**
+# norm. Here each state is asked what it would say by itself, and then each has its own. With the wrong scale an early
+# state looks undecided, because its logits have become small.
+#
+# The lens has limits, too. Later blocks need not read a state as the output layer does, and there are models for whose
+# early states it shows nothing sensible ([Belrose et al., 2023](https://arxiv.org/abs/2303.08112)).
 #
 # ## A clock
 #
-# A score is not a mechanism, either. Here is the same experiment, made carelessly: always p = 32, and **one** layer,
-# which cannot do the task. (This is proved, for a layer of reasonable size: [Sanford, Hsu and Telgarsky,
-# 2024](https://arxiv.org/abs/2408.14332).)
+# Not even a perfect score is a mechanism. Here is the first experiment again, made carelessly: always p = 32, and
+# **one** layer, which cannot do the task. (This is proved, for a layer of reasonable size: [Sanford, Hsu and
+# Telgarsky, 2024](https://arxiv.org/abs/2408.14332).)
 
 # %%
 torch.manual_seed(0)
@@ -371,36 +648,36 @@ for p in (32, 31, 24, 16):
 #
 # ## What you can do now
 #
-# You can name what has changed in open models since GPT-2, and write each change; read published weights in either
-# convention of rotary positions; say what a mixture of experts saves and what it needs; sample with min-p; and show
-# what a head does: where it looks, what happens without it, and through which input it is fed.
+# You can ask a trained model three questions: where does a head look, what does it add to a logit, and what is lost
+# without it. You know that the answers may differ, and what each difference means. You can test through which input one
+# head feeds another, with data and without, and read off what a model would say after each block.
 #
 # **Three questions to think about**
 #
-# <details><summary>1. A cache with g groups is h/g times smaller. Why are the queries not grouped as well?</summary>
-#
-# Queries are not stored: each is used once, for the current token. And with h heads of queries, each group is asked h/g
-# different questions.
-#
-# </details>
-# <details><summary>2. Mixtral has 47 billion parameters, and each token uses 13 billion of them. Which of the two
-# numbers decides how much memory you need?</summary>
-#
-# The 47. Which experts a token will use is not known in advance, so all have to be in memory. In a batch, different
-# tokens use different experts, and soon all are used.
-#
-# </details>
-# <details><summary>3. In the copying model, could layer 0 help through the queries instead of the keys?</summary>
+# <details><summary>1. In the copying model, could layer 0 help through the queries instead of the keys?</summary>
 #
 # The query of the second A would have to know what came after the first A, and that is the answer. A head of layer 0
 # can tell a position only what came before it. Only the position of B can learn which token B follows.
+#
+# </details>
+# <details><summary>2. An ablation replaces a head's output by 0. When is that a bad choice?</summary>
+#
+# When the head adds nearly the same vector everywhere, and later layers expect it. Then 0 is a state that the model has
+# never seen, and the loss rises for that reason. The head's mean over many texts is a fairer replacement.
+#
+# </details>
+# <details><summary>3. A head's direct contribution to the right token is large. Does it raise the
+# probability?</summary>
+#
+# Not if it adds as much to all other tokens: a softmax ignores what is added to all logits. Ask for the contribution to
+# the difference of two logits.
 #
 # </details>
 
 # %% [markdown]
 # ## The end of the course
 #
-# Eighteen lessons ago there was a dot product. This is what you have built, and what it achieved:
+# The course began with a dot product. This is what you have built, and what it achieved:
 #
 # | lesson | what you built | what it achieved |
 # |---|---|---|
@@ -421,7 +698,8 @@ for p in (32, 31, 24, 16):
 # | [15](../15_transformer_xl/15_transformer_xl.ipynb) | a memory of the last segment | 0.103 bits per byte better at equal steps; one position computed for each byte instead of 64 |
 # | [16](../16_sparse_attention/16_sparse_attention.ipynb) | sparse patterns, and a softmax in tiles | two sparse layers connect all 32,896 pairs; tiles to 0.0000002 |
 # | [17](../17_going_big/17_going_big.ipynb) | training on a larger scale | activations 4.2 MB instead of 50.6; a loss of 2.438, predicted as 2.425 |
-# | 18 | a Llama, and a model that copies | `transformers`' logits to 0.00001; the pocket Llama 1.16 bits per byte; the copier's circuit |
+# | [18](../18_since_gpt2/18_since_gpt2.ipynb) | a Llama, a router, min-p | `transformers`' logits to 0.00001 |
+# | 19 | instruments to look inside | a head that adds nothing to the answer, and without which there is none |
 #
 # Each row is a few lines of matrix products, and you have written them. What the course leaves out is what comes after:
 # models that are taught to answer, and models that are not transformers.
