@@ -82,7 +82,6 @@ def test_the_head_of_the_map_looks_like_the_answer_and_is_not_missed():
     assert f"without head {scores.index(max(scores))} of layer 1" in one_less and max(scores) > 0.8
     assert after(whole, "loss") < 0.1 and after(one_less, "loss") < 1 and after(none, "loss") > math.log(64)
     assert int(re.search(r"(\d+)% right", one_less)[1]) > 85 and int(re.search(r"(\d+)% right", none)[1]) < 20
-    assert LESSON.prediction("best_head_out").truth == "A"
 
 
 def test_the_copier_needs_both_of_its_heads():
@@ -102,15 +101,15 @@ def test_the_head_of_layer_1_writes_the_answer_and_that_of_layer_0_nothing():
     assert round(logit) == 10
     assert after(text, "the head of layer 1:") == pytest.approx(logit, abs=0.2)
     assert abs(after(text, "the head of layer 0:")) < 0.2 and abs(after(text, "tokens:")) < 0.2
-    assert LESSON.prediction("previous_head_share").truth == "B"
+    assert LESSON.prediction("previous_head_share").truth == "A"
 
 
-def test_each_of_the_four_heads_has_a_share_and_that_of_the_map_more_than_a_quarter():
+def test_each_of_the_four_heads_has_a_share_and_that_of_the_map_is_between_2_and_4():
     text = printed(SOURCE, "shares = contributions(four, rows)")
     shares = [after(text, f"head {head} of layer 1:") for head in range(4)]
     scores = re.search(r"induction scores, layer 1: (.*)", printed(SOURCE, "four = AttentionOnly"))[1].split()
-    assert min(shares) > 1
-    assert shares[scores.index(max(scores))] > after(text, "logit of the right token:") / 4
+    assert round(after(text, "logit of the right token:")) == 10 and min(shares) > 1
+    assert 2 < shares[scores.index(max(scores))] < 4 and LESSON.prediction("missed_head_share").truth == "C"
     assert abs(after(text, "all other parts together:")) < 0.2
 
 
@@ -135,6 +134,7 @@ def test_the_keys_read_the_heads_that_look_at_the_token_before():
     previous = torch.tensor([float(score) for score in re.findall(r"\d\.\d+", scores)])
     losses = torch.tensor([float(loss) for loss in re.findall(r"keys: loss (\d+\.\d+)", text)])
     assert float(re.search(r"without heads .* loss (\d+\.\d+)", text)[1]) > math.log(64)
+    assert int(re.search(r"without heads .* (\d+)% right", text)[1]) < 33
     assert set(previous.topk(2).indices.tolist()) == set(losses.topk(2).indices.tolist())
 
 

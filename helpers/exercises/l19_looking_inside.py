@@ -141,27 +141,26 @@ LESSON = Lesson(
     ),
     predictions=(
         Prediction(
-            "best_head_out",
+            "previous_head_share",
             truth="A",
             says={
-                "A": "The other heads of the layer do the same work. Removing one shows little about what the layer"
-                " does.",
-                "B": "A quarter of the layer is gone, but the loss does not rise by a quarter of anything: the logit of"
-                " the right token is far enough ahead that three heads suffice.",
-                "C": "That would be so if this head alone copied. Its map shows that it looks at the right place. It"
-                " does not show that no other head does.",
+                "A": "It writes nothing about the token that comes next. It writes which token came before, and the"
+                " head of layer 1 reads that.",
+                "B": "Without it the loss is the highest of all, but that says how much depends on it, not what it adds"
+                " to the logit itself.",
+                "C": "If what it adds were against the right token, the loss would fall without it. It rises far above"
+                " a guess.",
             },
         ),
         Prediction(
-            "previous_head_share",
-            truth="B",
+            "missed_head_share",
+            truth="C",
             says={
-                "A": "Without it the loss is the highest of all, but that says how much depends on it, not what it adds"
-                " to the logit itself.",
-                "B": "It writes nothing about the token that comes next. It writes which token came before, and the"
-                " head of layer 1 reads that.",
-                "C": "If what it adds were against the right token, the loss would fall without it. It rises far above"
-                " a guess.",
+                "A": "Little was lost because the other three put the right token far ahead as well. That does not"
+                " mean that this head adds nothing.",
+                "B": "Its map shows that it copies. It does not show that no other head does, and the other three do.",
+                "C": "It does about a quarter of the work, like each of the others. What the other three add is"
+                " enough.",
             },
         ),
     ),

@@ -16,19 +16,19 @@
 #
 # *What a trained model does, and how to find out*
 #
-# A model has read a text once, and now it continues the second copy without a mistake. Which part of it does that? A
-# map of the attention weights has an answer ready: this head looks at exactly the right place. Take the head away, and
-# the model copies on.
+# A model has read a text once, and now it continues the second copy with hardly a mistake. Which part of it does that?
+# A map of the attention weights has an answer ready: this head looks at exactly the right place. Take the head away,
+# and the model copies on.
 #
 # So a map is not a proof. This lesson trains the smallest model that has a mechanism worth finding, and asks three
-# questions about each part of it. Where does it look? What does it add to the output? What is lost without it? The
-# answers disagree, and from where they disagree you learn how the model works.
+# questions about each of its heads. Where does it look? What does it add to the output? What is lost without it? The
+# three answers differ, and the differences show how the model works.
 #
 # | | |
 # |---|---|
 # | **You will build** | the switch that silences a head, each part's share of a logit, a score of which head feeds which, and a lens that shows what a model would say halfway; one of them you fix |
 # | **You need** | lessons [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 70 minutes: three exercises, 8 points, and two predictions |
+# | **It takes** | about 65 minutes: four exercises, 11 points, and two predictions |
 # | **It computes** | for seconds in each cell, a quarter of a minute in all |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h, n
@@ -140,7 +140,7 @@ best = induction.argmax().item()
 print(f"{len(learned)} steps")
 print("induction scores, layer 1:", *[f"{score:.2f}" for score in induction])
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "A triangle of attention weights, 47 by 47. In the lower half a dark line runs parallel to the diagonal, 23 places to its left; in the upper half the weights are pale and spread out."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A triangle of attention weights, 47 by 47. In the lower half a dark line runs parallel to the diagonal, 23 places to its left; in the upper half the dark cells are scattered."}}
 with torch.no_grad():
     _, weights = four.run(rows[:1, :-1])
 figure, ax = plt.subplots(figsize=(3.9, 3.7), layout="compressed")
@@ -205,24 +205,7 @@ def without_head(z, head):
 check(without_head)
 
 # %% [markdown]
-# <div class="card">
-#
-# **Prediction · `best_head_out`** &nbsp; 1 minute · no points
-#
-# The head of the map is switched off. A pure guess among 64 tokens has a loss of log 64 = 4.16; with all heads the loss
-# is near 0. How much does it rise?
-#
-# - **A.** By less than 1 nat.
-# - **B.** By about a quarter of the way, 1 to 2 nats: one head of four.
-# - **C.** All the way, by more than 4 nats: the answer is gone.
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "best_head_out", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-best_head_out = "A"
-### STUDENT GETS
-# best_head_out = ...    # "A", "B" or "C"
-### END SOLUTION
+# Now the head of the map is switched off. A pure guess among 64 tokens has a loss of log 64 = 4.16.
 
 # %%
 def without(model, *heads):
@@ -243,13 +226,10 @@ print(f"all heads: {without(four)}")
 print(f"without head {best} of layer 1: {without(four, (1, best))}")
 print(f"without layer 1: {without(four, *[(1, head) for head in range(4)])}")
 
-# %% nbgrader={"grade": true, "grade_id": "check_best_head_out", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.prediction("best_head_out", best_head_out)
-
 # %% [markdown]
-# Together the heads of layer 1 do the copying, but this one is not missed. Does it do nothing, then? Or does it do
-# something that the others do as well? An ablation alone cannot tell these apart. Two more instruments can. They are
-# easiest to understand in a model in which there is only one head to look at.
+# Together the heads of layer 1 do the copying, but this one is hardly missed. Does it do nothing, then? Or does it do
+# something that the others do as well? A map and an ablation cannot tell these apart. Another instrument can. It is
+# easiest to understand in a model in which there is nothing to choose from.
 #
 # ## One head a layer
 #
@@ -287,7 +267,7 @@ plt.show()
 # in training, and shows as a bump in the loss ([Olsson et al.](https://arxiv.org/abs/2209.11895)). Here is where both
 # heads look in the first text:
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two triangles of attention weights, 47 by 47. Left, layer 0: a dark line just below the diagonal. Right, layer 1: in the lower half a dark line parallel to the diagonal, 23 places to its left; in the upper half no pattern."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two triangles of attention weights, 47 by 47. Left, layer 0: a dark line just below the diagonal, and a few pale cells far below it. Right, layer 1: in the lower half a dark line parallel to the diagonal, 23 places to its left; in the upper half the dark cells are scattered."}}
 with torch.no_grad():
     _, weights = copier.run(rows[:1, :-1])
 figure, axes = plt.subplots(1, 2, figsize=(6.6, 3.5), layout="compressed")
@@ -302,14 +282,13 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Left, each position looks at the previous one. Right, each position of the second half looks 23
-# places back.
+# **How to read it.** Left, each position looks mostly at the previous one. Right, each position of the second half
+# looks 23 places back.
 #
 # </div>
 #
-# Now nothing can stand in for a head, and both are needed. The surprise is the head of layer 0. It looks one place back
-# and copies nothing, yet without it the loss is far above a guess. The head of layer 1 then looks at the wrong places,
-# and copies from there with full confidence.
+# Now no other head can do the same, and both are needed. The surprise is the head of layer 0. It looks one place back
+# and copies nothing, yet without it the loss is far above a guess: the head of layer 1 still copies, from other places.
 #
 # ## What each head adds
 #
@@ -319,11 +298,11 @@ plt.show()
 # $$x = x_{\text{tokens}} + \sum_{\text{heads}} x_{\text{head}} .$$
 #
 # The logit of a token is the product of its row w of the output layer with the normed sum. A LayerNorm with weight γ
-# and bias β subtracts the mean of x and divides by its standard deviation s. Both steps can be shared out: each part
-# loses its own mean, and every part is divided by the **same** s, that of the sum. So
+# and bias β subtracts the mean of x and divides by its standard deviation σ. Both steps can be divided among the parts:
+# each loses its own mean, and all are divided by the **same** σ, that of the sum. So
 #
 # $$\text{logit} = \sum_{\text{parts}} w \cdot \Big(\gamma \odot \frac{x_{\text{part}} -
-# \overline{x_{\text{part}}}}{s}\Big) + w \cdot \beta, \qquad s = \sqrt{\mathrm{var}(x) + \varepsilon} .$$
+# \overline{x_{\text{part}}}}{\sigma}\Big) + w \cdot \beta, \qquad \sigma = \sqrt{\mathrm{var}(x) + \varepsilon} .$$
 #
 # One term of this sum is the **direct contribution** of a part: what it adds to the logit itself, not through other
 # parts.
@@ -336,14 +315,14 @@ plt.show()
 # Return what each part adds to one logit at each position. The term with β belongs to no part and is left out. The
 # variance is that of a LayerNorm: divided by e, not by e − 1.
 #
-# <details><summary>Hint 1: which s</summary>
+# <details><summary>Hint 1: which σ</summary>
 #
 # How many standard deviations does the norm compute at one position, however many parts there are?
 #
 # </details>
 # <details><summary>Hint 2: two parts of two components</summary>
 #
-# With γ = 1 and ε = 0, the parts (3, 1) and (1, −1) have the sum (4, 0), with the mean 2 and s = 2. Without their own
+# With γ = 1 and ε = 0, the parts (3, 1) and (1, −1) have the sum (4, 0), with the mean 2 and σ = 2. Without their own
 # means the parts are (1, −1) and (1, −1). For w = (1, 0) each contributes 0.5, and together 1: the first component of
 # the normed sum, (1, −1).
 #
@@ -354,15 +333,15 @@ plt.show()
 def direct_contributions(parts, directions, weight, eps=1e-5):
     """What each part of the last hidden state adds to a logit.
 
-    parts: (m, b, t, e), which add up to the last hidden state. directions: (b, t, e), at each
+    parts: (parts, b, t, e), which add up to the last hidden state. directions: (b, t, e), at each
     position the row of the output layer for the token that is asked about. weight: (e,), of the
-    last LayerNorm. Returns (m, b, t).
+    last LayerNorm. Returns (parts, b, t).
     """
     ### BEGIN SOLUTION
     x = parts.sum(dim=0)
-    s = (x.var(dim=-1, unbiased=False, keepdim=True) + eps).sqrt()
+    deviation = (x.var(dim=-1, unbiased=False, keepdim=True) + eps).sqrt()
     centred = parts - parts.mean(dim=-1, keepdim=True)
-    return (centred / s * weight * directions).sum(dim=-1)
+    return (centred / deviation * weight * directions).sum(dim=-1)
     ### END SOLUTION
 
 # %% nbgrader={"grade": true, "grade_id": "check_direct_contributions", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
@@ -376,14 +355,14 @@ check(direct_contributions)
 # In the second half, the logit of the right token is about 10 on average. How much of it does the head of layer 0 add
 # directly, the one without which the loss is highest?
 #
-# - **A.** Most of it.
-# - **B.** Almost nothing.
+# - **A.** Almost nothing.
+# - **B.** Most of it.
 # - **C.** A negative number, between −5 and −1.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "previous_head_share", "locked": false, "schema_version": 3, "solution": true, "task": false}
 ### BEGIN SOLUTION
-previous_head_share = "B"
+previous_head_share = "A"
 ### STUDENT GETS
 # previous_head_share = ...    # "A", "B" or "C"
 ### END SOLUTION
@@ -411,7 +390,27 @@ check.prediction("previous_head_share", previous_head_share)
 
 # %% [markdown]
 # The head of layer 1 writes the whole answer. The head of layer 0 adds nothing to it, but without it there is no
-# answer: its effect is **indirect**. And the model with four heads?
+# answer: its effect is **indirect**.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `missed_head_share`** &nbsp; 1 minute · no points
+#
+# Back to the model with four heads. The logit of the right token is about 10 again. How much of it does the head of the
+# map add, which is hardly missed?
+#
+# - **A.** Almost nothing: without it, almost nothing was lost.
+# - **B.** Nearly all: its map shows that it copies.
+# - **C.** Between 2 and 4.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "missed_head_share", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+missed_head_share = "C"
+### STUDENT GETS
+# missed_head_share = ...    # "A", "B" or "C"
+### END SOLUTION
 
 # %%
 shares = contributions(four, rows)
@@ -419,10 +418,16 @@ for part in ("1.0", "1.1", "1.2", "1.3"):
     print(f"head {part[-1]} of layer 1: {shares[part]:+.2f}")
 print(f"all other parts together: {shares['tokens'] + sum(shares[f'0.{k}'] for k in range(4)):+.2f}")
 
+# %% nbgrader={"grade": true, "grade_id": "check_missed_head_share", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("missed_head_share", missed_head_share)
+
 # %% [markdown]
-# So the head of the map was no bystander: it adds more than a quarter of the logit. Without it, the other three still
-# put the right token far ahead of all others. A head that is not missed can do a share of the work, and a head that
-# adds nothing can be what everything depends on. Contributions and ablations answer different questions.
+# So that head does its share of the work. Without it, the other three still put the right token far ahead of all
+# others. In GPT-2 there are even heads that write an answer only when those that usually do are switched off ([Wang et
+# al., 2022](https://arxiv.org/abs/2211.00593)).
+#
+# A head that is hardly missed can do a good part of the work, and a head that adds nothing can be what everything
+# depends on. Contributions and ablations answer different questions.
 #
 # ## Through which input?
 #
@@ -509,7 +514,7 @@ def composition_scores(reads, to_values, unify, h):
 # %% nbgrader={"grade": true, "grade_id": "check_composition_scores", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(composition_scores)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Three heat maps of 4 by 4, heads of layer 1 by heads of layer 0. Queries and values: all cells are light. Keys: two columns, 1 and 3, are the darkest in every row; they are the heads with the highest previous-token scores."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Three heat maps of 4 by 4, heads of layer 1 by heads of layer 0. Queries and values: all cells are light. Keys: darker cells, and in every row the two darkest are columns 1 and 3; they are the heads with the highest previous-token scores."}}
 first, second = four.layers
 readers = {"queries": second.to_queries, "keys": second.to_keys, "values": second.to_values}
 figure, axes = plt.subplots(1, 3, figsize=(7, 2.9), layout="compressed")
@@ -534,8 +539,9 @@ print(f"without heads {feeds[0]} and {feeds[1]} of layer 0: "
 #
 # </div>
 #
-# All three instruments agree now: two heads of layer 0 look at the previous token, the keys of layer 1 read what they
-# write, and without both the model can no longer copy. What all others read is a better place to cut than any of them.
+# Here the instruments agree: two heads of layer 0 look at the previous token, the keys of layer 1 read what they write,
+# and without both heads less than a third of the copies are right. Where several heads do the same, cut what all of
+# them read.
 #
 # ## What would the model say now?
 #
@@ -551,7 +557,7 @@ with torch.no_grad():
     states = [pocket.embed(ids)]
     for block in pocket.blocks:
         states.append(block(states[-1]))
-    states = torch.stack(states)                                        # (m, b, t, e)
+    states = torch.stack(states)                                        # (states, b, t, e)
     chances = pocket(ids)[0, -1].softmax(dim=-1)
 print(f"{tokenizer.token(chances.argmax())!r} with {chances.max():.2f}")
 print("standard deviation of the states:",
@@ -588,16 +594,16 @@ print("standard deviation of the states:",
 def logit_lens(states, weight, bias, table, eps=1e-5):
     """What a model would say if each of its hidden states were the last.
 
-    states: (m, b, t, e), the embeddings and then the output of each block. weight, bias: (e,), of
-    the last LayerNorm. table: (n, e), the output layer. Returns logits (m, b, t, n).
+    states: (states, b, t, e), the embeddings and then the output of each block. weight, bias: (e,),
+    of the last LayerNorm. table: (n, e), the output layer. Returns logits (states, b, t, n).
     """
     centred = states - states.mean(dim=-1, keepdim=True)
     ### BEGIN SOLUTION
-    s = (states.var(dim=-1, unbiased=False, keepdim=True) + eps).sqrt()
+    deviation = (states.var(dim=-1, unbiased=False, keepdim=True) + eps).sqrt()
     ### STUDENT GETS
-    # s = (states[-1].var(dim=-1, unbiased=False, keepdim=True) + eps).sqrt()
+    # deviation = (states[-1].var(dim=-1, unbiased=False, keepdim=True) + eps).sqrt()
     ### END SOLUTION
-    return (centred / s * weight + bias) @ table.T
+    return (centred / deviation * weight + bias) @ table.T
 
 # %% nbgrader={"grade": true, "grade_id": "check_logit_lens", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(logit_lens)
@@ -609,16 +615,21 @@ with torch.no_grad():
     print("the last is what the model says:", torch.allclose(logits[-1], pocket(ids), atol=1e-3))
 for number, chances in enumerate(logits[:, 0, -1].softmax(dim=-1)):
     place = "embedding" if number == 0 else f"block {number - 1}"
-    words = [f"{tokenizer.token(i)!r} {p:.2f}" for p, i in zip(*chances.topk(3))]
+    words = [f"{tokenizer.token(i)!r} {chance:.2f}"
+             for chance, i in zip(*chances.topk(3))]
     print(f"{place:>9}:", *words, sep="   ")
 
 # %% [markdown]
 # The embedding of `(` says `(` again: the table of tokens is also the output layer. Block 2 expects the name of an
 # argument, and only block 3 says which one.
 #
-# Why was one scale for all right in exercise 2 and wrong here? There the parts of **one** sum went through **one**
-# norm. Here each state is asked what it would say by itself, and then each has its own. With the wrong scale an early
-# state looks undecided, because its logits have become small.
+# <details><summary>After the repair: why is exercise 2 different?</summary>
+#
+# There the parts of **one** sum went through **one** norm, so one deviation was right for all of them. Here each state
+# is asked what it would say by itself, and each has a deviation of its own. With that of the last state, the logits of
+# an early one become small, and it looks undecided.
+#
+# </details>
 #
 # The lens has limits, too. Later blocks need not read a state as the output layer does, and there are models for whose
 # early states it shows nothing sensible ([Belrose et al., 2023](https://arxiv.org/abs/2303.08112)).
@@ -719,13 +730,12 @@ for p in (32, 31, 24, 16):
 #
 # **Further reading**
 #
-# - **[Touvron et al., *LLaMA*, 2023](https://arxiv.org/abs/2302.13971)**, section 2.2: three of the five changes, in
-#   half a page.
-# - [Ainslie et al., *GQA*, 2023](https://arxiv.org/abs/2305.13245): from many heads of keys to a few, without training
-#   from scratch.
-# - [Fedus et al., *Switch Transformers*, 2021](https://arxiv.org/abs/2101.03961), section 2: routing and balance.
-# - [Elhage et al., *A mathematical framework for transformer
-#   circuits*, 2021](https://transformer-circuits.pub/2021/framework/index.html): models without feed-forward networks,
-#   taken apart.
+# - **[Elhage et al., *A mathematical framework for transformer
+#   circuits*, 2021](https://transformer-circuits.pub/2021/framework/index.html)**: models without feed-forward
+#   networks, taken apart.
 # - [Olsson et al., *In-context learning and induction heads*, 2022](https://arxiv.org/abs/2209.11895): the same heads
 #   in large models.
+# - [Wang et al., *Interpretability in the wild*, 2022](https://arxiv.org/abs/2211.00593): 26 heads of GPT-2 that
+#   complete a sentence together, found with ablations, contributions and patching.
+# - [Belrose et al., *Eliciting latent predictions from transformers with the tuned
+#   lens*, 2023](https://arxiv.org/abs/2303.08112): where the logit lens fails, and a lens that is trained.
