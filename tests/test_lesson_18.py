@@ -128,7 +128,7 @@ def test_without_the_balance_two_experts_are_dead_and_with_it_all_work():
 
 
 def test_a_temperature_brings_back_the_tail_of_top_p_and_not_that_of_min_p():
-    sure, _ = printed(SOURCE, "next_logits[name].softmax").splitlines()
+    _, sure, _ = printed(SOURCE, "next_logits[name].softmax").splitlines()
     assert after(sure, "·TypeError") >= 0.96
     lines = printed(SOURCE, "keep_top_p(hot, 0.9)").splitlines()
     kept = [(int(after(line, "top-p 0.9:")), int(after(line, "min-p 0.1:"))) for line in lines[:4]]

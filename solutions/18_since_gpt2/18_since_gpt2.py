@@ -838,8 +838,9 @@ tokenizer, pocket = Tokenizer.from_folder(folder), finished_gpt2.load(folder, de
 prompts = {"sure": "if not isinstance(value, str):\n    raise", "not sure": "for name in"}
 next_logits = {}
 for name, text in prompts.items():
+    prompt = torch.tensor([tokenizer.encode(text)], device=device())    # (1, t)
     with torch.no_grad():
-        next_logits[name] = pocket(torch.tensor([tokenizer.encode(text)], device=device()))[0, -1]
+        next_logits[name] = pocket(prompt)[0, -1]                        # (n,)
     best = next_logits[name].softmax(dim=-1).topk(3)
     words = [f"{tokenizer.token(i)} {p:.2f}" for i, p in zip(best.indices, best.values)]
     print(f"{name}: {text.splitlines()[-1].strip()} ...", *words, sep="   ")

@@ -144,7 +144,8 @@ print("induction scores, layer 1:", *[f"{score:.2f}" for score in induction])
 with torch.no_grad():
     _, weights = four.run(rows[:1, :-1])
 figure, ax = plt.subplots(figsize=(3.9, 3.7), layout="compressed")
-plots.heat(weights[1][0, best], title=f"head {best} of layer 1", ax=ax, annotate=False, scale=1)
+title = f"head {best} of layer 1"
+plots.heat(weights[1][0, best], title=title, ax=ax, annotate=False, scale=1)
 ticks = range(0, 47, 12)
 ax.set_xticks(ticks, ticks)
 ax.set_yticks(ticks, ticks)
@@ -333,9 +334,9 @@ plt.show()
 def direct_contributions(parts, directions, weight, eps=1e-5):
     """What each part of the last hidden state adds to a logit.
 
-    parts: (parts, b, t, e), which add up to the last hidden state. directions: (b, t, e), at each
-    position the row of the output layer for the token that is asked about. weight: (e,), of the
-    last LayerNorm. Returns (parts, b, t).
+    parts: (parts, b, t, e), which add up to the last hidden state. directions: (b, t, e), at
+    each position the row of the output layer for the token that is asked about.
+    weight: (e,), of the last LayerNorm. Returns (parts, b, t).
     """
     ### BEGIN SOLUTION
     x = parts.sum(dim=0)
@@ -372,12 +373,13 @@ def contributions(model, rows):
     """By part, its mean contribution to the logit of the right token in the second half."""
     ids, right = rows[:, :-1], rows[:, 1:]
     with torch.no_grad():
-        parts = model.parts(ids)
-        added = direct_contributions(
-            torch.stack(list(parts.values())), model.to_logits.weight[right], model.norm.weight)
+        parts, directions = model.parts(ids), model.to_logits.weight[right]
+        stacked = torch.stack(list(parts.values()))
+        added = direct_contributions(stacked, directions, model.norm.weight)
         logits = model(ids).gather(-1, right[..., None])[..., 0]
         rest = model.to_logits(model.norm.bias)[right]    # w · β
-    print("they add up to the logit:", torch.allclose(added.sum(dim=0) + rest, logits, atol=1e-4))
+    total = added.sum(dim=0) + rest
+    print("they add up to the logit:", torch.allclose(total, logits, atol=1e-4))
     print(f"logit of the right token: {logits[:, 24:].mean():.2f}")
     return dict(zip(parts, added[:, :, 24:].mean(dim=(1, 2)).tolist()))
 
@@ -416,7 +418,8 @@ missed_head_share = "C"
 shares = contributions(four, rows)
 for part in ("1.0", "1.1", "1.2", "1.3"):
     print(f"head {part[-1]} of layer 1: {shares[part]:+.2f}")
-print(f"all other parts together: {shares['tokens'] + sum(shares[f'0.{k}'] for k in range(4)):+.2f}")
+others = sum(share for part, share in shares.items() if not part.startswith("1."))
+print(f"all other parts together: {others:+.2f}")
 
 # %% nbgrader={"grade": true, "grade_id": "check_missed_head_share", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("missed_head_share", missed_head_share)
@@ -505,10 +508,11 @@ def composition_scores(reads, to_values, unify, h):
     """
     ### BEGIN SOLUTION
     e = reads.shape[1]
-    reading = reads.reshape(h, 1, -1, e)                                        # (h, 1, d, e)
-    writing = unify.reshape(e, h, -1).transpose(0, 1) @ to_values.reshape(h, -1, e)    # (h, e, e)
-    sizes = torch.linalg.matrix_norm(reading) * torch.linalg.matrix_norm(writing)      # (h, h)
-    return torch.linalg.matrix_norm(reading @ writing) / sizes
+    norm = torch.linalg.matrix_norm
+    columns = unify.reshape(e, h, -1).transpose(0, 1)         # (h, e, d)
+    writing = columns @ to_values.reshape(h, -1, e)           # (h, e, e)
+    reading = reads.reshape(h, 1, -1, e)                      # (h, 1, d, e)
+    return norm(reading @ writing) / (norm(reading) * norm(writing))
     ### END SOLUTION
 
 # %% nbgrader={"grade": true, "grade_id": "check_composition_scores", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
@@ -594,8 +598,9 @@ print("standard deviation of the states:",
 def logit_lens(states, weight, bias, table, eps=1e-5):
     """What a model would say if each of its hidden states were the last.
 
-    states: (states, b, t, e), the embeddings and then the output of each block. weight, bias: (e,),
-    of the last LayerNorm. table: (n, e), the output layer. Returns logits (states, b, t, n).
+    states: (states, b, t, e), the embeddings and then the output of each block.
+    weight, bias: (e,), of the last LayerNorm. table: (n, e), the output layer.
+    Returns logits (states, b, t, n).
     """
     centred = states - states.mean(dim=-1, keepdim=True)
     ### BEGIN SOLUTION
@@ -612,7 +617,8 @@ check(logit_lens)
 with torch.no_grad():
     logits = logit_lens(states, pocket.norm.weight, pocket.norm.bias, pocket.tokens.weight,
                         pocket.norm.eps)
-    print("the last is what the model says:", torch.allclose(logits[-1], pocket(ids), atol=1e-3))
+    own = pocket(ids)
+print("the last is what the model says:", torch.allclose(logits[-1], own, atol=1e-3))
 for number, chances in enumerate(logits[:, 0, -1].softmax(dim=-1)):
     place = "embedding" if number == 0 else f"block {number - 1}"
     words = [f"{tokenizer.token(i)!r} {chance:.2f}"
