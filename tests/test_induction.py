@@ -1,4 +1,4 @@
-"""The model that copies (lesson 18): what it computes, that it learns, and what its heads do."""
+"""The model that copies (lesson 19): what it computes, that it learns, and what its heads do."""
 
 import math
 
@@ -37,6 +37,13 @@ def test_weights_are_rows_of_one_and_a_change_reaches_what_follows():
     assert torch.equal(after[0], looked[0])
     assert not torch.allclose(after[1], looked[1])
     torch.testing.assert_close(changed, model.to_logits(model.norm(model.tokens(ids))))
+
+
+def test_the_parts_add_up_to_the_last_hidden_state():
+    model, ids = induction.AttentionOnly(11, 12, 3, 2).double(), torch.randint(11, (2, 7))
+    parts = model.parts(ids)
+    assert list(parts) == ["tokens", "0.0", "0.1", "0.2", "1.0", "1.1", "1.2"]
+    torch.testing.assert_close(model.to_logits(model.norm(sum(parts.values()))), model(ids))
 
 
 def test_stretches_are_said_twice_and_no_token_comes_again_within_one():
@@ -110,12 +117,6 @@ def model_loss(model, rows):
     p = rows.shape[1] // 2
     _, looked = model.run(rows[:, :-1])
     return induction.copy_losses(model, rows).mean(), induction.induction_scores(looked[1], p)
-
-
-def test_composition_is_full_where_one_reads_what_the_other_writes_and_none_where_they_are_apart():
-    one, other = torch.eye(6)[:1], torch.eye(6)[1:2]
-    assert induction.composition(one, one.T @ other) == pytest.approx(1)
-    assert induction.composition(other, one.T @ other) == 0
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(1, 10))])

@@ -1,19 +1,15 @@
 """Lesson 18: its stored outputs and records say what its prose says."""
 
-import json
-import math
 import re
 
-import numpy as np
 import pytest
 import torch
 from lesson_harness import printed
 
 from helpers.authoring.lesson_source import Answers, sources
-from helpers.data.recorded import recorded
 from helpers.data.reference import llama_reference
 from helpers.exercises import load_lesson
-from helpers.parts import induction, llama
+from helpers.parts import llama
 
 SOURCE = sources(["18_since_gpt2"])[0]
 LESSON = load_lesson("18_since_gpt2")
@@ -60,6 +56,7 @@ def test_the_hints_count_right():
     f, mean = torch.tensor([2 / 3, 1 / 3]), chances.mean(dim=0)
     assert rounded(mean, 3) == [0.567, 0.433] and rounded(f * mean, 3) == [0.378, 0.144]
     assert round(ANSWERS.make("route")(chances.log(), 1)[2].item(), 2) == 1.04
+    assert round(0.25 * 0.6, 2) == 0.15
     order = ANSWERS.make("halves_from_pairs")(torch.arange(8.0).reshape(8, 1), 2)
     assert order.flatten().tolist() == [0, 2, 1, 3, 4, 6, 5, 7]
 
@@ -107,6 +104,7 @@ def test_published_counts():
     assert all(count in text for count in ("6,738,415,616", "7,241,732,096", "8,030,261,248"))
     text = printed(SOURCE, "all_but_networks = sum")
     assert "46,702,792,704" in text and "12,879,925,248" in text
+    assert round(46_702_792_704 / 1e9) == 47 and round(12_879_925_248 / 1e9) == 13
 
 
 def test_the_students_llama_is_transformers_only_with_rows_in_pairs():
@@ -129,196 +127,12 @@ def test_without_the_balance_two_experts_are_dead_and_with_it_all_work():
     assert after(alone, "loss") > after(balanced, "loss")
 
 
-def test_min_p_keeps_what_makes_sense():
-    text = printed(SOURCE, "keep_top_p(hot, 0.9)")
-    found = [(int(a), int(b)) for a, b in re.findall(r"(\d+) tokens kept, (\d+)% nonsense", text)]
-    (many, tail), (one, none), (most, other), (twenty, nothing) = found
-    assert (one, none, twenty, nothing) == (1, 0, 20, 0)
-    assert many > 100 and tail > 10 and most > 100 and other > 3
-
-
-def test_speculation_gives_the_large_models_distribution():
-    assert "accepted: 60%   result: [0.5, 0.3, 0.2]" in printed(SOURCE, "left_over = ")
-
-
-def test_the_copier_has_a_previous_token_head_and_an_induction_head():
-    text = printed(SOURCE, "copier = AttentionOnly")
-    assert 100 < after(text, "") < 400
-    assert after(text, "previous-token score of layer 0:") > 0.6
-    assert after(text, "induction score of layer 1:") > 0.9
-
-
-def test_without_the_previous_token_head_the_loss_is_far_above_a_guess():
-    text = printed(SOURCE, "loss_without(copier, (0, 0))")
-    assert after(text, "all heads:") < 0.2
-    assert after(text, "without the induction head:") > 5
-    assert after(text, "without the previous-token head:") > 2 * math.log(64)
-    assert LESSON.prediction("previous_head_out").truth == "A"
-
-
-def test_a_guess_costs_what_the_card_says_and_an_induction_head_of_24_looks_23_places_back():
-    assert f"{math.log(64):.2f}" == "4.16" and f"{math.log(64):.1f}" == "4.2"
-    weights = torch.zeros(1, 1, 47, 47)
-    weights.diagonal(-23, -2, -1)[:] = 1
-    assert induction.induction_scores(weights, 24) == 1
-
-
-def test_the_induction_head_is_fed_through_its_keys():
-    lines = printed(SOURCE, "withheld(copier, rows, head=0").splitlines()
-    loss = {line.split(":")[0].split()[-1]: after(line, "loss") for line in lines}
-    score = {line.split(":")[0].split()[-1]: after(line, "score") for line in lines}
-    assert loss["keys"] > 4 > 0.5 > max(loss["queries"], loss["values"])
-    assert score["keys"] < 0.2 < 0.8 < min(score["queries"], score["values"])
-
-
-def test_of_four_heads_no_single_one_is_missed_and_the_layer_is():
-    text = printed(SOURCE, "best = induction.argmax()")
-    assert after(text, "without layer 1:") > math.log(64) > 1
-    lines = text.splitlines()
-    assert after(lines[1], "of layer 1:") < 1
-    assert after(lines[3], "of layer 0:") > after(lines[1], "of layer 1:") + 1
-    assert LESSON.prediction("best_head_out").truth == "A"
-
-
-def test_the_keys_read_the_heads_that_look_at_the_token_before():
-    scores = re.search(r"previous-token scores, layer 0: (.*)", printed(SOURCE, "four = AttentionOnly"))[1]
-    previous = torch.tensor([float(score) for score in re.findall(r"\d\.\d+", scores)])
-    text = printed(SOURCE, "compositions(four)")
-    losses = torch.tensor([float(loss) for loss in re.findall(r"loss (\d+\.\d+)", text)])
-    assert set(previous.topk(2).indices.tolist()) == set(losses.topk(2).indices.tolist())
-
-
-def test_one_layer_with_a_fixed_period_is_a_clock():
-    text = printed(SOURCE, "clock = AttentionOnly")
-    assert after(text, "p = 32: induction score") > 0.95
-    for p in (31, 24, 16):
-        assert after(text.split(f"p = {p}:")[1], "loss") > math.log(64)
-
-
-# -------------------------------------------------------------------------------------------- the end of the course
-
-# What the last page says of each lesson, and the words of that lesson's stored outputs that it is taken from.
-REACHED = {
-    "01_dot_product_attention": [("0.00001", "fast and slow agree to within 0.00001: True")],
-    "02_queries_keys_values": [
-        ("0.01", "last loss with w_q and w_k: 0.01"),
-        ("1.33", "last loss with one matrix for both: 1.33"),
-    ],
-    "03_scaling": [("1.0", "d = 1024: spread over 1.0 of 8 keys, scaled over 5.3"), ("5.3", "scaled over 5.3")],
-    "04_multi_head": [("1,049,088", "narrow: 1,049,088 parameters")],
-    "05_masking": [("0.0", "your layer: largest slope above the diagonal 0.0, outputs changed there 0")],
-    "06_positions": [("1.00", "by hand: 1.00 at length 64")],
-    "07_transformer_block": [("7,085,568", "7,085,568 by formula, 7,085,568 by count")],
-    "08_classifier": [("96.9%", "unseen reviews: 96.9% right"), ("85.9%", "85.9% of the test reviews")],
-    "09_character_generator": [("2.229", "held out, after 800 steps: 2.229 bits per byte")],
-    "10_encoder_decoder": [("36.07", "BLEU:      36.07")],
-    "11_tokens": [("there and back", "there and back, the same text: True")],
-    "12_gpt2": [("124,439,808", "124,439,808 by formula"), ("1.09", "1.09 bits per byte")],
-    "13_before_transformers": [
-        ("0.97", "lists of 5: 0.01 right with one vector, 0.97 with attention"),
-        ("0.01", "lists of 5: 0.01 right with one vector"),
-    ],
-    "14_bert": [("73.0%", "73.0% right"), ("61.8%", "61.8% right")],
-    "15_transformer_xl": [
-        ("0.103", "at equal steps, each as it was trained: 0.103 bits per byte"),
-        ("64", "99,999 without, 64 times as many"),
-    ],
-    "16_sparse_attention": [
-        ("32,896", "fixed: blocks, then columns: 32,896 of 32,896 pairs"),
-        ("0.0000002", "tiles and SDPA differ by at most 2e-07"),
-    ],
-    "17_going_big": [
-        ("3.8 MB", " 3.8 MB"),
-        ("188.9", " 188.9 MB"),
-        ("1.8%", "nats per byte: off by 1.8%"),
-    ],
-}
-
-
-@pytest.mark.parametrize("name", REACHED)
-def test_the_last_page_says_what_the_lessons_have_reached(name):
-    (lesson,) = sources([name])
-    row = re.search(rf"\| \[{int(name[:2])}\]\(.*", SOURCE.script.read_text(encoding="utf-8"))[0]
-    stored = json.loads(lesson.notebook.read_text(encoding="utf-8"))
-    told = "".join("".join(output.get("text", "")) for cell in stored["cells"] for output in cell.get("outputs", ()))
-    for said, taken_from in REACHED[name]:
-        assert said in row
-        assert taken_from in told
-
-
-def test_the_last_page_says_what_the_long_runs_have_reached():
-    text = SOURCE.script.read_text(encoding="utf-8")
-    assert "on Wikipedia 1.66 |" in text
-    assert f"on Wikipedia {recorded('enwik8')['result']['held_out_bits']:.2f} |" in text
-    assert f"{recorded('multi30k')['result']['bleu']:.2f} BLEU" in text
-    assert f"{recorded('pocket_gpt2')['result']['held_out_bits_per_byte']:.2f} bits per byte |" in text
-    assert "the pocket Llama 1.16 bits per byte;" in text
-    assert f"the pocket Llama {recorded('pocket_llama')['result']['held_out_bits_per_byte']:.2f} bits per byte;" in text
-
-
-# ---------------------------------------------------------------------------------------------------- the long run
-
-
-def at(curve, tokens, column):
-    """A recorded curve's value after so many tokens, on the line between two of its points."""
-    return float(np.interp(tokens, [row["tokens"] for row in curve], [row[column] for row in curve]))
-
-
-def test_the_recorded_runs_are_of_the_same_text_size_and_steps():
-    run, before = recorded("pocket_llama"), recorded("pocket_gpt2")
-    same = ("sha256", "training_tokens", "held_out_tokens", "held_out_bytes")
-    assert all(run["data"][name] == before["data"][name] for name in same)
-    settings = (
-        "n",
-        "t_max",
-        "e",
-        "h",
-        "depth",
-        "batch",
-        "steps",
-        "tokens",
-        "rate",
-        "embedding_rate",
-        "warmup",
-        "decay",
-    )
-    assert all(run["settings"][name] == before["settings"][name] for name in settings)
-    assert run["settings"]["parameters"] == pytest.approx(before["settings"]["parameters"], rel=0.005)
-    assert run["settings"]["h"] / run["settings"]["groups"] == 3, "the cache is a third"
-    assert run["processor_seconds"] < 2 * 60 * 60, "an hour on two cores"
-
-
-def test_the_recorded_runs_say_what_the_lesson_says():
-    run, before = recorded("pocket_llama"), recorded("pocket_gpt2")
-    behind = run["result"]["held_out_bits_per_byte"] - before["result"]["held_out_bits_per_byte"]
-    assert round(behind, 2) == 0.08
-    apart = {
-        k: at(run["curve"], k * 1e6, "held_out_bits") - at(before["curve"], k * 1e6, "held_out_bits")
-        for k in range(1, 15)
-    }
-    assert abs(apart[1]) < 0.02 and abs(apart[2]) < 0.02, "equal at first"
-    assert max(apart.values()) == max(apart[5], apart[6]) > 0.15 > apart[14] > 0, "and the gap closes a little"
-    falls = {}
-    for name, one in (("llama", run), ("gpt2", before)):
-        losses = [at(one["curve"], k * 1e5, "training_nats") for k in range(10, 140)]
-        falls[name] = min(range(len(losses) - 8), key=lambda k, line=losses: line[k + 8] - line[k])
-    assert falls["llama"] > falls["gpt2"] + 10, "a million tokens later"
-    scores = {row["step"]: (row["tokens"], row["induction"], row["held_out_bits"]) for row in before["curve"]}
-    (early, low, bits), (late, high, _) = scores[780], scores[1170]
-    assert (round(low, 2), round(high, 2), round(bits, 2)) == (0.04, 0.89, 1.59)
-    assert round((late - early) / 1e6, 1) == 1.6
-    heads, older = run["result"]["heads"], before["result"]["heads"]
-    assert all(heads[kind] > older[kind]["weight"] for kind in ("previous_token", "induction_random"))
-
-
-def test_short_trainings_say_what_the_lesson_says():
-    taken_back = recorded("pocket_llama")["result"]["taken_back"]
-    bits = {what: one["held_out_bits"] for what, one in taken_back.items()}
-    change = {what: value - bits["nothing"] for what, value in bits.items()}
-    rotary = change.pop("rotary for learned positions")
-    assert rotary > 0.05 and all(abs(value) < 0.02 for value in change.values())
-    assert min(bits.values()) > 1.59, "before it copies"
-    seconds = {what: one["processor_seconds"] for what, one in taken_back.items()}
-    whole, old = seconds.pop("nothing"), seconds.pop("all of them: GPT-2")
-    assert whole - seconds.pop("rotary for learned positions") > 0.75 * (whole - old)
-    assert all(abs(one - whole) < 0.05 * whole for one in seconds.values())
+def test_a_temperature_brings_back_the_tail_of_top_p_and_not_that_of_min_p():
+    _, sure, _ = printed(SOURCE, "next_logits[name].softmax").splitlines()
+    assert after(sure, "·TypeError") >= 0.96
+    lines = printed(SOURCE, "keep_top_p(hot, 0.9)").splitlines()
+    kept = [(int(after(line, "top-p 0.9:")), int(after(line, "min-p 0.1:"))) for line in lines[:4]]
+    (cold_p, cold_min), (hot_p, hot_min), _, (tail, dozens) = kept
+    assert (cold_p, cold_min, hot_min) == (1, 1, 1)
+    assert 10 < hot_p < 100 and LESSON.prediction("hot_top_p").truth == "C"
+    assert tail > 200 and 24 <= dozens < 100

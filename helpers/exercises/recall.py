@@ -952,4 +952,61 @@ QUESTIONS = {
             ),
         ),
     ),
+    "19_looking_inside": (
+        question(
+            "shape",
+            "A",
+            "A layer of width 64 has 4 heads. What is the shape of the part of the weight of `unify` that is "
+            "multiplied by the output of head 0? (lesson 4)",
+            A=(
+                "(64, 16)",
+                "`nn.Linear` stores (out, in), and the output of head 0 is the first 16 numbers that come in: the "
+                "first 16 columns.",
+            ),
+            B=(
+                "(16, 64)",
+                "These rows compute 16 of the 64 outputs, from all heads. One head meets columns.",
+            ),
+            C=(
+                "(16, 16)",
+                "A head adds to all 64 components of the output, not only to 16 of its own.",
+            ),
+        ),
+        question(
+            "cause",
+            "B",
+            "Why is the last hidden state of a stack of blocks, each with its norm first, a sum with one term from "
+            "each layer? (lesson 7)",
+            A=(
+                "The last norm adds up what the blocks return.",
+                "A norm sees one vector at each position. The sum is there before it.",
+            ),
+            B=(
+                "Each layer adds its output to x and replaces nothing.",
+                "That is the residual connection: x, plus the attention's output, plus the network's, block by block.",
+            ),
+            C=(
+                "Each layer is linear, so their outputs can be added.",
+                "Softmax, norm and GELU are not linear. The additions are the residual connections.",
+            ),
+        ),
+        question(
+            "bug",
+            "C",
+            "Logits (b, t, n) and targets (b, t) go to `F.cross_entropy` as they are. What happens? (lesson 9)",
+            A=(
+                "It works: the last axis is taken for the classes.",
+                "PyTorch expects the classes on axis 1, so the logits have to be transposed or flattened.",
+            ),
+            B=(
+                "No error, but the softmax always runs over the positions.",
+                "It would run over axis 1, but the shapes of logits and targets do not fit together.",
+            ),
+            C=(
+                "An error, unless t = n.",
+                "Axis 1 is taken for the classes, so targets of shape (b, n) are expected. Where t = n, the mistake "
+                "passes unseen.",
+            ),
+        ),
+    ),
 }

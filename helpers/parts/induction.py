@@ -1,4 +1,4 @@
-"""How a model can copy: attention alone, two layers of it, and what its heads do (lesson 18).
+"""How a model can copy: attention alone, two layers of it, and what its heads do (lesson 19).
 
 N. Elhage et al., "A mathematical framework for transformer circuits" (2021), and C. Olsson et al., "In-context learning
 and induction heads" (2022). b batch, t positions, p length of a stretch that is said twice, e width, h heads, d = e/h,
@@ -79,6 +79,19 @@ class AttentionOnly(nn.Module):
             z = z if change is None else change(number, z)
             x = x + layer.unify(merge_heads(z))
         return self.to_logits(self.norm(x)), looked
+
+    def parts(self, ids: torch.Tensor) -> dict[str, torch.Tensor]:
+        """The vectors whose sum is the last hidden state, (b, t, e) each: "tokens", and then "0.1" for layer 0, head 1.
+
+        ids: (b, t).
+        """
+        x = self.tokens(ids)
+        parts = {"tokens": x}
+        for number, layer in enumerate(self.layers):
+            z = layer.gathered(layer.weights(x, x), x)
+            parts |= {f"{number}.{head}": layer.written(z, head) for head in range(layer.h)}
+            x = x + layer.unify(merge_heads(z))
+        return parts
 
 
 ##### The task
@@ -172,29 +185,3 @@ def withheld(model: AttentionOnly, rows: torch.Tensor, head: int, role: str) -> 
     x = x + second.unify(merge_heads(second.gathered(weights, for_values)))
     logits = model.to_logits(model.norm(x))[:, p:]
     return F.cross_entropy(logits.flatten(0, 1), rows[:, p + 1 :].flatten()), induction_scores(weights, p)
-
-
-def composition(reads: torch.Tensor, writes: torch.Tensor) -> float:
-    """How much of what one head writes another reads: ‖reads·writes‖ / (‖reads‖·‖writes‖), from the weights alone.
-
-    Elhage et al., 2021, "K-composition" and its sisters. reads: (d, e), a head's rows of to_queries, to_keys or
-    to_values. writes: (e, e), an earlier head's columns of unify times its rows of to_values.
-    """
-    return (torch.linalg.norm(reads @ writes) / (torch.linalg.norm(reads) * torch.linalg.norm(writes))).item()
-
-
-@torch.no_grad()
-def compositions(model: AttentionOnly) -> dict[str, torch.Tensor]:
-    """`composition` of each head of the second layer (row) with each of the first (column), by role: (h, h) each."""
-    first, second = model.layers
-    h = first.h
-    written = [
-        unify @ values
-        for unify, values in zip(first.unify.weight.chunk(h, dim=1), first.to_values.weight.chunk(h), strict=True)
-    ]
-    return {
-        role: torch.tensor(
-            [[composition(reads, writes) for writes in written] for reads in layer.weight.chunk(second.h)]
-        )
-        for role, layer in zip(ROLES, (second.to_queries, second.to_keys, second.to_values), strict=True)
-    }

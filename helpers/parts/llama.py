@@ -165,8 +165,8 @@ class GroupedQueryAttention(nn.Module):
         """
         start, t = 0 if past is None else past.length, x.shape[1]
         positions = torch.arange(start, start + t, device=x.device)
-        q = self.turned(split_heads(self.to_queries(x), self.h), positions)  # (b, h, t, d)
-        k = self.turned(split_heads(self.to_keys(x), self.groups), positions)  # (b, g, t, d)
+        q = rotate(split_heads(self.to_queries(x), self.h), positions, self.theta)  # (b, h, t, d)
+        k = rotate(split_heads(self.to_keys(x), self.groups), positions, self.theta)  # (b, g, t, d)
         v = split_heads(self.to_values(x), self.groups)
         if past is not None:
             k, v = past.append(k, v)  # (b, g, s, d)
@@ -180,10 +180,6 @@ class GroupedQueryAttention(nn.Module):
             s = k.shape[2]
             heads = F.scaled_dot_product_attention(q, k, v, attn_mask=causal_mask(s, x.device)[s - t :])
         return self.unify(merge_heads(heads))
-
-    def turned(self, x: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-        """Queries or keys (b, heads, t, d), turned by their positions (t,). Returns (b, heads, t, d)."""
-        return rotate(x, positions, self.theta)
 
 
 class LlamaBlock(nn.Module):

@@ -39,7 +39,8 @@ CHOSEN = {
     "15_transformer_xl": "Two maps of 12 outputs by 12 inputs",
     "16_sparse_attention": "Four columns: full",
     "17_going_big": "Four stacked bars",
-    "18_since_gpt2": "Two triangles of attention weights, 47 by 47",
+    "18_since_gpt2": "Two heat maps, 8 experts by training step",
+    "19_looking_inside": "Two triangles of attention weights, 47 by 47",
 }
 
 

@@ -14,22 +14,27 @@
 # %% [markdown]
 # # 18 · Since GPT-2
 #
+# *What has changed in the models that came after it*
+#
 # The model of [lesson 12](../12_gpt2/12_gpt2.ipynb) is from 2019. What would you have to change in it to load a Llama?
-# Five small things, most of them older than the models that made them known. This lesson builds a Llama and compares it
-# with the published code, adds two things that not every model has, a [mixture of
-# experts](../../site/glossary.md#mixture-of-experts) and a way of sampling, and ends with what has not changed:
-# attention that looks back and copies. You train a model that only copies, and find out how it works.
+# Five small things, most of them older than the models that made them known. But get one of them slightly wrong, and
+# the published weights still load, every shape is right, and the model writes nonsense. You will see that happen.
+#
+# This lesson builds a Llama and compares it with the published code. It adds two things that not every model has: a
+# [mixture of experts](../../site/glossary.md#mixture-of-experts), and a way of drawing tokens. It ends with what models
+# have added since.
 #
 # | | |
 # |---|---|
-# | **You will build** | a norm, a gated network, grouped queries with a cache, a whole Llama that computes what `transformers` computes, a router, min-p, and the switch that silences a head; one of them you fix |
+# | **You will build** | a norm, a gated network, grouped queries with a cache, a whole Llama that computes what `transformers` computes, a router, and min-p; one of them you fix |
 # | **You need** | lessons [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 120 minutes: eight exercises, 24 points, and three predictions |
-# | **It computes** | for seconds in each cell, half a minute in all |
+# | **It takes** | about 100 minutes: seven exercises, 22 points, and two predictions |
+# | **It computes** | for seconds in each cell, a quarter of a minute in all |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions (queries), s positions (keys and
-# values), e width, h heads, d = e/h, n vocabulary. A new letter is g, the number of groups: the heads of a group share
-# keys and values. Parts whose names begin with `finished_` are for the exercises that build on them.
+# values), e width, h heads, d = e/h, n vocabulary. Two new letters are g, the number of groups whose heads share keys
+# and values, and N, the number of experts. Parts whose names begin with `finished_` are for the exercises that build on
+# them.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -40,17 +45,15 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import plots
-from helpers.data.recorded import recorded
+from helpers.data.datasets import gpt2_files
 from helpers.data.reference import llama_reference
 from helpers.device import device
 from helpers.lesson import start
+from helpers.parts import gpt2 as finished_gpt2
+from helpers.parts.bpe import Tokenizer
 from helpers.parts.experts import MixtureOfExperts
 from helpers.parts.generator import keep_top_p
 from helpers.parts.gpt2 import KeyValueCache
-from helpers.parts.induction import (
-    AttentionOnly, compositions, copy_losses, induction_scores, previous_scores, said_twice,
-    train_to_copy, withheld,
-)
 from helpers.parts.llama import LlamaConfig, cache_bytes, pairs_from_halves, rename_llama
 from helpers.parts.llama import LlamaBlock as finished_block
 from helpers.parts.llama import RMSNorm as finished_norm
@@ -278,6 +281,19 @@ check(SwiGLU)
 #
 # numbers: h/g times fewer than when each head of queries has its own keys and values.
 
+# %%
+plots.diagrams.grouped_queries()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Four heads of queries, three ways. Each arrow leads from a head of queries to the keys and values
+# that it reads. For each position, the cache holds the boxes of the two lower rows.
+#
+# </div>
+#
+# How much memory is that in a model of 8 billion parameters?
+
 # %% mystnb={"image": {"alt": "Size of a cache in gigabytes against positions, both axes logarithmic, three parallel lines for 32 groups, 8 groups and 1. A dotted line at 16 GB. With 32 groups it is crossed near 30,000 positions, with 8 groups near 120,000; with 1 group the line ends far below."}}
 depth, d = 32, 128                                    # Llama 3 8B, which has 32 heads
 lengths = [1024 * 2 ** k for k in range(8)]
@@ -464,11 +480,17 @@ for name, config in published_sizes.items():
 # Published weights contain a trap. Lesson 6 turns the components 2j and 2j + 1 of a head together, as the paper
 # ([RoFormer](https://arxiv.org/abs/2104.09864)) and Meta's own files do. The files on the Hub, and `transformers`, turn
 # j and j + d/2:
+
+# %%
+plots.diagrams.pairs_and_halves()
+
+# %% [markdown]
+# <div class="figure-caption">
 #
-# | | d = 6: turned together |
-# |---|---|
-# | pairs (lesson 6) | 0 and 1, 2 and 3, 4 and 5 |
-# | halves (the Hub) | 0 and 3, 1 and 4, 2 and 5 |
+# **How to read it.** The six components of one query or key, in both conventions. Two components with a bracket and the
+# same colour are turned together, by the same angle.
+#
+# </div>
 #
 # A score is a sum over components, and their order does not matter. So both are the same model if the rows of $W_q$ and
 # $W_k$ are reordered **within each head**: the first of pair j goes to place j, the second to j + d/2. Values are not
@@ -571,103 +593,14 @@ with torch.no_grad():
 print("in three pieces, with a cache:", torch.allclose(pieces, logits, atol=1e-5))
 
 # %% [markdown]
-# That is a Llama. With a folder from the Hub on your disk, `helpers.parts.llama.load(folder)` reads its `config.json`
-# and its weights in the same way. It refuses settings that it does not know, such as the stretched angles of later
-# Llamas.
-
-# %% [markdown]
-# ## The pocket model, with these parts
+# The first line is the trap at work: the weights loaded without an error, and the logits are wrong. The second is a
+# Llama. With a folder from the Hub on your disk, `helpers.parts.llama.load(folder)` reads its `config.json` and its
+# weights in the same way. It refuses settings that it does not know, such as the stretched angles of later Llamas.
 #
-# This section shows a run that was made once and **recorded**. It repeats the training of [lesson
-# 12's](../12_gpt2/12_gpt2.ipynb) pocket GPT-2 with the same text, tokens, batches and learning rates. Only the model
-# differs: it is a Llama of the same size, with two groups for its six heads. Which of the two needs fewer bits?
-
-# %% tags=["hide-input"]
-run, before = recorded("pocket_llama"), recorded("pocket_gpt2")
-both = {"GPT-2": before, "Llama": run}
-print(f"$ {run['command']}\non: {run['machine']}\n")
-for name, one in both.items():
-    s = one["settings"]
-    print(f"{name}: {s['parameters']:,} parameters, {s['tokens'] / 1e6:.1f} million tokens, "
-          f"{one['processor_seconds'] / 60:.0f} minutes of processor time, "
-          f"{one['result']['held_out_bits_per_byte']:.3f} bits per byte")
-times_as_long = run["processor_seconds"] / before["processor_seconds"]
-print(f"a step of the Llama takes {times_as_long:.2f} times as long")
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of held-out bits per byte, of GPT-2 and of the Llama. Left, against tokens: the two curves coincide at first; then GPT-2's falls below and stays there, and the gap narrows to less than half towards the end. Right, against minutes: the same, with the Llama's curve stretched to the right."}}
-def along(what, measure):
-    """{name: (x, y)}: one column of both recorded curves against another."""
-    scale = {"tokens": 1e6, "seconds": 60}[what]
-    return {name: ([row[what] / scale for row in one["curve"]],
-                   [row[measure] for row in one["curve"]]) for name, one in both.items()}
-
-figure, axes = plt.subplots(1, 2, figsize=(6.6, 3.2), sharey=True, layout="compressed")
-labels = {"tokens": "million tokens", "seconds": "minutes"}
-for ax, (what, label) in zip(axes, labels.items()):
-    plots.curves(along(what, "held_out_bits"), label, "held-out bits per byte", ax=ax)
-axes[1].set_ylabel("")
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Recorded, on a sample of held-out windows. Left, against the tokens read; right, against the
-# processor time.
-#
-# </div>
-#
-# The older model wins. The two are equal over the first two million tokens; then GPT-2 pulls away, and at the end the
-# Llama needs 0.08 bits more. At equal time it is further behind. Is something wrong? The parts are those whose logits
-# you have compared with `transformers`. Look at the training loss:
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Training loss against tokens, of GPT-2 and of the Llama. The two fall together at first. GPT-2's drops steeply between 4 and 5 million tokens, the Llama's later, between 5 and 7 million, and less steeply. Then both fall slowly, GPT-2's below."}}
-plots.curves(along("tokens", "training_nats"), labels["tokens"],
-             "training loss, nats per token")
-plt.show()
-for row in before["curve"]:
-    if row["step"] in (780, 1170):
-        print(f"GPT-2 after {row['tokens'] / 1e6:.1f} million tokens: "
-              f"best induction score {row['induction']:.2f}")
-for name, one in both.items():
-    heads = one["result"]["heads"]
-    best = [heads[kind] if name == "Llama" else heads[kind]["weight"]
-            for kind in ("previous_token", "induction_random")]
-    print(f"{name} at the end: token before {best[0]:.2f}, induction {best[1]:.2f}")
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** The recorded training loss. Some windows of the training text contain a stretch twice.
-#
-# </div>
-#
-# The curves separate where GPT-2's loss drops, and lesson 12's record says what happens there: within 1.6 million
-# tokens its induction score goes from 0.04 to 0.89. It learns to copy; the end of this lesson shows how. The Llama's
-# loss drops too, but later.
-#
-# At the end its heads have higher scores than GPT-2's, but they have had less time to help. Lesson 12's settings may
-# explain the delay. They were chosen for its model, whose table of positions starts as small sinusoids: a head can find
-# the previous token from the first step. The Llama had the same settings, but no such table.
-#
-# Short trainings show what each change does alone. In each of them one change is taken back, and the hidden width is
-# adjusted to keep the size:
-
-# %% tags=["hide-input"]
-short = run["result"]["taken_back"]
-print(f"after {run['settings']['short_steps']} steps, held-out bits per byte:")
-for what, one in short.items():
-    change = one["held_out_bits"] - short["nothing"]["held_out_bits"]
-    print(f"{what:>34} taken back: {one['held_out_bits']:.3f} ({change:+.3f}), "
-          f"{one['processor_seconds']:.0f} s")
-
-# %% [markdown]
-# These trainings are too short for copying: GPT-2 was already at 1.59 bits when its score was still 0.04. Rotary
-# positions help the most; the other differences are within 0.02 bits, from one seed each. Rotary positions also cost
-# the most: turning queries and keys is what makes a step of the Llama longer.
-#
-# So the five changes do not win at every size and with all settings. Their authors measured them in models many times
-# as large. And grouped queries were never meant to lower the loss: they make the cache smaller, here to a third, and
-# the good news is that they cost so little.
+# **Is it better than GPT-2?** A minute of training on a laptop cannot tell: what one run shows need not hold for other
+# seeds, other learning rates or larger models. [Narang et al., 2021](https://arxiv.org/abs/2102.11972) compared many
+# changes to the transformer in one code base. Most brought little; RMSNorm and gated networks such as SwiGLU were among
+# the few that helped. Grouped queries were never meant to lower the loss: they make the cache smaller.
 
 # %% [markdown]
 # ## More parameters than operations
@@ -677,6 +610,17 @@ for what, one in short.items():
 # 2017](https://arxiv.org/abs/1701.06538)). The router is a linear layer with N outputs; with p their softmax,
 #
 # $$y = \sum_{i \in \text{top } k} w_i\, E_i(x), \qquad w_i = \frac{p_i}{\sum_{j \in \text{top } k} p_j} .$$
+
+# %%
+plots.diagrams.experts_flow()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** N = 4 and k = 2. An arrow leads from each token to each expert that the router has chosen for it,
+# and from there to the token's sum. Here no token uses expert 2: its parameters are in memory and do nothing.
+#
+# </div>
 #
 # The parameters grow with N, the work with k. [Mixtral](https://arxiv.org/abs/2401.04088) (Jiang et al., 2024) is
 # Mistral 7B with N = 8 and k = 2 in each block:
@@ -885,331 +829,80 @@ def keep_min_p(logits, p):
 check(keep_min_p)
 
 # %% [markdown]
-# Here are two made-up outputs of a model with 1,000 tokens. In one a single token makes sense, in the other twenty do;
-# the rest is noise. At a temperature of 1.5, how many tokens does each rule keep?
+# Now the [pocket GPT-2](../12_gpt2/12_gpt2.ipynb) of lesson 12, at a place where it is sure of the next token and at
+# one where it is not:
 
 # %% tags=["nbval-check-output"]
-noise = torch.randn(1000, generator=torch.Generator().manual_seed(0))
-for name, sensible in (("one token makes sense", 1), ("twenty do", 20)):
-    logits = noise.clone()
-    logits[:sensible] = 9.0
-    hot = logits / 1.5
-    rules = {"top-p 0.9": keep_top_p(hot, 0.9), "min-p 0.1": keep_min_p(hot, 0.1)}
-    for rule, kept in rules.items():
-        nonsense = torch.softmax(kept, dim=-1)[sensible:].sum()
-        count = kept.isfinite().sum()
-        print(f"{name}, {rule}: {count:>3} tokens kept, {nonsense:.0%} nonsense")
+folder = gpt2_files("gpt2", places="embedded").folder
+tokenizer, pocket = Tokenizer.from_folder(folder), finished_gpt2.load(folder, device())
+prompts = {"sure": "if not isinstance(value, str):\n    raise", "not sure": "for name in"}
+next_logits = {}
+for name, text in prompts.items():
+    prompt = torch.tensor([tokenizer.encode(text)], device=device())    # (1, t)
+    with torch.no_grad():
+        next_logits[name] = pocket(prompt)[0, -1]                        # (n,)
+    best = next_logits[name].softmax(dim=-1).topk(3)
+    words = [f"{tokenizer.token(i)} {p:.2f}" for i, p in zip(best.indices, best.values)]
+    print(f"{name}: {text.splitlines()[-1].strip()} ...", *words, sep="   ")
 
 # %% [markdown]
-# The other change is about speed. **Speculative decoding** ([Leviathan et al.,
-# 2023](https://arxiv.org/abs/2211.17192)): a small model writes a few tokens, and the large one reads them all in one
-# pass, which takes hardly longer than a single token. Let q be the small model's probability of a token, and p the
-# large one's. The token is accepted with probability min(1, p/q). If it is rejected, another is drawn from the
-# remainder $(p - q)_+$, scaled to sum to 1. The result has **exactly** the large model's distribution:
+# <div class="card">
+#
+# **Prediction · `hot_top_p`** &nbsp; 1 minute · no points
+#
+# After `raise` the model gives `TypeError` more than 0.96 of the probability, so top-p with 0.9 keeps only that token.
+# How many does it keep at a temperature of 1.5?
+#
+# - **A.** One: the most probable token has not changed.
+# - **B.** Two or three.
+# - **C.** More than ten.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "hot_top_p", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+hot_top_p = "C"
+### STUDENT GETS
+# hot_top_p = ...    # "A", "B" or "C"
+### END SOLUTION
 
 # %% tags=["nbval-check-output"]
-p = torch.tensor([0.5, 0.3, 0.2])      # the large model's
-q = torch.tensor([0.2, 0.7, 0.1])      # the small model's
-accepted = q * (p / q).clamp(max=1)    # min(p, q)
-left_over = (p - q).clamp(min=0)
-result = accepted + (1 - accepted.sum()) * left_over / left_over.sum()
-print(f"accepted: {accepted.sum():.0%}   result:", [round(x, 3) for x in result.tolist()])
+for name, logits in next_logits.items():
+    for temperature in (1.0, 1.5):
+        hot = logits / temperature
+        rules = {"top-p 0.9": keep_top_p(hot, 0.9), "min-p 0.1": keep_min_p(hot, 0.1)}
+        counts = [f"{rule}: {kept.isfinite().sum():>3}" for rule, kept in rules.items()]
+        print(f"{name:>8}, temperature {temperature}, tokens kept by", *counts, sep="   ")
+hot = keep_top_p(next_logits["sure"] / 1.5, 0.9)
+least = hot.masked_fill(hot.isinf(), math.inf).argmin()
+print("the least probable token that top-p keeps after raise:", tokenizer.token(least))
+
+# %% nbgrader={"grade": true, "grade_id": "check_hot_top_p", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("hot_top_p", hot_top_p)
 
 # %% [markdown]
-# Here q must be the distribution that the token was really drawn from: with top-p applied to only one of the two, the
-# guarantee is lost ([transformers, issue 47932](https://github.com/huggingface/transformers/issues/47932)).
-
-# %% [markdown]
-# ## How a model can copy
+# Where the model is sure, min-p still keeps one token; where it is not, it keeps dozens. Does that make better texts?
+# Its authors report that it does. [Schaeffer et al., 2025](https://arxiv.org/abs/2506.13681) analysed the same evidence
+# again and found no advantage over top-p. Counting tokens, as here, does not decide that.
 #
-# What has not changed is attention. So we end inside attention, with the smallest model that has a mechanism worth
-# finding, after [Elhage et al., 2021](https://transformer-circuits.pub/2021/framework/index.html), and [Olsson et al.,
-# 2022](https://arxiv.org/abs/2209.11895). It has two layers of attention, no feed-forward network, rotary positions,
-# and 64 tokens. Its text is p different tokens in random order, **said twice** (from here on p is this length, not a
-# probability). The first half is random. The second half can be predicted completely, but only by looking back.
+# ## What models have added since
 #
-# An [induction head](../../site/glossary.md#induction-head) does that: at the second A of "A B … A" it looks at what
-# came after the first. Lesson 12 found such heads in the pocket GPT-2 and said that they need help:
-
-# %%
-plots.diagrams.induction_circuit()
-
-# %% [markdown]
-# <div class="figure-caption">
+# Five changes make a GPT-2 a Llama. Models since then have added more, each in a few lines:
 #
-# **How to read it.** From the bottom up: tokens, hidden states after layer 0, prediction. The head of layer 0 has
-# written into B's hidden state that A came before it. So the key of B matches the query of the second A, and the head
-# of layer 1 takes B's value.
+# | change | what it does | described in |
+# |---|---|---|
+# | norms on queries and keys | a norm on the q and k of each head keeps scores from growing during training | [Dehghani et al., 2023](https://arxiv.org/abs/2302.05442); in [Qwen3](https://arxiv.org/abs/2505.09388) and [Gemma 3](https://arxiv.org/abs/2503.19786) |
+# | stretched angles | rotary positions turn more slowly, and a short further training extends the model to longer texts | [Chen et al., 2023](https://arxiv.org/abs/2306.15595); YaRN, [Peng et al., 2023](https://arxiv.org/abs/2309.00071), in [DeepSeek-V3](https://arxiv.org/abs/2412.19437) |
+# | windows in some layers | most layers see only the last positions, and their cache stays small; a few see all ([lesson 16](../16_sparse_attention/16_sparse_attention.ipynb)) | [Gemma 3](https://arxiv.org/abs/2503.19786): five layers with a window of 1,024 to each layer without |
+# | latent attention | one short vector for each position is cached, with one small turned key; the keys and values of all heads are computed from it | [DeepSeek-V2](https://arxiv.org/abs/2405.04434), section 2.1 |
+# | many small experts | a token uses more, smaller experts, and one that is shared by all tokens | [DeepSeekMoE](https://arxiv.org/abs/2401.06066) |
+# | balance without a loss | a bias for each expert is raised or lowered until all are used | [Wang et al., 2024](https://arxiv.org/abs/2408.15664), in [DeepSeek-V3](https://arxiv.org/abs/2412.19437) |
 #
-# </div>
-#
-# That is a claim about a model that has not been trained yet. `train_to_copy` draws a fresh batch for each step, with p
-# between 16 and 32, and computes the loss on the second half alone; `said_twice` makes the rows, (b, 2p). Each head has
-# two scores: the mean weight on the previous token, and, in the second half, the mean weight on what came after the
-# same token in the first (lesson 12's `induction_score`).
-
-# %%
-def head_scores(model, rows):
-    """Previous-token scores of layer 0, and induction scores of layer 1, both (h,)."""
-    with torch.no_grad():
-        _, weights = model.run(rows[:, :-1])
-    return previous_scores(weights[0]), induction_scores(weights[1], rows.shape[1] // 2)
-
-def learn(model, limit=400, enough=0.1):
-    """Trains until the loss is small. Returns the losses, and scores now and then."""
-    losses, looks = [], []
-    for loss in train_to_copy(model, limit):
-        losses.append(loss)
-        if len(losses) % 5 == 0 or loss < enough:
-            best = [scores.max().item() for scores in head_scores(model, rows)]
-            looks.append((len(losses), *best))
-        if loss < enough:
-            break
-    return losses, looks
-
-rows = said_twice(64, 24, 64, torch.Generator().manual_seed(9)).to(device())
-torch.manual_seed(0)
-copier = AttentionOnly(n=64, e=64, h=1, depth=2).to(device())
-losses, looks = learn(copier)
-previous, induction = head_scores(copier, rows)
-print(f"{len(losses)} steps; previous-token score of layer 0: {previous[0]:.2f}, "
-      f"induction score of layer 1: {induction[0]:.2f}")
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels over the same steps. Above, the loss stays near log 64, about 4.2, for most of the training and then falls to almost 0 within a few dozen steps. Below, the induction score and the previous-token score are near 0 all that time and rise together in the same steps."}}
-figure, axes = plt.subplots(2, 1, figsize=(5.8, 4.8), sharex=True, layout="compressed")
-plots.loss_curve(losses, landmarks={"a guess: log 64": math.log(64)}, xlabel="", ax=axes[0])
-steps = [look[0] for look in looks]
-series = {"previous token, layer 0": (steps, [look[1] for look in looks]),
-          "induction, layer 1": (steps, [look[2] for look in looks])}
-plots.curves(series, "step", "score", ax=axes[1])
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Above, the loss on the second half; below, one score for the head of each layer. For a long time
-# nothing seems to happen. Then both scores rise together, and the loss falls.
-#
-# </div>
-#
-# Neither head is useful without the other, which may explain the slow beginning. In large models the same happens early
-# in training, and shows as a bump in the loss ([Olsson et al.](https://arxiv.org/abs/2209.11895)). Here is where both
-# heads look in the first text:
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two triangles of attention weights, 47 by 47. Left, layer 0: a dark line just below the diagonal. Right, layer 1: in the lower half a dark line parallel to the diagonal, 23 places to its left; in the upper half no pattern."}}
-with torch.no_grad():
-    _, weights = copier.run(rows[:1, :-1])
-figure, axes = plt.subplots(1, 2, figsize=(6.6, 3.5), layout="compressed")
-for ax, looked, title in zip(axes, weights, ("layer 0", "layer 1")):
-    plots.heat(looked[0, 0], title=title, ax=ax, annotate=False, scale=1)
-    ticks = range(0, 47, 12)
-    ax.set_xticks(ticks, ticks)
-    ax.set_yticks(ticks, ticks)
-    ax.set(xlabel="looked at", ylabel="looks" if ax is axes[0] else "")
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Row i shows where position i looks; dark is a weight of 1. Left, each position looks at the
-# previous one. Right, each position of the second half, from 24 on, looks 23 places back: at what came after the same
-# token.
-#
-# </div>
-#
-# ## Switching heads off
-#
-# A head that looks at the answer may not be the one that delivers it. To find out, switch it off. Before `unify`, the
-# heads' outputs are one tensor z of shape (b, h, t, d), and a head whose output is 0 adds nothing.
-
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 8 · `without_head`** &nbsp; ★☆☆ · 4 minutes · 2 points
-#
-# Return the outputs of all heads, with zeros in place of one head's.
-#
-# <details><summary>Hint 1: which axis</summary>
-#
-# (b, h, t, d): the heads are axis 1.
-#
-# </details>
-# <details><summary>Hint 2: two heads</summary>
-#
-# One text, two heads, one position, d = 2: z is [[[[1, 2]], [[3, 4]]]]. Without head 0 the result is [[[[0, 0]], [[3,
-# 4]]]], and z still holds 1 and 2.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "without_head", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def without_head(z, head):
-    """The outputs of all heads, one of them silenced.
-
-    z: (b, h, t, d). head: which, counted from 0. Returns (b, h, t, d).
-    """
-    ### BEGIN SOLUTION
-    silenced = z.clone()
-    silenced[:, head] = 0
-    return silenced
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_without_head", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
-check(without_head)
-
-# %% [markdown]
-# <div class="card">
-#
-# **Prediction · `previous_head_out`** &nbsp; 1 minute · no points
-#
-# The head of layer 0 copies nothing; it looks one place back. Switch it off, and leave the induction head as it is. A
-# pure guess has a loss of log 64 = 4.16. What happens to the loss on the second half?
-#
-# - **A.** Far above 4.16.
-# - **B.** About 4.16: the model can only guess now.
-# - **C.** It rises a little: the head that copies is still there.
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "previous_head_out", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-previous_head_out = "A"
-### STUDENT GETS
-# previous_head_out = ...    # "A", "B" or "C"
-### END SOLUTION
-
-# %%
-def loss_without(model, *heads):
-    """Loss on the second half with some heads, (layer, head), switched off."""
-    def change(layer, z):
-        for number, head in heads:
-            z = without_head(z, head) if number == layer else z
-        return z
-    with torch.no_grad():
-        return copy_losses(model, rows, change).mean().item()
-
-print(f"all heads: {loss_without(copier):.2f}")
-print(f"without the induction head: {loss_without(copier, (1, 0)):.2f}")
-print(f"without the previous-token head: {loss_without(copier, (0, 0)):.2f}")
-
-# %% nbgrader={"grade": true, "grade_id": "check_previous_head_out", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.prediction("previous_head_out", previous_head_out)
-
-# %% [markdown]
-# **Through which input** does layer 0 reach the induction head? It writes into the hidden states, and layer 1 reads
-# them three times: for queries, for keys and for values. `withheld` removes the head's contribution from one of the
-# three and leaves it everywhere else:
-
-# %%
-for role in ("queries", "keys", "values"):
-    loss, scores = withheld(copier, rows, head=0, role=role)
-    print(f"withheld from the {role:>7}: loss {loss:.2f}, induction score {scores[0]:.2f}")
-
-# %% [markdown]
-# Through the keys, as the diagram claims: a key has to say which token came before it. The query needs only its own
-# token, and so does the value.
-#
-# ## Four heads a layer
-#
-# With one head per layer there was nothing to search for. Now four heads of width 16 learn the same task. Which head
-# feeds which can be read from the **weights alone**, without any text. A head of layer 0 writes through
-# $W_{\mathrm{unify}} W_v$ (its own columns and rows); a head of layer 1 reads through its rows of $W_q$, $W_k$ or
-# $W_v$. How much one head reads of another's output is measured by the **composition score** of [Elhage et
-# al.](https://transformer-circuits.pub/2021/framework/index.html),
-#
-# $$\frac{\lVert W_{\mathrm{reads}} W_{\mathrm{writes}} \rVert}{\lVert W_{\mathrm{reads}} \rVert\,
-# \lVert W_{\mathrm{writes}} \rVert} \quad \text{(Frobenius norms).}$$
-
-# %%
-torch.manual_seed(0)
-four = AttentionOnly(n=64, e=64, h=4, depth=2).to(device())
-learned, _ = learn(four)
-previous, induction = head_scores(four, rows)
-print(f"{len(learned)} steps")
-print("previous-token scores, layer 0:", *[f"{score:.2f}" for score in previous])
-print("induction scores, layer 1:     ", *[f"{score:.2f}" for score in induction])
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Three heat maps of 4 by 4, heads of layer 1 by heads of layer 0. Queries and values: all cells are light. Keys: two columns, 1 and 3, are the darkest in every row; they are the heads with the highest previous-token scores."}}
-figure, axes = plt.subplots(1, 3, figsize=(7, 2.9), layout="compressed")
-for ax, (role, scores) in zip(axes, compositions(four).items()):
-    plots.heat(scores, title=role, ax=ax, scale=0.4)
-    ax.set(xlabel="head of layer 0", ylabel="head of layer 1" if ax is axes[0] else "")
-plt.show()
-for head in range(4):
-    loss, _ = withheld(four, rows, head, "keys")
-    print(f"head {head} of layer 0 withheld from the keys: loss {loss:.2f}")
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Each row is a head of layer 1, each column a head of layer 0. In a darker cell, the first reads
-# more of what the second writes. Only the keys have dark columns: those of the heads that look at the previous token.
-#
-# </div>
-
-# %% [markdown]
-# <div class="card">
-#
-# **Prediction · `best_head_out`** &nbsp; 1 minute · no points
-#
-# Now the head of layer 1 with the highest induction score is switched off. With one head per layer, that raised the
-# loss by more than 5 nats. How much here?
-#
-# - **A.** Less than 1 nat.
-# - **B.** About a quarter of that, 1 to 2 nats: one head of four.
-# - **C.** As much as before: it is the best copier, and the answer is gone.
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "best_head_out", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-best_head_out = "A"
-### STUDENT GETS
-# best_head_out = ...    # "A", "B" or "C"
-### END SOLUTION
-
-# %%
-best = induction.argmax().item()
-print(f"all heads: {loss_without(four):.2f}")
-print(f"without head {best} of layer 1: {loss_without(four, (1, best)):.2f}")
-print(f"without layer 1: {loss_without(four, *[(1, head) for head in range(4)]):.2f}")
-feeds = previous.argsort(descending=True)[:2].tolist()
-print(f"without heads {feeds[0]} and {feeds[1]} of layer 0: "
-      f"{loss_without(four, *[(0, head) for head in feeds]):.2f}")
-
-# %% nbgrader={"grade": true, "grade_id": "check_best_head_out", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.prediction("best_head_out", best_head_out)
-
-# %% [markdown]
-# If little changes without a head, it may still do something: others may do the same. What all of them read is a better
-# place to cut.
-#
-# ## A clock
-#
-# A score is not a mechanism, either. Here is the same experiment, made carelessly: always p = 32, and **one** layer,
-# which cannot do the task. (This is proved, for a layer of reasonable size: [Sanford, Hsu and Telgarsky,
-# 2024](https://arxiv.org/abs/2408.14332).)
-
-# %%
-torch.manual_seed(0)
-clock = AttentionOnly(n=64, e=64, h=1, depth=1).to(device())
-*_, last = train_to_copy(clock, 120, periods=(32, 32))
-print(f"after training with p = 32: loss {last:.3f}")
-for p in (32, 31, 24, 16):
-    others = said_twice(64, p, 64, torch.Generator().manual_seed(p)).to(device())
-    with torch.no_grad():
-        loss = copy_losses(clock, others).mean().item()
-        _, weights = clock.run(others[:, :-1])
-    score = induction_scores(weights[0], p)[0]
-    print(f"p = {p}: induction score {score:.2f}, loss {loss:.2f}")
-
-# %% [markdown]
-# At p = 32 its score is that of a perfect induction head. It has learned to look 31 places back, whatever is there: a
-# clock. The period has to vary in training or in the test. Otherwise the score means nothing.
+# What has not changed is the frame: a residual stream, attention that looks back, and a network at each position.
 #
 # ## What you can do now
 #
 # You can name what has changed in open models since GPT-2, and write each change; read published weights in either
-# convention of rotary positions; say what a mixture of experts saves and what it needs; sample with min-p; and show
-# what a head does: where it looks, what happens without it, and through which input it is fed.
+# convention of rotary positions; say what a mixture of experts saves and what it needs; and sample with min-p.
 #
 # **Three questions to think about**
 #
@@ -1226,54 +919,12 @@ for p in (32, 31, 24, 16):
 # tokens use different experts, and soon all are used.
 #
 # </details>
-# <details><summary>3. In the copying model, could layer 0 help through the queries instead of the keys?</summary>
+# <details><summary>3. Does it matter for the scores that values are not reordered when queries and keys are?</summary>
 #
-# The query of the second A would have to know what came after the first A, and that is the answer. A head of layer 0
-# can tell a position only what came before it. Only the position of B can learn which token B follows.
+# No. A score is a product of a query and a key, and both are reordered in the same way. Values are averaged with the
+# weights and go through `unify`, whose columns expect them in their own order.
 #
 # </details>
-
-# %% [markdown]
-# ## The end of the course
-#
-# Eighteen lessons ago there was a dot product. This is what you have built, and what it achieved:
-#
-# | lesson | what you built | what it achieved |
-# |---|---|---|
-# | [1](../01_dot_product_attention/01_dot_product_attention.ipynb) | attention as a weighted average | loops and matrices agree to 0.00001 |
-# | [2](../02_queries_keys_values/02_queries_keys_values.ipynb) | queries, keys and values | loss 0.01, against 1.33 with one matrix for both roles |
-# | [3](../03_scaling/03_scaling.ipynb) | the division by √d | at d = 1024 the weight spreads over 5.3 of 8 keys, not 1.0 |
-# | [4](../04_multi_head/04_multi_head.ipynb) | heads side by side | PyTorch's own to 0.00001; 1,049,088 parameters |
-# | [5](../05_masking/05_masking.ipynb) | masks, and a test for leaks | largest slope above the diagonal: 0.0 |
-# | [6](../06_positions/06_positions.ipynb) | four kinds of positions | one built by hand: 1.00 right at length 64 |
-# | [7](../07_transformer_block/07_transformer_block.ipynb) | the block | 7,085,568 parameters, by formula and by count |
-# | [8](../08_classifier/08_classifier.ipynb) | a classifier | 96.9% of unseen made-up reviews; of IMDb's, 85.9% |
-# | [9](../09_character_generator/09_character_generator.ipynb) | a generator of characters | 2.229 bits per byte; on Wikipedia 1.66 |
-# | [10](../10_encoder_decoder/10_encoder_decoder.ipynb) | a translator | 36.07 BLEU on Multi30k |
-# | [11](../11_tokens/11_tokens.ipynb) | byte-pair tokens | there and back, the same text |
-# | [12](../12_gpt2/12_gpt2.ipynb) | GPT-2, and its published weights | 124,439,808 parameters; the pocket model 1.09 bits per byte |
-# | [13](../13_before_transformers/13_before_transformers.ipynb) | recurrent networks with attention | lists of 5: 0.97 right, against 0.01 with one vector |
-# | [14](../14_bert/14_bert.ipynb) | BERT, and its published weights | 73.0% of hidden words, against 61.8% read from the left |
-# | [15](../15_transformer_xl/15_transformer_xl.ipynb) | a memory of the last segment | 0.103 bits per byte better at equal steps; one position computed for each byte instead of 64 |
-# | [16](../16_sparse_attention/16_sparse_attention.ipynb) | sparse patterns, and a softmax in tiles | two sparse layers connect all 32,896 pairs; tiles to 0.0000002 |
-# | [17](../17_going_big/17_going_big.ipynb) | training on a larger scale | activations of one step 3.8 MB instead of 188.9; a loss predicted to 1.8% |
-# | 18 | a Llama, and a model that copies | `transformers`' logits to 0.00001; the pocket Llama 1.16 bits per byte; the copier's circuit |
-#
-# Each row is a few lines of matrix products, and you have written them. What the course leaves out is what comes after:
-# models that are taught to answer, and models that are not transformers.
-#
-# **Where to go next**
-#
-# - **Train one.** [nanochat](https://github.com/karpathy/nanochat) goes from raw text to a model that you can talk to;
-#   [Stanford's CS336](https://stanford-cs336.github.io/) has you write all of it.
-# - **Teach it to answer.** [Ouyang et al., 2022](https://arxiv.org/abs/2203.02155), from human preferences, and
-#   [Rafailov et al., 2023](https://arxiv.org/abs/2305.18290), with less machinery.
-# - **Look inside.** [TransformerLens](https://github.com/TransformerLensOrg/TransformerLens) does to published models
-#   what this lesson did to a small one; [ARENA](https://www.arena.education/) has exercises.
-# - **Make it large.** [How to scale your model](https://jax-ml.github.io/scaling-book/) is about chips and what limits
-#   them.
-# - **See newer designs.** [DeepSeek-V3](https://arxiv.org/abs/2412.19437): many small experts, and a cache of
-#   compressed keys. [Mamba](https://arxiv.org/abs/2312.00752): no attention at all.
 #
 # **Further reading**
 #
@@ -1282,8 +933,7 @@ for p in (32, 31, 24, 16):
 # - [Ainslie et al., *GQA*, 2023](https://arxiv.org/abs/2305.13245): from many heads of keys to a few, without training
 #   from scratch.
 # - [Fedus et al., *Switch Transformers*, 2021](https://arxiv.org/abs/2101.03961), section 2: routing and balance.
-# - [Elhage et al., *A mathematical framework for transformer
-#   circuits*, 2021](https://transformer-circuits.pub/2021/framework/index.html): models without feed-forward networks,
-#   taken apart.
-# - [Olsson et al., *In-context learning and induction heads*, 2022](https://arxiv.org/abs/2209.11895): the same heads
-#   in large models.
+# - [*DeepSeek-V3*, 2024](https://arxiv.org/abs/2412.19437), section 2: latent attention and many small experts in one
+#   model.
+#
+# **Next:** [lesson 19, *Looking inside*](../19_looking_inside/19_looking_inside.ipynb)

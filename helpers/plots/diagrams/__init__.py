@@ -9,6 +9,7 @@ Each function returns a sheet, which a notebook shows when it is the last line o
 from .attending import heads_flow, mask_flow, one_output_row, positions_flow, scaling_flow, three_roles
 from .bert import bert_flow
 from .drawing import COLOURS, Sheet
+from .inside import induction_circuit
 from .large import zero_shares
 from .models import (
     block_norms,
@@ -22,7 +23,7 @@ from .models import (
 )
 from .recurrent import gated_cell, two_readers, vector_or_memory, waiting_steps
 from .remembering import segment_memory, shift_steps
-from .since import induction_circuit, llama_block
+from .since import experts_flow, grouped_queries, llama_block, pairs_and_halves
 from .sparse import band_chunks, tiles_arriving, tiles_in_memory
 
 __all__ = [
@@ -34,14 +35,17 @@ __all__ = [
     "cache_growing",
     "classifier_flow",
     "encoder_decoder_flow",
+    "experts_flow",
     "gated_cell",
     "gpt2_flow",
+    "grouped_queries",
     "heads_flow",
     "induction_circuit",
     "llama_block",
     "mask_flow",
     "merges_on_a_word",
     "one_output_row",
+    "pairs_and_halves",
     "positions_flow",
     "scaling_flow",
     "segment_memory",

@@ -1,4 +1,4 @@
-"""Diagrams of lesson 18: GPT-2's block beside a Llama's, and the two heads with which a model copies."""
+"""Diagrams of lesson 18: GPT-2's block beside a Llama's, and what is new in it."""
 
 from __future__ import annotations
 
@@ -50,36 +50,88 @@ def llama_block() -> Sheet:
     return sheet
 
 
-def induction_circuit() -> Sheet:
-    """Lesson 18: a previous-token head writes into the keys, and an induction head finds what it wrote."""
+def grouped_queries() -> Sheet:
+    """Lesson 18: which heads of queries share keys and values, for three numbers of groups."""
     sheet = Sheet(
-        "induction-circuit",
-        "Two heads that copy together",
-        "A row of tokens: c, A, B, d, and so on, then A again, at which the model stands. In layer 0 the "
-        "previous-token head at B looks one place back, at A, and writes into the vector of B: A came before me. In "
-        "layer 1 the induction head at the second A asks: before whom did A stand? The key of B answers, and the "
-        "head takes its value, B, which becomes the prediction.",
-        300,
+        "grouped-queries",
+        "Four heads of queries, and whose keys and values they read",
+        "Three columns, each with four boxes for heads of queries at the top and boxes for keys and values below. "
+        "Left, 4 groups: each head of queries has keys and values of its own. Middle, 2 groups: heads 0 and 1 share "
+        "the first keys and values, heads 2 and 3 the second. Right, 1 group: all four share one. A head of queries "
+        "has the colour of the keys and values that it reads.",
+        206,
     )
-    places = [38, 92, 146, 200, 254, 316]
-    words = ["c", "A", "B", "d", "…", "A"]
-    rows = {"tokens": 254, "layer 0": 166, "layer 1": 66}
-    for x, word in zip(places, words, strict=True):
-        kind = {"A": "blue", "B": "green"}.get(word, "plain")
-        sheet.box(x, rows["tokens"], 40, 28, kind, words=f"*{word}*" if word in "AB" else word)
-        sheet.box(x, rows["layer 0"], 40, 28, "orange" if word == "B" else "plain")
-    sheet.box(places[-1], rows["layer 1"], 40, 28, "green", words="*B*")
-    sheet.text(places[2], rows["layer 0"], "*A*, *B*")
-    sheet.arrow((places[1], 240), (places[2] - 6, 180))
-    sheet.arrow((places[2], 240), (places[2], 180))
-    sheet.arrow((places[5], 240), (places[5], 180))
-    sheet.arrow((places[2], 152), (places[2], rows["layer 1"]), (places[5] - 20, rows["layer 1"]))
-    sheet.arrow((places[5], 152), (places[5], 80))
-    sheet.text(160, 210, "previous-token head", SMALL, "start", soft=True)
-    sheet.text(154, 136, "key: after *A*", SMALL, "start", soft=True)
-    sheet.text(308, 112, "query: after *A*?", SMALL, "end", soft=True)
-    sheet.text(220, 82, "induction head", SMALL, soft=True)
-    sheet.text(14, 284, "tokens", SMALL, "start", soft=True)
-    sheet.text(14, 140, "after layer 0", SMALL, "start", soft=True)
-    sheet.text(316, 38, "prediction", SMALL, soft=True)
+    colours, step, size = ("blue", "orange", "green", "purple"), 22, 18
+    for top, words in ((84, "queries"), (148, "keys"), (172, "values")):
+        sheet.text(8, top, words, SMALL, "start", soft=True)
+    for left, groups, name in ((80, 4, "one each"), (176, 2, "grouped"), (272, 1, "multi-query")):
+        share = 4 // groups
+        sheet.text(left + 1.5 * step, 20, name)
+        sheet.text(left + 1.5 * step, 40, f"*g* = {groups}", SMALL, soft=True)
+        for head in range(4):
+            group = head // share
+            x, shared = left + head * step, left + (group * share + (share - 1) / 2) * step
+            sheet.box(x, 84, size, 22, colours[group], words=str(head), size=SMALL)
+            sheet.arrow((x, 95), (shared, 137))
+            if head % share == 0:
+                sheet.box(shared, 148, size, 22, colours[group])
+                sheet.box(shared, 172, size, 22, colours[group])
+    return sheet
+
+
+def pairs_and_halves() -> Sheet:
+    """Lesson 18: which components of a head are turned together, in the two conventions."""
+    sheet = Sheet(
+        "pairs-and-halves",
+        "Which components of a head of width 6 are turned together",
+        "Two rows of six cells, numbered 0 to 5. Cells of one colour, joined by a bracket above them, are turned by "
+        "one angle. Upper row, pairs: 0 with 1, 2 with 3, 4 with 5. Lower row, halves: 0 with 3, 1 with 4, 2 with "
+        "5.",
+        250,
+    )
+    colours, wide = ("blue", "orange", "green"), 44
+    left = (360 - 6 * wide) / 2
+    for top, name, partners in (
+        (66, "pairs: lesson 6, Meta's files", ((0, 1), (2, 3), (4, 5))),
+        (190, "halves: the files on the Hub", ((0, 3), (1, 4), (2, 5))),
+    ):
+        kinds = [""] * 6
+        for j, two in enumerate(partners):
+            height = top - (12 + 10 * j if two[1] - two[0] > 1 else 12)
+            first, second = (left + (place + 0.5) * wide for place in two)
+            sheet.line((first, top), (first, height), (second, height), (second, top))
+            for place in two:
+                kinds[place] = colours[j]
+        sheet.text(left, top - (38 if partners[0] == (0, 1) else 54), name, anchor="start")
+        sheet.cells(left, top, [[str(place) for place in range(6)]], [kinds], wide, 30)
+    return sheet
+
+
+def experts_flow() -> Sheet:
+    """Lesson 18: a router sends each token to two of four experts, and adds what they return."""
+    sheet = Sheet(
+        "experts-flow",
+        "A mixture of four experts, two for each token",
+        "Top to bottom. Three tokens enter a router. From each, two arrows lead to two of four experts: the first "
+        "token goes to experts 0 and 1, the second to 0 and 3, the third to 1 and 3. Nothing leads to expert 2, "
+        "whose box has no colour. From each other expert an arrow leads to each of its tokens, where the two "
+        "results are added.",
+        346,
+    )
+    tokens, experts = (70, 180, 290), (48, 136, 224, 312)
+    choices = ((0, 1), (0, 3), (1, 3))
+    sheet.box(180, 92, 330, 28, "orange", 14, "router: a softmax over the experts")
+    for x, two, name in zip(tokens, choices, ("*x*_{1}", "*x*_{2}", "*x*_{3}"), strict=True):
+        sheet.box(x, 30, 48, 28, "blue", words=name)
+        sheet.arrow((x, 44), (x, 78))
+        for expert in two:
+            sheet.arrow((x, 106), (experts[expert], 162))
+            sheet.arrow((experts[expert], 190), (x + (4 if experts[expert] > x else -4), 248))
+        sheet.plus(x, 256)
+        sheet.arrow((x, 265), (x, 292))
+        sheet.box(x, 306, 48, 28, "blue", words=name.replace("x", "y"))
+    for number, x in enumerate(experts):
+        used = any(number in two for two in choices)
+        sheet.box(x, 176, 76, 28, "green" if used else "empty", words=f"expert {number}")
+    sheet.text(180, 334, "each sum is weighted by the router", SMALL, soft=True)
     return sheet

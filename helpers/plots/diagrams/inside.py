@@ -1,0 +1,40 @@
+"""Diagrams of lesson 19: the two heads with which a model copies."""
+
+from __future__ import annotations
+
+from .drawing import SMALL, Sheet
+
+
+def induction_circuit() -> Sheet:
+    """Lesson 19: a previous-token head writes into the keys, and an induction head finds what it wrote."""
+    sheet = Sheet(
+        "induction-circuit",
+        "Two heads that copy together",
+        "A row of tokens: c, A, B, d, and so on, then A again, at which the model stands. In layer 0 the "
+        "previous-token head at B looks one place back, at A, and writes into the vector of B: A came before me. In "
+        "layer 1 the induction head at the second A asks: before whom did A stand? The key of B answers, and the "
+        "head takes its value, B, which becomes the prediction.",
+        300,
+    )
+    places = [38, 92, 146, 200, 254, 316]
+    words = ["c", "A", "B", "d", "…", "A"]
+    rows = {"tokens": 254, "layer 0": 166, "layer 1": 66}
+    for x, word in zip(places, words, strict=True):
+        kind = {"A": "blue", "B": "green"}.get(word, "plain")
+        sheet.box(x, rows["tokens"], 40, 28, kind, words=f"*{word}*" if word in "AB" else word)
+        sheet.box(x, rows["layer 0"], 40, 28, "orange" if word == "B" else "plain")
+    sheet.box(places[-1], rows["layer 1"], 40, 28, "green", words="*B*")
+    sheet.text(places[2], rows["layer 0"], "*A*, *B*")
+    sheet.arrow((places[1], 240), (places[2] - 6, 180))
+    sheet.arrow((places[2], 240), (places[2], 180))
+    sheet.arrow((places[5], 240), (places[5], 180))
+    sheet.arrow((places[2], 152), (places[2], rows["layer 1"]), (places[5] - 20, rows["layer 1"]))
+    sheet.arrow((places[5], 152), (places[5], 80))
+    sheet.text(160, 210, "previous-token head", SMALL, "start", soft=True)
+    sheet.text(154, 136, "key: after *A*", SMALL, "start", soft=True)
+    sheet.text(308, 112, "query: after *A*?", SMALL, "end", soft=True)
+    sheet.text(220, 82, "induction head", SMALL, soft=True)
+    sheet.text(14, 284, "tokens", SMALL, "start", soft=True)
+    sheet.text(14, 140, "after layer 0", SMALL, "start", soft=True)
+    sheet.text(316, 38, "prediction", SMALL, soft=True)
+    return sheet
