@@ -14,7 +14,6 @@ from helpers.checking import panel
 from helpers.checking.cell_scan import SubmittedCell, scan_submission
 from helpers.checking.predictions import predicted
 from helpers.exercises import load_lesson
-from helpers.exercises.recall import QUESTIONS
 from helpers.grading.judging import judge_predictions
 from helpers.grading.records import records_of_predictions
 from helpers.grading.reports.class_summary import names, predictions
@@ -26,6 +25,7 @@ from helpers.parts.cache import KeyValueCache
 from helpers.parts.words import encode_batch
 
 SOURCES = sources()
+QUESTIONS = {source.name: source.lesson.recall for source in SOURCES if source.lesson.recall}
 ASKED = [(name, question) for name, three in QUESTIONS.items() for question in three]
 LESSON = load_lesson("04_multi_head")  # its answers: A, C, B
 

@@ -1,4 +1,4 @@
-"""The cells before a lesson that ask about earlier ones, made from helpers/exercises/recall.py by ``make build``."""
+"""The cells before a lesson that ask about earlier ones, made from helpers/exercises/questions by ``make build``."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ class Prediction:
 class Recall(Prediction):
     """A question about an earlier lesson, before a lesson starts: a prediction whose card is made of it.
 
-    asks: the question. offers: for each choice, the answer on the card. See `exercises.recall`.
+    asks: the question. offers: for each choice, the answer on the card. See `exercises.questions`.
     """
 
     asks: str = ""
@@ -180,9 +180,9 @@ class Lesson:
     @property
     def recall(self) -> tuple[Recall, ...]:
         """The questions about earlier lessons that come before it: three from lesson 3 on."""
-        from helpers.exercises.recall import QUESTIONS  # which imports this module
+        from helpers.exercises.questions import recall_of  # which imports this module
 
-        return QUESTIONS.get(self.name, ())
+        return recall_of(self.name)
 
     @property
     def questions(self) -> tuple[Prediction, ...]:

@@ -8,7 +8,8 @@ import torch
 
 from helpers.exercises.aspects import Inputs, Unmet, any_device, gradient, input_left_alone, kind_of, values
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.questions import predictions_of
 
 
 def ratings(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -264,32 +265,5 @@ LESSON = Lesson(
             ),
         ),
     ),
-    predictions=(
-        Prediction(
-            "ten_times",
-            truth="A",
-            says={
-                "A": "Every score grows a hundredfold, and so does every difference between two scores. Softmax turns"
-                " differences into ratios, and one word is left in each row. How long vectors are decides how soft the"
-                " average is; lesson 3 is about that.",
-                "B": "Dividing by the sum cancels a factor of the *powers*. A factor inside the exponential is another"
-                " matter: a lead of 2 in a score becomes a lead of 200, and the ratio of two weights goes from e² to"
-                " e²⁰⁰.",
-                "C": "That happens when the vectors are made shorter: the first line, with 0.1, is nearly even. Longer"
-                " vectors have scores that lie further apart, and softmax sharpens.",
-            },
-        ),
-        Prediction(
-            "shuffled_words",
-            truth="B",
-            says={
-                "A": "In language it should be. But the sum runs over all words, and a sum does not depend on the order"
-                " of its terms: the word has the same company as before, wherever it sits.",
-                "B": "The output of a word is a sum over all words of the sentence, and a sum has no order. The output"
-                " moves with its word, and changes by rounding alone.",
-                "C": "The weights are made from the vectors themselves, not from their places. What belongs to a word"
-                " moves with the word.",
-            },
-        ),
-    ),
+    predictions=predictions_of("01_dot_product_attention"),
 )

@@ -6,7 +6,8 @@ import torch
 
 from helpers.exercises.aspects import Inputs, Via, any_device, built, gradient, input_left_alone, parameters, values
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.questions import predictions_of
 
 
 def entries(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -268,54 +269,5 @@ LESSON = Lesson(
             forbidden=READY_MADE,
         ),
     ),
-    predictions=(
-        Prediction(
-            "longer_query",
-            truth="B",
-            says={
-                "A": "A search engine could be built that way, by dividing every vector by its length. The dot product"
-                " does not: it is twice as large for a query that is twice as long.",
-                "B": "Every score is doubled, and with it every difference of two scores. The ratio of two weights is e"
-                " to that difference: it is squared. So the length of a query does what β = 2 did.",
-                "C": "The scores double. The weights cannot, all of them: they add up to 1.",
-            },
-        ),
-        Prediction(
-            "mutual",
-            truth="A",
-            says={
-                "A": "x₀·x₁ is at most the product of the two lengths, and so never larger than both of their squares:"
-                " one of the two always matches itself at least as well. With two different matrices the same pairs"
-                " manage it, as the second line shows.",
-                "B": "It does not even happen in one of 100,000, and the next section says why it cannot.",
-                "C": "It would be, if the two wishes were independent and each as likely as not. They are not"
-                " independent: both compare with the same number x₀·x₁.",
-            },
-        ),
-        Prediction(
-            "shuffled_context",
-            truth="C",
-            says={
-                "A": "That was so when the words that ask were shuffled. Here they stay where they are, and so do their"
-                " outputs; only what they look at has moved.",
-                "B": "The weights move with the keys, and the values with them: each value gets the weight that it had"
-                " before. The sum is the same, up to rounding.",
-                "C": "Keys and values move together, and the sum over j does not depend on the order of its terms. A"
-                " dictionary has no first entry.",
-            },
-        ),
-        Prediction(
-            "second_rung",
-            truth="C",
-            says={
-                "A": "Three matrices can do more than none, and what lesson 1's model does is among it. But what a"
-                " model could do is one thing, and what it finds in 4,000 steps another. The test below looks for the"
-                " reason.",
-                "B": "It would be the safe bet: with the identity in all three matrices the new model is the old one."
-                " Yet training does not find even that in 4,000 steps. The test below looks for the reason.",
-                "C": "In each of our three runs it needs about 0.13 bits more. With the identity in all three matrices"
-                " it would be lesson 1's model, so it could do as well. The test below looks for the reason.",
-            },
-        ),
-    ),
+    predictions=predictions_of("02_queries_keys_values"),
 )

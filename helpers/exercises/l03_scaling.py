@@ -9,7 +9,8 @@ import torch
 
 from helpers.exercises.aspects import Inputs, Unmet, any_device, gradient, input_left_alone, parameters, values
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson
+from helpers.exercises.questions import predictions_of
 
 # ------------------------------------------------------------------------------------------ score_variance
 #
@@ -436,35 +437,5 @@ LESSON = Lesson(
             ),
         ),
     ),
-    predictions=(
-        Prediction(
-            "variance_growth",
-            truth="B",
-            says={
-                "A": "The terms do cancel, and that is why the mean stays 0. But they cancel less and less exactly: a"
-                " sum of random signs moves away from 0, by about the root of the number of its terms.",
-                "B": "Random signs cancel in part: a sum of 16 times as many terms is √16 = 4 times as large. The"
-                " variance, its square, grows 16 times, in proportion to d.",
-                "C": "It would, if all terms had the same sign. Here about half are negative, and what is left over"
-                " grows with the root of their number.",
-                "D": "The square of 16 is too much even for terms of one sign, which would give 16. With random signs"
-                " it is the root, 4.",
-            },
-        ),
-        Prediction(
-            "saturated_gradient",
-            truth="D",
-            says={
-                "A": "That holds where the loss is the logarithm of the weight (question 1 at the end of the lesson)."
-                " Of the weight itself the derivative is p(1 − p), and at a weight of a ten-millionth that is next to"
-                " nothing.",
-                "B": "The nudge is the same, the response is not: the derivative of a weight is p(1 − p), at most ¼,"
-                " and next to nothing when p is near 0 or 1.",
-                "C": "The right direction, and far from enough. The weight of the second key falls exponentially with"
-                " the lead of the first, from e⁻² to e⁻¹⁶, and its derivative falls with it.",
-                "D": "The derivative is p(1 − p), so it falls with the weight: from about e⁻² to about e⁻¹⁶. Where"
-                " attention is most sure of itself, it can be corrected least.",
-            },
-        ),
-    ),
+    predictions=predictions_of("03_scaling"),
 )

@@ -10,7 +10,8 @@ import torch
 
 from helpers.exercises.aspects import Unmet, any_device, built, gradient, input_left_alone, kind_of, parameters, values
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.questions import predictions_of
 
 
 def wide_vectors(draw: Draw) -> tuple[torch.Tensor, int]:
@@ -361,39 +362,5 @@ LESSON = Lesson(
             ),
         ),
     ),
-    predictions=(
-        Prediction(
-            "one_head_reads",
-            truth="A",
-            says={
-                "A": (
-                    "What and whom are mostly right in all three runs. Who is right in 86, 7 and 73 of 100 sentences: "
-                    "from one start it never gets better than a guess."
-                ),
-                "B": (
-                    "One sum for three answers looks hopeless, but it is not: the words are in it in different "
-                    "amounts, and to some degree amounts can be read off a sum. Look at the printed shares for h = 1."
-                ),
-                "C": (
-                    "The number of parameters is not what matters. Three answers have to share one average: compare "
-                    "the lowest share in each run of h = 1 with the runs of h = 3."
-                ),
-            },
-        ),
-        Prediction(
-            "scrambled_answers",
-            truth="B",
-            says={
-                "A": (
-                    "The pieces do come from other rows. But those rows are trained, too: they learn to hold the "
-                    "answers that are read at gave."
-                ),
-                "B": "Training works around the mistake, and neither the loss nor the accuracy shows it.",
-                "C": (
-                    "One piece does come from a different head. But training does not depend on that: whatever ends "
-                    "up in the row of gave learns to answer for it."
-                ),
-            },
-        ),
-    ),
+    predictions=predictions_of("04_multi_head"),
 )

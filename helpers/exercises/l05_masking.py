@@ -18,7 +18,8 @@ from helpers.exercises.aspects import (
     values,
 )
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.questions import predictions_of
 
 # ------------------------------------------------------------------------------------------- next_token_pairs
 
@@ -457,33 +458,5 @@ LESSON = Lesson(
             mend=True,
         ),
     ),
-    predictions=(
-        Prediction(
-            "loss_without_mask",
-            truth="C",
-            says={
-                "A": "That is right for a model that uses only the past, because noise cannot be predicted from its "
-                "past. But this model does not have to predict anything: attention lets position i look at position i "
-                "+ 1, where the answer is.",
-                "B": "That would be right if the model saw half of its answers. It sees the answer at every position "
-                "that has a neighbour on the right: at eleven of the twelve.",
-                "C": "Eleven of the twelve positions find their answer one place to the right. The last has no such "
-                "neighbour and still has to guess, at log 8: the loss can fall to log 8 / 12, which is 0.17.",
-                "D": "Nearly: the model does see the answers. But the last of the twelve positions does not, because "
-                "its answer is not an input. One twelfth of log 8 remains.",
-            },
-        ),
-        Prediction(
-            "leak_of_detached",
-            truth="A",
-            says={
-                "A": "After `detach`, autograd treats the next input as a constant, so the derivative with respect to "
-                "it is exactly zero. But the output still depends on it.",
-                "B": "That is how strongly the output depends on the next input, and a measurement of the outputs "
-                "would show it. But the leak map uses autograd, and `detach` hides this dependence from autograd.",
-                "C": "Autograd raises an error only if the output does not depend on x at all. Here it depends on x "
-                "through the sum over the past; autograd only misses the second path.",
-            },
-        ),
-    ),
+    predictions=predictions_of("05_masking"),
 )

@@ -6,7 +6,8 @@ import torch
 
 from helpers.exercises.aspects import any_device, built, gradient, input_left_alone, parameters, raises, renamed, values
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson
+from helpers.exercises.questions import predictions_of
 
 # ------------------------------------------------------------------------------------------- PositionEmbedding
 #
@@ -269,57 +270,5 @@ LESSON = Lesson(
             forbidden=NO_PARTS,
         ),
     ),
-    predictions=(
-        Prediction(
-            "match_by_distance",
-            truth="B",
-            says={
-                "A": (
-                    "A steady fall would be ideal. But each hand comes round again, and where several do so together "
-                    "the match rises."
-                ),
-                "B": (
-                    "The match is a sum of cosines of different speeds. They agree at distance 0 only, and near it; "
-                    "farther away it goes up and down."
-                ),
-                "C": (
-                    "Equal lengths do not make equal products: the angle between two encodings counts as well, and it "
-                    "changes with the distance."
-                ),
-            },
-        ),
-        Prediction(
-            "sinusoids_beyond",
-            truth="A",
-            says={
-                "A": "That is about twice chance, thanks to a few positions at which a model happens to be right.",
-                "B": (
-                    "There is no slow decline. The accuracy drops right after the last position seen in training, and "
-                    "the rest comes from a few lucky positions."
-                ),
-                "C": (
-                    "Such a linear map exists, but training did not find it: on 16 positions many other maps work as "
-                    "well."
-                ),
-            },
-        ),
-        Prediction(
-            "relative_beyond",
-            truth="C",
-            says={
-                "A": (
-                    "It does treat all positions the same. But in a sequence of 64 there are distances beyond 15, "
-                    "whose numbers were never trained, and together they draw much of the weight."
-                ),
-                "B": (
-                    "Position 15 means nothing to it: it knows only distances, and every position of a sequence of 64 "
-                    "sees some that are new."
-                ),
-                "C": (
-                    "Every position sees letters at distances that were never trained, and their numbers are still "
-                    "0, above those that training has pushed down."
-                ),
-            },
-        ),
-    ),
+    predictions=predictions_of("06_positions"),
 )

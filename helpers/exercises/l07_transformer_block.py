@@ -17,7 +17,8 @@ from helpers.exercises.aspects import (
     values,
 )
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.questions import predictions_of
 
 ORDERS = {"norm last": False, "norm first": True}
 PYTORCHS = "It is PyTorch's own, and the lesson compares yours with it. Write out what it does."
@@ -450,39 +451,5 @@ LESSON = Lesson(
             ),
         ),
     ),
-    predictions=(
-        Prediction(
-            "pull_at_the_bottom",
-            truth="A",
-            says={
-                "A": "Each block passes on about a third of its gradient, and there are 23 blocks above block 0.",
-                "B": (
-                    "That would be right for a few blocks, each of which halves the gradient. Here each block passes "
-                    "on only about a third of it, and 23 such factors multiply."
-                ),
-                "C": (
-                    "All blocks contribute, but the gradient reaches the lower ones only through those above, and each "
-                    "of those multiplies it by two small matrices."
-                ),
-            },
-        ),
-        Prediction(
-            "norms_without_shortcuts",
-            truth="C",
-            says={
-                "A": (
-                    "A norm restores the size, but it does not keep positions apart: it looks at one vector at a time, "
-                    "and equal vectors stay equal."
-                ),
-                "B": (
-                    "Without norms it takes two blocks. A norm enlarges what the vectors have in common as much as "
-                    "what distinguishes them, so it gains almost nothing."
-                ),
-                "C": (
-                    "One block later than with nothing added. A norm looks at one vector at a time, and cannot "
-                    "separate vectors that averaging has made equal. Shortcuts keep them apart."
-                ),
-            },
-        ),
-    ),
+    predictions=predictions_of("07_transformer_block"),
 )

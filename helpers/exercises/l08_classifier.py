@@ -22,7 +22,8 @@ from helpers.exercises.aspects import (
     values,
 )
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.questions import predictions_of
 
 # -------------------------------------------------------------------------------------------- build_vocabulary
 
@@ -488,51 +489,5 @@ LESSON = Lesson(
             ),
         ),
     ),
-    predictions=(
-        Prediction(
-            "softmax_twice",
-            truth="B",
-            says={
-                "A": "The order stays, and the right class gets the larger number. But after a softmax the two numbers"
-                " are between 0 and 1, so the second softmax cannot return more than 0.73.",
-                "B": "After one softmax the best logits are 1 and 0, and the second one turns them into 0.73:"
-                " −log 0.73 = 0.31.",
-                "C": "The gradient gets smaller but does come through: the model learns. It just cannot reach a"
-                " loss of 0.",
-            },
-        ),
-        Prediction(
-            "sure_of_salad",
-            truth="A",
-            says={
-                "A": "The softmax says how the classes compare, not whether the text resembles the training reviews.",
-                "B": "It is more. Nothing in its training has taught it to be less confident about texts that"
-                " make no sense.",
-                "C": "That would be good. But the model has learned its probabilities on sentences, and has learned"
-                " nothing about texts that are not sentences.",
-            },
-        ),
-        Prediction(
-            "loss_by_heart",
-            truth="C",
-            says={
-                "A": "That is the training loss. The function with the bug reports it instead of the other, and it"
-                " looks good.",
-                "B": "Accuracy counts mistakes. The loss weighs them by how confident the model was, and it gets more"
-                " confident about everything.",
-                "C": "There are no more mistakes than before, but each is made with more confidence, so it costs more.",
-            },
-        ),
-        Prediction(
-            "who_wins_imdb",
-            truth="A",
-            says={
-                "A": "22,500 reviews are enough to weigh words, but too few to learn from scratch what words mean.",
-                "B": "On reviews made so that counting fails, yes. Real reviews are long, and the words of most of them"
-                " give the verdict away.",
-                "C": "It looks like that during the training, on the validation set. On the test reviews, which are"
-                " about other films, it is the other way round.",
-            },
-        ),
-    ),
+    predictions=predictions_of("08_classifier"),
 )

@@ -23,7 +23,8 @@ from helpers.exercises.aspects import (
     values,
 )
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.questions import predictions_of
 
 FINISHED = "The finished function is there for the exercise that builds on this one."
 
@@ -779,44 +780,5 @@ LESSON = Lesson(
             ),
         ),
     ),
-    predictions=(
-        Prediction(
-            "greedy_text",
-            truth="B",
-            says={
-                "A": "It is true that no single byte is improbable. But always taking the most probable byte leads back"
-                " to bytes written before, and the same last bytes lead to the same continuation.",
-                "B": "Once the same bytes are at the end of the window, the same ones follow, and nothing breaks the"
-                " cycle.",
-                "C": "Each byte is chosen given the bytes before it, not by how frequent it is in the manual, so words"
-                " and short phrases are right. But they repeat again and again.",
-            },
-        ),
-        Prediction(
-            "sharpened_bits",
-            truth="C",
-            says={
-                "A": "A sample shows what the model prefers; the bits measure the probability of the byte that"
-                " came. A sharper model gives less to almost every byte except its favourite.",
-                "B": "The ranking stays, but the probabilities change. The bits are a mean of their negative"
-                " logarithms, and an improbable byte that does come costs about twice as much.",
-                "C": "The model's probabilities are about right at T = 1. Sharpened, it is overconfident, and pays for"
-                " each byte that it did not expect.",
-            },
-        ),
-        Prediction(
-            "costliest_piece",
-            truth="A",
-            says={
-                "A": "By far. The byte just read is the best clue to the next one, and without the shortcut around"
-                " attention its vector is only one of those that are averaged.",
-                "B": "The causal mask gives some order away, and after 300 steps the model is still behind a table of"
-                " pairs, which needs the last byte alone. In a longer training positions come second.",
-                "C": "In a stack of two blocks it does settle, and ends only a little higher. Lesson 7 saw what norms"
-                " do in deep stacks.",
-                "D": "It costs about a tenth as many bits as the shortcuts do. Attention alone mixes the bytes, and"
-                " the last layer's linear map reads the mixture.",
-            },
-        ),
-    ),
+    predictions=predictions_of("09_character_generator"),
 )

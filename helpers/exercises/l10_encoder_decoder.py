@@ -19,7 +19,8 @@ from helpers.exercises.aspects import (
     values,
 )
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.questions import predictions_of
 
 FINISHED = "The finished part is there for the exercises that build on this one; write it here."
 ONCE = "`model.encode` must run exactly once in each call: the memory does not change while the translation grows."
@@ -759,27 +760,5 @@ LESSON = Lesson(
             builds_on=("encoder_decoder.without_training",),
         ),
     ),
-    predictions=(
-        Prediction(
-            "early_numbers",
-            truth="C",
-            says={
-                "A": "A number has about seven words, and all of them have to be right.",
-                "B": "Still too many. The probabilities of the words multiply, and when the model writes, each word "
-                "depends on words that may be wrong.",
-                "C": "One wrong word makes the whole number wrong, and it also misleads the next word.",
-            },
-        ),
-        Prediction(
-            "surest_logit",
-            truth="A",
-            says={
-                "A": "Each of the other tokens should have a share, but at z = 20 they have next to none: their "
-                "logarithms are far below zero, and each of them adds to the loss.",
-                "B": "There the smoothed loss is smallest: the right token has exactly its target of 0.9.",
-                "C": "An unsure answer costs something, but less than you might think: with a probability of 0.38 the "
-                "loss is 1.27.",
-            },
-        ),
-    ),
+    predictions=predictions_of("10_encoder_decoder"),
 )

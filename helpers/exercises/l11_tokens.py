@@ -12,7 +12,8 @@ import torch
 
 from helpers.exercises.aspects import Unmet, kind_of
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.questions import predictions_of
 
 
 def as_text(text: str) -> torch.Tensor:
@@ -460,44 +461,5 @@ LESSON = Lesson(
             ),
         ),
     ),
-    predictions=(
-        Prediction(
-            "cut_of_digits",
-            truth="D",
-            says={
-                "A": "So Llama cuts numbers, by a rule of its own. GPT-2 has no rule for digits: whatever often "
-                "stood together was joined, and 123 and 678 did.",
-                "B": "The pattern does leave the number in one piece. But the whole row was too rare in the "
-                "training text to be joined to its end.",
-                "C": "123 is a token, and so are many numbers of three digits. But merges go by frequency, not by "
-                "counting: 45 was joined before 456 could be, and 90 stayed together.",
-                "D": "123, 45, 678, 90: each merge was learned because it was frequent, and none of them knows of "
-                "thousands or tens.",
-            },
-        ),
-        Prediction(
-            "dearest_sentence",
-            truth="C",
-            says={
-                "A": "It has the most characters, and the fewest tokens: each word is one, its space included. "
-                "GPT-2's merges were learned on English text.",
-                "B": "German words are cut more often than English ones, but the letters are Latin, a byte each, "
-                "and many pairs of them are joined.",
-                "C": "Nine characters are 27 bytes, and few of their pairs were frequent enough to be joined: two "
-                "tokens a character, twice as many as the English sentence has.",
-            },
-        ),
-        Prediction(
-            "perplexity_of_merges",
-            truth="B",
-            says={
-                "A": "The model of the whole text does get better. But the perplexity is that of one token, and a "
-                "long token is harder to guess than a letter.",
-                "B": "Each token holds more of the text and is harder to guess, and there are fewer of them. "
-                "Perplexity looks at the first alone.",
-                "C": "The text is the same, its tokens are not: the perplexity is a mean over tokens, and those "
-                "change.",
-            },
-        ),
-    ),
+    predictions=predictions_of("11_tokens"),
 )

@@ -14,7 +14,8 @@ import torch
 
 from helpers.exercises.aspects import Inputs, Unmet, Via, any_device, gradient, input_left_alone, kind_of, values
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.questions import predictions_of
 
 # ------------------------------------------------------------------------------------------ the model's pieces
 
@@ -618,32 +619,5 @@ LESSON = Lesson(
             forbidden=NO_GPT2,
         ),
     ),
-    predictions=(
-        Prediction(
-            "dearest_error",
-            truth="D",
-            says={
-                "A": "It costs something: the attention weights are sharper than in training. But they still sum to "
-                "1, and each norm brings the vectors back to their size.",
-                "B": "A position now sees the token that it has to predict. But the model was never trained to use "
-                "it, so the number changes little. It is no longer a valid loss.",
-                "C": "Every block then adds something that no layer was trained to read, and the loss is worse than "
-                "that of a guess. Still, the last norm keeps the logits in their range.",
-                "D": "The sum that leaves the last block is many times as large as the norm would make it, and the"
-                " logits grow with it. The model is almost certain, mostly of the wrong token.",
-            },
-        ),
-        Prediction(
-            "switched_off_head",
-            truth="B",
-            says={
-                "A": "It does copy, but it is not the only one: other induction heads look at the same place, and "
-                "the loss rises only a little.",
-                "B": "The induction heads need what this one has written into each position: which token came "
-                "before. Without that they do not find the right place.",
-                "C": "That is true of most heads, even of the strongest induction head, because others do the same. "
-                "But a few cannot be replaced.",
-            },
-        ),
-    ),
+    predictions=predictions_of("12_gpt2"),
 )

@@ -19,7 +19,8 @@ from helpers.exercises.aspects import (
     values,
 )
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson
+from helpers.exercises.questions import predictions_of
 
 FINISHED = "The finished parts are there for the exercises that build on this one; write it here."
 NO_PARTS = {"finished_parts": FINISHED}
@@ -432,30 +433,5 @@ LESSON = Lesson(
             builds_on=("masks.padding_mask", "recurrent.read_backwards"),
         ),
     ),
-    predictions=(
-        Prediction(
-            "bias_on_keys",
-            truth="A",
-            says={
-                "A": "The bias adds s·b to every score of a step, the same number for each word of the source, and a "
-                "softmax does not change if all of its scores move by the same number. Only differences between the "
-                "words count.",
-                "B": "The bias does move every score of a step, but all of them by the same number: s·b does not "
-                "depend on j. So the softmax does not change.",
-                "C": "The number added to a row depends on the state, but it is the same for all words of the source. "
-                "So the softmax over that row does not change.",
-            },
-        ),
-        Prediction(
-            "beyond_six",
-            truth="B",
-            says={
-                "A": "No vector has to hold the whole list any more. But reader and decoder still reach positions "
-                "that they never reached in training, and there the alignment fails.",
-                "B": "The bottleneck is gone, but the model still has not learned lengths that it was not trained on. "
-                "Reader and decoder are used beyond all of these, and there the alignment fails.",
-                "C": "It does better than that on seven: the alignment still works for a while before it fails.",
-            },
-        ),
-    ),
+    predictions=predictions_of("13_before_transformers"),
 )

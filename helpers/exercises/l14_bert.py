@@ -23,8 +23,9 @@ from helpers.exercises.aspects import (
     values,
 )
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
 from helpers.exercises.l12_gpt2 import Shapes, in_a_plain_list, named_numbers, names_of
+from helpers.exercises.questions import predictions_of
 
 NOT_ASKED = -100
 
@@ -900,32 +901,5 @@ LESSON = Lesson(
             forbidden=NO_BERT,
         ),
     ),
-    predictions=(
-        Prediction(
-            "closer_pair",
-            truth="A",
-            says={
-                "A": "The sentence vector is a mean over token vectors, and it depends mostly on which words there "
-                "are. Who gave and who received changes it very little.",
-                "B": "These two mean the same without a word in common, and the model recognises it: the cosine is "
-                "high. But the same words in another order are even closer.",
-                "C": "Both cosines are high, which says something about the model. But they are not equal: another "
-                "order changes the mean of the token vectors less than other words do.",
-            },
-        ),
-        Prediction(
-            "kindest_block",
-            truth="C",
-            says={
-                "A": "The last block is closest to the task that the model was trained on, here to match sentences. "
-                "It keeps less of other information, such as whether a text praises or blames.",
-                "B": "Counting words does well on reviews, and before the first block there are only words. But block "
-                "3 is ahead of them in each of three runs, by 3.5 points on average.",
-                "C": "Block 3 reads best, and the last block worst: 79.3 against 74.0 %, each with a standard error "
-                "of 0.9 to 1.0. Whether block 2, 3 or 4 is best could be chance.",
-                "D": "Between block 3 and the last block the difference is about four times its standard error. "
-                "Differences between neighbouring stages could indeed be chance.",
-            },
-        ),
-    ),
+    predictions=predictions_of("14_bert"),
 )

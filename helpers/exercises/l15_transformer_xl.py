@@ -20,7 +20,8 @@ from helpers.exercises.aspects import (
     values,
 )
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.questions import predictions_of
 
 FINISHED = "The finished part is there for the exercises that build on this one; write it here."
 BLOCK = "A finished block holds a finished attention; write yours here."
@@ -657,30 +658,5 @@ LESSON = Lesson(
             ),
         ),
     ),
-    predictions=(
-        Prediction(
-            "gradient_across",
-            truth="C",
-            says={
-                "A": "The output depends on that byte, through the memory. But the memory was detached when it was"
-                " made, and the backward pass ends there.",
-                "B": "Depth is not the reason. Every path across the border goes through a detach, and no gradient"
-                " passes a detach.",
-                "C": "Every path from that byte to the last output goes through a memory, and no gradient passes"
-                " through a memory.",
-            },
-        ),
-        Prediction(
-            "memory_unpractised",
-            truth="B",
-            says={
-                "A": "It has never met a key from before the border. But a remembered key is like any other, and it"
-                " has learned the near distances, which matter most, inside its segments.",
-                "B": "With relative positions a memory makes the segment look longer. The first bytes have some"
-                " context, which they lacked without it.",
-                "C": "It cannot ignore the memory, because nothing marks a key as remembered. Only the content and the"
-                " distance enter the score.",
-            },
-        ),
-    ),
+    predictions=predictions_of("15_transformer_xl"),
 )

@@ -22,7 +22,8 @@ from helpers.exercises.aspects import (
     values,
 )
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.questions import predictions_of
 
 FINISHED = "The finished part is there for the exercises that build on this one; write it here."
 LIBRARY = "It does by itself what this exercise is there to write."
@@ -729,41 +730,5 @@ LESSON = Lesson(
             builds_on=("sparse.merge",),
         ),
     ),
-    predictions=(
-        Prediction(
-            "fixed_order",
-            truth="C",
-            says={
-                "A": "In the other order it would be all of them: a summary column reads its block, and then all later"
-                " positions read the summary. Here the first layer reads columns that have read nothing yet.",
-                "B": "It is far fewer. An input reaches another block only through a summary column, and in the"
-                " first layer such a column contains only its own input.",
-                "C": "In the first layer a position reads summary columns, which contain only their own input; in the"
-                " second it reads its own block. An input that is not in a summary column never leaves its block.",
-            },
-        ),
-        Prediction(
-            "mask_saves",
-            truth="A",
-            says={
-                "A": "All scores are computed, and masking them is one more pass over t² numbers.",
-                "B": "Nothing is left out: the product, the softmax and the sum over the values use all t² pairs,"
-                " as without a mask.",
-                "C": "Only a few per cent of the pairs count. But the product of queries and keys computes them all,"
-                " and the mask throws most of them away afterwards.",
-            },
-        ),
-        Prediction(
-            "best_for_pictures",
-            truth="B",
-            says={
-                "A": "It can learn to look along rows and columns, and with far more steps it may get there. In so few"
-                " it has not learned what is built into the strided pattern.",
-                "B": "With a stride as long as a row, the pattern is row and column. In so few steps a built-in pattern"
-                " helps more than the freedom to look anywhere.",
-                "C": "Its blocks are the rows, but above them it sees only the last columns, and in these"
-                " pictures those are blank.",
-            },
-        ),
-    ),
+    predictions=predictions_of("16_sparse_attention"),
 )

@@ -11,7 +11,8 @@ from torch import nn
 
 from helpers.exercises.aspects import LEFT_ALONE, Unmet, fill, input_left_alone, kind_of
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.questions import predictions_of
 
 
 def pair(returned: Answer, what: str) -> list[float]:
@@ -536,40 +537,5 @@ LESSON = Lesson(
             ),
         ),
     ),
-    predictions=(
-        Prediction(
-            "double_width",
-            truth="B",
-            says={
-                "A": "A vector has twice as many components. But a matrix between such vectors doubles in both"
-                " directions.",
-                "B": "Each matrix has e² or 4e² entries. A matrix of attention weights has t² entries, whatever the"
-                " width is: each score is a sum over components.",
-                "C": "The parameters are right. But a score is one number, even as a sum over more components.",
-                "D": "There are h·t² attention weights for each row of the batch. This number does not contain e.",
-            },
-        ),
-        Prediction(
-            "thousand_small_steps",
-            truth="A",
-            says={
-                "A": "After 1 the next number of bfloat16 is 1.0078. So 1.001 is rounded back to 1, a thousand times.",
-                "B": "That would be so if half of the steps were lost. Here every sum is rounded back to the number it"
-                " began with.",
-                "C": "That is the result in float32. Rounding errors cancel if some are up and some are down; here all"
-                " are down.",
-            },
-        ),
-        Prediction(
-            "four_checkpoints",
-            truth="C",
-            says={
-                "A": "That would be so if half of what a block keeps were its input. It keeps twelve vectors per token,"
-                " and the input is one of them.",
-                "B": "That is the peak, while a block is computed again on the way back. Between the passes only the"
-                " four inputs are kept.",
-                "C": "Between the passes only the four inputs are kept, one tensor (b, t, e) for each block.",
-            },
-        ),
-    ),
+    predictions=predictions_of("17_going_big"),
 )

@@ -21,7 +21,8 @@ from helpers.exercises.aspects import (
     values,
 )
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.questions import predictions_of
 
 FINISHED = "The finished part is there for the exercises that build on this one; write it here."
 READY = "It is the very thing that this exercise asks for; write it here."
@@ -440,29 +441,5 @@ LESSON = Lesson(
             ),
         ),
     ),
-    predictions=(
-        Prediction(
-            "router_of_one",
-            truth="B",
-            says={
-                "A": "The expert's output does depend on which expert it is. But the choice is a comparison, which has"
-                " no gradient, and the weight of the chosen one is p/p.",
-                "B": "With a single expert, its probability is divided by itself. The weight is 1 whatever"
-                " the router says, so the router cannot learn.",
-                "C": "With k = 1 the weight is p/p = 1 whatever p is, and a constant has no gradient at all.",
-            },
-        ),
-        Prediction(
-            "hot_top_p",
-            truth="C",
-            says={
-                "A": "It is still the most probable, but at 1.5 it no longer has 0.9 of the probability, and top-p adds"
-                " tokens until it has.",
-                "B": "The probability that the first token loses is spread over a long tail, in which each token has"
-                " very little. It takes many of them to reach 0.9.",
-                "C": "The temperature moves probability into the tail, and top-p collects it again until 0.9 is"
-                " reached, nonsense included.",
-            },
-        ),
-    ),
+    predictions=predictions_of("18_since_gpt2"),
 )

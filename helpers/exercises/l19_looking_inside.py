@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from helpers.exercises.aspects import Inputs, any_device, gradient, input_left_alone, values
-from helpers.exercises.exercise import Exercise, Lesson, Prediction
+from helpers.exercises.exercise import Exercise, Lesson
+from helpers.exercises.questions import predictions_of
 
 # ------------------------------------------------------------------------------------------------- without_head
 
@@ -139,29 +140,5 @@ LESSON = Lesson(
             ),
         ),
     ),
-    predictions=(
-        Prediction(
-            "previous_head_share",
-            truth="A",
-            says={
-                "A": "It writes nothing about the token that comes next. It writes which token came before, and the"
-                " head of layer 1 reads that.",
-                "B": "Without it the loss is the highest of all, but that says how much depends on it, not what it adds"
-                " to the logit itself.",
-                "C": "If what it adds were against the right token, the loss would fall without it. It rises far above"
-                " a guess.",
-            },
-        ),
-        Prediction(
-            "missed_head_share",
-            truth="C",
-            says={
-                "A": "Little was lost because the other three put the right token far ahead as well. That does not"
-                " mean that this head adds nothing.",
-                "B": "Its map shows that it copies. It does not show that no other head does, and the other three do.",
-                "C": "It does about a quarter of the work, like each of the others. What the other three add is"
-                " enough.",
-            },
-        ),
-    ),
+    predictions=predictions_of("19_looking_inside"),
 )
