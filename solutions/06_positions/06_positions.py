@@ -16,21 +16,21 @@
 #
 # *Putting order back*
 #
-# Attention compares vectors, and nothing in a comparison says which of the two came first. Language needs more. This
-# lesson shows how much is missing, and then four ways to say where a word is: a vector learned for each position, a
-# clock with many hands, a number for each distance, and a rotation of queries and keys. At the end, models that use
-# them are tested on sequences four times as long as any in their training.
+# Attention compares vectors, and nothing in a comparison says which of the two came first. But what a sentence means
+# depends on it. This lesson shows how much is missing, and then four ways to say where a word is: a vector learned for
+# each position, a clock with many hands, a number for each distance, and a rotation of queries and keys. At the end,
+# models that use them are tested on sequences four times as long as any in their training.
 #
 # | | |
 # |---|---|
 # | **You will build** | learned and sinusoidal encodings, the matrix that moves a position along, a relative bias, and rotary encoding |
 # | **You need** | [lessons 1](../01_dot_product_attention/01_dot_product_attention.ipynb) to [4](../04_multi_head/04_multi_head.ipynb); sine, cosine and their addition formulas |
 # | **It takes** | about 115 minutes: five exercises, one of them with a bug to fix, and three predictions; 21 points |
-# | **It computes** | in seconds, on any laptop; in the last section for up to twenty, which you may stop |
+# | **It computes** | in seconds, on any laptop; the last section takes up to twenty seconds, and you may stop it |
 #
 # b is the batch, t the number of positions, e the width of the model, h the number of heads and d the width of one
 # head, as in [the table](../../site/notation.md). A single position is called p, two positions are i and j; m numbers
-# the pairs of components. All of these start at 0.
+# the pairs of components. p, i, j and m start at 0.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -517,7 +517,7 @@ check(relative_bias)
 
 # %% [markdown]
 # There is a property test for such a bias: equal numbers along each diagonal, whatever the numbers are. Run it on
-# yours, and on the original code.
+# yours, and on the code as it came.
 
 # %% tags=["nbval-check-output"]
 def as_it_came(table, t):
@@ -541,7 +541,7 @@ for name, function in (("yours", relative_bias), ("as it came", as_it_came)):
 # </details>
 #
 # To see that the correct bias restores order, take six copies of one word: equal vectors, equal scores. Without a bias
-# all weights are 1/6. The table below prefers the word one place back.
+# all weights are 1/6. The table in the next cell prefers the word one place back.
 
 # %% mystnb={"image": {"alt": "Two heat maps of 6 by 6. Left, the bias: the diagonal just below the main one holds 3, the main diagonal 2, and numbers fall off to minus 3 in the upper right corner; each diagonal holds one number. Right, the weights after softmax: about half of each row, or a little more, is just left of the diagonal; the first row, which has nothing behind it, has most of its weight on the diagonal."}}
 distances = torch.arange(-7.0, 8.0, device=device())    # t_max = 8
@@ -560,8 +560,9 @@ plt.show()
 #
 # </div>
 #
-# Move the sentence to another place in the text, and neither map changes. Models that carry memories from one segment
-# of text to the next, such as Transformer-XL ([Dai et al., 2019](https://arxiv.org/abs/1901.02860)), depend on that.
+# Give the six words the positions 100 to 105 instead of 0 to 5, and neither map changes. Models that carry memories
+# from one segment of text to the next, such as Transformer-XL ([Dai et al., 2019](https://arxiv.org/abs/1901.02860)),
+# depend on that.
 
 # %% [markdown]
 # ## Turn the queries and the keys
@@ -584,8 +585,8 @@ plt.show()
 #
 # Each is turned by its own position, independently of the other, and the positions enter the product only as their
 # difference. This is **[rotary](../../site/glossary.md#rotary-positions)** encoding, or **RoPE** ([Su et al.,
-# 2021](https://arxiv.org/abs/2104.09864)), and many current language models use it. It has no parameters, changes no
-# length, and needs no table of limited size.
+# 2021](https://arxiv.org/abs/2104.09864)), and many current language models use it. It has no parameters, leaves the
+# length of every vector as it is, and needs no table of limited size.
 #
 # (Here too there are two conventions. The paper pairs neighbours, 2m with 2m + 1; some well-known programs,
 # [GPT-NeoX](https://github.com/EleutherAI/gpt-neox) among them, pair m with m + d/2. Either is fine if the weights were
@@ -664,7 +665,7 @@ plt.show()
 #
 # </div>
 #
-# Now the products. Put the same query at every position, and the same key, and compute all the products:
+# Now the products. Put one query at every position, and one key, and multiply each query by each key:
 
 # %% mystnb={"image": {"alt": "Two heat maps of products of 8 queries and 8 keys. Left, not turned: all entries are equal. Right, turned: every diagonal holds a single number, largest on the main diagonal. At most distances the number above the main diagonal differs from that below."}}
 torch.manual_seed(5)
@@ -689,7 +690,7 @@ plt.show()
 #
 # Unlike a bias, this looks at the words: which number belongs to which distance depends on q and k. In an attention
 # layer only queries and keys are turned, because only they are compared; the values, which are passed on, are not
-# turned (question 3 at the end asks why).
+# turned (question 3 at the end asks what would happen if they were).
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -854,26 +855,27 @@ check.prediction("relative_beyond", relative_beyond)
 # %% [markdown]
 # At the training length the four cannot be told apart. Beyond it they behave in four different ways:
 #
-# - **Learned.** It answers correctly before the line, and only by chance beyond it. Rows 16 to 63 of its table were
-#   never trained; they still have their random initial values. (With a table of 16 rows, it would have raised your
+# - **Learned.** It is right before the line, and beyond it no more often than by chance. Rows 16 to 63 of its table
+#   were never trained; they still have their random initial values. (With a table of 16 rows, it would have raised your
 #   `ValueError` instead.)
 # - **Sinusoidal.** The formula continues beyond the line; the accuracy does not. On average it is about twice chance,
 #   with a few positions at which a model happens to be right more often. The paper chose sinusoids partly because they
 #   "may allow the model to extrapolate" (section 3.5). Here they do not, and [Press et al.
-#   (2022)](https://arxiv.org/abs/2108.12409) report that they do not in language models either.
-# - **Relative bias.** It is equally good everywhere, because it does not know positions. It is wrong more often than
-#   not, even at the first positions, because they see the letters beyond the line too. Distances beyond 15 were never
-#   trained. The lines under the table show that their numbers are still 0, as at the start, while those of the trained
-#   distances have been pushed down, except that of distance 2. One 0 is harmless; dozens of them draw much of the
-#   weight to letters far away.
+#   (2022)](https://arxiv.org/abs/2108.12409) report that in language models they hardly do either.
+# - **Relative bias.** It is equally weak everywhere, because it does not know positions. It is wrong more often than
+#   not, even at the first positions, because they, too, see the letters beyond the line. Distances beyond 15 were never
+#   trained. The lines under the table show that their numbers are still 0, as at the start, while that of distance 2
+#   has been pushed up to about 1, and those of other trained distances down to about −1. One 0 is harmless; dozens of
+#   them draw much of the weight to letters far away.
 # - **Rotary.** Best by far, but not perfect in every run. *Two places back* is the same turn at every position, so what
-#   was learned on the left also holds on the right. But again the far distances were never trained: here and there one
-#   of them happens to match. Because every position sees the whole sequence, a run that fails does so at early
-#   positions too. In large language models rotary encodings, too, lose accuracy on texts much longer than in training.
+#   was learned on the left also holds on the right. But again the far distances were never trained, and some of them
+#   may happen to match. The run that fails beyond the line also does worse before it: there, too, every position sees
+#   the far letters. Language models with rotary encodings, too, get worse on texts longer than in training ([Press et
+#   al., 2022](https://arxiv.org/abs/2108.12409), figure 1).
 #
-# Published relative biases ([Shaw et al., 2018](https://arxiv.org/abs/1803.02155);
-# [Raffel et al., 2020](https://arxiv.org/abs/1910.10683)) let all far distances share one number, so that none goes
-# untrained.
+# Published relative encodings ([Shaw et al., 2018](https://arxiv.org/abs/1803.02155); [Raffel et al.,
+# 2020](https://arxiv.org/abs/1910.10683)) let all far distances share one vector (the first) or one number (the
+# second), so that none goes untrained.
 #
 # This is one small task with one layer, and three runs of each. It shows that four models that agree within their
 # training range may differ beyond it; do not read the ranking as general.
@@ -881,7 +883,7 @@ check.prediction("relative_beyond", relative_beyond)
 # %% [markdown]
 # **What could have been.** Was the sinusoidal model bound to fail? No. You wrote the proof: $M$ for a shift of −2 turns
 # the encoding of i into that of i − 2, and the encoding of i − 2 matches itself best. So build the head by hand: $M$
-# projects the queries, keys are not projected, and letters are the values.
+# projects the queries, keys are not projected, and the letters are the values. A factor of 8 makes the softmax sharp.
 
 # %% tags=["nbval-check-output"]
 letters = some_letters(64)
@@ -893,9 +895,9 @@ share = (answers[:, 2:] == letters[:, :-2]).float().mean().item()
 print(f"by hand: {share:.2f} at length 64")
 
 # %% [markdown]
-# It is 100 % right at length 64, and at 6,000. The weights for it exist, but training on 16 positions did not find
-# them, because on 16 positions many other matrices work as well. *It can represent it* and *it will learn it* are two
-# different claims.
+# It is 100 % right at length 64, and also at 6,000 (we tried). The weights for it exist, but training on 16 positions
+# did not find them, because on 16 positions many other matrices work as well. *It can represent it* and *it will learn
+# it* are two different claims.
 
 # %% [markdown]
 # ## Your model so far
@@ -923,9 +925,9 @@ ladder.show()
 # </div>
 #
 # From about 3.47 [bits per byte](../../site/glossary.md#bits-per-byte) our three runs get to between 2.83 and 2.87, a
-# larger gain than all of lessons 2 to 5. A query can now ask for *the byte before*, and the model learns more than
-# pairs of bytes can tell: it is far left of *order 1*. Remember lesson 2, whose queries and keys gained nothing: a bag
-# of bytes gave them little to ask for.
+# larger gain than those of lessons 2 to 5 together. A query can now ask for *the byte before*, and the model learns
+# more than pairs of bytes can tell: it is far left of *order 1*. Remember lesson 2, whose queries and keys gained
+# nothing: a bag of bytes gave them little to ask for.
 
 # %% [markdown]
 # ## What you can do now
@@ -940,9 +942,9 @@ ladder.show()
 #
 # Less than you would think. A single causal layer treats what came before as a set: *dog bites* and *bites dog* look
 # the same to the next word. But position i sees i + 1 vectors and position i + 1 sees one more, so outputs differ by
-# position, and a second layer can recover the order from that. Language models without any positions do train, though
-# somewhat worse than others ([Haviv et al., 2022](https://arxiv.org/abs/2203.16634)). Without the causal mask, as in
-# this lesson's first experiment, no number of layers recovers the order.
+# position, and a second layer can recover the order from that. Causal language models without any position encoding can
+# be trained, and are only somewhat worse than others ([Haviv et al., 2022](https://arxiv.org/abs/2203.16634)). Without
+# the causal mask, as in this lesson's first experiment, no number of layers recovers the order.
 #
 # </details>
 # <details><summary>2. A program calls nn.Embedding(e, t_max) for its positions. When does it still run?</summary>

@@ -100,7 +100,7 @@ check.recall(recall_shape, recall_cause, recall_bug)
 # ## Words, bytes, and something between
 #
 # [Lesson 8](../08_classifier/08_classifier.ipynb) cut at words, and met words that it did not know. Lesson 9 took
-# single bytes: nothing is unknown, and sequences are long. GPT-2 takes the middle ([Radford et al.,
+# single bytes: nothing is unknown, and sequences are long. GPT-2 takes the middle way ([Radford et al.,
 # 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), section
 # 2.2). It starts from bytes, so that any text can be written, and joins those that often stand together, so that a
 # common word is one token. Here is one sentence in all three ways. The last uses the finished tokenizer of the small
@@ -144,8 +144,8 @@ print("as ids:   ", *as_tokens)
 # </details>
 # <details><summary>Hint 2: counting only the others</summary>
 #
-# The bytes 0 to 32 get 256 to 288; byte 32, the space, becomes "Ġ", number 288. The bytes 33 to 126 are themselves, and
-# take nothing from the others: the next stand-in, 289, is that of byte 127.
+# The bytes 0 to 32 get 256 to 288; byte 32, the space, becomes "Ġ", number 288. The bytes 33 to 126 stand for
+# themselves and use up none of these numbers: the next, 289, goes to byte 127.
 #
 # </details>
 # </div>
@@ -185,16 +185,16 @@ for text in ("Hello, world", "naïve\n", "→ 😀"):
 # by counting. Count all pairs of neighbours; join the most frequent pair everywhere; count again. Each round makes one
 # new symbol, which takes part in the next.
 #
-# A word that occurs a hundred times counts a hundred times, and no pair reaches across the border of a word. What a
-# "word" is, GPT-2 settles with a pattern; it is given, as `split_pieces`. Note where the spaces go:
+# A word that occurs a hundred times counts a hundred times, and no pair reaches across the border of a word. What
+# counts as a "word", GPT-2 settles with a pattern, which is given here as `split_pieces`. Note where the spaces go:
 
 # %% tags=["nbval-check-output"]
 print(" | ".join(split_pieces("It's 2 a.m., and the loop doesn't end.")))
 print(merge_pair(["l", "o", "o", "p", "o", "o"], ("o", "o")))
 
 # %% [markdown]
-# The second line is the other thing that is given: `merge_pair` joins one pair in one list of symbols, from left to
-# right.
+# The second line shows the other function that is given: `merge_pair` joins one pair in one list of symbols, from left
+# to right.
 
 # %% [markdown]
 # <div class="card">
@@ -266,16 +266,16 @@ for name, part in (("first", shown[:18]), ("last", shown[-14:])):
     print(f"{name:>5}:", "  ".join(part))
 
 # %% [markdown]
-# The first merges of the manual are those of English in general. The last of the 120 are already this text's own: parts
-# of its favourite words. GPT-2 has 50,000 merges, learned on web pages. With the 256 bytes and one token for the end of
-# a text that makes n = 50,257.
+# The first merges of the manual are those of English in general. Among the last of the 120 are already some of this
+# text's own: *value*, *class*, *def*, and the end of *method*. GPT-2 has 50,000 merges, learned on web pages. With the
+# 256 bytes and one token for the end of a text that makes n = 50,257.
 #
 # ## Encoding
 #
 # A new text is cut into pieces by the pattern, a piece is spelled in bytes, and then its symbols are joined by the
 # merges that were learned. The encoder in the next exercise does so. It never fails, and decoding its ids gives every
-# text back. But for many words its tokens are not those that the merges stand for: the model was trained on other
-# tokens, and would read strange text.
+# text back. But for many words its tokens are not the ones that the model was trained on, and a text cut that way would
+# look strange to the model.
 
 # %% [markdown]
 # <div class="card">
@@ -283,9 +283,9 @@ for name, part in (("first", shown[:18]), ("last", shown[-14:])):
 # **Exercise 3 · `encode`** &nbsp; mend · ★★★ · 10 minutes · 3.5 points
 #
 # The cell below holds that encoder, complete and wrong. Run it and the cell after it, which prints its tokens beside
-# the right ones. Find out what it does wrong, and fix it. The right tokens of a piece are those into which the learning
-# of the merges would have joined it, had it been among the words. At the end no learned pair remains in a piece, and
-# nothing is joined across pieces.
+# the right ones. Find out what it does wrong, and fix it. The right tokens of a piece are the symbols that would have
+# been left of it after the last round of `learn_merges`, had it been among the words. At the end no learned pair
+# remains in a piece, and nothing is joined across pieces.
 #
 # <details><summary>Hint 1: an example by hand</summary>
 #
@@ -348,12 +348,12 @@ check(encode)
 # <details><summary>What was wrong in it</summary>
 #
 # Each merge was counted in a text in which all earlier merges had been made. So a new text has to go through them in
-# that order again: **of all pairs present, the one that was learned first**, its rank the lowest; not the leftmost, and
-# not the longest.
+# that order again. At each step join, **of all pairs present, the one that was learned first**, which has the lowest
+# rank. The code joined the leftmost.
 #
 # </details>
 #
-# Here are the four merges of the example on a word that the four words do not contain:
+# Here are the four merges of the example, applied to a word that is not among the four:
 
 # %%
 plots.diagrams.merges_on_a_word("lowest", few)
@@ -361,8 +361,9 @@ plots.diagrams.merges_on_a_word("lowest", few)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** From top to bottom one merge a step, with its place in the list, counted from 0. The word was
-# never seen, and becomes two tokens that mean something. A merge that does not occur is passed over.
+# **How to read it.** From top to bottom: one merge per step, with its place in the list, counted from 0. The word was
+# never seen, and yet it becomes two tokens that mean something. (All four merges apply here; one whose pair did not
+# occur would be passed over.)
 #
 # </div>
 
@@ -373,22 +374,22 @@ for text in ("The statement raises an exception.", "Transformers read 12,345 tok
     print(f"{len(text)} characters, {len(ids)} tokens:\n    {shown_tokens(ids)}")
 
 # %% [markdown]
-# What the training text says often is a token or two. What it never says falls to pieces, down to single bytes if need
-# be, and nothing is ever *unknown*.
+# What is frequent in the training text takes a token or two. What is rare in it falls into small pieces, down to single
+# bytes if need be, and nothing is ever *unknown*.
 #
 # ## And back
 #
 # Join the symbols, turn each character into its byte, and read the bytes as UTF-8. The order matters: a token may end
 # **inside** a character (the smiley's four bytes may be four tokens), so bytes have to be joined before they are read.
-# And a model may write any token, bytes that are no character among them. Python's `decode` raises an error then,
-# unless you tell it what to do.
+# And a model may write tokens in any order, so their bytes may form no character at all. Python's `decode` raises an
+# error then, unless you tell it what to do.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 4 · `decode`** &nbsp; ★☆☆ · 5 minutes · 2 points
 #
-# Return the text of the ids. A token may hold a part of a character only. Where bytes make no character, the text has
+# Return the text of the ids. A token may hold only a part of a character. Where bytes make no character, the text has
 # U+FFFD ("�") instead, in the places where Python's own `decode` can put it. Do not call `Tokenizer` here.
 #
 # <details><summary>Hint 1: two dicts turned round</summary>
@@ -434,9 +435,10 @@ print([decode(smiley[:k], tokenizer.vocabulary) for k in range(1, 5)])
 #
 # ## What tokens cost
 #
-# A model pays by the token: its window holds so many, each costs one pass, and providers charge for them. It also
-# *sees* by the token. So it matters how a text is cut. The next cells show how GPT-2's own vocabulary does it. The
-# vocabulary is OpenAI's and no part of this course, so its cuts were recorded, with the command that is printed.
+# Everything is counted in tokens: the window holds a fixed number of them, each one that is written costs a pass, and
+# providers charge for each. A model also *sees* in tokens. So it matters how a text is cut. The next cells show how
+# GPT-2's own vocabulary does it. The vocabulary is OpenAI's and no part of this course, so its cuts were recorded, with
+# the command that is printed.
 
 # %%
 run = recorded("gpt2_tokens")
@@ -451,9 +453,10 @@ def show_cuts(*texts):
 show_cuts("the", " the", "The", " The", "THE")
 
 # %% [markdown]
-# **Spaces and capitals.** These five are five different ids, with five vectors that know nothing of each other at the
-# start. The model has to learn five times what *the* means. It does: most words in running text come with their space,
-# and of the 50,000 merges two thirds begin with one (the exact count is in the last line of this section).
+# **Spaces and capitals.** These are five different ids, with five vectors that know nothing of each other at the start.
+# The model has to learn five times what *the* means. The forms with a space are the usual ones: in running text most
+# words follow a space, and of the 50,000 merges two thirds begin with one (the exact count is in the last line of this
+# section).
 
 # %% [markdown]
 # <div class="card">
@@ -465,7 +468,7 @@ show_cuts("the", " the", "The", " The", "THE")
 # - **A.** Into ten tokens, a digit each.
 # - **B.** Into one token.
 # - **C.** Into 123, 456, 789 and 0: three digits at a time.
-# - **D.** Into pieces of two and three digits in no regular order.
+# - **D.** Into pieces of two or three digits, wherever merges happen to meet.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "cut_of_digits", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -495,18 +498,18 @@ check.prediction("cut_of_digits", cut_of_digits)
 show_cuts("strawberry", " strawberry", "Strawberry", " STRAWBERRY")
 
 # %% [markdown]
-# In running text the word is *one* id. Nothing in that number says which letters it has, or how many r. A model has to
-# infer the spelling from texts that spell the word out, and from its related forms and misspellings. The embeddings of
-# GPT-2 hold the exact spelling of up to a third of its tokens ([Itzhak and Levy,
-# 2022](https://arxiv.org/abs/2108.11193)), and not that of the others. So even very large language models have failed
-# to count the letters of a word, and a word in capitals is another word to them.
+# After a space, as in running text, the word is *one* id. Nothing in that number says which letters it has, or how many
+# r. A model has to infer the spelling from texts that spell the word out, and from its related forms and misspellings.
+# From GPT-2's embeddings alone, a probe could spell up to a third of the tokens exactly ([Itzhak and Levy,
+# 2022](https://arxiv.org/abs/2108.11193)). This is one reason why even very large language models have failed to count
+# the letters of a word. In capitals the same word is four other tokens.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `dearest_sentence`** &nbsp; 1 minute · no points
 #
-# The same sentence three times. Which takes the most GPT-2 tokens?
+# The same sentence in three languages. Which takes the most GPT-2 tokens?
 #
 # - **A.** The children are playing in the garden. (39 characters)
 # - **B.** Die Kinder spielen im Garten. (29 characters)
@@ -529,9 +532,9 @@ for language in ("English", "German", "Chinese"):
 check.prediction("dearest_sentence", dearest_sentence)
 
 # %% [markdown]
-# **Other languages.** A Chinese character is three bytes, and web pages that Reddit users linked to hold few of them,
-# so few merges were learned. Five short sentences in five languages, each with the same meaning, and five lines of
-# Python:
+# **Other languages.** A Chinese character is three bytes, and GPT-2's training text holds few of them, because pages in
+# other languages than English were removed on purpose (Radford et al., 2019, section 3.7). So few merges were learned.
+# Five short sentences in five languages, each with the same meaning, and five lines of Python:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of horizontal bars for English, German, Chinese, Russian, Hindi and Python. Left, GPT-2's tokens for five sentences: 35, 48, 82, 137 and 199, and 40 for five lines of Python. Right, tokens per byte: 0.23 for English, 0.35 for German, 0.38 for Python, and 0.60 to 0.64 for the three other languages."}}
 texts = {**SENTENCES, "Python": CODE}
@@ -564,8 +567,8 @@ print("times as many tokens as in English:",
 #
 # </div>
 #
-# So in Hindi the window of the same model holds several times less text, and the same text costs several times as much.
-# Over many languages the spread is wider still, up to fifteen times ([Petrov et al.,
+# By this count the same window holds less than a fifth as much in Hindi as in English, and the same text costs more
+# than five times as much. Over many languages the spread is wider still, up to fifteen times ([Petrov et al.,
 # 2023](https://arxiv.org/abs/2305.15425)).
 #
 # **A space at the end.** A prompt that ends in a space has a token too many:
@@ -582,8 +585,9 @@ for prompt in ("the value of the", "the value of the "):
 # %% [markdown]
 # The space has been taken from the word that should follow. So all the tokens that begin with a space, two thirds of
 # the vocabulary in GPT-2's case, no longer fit, and the model has to go on from a space that stands alone. In its
-# training texts that happened before rarer things: words whose beginning was joined with no space, or more white space.
-# The last two lines show what the course's small model expects after each prompt. Do not end a prompt with a space.
+# training text, a lone space came only before rarer things: more white space, or words for whose beginning no merge
+# with a space was learned. The last two lines show what the course's small model expects after each prompt. Do not end
+# a prompt with a space.
 #
 # **Length against rank.** Merges build on merges, so tokens get longer as the list goes on:
 
@@ -605,8 +609,8 @@ print("OpenAI's merges that begin with a space:",
 # <div class="figure-caption">
 #
 # **How to read it.** Each point is the mean length of the tokens of neighbouring ranks; the axis of ranks is
-# logarithmic. The first merges make pieces of about three bytes, the later ones whole words, and words do not get
-# longer without end.
+# logarithmic. The first point, a mean over about 150 merges, is at three bytes; later merges make whole words, and
+# words do not get longer without end.
 #
 # </div>
 #
@@ -653,8 +657,8 @@ for merges in (0, 100, 400, 1000, 2000):
 check.prediction("perplexity_of_merges", perplexity_of_merges)
 
 # %% [markdown]
-# Longer tokens are fewer, and each is harder to guess. To compare, share out *all* the surprise of the text over
-# something that does not depend on the cut: its bytes.
+# Longer tokens are fewer, and each is harder to guess. To compare the models, divide *all* the surprise of the text by
+# something that does not depend on the cut: the number of its bytes.
 
 # %% [markdown]
 # <div class="card">
@@ -696,13 +700,13 @@ for merges, nats, tokens in measured:
 
 # %% [markdown]
 # The same models as above, in the other order: the more merges, the fewer bits. A table of frequencies that knows whole
-# words beats one that knows letters, and only bits per byte says so. When two published models have different
-# tokenizers, compare them in this unit, never by perplexity or loss per token.
+# words beats one that knows letters. Bits per byte says so; perplexity said the opposite. When two published models
+# have different tokenizers, compare them in this unit, never by perplexity or loss per token.
 #
 # ## Try your own
 #
-# The next cell cuts a text of yours with OpenAI's vocabulary, where the data folder or the Hub has it (1.5 MB), and
-# with the small model's otherwise. It says which it took.
+# The next cell cuts a text of yours with OpenAI's vocabulary if the data folder or the Hub has it (1.5 MB), and
+# otherwise with the small model's. It says which it took.
 
 # %%
 found = gpt2_files("gpt2", weights=False)
@@ -736,12 +740,12 @@ for text in ("Tokenization isn't trivial.", "    return 1000000", "Donaudampfsch
 # </details>
 # <details><summary>3. Could a model do without tokens, and read bytes?</summary>
 #
-# Lesson 9's does. The price is length: about four times as many positions for English, and attention costs their
-# square. Models that read bytes and join them inside are catching up, ByT5 ([Xue et al.,
+# Lesson 9's does. The price is length: about four times as many positions for English, and the cost of attention grows
+# with their square. Models that read bytes and join them inside are catching up, ByT5 ([Xue et al.,
 # 2022](https://arxiv.org/abs/2105.13626)) and the Byte Latent Transformer ([Pagnoni et al.,
-# 2024](https://arxiv.org/abs/2412.09871)) among them. They spell better. They do not treat all languages
-# alike: in UTF-8 a letter of Hindi takes three bytes, and the lengths of the same text in two languages can differ more
-# than fourfold ([Petrov et al., 2023](https://arxiv.org/abs/2305.15425)).
+# 2024](https://arxiv.org/abs/2412.09871)) among them. They spell better. They do not treat all languages alike: in
+# UTF-8 a letter of Hindi takes three bytes, and the lengths of the same text in two languages can differ more than
+# fourfold ([Petrov et al., 2023](https://arxiv.org/abs/2305.15425)).
 #
 # </details>
 #

@@ -18,8 +18,8 @@
 #
 # Four files are enough to publish a language model. Two say how to cut a text into tokens, one says how large the model
 # is, and one holds the weights, a few million numbers or a few hundred million. None of them is a program. You write
-# the program: it reads these files and continues a text, and it computes the same numbers as every other program that
-# opens them. Then you look inside, and find the heads that let it repeat what it has read.
+# the program: it reads these files and continues a text, and up to rounding it computes the same numbers as every other
+# program that opens them. Then you look inside, and find the heads that let it repeat what it has read.
 #
 # | | |
 # |---|---|
@@ -326,8 +326,9 @@ check(GPT2Block)
 # vector most similar to?
 #
 # Hugging Face's config.json sets a dropout of a tenth at three places: on the sum of token and position, on the
-# attention weights, and on the output of each layer (`embd_pdrop`, `attn_pdrop` and `resid_pdrop`). The code that
-# OpenAI published has none. Here the weights are already trained, so your model has no dropout.
+# attention weights, and on what attention and the feed-forward network add (`embd_pdrop`, `attn_pdrop` and
+# `resid_pdrop`). The code that OpenAI published has none. Here the weights are already trained, so your model has no
+# dropout.
 
 # %% [markdown]
 # <div class="card">
@@ -472,10 +473,10 @@ print(f"{len(published)} tensors")
 # | `h.3.attn.c_attn` | `blocks.3.attention.to_qkv` | | `h.3.mlp.c_proj` | `blocks.3.feed_forward.narrow` |
 # | | | | `ln_f` | `norm` |
 #
-# each followed by `.weight` or `.bias`. Files differ in three more ways. Some were saved from a model with a head
-# around it, and have **`transformer.`** before all these names. Older ones contain the mask itself, once for each
-# block, as **`attn.bias`** and **`attn.masked_bias`**, which are not weights in spite of the name. And some contain
-# **`lm_head.weight`**, always without the prefix: the table of tokens a second time.
+# each followed by `.weight` or `.bias`. Files also differ from one another, in three ways. Some were saved from a model
+# with a head around it, and have **`transformer.`** before all these names. Older ones contain the mask itself, once
+# for each block, as **`attn.bias`** and **`attn.masked_bias`**, which are not weights in spite of the name. And some
+# contain **`lm_head.weight`**, always without the prefix: the table of tokens a second time.
 
 # %% [markdown]
 # <div class="card">
@@ -488,14 +489,14 @@ print(f"{len(published)} tensors")
 # <details><summary>Hint 1: a prefix and an ending</summary>
 #
 # `name.removeprefix("transformer.")` does nothing if there is no such prefix. `endswith` takes a tuple of endings. Do
-# not drop `c_attn.bias`, which is a parameter: the mask `attn.bias` has a point before its name.
+# not drop `c_attn.bias`, which is a parameter: the masks end in `.attn.bias`, with a dot before `attn`.
 #
 # </details>
 # <details><summary>Hint 2: pieces of names</summary>
 #
-# The keys of `OURS` below begin and end with a point. `h.3.mlp.c_proj.bias` becomes `.h.3.mlp.c_proj.bias` first, with
-# a point in front; `.h.` and `.mlp.c_proj.` in it are replaced, which makes `.blocks.3.feed_forward.narrow.bias`; then
-# the point in front is removed.
+# The keys of `OURS` below begin and end with a dot. `h.3.mlp.c_proj.bias` becomes `.h.3.mlp.c_proj.bias` first, with a
+# dot in front; `.h.` and `.mlp.c_proj.` in it are replaced, which makes `.blocks.3.feed_forward.narrow.bias`; then the
+# dot in front is removed.
 #
 # </details>
 # </div>
@@ -549,8 +550,8 @@ print("missing:", left, " unexpected:", told.unexpected_keys)
 # **Exercise 5 · `for_linear`** &nbsp; mend · ★★☆ · 6 minutes · 2.5 points
 #
 # `shapes` has, for each published name, the shape of that tensor in the model with nn.Linear. Find the matrix that is
-# wrong in the result, and fix the function for models of every size. Tables, norms and biases stay as they were
-# published. The caller's dict and its tensors stay unchanged.
+# wrong in every block of the result, and fix the function for models of every size. Tables, norms and biases stay as
+# they were published. The caller's dict and its tensors stay unchanged.
 #
 # <details><summary>Hint 1: which one</summary>
 #
@@ -665,9 +666,9 @@ print(known.told)
 #
 # </div>
 #
-# Look at the *stage* where a line leaves the bottom: that is where the error is. Positions that start at 1 are wrong
-# from the embeddings on. A transposed matrix is right until the first block. That is how to find a bug in a 48-block
-# model: first the stage that differs, then the line.
+# Look at the *stage* where a line parts from yours: that is where the error is. Positions that start at 1 are wrong
+# from the embeddings on. With transposed matrices everything is right up to the first block. That is how to find a bug
+# in a 48-block model: first the stage that differs, then the line.
 #
 # ## Surprise, once more
 #
@@ -724,7 +725,8 @@ check(perplexity)
 # Layers that write to the residual stream start smaller by a factor of √(2 · depth), because 2 · depth of them are
 # added up ([Radford et al.,
 # 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), section
-# 2.3). The text is the first window of some modules of the standard library that the pocket model was not trained on.
+# 2.3). It is measured here on the first windows of 16 modules of the standard library that the pocket model was not
+# trained on.
 
 # %%
 t_max = pocket.config.t_max
@@ -756,8 +758,9 @@ print(f"on all {data['held_out_tokens']:,} held-out tokens: perplexity"
       f" {result['held_out_bits_per_byte']:.2f} bits per byte")
 
 # %% [markdown]
-# The beginning of a module is harder than its middle, because the model has little context. Bits per byte can be
-# compared with lesson 9's numbers, though the text differs.
+# These windows are harder than the held-out text as a whole: their first tokens have little context, while nearly every
+# token of the recorded number had at least 128 before it. Bits per byte is also the unit of lesson 9, but the text
+# there is another.
 #
 # ## What an error costs
 #
@@ -929,8 +932,8 @@ print(f"{count} tokens: {with_it:.2f} s with a cache, {without:.2f} s without,"
 
 # %% [markdown]
 # Greedy text repeats itself, as in lesson 9. The last line says how much time the cache saves. The pocket model is so
-# small that most of its time goes into calling its layers. At the size of the smallest published GPT-2 the cache saves
-# far more:
+# small that most of its time goes into calling its layers. At the size of the smallest published GPT-2, and after more
+# tokens, the cache saves far more:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Seconds for one more token against the length of the text so far. Without a cache the time grows steadily with the length; with a cache it stays nearly level, many times lower at the right end."}}
 run = recorded("gpt2_cache")
@@ -956,12 +959,13 @@ print(f"{run['machine']}, one of them used\n{run['command']}")
 # </div>
 #
 # The price is memory: two vectors of width e for each token in every block. For 1,024 tokens of the smallest GPT-2
-# these are 2 · 1024 · 768 · 12 numbers, 75 MB in 32 bits, for one text. This is what makes long contexts expensive.
+# these are 2 · 1024 · 768 · 12 numbers, 75 MB in 32 bits, for one text. This is one reason why long contexts are
+# expensive.
 #
 # ## What the heads look at
 #
-# Nothing in the training says what a head should look at. Yet nearly every language model that has been examined
-# contains some kinds of head:
+# Nothing in the training says what a head should look at. Yet some kinds of head have been found in one language model
+# after another:
 #
 # - heads that look at the **previous token**;
 # - heads that look at the **first token**, whatever it is. A softmax has to put its weight somewhere, even if the head
@@ -1051,8 +1055,8 @@ print(f"even weights would have an induction score of {even:.3f};"
 # </div>
 #
 # These heads were learned, with some help: in half of the training windows at first, and in fewer later, a stretch was
-# repeated on purpose, sometimes of random tokens. In large models trained on ordinary text they form by themselves,
-# early and within a short span of the training ([Olsson et al.,
+# repeated on purpose, sometimes a stretch of random tokens. In large models trained on ordinary text they form by
+# themselves, early and within a short span of the training ([Olsson et al.,
 # 2022](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html)). Here is what the
 # strongest heads of two kinds do on a line of code that comes twice:
 
@@ -1069,13 +1073,13 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Row i shows what token i looks at. Left: the previous token. Right: in six of the ten rows of the
-# second half, most weight is on the token that followed the first copy; in the others it is on the first token of the
-# text.
+# second half, the largest weight is on the token that followed the first copy; in the others it is on the first token
+# of the text.
 #
 # </div>
 #
-# A score is only a correlation. To find out what a head *does*, switch it off: set its output to zero, and look at the
-# loss on random tokens the first time and the second time they come.
+# A score says only where a head looks. To find out what it *does*, switch it off: set its output to zero, and look at
+# the loss on random tokens, the first time that they come and the second.
 
 # %% [markdown]
 # <div class="card">
@@ -1128,11 +1132,12 @@ check.prediction("switched_off_head", switched_off_head)
 # %% [markdown]
 # The first time, random tokens cannot be predicted; the loss is above log n, because the model expects code. The second
 # time they can be copied. Several heads do that, so the model hardly needs any one of them. But all of them depend on
-# single heads in block 0: see the last line. Head (0, 1) is the previous-token head, which passes on what came before.
-# Head (0, 5) matters even more; it puts nearly all of its weight on its own position.
+# two heads in block 0: see the last line. Head (0, 1) is the previous-token head, which passes on what came before.
+# Head (0, 5) matters even more. It puts 0.98 of its weight on its own position (not shown); why that matters so much,
+# this experiment does not say.
 #
-# The same scores on a published model show more kinds of head, and finding out what they do has become a field of its
-# own, *mechanistic interpretability*. You can try it on the pocket model, which has only a few megabytes.
+# In published models more kinds of head have been found, and finding out what they do has become a field of its own,
+# *mechanistic interpretability*. You can try it on the pocket model, which has only a few megabytes.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -1176,8 +1181,8 @@ print(f"\nfive sentences of English: {sum(english)} tokens in GPT-2's vocabulary
 # <div class="figure-caption">
 #
 # **How to read it.** From the paper, not run here: perplexity against size, both axes logarithmic; lower is better.
-# enwik8 is in bits per byte. The last row is the best result before GPT-2, by models that were trained on these data
-# sets. The numbers of tokens were counted with OpenAI's vocabulary, once.
+# enwik8 is in bits per byte. The last row of the table is the best result before GPT-2, by models that were trained on
+# these data sets. The 35 tokens were counted once, with OpenAI's vocabulary; the 65 are counted in the cell.
 #
 # </div>
 #
@@ -1199,9 +1204,9 @@ print(f"\nfive sentences of English: {sum(english)} tokens in GPT-2's vocabulary
 # such as *When Mary and John went to the store, John gave a drink to* (figure 2).
 #
 # **Yours to see.** The next two cells do the same with a model in your hands. The first looks for the smallest GPT-2
-# **by name**, in the data folder, then on the Hub (about 550 MB, once; `make data ARGS=gpt2`). If it finds neither, as
-# on the course's pages, it takes the pocket model and says so: the text is then Python, and the heads are the pocket
-# model's. All cells above use the pocket model in any case.
+# **by name**, in the data folder, then on the Hub (about 550 MB, once; `make data ARGS=gpt2`). If it is in neither
+# place, as on the course's pages, it takes the pocket model and says so: the text is then Python, and the heads are the
+# pocket model's. All cells above use the pocket model in any case.
 
 # %%
 real = gpt2_files("gpt2", say=lambda line: print(textwrap.fill(line, 88)))
@@ -1247,9 +1252,9 @@ for kind, score in found.items():
 #
 # <details><summary>1. The window is full, and the oldest token drops out. Can the cache be kept?</summary>
 #
-# No. Without the oldest token every other one moves up by one position, and learned position vectors were added before
-# the blocks: all keys and values are now wrong. You have to recompute the window, or give up absolute positions. With
-# rotary positions (lesson 6) only differences count, and the kept keys may stay. The old values still contain
+# No. Without the oldest token all the others move forward by one position, and learned position vectors were added
+# before the blocks: all keys and values are now wrong. You have to recompute the window, or give up absolute positions.
+# With rotary positions (lesson 6) only differences count, and the kept keys may stay. The old values still contain
 # information about the dropped token, which does no harm.
 #
 # </details>
@@ -1258,8 +1263,8 @@ for kind, score in found.items():
 # It ties two jobs together: "what follows from this token" and "what leads to this token". After "Los" comes "Angeles",
 # not "Los". Yet without the blocks in between, a tied model would mostly predict each token again, because a vector is
 # usually most similar to itself. The blocks have to turn one into the other. In the smallest GPT-2 tying saves a
-# quarter of the parameters, 38.6 of 163.0 million, and it helps ([Press and Wolf,
-# 2017](https://aclanthology.org/E17-2025/)); large models often have two tables.
+# quarter of the parameters, 38.6 of 163.0 million, and in earlier language models it also lowered the perplexity
+# ([Press and Wolf, 2017](https://aclanthology.org/E17-2025/)); large models often have two tables.
 #
 # </details>
 # <details><summary>3. How would you turn GPT-2 into a classifier?</summary>

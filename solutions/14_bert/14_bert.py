@@ -16,9 +16,9 @@
 #
 # *Read both ways*
 #
-# Lesson 9's model reads from the left, because it must not see the word that it predicts. A model that only has to
-# understand a sentence could read all of it, both ways. But on which task can it be trained? You first see the old task
-# fail; **BERT** ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)) replaced it.
+# Lesson 9's model reads from the left, because it must not see what it predicts. A model that only has to understand a
+# sentence could read all of it, both ways. But on which task can it be trained? You first see the old task fail; then
+# you build the one that **BERT** ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)) put in its place.
 #
 # You train a small BERT, open a published one, and find out how much reading both ways helps, which sentences a
 # published model takes to be similar, and which of its blocks is best to read from.
@@ -110,10 +110,11 @@ check.recall(recall_shape, recall_cause, recall_bug)
 # %% [markdown]
 # ## The next word, read both ways
 #
-# Lesson 9's task is to predict the next word. Let one block of lesson 7 do it twice. *Both ways*, every position looks
-# at all positions. *Left only*, lesson 5's causal mask hides what comes later. All else is equal: the initial weights,
-# the texts and their order. The texts are lesson 8's generated film reviews, cut into words and parts of words (the
-# next section shows how), and then random tokens, which no model can predict.
+# Lesson 9's task is to predict what comes next: there a byte, here a word or a part of one. Let one block of lesson 7
+# do it twice. *Both ways*, every position looks at all positions. *Left only*, lesson 5's causal mask hides what comes
+# later. All else is equal: the initial weights, the texts and their order. The texts are lesson 8's generated film
+# reviews, cut into words and parts of words (the next section shows how), and then random tokens, which no model can
+# predict.
 
 # %%
 (texts, _), (test_texts, _) = reviews()
@@ -232,7 +233,8 @@ print(f"guessing evenly among {n} pieces: {math.log(n):.2f} nats")
 #
 # This is greedy. It never goes back to a shorter piece, even if the word could then be cut to its end. [Schuster and
 # Nakajima, 2012](https://research.google/pubs/japanese-and-korean-voice-search/) describe how such a vocabulary is
-# learned; lesson [11](../11_tokens/11_tokens.ipynb) learned one in another way, by merging pairs.
+# learned; it joins pairs too, but chooses the pair that makes the text most likely, where lesson
+# [11](../11_tokens/11_tokens.ipynb) chose the most frequent.
 #
 # **What every check asks.** You write each part yourself: in the exercises do not call `finished_bert` or any other
 # finished part that does the same.
@@ -287,7 +289,7 @@ def wordpiece(word, vocabulary, limit=100):
 check(wordpiece)
 
 # %% [markdown]
-# The vocabulary of this lesson was made of its reviews:
+# The vocabulary of this lesson was learned from its reviews:
 
 # %%
 print(f"{len(vocabulary)} pieces from {len(texts):,} reviews; a review:\n{texts[3]}")
@@ -305,8 +307,8 @@ for word in ("boring", "bored", "films", "unmoving", "lovelier", "café"):
 # of its own. BERT reads two texts because many tasks ask about two: does b follow from a? does b answer a?
 #
 # So BERT had a second task in its training, *next sentence prediction*: is b what came after a, or a sentence from
-# elsewhere? Its accuracy was 97 to 98 % (section 3.1). [RoBERTa](https://arxiv.org/abs/1907.11692) later did as well
-# without this task (section 4.2), so we leave it out.
+# elsewhere? Its accuracy was 97 to 98 % (section 3.1). [RoBERTa](https://arxiv.org/abs/1907.11692) later did at least
+# as well without this task (section 4.2), so we leave it out.
 
 # %% [markdown]
 # <div class="card">
@@ -547,10 +549,10 @@ plt.show()
 # **Exercise 5 · `Bert`** &nbsp; ★★★ · 12 minutes · 4 points
 #
 # Make `tokens`, `positions` and `segments` (`nn.Embedding`; config.n, config.t_max and config.segments rows), `norm`
-# (`LayerNorm(e, epsilon)`), `blocks` (an `nn.ModuleList` of config.depth) and `pooler` (`nn.Linear`), and use them in
-# `forward`. A block is `FinishedBlock(e, h, hidden=..., activation=..., bias=..., epsilon=...)`. It has its norms last
-# and is called as `block(x, mask)`, with a mask (b, 1, t) or None. Take all sizes, and epsilon, from the config.
-# Gradients must reach every parameter, and new tensors must be created on the device of the ids.
+# (`LayerNorm(e, epsilon)`), `blocks` (an `nn.ModuleList` of config.depth blocks) and `pooler` (`nn.Linear`), and use
+# them in `forward`. A block is `FinishedBlock(e, h, hidden=..., activation=..., bias=..., epsilon=...)`. It has its
+# norms last and is called as `block(x, mask)`, with a mask (b, 1, t) or None. Take all sizes, and epsilon, from the
+# config. Gradients must reach every parameter, and new tensors must be created on the device of the ids.
 #
 # <details><summary>Hint 1: the options</summary>
 #
@@ -697,22 +699,25 @@ for text in ("[MASK] the plot is slow, the cast is good",
         print(f"{direction:>12}: {guesses(direction, text)}")
 
 # %% [markdown]
-# In both sentences the clue is to the right of the hidden word. The paper makes the same comparison in rows 2 and 3 of
-# table 5, both without the next-sentence task: from both ways to left only, MRPC falls from 86.5 to 77.5 and SQuAD from
-# 87.9 to 77.8 ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)).
+# In the test reviews, one run each, the model that reads both ways finds 73 % of the hidden words, the one that reads
+# left only 62 %. In both sentences above the clue is to the right of the hidden word. The paper makes a similar
+# comparison in rows 2 and 3 of table 5, both without the next-sentence task (its left-only model predicts the next
+# word): on MRPC (do two sentences mean the same?) the accuracy falls from 86.5 to 77.5, on SQuAD (where in a text is
+# the answer?) F1 falls from 87.9 to 77.8 ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)).
 #
-# The paper answers GPT ([Radford et al.,
+# The paper is an answer to GPT ([Radford et al.,
 # 2018](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf)), which was
 # pretrained from the left and then fine-tuned, with every task written as one sequence and the answer read at its last
-# token, the only one that has seen everything. On GLUE, GPT reached 75.1 on average, BERT base 79.6 and BERT large 82.1
-# (table 1). But BERT was not trained to generate text. Models that generate kept reading left to right.
+# token, the only one that has seen everything. On GLUE, a collection of such tasks, GPT reached 75.1 on average, BERT
+# base 79.6 and BERT large 82.1 (table 1). But BERT was not trained to generate text. Models that generate text have
+# kept reading from left to right.
 #
 # ## Open a published model
 #
 # [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) is a BERT of 6 blocks, e = 384 and h
-# = 12. It started from a model that others had made small by distillation. Then it was trained on 1.17 billion pairs of
-# sentences that belong together, so that their mean vectors are close (its card says so). The names in such files
-# differ from ours:
+# = 12. It started from a small model that others had trained to imitate a large one (*distillation*). Then it was
+# trained on 1.17 billion pairs of sentences that belong together, so that their mean vectors are close (its card says
+# so). The names in such files differ from ours:
 #
 # | published | ours | | published, in `encoder.layer.3.` | ours, in `blocks.3.` |
 # |---|---|---|---|---|
@@ -827,7 +832,7 @@ print("as recorded:   ", *(f"{number:.4f}" for number in run["card"]))
 # BertModel to 10⁻⁵ at every stage, on these weights and on random ones. The tolerance matters: with an epsilon of 10⁻⁵
 # in place of 10⁻¹² the vector of the example sentence differs by less than 10⁻⁴, so a looser test would miss it.
 #
-# ## What it takes to be similar
+# ## What the model takes to be similar
 #
 # The model was trained to give similar vectors to sentences that belong together. The cosine of two sentence vectors is
 # 1 if they have the same direction and 0 if they are orthogonal.
@@ -837,7 +842,7 @@ print("as recorded:   ", *(f"{number:.4f}" for number in run["card"]))
 #
 # **Prediction · `closer_pair`** &nbsp; 1 minute · no points
 #
-# Which pair is more similar to the published model?
+# Which pair does the published model take to be more similar?
 #
 # - **A.** "Mary gave roses to Susan." and "Susan gave roses to Mary.": the same words, a different meaning.
 # - **B.** "The kid is asleep." and "A child sleeps.": different words, the same meaning.
@@ -876,7 +881,8 @@ check.prediction("closer_pair", closer_pair)
 # </div>
 #
 # The model recognises the same meaning in different words, so it is used to search by meaning. But who gave and who
-# received hardly changes the mean of the token vectors, and a *not* changes it only a little.
+# received hardly changes the vector (pair 0), and a *not* leaves two sentences as close (pair 2, 0.79) as two that mean
+# the same (pair 5, 0.78).
 #
 # ## What its heads look at
 #
@@ -923,9 +929,9 @@ print(f"cut off after 128 tokens, positions 1 to 127: {before['cut']:.2f}")
 
 # %% [markdown]
 # Recorded. More than half of the weight goes to positions from 128 on; cut the text there, and the head works again.
-# Alone, positions from 128 on are no problem either. What goes wrong are pairs of one position below 128 and one above,
-# which never met in the training on sentences. (Whether the model it started from had them right, this file cannot
-# tell.) Give a model texts as long as those it was trained on.
+# Tokens at positions from 128 on still look at the token before. What goes wrong is a query below 128 that sees keys
+# from 128 on; the two never met in the training on sentences. (Whether the model that it started from could do this,
+# this file cannot tell.) Give a model no longer texts than those it was trained on, or train it further on longer ones.
 #
 # ## One new layer for each task
 #
@@ -1032,7 +1038,7 @@ tell("pretrained, fine-tuned", tune(copy.deepcopy(pocket), 1e-3, EPOCHS))
 # %% [markdown]
 # After pretraining, words that are used in the same way have similar vectors, before any of them is labelled. So three
 # labelled reviews are enough to find words that they do not contain. From random weights, the same training finds few
-# words that it was not shown.
+# words that it was not shown. The price is the last number of each line: other words that are taken for judging ones.
 #
 # ## Which block to read
 #
@@ -1083,10 +1089,10 @@ check.prediction("kindest_block", kindest_block)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded. One bar for the frozen vectors of each stage, the mean of three runs, each with 1,000
-# other labelled reviews (the three marks); the axis begins at 50 %, the accuracy of guessing. Whiskers: two standard
-# errors up and down, from the 2,000 test reviews. Dotted: a linear layer on the counts of the same tokens, without
-# BERT.
+# **How to read it.** Recorded. One bar for the frozen vectors of each stage, the mean of three runs, each with a
+# different 1,000 labelled reviews (the three marks); the axis begins at 50 %, the accuracy of guessing. Whiskers: two
+# standard errors up and down, from the 2,000 test reviews. Dotted: a linear layer on the counts of the same tokens,
+# without BERT.
 #
 # </div>
 #
@@ -1094,8 +1100,9 @@ check.prediction("kindest_block", kindest_block)
 # block 4 is best. Block 3 is ahead of the words and of the last block in every run, by 3 to 8 points; the standard
 # error of such a difference is about 1.3.
 #
-# For frozen BERT base, too, the last block is not the best one to read: in tagging names, the last four blocks joined
-# reach 96.1, the last alone 94.9 (table 7 of [Devlin et al., 2019](https://arxiv.org/abs/1810.04805)).
+# For frozen BERT base, too, the last block is not the best one to read: in tagging names, the second-to-last block
+# reaches an F1 of 95.6, the last one 94.9, and the last four joined 96.1 (table 7 of [Devlin et al.,
+# 2019](https://arxiv.org/abs/1810.04805)).
 #
 # ## A low-rank update
 #
@@ -1182,7 +1189,9 @@ check(LowRank)
 # %% [markdown]
 # LoRA's first library merged in its own `eval()`. But `Module.eval()` calls `train(False)` on its children and never
 # their `eval()`, so inside a model the merging never happened ([microsoft/LoRA, issue
-# 34](https://github.com/microsoft/LoRA/issues/34)). Now the queries and values of every block get such a step:
+# 34](https://github.com/microsoft/LoRA/issues/34)).
+#
+# Now the queries and values of every block of the pocket model get a step of rank 4:
 
 # %%
 def with_low_rank(model, rank, alpha):
@@ -1216,7 +1225,8 @@ print(f"all-MiniLM-L6-v2 with r = 8: {steps:,} weights,"
 # On IMDb, the transformer that [lesson 8](../08_classifier/08_classifier.ipynb) trained from random weights was less
 # accurate than a linear layer on word counts. Does a pretrained model do better? There is nothing to run here: the run
 # was made once and **recorded**. Training continued for one pass on all weights of all-MiniLM-L6-v2 except the tables
-# and the first two blocks; of a long review the model reads the beginning (64 pieces) and the end.
+# and the first two blocks; the model reads 256 pieces of a review; if there are more, the first 64 and the rest from
+# the end.
 
 # %% tags=["hide-input"]
 run, trained = recorded("imdb_bert"), recorded("imdb")["result"]
@@ -1252,8 +1262,8 @@ for row in few:
 #
 # **How to read it.** Recorded, with 128 pieces of each of 2,000 test reviews. Three ways to use the pretrained model
 # with the same few labels, one run each, and a linear layer on counts of the same pieces, without pretraining. For the
-# frozen model, the best stage is chosen on a quarter of the labels. The standard error of a difference between two
-# points is 1.0 to 1.5 %.
+# frozen model, the best stage is chosen on a quarter of the labels (stage 0: the words, stage 1: block 0, and so on).
+# The standard error of a difference between two points is 1.0 to 1.5 %.
 #
 # </div>
 #
@@ -1272,11 +1282,11 @@ for row in few:
 #
 # **Three questions to think about**
 #
-# <details><summary>1. Would it do to forbid each position only to look at the next one?</summary>
+# <details><summary>1. Would it be enough to hide from each position only the one after it?</summary>
 #
-# With one block, yes: on random tokens its loss stays where it must. With two blocks it does not (we tried both). In
-# the first one position i + 2 reads token i + 1, and in the second position i reads what i + 2 has taken up. So a word
-# has to be hidden in the input, before the first block.
+# With one block, yes: on random tokens its loss stays where it must. With two blocks, no (we tried both). In the first
+# block, position i + 2 reads token i + 1; in the second, position i reads it from there. So a word has to be hidden in
+# the input, before the first block.
 #
 # </details>
 # <details><summary>2. BERT predicts 15 % of the tokens. What does that cost?</summary>
@@ -1289,8 +1299,8 @@ for row in few:
 # <details><summary>3. B starts at 0. Why not A as well?</summary>
 #
 # The gradient for B is a multiple of A, and the gradient for A a multiple of B. If both are 0, both gradients are 0 and
-# nothing ever changes. If B is 0 and A is random, the step is 0, so the model is the published one, but B changes at
-# the first step.
+# nothing ever changes. If B is 0 and A is random, B A is 0, so the model starts as the published one, but the first
+# training step changes B.
 #
 # </details>
 #

@@ -19,9 +19,9 @@
 # *I have a cat.* | *It does not eat fish.* The model of [lesson
 # 9](../09_character_generator/09_character_generator.ipynb) reads a text in windows, and at each border it forgets
 # everything: in the second window nothing says what *it* is. In this lesson a transformer keeps what it computed for
-# the last window, and looks back at it.
+# the window before, and looks back at it.
 #
-# [Transformer-XL](https://arxiv.org/abs/1901.02860) (Dai et al., 2019) joins two ideas for that: a memory without a
+# [Transformer-XL](https://arxiv.org/abs/1901.02860) (Dai et al., 2019) combines two ideas for that: a memory without a
 # gradient, and positions that say how far apart two tokens are instead of where they are. You write both, measure how
 # far back the model can see, give it a task that needs its memory, and find out what the memory gains on real text, in
 # bits and in seconds.
@@ -132,7 +132,7 @@ print(f"{len(modules)} modules: {len(train):,} bytes to train on, "
 # Lesson 9's model (in the literature: [Al-Rfou et al., 2018](https://arxiv.org/abs/1808.04444)) cuts such a text into
 # **segments** of t bytes, and reads each one separately:
 #
-# 1. **The context ends where the segment begins.** No byte can depend on anything more than t − 1 bytes back.
+# 1. **The context ends where the segment begins.** No output can depend on a byte more than t − 1 positions back.
 # 2. **Context fragmentation.** Borders may fall anywhere, even in the middle of a word. The first bytes of each segment
 #    are predicted from almost nothing, in training and afterwards.
 # 3. **A fair evaluation is slow.** To give each byte a full context, lesson 9 moved the window by one byte at a time
@@ -299,15 +299,17 @@ def extend_memory(memory, x, m):
 check(extend_memory)
 
 # %% [markdown]
-# That program's own solution was to begin with zeros of a fixed length, which the attention may look at as if they were
-# a past ([issue 7 of the repository](https://github.com/dhruvramani/Transformers-RL/issues/7) is about its memory). A
+# The length was taken from the old memory, which is empty at first, so it stayed at min(0, m) = 0 for ever. That
+# program's own solution was to begin with zeros of a fixed length, which the attention may look at as if they were a
+# past ([issue 7 of the repository](https://github.com/dhruvramani/Transformers-RL/issues/7) is about its memory). A
 # softmax gives weight to zeros too. A memory that starts as `None` and grows needs no such trick.
 
 # %% [markdown]
 # ## Why the old positions break
 #
-# So far, attention gets positions from a vector added to each token: $U_3$ for position 3. With a memory there are two
-# positions 3, one in this segment and one in the last, and both have the same vector. Put the same byte at both:
+# In lesson 9's model, positions come from a vector added to each token: $U_3$ for position 3. With a memory there are
+# two positions 3, one in this segment and one in the segment before, and both have the same vector. Put the same byte
+# at both:
 
 # %% tags=["nbval-check-output"]
 generator = torch.Generator().manual_seed(0)
@@ -353,13 +355,14 @@ print("the two scores are the same number:", torch.equal(q @ key_before, q @ key
 # %% [markdown]
 # ## The relative shift
 #
-# There is one problem. For query i and key j, (b) and (d) need the r at distance i + m − j: a vector for each of t·s
-# *pairs*. But there are only s different distances, s − 1 to 0. So multiply each query by those s vectors, from far to
-# near: a matrix (t, s) with one column for each **distance**. It contains all the numbers we need, but in the wrong
-# columns: the last query's row is right, the row before it must move left by one, the first by t − 1.
+# There is one problem. Count the keys from the oldest of the memory. Then query i and key j are i + m − j apart, and
+# (b) and (d) need the r of that distance: a vector for each of t·s *pairs*. But there are only s different distances, s
+# − 1 to 0. So multiply each query by those s vectors, from far to near: a matrix (t, s) with one column for each
+# **distance**. It contains all the numbers we need, but in the wrong columns: the last query's row is right, the row
+# before it must move left by one, the first by t − 1.
 #
-# Moving each row by a different amount would take a loop. The paper's appendix B uses padding and a change of shape
-# instead:
+# Row by row, that would be a loop. The paper's appendix B asks for just these left shifts; the authors' program makes
+# them all at once, by padding and a change of shape:
 
 # %%
 plots.diagrams.shift_steps()
@@ -368,8 +371,9 @@ plots.diagrams.shift_steps()
 # <div class="figure-caption">
 #
 # **How to read it.** "1:2" is the score of query 1 at distance 2; here t = 3 and s = 4. The padded rows are one number
-# too long. Cut into rows of t, without the first, and then into rows of s, the rows move left by different amounts, and
-# each column belongs to one key. Negative distances, the future, are set to 0.
+# too long. Read all the numbers in rows of t, drop the first of these rows, and read the rest in rows of s: now every
+# row has moved left by its own amount, and each column belongs to one key. Negative distances, the future, are set to
+# 0.
 #
 # </div>
 
@@ -576,9 +580,9 @@ print("the same with a memory as at once:", torch.allclose(at_once, remembered, 
 #
 # A block is that of [lesson 7](../07_transformer_block/07_transformer_block.ipynb), norm first, with this attention:
 # `TransformerXLBlock(e, h)`, called with x and a memory or None. One step is easily forgotten. The memory holds the
-# block's inputs **before the norm**, and the block normalises them, with the segment's norm, before its attention looks
-# at them. Otherwise keys of the past would be made from unnormalised vectors. The published program of exercise 2 has
-# this bug, and there is no error.
+# block's inputs **before the norm**, and the block normalises them, by the same layer as the segment, before its
+# attention looks at them. Otherwise keys of the past would be made from unnormalised vectors. The published program of
+# exercise 2 forgets it, and raises no error.
 
 # %% [markdown]
 # <div class="card">
@@ -644,10 +648,11 @@ check(TransformerXL)
 # - With one block, it sees the t − 1 positions before it, and m more.
 # - A second block reads a memory of the first one's outputs. The oldest of them are in the segment ⌈m/t⌉ segments ago.
 #   That segment begins t·⌈m/t⌉ positions before the present one, and had a memory of m: so each further block adds
-#   t·⌈m/t⌉. (If the memory begins inside a segment, the reach is still that segment's own.)
+#   t·⌈m/t⌉. (Even if the memory begins in the middle of a segment, its oldest state has seen all that this segment's
+#   own memory held.)
 #
-# The diagram above has t = m = 3 and two blocks. With m = t the sum is t − 1 + depth·t: it grows with depth times
-# length, the paper's O(N·L).
+# The diagram above has t = m = 3 and two blocks. With m = t the reach is t − 1 + depth·t: it grows with depth times
+# length, the paper's O(N·L) (N layers, segments of length L).
 
 # %% [markdown]
 # <div class="card">
@@ -770,7 +775,7 @@ print("another byte at input 3 changes the last output:", changes[-1, 3].item())
 check.prediction("gradient_across", gradient_across)
 
 # %% [markdown]
-# So the gradients are truncated as before, which is cheap; only *states* cross the border. The weights learn only
+# So the backward pass ends at the border, as it did without a memory; only *states* cross. The weights learn only
 # indirectly to compute states that are useful later, because the same weights compute the present states. Now test the
 # formula with the second instrument, in texts that are long enough:
 
@@ -898,7 +903,7 @@ print(f"right in the last 20 steps: {guessed[-20:].mean():.3f} without memory, "
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The share of keys that are named right, on segments that the model has not seen; each point is
+# **How to read it.** The share of keys that are named correctly, on segments that the model has not seen; each point is
 # the mean of five batches of 64. The models start with the same weights and see the same batches.
 #
 # </div>
@@ -1009,8 +1014,8 @@ else:
 # </div>
 #
 # With a memory each query sees up to twice as many keys, and twice as many distances go through their projection. So a
-# step takes longer: at equal *seconds* the model without a memory is better here all the way. The gain at equal *steps*
-# shows late, and hardly at all on a few thousand bytes. The next cell uses a longer text, and evaluates each model with
+# step takes longer: at equal *seconds* the model without a memory is better here throughout. The gain at equal *steps*
+# shows late, and hardly at all on these 4,000 bytes. The next cell takes another 6,000, and evaluates each model with
 # several memories.
 
 # %% [markdown]
@@ -1055,7 +1060,8 @@ check.prediction("memory_unpractised", memory_unpractised)
 # %% [markdown]
 # The three lines under the table are three different answers to "what does the memory gain?".
 #
-# - **At equal steps** is the fairest of the three: each model is evaluated as it was trained.
+# - **At equal steps** is the fairest of the three: each model is evaluated as it was trained. But it leaves out the
+#   seconds, and it is one run of each on 6,000 bytes.
 # - Part of that gain needs **no training with memory** at all. Relative positions make a segment with a memory look
 #   like a longer segment, and a model that has learned what the distances inside a segment mean can use them across a
 #   border too.
@@ -1107,15 +1113,16 @@ for label, bits in by_position.items():
 # </div>
 #
 # This is the second complaint, context fragmentation, and fixing it brings most of the gain. The first complaint, names
-# from far away, remains. The memory can carry a key, as the task above shows, but a model that was trained on code for
-# a minute does not copy from hundreds of bytes back: the last columns of the table show no gain. The published models,
-# trained for days, do.
+# from far away, remains. The memory can carry a key, as the task above shows, but this model, trained for half a minute
+# with m = 64, gains nothing from bytes farther back: see the last columns of the table. The published models were
+# trained for days, and with longer memories; [Dai et al.](https://arxiv.org/abs/1901.02860), section 4.3, find that
+# theirs uses up to 900 words of context.
 
 # %% [markdown]
 # ## What a pass costs
 #
-# And the third complaint? Read some held-out bytes once more: with lesson 9's sliding window, for the model that was
-# trained without memory, and in one pass, without and with a memory.
+# And the third complaint? Read 600 held-out bytes once more, enough to compare the times but not the bits: with lesson
+# 9's sliding window, for the model that was trained without memory, and in one pass, without and with a memory.
 
 # %% tags=["hide-input"]
 class Windowed(nn.Module):
@@ -1151,7 +1158,7 @@ print(f"the sliding window takes {times:.0f} times as long as one pass with a me
 # fast](https://arxiv.org/abs/1901.02860) (table 9).
 #
 # [Lesson 12's](../12_gpt2/12_gpt2.ipynb) [key–value cache](../../site/glossary.md#key-value-cache) is the same idea
-# inside one document: what was computed for a position is kept, because causal attention will never change it. A memory
+# inside one window: what was computed for a position is kept, because causal attention will never change it. A memory
 # can also be used wrongly. In `transformers`, generation for a while passed the whole text *and* the memory that
 # already held it ([pull request 4826](https://github.com/huggingface/transformers/pull/4826)): every token was seen
 # twice, generation was no faster, and the samples were worse.
@@ -1159,8 +1166,8 @@ print(f"the sliding window takes {times:.0f} times as long as one pass with a me
 # %% [markdown]
 # ## The same Wikipedia, with a memory
 #
-# This section shows a run that was made once, with the finished parts of this lesson, and **recorded**. It has the
-# bytes, the held-out part, the width and the number of blocks of [lesson
+# This section shows a run that was made once, with the finished parts of this lesson, and **recorded**. It has the same
+# bytes, held-out part, width and number of blocks as [lesson
 # 9's](../09_character_generator/09_character_generator.ipynb) recorded model, and adds this lesson's memory: segments
 # of 128 bytes, and in training a memory of 128. The text is read as 192 streams in eight groups, which take turns;
 # otherwise successive steps would see the same pages. The command that the cell prints repeats the run.
@@ -1198,10 +1205,11 @@ print(f"lesson 9: {apart:.3f} in windows side by side, "
 # </div>
 #
 # In one pass, with a memory as long as in training, the model needs fewer bits than lesson 9's in windows that overlap,
-# which do four times the work. A memory of 256 helps a little more, but one of 512 does not: in training no query and
-# key were more than 255 positions apart. Without its memory the same model is far worse than lesson 9's. Two things
-# differ: it was trained with a memory, and its segments of 128 bytes give less context than
-# lesson 9's windows of 256. These numbers cannot tell the two apart.
+# which do four times the work. (One run of each; this model has 6 % more parameters, and read 9 % fewer bytes.) A
+# memory of 256 helps a little more, but one of 512 does not: in training no query and key were more than 255 positions
+# apart. Without its memory the same model is far worse than lesson 9's. Two things differ: it was trained with a
+# memory, and its segments of 128 bytes give less context than lesson 9's windows of 256. These numbers cannot tell the
+# two apart.
 
 # %% [markdown]
 # ## What came of it
@@ -1226,11 +1234,11 @@ print(f"lesson 9: {apart:.3f} in windows side by side, "
 #
 # **Three questions to think about**
 #
-# <details><summary>1. A model is trained on random slices with a memory of the last batch: every shape is right, and
-# the loss goes down. What has the model learned to do with its memory?</summary>
+# <details><summary>1. A model is trained on random slices with the memory of the batch before: every shape is right,
+# and the loss goes down. What has the model learned to do with its memory?</summary>
 #
-# To ignore it. The memory comes from another place in the text, which says little about this one. At evaluation in one
-# pass the memory would be the right one, but the model does not look at it.
+# Probably to ignore it. The memory comes from another place in the text, which says little about this one. At
+# evaluation in one pass the memory would be the right one, but the model does not look at it.
 #
 # </details>
 # <details><summary>2. After the last batch of an epoch comes the first one again. What should happen to the
