@@ -642,7 +642,7 @@ runs = {direction: train(hide, direction, all_ids, depth=2, steps=600, rate=3e-3
         for direction in ("both ways", "left only")}
 config = runs["both ways"][0].config
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Loss against training step for two models. Both fall from above five nats and coincide for about 120 steps. Then the model that sees only the left is ahead until about step 270; the one that reads both ways ends clearly lower. A dotted line marks the loss of knowing only how frequent each word is."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Loss against training step for two models. Both fall from above five nats, at first together. Then the model that sees only the left is ahead for a while; the curves cross before the middle, and the one that reads both ways ends clearly lower. A dotted line marks the loss of knowing only how frequent each word is."}}
 ids, _, mask = tokenizer.batch(test_texts, t_max=48)
 chance = torch.Generator().manual_seed(1)
 ordinary = ~tokenizer.special(ids)
@@ -856,7 +856,7 @@ closer_pair = "A"
 # closer_pair = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Eleven pairs of sentences as points: cosine against the share of common words. Pairs with the same words in another order are at the top right. Two pairs with a cosine of 0.7 to 0.8 share four fifths of their words. Pairs that mean the same with hardly a common word are higher than 0.55 at the left. Unrelated pairs are at the bottom left."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Eleven pairs of sentences as points: cosine against the share of common words. Pairs with the same words in another order are at the top right. Two pairs with a cosine of 0.7 to 0.8 share four fifths of their words. Pairs that mean the same with hardly a common word are at the left, near 0.6 or higher. Unrelated pairs are at the bottom left."}}
 pairs = run["pairs"]
 figure, ax = plt.subplots(figsize=(6, 3.6))
 for k, pair in enumerate(pairs):

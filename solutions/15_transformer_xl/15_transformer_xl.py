@@ -888,7 +888,7 @@ def train_on_keys(m, steps=100):
 forgetful, guessed = train_on_keys(m=0)
 mindful, recalled = train_on_keys(m=8)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Share of right answers against training step, from 0 to 1. Without memory the curve stays near the line of guessing, 1 in 16, for all 100 steps. With memory it starts there too, is at about 0.4 after 25 steps, rises most steeply between steps 30 and 40, and is at 1 from about step 50 on."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Share of right answers against training step, from 0 to 1. Without memory the curve stays near the line of guessing, 1 in 16, for all 100 steps. With memory it starts there too, rises slowly at first and then steeply, and is at 1 from about step 50 on."}}
 every = 5    # a point is the mean of so many batches
 series = {
     name: (range(every, len(right) + 1, every), right.view(-1, every).mean(dim=1))
@@ -980,7 +980,7 @@ try:
 except KeyboardInterrupt:
     print(f"Stopped after {done} of {steps} steps. Run this cell again to go on.")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels, bits per byte on held-out code, falling over the training but for one rise at step 300. Left against steps: the curve with memory starts slightly above the other, the two almost coincide from step 180 on, and at the last point the one with memory is slightly below. Right against processor seconds: the curve with memory is stretched to the right and is above the other all the way."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels, bits per byte on held-out code, falling over the training but for one small rise in the middle. Left against steps: the curve with memory starts slightly above the other, then the two almost coincide, and at the last point the one with memory is slightly below. Right against processor seconds: the curve with memory is stretched to the right and is above the other all the way."}}
 if done < 60:
     print("The curves have their first point after 60 steps: go on with the training above.")
 else:
@@ -1071,7 +1071,7 @@ check.prediction("memory_unpractised", memory_unpractised)
 #
 # Where is the gain? Average over the streams at each position of the segment:
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte against position in the segment, on a logarithmic axis. With m = 0 both models start far above the rest at the first byte, at 4.8 bits the one trained with a memory and at 3.9 the one trained without, and fall steeply over the first eight. With a memory of 16 or 64 the curve stays between 2.3 and 2.7. Beyond position 16 all curves lie close together."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte against position in the segment, on a logarithmic axis. With m = 0 both models start far above the rest at the first byte, at 4.8 bits the one trained with a memory and at 3.9 the one trained without, and fall steeply over the first eight. With a memory of 16 or 64 the curve is nearly flat. Beyond position 16 all curves lie close together."}}
 @torch.no_grad()
 def position_bits(model, data, t, m):
     """Bits at each position of the segment, averaged over segments in 16 streams: (t,)."""
