@@ -386,7 +386,8 @@ plots.number_grids(
 
 # %% tags=["hide-cell", "nbval-check-output"]
 print(f"score of loop and loop: {X_scaled[1, 1]:.0f}")
-print(f"its weight: {X_weights[1, 1]:.2f}, before the division {torch.softmax(X_raw, -1)[1, 1]:.2f}")
+before = torch.softmax(X_raw, dim=-1)[1, 1]
+print(f"its weight: {X_weights[1, 1]:.2f}, before the division {before:.2f}")
 mine = scaled_scores(X @ W_Q, X @ W_K)
 print("as scaled_scores computes it:", torch.allclose(mine, X_scaled, atol=1e-5))
 

@@ -369,7 +369,8 @@ plots.number_grids(
 # %% tags=["hide-cell", "nbval-check-output"]
 print(f"weights of loop: {X_masked[1, 0]:.2f} and {X_masked[1, 1]:.2f}")
 by_hand = X_open[1, :2] / X_open[1, :2].sum()
-print("the open weights, divided by their sum, are the same:", torch.allclose(by_hand, X_masked[1, :2]))
+agree = torch.allclose(by_hand, X_masked[1, :2])
+print("the open weights, divided by their sum, are the same:", agree)
 
 # %% [markdown]
 # ## Sentences of different lengths
@@ -686,7 +687,8 @@ for name, losses in by_position.items():
 
 # %%
 passage = torch.randn(1, 12, 32).to(device())
-for name, attend in (("causal", causal.attention), ("every position sees all", seeing.attention)):
+for name, model in (("causal", causal), ("every position sees all", seeing)):
+    attend = model.attention
     alone = [attend(passage[:, : i + 1])[:, -1] for i in range(12)]    # twelve passes
     apart = (attend(passage) - torch.stack(alone, dim=1)).abs().max().item()
     print(f"{name}: one pass and twelve differ by {apart:.1g}")
