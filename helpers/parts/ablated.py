@@ -27,9 +27,9 @@ class AblatedTransformer(CharTransformer):
             raise ValueError(f"There is no piece called {without!r}; there are {', '.join(PIECES + SHORTCUTS)}.")
         self.transformer.blocks = nn.ModuleList(AblatedBlock(e, h, without) for _ in range(depth))
         if without == "positions":
-            self.positions = nn.Identity()
+            self.add_module("positions", nn.Identity())
         if without == "norms":
-            self.transformer.norm = nn.Identity()
+            self.transformer.add_module("norm", nn.Identity())
 
 
 class AblatedBlock(TransformerBlock):
@@ -39,17 +39,19 @@ class AblatedBlock(TransformerBlock):
         super().__init__(e, h, pre_norm=True)
         self.without = without
         if without == "norms":
-            self.norm1 = self.norm2 = nn.Identity()
+            self.add_module("norm1", nn.Identity())
+            self.add_module("norm2", nn.Identity())
         if without == "√d":  # attention divides by it, and queries that are √d times as long undo that
-            self.attention.to_queries = nn.Sequential(self.attention.to_queries, Times(math.sqrt(e // h)))
+            longer = nn.Sequential(self.attention.to_queries, Times(math.sqrt(e // h)))
+            self.attention.add_module("to_queries", longer)
         if without == "feed-forward":
-            self.feed_forward = self.norm2 = None
+            del self.feed_forward, self.norm2
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
         """x: (b, t, e). mask: as SelfAttention takes it. Returns (b, t, e)."""
         y = self.attention(self.norm1(x), mask)
         x = y if self.without in ("shortcuts", "shortcuts around attention") else x + y
-        if self.feed_forward is None:
+        if self.without == "feed-forward":
             return x
         y = self.feed_forward(self.norm2(x))
         return y if self.without in ("shortcuts", "shortcuts around feed-forward") else x + y
