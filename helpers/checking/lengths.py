@@ -57,7 +57,7 @@ def _wrong_rows(pair: Pair) -> list[tuple[Ids, Ids]]:
     if filler is None or pair.goal.dim() != 2 or pair.yours.is_floating_point():
         return []
     rows = zip(pair.yours.tolist(), pair.target.tolist(), strict=True)
-    return [tuple([i for i in row if i != filler] for row in two) for two in rows if two[0] != two[1]]
+    return [([i for i in mine if i != filler], [i for i in goal if i != filler]) for mine, goal in rows if mine != goal]
 
 
 def rows_that_end(pair: Pair) -> str:

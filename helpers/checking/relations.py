@@ -194,9 +194,11 @@ def sums(pair: Pair) -> str:
         next((place for place in places if _sums_to_one(numbers.movedim(place, -1))), None)
         for numbers in (pair.goal, pair.mine)
     )
-    if needed == made or needed is not None and _sums_to_one(pair.mine.movedim(needed, -1)):
+    if needed is not None and _sums_to_one(pair.mine.movedim(needed, -1)):
         return ""
     if needed is None:
+        if made is None:
+            return ""
         off = _other_than_one(pair.goal.sum(made))
         says = f"Your numbers sum to 1 along {pair.axis(made)}; the right ones do not: one of their sums is "
         return f"{says}{off[0]:.4g}." if off.numel() and pair.mine.numel() > pair.mine.shape[made] else ""
