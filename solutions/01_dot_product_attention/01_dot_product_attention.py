@@ -50,10 +50,10 @@ check = start("01_dot_product_attention")
 #
 # Suppose you recommend films (the example is [Peter Bloem's](https://peterbloem.nl/blog/transformers); see the end).
 # Describe each film by two numbers, how romantic it is and how much action it has, and each viewer by two numbers as
-# well: how much they like either. Negative numbers are allowed, and mean the opposite: a film without a trace of
+# well: how much they like each. Negative numbers are allowed, and mean the opposite: a film without a trace of
 # romance, a viewer who cannot stand it.
 #
-# How well do viewer $u$ and film $f$ go together? Multiply feature by feature and add up, which is their
+# How well do viewer $u$ and film $f$ go together? Multiply feature by feature and add up. The result is their
 # [dot product](../../site/glossary.md#dot-product):
 #
 # $$\text{match}(u, f) \;=\; u \cdot f \;=\; \sum_a u_a\, f_a .$$
@@ -79,8 +79,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each row is a viewer. Blue is positive, orange negative; the darker, the farther from 0. On the
-# left, what each viewer cares for; on the right, the dot products of viewers and films.
+# **How to read it.** Each row is a viewer. Blue is positive, orange negative; the darker, the farther from 0, on a
+# scale of its own for each side. On the left, what each viewer cares for; on the right, the dot products of viewers
+# and films.
 #
 # </div>
 #
@@ -211,6 +212,8 @@ for word in ["integer", "list", "import", "loop"]:
 
 # %% [markdown]
 # No dictionary was involved: the manual uses *integer* and *float* in similar places, and the dot products show it.
+# Company is not meaning, though: *point* and *presentation* match *integer* better still, and *really* is among the
+# neighbours of *loop*.
 #
 # ## From pairs to a sentence
 #
@@ -233,7 +236,7 @@ for word in ["integer", "list", "import", "loop"]:
 #             raw[row, i, j] = (x[row, i] * x[row, j]).sum()
 # ```
 #
-# Three loops around a sum of products: that is a matrix product. It only has to be the right one.
+# Three loops around a sum of products: that is a matrix product. What remains is to find the right one.
 
 # %% [markdown]
 # <div class="card">
@@ -307,9 +310,9 @@ check(raw_weights)
 # </details>
 # <details><summary>Hint 2: one row, with numbers</summary>
 #
-# Let the scores be the single row (0, ln 2, 0), of shape (1, 1, 3). Without the largest score the row is (−ln 2, 0,
-# −ln 2), its exponentials are 1/2, 1 and 1/2, their sum is 2, and the shares are 1/4, 1/2 and 1/4. If all your shares
-# are 1, you divided along an axis of length 1.
+# Let the scores be the single row (0, ln 2, 0), of shape (1, 1, 3). With the largest score taken off, the row is
+# (−ln 2, 0, −ln 2), its exponentials are 1/2, 1 and 1/2, their sum is 2, and the shares are 1/4, 1/2 and 1/4. If all
+# your shares are 1, you divided along an axis of length 1.
 #
 # </details>
 # </div>
@@ -347,13 +350,13 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Row i belongs to output i; its cells say how much each input j contributes. On the left, the
-# matrix is its own mirror image: $x_i \cdot x_j = x_j \cdot x_i$. On the right every row adds up to 1. The mirror
-# image is gone, because each row was divided by a sum of its own.
+# matrix is its own mirror image: $x_i \cdot x_j = x_j \cdot x_i$. On the right every row adds up to 1. The symmetry
+# is gone, because each row was divided by a sum of its own.
 #
 # </div>
 #
-# The diagonal of scores is 4 everywhere, and every word gives most weight to its own vector. See where *loop* and
-# *raises* put the rest of their weight: on *terminates*, and on *an* and *exception*. The word *the* occurs twice,
+# The diagonal of the scores is 4 everywhere, and every word gives its own vector more weight than any other. See where
+# *loop* and *raises* put most of the rest: on *terminates*, and on *an* and *exception*. The word *the* occurs twice,
 # with the same vector: its two rows are the same.
 
 # %% [markdown]
@@ -396,7 +399,7 @@ plots.diagrams.one_output_row()
 # <div class="figure-caption">
 #
 # **How to read it.** From top to bottom: the inputs; the dot product of each with $x_2$; the softmax of these four
-# numbers; and the inputs once more, each times its weight, added up to $y_2$. The other three outputs are made alike.
+# numbers; and the inputs once more, each times its weight, added up to $y_2$. The other outputs are made the same way.
 #
 # </div>
 #
@@ -527,9 +530,9 @@ print("as you compute it:", torch.allclose(self_attention(X[None])[0], X_out, at
 # %% [markdown]
 # ## The same thing, written in a hurry
 #
-# The next function does the work of exercise 4 and returns the weights too, so that they can be drawn. It raises
-# nothing, its outputs have the right shapes, and a model that contains it trains: the loss goes down. Then its outputs
-# were drawn in the plane, as above, and some of them lay **outside** the convex hull.
+# The next function is meant to do the work of exercise 4 and to return the weights too, so that they can be drawn. It
+# raises no error, its outputs have the right shapes, and gradients flow through it, so a model that contains it can be
+# trained. But draw its outputs in the plane, as above, and some of them lie **outside** the convex hull.
 
 # %% [markdown]
 # <div class="card">
@@ -625,8 +628,8 @@ check.prediction("shuffled_words", shuffled_words)
 # $$\operatorname{attention}(x[\pi]) \;=\; \operatorname{attention}(x)[\pi] \qquad\text{for every order } \pi .$$
 #
 # That property is called [**permutation equivariance**](../../site/glossary.md#permutation-equivariance). To
-# self-attention, *dog bites man* and *man bites dog* are the same three words. Measure it, for any function: a function
-# that fails the test sees order.
+# self-attention, *dog bites man* and *man bites dog* are the same three words. The property can be measured, for any
+# function: one that fails the test sees order.
 
 # %% [markdown]
 # <div class="card">
@@ -714,7 +717,7 @@ for function in (self_attention, running_sum):
 #
 # From here to lesson 9 one small language model grows. It reads 32 bytes of Python's reference manual and predicts the
 # byte that comes next. Each lesson plugs in the part that you have just written. Text, width and training stay as they
-# are, so a change of the score is due to the part.
+# are, so a change of the score comes from the part, or from chance; three runs of ours show how much chance can do.
 #
 # Today's model is the smallest with attention in it. Each possible byte has a vector of e = 64 numbers, your
 # `self_attention` averages the 32 vectors of a window, and from the last output a linear map computes how probable each
@@ -744,9 +747,9 @@ ladder.show()
 # </div>
 #
 # The text above the picture is the model's: a prompt, then, after ▸, 200 bytes drawn one by one from its predictions.
-# It is babble. Your attention gives most weight to the last byte itself, so the model knows little more than which byte
-# that is, and its score is near that of order 1. Your scores are kept beside the results of your checks, and the start
-# page shows them.
+# It is babble. Your attention tends to give most weight to the last byte itself, so the model knows little more than
+# which byte that is, and it does not quite reach order 1. Your scores are kept beside the results of your checks, and
+# the start page shows them.
 
 # %% [markdown]
 # ## What you can do now
@@ -786,7 +789,7 @@ ladder.show()
 #
 # - **[Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers)**: lessons 1 to 4 and 7 follow its order. The
 #   recommender of films, the plain dot product before any weights, and the view of self-attention as an operation on
-#   sets are from there; the checks, the experiments and the proofs by permutation are this course's.
+#   sets are from there; the checks, the experiments and the tests by permutation are this course's.
 # - [Koren, Bell and Volinsky, *Matrix factorization techniques for recommender systems*,
 #   2009](https://doi.org/10.1109/MC.2009.263): eight pages, and figure 3 for the factors in real ratings.
 # - [Levy and Goldberg, *Neural word embedding as implicit matrix factorization*,

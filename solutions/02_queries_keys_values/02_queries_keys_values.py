@@ -27,7 +27,7 @@
 # | **It takes** | about 95 minutes: five exercises, 17 points, and four predictions |
 # | **It computes** | in seconds, on any laptop; in the last section for about half a minute, which you may stop |
 #
-# Two new letters: s counts the positions that are looked *at*, where they may differ from the t that look, and d is the
+# Two new letters: s counts the positions that are looked *at*, when these may differ from the t that look, and d is the
 # width of one query and of one key. All letters are in [one table](../../site/notation.md).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -56,7 +56,7 @@ check = start("02_queries_keys_values")
 # | where it stands | what it does there | called |
 # |---|---|---|
 # | $x_i$, left of the dot | it is compared with all others, to set the weights of **its own** output | the [**query**](../../site/glossary.md#query) |
-# | $x_j$, right of the dot | it is compared with, to set its weight in the outputs of **others** | the [**key**](../../site/glossary.md#key) |
+# | $x_j$, right of the dot | the others are compared with it, to set its weight in **their** outputs | the [**key**](../../site/glossary.md#key) |
 # | $x_j$, at the end | it is added up, once the weights are known | the [**value**](../../site/glossary.md#value) |
 #
 # A word may ask for one thing, match on another, and pass on a third. An adjective looks for its noun (query), can be
@@ -196,7 +196,7 @@ show_player("lookup")
 #
 # Let the products be 2 and 1. At β = 1 the weights are 0.73 and 0.27, and their ratio is e. At β = 2 the ratio is e²:
 # the weights are 0.88 and 0.12. At β = 10,000 they are 1 and 0. But $e^{20000}$ is infinite in any float, and so is the
-# sum; and each weight of β = 1, raised to the power 10,000, is 0. Lesson 1 has the remedy for the first.
+# sum; and raising the weights of β = 1 to the power 10,000 makes 0 of both. Lesson 1 has the remedy for the first.
 #
 # </details>
 # </div>
@@ -265,8 +265,8 @@ for length in (1, 2):
 check.prediction("longer_query", longer_query)
 
 # %% [markdown]
-# Every product is doubled, so **the length of the query is its $\beta$**. A model that has learned long queries asks
-# sharply, one with short queries takes averages. Lesson 3 comes back to it.
+# Every product is doubled, so **the length of the query acts as its $\beta$**. A model that has learned long queries
+# asks sharply; one with short queries takes averages. Lesson 3 comes back to this.
 
 # %% [markdown]
 # <div class="card">
@@ -310,7 +310,7 @@ check.prediction("mutual", mutual)
 # So a single vector for all three roles rules something out. Two things, in fact.
 #
 # **The scores are symmetric.** $x_i \cdot x_j = x_j \cdot x_i$: if *cat* matches *walks*, then *walks* matches *cat*,
-# exactly as well. But a word may be important for another without the reverse.
+# exactly as well. But a word may matter to another that does not matter to it.
 #
 # **No pair can look only at each other.** By the Cauchy-Schwarz inequality
 #
@@ -327,7 +327,7 @@ check.prediction("mutual", mutual)
 # $W_q$ and $W_k$ have shape (e, d); queries and keys are compared, so they need the same width d. $W_v$ may lead to a
 # width of its own, (e, v); most models take d there too. A matrix of this kind is called a
 # [**projection**](../../site/glossary.md#projection) (not in the strict sense of linear algebra, where projecting twice
-# is projecting once): it keeps of a vector what the role needs and drops the rest.
+# is projecting once): it can keep what the role needs from a vector and drop the rest.
 
 # %%
 def project(x, w_q, w_k, w_v):
@@ -368,8 +368,8 @@ plots.diagrams.three_roles()
 # Why t and s, when a sentence attends to itself and both are its length? Because queries may come from one sequence,
 # keys and values from another: a translation of t words so far looks at a source sentence of s words ([lesson
 # 10](../10_encoder_decoder/10_encoder_decoder.ipynb)). Keys and values always come in pairs, as in any dictionary.
-# There is a second reason: with t = s a matrix of weights is square, and much that is wrong fits. With t ≠ s the shapes
-# tell.
+# There is a second reason: with t = s a matrix of weights is square, and many a wrong product still has fitting shapes.
+# With t ≠ s it does not.
 #
 # | tensor | shape | a row of it is |
 # |---|---|---|
@@ -465,11 +465,11 @@ print("as you compute it:", torch.allclose(mine, X_weights @ X_v, atol=1e-5))
 #
 # - the article and the adjective ask for the **noun**: which thing?
 # - the noun asks for the **verb**: what does it do?
-# - the verb asks for the **noun**: what does it?
+# - the verb asks for the **noun**: which thing does that?
 #
 # The output at each position has to be the vector of the word that was asked for; the loss is the squared distance to
-# it. The loss says nothing about weights: gradient descent has to find out which word should look where. Queries and
-# keys are given d = 2 numbers each, so that we can look at them afterwards; the values start as the word vectors
+# it. The loss says nothing about weights: gradient descent has to find out which word should look where. Every query
+# and every key has d = 2 numbers, so that we can look at them afterwards; the values start as the word vectors
 # themselves.
 #
 # The noun and the verb look at each other here, and away from themselves. With one vector for both roles that cannot be
@@ -603,10 +603,10 @@ plt.show()
 # %% [markdown]
 # ## What is passed on
 #
-# Values have not yet shown what they are for: each word asked for a word's own vector, and that is how the values
-# started. So give every word a second vector, drawn at random: its translation into an invented language. The
-# questions stay the same, but the answer is now the **translation** of the word asked for. Train for both answers, with
-# $W_v$ fixed to the identity and with $W_v$ learned, from three starts each.
+# Values have not yet shown what they are for: the right answer was always some word's own vector, and the values
+# started as these vectors. So give every word a second vector, drawn at random: its translation into an invented
+# language. The questions stay the same, but the answer is now the **translation** of the word asked for. Train for both
+# answers, with $W_v$ fixed to the identity and with $W_v$ learned, from three starts each.
 
 # %%
 generator = torch.Generator().manual_seed(7)
@@ -632,9 +632,9 @@ for answer, answers in {"its own vector": vectors, "its translation": translatio
 # %% [markdown]
 # ## A module
 #
-# In a model the matrices belong to a layer that keeps them, trains them and moves them to a device: an `nn.Module` with
-# three `nn.Linear` layers named `to_queries`, `to_keys` and `to_values`, without bias, since a projection here is a
-# matrix and nothing more.
+# In a model the matrices belong to a layer that keeps them, shows them to the optimiser and moves them to a device: an
+# `nn.Module` with three `nn.Linear` layers named `to_queries`, `to_keys` and `to_values`, without bias, since a
+# projection here is a matrix and nothing more.
 #
 # Its `forward` takes the sequence that asks and, if you like, a second one that is asked:
 #
@@ -702,8 +702,8 @@ check(SingleHeadAttention)
 
 # %% [markdown]
 # Give your module the two matrices that say where to look, as they were trained above. An `nn.Linear` from e to d
-# stores its weight as (d, e) and multiplies with its transpose, hence the `.T`. Then let three words ask, and a phrase
-# that they do not belong to answer.
+# stores its weight as (d, e) and multiplies with its transpose, hence the `.T`. Then let the words of one phrase ask,
+# and those of another answer.
 
 # %% mystnb={"image": {"alt": "A heat map with three rows and four columns. Rows: this, generator, fails. Columns: every, nested, loop, succeeds. The row of this points at loop, that of generator at succeeds, that of fails at loop."}}
 head = SingleHeadAttention(40, 2).to(device())
@@ -734,7 +734,7 @@ plt.show()
 #
 # Shuffle the four words of the **context** only, and call `head(x, context)` again. What happens to its three outputs?
 #
-# - **A.** They are shuffled alike, as in lesson 1.
+# - **A.** They are shuffled in the same way, as in lesson 1.
 # - **B.** They are other vectors.
 # - **C.** Nothing.
 # </div>
@@ -768,7 +768,8 @@ check.prediction("shuffled_context", shuffled_context)
 #
 # **Exercise 5 · `rewritten_attention`** &nbsp; mend · ★★☆ · 7 minutes · 3 points
 #
-# Fix this function. It must compute what exercise 3 computes, and the same two functions must not be called.
+# Fix this function. It must compute what exercise 3 computes. As there, do not call PyTorch's
+# `scaled_dot_product_attention` or `finished_attention`.
 #
 # <details><summary>Hint 1: a test that tells</summary>
 #
@@ -831,11 +832,11 @@ print(f"output: {output.item():.2f}")
 #
 # So the two matrices act as one, $M = W_q W_k^\top$ of shape (e, e), put between the two vectors. Lesson 1 had the
 # identity in that place. Now it can be any matrix of rank d at most, symmetric or not: the entry of M in row f and
-# column g says what it counts for when the word that asks has feature f and the word that is asked has feature g. It
-# is a learned rule of which word matters to which.
+# column g says how much it adds to the score when the word that asks has feature f and the word that is asked has
+# feature g. M is a learned rule of which word matters to which.
 #
-# Written as two thin matrices it has 2·e·d parameters where M alone would have e², which is fewer when d is less than
-# e/2; and each position makes its query and its key once, for all comparisons.
+# As two thin matrices M has 2·e·d parameters; written out, it would have e². The first is fewer when d is less than
+# e/2. And each position makes its query and its key once, for all comparisons.
 
 # %% [markdown]
 # ## Your model so far
@@ -886,10 +887,10 @@ check.prediction("second_rung", second_rung)
 #
 # </div>
 #
-# Why is it worse, with three matrices more? Here is a guess. Lesson 1's model is bound to look at the byte that it is
-# at, and that byte says most about the next one. The new model may look anywhere. But its query can only ask for a kind
-# of byte: without positions a window is a bag of bytes, and it cannot ask for *the byte before this one*. If the guess
-# is right, vectors that mark the 32 positions (lesson 6) should help the new model more than the old one.
+# Why is it worse, with three more matrices? Here is a guess. Lesson 1's model can hardly help looking at the byte that
+# it is at, and that byte says most about the next one. The new model may look anywhere. But its query can only ask for
+# a kind of byte: without positions a window is a bag of bytes, and it cannot ask for *the byte before this one*. If the
+# guess is right, vectors that mark the 32 positions (lesson 6) should help the new model more than the old one.
 
 # %%
 torch.manual_seed(0)
@@ -900,8 +901,8 @@ for name, attend in {"bare": self_attention, "q, k, v": head_class(64, 64)}.item
 # %% [markdown]
 # They do: in our three runs positions save the new model 0.17 to 0.25 bits and the old one 0.05 to 0.08, and what was a
 # disadvantage of 0.13 is gone. So the guess stands, but it is not the whole story, since with positions the two are
-# about equal. What is still missing is answers to learn from: one per window is little for three matrices. Lesson 5
-# brings 32, and then positions (lesson 6) are worth more than half a bit.
+# about equal, and three matrices should do better than none. A second guess: one answer per window is little to learn
+# three matrices from. Lesson 5 brings 32, and then positions (lesson 6) are worth more than half a bit.
 
 # %% [markdown]
 # ## What you can do now

@@ -17,9 +17,9 @@
 # *Why divide by √d*
 #
 # Attention as it was published is $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. You have written all of it except
-# the root. It looks like a detail. Without it, the wider the vectors, the less an attention can learn, and wide vectors
-# are what we want. This lesson asks where the root comes from, measures what it does, and looks at what breaks when it
-# is wrong or missing.
+# the root. It looks like a detail. Without it, attention over vectors with components of size 1 learns less the wider
+# they are, and wide vectors are what we want. This lesson asks where the root comes from, measures what it does, and
+# looks at what breaks when it is wrong or missing.
 #
 # | | |
 # |---|---|
@@ -164,8 +164,8 @@ check.prediction("variance_growth", variance_growth)
 #
 # Make two assumptions about the components of $q$ and $k$: they are **independent** of each other, and each has **mean
 # 0 and variance 1**. A fresh linear layer whose weights have variance 1/e makes such components out of such inputs.
-# (PyTorch's own `nn.Linear` starts with variance 1/(3e), which makes them smaller by $\sqrt 3$, and the scores by 3.)
-# Now go line by line. First one product of two components:
+# (PyTorch's own `nn.Linear` starts with variance 1/(3e): the components are $\sqrt 3$ times smaller, the scores 3
+# times.) Now go line by line. First one product of two components:
 #
 # $$\mathbb{E}[q_i k_i] \;=\; \mathbb{E}[q_i]\;\mathbb{E}[k_i] \;=\; 0 \cdot 0 \;=\; 0 ,$$
 #
@@ -183,7 +183,8 @@ check.prediction("variance_growth", variance_growth)
 # \qquad\qquad \operatorname{Var}(q \cdot k) \;=\; \sum_{i=1}^{d} \operatorname{Var}(q_i k_i) \;=\; d .$$
 #
 # So the [variance](../../site/glossary.md#variance) of a score is d, and its standard deviation, which says how far
-# from 0 a typical score lies, is $\sqrt d$. A proof is worth as much as its assumptions. Measure it.
+# from 0 a typical score lies, is $\sqrt d$. Measure it, on numbers that keep the assumptions. (Trained vectors need not
+# keep them: question 2 at the end.)
 #
 # **What every check of this lesson asks:** gradients flow back to every input, no input is changed, new tensors are
 # created on the device of the inputs, and any size may be 1. What else a check asks is on the card. (The first exercise
@@ -283,7 +284,7 @@ plt.show()
 # %% [markdown]
 # ## Divide by √d
 #
-# The variance is known, so it can be undone, at one place between the product and the softmax:
+# The growth of the variance is known, so it can be undone, at one place between the product and the softmax:
 
 # %%
 plots.diagrams.scaling_flow()
@@ -343,11 +344,10 @@ bars(weights)
 #
 # </div>
 #
-# **Which root?** The one of the axis that is summed over: d, the width of one
-# [head](../../site/glossary.md#head). When a model of width e works with
-# h heads, each of them is d = e/h wide, and dividing by √e is an easy mistake. Then all scores are
-# $\sqrt{e/d} = \sqrt h$ times too small and every head starts out nearly flat. It fails silently: the shapes are the
-# same.
+# **Which root?** That of the number of terms in the sum: d, the width of one [head](../../site/glossary.md#head). When
+# a model of width e works with h heads, each of them is d = e/h wide, and dividing by √e is an easy mistake. Then all
+# scores are too small by a factor of $\sqrt{e/d} = \sqrt h$, and with many heads each starts out nearly flat. The
+# mistake is silent: the shapes are the same.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -395,7 +395,8 @@ print("as scaled_scores computes it:", torch.allclose(mine, X_scaled, atol=1e-5)
 # ## Divide early
 #
 # On paper it does not matter when the division happens. In a computer it may. Networks are often run in **half
-# precision**, 16 bits each, because it halves the memory and saves time on most accelerators. There are two kinds:
+# precision**, 16 bits to a number, since that halves the memory and saves time on most accelerators. There are two
+# kinds:
 
 # %% tags=["nbval-check-output"]
 for dtype in (torch.float32, torch.float16, torch.bfloat16):
@@ -408,8 +409,8 @@ for dtype in (torch.float16, torch.bfloat16):
     print(f"{dtype}: q·q = {product.item()}, divided by 8 it is {(product / 8).item()}")
 
 # %% [markdown]
-# [float16](../../site/glossary.md#float16) ends at 65,504. The vector above has 64 entries of 40: a long vector and not
-# an absurd one. Its product with itself is 102,400, too large, and so it is ∞ before it can be divided by 8. The
+# [float16](../../site/glossary.md#float16) ends at 65,504. The vector above has 64 entries of 40: a long vector, but
+# not an absurd one. Its product with itself is 102,400, too large, and so it is ∞ before it can be divided by 8. The
 # result, 12,800, would have fitted. (bfloat16 has a wide range and few digits instead. It does not overflow here; it is
 # just coarse.)
 #
@@ -677,7 +678,7 @@ for d, (query, keys) in drawn.items():
 # %% [markdown]
 # ## One number for what gets through
 #
-# The Jacobian is s² numbers. What we want to know of it is one: **if the loss asks the weights to change, how much of
+# The Jacobian has s² numbers. We want a single one from it: **if the loss asks the weights to change, how much of
 # that can reach the scores?** The gradient for the scores is $J g$, since J is symmetric. The most that a matrix can
 # stretch any vector is its **spectral norm**,
 #
@@ -744,12 +745,12 @@ for name, line in gradients.items():
 #
 # </div>
 #
-# At d = 4 and 16 the row without scaling lets a little more through. An even row is not the most responsive one: with
-# 16 equal scores it is 1/16, as printed above.
+# At d = 4 and 16, rows without scaling let a little more through. An even row is not the most responsive one: with
+# 16 equal scores the norm is only 1/16, as printed above.
 #
-# The shares printed under the figure show that the mean flatters: without scaling, most rows let less than 0.001
-# through at d = 1024. What is left of the mean comes from the others, in which the two best scores lie close together
-# by chance.
+# The shares printed under the figure show that the mean looks better than most rows are: without scaling, 63% of them
+# let less than 0.001 through at d = 1024. What is left of the mean comes from the others, in which the two best scores
+# lie close together by chance.
 
 # %% [markdown]
 # ## Learning stops
@@ -796,14 +797,14 @@ for name, scores_of in both.items():
 # <div class="figure-caption">
 #
 # **How to read it.** Each line is one training, and only the width differs. On the left, the wider the vectors, the
-# less is learned. On the right, d = 64 and d = 1024 are nearly one line: a rate that works at one width works at the
-# other.
+# less is learned. On the right, d = 64 and d = 1024 are nearly one line: here the rate that works at one width works at
+# the other.
 #
 # </div>
 #
 # At d = 1024 without scaling the first steps raise the loss a little, and after that it does not move at all. Another
-# learning rate helps little: the best of eight gets from 1.77 to 1.36, and with scaling to 0.00. (At d = 4 the root is
-# only 2. Going without it amounts to a larger step, and that curve falls further than the scaled one.)
+# learning rate helps little: the best of eight gets from 1.77 to 1.36, and with scaling from 1.01 to 0.00. (At d = 4
+# the root is only 2. Going without it amounts to a larger step, and that curve falls further than the scaled one.)
 
 # %% [markdown]
 # ## A head that loads and does not work
@@ -904,10 +905,11 @@ for name, scores in {"divided by √d": plain / math.sqrt(64), "as they are": pl
 # %% [markdown]
 # <details><summary>What was wrong, and why nothing complained</summary>
 #
-# `scale=False` is the default, in the head and in the block that builds it, and the copied code never passes
-# `scale=True`. With d = 64 the scores are √64 = 8 times what the weights were trained for, and every row is too
-# sharp. Whether to scale is not a parameter: it is stored in no file of weights, so `load_state_dict` has nothing to
-# compare. The division belongs to what the weights *mean*, and only the code knows of it.
+# `scale=False` is the default, and nothing here ever passes `scale=True`. (In the published file the block that builds
+# the head has the same default, and the model sets it.) With d = 64 the scores are √64 = 8 times what the weights were
+# trained for, and the rows are too sharp. Whether to scale is not a parameter: it is stored in no file of weights, so
+# `load_state_dict` has nothing to compare. The division belongs to what the weights *mean*, and only the code knows of
+# it.
 #
 # A default should be what nearly every caller needs; better still, leave such a switch out. When this course loads
 # GPT-2's weights, it compares numbers.
@@ -939,10 +941,10 @@ ladder.show()
 #
 # </div>
 #
-# Scaling gains nothing that three runs could tell: they needed 3.69 to 3.79 [bits per
-# byte](../../site/glossary.md#bits-per-byte), and those of lesson 2 3.75 or 3.76. The root is for scores that are too
-# large. This model's byte vectors begin with a standard deviation of 0.1, so its scores begin near 0 with the root or
-# without it.
+# If scaling gains anything here, three runs are too few to show it: they needed 3.69 to 3.79 [bits per
+# byte](../../site/glossary.md#bits-per-byte), and those of lesson 2 needed 3.75 or 3.76. The root is for scores that
+# are too large. This model's byte vectors begin with a standard deviation of 0.1, so its scores begin near 0 with the
+# root or without it.
 
 # %% [markdown]
 # ## What you can do now
@@ -957,15 +959,15 @@ ladder.show()
 # learn even when it is confidently wrong?</summary>
 #
 # Because its loss is the logarithm of a weight. The derivative of log p_i is δ_ij − p_j, the line before we multiplied
-# by p_i: for a confidently wrong answer it is close to 1 in size. The logarithm undoes the saturation. Inside an
-# attention there is no logarithm after the softmax, and the factor p_i stays. (Answer A to the second prediction is
+# by p_i: for a confidently wrong answer it is close to 1 in size. The logarithm undoes the saturation. Inside attention
+# there is no logarithm after the softmax, and the factor p_i stays. (Answer A to the second prediction is
 # true of that loss.)
 #
 # </details>
 # <details><summary>2. Why not divide by d, to be on the safe side?</summary>
 #
 # Then the variance of the scores is d/d² = 1/d: the wider the vectors, the flatter the rows, and attention starts as a
-# plain average. That lets gradients through, and it says less. But remember the assumption that q and k are
+# plain average. Gradients get through, but the average says little. Yet remember the assumption that q and k are
 # independent. Training makes them agree; if each component agrees a little, q·k grows like d and not like √d. There are
 # recipes for training at many widths that divide by d for this reason ([Yang et al.,
 # 2022](https://arxiv.org/abs/2203.03466), definition 4.1).

@@ -16,9 +16,9 @@
 #
 # *Several questions at once*
 #
-# *mary gave roses to susan.* To understand the word *gave*, a reader needs three answers: who gave, what, and who
-# received it? With the attention of the last two lessons, a word asks one question and receives one average. In this
-# lesson every word asks several questions, and you will see that this costs no more than asking one.
+# *mary gave roses to susan.* To understand the word *gave*, a reader needs three answers: who gave, what was given, and
+# who received it. With the attention of the last two lessons, a word asks one question and receives one average. In
+# this lesson every word asks several questions, and you will see that this costs no more than asking one.
 #
 # | | |
 # |---|---|
@@ -131,8 +131,8 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Each arrow is one term of the first sum: a word's value times the weight of its position, for a
-# head of width 2 with random matrices. The cross is the vector that *gave* receives. From left to right mary's arrow is
-# halved and susan's is doubled. Both keep their directions.
+# head of width 2 with random matrices. The cross is the vector that *gave* receives. In the right panel mary's arrow is
+# half as long as in the left, and susan's twice as long. Both keep their directions.
 #
 # </div>
 #
@@ -246,10 +246,12 @@ plt.show()
 #
 # </div>
 #
-# In the scrambled split, *head 0* would compare pieces of one word with other pieces of the same word.
+# In the scrambled split, *head 0* would compare pieces of the first two words with one another, often pieces of the
+# same word, and would never see the other three.
 
 # %% [markdown]
-# Now back. After the heads have computed their averages, the h pieces of each position have to be side by side again.
+# Now the way back. After the heads have computed their averages, the h pieces of each position have to be laid side by
+# side again.
 
 # %% [markdown]
 # <div class="card">
@@ -429,8 +431,9 @@ plots.number_grids(
 #
 # </div>
 #
-# The products of the heads add up to those of one wide head. There *the* and *ends* had the same weights; here they
-# differ, and *ends* asks two questions. The next cell has both numbers.
+# The products of the heads add up to those of the one head of lesson 2. In that head *the* and *ends* had the same
+# weights; here they differ, and *ends* looks most at *the* in head 0 and at *loop* in head 1. The next cell has both
+# numbers.
 
 # %% tags=["hide-cell", "nbval-check-output"]
 print(f"head 1, query of ends times key of loop: {(q1 @ k1.T)[2, 1]:.0f}")
@@ -516,11 +519,12 @@ check(folded_heads)
 # %% [markdown]
 # ## Three questions, answered
 #
-# Do heads help? We generate sentences by a rule, *NAME gave THING to NAME*, from 16 names and 16 things. A reader gets
-# the five words, has one layer of attention, and must then predict giver, thing and receiver **from the one vector at
-# the word *gave***, with a linear layer. The loss is the **[cross-entropy](../../site/glossary.md#cross-entropy)**:
-# minus the logarithm of the probability of the right answer, on average. Compare h = 1 with h = 3. Both have the same
-# number of parameters, as you will count in exercise 6; they differ only in how they use the width.
+# Do heads help? We generate sentences by a rule, *NAME gave THING to NAME*, from 16 names and 16 things. A small model,
+# the `Reader`, gets the five words, has one layer of attention, and must then predict giver, thing and receiver **from
+# the one vector at the word *gave***, with a linear layer. The loss is the
+# **[cross-entropy](../../site/glossary.md#cross-entropy)**: minus the logarithm of the probability of the right answer,
+# on average. Compare h = 1 with h = 3. Both have the same number of parameters, as you will count in exercise 6; they
+# differ only in how they use the width.
 
 # %% [markdown]
 # <div class="card">
@@ -605,8 +609,8 @@ plt.show()
 check.prediction("one_head_reads", one_head_reads)
 
 # %% [markdown]
-# Is one head unable to hold three answers, or does training fail to find them? To find out, we trained one head longer
-# and more often: from seven starts, for eight times as many steps. Four runs learned all three roles with few errors,
+# Is one head unable to hold three answers, or does training fail to find them? To find out, we trained one head from
+# seven starts, each for eight times as many steps (not shown here). Four runs learned all three roles with few errors,
 # and three kept guessing one role or two. So the sum of one head has room for three answers, but gradient descent finds
 # them only from some starts. With three heads it found them from each of our starts, in 300 steps.
 #
@@ -632,8 +636,9 @@ plt.show()
 #
 # </div>
 #
-# The order of the heads has no meaning: with another seed the heads take the questions in another order, or two heads
-# share one question.
+# In the row *gave*, head 0 reads *roses*, head 1 reads *susan*, and head 2 reads *mary*, with about half of its weight
+# left on *gave* itself. The order of the heads has no meaning: with another seed they may take the questions in another
+# order.
 
 # %% [markdown]
 # ## Heads in a published model
@@ -663,8 +668,8 @@ plt.show()
 #
 # </div>
 #
-# The second head gives 0.69 of the weight of *it* to *animal*, so it seems to know what *it* means. Such heads are
-# known from BERT ([Clark et al., 2019](https://arxiv.org/abs/1906.04341)), and the sentence is a famous one
+# In the second head *it* gives 0.69 of its weight to *animal*, so this head seems to know what the pronoun means. Such
+# heads are known from BERT ([Clark et al., 2019](https://arxiv.org/abs/1906.04341)), and the sentence is a famous one
 # ([Uszkoreit,
 # 2017](https://research.google/blog/transformer-a-novel-neural-network-architecture-for-language-understanding/)). But
 # one map is not a test. In these five sentences *it* means the subject twice and the other noun three times; the last
@@ -677,9 +682,10 @@ for sentence in pronoun["sentences"]:
     print(f"    weights of it: {nouns}; it means the {sentence['meant']}\n")
 
 # %% [markdown]
-# In all five the subject gets more weight than the other noun, even where *it* cannot mean the subject. This head
-# answers a simpler question than the one we read into it. A weight map shows where a head looks. What it looks *for*
-# takes an experiment that separates the explanations.
+# In all five the subject gets more weight than the other noun, even where *it* cannot mean the subject. A simpler
+# question fits these five better than the one we read into the head: *which noun came first?* It does not fit
+# perfectly: with *wide* instead of *tired*, the weight on *animal* falls from 0.69 to 0.32. A weight map shows where a
+# head looks. What it looks *for* takes an experiment that separates the explanations.
 
 # %% [markdown]
 # ## A loss that does not notice
@@ -728,7 +734,7 @@ check.prediction("scrambled_answers", scrambled_answers)
 # has five words; with six, each row consists of other pieces. And in [lesson 5](../05_masking/05_masking.ipynb), where
 # a model must not look ahead, this mistake is a leak: the first position gets outputs of head 0 for later positions.
 #
-# A falling loss does not prove that the code does what it says. A comparison with known numbers does: this module and
+# A falling loss does not show that the code does what it says. A comparison with known numbers can: this module and
 # `nn.MultiheadAttention`, with the same weights, differ at once. A round trip finds it too:
 # `merge_heads(split_heads(x, h)) == x`.
 
@@ -828,7 +834,8 @@ print("MultiHeadAttention = loop over heads:", torch.allclose(whole(x), loop, at
 # **Grouped-query attention** ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)) is in between: a few groups of
 # heads, each with one set of keys and values. Several of today's large models use it.
 #
-# For each kind, count all trained numbers: three projections without bias, and `unify` with its bias of e numbers.
+# For narrow, wide and multi-query heads, count all trained numbers: three projections without bias, and `unify` with
+# its bias of e numbers.
 
 # %% [markdown]
 # <div class="card">
@@ -898,7 +905,7 @@ for kind in ("narrow", "wide", "multi-query"):
 #
 # </div>
 #
-# The level line of the narrow kind is the paper's argument for its choice (section 3.2.2): because each head is
+# The narrow kind's line is level, and this is the paper's argument for it (section 3.2.2): because each head is
 # narrower, all heads together cost about as much as one head of full width. Eight questions for the price of one.
 
 # %% [markdown]

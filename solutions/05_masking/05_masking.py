@@ -157,10 +157,10 @@ check(next_token_pairs)
 # only the past. The best that an honest model can do is to give each of the eight letters a probability of 1/8. The
 # loss is the **cross-entropy**: minus the logarithm of the probability given to the right letter, on average.
 #
-# For such a model this is $\log 8 \approx 2.08$. In the long run no honest model has a lower loss.
+# With 1/8 for every letter the loss is $\log 8 \approx 2.08$. In the long run no honest model has a lower one.
 #
 # The model has one layer of attention. At every position, its input is a vector for the letter plus a vector for the
-# position, and its output is scores for the eight letters.
+# position, and its output is a score for each of the eight letters.
 
 # %%
 class Guesser(nn.Module):
@@ -375,7 +375,7 @@ print("the open weights, divided by their sum, are the same:", agree)
 # %% [markdown]
 # ## Sentences of different lengths
 #
-# Positions without a real token must not be seen, either. The sentences of a batch have different lengths, but a tensor
+# Positions without a real token must not be seen either. The sentences of a batch have different lengths, but a tensor
 # has only one length. So short sentences are padded with a special token, and no position may attend to it. Let
 # sentence $r$ have $n_r$ real tokens, at its beginning; then position $j$ may be looked at if $j < n_r$.
 #
@@ -459,13 +459,15 @@ nothing = torch.full((3,), -math.inf)
 print(torch.softmax(nothing, dim=-1))
 
 # %% [markdown]
-# $e^{-\infty}$ is 0 three times, and 0/0 is not a number. The position is padding, and its output is not used, but one
-# NaN is enough to make the loss NaN, and then every parameter.
+# $e^{-\infty}$ is 0 three times, and 0/0 is not a number. The position is padding, and its output should count for
+# nothing. But a weight of 0 does not remove a NaN, since 0 · NaN is NaN: the next layer's averages become NaN, then the
+# loss, and then every parameter.
 #
-# A finite number in place of −∞ avoids the NaN, if it is low enough: `torch.finfo(scores.dtype).min` is the lowest
-# number of the scores' type. But in a row that may see nothing, all scores are then equal, so all weights are 1/s: the
-# position attends equally to everything that should be hidden. There is no NaN, but no mask either. We want a row of
-# zeros there. (Two tempting shortcuts, `nan_to_num` and −1e20, come back at the end of the lesson.)
+# A finite number in place of −∞ avoids the NaN, and still hides the entry if it is low enough:
+# `torch.finfo(scores.dtype).min` is the lowest number of the scores' type. But in a row that may see nothing, all
+# scores are then equal, so all weights are 1/s: the position attends equally to everything that should be hidden. There
+# is no NaN, but no mask either. We want a row of zeros there. (Two tempting shortcuts, `nan_to_num` and −1e20, come
+# back at the end of the lesson.)
 
 # %% [markdown]
 # <div class="card">
@@ -571,8 +573,8 @@ plt.show()
 # w = \operatorname{masked\ softmax}(\text{scores}, \text{mask}), \qquad y = w\,v .$$
 #
 # The mask is about **positions**: (t, t), whatever the width is. It is the same for all heads. With padding it becomes
-# (b, t, t). Then check the axes: scores are (b, h, t, t), and broadcasting aligns axes *from the right*, so b would be
-# aligned with h.
+# (b, t, t). Then check the axes: scores are (b, h, t, t), and broadcasting aligns axes *from the right*, so the mask's
+# b would meet the scores' h.
 #
 # Use `finished_masks.causal_mask` and `finished_masks.masked_softmax` in this exercise, so that an error above does not
 # carry over.
@@ -695,14 +697,14 @@ for name, model in (("causal", causal), ("every position sees all", seeing)):
 
 # %% [markdown]
 # With the mask, the two agree up to rounding. Without it, only the last output is the same: the others have seen later
-# vectors. That is why transformers are trained on whole passages of text and not on one token after another.
+# vectors. That is why a causal language model can be trained on whole passages, not on one question at a time.
 
 # %% [markdown]
 # ## Two tests
 #
-# A flat curve on noise is evidence. But what about real text, where the best honest loss is not known? Test the model
-# itself: **does output $i$ change if input $j$ does?** That is a derivative, and autograd computes it. For outputs $y$
-# of shape (b, t, f) and inputs $x$ of shape (b, t, e), let
+# A flat curve on noise is evidence that a model is honest. But what about real text, where the best honest loss is not
+# known? Test the model itself: **does output $i$ change if input $j$ does?** That is a derivative, and autograd
+# computes it. For outputs $y$ of shape (b, t, f) and inputs $x$ of shape (b, t, e), let
 #
 # $$\text{leak}_{ij} \;=\; \max_{r,\,c,\,a} \left| \frac{\partial\, y_{r i c}}{\partial\, x_{r j a}} \right| ,$$
 #
@@ -906,9 +908,10 @@ for name, model in models.items():
 #
 # </div>
 #
-# Each test finds leaks that the other may miss. The leak map finds even the slightest dependence if it is smooth. The
-# second test finds a dependence that autograd cannot see, but only if one of the values you try triggers it. Passing
-# both is good evidence, but no proof. The proof is the causal mask in the code.
+# Each test finds leaks that the other may miss. The leak map finds even the slightest dependence if it has a slope at
+# this x. The second test finds a dependence that autograd cannot see, but only if one of the values you try triggers
+# it. Passing both is good evidence, but no proof. A proof has to come from the code: every path from a later input must
+# pass the mask.
 #
 # Both tests take a model as a black box, from vectors to vectors. A whole language model reads token numbers, which
 # have no derivative, so apply the tests to the part after the [embedding](../../site/glossary.md#embedding).
@@ -931,8 +934,7 @@ print("yours and PyTorch's agree to within 0.00001:", difference < 1e-5)
 # ## A layer written in a hurry
 #
 # Here is a layer that somebody might write to rebuild GPT-2. It runs, its output has the right shape, and in training
-# its loss falls very nicely. It stores two linear layers and a triangle, and saved files of its weights contain all
-# three.
+# its loss falls very low. It stores two linear layers and a triangle, and saved files of its weights contain all three.
 
 # %% [markdown]
 # <div class="card">
@@ -1003,10 +1005,10 @@ print(weights.detach())
 print(scores.grad)
 
 # %% [markdown]
-# The weights look right; the gradient is not. In the backward pass softmax computes $w_i\,(g_i - \sum_j w_j g_j)$, with
-# the weights $w$ *before* `nan_to_num`, which are NaN. The incoming gradient is $g = 0$, but 0 · NaN is NaN. One step
-# of the optimiser then sets every parameter that the scores depend on to NaN. So two things matter: **the value that is
-# filled in, and the values that its gradient is multiplied by**.
+# The weights look right; the gradient does not. In the backward pass softmax computes $w_i\,(g_i - \sum_j w_j g_j)$,
+# with the weights $w$ *before* `nan_to_num`, which are NaN. The incoming gradient is $g = 0$, but 0 · NaN is NaN. One
+# step of the optimiser then sets every parameter that the scores depend on to NaN. So two things matter: **what the
+# forward pass returns, and what the backward pass multiplies with**.
 #
 # A finite number avoids this: in floating point, $e^{-10^{20}}$ is 0 as well. But how low can the number be? That
 # depends on the precision:
@@ -1018,14 +1020,14 @@ for kind in [torch.float32, torch.bfloat16, torch.float16]:
 
 # %% [markdown]
 # Half precision, [float16](https://arxiv.org/abs/1710.03740), ends at −65,504. There −1e20 *is* −∞, and the NaN is
-# back, or PyTorch refuses to fill it in.
+# back; or `masked_fill` refuses the number.
 
 # %% [markdown]
 # ## Your model so far
 #
 # Without a mask the model could be asked one question per window: what comes after its last byte? With your
 # `CausalSelfAttention` each of the 32 positions predicts the byte after it, and a step of training learns from 32
-# answers per window. The heads are as before. A step takes longer, so there are a tenth fewer.
+# answers per window. The heads are as before. A step takes longer, so we take a tenth fewer of them.
 
 # %% mystnb={"image": {"alt": "A scoreboard of six rungs over bits per byte. From the bottom: the plain average near 4.5, bare self-attention at 3.6, three rungs near 3.7, and a causal mask farthest left, at the line of order 1."}}
 from helpers.ladder import ByteModel, Ladder
@@ -1045,9 +1047,9 @@ ladder.show()
 #
 # </div>
 #
-# At the last position the mask hides nothing: there this is the model of lesson 4, so it is not able to do more. It has
-# had more to learn from: 32 answers per window where there was one. That took our three runs from 3.71 or 3.72 [bits
-# per byte](../../site/glossary.md#bits-per-byte) to about 3.47.
+# At the last position the mask hides nothing: there this is the model of lesson 4, and it can do nothing that lesson
+# 4's could not. It has only had more to learn from: 32 answers per window where there was one. Our three runs went from
+# 3.71 or 3.72 [bits per byte](../../site/glossary.md#bits-per-byte) to 3.46 or 3.47.
 
 # %% [markdown]
 # ## What you can do now

@@ -16,10 +16,10 @@
 #
 # *Attention, a little network, two shortcuts*
 #
-# One layer of attention is a weighted average. A model that reads needs many layers, and a stack of bare attentions
-# collapses: after three layers all positions hold the same vector, and the queries and keys above can no longer learn.
-# This lesson watches the stack collapse, adds what is missing piece by piece, and measures after each piece. The result
-# is the transformer block.
+# One layer of attention is a weighted average. A language model needs many layers, and a stack of bare attention layers
+# collapses: within a few layers all positions hold the same vector, and the queries and keys above get almost no
+# gradient. This lesson watches the stack collapse, adds what is missing piece by piece, and measures after each piece.
+# The result is the transformer block.
 #
 # | | |
 # |---|---|
@@ -114,8 +114,8 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Inputs are at the bottom, outputs at the top. Thin grey arrows are all the connections there are;
-# the thick ones are the shortest path from the first position to the last. The recurrent path takes one step to each
-# next position. The convolution sees two neighbours on either side, so its path is as long as the stack is high.
+# the thick ones are the shortest path from the first position to the last. The recurrent path takes one step for each
+# position. The convolution sees two neighbours on either side, so its path is as long as the stack is high.
 #
 # </div>
 #
@@ -197,12 +197,12 @@ draw_by_depth({"": bare})
 #
 # </div>
 #
-# All 16 positions of a sequence hold the same vector. This is no accident of these weights. Each output is an average
-# of the same values, and averaging averages makes them more alike still: on its own, attention forgets which position
-# is which, doubly exponentially fast in the depth ([Dong, Cordonnier and Loukas,
+# After three layers all 16 positions of a sequence hold the same vector. This is no accident of these weights. Each
+# output is an average of the same values, and averaging averages makes them more alike still: on its own, attention
+# forgets which position is which, doubly exponentially fast in the depth ([Dong, Cordonnier and Loukas,
 # 2021](https://arxiv.org/abs/2103.03404)).
 #
-# How does *learning* look in such a tower? We need an instrument.
+# What becomes of *learning* in such a tower? We need an instrument.
 
 # %% [markdown]
 # ## An instrument: gradient by depth
@@ -347,9 +347,9 @@ for larger, averages, tower in four_towers():
 # because every layer multiplied it by about a third. With larger matrices block 0 receives about as much as the last
 # block.
 #
-# Now read the column before it. With averaging, the positions collapse whatever the size of the matrices. What does
-# *that* do to learning? Split the gradient of one block by its four matrices, in the tower whose gradient does not
-# fade:
+# Now read the column before it. With averaging, the positions collapse at either size of the matrices. What does *that*
+# do to learning? Split each block's gradient by its four matrices, in the tower that averages and whose gradient does
+# not fade:
 
 # %%
 towers = {averages: tower for larger, averages, tower in four_towers() if larger > 1}
@@ -366,7 +366,7 @@ for block in (0, 1, 2, 8, 23):
 # of the values. When all positions hold the same vector, it makes no difference where a position looks, so the loss
 # cannot say where to look. [Noci et al. (2022)](https://arxiv.org/abs/2206.03126) prove this: collapse makes the
 # gradients of queries and keys vanish. So the bare stack has two separate faults. Its initial weights make all
-# gradients fade, and averaging leaves attention unable to learn.
+# gradients fade, and averaging leaves its attention no way to learn where to look.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -380,9 +380,9 @@ show_player("depth")
 #
 # $$y \;=\; x + f(x), \qquad\qquad \frac{\partial y}{\partial x} \;=\; I + \frac{\partial f}{\partial x} .$$
 #
-# The identity is the point. Whatever the layer does, each vector reaches the top of the tower whole, so positions stay
-# different. On the way back, the gradient takes the same path undiminished, and each layer adds something to it. [He et
-# al. (2016, section 3)](https://arxiv.org/abs/1512.03385) named it a **[residual
+# The identity is the point. Whatever the layers do, each vector reaches the top of the tower as one term of the sum, so
+# positions can stay different. On the way back, the gradient takes the same path undiminished, and each layer adds
+# something to it. [He et al. (2016, section 3)](https://arxiv.org/abs/1512.03385) named it a **[residual
 # connection](../../site/glossary.md#residual-connection)**: the layer learns only the difference, the residual. Another
 # word for it is **shortcut**, because it leads around the layer.
 
@@ -422,9 +422,9 @@ plt.show()
 # $$\operatorname{ff}(v) \;=\; W_2 \,\max(0,\; W_1 v + b_1) + b_2 ,$$
 #
 # with a hidden layer that is 4e wide by convention ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 3.3: e
-# = 512, hidden 2048). Besides the attention's softmax and its two products, of queries with keys and of weights with
-# values, ReLU is the only function in the whole block that is not linear or a rescaling. Attention gathers; the network
-# computes.
+# = 512, hidden 2048). Attention computes its weights from products and a softmax, and multiplies the values by them;
+# the norms of the next section rescale each vector. Everything else in the block is linear, except this ReLU. Attention
+# gathers; the network computes.
 
 # %% [markdown]
 # <div class="card">
@@ -496,10 +496,9 @@ for factor in (1, 2):
     print(f"weights times {factor}: size {told}")
 
 # %% [markdown]
-# Each block multiplies the size by something; over 24 blocks those factors compound exponentially. With weights a
-# little too large the vectors explode, and the softmax with them: [lesson 3](../03_scaling/03_scaling.ipynb) divided by
-# √d under the assumption that the components of queries and keys have variance 1. Something has to keep that assumption
-# true.
+# Each block multiplies the size by some factor, and over 24 blocks the factors compound. With weights twice as large
+# the vectors explode, and they saturate the softmax: [lesson 3](../03_scaling/03_scaling.ipynb) divided by √d under the
+# assumption that the components of queries and keys have variance 1. Something has to keep that assumption true.
 #
 # **[Layer normalisation](../../site/glossary.md#layer-normalisation)**
 # ([Ba, Kiros and Hinton, 2016, section 3](https://arxiv.org/abs/1607.06450)) does it for every vector $v$ of width e by
@@ -519,7 +518,7 @@ for factor in (1, 2):
 # **Exercise 3 · `LayerNorm`** &nbsp; mend · ★★☆ · 10 minutes · 4 points
 #
 # The code below runs, and models train with it. Yet it differs from the formula in **two** places. Fix both, in
-# `forward`. Each earns points by itself. Do not call PyTorch's own norm, `nn.LayerNorm` or `F.layer_norm`, or
+# `forward`. Each fix earns points by itself. Do not call PyTorch's own norm, `nn.LayerNorm` or `F.layer_norm`, or
 # `FinishedNorm`: the next cells compare yours with them.
 #
 # <details><summary>Hint 1: line by line</summary>
@@ -574,7 +573,7 @@ for name, sample in samples.items():
     print(f"{name}: the same as PyTorch's: {agree}")
 
 # %% [markdown]
-# And this is what the original code does to a vector, compared with PyTorch's norm:
+# And this is what the code did to a vector before you fixed it, compared with PyTorch's norm:
 
 # %% tags=["nbval-check-output"]
 def as_it_came(v, epsilon=1e-5):
@@ -590,9 +589,9 @@ for e in (4, 32, 512):
 # %% [markdown]
 # <details><summary>What was wrong, and why nothing complained</summary>
 #
-# `x.std()` divides by e − 1, as one does to *estimate* a variance from a sample; here nothing is estimated. It makes
-# every output smaller by √((e − 1)/e): by an eighth for e = 4, by a tenth of a percent for e = 512. And ε was added
-# outside the root instead of under it. That matters for very small vectors. √(σ² + ε) is then about √ε and keeps them
+# `x.std()` divides by e − 1, as one does to *estimate* a variance from a sample; here nothing is estimated. This
+# multiplies every output by √((e − 1)/e), which is 0.866 for e = 4 and 0.999 for e = 512. And ε was added outside the
+# root instead of under it. That matters for very small vectors. √(σ² + ε) is then about √ε and keeps them
 # small; σ + ε is far smaller, and blows them up, noise included.
 #
 # A model that is trained with such a norm learns around it. The harm comes when weights are used with the other norm: a
@@ -802,8 +801,8 @@ print("as PyTorch's block computes it:", torch.allclose(theirs, halfway + added,
 # Every block needs **weights of its own**. In Python, `[block] * 24` is a list with one block in it, 24 times. It runs,
 # the output has the right shape, and the model has a twenty-fourth of the parameters that you think it has.
 #
-# And with norm first, **one more norm at the end**. Otherwise no norm follows the last block's sum, which has grown
-# with every block. With norm last there is nothing to add: each block ends with a norm.
+# And with norm first, the stack needs **one more norm at the end**. Otherwise no norm follows the last block's sum,
+# which has grown with every block. With norm last there is nothing to add: each block ends with a norm.
 
 # %% [markdown]
 # <div class="card">
@@ -922,8 +921,8 @@ for name, stack in stacks.items():
 check.prediction("norms_without_shortcuts", norms_without_shortcuts)
 
 # %% [markdown]
-# Look at *norms only* once more. Its vectors have a perfect size at every depth, and they carry no information: all
-# positions are the same. A healthy-looking number can come from a dead model.
+# Look at *norms only* once more. Its vectors have a perfect size at every depth, and after three blocks nothing in
+# them tells one position from another. A healthy-looking number can come from a dead model.
 #
 # Now the gradients of the two orders, with the instrument:
 
@@ -948,10 +947,10 @@ for name, pull in pulls.items():
 # </div>
 #
 # This is what [Xiong et al. (2020, section 3)](https://arxiv.org/abs/2002.04745) prove for the beginning of training:
-# with norm last, gradients near the output are large, and a learning rate that suits the lower blocks is too high for
-# the upper ones. The remedy of 2017 was to begin with a tiny learning rate and raise it over some thousand steps, the
-# [*warm-up*](../../site/glossary.md#warm-up) that [lesson 8](../08_classifier/08_classifier.ipynb) uses too. With norm
-# first it matters much less; most models of that kind still use a short one.
+# with norm last, the expected gradients near the output are large. A learning rate that suits the lower blocks may then
+# be too high for the upper ones. The remedy of 2017 was to begin with a tiny learning rate and raise it over some
+# thousand steps, the [*warm-up*](../../site/glossary.md#warm-up) that [lesson 8](../08_classifier/08_classifier.ipynb)
+# uses too. With norm first it matters much less; most models of that kind still use a short one.
 
 # %% [markdown]
 # ## What it costs
@@ -1004,15 +1003,15 @@ for e, h in ((32, 4), (512, 8), (768, 12)):
 
 # %% [markdown]
 # Remember **12e² per block**: 4e² in the attention, 8e² in the little network, which is not so little after all. Two
-# thirds of a transformer's blocks are feed-forward. Multiply by the depth, and two numbers on its card, width and
-# depth, tell you how large a published model's blocks are. Its tables of tokens and positions come on top; [lesson
+# thirds of the numbers in a block belong to it. Multiply by the depth: a published model's width and depth are enough
+# to tell how large its blocks are. Its tables of tokens and positions come on top; [lesson
 # 12](../12_gpt2/12_gpt2.ipynb) counts them.
 
 # %% [markdown]
 # ## Your model so far
 #
 # In place of one layer of attention the model now has your `Transformer`: three blocks, norm first, with the same
-# positions and the same mask. A step takes more than twice as long, so there are a third as many.
+# positions and the same mask. A step takes more than twice as long, so we take only a third as many.
 
 # %% mystnb={"image": {"alt": "A scoreboard of eight rungs over bits per byte. Three blocks, at the top, are farthest left, left of the line of gzip, near 2.5. Positions come next, then the earlier rungs between 3.5 and 4.5."}}
 from helpers.ladder import ByteModel, Ladder
@@ -1034,9 +1033,9 @@ ladder.show()
 #
 # </div>
 #
-# Three blocks take our three runs from 2.83 to 2.87 [bits per byte](../../site/glossary.md#bits-per-byte) down to 2.28
-# to 2.32, fewer than gzip needs. Blocks bring depth, feed-forward networks, shortcuts and norms at once. Which of them
-# does it? You can find out: try `depth=1`.
+# Before, our three runs needed 2.83 to 2.87 [bits per byte](../../site/glossary.md#bits-per-byte). With three blocks
+# they need 2.28 to 2.32, fewer than gzip. Blocks bring depth, feed-forward networks, shortcuts and norms at once. Which
+# of them does it? `depth=1` takes away the depth and leaves the rest: try it.
 
 # %% [markdown]
 # ## What you can do now
