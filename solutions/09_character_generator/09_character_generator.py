@@ -17,9 +17,9 @@
 # *Write like the text you read*
 #
 # Cover the rest of this sentence with your hand and guess the next lett. You knew it was an *e*. And if you can guess,
-# you can write: guess a letter, append it, guess again. This
-# lesson builds a model that does both, trains it on a quarter of a megabyte of prose in about a minute, measures in
-# bits how well it guesses, lets it write, and then takes it apart, one piece at a time.
+# you can write: guess a letter, append it, guess again. This lesson builds a model that does both, trains it on a
+# quarter of a megabyte of prose in about a minute, measures in bits how well it guesses, lets it write, and then takes
+# it apart, one piece at a time.
 #
 # | | |
 # |---|---|
@@ -110,7 +110,7 @@ check.recall(recall_shape, recall_cause, recall_bug)
 #
 # The text is the prose of Python's own reference manual, which is already on your machine. We read it as **bytes**,
 # numbers from 0 to 255, so no vocabulary has to be built, and n = 256. Any file would do. If you have a text that is
-# more fun to imitate, all of one poet or of one chat, write `text = open("my.txt", "rb").read()` instead.
+# more fun to imitate, the works of one poet or one long chat, write `text = open("my.txt", "rb").read()` instead.
 #
 # The first nineteen twentieths are for training. The last twentieth is **[held
 # out](../../site/glossary.md#held-out-data)**, a validation set: the model is judged by how well it guesses there.
@@ -148,8 +148,8 @@ plt.show()
 #
 # </div>
 #
-# A language model is **[autoregressive](../../site/glossary.md#autoregressive)**: it gives a probability to each byte,
-# given the bytes before it, and so to a whole text,
+# The language model of this lesson is **[autoregressive](../../site/glossary.md#autoregressive)**: it gives a
+# probability to each byte, given the bytes before it, and so to a whole text,
 #
 # $$p(x_0, \dots, x_{N-1}) \;=\; \prod_{i=0}^{N-1} p(x_i \mid x_0, \dots, x_{i-1}) .$$
 #
@@ -247,12 +247,13 @@ print(f"a model without an opinion: {loss:.3f} nats, "
 #
 # - **8 bits**: every byte is equally likely.
 # - **the alphabet**: all bytes that occur in the text are equally likely: $\log_2$ of their number.
-# - **order 0**: each byte is as likely as it is frequent. The entropy $-\sum_x p(x) \log_2 p(x)$ of the bars above.
-# - **order 1**: each byte is as likely as it is frequent after the byte before it.
+# - **order 0**: the probability of each byte is its frequency in the text. The landmark is the entropy of the bars
+#   above, $-\sum_x p(x) \log_2 p(x)$.
+# - **order 1**: the probability of each byte is its frequency after the byte before it.
 # - **gzip** and **xz**, two programs that compress files. A model that needs B bits per byte, followed by an arithmetic
 #   coder ([Witten, Neal and Cleary, 1987](https://doi.org/10.1145/214762.214771)), turns a file of N bytes into one of
-#   about B·N bits. So a compressor's rate can be compared with a model's bits. The programs may learn from the training
-#   part too: we count the bits that the held-out part adds to it.
+#   about B·N bits. So a compressor's rate can be compared with a model's bits. To let the programs learn from the
+#   training part too, we count the bits that the held-out part adds to the compressed file.
 
 # %%
 def entropy(counts):
@@ -277,8 +278,8 @@ for name, value in landmarks.items():
 
 # %% [markdown]
 # The two entropies are those of the training part, so they flatter their models a little. Of the two programs, gzip
-# looks back at most 32 kB (a limit of its format), and xz at -9 over everything. The model below sees a few dozen
-# bytes.
+# looks back at most 32 kB (a limit of its format), and xz at -9 looks back at all of it. The model below sees a window
+# of a few dozen bytes.
 
 # %% [markdown]
 # ## The model
@@ -481,9 +482,9 @@ if looks:
 #
 # </div>
 #
-# On the held-out part it beats gzip but not xz, which remembers the whole training part, while the model sees only 64
-# bytes. The training part has about 244,000 bytes, and 800 batches of 16 · 64 bytes are 819,000: the model has seen the
-# text just over three times.
+# On the held-out part it beats gzip but not xz. When xz meets the held-out part, it can copy from the whole training
+# part; the model sees 64 bytes, and its weights hold what it has learned. The training part has about 244,000 bytes,
+# and 800 batches of 16 · 64 bytes are 819,000: the model has seen the text more than three times on average.
 
 # %% [markdown]
 # ## Drawing the next byte
@@ -492,7 +493,7 @@ if looks:
 # one? That is called **[greedy](../../site/glossary.md#greedy-decoding)**. Draw by the probabilities? Then something
 # improbable is drawn now and then, and is an odd context for everything that follows.
 #
-# The oldest setting between the two is the **[temperature](../../site/glossary.md#temperature)** $T$. Divide the logits
+# The usual setting between the two is the **[temperature](../../site/glossary.md#temperature)** $T$. Divide the logits
 # by it before the softmax:
 #
 # $$p_T(x) \;=\; \frac{\exp(z_x / T)}{\sum_{x'} \exp(z_{x'} / T)} .$$
@@ -576,8 +577,8 @@ for T in (0.5, 1, 2):
 # tail before you draw. **[Top-k](../../site/glossary.md#top-k-sampling)** ([Fan, Lewis and Dauphin,
 # 2018](https://arxiv.org/abs/1805.04833)) keeps the k largest logits and sets all others to −∞ (`finished_top_k`).
 #
-# But how large should k be? In the middle of a word there is often only one way to continue; at its beginning there are
-# dozens. A single k is too large for the one or too small for the other.
+# But how large should k be? In the middle of a word there is often only one way to continue; at its beginning there may
+# be a dozen or more. A single k is too large for the one or too small for the other.
 # **[Top-p](../../site/glossary.md#top-p-sampling)**, or nucleus sampling ([Holtzman et al.,
 # 2020](https://arxiv.org/abs/1904.09751), section 3.1), lets the model decide: rank the tokens by probability, and keep
 # the **fewest** whose probabilities add up to p **or more**. The rest becomes −∞. (If tokens tie at the border, the
@@ -644,8 +645,8 @@ for prompt in ("the value of the expres", "the value of the expression ",
     print(f"{prompt!r:>34}   {len(order):>2}: {show(order)[:30]}")
 
 # %% [markdown]
-# The size of the nucleus varies: one byte inside a word that can end in only one way, more than a dozen where a new
-# word begins. No single k does that.
+# The size of the nucleus varies: one byte inside a word that can continue in only one way, more than a dozen where a
+# new word begins. No single k does that.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -773,7 +774,8 @@ check.prediction("greedy_text", greedy_text)
 # The texts are unedited, all with one seed; the share counts runs of 20 characters that occur earlier in the same text.
 # **Greedy** repeats itself, as large models do too ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751), figure
 # 4, show the probability of a phrase rising each time it is repeated). At **T = 0.5** you read words and half-sentences
-# in the tone of the manual. At 0.8 more of the words do not exist. **T = 1.5** is what the tail sounds like.
+# in the tone of the manual. At 0.8 and with **p = 0.9** more of the words do not exist. **T = 1.5** is what the tail
+# sounds like.
 #
 # The model was given nothing but bytes; it has found the words by itself. You can watch it find them, in the copies
 # that were kept during the training:
@@ -815,8 +817,8 @@ for seen in (1, 2, 4, 8, 16, 32, 64):
 print(f"mean {by_position.mean():.2f}")
 
 # %% [markdown]
-# The first few bytes of context help most, and a model trained for a minute uses little more than the current word. The
-# short contexts at the beginning of each window pull the mean up.
+# The first few bytes of context help most. Beyond eight, about a word, this model, trained for a minute, gains hardly
+# anything. The short contexts at the beginning of each window pull the mean up only a little.
 
 # %% [markdown]
 # <div class="card">
@@ -848,8 +850,9 @@ check.prediction("sharpened_bits", sharpened_bits)
 
 # %% [markdown]
 # The loss rewards probabilities that are *true*: a byte that occurs 10 % of the time should get 10 %. Dividing by 0.5
-# squares the ratios of the probabilities: if the right byte had 0.6 the model gains a little, but if it had 0.01 it
-# costs nearly twice as much. Good samples and good predictions are two different things.
+# squares the ratios of the probabilities: if the right byte had 0.6, the model gains a little, but a byte that had 0.01
+# now costs nearly twice as many bits. Of the five temperatures, T = 1 needs the fewest. Good samples and good
+# predictions are two different things.
 
 # %% [markdown]
 # ## A fair measurement
@@ -980,9 +983,10 @@ print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
 # The same model, the same bytes, and the fair number is the lower one. The price is nearly t times the work, because
 # each window computes t predictions and keeps one. The usual compromise is a stride in between.
 #
-# The difference is small here, where only the first few bytes of a window suffer; a better model loses more by the cuts
-# (1.75 against 1.66 bits in the recorded run below). And the context still ends at t: with these complaints
-# Transformer-XL begins ([lesson 15](../15_transformer_xl/15_transformer_xl.ipynb)).
+# The difference is small here, where only the first few bytes of a window suffer; a model that makes better use of its
+# context loses more (1.75 against 1.66 bits in the recorded run below). Nor can any measurement give the model a
+# context longer than t. Transformer-XL starts from these two complaints ([lesson
+# 15](../15_transformer_xl/15_transformer_xl.ipynb)).
 
 # %% [markdown]
 # ## Without one piece
@@ -1010,7 +1014,7 @@ print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
 # - **A.** The shortcuts: without them a byte's own vector reaches the end only as part of averages.
 # - **B.** The positions: without them the model cannot tell the last byte from the one 30 bytes ago.
 # - **C.** The norms: without them the vectors grow from layer to layer, and the training does not settle.
-# - **D.** The feed-forward network: it has two thirds of a block's weights, and the only other nonlinearity.
+# - **D.** The feed-forward network: it has two thirds of a block's weights, and the only activation function.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "costliest_piece", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -1072,14 +1076,14 @@ check.prediction("costliest_piece", costliest_piece)
 #
 # So an ablation says what a piece is worth **to this model, at this budget**. All models had the same steps, not the
 # same number of weights, and one learning rate, which was chosen for the whole one. Change the depth or the steps in
-# the cell above, if you like, and see your ranking change.
+# the cell above, if you like, and see whether your ranking changes.
 
 # %% [markdown]
 # ## The real thing: Wikipedia
 #
 # This section is only for reading. It shows a **recorded** run of the model that you have written.
 # [**enwik8**](https://mattmahoney.net/dc/textdata.html) is the first 10⁸ bytes of the English Wikipedia of March 2006,
-# including the markup, and the standard benchmark for byte-level models. We use its beginning, with the last twentieth
+# including the markup, and a standard benchmark for byte-level models. We use its beginning, with the last twentieth
 # held out.
 
 # %% tags=["hide-input"]
@@ -1153,7 +1157,7 @@ ladder.show()
 # %% [markdown]
 # The last step goes the wrong way: our three runs need 2.47 to 2.52 bits per byte, more than with the windows of lesson
 # 7, 2.28 to 2.32. At this budget long windows do not pay. The model of this lesson, wider and trained on more bytes,
-# reads windows of 64 as well and gets below both.
+# reads windows of 64 as well and needs fewer bits than either.
 
 # %% [markdown]
 # ## What you can do now
@@ -1171,6 +1175,7 @@ ladder.show()
 # models on one text. Lesson 11 makes such pieces.
 #
 # </details>
+#
 # **Further reading**
 #
 # - **[Holtzman et al., *The curious case of neural text degeneration*, 2020](https://arxiv.org/abs/1904.09751)**: why

@@ -21,7 +21,7 @@
 #
 # This lesson builds the transformer as it was published (without dropout and without the weights that its tables
 # share), for the task it was published for. One half reads, one half writes, and an attention from the second to the
-# first connects them. At the end you watch the model look at *seven* before it looks at *forty*.
+# first connects them. Once the model is trained, you watch it look at *seven* before it looks at *forty*.
 #
 # | | |
 # |---|---|
@@ -125,7 +125,7 @@ check.recall(recall_shape, recall_cause, recall_bug)
 # written so far. This was the first attention in translation, with the idea of lesson 2: a query from the decoder, keys
 # and values from the encoder. [Lesson 13](../13_before_transformers/13_before_transformers.ipynb) builds it.
 #
-# [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762) removed the recurrence. We build their model. => x
+# [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762) removed the recurrence. We build their model.
 #
 # ## The task
 #
@@ -196,8 +196,8 @@ test_source = as_ids([pair[0] for pair in test_pairs], ENGLISH)
 # | the target | the source | the source's padding | (b, 1, s) |
 #
 # True means "may look", as in lesson 5. A mask hides the positions that are looked *at*. A position that is padding
-# itself may still look, so its row is not blanked. In the first and the third mask all rows are the same, so that axis
-# has length 1 and broadcasts.
+# itself may still look, so its row is not blanked. In the first and the third mask all rows are the same, so one row is
+# enough: it broadcasts.
 #
 # **What every check of this lesson asks.** New tensors must be created on the device of the inputs. A batch may have a
 # single sentence, and a sequence a single position.
@@ -277,9 +277,9 @@ plt.show()
 # <details><summary>Why can a model learn with the wrong mask?</summary>
 #
 # Padding *after* the words is in the future of every word, so the causal mask hides it anyway, and the loss ignores the
-# outputs at padding. Padding *before* the words is seen. It occurs when prompts of different lengths are continued in
-# one batch. Then the translation of one sentence depends on how long the others in its batch are, and no error is
-# raised.
+# outputs at padding. Padding *before* the words would be seen. There is such padding when prompts of different lengths
+# are continued in one batch. Then the translation of one sentence depends on how long the others in its batch are, and
+# no error is raised.
 #
 # </details>
 
@@ -459,8 +459,8 @@ plots.diagrams.encoder_decoder_flow()
 #
 # </div>
 #
-# Both halves begin with token vectors times √e, plus the sinusoids of lesson 6 (sections 3.4 and 3.5). Then come the
-# blocks. At the end of the decoder a linear layer turns each vector into n_target
+# Both halves begin with token vectors times √e, plus the sinusoids of lesson 6 (sections 3.4 and 3.5 of the paper).
+# Then come the blocks. At the end of the decoder a linear layer turns each vector into n_target
 # **[logits](../../site/glossary.md#logits)**. So the model has two functions:
 #
 # | | from | to |
@@ -495,9 +495,9 @@ plots.diagrams.teacher_forcing()
 #
 # Write `encode`, `decode` and `loss`, and leave `__init__` and `embed` as they are. `finished_masks(source, target,
 # pad)` returns the same as your `make_masks`. `finished_loss(logits, targets, smoothing, pad)` is the mean
-# cross-entropy of the targets that are not padding; pass the `smoothing` of `loss` on to it, for exercise 6. `loss`
-# calls your `encode` and `decode`, and `decode` uses the memory that it is given. Do not call `FinishedModel` or
-# `nn.Transformer` here. Gradients must flow to all weights.
+# cross-entropy of the targets that are not padding; pass on to it the argument `smoothing` of `loss`, which exercise 6
+# explains. `loss` calls your `encode` and `decode`, and `decode` uses the memory that it is given. Do not call
+# `FinishedModel` or `nn.Transformer` here. Gradients must flow to all weights.
 #
 # <details><summary>Hint 1: encode and decode</summary>
 #
@@ -577,8 +577,8 @@ check(EncoderDecoder)
 
 # %% [markdown]
 # How large is the published model? By default, `nn.Transformer` has the size of the paper's base model: e = 512, h = 8,
-# six blocks in each half. Token vectors and output layer are not part of it. A model on the device `meta` takes no
-# memory.
+# six blocks in each half. Token vectors and output layer are not part of it. On the device `meta` a tensor has a shape
+# but no numbers, so the models take no memory.
 
 # %% tags=["hide-input", "nbval-check-output"]
 def count(module):
@@ -660,9 +660,9 @@ print(f"mean loss of the last 100 steps: {reached:.2f}; as a plain cross-entropy
 #
 # </div>
 #
-# The loss hardly falls any more, far from 0. As a plain cross-entropy, it would mean that the model is as sure of each
-# token as of a coin toss. Does it know so little? First let it write. In training it is **given the right beginning**;
-# when it writes, it has only the beginning that it wrote itself.
+# The loss hardly falls any more, and it is still far from 0. If it were a plain cross-entropy, the model would be as
+# sure of each token as of a coin toss. Does it know so little? First let it write. In training it is **given the right
+# beginning**; when it writes, it has only the beginning that it wrote itself.
 
 # %% [markdown]
 # ## Writing, greedily
@@ -847,7 +847,8 @@ plt.show()
 # </div>
 #
 # Does this happen regularly? Take the test numbers whose last two digits are joined by a German *und*. Count how often
-# the word before it looks most at the last English word, and the word after it at the second last:
+# the row of the word before it has its largest weight on the last English word, and the row of the word after it on the
+# last but one:
 
 # %% tags=["hide-input"]
 both = tried = 0
@@ -867,9 +868,10 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The same block, one map for each head. A German digit depends on one English word. So does *und*:
-# *seven* is *sieben*, but *forty seven* is *sieben **und** vierzig*. It is written only if there is a ten, and in its
-# rows two of the four heads look at this ten, *eighty* or *forty*, in this run. Only `<stop>` has no word to look at.
+# **How to read it.** The same block, one map for each head. Most German words translate one English word. *und*
+# translates none, but depends on one: *seven* is *sieben*, but *forty seven* is *sieben **und** vierzig*. It is written
+# only if there is a ten, and in its rows most heads look at this ten, *eighty* or *forty*, in this run. Only
+# `<stop>` has no word to look at.
 #
 # </div>
 
@@ -1019,8 +1021,8 @@ for smoothing in (0.1, 0.0):
 # and *b* with 0.4. After *a*, the model is unsure: the best continuation has probability 0.3. After *b*, it is sure:
 # 0.9. Greedy decoding gets 0.6 · 0.3 = 0.18 and misses 0.4 · 0.9 = 0.36.
 #
-# **[Beam search](../../site/glossary.md#beam-search)** keeps the `width` best beginnings at each step instead of one.
-# The score of a beginning is the logarithm of its probability, so scores **add up**:
+# **[Beam search](../../site/glossary.md#beam-search)** keeps the `width` best beginnings, the **beams**, at each step
+# instead of one. The score of a beginning is the logarithm of its probability, so scores **add up**:
 #
 # $$\text{score}(w_1 \dots w_t) \;=\; \sum_{i=1}^{t} \log p(w_i \mid w_1 \dots w_{i-1}, \text{source}) .$$
 #
@@ -1038,8 +1040,8 @@ for smoothing in (0.1, 0.0):
 #
 # **Exercise 7 · `beam_search`** &nbsp; ★★★ · 15 minutes · 4.5 points
 #
-# One sentence, several beams. The beginning and the end are given; write what happens in one step. The beams (many, t)
-# go through `model.decode` as a batch; memory and source have batch size 1 and have to be repeated to match. `width`
+# One sentence, several beams. The first and the last lines of the function are given; write one step. The beams (many,
+# t) go through `model.decode` as a batch; memory and source have batch size 1 and have to be repeated to match. `width`
 # may exceed the number of candidates. `model.encode` must be called exactly once, and the returned ids are int64; the
 # given lines ensure both.
 #
@@ -1097,9 +1099,9 @@ def beam_search(model, source, start, stop, limit, width):
 check(beam_search)
 
 # %% [markdown]
-# The trained model makes too few mistakes for this to help. Take the model of step 160, which is still unsure, and let
-# it translate 60 test numbers greedily and with four beams. Each translation is judged twice: by the probability that
-# the model gives it, and by whether it is right.
+# The trained model makes too few mistakes for beam search to show anything. Take the model of step 160, which is still
+# unsure, and let it translate 60 test numbers greedily and with four beams. Each translation is judged twice: by the
+# probability that the model gives it, and by whether it is right.
 
 # %%
 def log_probability(model, source, ids):
@@ -1172,7 +1174,7 @@ bench.show()
 # </div>
 #
 # Does it help to put the norm first and raise the learning rate? To use one wider block? Does smoothing help here at
-# all? Change one thing at a time. Then repeat your best try with another seed: that difference is luck.
+# all? Change one thing at a time. Then repeat your best try with another seed: the difference shows how much is luck.
 
 # %% [markdown]
 # ## The same model, real sentences
@@ -1189,9 +1191,10 @@ bench.show()
 #
 # The search keeps five beams and divides each score by a number that grows linearly with the length ([Y. Wu et al.,
 # 2016](https://arxiv.org/abs/1609.08144), section 7, with α = 1). The score is **[BLEU](../../site/glossary.md#bleu)**
-# ([Papineni et al., 2002](https://aclanthology.org/P02-1040/)): the share of its runs of one, two, three and four words
-# that also occur in the reference, times a penalty if the translation is too short, on a scale from 0 to 100. Its
-# details differ between programs, so sacrebleu prints a signature with each score.
+# ([Papineni et al., 2002](https://aclanthology.org/P02-1040/)): the geometric mean of four shares, of the runs of one,
+# two, three and four words in the translations that also occur in the references, times a penalty if the translations
+# are too short, on a scale from 0 to 100. Its details differ between programs, so sacrebleu prints a signature with
+# each score.
 
 # %% tags=["hide-input"]
 run = recorded("multi30k")
@@ -1219,7 +1222,7 @@ plt.show()
 #
 # </div>
 #
-# The first four sentences of the test set follow, then some from the best to the worst by BLEU. Nothing is edited.
+# The first four sentences of the test set follow, then six others, ordered by BLEU from high to low. Nothing is edited.
 # *wanted* is the human translation.
 
 # %% tags=["hide-input"]
@@ -1232,8 +1235,8 @@ for sample in run["samples"]:
     print()
 
 # %% [markdown]
-# Read the ones with low scores carefully. Some are wrong; others say the same thing in other words, which BLEU cannot
-# recognise.
+# Compare the scores with the sense. The Boston Terrier has become a boy, at 33.2. The men on the muddy field get 13.9
+# for a translation with a single wrong article. BLEU compares words and cannot tell which of them matter.
 
 # %% [markdown]
 # ## What you can do now

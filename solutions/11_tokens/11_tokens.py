@@ -533,8 +533,10 @@ check.prediction("dearest_sentence", dearest_sentence)
 
 # %% [markdown]
 # **Other languages.** A Chinese character is three bytes, and GPT-2's training text holds few of them, because pages in
-# other languages than English were removed on purpose (Radford et al., 2019, section 3.7). So few merges were learned.
-# Five short sentences in five languages, each with the same meaning, and five lines of Python:
+# other languages than English were removed on purpose ([Radford et al.,
+# 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf),
+# section 3.7). So few merges were learned. Five short sentences in five languages, each with the same meaning, and five
+# lines of Python:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of horizontal bars for English, German, Chinese, Russian, Hindi and Python. Left, GPT-2's tokens for five sentences: 35, 48, 82, 137 and 199, and 40 for five lines of Python. Right, tokens per byte: 0.23 for English, 0.35 for German, 0.38 for Python, and 0.60 to 0.64 for the three other languages."}}
 texts = {**SENTENCES, "Python": CODE}
@@ -609,8 +611,8 @@ print("OpenAI's merges that begin with a space:",
 # <div class="figure-caption">
 #
 # **How to read it.** Each point is the mean length of the tokens of neighbouring ranks; the axis of ranks is
-# logarithmic. The first point, a mean over about 150 merges, is at three bytes; later merges make whole words, and
-# words do not get longer without end.
+# logarithmic. The first point, a mean over many merges, is at three bytes; later merges make whole words, and words do
+# not get longer without end.
 #
 # </div>
 #

@@ -759,8 +759,8 @@ print(f"on all {data['held_out_tokens']:,} held-out tokens: perplexity"
 
 # %% [markdown]
 # These windows are harder than the held-out text as a whole: their first tokens have little context, while nearly every
-# token of the recorded number had at least 128 before it. Bits per byte is also the unit of lesson 9, but the text
-# there is another.
+# token of the recorded number had at least half a window before it. Bits per byte is also the unit of lesson 9, but the
+# text there is another.
 #
 # ## What an error costs
 #
@@ -1133,8 +1133,8 @@ check.prediction("switched_off_head", switched_off_head)
 # The first time, random tokens cannot be predicted; the loss is above log n, because the model expects code. The second
 # time they can be copied. Several heads do that, so the model hardly needs any one of them. But all of them depend on
 # two heads in block 0: see the last line. Head (0, 1) is the previous-token head, which passes on what came before.
-# Head (0, 5) matters even more. It puts 0.98 of its weight on its own position (not shown); why that matters so much,
-# this experiment does not say.
+# Head (0, 5) matters even more. It puts nearly all of its weight on its own position (not shown); why that matters so
+# much, this experiment does not say.
 #
 # In published models more kinds of head have been found, and finding out what they do has become a field of its own,
 # *mechanistic interpretability*. You can try it on the pocket model, which has only a few megabytes.

@@ -151,11 +151,11 @@ for name, found in {**plain, **loud}.items():
     print(f"{name:>19}: {found[9]:.1e} after 10 words, {found[59]:.1e} after 60")
 
 # %% [markdown]
-# Below 1 the gradient **vanishes**: an error at word 60 hardly reaches word 1. Above 1 it **explodes**, but only while
-# the tanh is steep: with words ten times as large it vanishes even with g = 1.5. Explosions can be clipped ([Pascanu et
-# al., 2013](https://arxiv.org/abs/1211.5063)), as `train` does below. Vanishing is the harder problem ([Bengio, Simard
-# and Frasconi, 1994](https://doi.org/10.1109/72.279181)). What is needed is a path that does not go through $W_s$ and a
-# tanh at every step.
+# With g below 1 the gradient **vanishes**: an error at word 60 hardly reaches word 1. With g above 1 it **explodes**,
+# but only while the tanh is steep: with words ten times as large it vanishes even with g = 1.5. Exploding gradients can
+# be clipped ([Pascanu et al., 2013](https://arxiv.org/abs/1211.5063)), as `train` does below. Vanishing is the harder
+# problem ([Bengio, Simard and Frasconi, 1994](https://doi.org/10.1109/72.279181)). What is needed is a path that does
+# not go through $W_s$ and a tanh at every step.
 #
 # The **LSTM** ([Hochreiter and Schmidhuber, 1997](https://doi.org/10.1162/neco.1997.9.8.1735)) and the **GRU** ([Cho et
 # al., 2014](https://arxiv.org/abs/1406.1078)) have such a path. In PyTorch's GRU,
@@ -164,8 +164,8 @@ for name, found in {**plain, **loud}.items():
 #
 # where $\odot$ multiplies component by component and $\sigma$ is the sigmoid. Each component of the **gate** z is
 # between 0 and 1; where it is near 1, the old state passes almost unchanged. What is new, $\tilde s_i$, comes from the
-# plain cell, except that a second gate r, of the same form as z with weights of its own, first multiplies what comes
-# from the old state:
+# plain cell, with one change: what comes from the old state is first multiplied by a second gate r. This r has the same
+# form as z, and weights of its own:
 #
 # $$\tilde s_i = \tanh\big(x_i W_x + b_x + r_i \odot (s_{i-1} W_s + b_s)\big) .$$
 
@@ -410,13 +410,13 @@ for count, share in enumerate(with_vector[:6], 1):
 
 # %% [markdown]
 # The model can translate one number but not six, although the training set has lists of six, too. The vector has 64
-# numbers, however long the sentence is. With longer training the accuracy falls only at longer lists; raise `STEPS` and
+# numbers, however long the sentence is. Longer training helps: the fall then comes at longer lists. Raise `STEPS` and
 # see.
 #
 # [Cho et al. (2014)](https://arxiv.org/abs/1409.1259) found the same in real sentences: the quality falls quickly as
 # they get longer. [Sutskever et al. (2014)](https://arxiv.org/abs/1409.3215) used 8,000 numbers for a sentence, and a
-# trick: with the *source read backwards* their BLEU rose from 25.9 to 30.6 (section 3.3). They explain it by the first
-# words of source and target, which come closer together.
+# trick: with the *source read backwards* their BLEU rose from 25.9 to 30.6 (section 3.3). Their explanation: the first
+# words of the source come closer to the first words of the target.
 
 # %% [markdown]
 # ## Look again
@@ -442,7 +442,7 @@ plots.diagrams.vector_or_memory()
 #
 # You know this: $s_{i-1}$ is a query, and $h_j$ is both key and value. In 2015 the idea was new, and the scores came
 # from a small network. The score is **[additive](../../site/glossary.md#additive-attention)**: both sides are projected
-# to a common width, added, and multiplied by a vector v,
+# to a common width and added; a tanh is applied, and the result is multiplied by a vector v,
 #
 # $$\text{score}(s, h_j) = v \cdot \tanh(s\, W_s + h_j\, W_h) .$$
 
@@ -489,8 +489,8 @@ check(additive_scores)
 # The bug is from [keon/seq2seq](https://github.com/keon/seq2seq) (issue #3, corrected in pull request #6). [PyTorch's
 # own tutorial](https://github.com/pytorch/tutorials/blob/main/intermediate_source/seq2seq_translation_tutorial.py) had
 # a similar bug for years (issues #87 and #1098): there the scores were a linear layer of the state and the last word,
-# so they depended on positions and not on the memory. Both models learned, because a GRU can do a good deal without
-# attention. Only a picture of the weights, or a measurement, reveals such a bug.
+# so a position got its weight whatever word of the source stood there. Both models learned, because a GRU can do a good
+# deal without attention. Only a picture of the weights, or a measurement, reveals such a bug.
 #
 # [Luong, Pham and Manning (2015)](https://arxiv.org/abs/1508.04025) tried simpler scores (section 3.1). **General**:
 #
@@ -570,7 +570,7 @@ print(f"largest change of a weight: {'below 1e-12' if change < 1e-12 else f'{cha
 check.prediction("bias_on_keys", bias_on_keys)
 
 # %% [markdown]
-# Write a whole step of the decoder. Its inputs are the previous token, its old state, the memory, and a mask that
+# Now write a whole step of the decoder. Its inputs are the previous token, its old state, the memory, and a mask that
 # separates words from padding.
 
 # %% [markdown]
@@ -690,12 +690,13 @@ check.prediction("beyond_six", beyond_six)
 
 # %% [markdown]
 # Two different things fail here. On the left of the picture is the bottleneck, which attention removes. On the right, a
-# model is used beyond the lengths of its training, and attention does not help. Lesson 6 had the same problem with
-# positions.
+# model is used beyond the lengths of its training, and there attention does not help for long: 0.43 at seven, 0.04 at
+# eight. Lesson 6 had the same problem with positions.
 #
 # In real translation ([Bahdanau et al.](https://arxiv.org/abs/1409.0473), table 1, all sentences), the model with one
 # vector, trained on sentences of up to 50 words, reached 17.82 BLEU, and with attention 26.75; the phrase-based system
-# Moses reached 33.30. Their figure 2 looks like ours: one curve falls with the length, the other does not.
+# Moses reached 33.30. Their figure 2 looks like the left part of ours: for these two models, the curve with one vector
+# falls with the length, and the one with attention does not.
 
 # %% [markdown]
 # ## Where it looked
@@ -749,8 +750,8 @@ print(f"{len(moved)} units before a ten; for {share:.0%} the weight moves back, 
 
 # %% [markdown]
 # The same instrument shows what goes wrong in longer lists than those of the training set. Let the model translate, and
-# look at its weights while it writes. How much weight does each number of the list get at best, that is, before the
-# word at which it gets most?
+# look at its weights while it writes. For each number of the list, take the step at which it gets the most weight. How
+# much is that?
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels. Left, the largest weight on each number of a list: in lists of four at least 0.9 for all, in lists of six at least about 0.77, in lists of eight falling from 0.97 at the first to below 0.5 at the fifth and sixth and rising to about 0.7 at the eighth. Right, bars for the first wrong number of the lists of eight that come out one short: none at the first two, about twenty each at the fourth and fifth, sixteen at the sixth, few at the third and seventh, one at the eighth."}}
 def most_weight(english, german):
@@ -799,17 +800,18 @@ print("largest weight, lists of six:   " + ", ".join(f"{x:.2f}" for x in looks(6
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Left: for each number of a list, the largest weight that its words together get before any German
-# word, averaged over a hundred lists of that length. Right: among the lists of eight that come out one number short,
-# how many have their first wrong number at each place.
+# **How to read it.** Left: for each number of a list, the weight of all its words at the step where it is largest,
+# averaged over a hundred lists of that length. Right: among the lists of eight that come out one number short, how many
+# have their first wrong number at each place.
 #
 # </div>
 #
 # Most lists of eight come out exactly one number short. Their beginnings are right, and mostly their last numbers, too:
-# what is lost is in the middle. There the weights are spread out as well. In lists of six, each number gets most of the
-# weight before some word; in lists of eight, the fifth and the sixth get less than half. And where simply one number is
-# left out, it is mostly the one with the least weight. So this model loses its place in the middle, and finds it again
-# near the end.
+# what is lost is in the middle. The weights are spread out there as well. In lists of six, each number gets most of the
+# weight at some step; in lists of eight, the fifth and the sixth get less than half even at their best, on average. And
+# where simply one number is left out, it is mostly the one with the least weight.
+#
+# So this model loses its place in the middle, and finds it again near the end.
 
 # %% [markdown]
 # ## What is the recurrence for?
@@ -865,7 +867,7 @@ with torch.no_grad():
 # %% [markdown]
 # The second and third columns of times are for the same multiplications. One by one, as in a recurrence, they take
 # several times as long, and on a machine with thousands of cores most of the cores would be idle as well. To be fair,
-# attention's own cost grows with t², so its lead over the GRU shrinks as the text gets longer. Lesson 16 is about that.
+# attention's own cost grows with t² (lesson 16), so its lead over the GRU shrinks as the text gets longer.
 #
 # [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762) compare the two in their table 1. For a sequence of length
 # n, recurrence needs n steps in a row and attention one; the path between two distant positions has length n with
@@ -874,12 +876,12 @@ with torch.no_grad():
 #
 # Attention inside one sequence was not new. [Cheng et al. (2016)](https://arxiv.org/abs/1601.06733) built it into an
 # LSTM, [Parikh et al. (2016)](https://arxiv.org/abs/1606.01933) used it without recurrence and called it intra-sentence
-# attention, and [Lin et al. (2017)](https://arxiv.org/abs/1703.03130) called theirs self-attention. New was a translator
-# with nothing else between positions.
+# attention, and [Lin et al. (2017)](https://arxiv.org/abs/1703.03130) called theirs self-attention. What was new was a
+# translator in which nothing else connects the positions.
 #
-# They chose the dot product and not the additive score. On paper both cost the same; in practice the dot product is
-# faster because it is one matrix product. Its weakness at large widths is fixed by lesson 3's √d (section 3.2.1). The
-# result is [lesson 10](../10_encoder_decoder/10_encoder_decoder.ipynb).
+# They chose the dot product and not the additive score. On paper both cost about the same; in practice the dot product
+# is faster because it is one matrix product. Its weakness at large widths is fixed by lesson 3's √d (section 3.2.1).
+# The result is [lesson 10](../10_encoder_decoder/10_encoder_decoder.ipynb).
 
 # %% [markdown]
 # ## Known by its company
@@ -1164,13 +1166,13 @@ class BiLanguageModel(nn.Module):
 check(BiLanguageModel)
 
 # %% [markdown]
-# Two bugs in such a class are known. Keras' backward layers return their outputs in reverse order ([issue
+# Two bugs of such readers are known. Keras' backward layers return their outputs in reverse order ([issue
 # #3281](https://github.com/keras-team/keras/issues/3281)); if you join them unchanged, the first word's forward half
 # meets the last word's backward half. And in a Keras version of ELMo the backward layers read the outputs of the
 # forward ones ([ELMo-keras, issue #2](https://github.com/iliaschalkidis/ELMo-keras/issues/2)): the leak in the picture
 # above.
 #
-# Train it on the same reviews, for a few seconds.
+# Train your reader on the same reviews, for a few seconds.
 
 # %%
 torch.manual_seed(0)
@@ -1189,10 +1191,10 @@ last = sum(losses[-20:]) / len(losses[-20:])
 print(f"{losses[0]:.2f} nats per word at the start, {last:.2f} after {len(losses)} steps")
 
 # %% [markdown]
-# What does it know that a table of vectors cannot know? Take every adjective of the test reviews, and ask two questions
-# about its context: does *not*, *hardly* or *far from* come just before it, and does a full stop come just after it?
-# Answer them from the adjective's *vector alone*, with a **linear probe**: one weight per component of the vector,
-# fitted by least squares on one half of the adjectives and tested on the other.
+# What does the reader know that a table of vectors cannot? Take every adjective of the test reviews, and ask two
+# questions about its context: does *not*, *hardly* or *far from* come just before it, and does a full stop come just
+# after it? Answer them from the adjective's *vector alone*, with a **linear probe**: one weight per component of the
+# vector, fitted by least squares on one half of the adjectives and tested on the other.
 
 # %% tags=["hide-input"]
 adjectives, flips = (torch.tensor([vocabulary[word] for word in words if word in vocabulary])
@@ -1228,8 +1230,8 @@ for question, answer in answers.items():
 # %% [markdown]
 # *Commoner* is how often the more frequent of the two answers is right. The *table* does no better: a single vector per
 # word knows nothing about its sentence. The forward half knows what comes before, the backward half what comes after.
-# The forward half does not see the full stop but still does better than the table: from what it has read it can guess
-# whether the sentence is about to end.
+# The forward half does not see whether a full stop follows, but still answers better than the table: from what it has
+# read it can guess whether the sentence is about to end.
 #
 # And the nearest vectors? Take *dull* at two places in the test reviews. These are the other adjectives with the most
 # similar vectors in layer 1:
@@ -1250,6 +1252,9 @@ for flipped in (False, True):
         print(f"    {likeness[other]:.2f}  {snippet(other)}")
 
 # %% [markdown]
+# The neighbours of the first *dull* stand in plain blame, those of the second after a *not* or a *far from*. Now the
+# context counts, and at times more than the word: *far from honest* is near *far from dull*.
+#
 # ## A mix for every task
 #
 # A reader with two layers has three vectors for a word, including layer 0. Which one should a task use? [Peters et
@@ -1259,8 +1264,6 @@ for flipped in (False, True):
 #
 # where $h_j$ is layer j at one word. The numbers `raw`, here three, are learned (the paper writes s for our μ), and so
 # is the scale γ. They start at 0 and at 1, so that the mix starts as the plain mean. The reader itself is not changed.
-# In their experiments the second layer was better for word senses and the first for parts of speech (tables 5
-# and 6).
 
 # %% tags=["hide-input"]
 torch.manual_seed(0)
@@ -1281,8 +1284,8 @@ print("shares of layers 0, 1, 2: " + ", ".join(f"{share:.2f}" for share in share
 # For the question about *not*, nearly all of the weight goes to layer 1. With such vectors added, and no other change,
 # [Peters et al.](https://arxiv.org/abs/1802.05365) improved their own models for six tasks and beat the best published
 # ones (their table 1): question answering on SQuAD from 81.1 to 85.8 (best before: 84.4), named entities from 90.15 to
-# 92.22 (best before: 91.93). Their reader was much larger, with 4,096 units per layer, and it had no table of words:
-# convolutions with 2,048 filters computed each word's first vector from its letters, so that no word was unknown.
+# 92.22 (best before: 91.93). Their reader was much larger, and it had no table of words: convolutions computed each
+# word's first vector from its letters, so that no word was unknown.
 
 # %% [markdown]
 # ## What you can do now
@@ -1315,8 +1318,7 @@ print("shares of layers 0, 1, 2: " + ", ".join(f"{share:.2f}" for share in share
 # far from its translation as before?</summary>
 #
 # The mean distance is the same, but the first words are closer to each other: the decoder gets the beginning right, and
-# the rest depends on a good beginning. The authors expected the later words to get worse, but long sentences improved
-# too (section 3.3).
+# the rest depends on a good beginning (section 3.3).
 #
 # </details>
 #

@@ -1261,9 +1261,8 @@ for row in few:
 # <div class="figure-caption">
 #
 # **How to read it.** Recorded, with 128 pieces of each of 2,000 test reviews. Three ways to use the pretrained model
-# with the same few labels, one run each, and a linear layer on counts of the same pieces, without pretraining. For the
-# frozen model, the best stage is chosen on a quarter of the labels (stage 0: the words, stage 1: block 0, and so on).
-# The standard error of a difference between two points is 1.0 to 1.5 %.
+# with the same labels, one run each, and a linear layer on counts of the same pieces. The frozen model's stage (0: the
+# words, 1: block 0) is chosen on a quarter of the labels. The standard error of a difference is 1.0 to 1.5 %.
 #
 # </div>
 #

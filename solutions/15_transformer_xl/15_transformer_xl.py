@@ -357,9 +357,11 @@ print("the two scores are the same number:", torch.equal(q @ key_before, q @ key
 #
 # There is one problem. Count the keys from the oldest of the memory. Then query i and key j are i + m − j apart, and
 # (b) and (d) need the r of that distance: a vector for each of t·s *pairs*. But there are only s different distances, s
-# − 1 to 0. So multiply each query by those s vectors, from far to near: a matrix (t, s) with one column for each
-# **distance**. It contains all the numbers we need, but in the wrong columns: the last query's row is right, the row
-# before it must move left by one, the first by t − 1.
+# − 1 to 0.
+#
+# So multiply each query by those s vectors, from far to near: a matrix (t, s) with one column for each **distance**. It
+# contains all the numbers we need, but in the wrong columns: the last query's row is right, the row before it must move
+# left by one, the first by t − 1.
 #
 # Row by row, that would be a loop. The paper's appendix B asks for just these left shifts; the authors' program makes
 # them all at once, by padding and a change of shape:
@@ -371,9 +373,8 @@ plots.diagrams.shift_steps()
 # <div class="figure-caption">
 #
 # **How to read it.** "1:2" is the score of query 1 at distance 2; here t = 3 and s = 4. The padded rows are one number
-# too long. Read all the numbers in rows of t, drop the first of these rows, and read the rest in rows of s: now every
-# row has moved left by its own amount, and each column belongs to one key. Negative distances, the future, are set to
-# 0.
+# too long. Read them in rows of t, drop the first row, and read the rest in rows of s: every row has moved left by its
+# own amount, and each column belongs to one key. Negative distances, the future, become 0.
 #
 # </div>
 
@@ -1015,7 +1016,7 @@ else:
 #
 # With a memory each query sees up to twice as many keys, and twice as many distances go through their projection. So a
 # step takes longer: at equal *seconds* the model without a memory is better here throughout. The gain at equal *steps*
-# shows late, and hardly at all on these 4,000 bytes. The next cell takes another 6,000, and evaluates each model with
+# shows late, and hardly at all on these few thousand bytes. The next cell takes others, and evaluates each model with
 # several memories.
 
 # %% [markdown]
@@ -1207,7 +1208,9 @@ print(f"lesson 9: {apart:.3f} in windows side by side, "
 # In one pass, with a memory as long as in training, the model needs fewer bits than lesson 9's in windows that overlap,
 # which do four times the work. (One run of each; this model has 6 % more parameters, and read 9 % fewer bytes.) A
 # memory of 256 helps a little more, but one of 512 does not: in training no query and key were more than 255 positions
-# apart. Without its memory the same model is far worse than lesson 9's. Two things differ: it was trained with a
+# apart.
+#
+# Without its memory the same model is far worse than lesson 9's. Two things differ: it was trained with a
 # memory, and its segments of 128 bytes give less context than lesson 9's windows of 256. These numbers cannot tell the
 # two apart.
 

@@ -105,8 +105,8 @@ check.recall(recall_shape, recall_cause, recall_bug)
 # %% [markdown]
 # ## The square of t
 #
-# How much does one head cost, causal, with 16 components, on the CPU? A clock counts processor seconds, and a hook in
-# autograd counts the bytes that are kept for the backward pass, each tensor once.
+# How much does one causal head with d = 16 cost on the CPU? A clock counts processor seconds, and a hook in autograd
+# counts the bytes that are kept for the backward pass, each tensor once.
 
 # %%
 def attention(q, k, v, mask):
@@ -160,14 +160,15 @@ print(f"slope on log-log paper: {slope(lengths, plain['seconds']):.2f} for the t
 
 # %% [markdown]
 # A slope of 2 means the square: ten times the text, a hundred times the cost. The time may rise even faster, once a
-# matrix no longer fits into the processor's caches. And this is one head of one layer. Most of the weights in such a
-# matrix are close to 0. Which pairs could be left out beforehand, without looking at the scores?
+# matrix no longer fits into the processor's caches. And this is one head of one layer. Yet the weights of a row sum to
+# 1, so in a long text most of them are close to 0. Which pairs could be left out beforehand, without looking at the
+# scores?
 
 # %% [markdown]
 # ## A window
 #
 # The first guess: what matters is near. In **sliding-window attention** position i sees the last w positions, including
-# itself. Well-known libraries had the bug of the cell below for years.
+# itself. A well-known library still had the bug of the cell below in 2025.
 #
 # **What every check asks.** Masks are booleans. New tensors are created on the device of the inputs, or on `device`
 # where a function takes one. Inputs stay unchanged. If results are floating-point numbers, gradients must flow to the
@@ -212,18 +213,19 @@ check(local_mask)
 # %% [markdown]
 # <details><summary>The same bug in public: read this once your check is green</summary>
 #
-# The window is $\text{mask}_{ij} = (i - w < j \le i)$. A GPU kernel takes "how far back" and counts both ends.
-# `transformers` passed it w, so models saw one position more than in training ([issue
-# 39408](https://github.com/huggingface/transformers/issues/39408)). Three programs for one model disagreed by one
-# ([issue 29623](https://github.com/huggingface/transformers/issues/29623)).
+# The window is $\text{mask}_{ij} = (i - w < j \le i)$. FlashAttention's kernel is told how many positions to look back,
+# and the position itself is not among them. `transformers` passed it w instead of w − 1, so models saw one position too
+# many ([issue 39408](https://github.com/huggingface/transformers/issues/39408)). The year before, two ways of computing
+# the attention of one model had disagreed by one ([issue
+# 29623](https://github.com/huggingface/transformers/issues/29623)).
 #
 # </details>
 #
 # ## Strided and fixed
 #
-# A window misses what is far away. [Child et al., 2019](https://arxiv.org/abs/1904.10509), split each pattern into two
-# sparse halves that together reach everything. $A^{(1)}_i$ and $A^{(2)}_i$ are the sets of positions that i may see;
-# some heads get the first, the others the second (all of them causal, j ≤ i):
+# A window misses what is far away. [Child et al., 2019](https://arxiv.org/abs/1904.10509) proposed two patterns, each
+# made of two sparse halves that reach everything together. $A^{(1)}_i$ and $A^{(2)}_i$ are the sets of positions that i
+# may see in either half; some heads get the first, the others the second (all of them causal, j ≤ i):
 #
 # - **Strided**: $A^{(1)}_i = \{\max(0, i-l), \ldots, i\}$, what is near, and
 #   $A^{(2)}_i = \{j : (i - j) \bmod l = 0\}$, every l-th position back from i.
@@ -231,7 +233,7 @@ check(local_mask)
 #   i, and $A^{(2)}_i = \{j : j \bmod l \in [l-c,\, l)\}$, the last c columns of every block. They summarise the block
 #   for all later positions.
 #
-# From i − l to i there are l + 1 positions.
+# Mind the ends: the near half of the strided pattern, from i − l to i, has l + 1 positions, not l.
 
 # %% [markdown]
 # <div class="card">
@@ -345,17 +347,17 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Above: a picture, and what its pixel 27 (dark) sees: blue in the first half, orange in the second.
-# It does not see hatched pixels. Below: the same for all 36 pixels; row i shows what pixel i sees.
+# **How to read it.** Above: a picture, and what its pixel 27 (dark) sees: blue by the first half of the pattern, orange
+# by the second alone. It does not see hatched pixels. Below: the same for all 36 pixels; row i shows what pixel i sees.
 #
 # </div>
 #
 # ## How many pairs
 #
-# A row of the strided pattern has about l + t/l entries. A small l makes the stride expensive, a large l the window;
-# the sum is smallest near l = √t, and then there are about **t√t** pairs instead of t². For exact numbers, add up the
-# rows. A causal mask has 1 + 2 + … + t = t(t + 1)/2 pairs. A window of l has l pairs in each row, minus those missing
-# in the first rows: (l − 1) + (l − 2) + … + 0.
+# The last row of the strided pattern has about l + t/l entries, and no row has more. A small l makes the stride
+# expensive, a large l the window; the sum is smallest at l = √t, and then the pairs grow like **t√t** instead of t².
+# For exact numbers, add up the rows. A causal mask has 1 + 2 + … + t = t(t + 1)/2 pairs. A window of l has l pairs in
+# each row, minus those missing in the first rows: (l − 1) + (l − 2) + … + 0.
 
 # %% [markdown]
 # <div class="card">
@@ -422,8 +424,8 @@ print(f"the root of t is {math.isqrt(t)}")
 # <div class="figure-caption">
 #
 # **How to read it.** Each point is a pattern with another l. Left of the minimum the second half is expensive, right of
-# it the first. The bottom is flat: any l near √t will do. The fixed pattern's blocks are cheaper than a window, because
-# most positions are inside their block and see only part of it.
+# it the first. The bottom is flat: any l near √t will do. The fixed pattern's blocks are cheaper than a window: only
+# the last position of a block sees all of it.
 #
 # </div>
 #
@@ -432,7 +434,7 @@ print(f"the root of t is {math.isqrt(t)}")
 # A pair that is left out is not lost, because a network has several layers. In the first, position 3 can read position
 # 1; in the second, position 9 reads position 3, and with it position 1. A layer passes on what its mask allows, and the
 # residual connection passes on each position to itself. So what output i may depend on after several layers is a
-# product of boolean matrices: is there **some** j' that i sees in the upper layer, and that input j has reached below?
+# product of boolean matrices: does i see, in the upper layer, **some** j' to which input j has got in the layers below?
 
 # %% [markdown]
 # <div class="card">
@@ -486,8 +488,8 @@ for depth in (1, 2, 4):
 # %% [markdown]
 # The first Mistral 7B was built this way: a window of 4,096 in 32 layers, so a reach of 131,040 positions, which [its
 # paper](https://arxiv.org/abs/2310.06825) rounds to 131K. Now two layers, each with **one half** of the fixed pattern.
-# If the blocks come first, every pair is connected: the last position of its block reads j, and in the second layer all
-# later positions read that summary.
+# If the blocks come first, every pair is connected: in the first layer the last position of j's block reads j, and in
+# the second all later positions read that summary.
 
 # %% [markdown]
 # <div class="card">
@@ -528,10 +530,10 @@ for name, masks in orders.items():
 check.prediction("fixed_order", fixed_order)
 
 # %% [markdown]
-# In real networks both halves are in every layer, in different heads, and depth does the rest. But the fifth line is a
-# real trap: in the authors' published code the mode called "strided" is the second half **alone** ([issue
-# 7](https://github.com/openai/sparse_attention/issues/7)). A network with only this half is l separate networks, one
-# for each remainder.
+# With both halves in every layer, in different heads, the order does not matter, and depth does the rest. But the fifth
+# line is a trap that was really set: in the authors' published code the mode called "strided" is the second half
+# **alone** ([issue 7](https://github.com/openai/sparse_attention/issues/7)). A network with only this half is l
+# separate networks, one for each remainder.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Three maps of 48 outputs by 48 inputs, shaded by the number of layers that a connection takes. Window of 7: three bands beside each other, 1, 2 and 3 layers, and the lower left corner hatched. Both halves of strided: one layer on the band and the diagonals, two for all the rest of the triangle. The stride alone: diagonals at distances that are multiples of 6, all of them one layer, everything else hatched."}}
 def layers_needed(masks_of_a_layer, depth=3):
@@ -668,7 +670,7 @@ def banded_attention(q, k, v, w):
 check(banded_attention)
 
 # %% [markdown]
-# The results are those of the mask. The time?
+# The results are the same as with the mask. How much faster are they computed?
 
 # %%
 w = 64
@@ -833,8 +835,8 @@ else:
 check.prediction("best_for_pictures", best_for_pictures)
 
 # %% [markdown]
-# The full model could learn to look along rows and columns, but has to find them. The strided one has them built in, up
-# to the shift by one column. The paper saw the same with far larger models ([Child et
+# A likely reason: the full model could learn to look along rows and columns, but has to find them; the strided one has
+# them built in, up to the shift by one column. The paper saw the same order with far larger models ([Child et
 # al.](https://arxiv.org/abs/1904.10509), table 2, bits per dimension or byte; fewer is better):
 #
 # | [table 2](https://arxiv.org/abs/1904.10509) | full | strided | fixed |
@@ -842,12 +844,12 @@ check.prediction("best_for_pictures", best_for_pictures)
 # | CIFAR-10, pictures | 2.82 | **2.80** | 2.85 |
 # | enwik8, text | 1.00 | 1.13 | **0.99** |
 #
-# On text the stride is the wrong guess: nothing is l bytes above anything. With few steps or little data a good guess
-# helps; with more of both the full model can learn where to look.
+# On text the stride is the wrong guess: no byte has another one above it. A good guess helps most with few steps or
+# little data. With more of both the full model may learn where to look, though on CIFAR-10 it was not ahead.
 #
 # One training with one seed proves little. So a longer comparison was made once, and **recorded**: pictures of 16 × 16
-# pixels, four seeds, and a window of 16 (**local**) beside the other three. Then the same models read Wikipedia, in
-# windows of 256 bytes. All of them use masks, so a step takes equally long for each.
+# pixels, four seeds, and a window of 16 (**local**) beside the other three. Then models with the same four patterns
+# were trained on Wikipedia, in pieces of 256 bytes. All use masks, so a step takes equally long for each.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Held-out bits per pixel against step, 100 to 600, four falling lines with bands, the widest that of fixed. At the end fixed is highest at 0.45, then full at 0.41, local at 0.37 and strided at 0.36. Strided begins above local and crosses it before step 300; full begins above fixed and crosses it before step 200."}}
 long = recorded("patterns")
@@ -879,9 +881,9 @@ for kind in kinds:
 # With each of the four seeds the strided model is better than the full one, and the fixed one is last. The window is
 # not far behind strided: the farthest pixel that it sees is the one above.
 #
-# On text the order of the patterns is reversed: fixed is first, with both seeds, and strided last of the three. In the
+# On text the order of the three sparse patterns is reversed: fixed is first, with both seeds, and strided last. In the
 # paper, too, fixed is better than strided on text. But the paper's full model is close to the best; this one, after 600
-# steps, is far behind.
+# steps, is far behind all three.
 #
 # Now let this lesson's strided model finish some digits from their upper half:
 
@@ -915,8 +917,8 @@ show_pictures([given, drawn], ["as printed", "finished"])
 # the values. Could that be added up as the keys arrive, a **tile** of them at a time?
 #
 # This saves time, too. An A100 GPU has 40 or 80 GB of slow memory, and for each of its 108 processors 192 KB that are
-# about ten times as fast ([Dao et al., 2022](https://arxiv.org/abs/2205.14135), section 2.1). A t × t matrix does not
-# fit there: mask, softmax and product each fetch it from slow memory. A tile fits.
+# about ten times as fast ([Dao et al., 2022](https://arxiv.org/abs/2205.14135), section 2.1). A large t × t matrix does
+# not fit into the fast memory: mask, softmax and product each fetch it from the slow one. A tile fits.
 
 # %%
 plots.diagrams.tiles_in_memory()
@@ -924,9 +926,9 @@ plots.diagrams.tiles_in_memory()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** [FlashAttention-2](https://arxiv.org/abs/2307.08691). Coloured: what is in fast memory at one
-# moment, and its place in slow memory. A tile of queries stays with its m, ℓ and o, explained below, while all keys and
-# values pass.
+# **How to read it.** The order of work in [FlashAttention-2](https://arxiv.org/abs/2307.08691). What is in fast memory
+# at one moment is coloured, below and at its place in slow memory. A tile of queries stays, with its m, ℓ and o
+# (explained next), while all keys and values pass.
 #
 # </div>
 #
@@ -945,7 +947,8 @@ plots.diagrams.tiles_in_memory()
 # $$m' = \max(m_a, m_b), \qquad \ell' = e^{m_a - m'} \ell_a + e^{m_b - m'} \ell_b, \qquad
 # o' = e^{m_a - m'} o_a + e^{m_b - m'} o_b .$$
 #
-# This is **online softmax** ([Milakov and Gimelshein, 2018](https://arxiv.org/abs/1805.02867)). It is exact.
+# This is **online softmax** ([Milakov and Gimelshein, 2018](https://arxiv.org/abs/1805.02867)). It is exact, up to
+# rounding.
 
 # %%
 plots.diagrams.tiles_arriving()
@@ -1001,7 +1004,7 @@ def merge(a, b):
 check(merge)
 
 # %% [markdown]
-# PyTorch's own CPU kernel produced this NaN, for tiles that are wholly masked ([pull request
+# −∞ − (−∞) is NaN, and PyTorch's own CPU kernel once ran into it, in tiles that are wholly masked ([pull request
 # 130014](https://github.com/pytorch/pytorch/pull/130014)).
 
 # %% [markdown]
@@ -1059,7 +1062,7 @@ check(tiled_attention)
 
 # %% [markdown]
 # Now compare all ways, among them `F.scaled_dot_product_attention` (SDPA for short), which the blocks of lesson 7 use.
-# A hook below every PyTorch operation measures the largest tensor that each of them makes.
+# A hook under PyTorch's operations notes the largest tensor that is made on each way.
 
 # %%
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -1120,17 +1123,17 @@ plt.show()
 #
 # </div>
 #
-# - **Time.** Tiles multiply as often as the mask does. With short texts the loop makes them slower; with long ones they
-#   are faster, because a tile fits into the processor's caches, its fast memory. SDPA does the same in one kernel, and
-#   skips tiles wholly in the future.
+# - **Time.** Tiles multiply as often as the mask does. With short texts the loop makes them slower; with the longest
+#   they are faster, probably because a tile fits into the processor's caches, its fast memory. SDPA does the same in
+#   one kernel, and skips tiles that lie wholly in the future.
 # - **Made.** The mask's largest tensor has t² numbers, the tiles' t · tile, and SDPA's t · d.
 # - **Kept.** For the backward pass our tiles keep even more than the mask, because autograd keeps every tile.
 #   FlashAttention ([Dao et al., 2022](https://arxiv.org/abs/2205.14135)) keeps two numbers per row, m and ℓ, and
 #   recomputes the scores in the backward pass; [FlashAttention-2](https://arxiv.org/abs/2307.08691) (2023) keeps one,
-#   their logsumexp. That costs multiplications but saves traffic from slow memory: at t = 1,024 it made training GPT-2
-#   three times as fast as with Hugging Face's code of 2022.
+#   m + log ℓ. Recomputing costs multiplications but saves traffic from slow memory: at t = 1,024 FlashAttention made
+#   training GPT-2 three times as fast as with Hugging Face's code of 2022.
 #
-# Sparse patterns change *how much* is computed, FlashAttention *where it is stored*. The two go together.
+# Sparse patterns change *how much* is computed, FlashAttention *how much of it is stored*. The two can be combined.
 
 # %% [markdown]
 # ## What to use
@@ -1157,20 +1160,7 @@ print("the same as the band:", same)
 # Published models use patterns. [Longformer](https://arxiv.org/abs/2004.05150) combines windows of 512 with a few
 # positions that see everything and are seen by all. The first [Mistral 7B](https://arxiv.org/abs/2310.06825) had
 # windows in all its layers, and version 0.2 in none; [Gemma 2](https://arxiv.org/abs/2408.00118) has them in every
-# second one. The cell below counts the cost of full attention for a model like Child et al.'s: 64 layers of 4 heads,
-# each with t² weights of 4 bytes.
-
-# %% tags=["nbval-check-output"]
-for what, t in [("a text", 1_024), ("a CIFAR picture", 3_072), ("64 × 64 pixels", 12_288),
-                ("a long text", 24_000)]:
-    weights = 64 * 4 * t**2 * 4
-    print(f"{what:>15}, t = {t:>6,}: {weights / 2**30:>6.1f} GiB of weights, "
-          f"{4 * t**2 * 4 / 2**20:>7,.0f} MiB if one layer at a time is kept")
-
-# %% [markdown]
-# The last column has nothing to do with sparsity: only each layer's input is kept, and the weights are recomputed in
-# the backward pass. [Lesson 12](../12_gpt2/12_gpt2.ipynb)'s GPT-2 needed none of
-# this: with t = 1,024 the square is still small.
+# second one.
 
 # %% [markdown]
 # ## What you can do now

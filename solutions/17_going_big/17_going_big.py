@@ -16,7 +16,7 @@
 #
 # A large model can be [lesson 12's](../12_gpt2/12_gpt2.ipynb) with larger numbers in its configuration. What changes is
 # that it no longer fits in memory, and that training takes weeks. This lesson takes one training step and makes it
-# smaller and faster, one change at a time. Each change adds a row to a table: seconds, bytes, tokens a second.
+# smaller or faster, one change at a time. Each change adds a row to a table: seconds, bytes, tokens a second.
 #
 # Every row is measured in the cell that prints it. The seconds on this page are of one run on one CPU; on another
 # machine, and above all on a GPU, their ratios differ.
@@ -177,15 +177,16 @@ check.prediction("double_width", double_width)
 # %% [markdown]
 # ## Attention without its matrices
 #
-# Four blocks keep four times 33.6 MB of attention weights: most of the first row. `scaled_dot_product_attention`
-# computes attention in tiles, as you did in [lesson 16](../16_sparse_attention/16_sparse_attention.ipynb), and never
-# holds t² numbers ([Dao et al., 2022](https://arxiv.org/abs/2205.14135)). PyTorch uses it unless told otherwise:
+# Four blocks keep four times 33.6 MB of attention weights: most of the first row. The fused kernel of
+# `scaled_dot_product_attention` computes attention in tiles, as you did in [lesson
+# 16](../16_sparse_attention/16_sparse_attention.ipynb), and never holds t² numbers ([Dao et al.,
+# 2022](https://arxiv.org/abs/2205.14135)). PyTorch chooses it unless told otherwise:
 
 # %%
 table.measure("fused attention", step, model, optimiser)
 
 # %% [markdown]
-# What remains are vectors. How many of width e does a block keep for each token?
+# What remains are vectors. How many vectors of width e does a block keep for each token?
 
 # %% tags=["nbval-check-output"]
 blocks = model.transformer.blocks
@@ -236,7 +237,8 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Each bar is a model in float32 with fused attention, trained on four texts of 1,024 tokens at a
-# time. GPT-2's output layer, which is not included, adds b·t·n logits. The lines show common GPU memory sizes.
+# time, with twelve vectors per token and block as above. Not included: the input that GPT-2's GELU keeps and our ReLU
+# does not, and the b·t·n logits of the output layer. The lines show common GPU memory sizes.
 #
 # </div>
 
@@ -295,8 +297,8 @@ table.measure("bfloat16", step, model, optimiser)
 # The activations shrink, but not to half: the output of each block, which the next norm keeps, stays in 32 bits. So
 # does the state, since autocast makes 16-bit copies of the weights as it goes. Other programs keep 16-bit weights and
 # gradients, and a third 32-bit number in the optimiser: 2 + 2 + 12 bytes, again 16 ([Rajbhandari et al.,
-# 2020](https://arxiv.org/abs/1910.02054), section 3.1). Whether bfloat16 saves time depends on the processor: the one
-# used here has instructions for it.
+# 2020](https://arxiv.org/abs/1910.02054), section 3.1). Whether bfloat16 saves time depends on the processor and on the
+# size of the products. On this page the step has become no faster, although the processor has instructions for it.
 #
 # float16 needs one thing more. It has no positive numbers below 6e-8, so small gradients become 0. The loss is
 # therefore multiplied by a large factor, the **[loss scale](../../site/glossary.md#loss-scale)**, and the gradients are
@@ -311,17 +313,17 @@ table.measure("bfloat16", step, model, optimiser)
 # accumulation](../../site/glossary.md#gradient-accumulation)**. The activations of one part are freed before the next
 # begins.
 #
-# Until October 2024 widely used trainers did it as in the cell below, which is wrong wherever the parts hold different
-# numbers of tokens. The [fix in `transformers`](https://github.com/huggingface/transformers/pull/34191) was followed by
-# [one in `torchtune`](https://github.com/pytorch/torchtune/pull/1875).
+# Until October 2024 widely used trainers accumulated as the cell below does. Its gradients are wrong wherever the parts
+# hold different numbers of tokens. The [fix in `transformers`](https://github.com/huggingface/transformers/pull/34191)
+# was followed by [one in `torchtune`](https://github.com/pytorch/torchtune/pull/1875).
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 1 · `accumulated_gradients`** &nbsp; mend · ★★☆ · 7 minutes · 4 points
 #
-# Mend the function. `.grad` must hold exactly the gradients that one batch of all rows would leave, where the loss is
-# the mean over all targets that are not `pad`. Rows differ in how much padding they have, and a part may be only
+# Mend the function. `.grad` must hold the gradients that a single batch of all rows would leave, where the loss is the
+# mean over all targets that are not `pad`. Rows differ in how much padding they have, and a part may be nothing but
 # padding. What was in `.grad` before is cleared.
 #
 # The model gets one part at a time, and the backward pass of each part runs before the next begins. `ids` and `targets`
@@ -376,8 +378,8 @@ def step_in_parts():
 table.measure("four parts", step_in_parts, model, optimiser)
 
 # %% [markdown]
-# [Another trainer](https://github.com/bytetriper/RAE/issues/67) called `zero_grad` for each part: then only the last one
-# counts, and there is no error.
+# [Another trainer](https://github.com/bytetriper/RAE/issues/67) called `zero_grad` for each part: then only the last
+# part counts, and there is no error.
 
 # %% [markdown]
 # ## Fewer activations
@@ -522,8 +524,8 @@ table.measure("checkpoints", step_in_parts, model, optimiser)
 
 # %% [markdown]
 # A [published version](https://github.com/openai/guided-diffusion/issues/167) of this class does not restore the random
-# state, which does no harm as long as dropout is 0. [A training
-# program](https://github.com/allenai/OLMo-core/pull/828) measured what it costs: a loss of 2.49 instead of 2.19.
+# state, which does no harm as long as dropout is 0. With dropout it does: [one
+# project](https://github.com/allenai/OLMo-core/pull/828) measured a loss of 2.49 instead of 2.19 after 150 steps.
 
 # %% [markdown]
 # ## Counting operations
@@ -535,8 +537,8 @@ table.measure("checkpoints", step_in_parts, model, optimiser)
 # 2020](https://arxiv.org/abs/2001.08361)). A block's matrices have 4e² entries in the attention and 8e² in the
 # feed-forward network.
 #
-# Attention comes on top. A query is multiplied with t keys of d components, in h heads. That makes 2·e·t operations for
-# the scores, and as many to mix the values. By custom the mask is ignored.
+# The scores come on top. In each block a query is multiplied with t keys of d components, in h heads. That makes 2·e·t
+# operations for the scores, and as many to mix the values. By custom the mask is ignored.
 
 # %% [markdown]
 # <div class="card">
@@ -588,7 +590,7 @@ print("formula:        ", *flops_per_token(sizes["e"], sizes["depth"], t, sizes[
 print("PyTorch's count:", forward // t, counter.get_total_flops() // t)
 
 # %% [markdown]
-# How much of what the machine can do does each row use? The machine's peak is measured with large products:
+# How close does each row come to what the machine can do? Its peak is measured with large products, in float32:
 
 # %% tags=["hide-input"]
 def point(call, work, moved):
@@ -646,7 +648,8 @@ plt.show()
 # on this processor, and the step was no faster. (Softmax and norm are below the slanted roof too, so something other
 # than moving bytes slows them down.)
 #
-# The printed rates of a step count each operation once. So the second forward pass of checkpointing lowers the rate.
+# At its best a step reaches about half the rate of the fastest product. The rates of a step count each operation once,
+# so the second forward pass of checkpointing lowers the rate: by a quarter if nothing else is lost, and here by more.
 
 # %% [markdown]
 # ## Two processes
@@ -698,12 +701,12 @@ def averaged(gradients, counts):
 check(averaged)
 
 # %% [markdown]
-# Now for real, with two processes besides the notebook's own. They communicate through `torch.distributed` with its
+# Now with real processes: two workers, started from the notebook. They communicate through `torch.distributed` with its
 # backend for CPUs, *gloo*. What a worker runs must be importable: `worker_gradients` is in `helpers/parts/big.py`, and
 # `in_processes`, which starts the workers and ends them whatever happens, in `helpers/parts/workers.py`.
 #
-# (Where lessons are graded, programs may not open connections, not even to themselves. So these cells are left out
-# there, and no points depend on them.)
+# (Where lessons are graded, programs may not open connections, not even to themselves. There these cells start nothing,
+# and no points depend on them.)
 
 # %%
 on_cpu = ids.cpu(), targets.cpu()
@@ -726,12 +729,12 @@ else:
 
 # %% [markdown]
 # With equal shares the plain mean, which PyTorch's `DistributedDataParallel` computes, is the whole batch's gradient up
-# to rounding. With unequal shares it is another gradient, and no error is raised. A second trap: workers with the same
-# seed draw the same rows, and two machines do the work of one.
+# to rounding. With unequal shares it is not, and no error is raised. A second trap: workers with the same seed draw the
+# same rows, and two machines do the work of one.
 #
 # Now the row of the table: two workers with two texts each, one text at a time, in bfloat16 and with checkpoints as
-# before. The bytes are those of one worker. The seconds include waiting for the slower worker, and for a core where
-# other programs use it.
+# before. The bytes are those of one worker. The seconds include waiting for the slower worker, and for a free core if
+# other programs are running.
 
 # %%
 if not workers.available():
@@ -778,10 +781,10 @@ else:
           f"sharded {divided[0]['state'][2] / 1e6:.2f} MB")
 
 # %% [markdown]
-# ## What would ten times more buy?
+# ## What would a larger model buy?
 #
-# Train models of several sizes on the same number of tokens, and plot the loss against N, both in logarithms. The
-# points are nearly on a line ([Kaplan et al., 2020](https://arxiv.org/abs/2001.08361)), which means a power law,
+# Train models of several sizes on plenty of text, and plot the loss against N, both in logarithms. The points are
+# nearly on a line ([Kaplan et al., 2020](https://arxiv.org/abs/2001.08361)), which means a power law,
 #
 # $$L(N) \approx a \, N^{-\alpha}, \qquad \ln L = \ln a - \alpha \ln N .$$
 #
@@ -828,9 +831,10 @@ def fit_power_law(sizes, losses):
 check(fit_power_law)
 
 # %% [markdown]
-# Four models, too long to train here, were trained once and **recorded**: four blocks each, Wikipedia, learning rates
-# chosen by short trainings. Your line goes through the three smaller ones and predicts the fourth. N leaves out the
-# embeddings, as in [Kaplan et al., 2020](https://arxiv.org/abs/2001.08361).
+# Training four models takes too long for this page, so it was done once and **recorded**. Each has four blocks and read
+# the same number of bytes of Wikipedia, at a learning rate chosen by short trainings. Your line goes through the three
+# smaller models and predicts the fourth. N leaves out the embeddings, as in [Kaplan et al.,
+# 2020](https://arxiv.org/abs/2001.08361).
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Held-out loss against parameters without embeddings, both axes logarithmic. Three round points near a straight dashed line: the middle one a little above it, the outer two a little below. At four times the parameters of the third the measured loss lies below the predicted one, which is on the line."}}
 run = recorded("scaling")
@@ -870,8 +874,8 @@ plt.show()
 # The prediction is 1.8 % too high. The last printed line shows why: each factor of four lowers the loss by more than
 # the one before, so these models are not on a straight line. Three points near a line do not make a law.
 #
-# The published laws are extended by a factor of a thousand, and then it matters what was fitted. A loss cannot fall
-# below the uncertainty of the text itself; a pure power law forces that floor to 0. [Hoffmann et al.,
+# Published laws are extended much further than by a factor of four, and then it matters what was fitted. A loss cannot
+# fall below the uncertainty of the text itself; a pure power law has no such floor. [Hoffmann et al.,
 # 2022](https://arxiv.org/abs/2203.15556), fit three terms, with N parameters (embeddings included) and D tokens:
 #
 # $$L(N, D) = 1.69 + \frac{406.4}{N^{0.34}} + \frac{410.7}{D^{0.28}} .$$
@@ -894,9 +898,9 @@ print(f"with exponents that round to theirs: {best_ratio(406.4, 0.3351, 410.7, 0
 print(f"Besiroglu et al.: {best_ratio(482.01, 0.3478, 2085.43, 0.3658):.0f}")
 
 # %% [markdown]
-# Two digits in an exponent are too few to answer the question, and the fit itself was off, as the second paper found.
-# The advice of 20 was based on two other estimates in [the first paper](https://arxiv.org/abs/2203.15556). A law is no
-# better than its fit and its digits.
+# Exponents with two digits are too coarse to say how many tokens a parameter needs, and the fit itself was off, as the
+# second paper found. The advice of 20 was based on two other estimates in [the first
+# paper](https://arxiv.org/abs/2203.15556). A law is no better than its fit, nor than the digits in which it is printed.
 
 # %% [markdown]
 # ## What you can do now
@@ -913,7 +917,7 @@ print(table)
 # <details><summary>1. A [well-known text](https://peterbloem.nl/blog/transformers) (Bloem, 2019) says: at t = 1,000 a
 # batch of 16 attention matrices in float32 takes about 250 MB. For how many heads is that right?</summary>
 #
-# For four: 16 matrices of a million numbers are 64 MB per head. With fused attention they take nothing.
+# For four: 16 matrices of a million numbers are 64 MB per head. With fused attention they are never stored.
 #
 # </details>
 # <details><summary>2. A model with 7 billion parameters is to be trained with AdamW, at 16 bytes per parameter, on GPUs

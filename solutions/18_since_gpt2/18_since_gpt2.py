@@ -18,11 +18,11 @@
 #
 # The model of [lesson 12](../12_gpt2/12_gpt2.ipynb) is from 2019. What would you have to change in it to load a Llama?
 # Five small things, most of them older than the models that made them known. But get one of them slightly wrong, and
-# the published weights still load, every shape is right, and the model writes nonsense. You will see that happen.
+# the published weights may still load, with every shape right and every logit wrong. You will see that happen.
 #
-# This lesson builds a Llama and compares it with the published code. It adds two things that not every model has: a
-# [mixture of experts](../../site/glossary.md#mixture-of-experts), and a way of drawing tokens. It ends with what models
-# have added since.
+# This lesson builds a Llama and compares it with the published code. Then come two newer ideas that go with any such
+# model: a [mixture of experts](../../site/glossary.md#mixture-of-experts), and another way of drawing tokens. It ends
+# with what models have added since.
 #
 # | | |
 # |---|---|
@@ -113,9 +113,9 @@ check.recall(recall_shape, recall_cause, recall_bug)
 # %% [markdown]
 # ## Five changes
 #
-# [LLaMA](https://arxiv.org/abs/2302.13971) (Touvron et al., 2023) is a GPT-2 with other parts in the same places. Most
-# open models since then have followed it, with the grouped queries of the largest [Llama
-# 2](https://arxiv.org/abs/2307.09288):
+# [LLaMA](https://arxiv.org/abs/2302.13971) (Touvron et al., 2023) is a GPT-2 with other parts in the same places. Many
+# open models have followed it, together with the grouped queries of the larger [Llama
+# 2](https://arxiv.org/abs/2307.09288) models:
 
 # %%
 plots.diagrams.llama_block()
@@ -135,13 +135,13 @@ plots.diagrams.llama_block()
 # squares, with a small ε under the root.
 #
 # It has no mean and no bias, only a learned weight γ for each component. The class below has a bug from a published
-# training library ([llm-foundry, issue 371](https://github.com/mosaicml/llm-foundry/issues/371)). Models with this bug
-# could still learn a little.
+# training library ([llm-foundry, issue 371](https://github.com/mosaicml/llm-foundry/issues/371)). No error was raised,
+# but in training the loss diverged.
 
 # %% [markdown]
 # **What every check asks.** Gradients flow (except in `keep_min_p`, where they need not). New tensors are created on
-# the device of the input, and inputs stay unchanged. PyTorch's ready-made version of what you write does not count, nor
-# does the finished part.
+# the device of the input, and inputs stay unchanged. Neither PyTorch's ready-made version of what you write nor the
+# finished part may be used in its place.
 
 # %% [markdown]
 # <div class="card">
@@ -202,11 +202,11 @@ print("of x without its mean, LayerNorm's output:",
 #
 # $$y = \gamma \odot \frac{x}{\sqrt{\frac{1}{e}\sum_i x_i^2 + \varepsilon}} .$$
 #
-# So RMSNorm equals LayerNorm on vectors whose mean is already 0. Its authors [found
+# So on vectors whose mean is already 0, RMSNorm equals a LayerNorm without a bias. Its authors [found
 # it](https://arxiv.org/abs/1910.07467) as good on their tasks, and faster.
 #
 # **The feed-forward network.** GPT-2's network widens to 4e, applies GELU, and narrows. The **SwiGLU** of [Shazeer,
-# 2020](https://arxiv.org/abs/2002.05202) begins with two layers side by side, and one opens and closes the other:
+# 2020](https://arxiv.org/abs/2002.05202) begins with two layers side by side, and one is a gate for the other:
 #
 # $$\mathrm{SwiGLU}(x) = W_{\mathrm{down}}\big(\mathrm{silu}(W_{\mathrm{gate}}\, x) \odot W_{\mathrm{up}}\, x\big),
 # \qquad \mathrm{silu}(a) = a\,\sigma(a) .$$
@@ -224,8 +224,7 @@ print("of x without its mean, LayerNorm's output:",
 #
 # <details><summary>Hint 1: where silu ends</summary>
 #
-# Look at what silu is applied to in the formula. A published program had `silu(gate(x) * up(x))`, which is another
-# function.
+# Look at what silu is applied to in the formula. `silu(gate(x) * up(x))` is another function.
 #
 # </details>
 # <details><summary>Hint 2: one component</summary>
@@ -262,8 +261,8 @@ check(SwiGLU)
 # [lesson 6](../06_positions/06_positions.ipynb): in each layer, queries and keys are turned by their positions, and
 # values are not. Nothing is learned and nothing is added to x, so there is no table that ends at t_max.
 #
-# **No biases.** No linear layer has a bias, and no norm has one. In small models the table of tokens is also the output
-# layer ([tied](../../site/glossary.md#tied-weights)); large models have two tables.
+# **No biases.** No linear layer has a bias, and no norm has one. In many small models the table of tokens is also the
+# output layer ([tied](../../site/glossary.md#tied-weights)); large models usually have two tables.
 
 # %% [markdown]
 # ## Grouped queries
@@ -274,8 +273,8 @@ check(SwiGLU)
 #
 # [Shazeer, 2019](https://arxiv.org/abs/1911.02150) let all heads of queries share a single head of keys and values
 # ([multi-query attention](../../site/glossary.md#multi-query-attention), lesson 4). That saves the most memory, and
-# costs some quality. In **grouped-query attention** ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)) g heads
-# of keys and values serve h heads of queries, h/g each. The cache of one text of t positions holds
+# costs some quality. In **grouped-query attention** ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)) there
+# are g heads of keys and values, and each serves h/g heads of queries. The cache of one text of t positions holds
 #
 # $$2 \cdot \mathrm{depth} \cdot g \cdot d \cdot t$$
 #
@@ -288,7 +287,7 @@ plots.diagrams.grouped_queries()
 # <div class="figure-caption">
 #
 # **How to read it.** Four heads of queries, three ways. Each arrow leads from a head of queries to the keys and values
-# that it reads. For each position, the cache holds the boxes of the two lower rows.
+# that it reads. For each position, the cache holds the keys and values, the two lower rows.
 #
 # </div>
 #
@@ -318,8 +317,8 @@ print(f"8 groups, 16 bits: {one:,} bytes a token, "
 #
 # Query head r uses the keys and values of group ⌊r·g/h⌋: with h = 4 and g = 2, heads 0 and 1 share group 0. The
 # finished class `LayerCache` is that of lesson 12: `past.append(k, v)` adds keys and values (b, g, t, d) and returns
-# those of all positions so far, (b, g, s, d); `past.length` is how many it held before. The cache holds the keys and
-# values of the g groups, the keys already turned. They are copied for the heads only afterwards.
+# those of all positions so far, (b, g, s, d); `past.length` is how many positions it holds. Into the cache go the keys
+# and values of the g groups, and the keys have been turned by then. Copies for the heads are made only afterwards.
 
 # %% [markdown]
 # <div class="card">
@@ -387,10 +386,10 @@ class GroupedQueryAttention(nn.Module):
 check(GroupedQueryAttention)
 
 # %% [markdown]
-# Published code has got the order of the copies wrong more than once. The reference implementation in the ONNX standard
-# itself tiled the groups, 0, 1, 0, 1, where every model has 0, 0, 1, 1 ([pull request
-# 7274](https://github.com/onnx/onnx/pull/7274)). And a cache that is filled *after* the copying saves nothing: [lingua,
-# issue 44](https://github.com/facebookresearch/lingua/issues/44), had room for all heads in its cache.
+# Published code has gone wrong in both places. The reference implementation in the ONNX standard itself tiled the
+# groups, 0, 1, 0, 1, where models have 0, 0, 1, 1 ([pull request 7274](https://github.com/onnx/onnx/pull/7274)). And a
+# cache with room for all heads, to be filled *after* the copying, saves nothing: that was [issue
+# 44](https://github.com/facebookresearch/lingua/issues/44) of lingua.
 
 # %% [markdown]
 # ## A whole Llama
@@ -471,15 +470,15 @@ for name, config in published_sizes.items():
 # %% [markdown]
 # These are exactly the numbers of parameters in the published files; the papers ([Llama
 # 2](https://arxiv.org/abs/2307.09288), [Mistral 7B](https://arxiv.org/abs/2310.06825), [Llama
-# 3](https://arxiv.org/abs/2407.21783)) round them to 7 and 8 billion. From the first to the last, the vocabulary has
-# grown fourfold, and there are a quarter as many groups.
+# 3](https://arxiv.org/abs/2407.21783)) round them to 7 and 8 billion. From the first model to the last, the vocabulary
+# has grown fourfold, and the number of groups has shrunk to a quarter.
 
 # %% [markdown]
 # ## Two ways of turning
 #
 # Published weights contain a trap. Lesson 6 turns the components 2j and 2j + 1 of a head together, as the paper
-# ([RoFormer](https://arxiv.org/abs/2104.09864)) and Meta's own files do. The files on the Hub, and `transformers`, turn
-# j and j + d/2:
+# ([RoFormer](https://arxiv.org/abs/2104.09864)) and Meta's own files do. The files on the Hub, and `transformers`, pair
+# j with j + d/2:
 
 # %%
 plots.diagrams.pairs_and_halves()
@@ -539,9 +538,9 @@ check(halves_from_pairs)
 # The script that converted Meta's files for the Hub makes the same three calls, `view`, `transpose`, `reshape`. To read
 # a file from the Hub you go back, with the finished `pairs_from_halves`.
 #
-# Now everything together. `transformers` is not part of this course, so its results were recorded: a small
-# `LlamaForCausalLM` with random weights, these weights under their published names, and its logits for 24 tokens. Your
-# model is made of your own parts:
+# Now put everything together. `transformers` is not part of this course, so its results were recorded: the weights of a
+# small `LlamaForCausalLM`, random but under their published names, and its logits for 24 tokens. Your model is made of
+# your own parts:
 
 # %%
 class Block(nn.Module):
@@ -593,9 +592,10 @@ with torch.no_grad():
 print("in three pieces, with a cache:", torch.allclose(pieces, logits, atol=1e-5))
 
 # %% [markdown]
-# The first line is the trap at work: the weights loaded without an error, and the logits are wrong. The second is a
-# Llama. With a folder from the Hub on your disk, `helpers.parts.llama.load(folder)` reads its `config.json` and its
-# weights in the same way. It refuses settings that it does not know, such as the stretched angles of later Llamas.
+# The first line is the trap at work: the weights loaded without an error, and the logits are wrong. With the rows in
+# pairs, your model computes what the published code does. With a folder from the Hub on your disk,
+# `helpers.parts.llama.load(folder)` reads its `config.json` and its weights in the same way. It refuses settings that
+# it does not know, such as the stretched angles of later Llamas.
 #
 # **Is it better than GPT-2?** A minute of training on a laptop cannot tell: what one run shows need not hold for other
 # seeds, other learning rates or larger models. [Narang et al., 2021](https://arxiv.org/abs/2102.11972) compared many
@@ -622,8 +622,8 @@ plots.diagrams.experts_flow()
 #
 # </div>
 #
-# The parameters grow with N, the work with k. [Mixtral](https://arxiv.org/abs/2401.04088) (Jiang et al., 2024) is
-# Mistral 7B with N = 8 and k = 2 in each block:
+# The parameters grow with N, the work with k. [Mixtral](https://arxiv.org/abs/2401.04088) (Jiang et al., 2024) has the
+# design of Mistral 7B, with N = 8 and k = 2 in each block:
 
 # %% tags=["nbval-check-output"]
 e, hidden, depth, N = 4096, 14336, 32, 8
@@ -645,8 +645,8 @@ for what, networks in (("in all", N), ("for any one token", 2)):
 #
 # $f_i$ is the share of all choices that fell on expert i: each token makes k choices, and the shares sum to 1. $P_i$ is
 # its mean probability over **all** tokens, including those that did not choose it. If all experts are used equally, the
-# balance is 1; if the same k do everything, it is N/k, its maximum. No gradient flows through the counts $f_i$. It
-# flows through $P_i$, and pushes hardest on the experts that most tokens chose.
+# balance is 1; if the same k get all choices and all the probability, it is N/k, its maximum. No gradient flows through
+# the counts $f_i$. It flows through $P_i$, and lowers most the probability of the experts that most tokens chose.
 
 # %% [markdown]
 # <div class="card">
@@ -695,7 +695,7 @@ check(route)
 # ([maxtext, issue 1432](https://github.com/AI-Hypercomputer/maxtext/issues/1432)). Another divided the counts by the
 # number of tokens instead of choices, so a perfect balance costs k instead of 1 (`transformers`; [pull request
 # 43775](https://github.com/huggingface/transformers/pull/43775)). The second mistake only changes the scale; the first
-# does more.
+# changes what is pushed where.
 
 # %% [markdown]
 # <div class="card">
@@ -732,8 +732,8 @@ check.prediction("router_of_one", router_of_one)
 # A library trained models this way ([Megatron-LM, issue 894](https://github.com/NVIDIA/Megatron-LM/issues/894)): there
 # was no error, but the loss was worse than it should have been. With k = 1, use $w_i = p_i$, undivided.
 #
-# Now the balance at work. There are eight kinds of tokens, each with its own task. All have a part in common, like the
-# hidden states of a large model. There are eight experts, and k = 2. One training uses the task's loss alone, the other
+# What does the balance do in a training? There are eight kinds of tokens, each with its own task, and the same number
+# is added to every component. There are eight experts, and k = 2. One training uses the task's loss alone, the other
 # adds the balance.
 
 # %%
@@ -779,16 +779,16 @@ plt.show()
 #
 # **How to read it.** A row is an expert, a column a tenth of the training, labelled by its last step; darker is a
 # larger share of the choices, and an even share is one in eight. Left, two experts are dead at the end: their
-# parameters are stored but never used. Right, all eight work.
+# parameters are stored but never used. Right, all eight work, and the task's loss is lower too. This is one seed.
 #
 # </div>
 #
 # ## Drawing tokens: min-p
 #
-# One change since [lesson 9](../09_character_generator/09_character_generator.ipynb) is in how tokens are drawn, from
-# any model. [Top-p](../../site/glossary.md#top-p-sampling) keeps the most probable tokens up to a share of the
-# probability. At a high temperature that share includes a long tail of nonsense. **Min-p sampling** ([Nguyen et al.,
-# 2024](https://arxiv.org/abs/2407.01082)) sets a floor instead, which rises with the model's confidence:
+# One change since [lesson 9](../09_character_generator/09_character_generator.ipynb) needs no new model: tokens are
+# drawn in another way. [Top-p](../../site/glossary.md#top-p-sampling) keeps the most probable tokens up to a share of
+# the probability. At a high temperature that share includes a long tail of nonsense. **Min-p sampling** ([Nguyen et
+# al., 2024](https://arxiv.org/abs/2407.01082)) sets a floor instead, which rises with the model's confidence:
 #
 # $$\text{keep } i \quad\text{if}\quad p_i \ge p_{\text{base}} \cdot \max_j p_j .$$
 
@@ -850,8 +850,8 @@ for name, text in prompts.items():
 #
 # **Prediction · `hot_top_p`** &nbsp; 1 minute · no points
 #
-# After `raise` the model gives `TypeError` more than 0.96 of the probability, so top-p with 0.9 keeps only that token.
-# How many does it keep at a temperature of 1.5?
+# After `raise` the model gives `TypeError` about 0.96 of the probability, so top-p with 0.9 keeps only that token. How
+# many does it keep at a temperature of 1.5?
 #
 # - **A.** One: the most probable token has not changed.
 # - **B.** Two or three.
@@ -880,9 +880,9 @@ print("the least probable token that top-p keeps after raise:", tokenizer.token(
 check.prediction("hot_top_p", hot_top_p)
 
 # %% [markdown]
-# Where the model is sure, min-p still keeps one token; where it is not, it keeps dozens. Does that make better texts?
-# Its authors report that it does. [Schaeffer et al., 2025](https://arxiv.org/abs/2506.13681) analysed the same evidence
-# again and found no advantage over top-p. Counting tokens, as here, does not decide that.
+# Where the model is sure, min-p keeps one token at both temperatures; where it is not, 10 and 38. Does that make better
+# texts? Its authors report that it does. [Schaeffer et al., 2025](https://arxiv.org/abs/2506.13681) analysed the same
+# evidence again and found no advantage over top-p. Counting tokens, as here, does not decide that.
 #
 # ## What models have added since
 #

@@ -16,7 +16,7 @@
 #
 # *What a trained model does, and how to find out*
 #
-# A model has read a text once, and now it continues the second copy with hardly a mistake. Which part of it does that?
+# A model reads the same text twice, and predicts the second copy with hardly a mistake. Which part of it does that?
 # A map of the attention weights has an answer ready: this head looks at exactly the right place. Take the head away,
 # and the model copies on.
 #
@@ -106,11 +106,11 @@ check.recall(recall_shape, recall_cause, recall_bug)
 # The model follows [Elhage et al., 2021](https://transformer-circuits.pub/2021/framework/index.html), and [Olsson et
 # al., 2022](https://arxiv.org/abs/2209.11895). It has two layers of attention, no feed-forward network, rotary
 # positions, and 64 tokens. Its text is p different tokens in random order, **said twice**. The first half is random.
-# The second half can be predicted completely, but only by looking back.
+# All of the second half but its first token can be predicted, and only by looking back.
 #
-# `train_to_copy` draws a fresh batch for each step, with p between 16 and 32, and computes the loss on the second half
-# alone; `said_twice` makes the rows, (b, 2p). Each head has two scores: its mean weight on the previous token, and, in
-# the second half, its mean weight on what came after the same token in the first (lesson 12's `induction_score`).
+# `said_twice` makes the rows, (b, 2p). `train_to_copy` draws a fresh batch for each step, with p between 16 and 32, and
+# computes the loss on what can be copied. Each head has two scores: its mean weight on the previous token, and, in the
+# second half, its mean weight on what came after the same token in the first (lesson 12's `induction_score`).
 
 # %%
 def head_scores(model, rows):
@@ -160,8 +160,8 @@ plt.show()
 #
 # </div>
 #
-# An [induction head](../../site/glossary.md#induction-head), as in lesson 12, and its map could not be clearer: it looks
-# at the token that has to come next.
+# This is an [induction head](../../site/glossary.md#induction-head), as in lesson 12, and its map could not be clearer:
+# it looks at the token that has to come next.
 #
 # ## Switching heads off
 #
@@ -228,13 +228,13 @@ print(f"without head {best} of layer 1: {without(four, (1, best))}")
 print(f"without layer 1: {without(four, *[(1, head) for head in range(4)])}")
 
 # %% [markdown]
-# Together the heads of layer 1 do the copying, but this one is hardly missed. Does it do nothing, then? Or does it do
-# something that the others do as well? A map and an ablation cannot tell these apart. Another instrument can. It is
-# easiest to understand in a model in which there is nothing to choose from.
+# Together the heads of layer 1 do the copying, but without this one 93% of the copies are still right: it is hardly
+# missed. Does it do nothing, then? Or does it do something that the others do as well? A map and an ablation cannot
+# tell these apart. Another instrument can. It is easiest to understand in a model with a single head in each layer.
 #
 # ## One head a layer
 #
-# Here is the same model with a single head in each layer:
+# Here is that model, otherwise the same:
 
 # %%
 torch.manual_seed(0)
@@ -264,9 +264,9 @@ plt.show()
 #
 # </div>
 #
-# Neither head is useful without the other, which may explain the slow beginning. In large models the same happens early
-# in training, and shows as a bump in the loss ([Olsson et al.](https://arxiv.org/abs/2209.11895)). Here is where both
-# heads look in the first text:
+# Neither head is useful without the other, which may explain the slow beginning. In large models induction heads form
+# as suddenly, early in training, and the loss shows a bump there ([Olsson et al.](https://arxiv.org/abs/2209.11895)).
+# Here is where both heads look in the first text:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two triangles of attention weights, 47 by 47. Left, layer 0: a dark line just below the diagonal, and a few pale cells far below it. Right, layer 1: in the lower half a dark line parallel to the diagonal, 23 places to its left; in the upper half the dark cells are scattered."}}
 with torch.no_grad():
@@ -288,19 +288,20 @@ plt.show()
 #
 # </div>
 #
-# Now no other head can do the same, and both are needed. The surprise is the head of layer 0. It looks one place back
-# and copies nothing, yet without it the loss is far above a guess: the head of layer 1 still copies, from other places.
+# Now no other head can do the same, and both are needed. The surprise is the head of layer 0. It looks one place back,
+# not at the answer, yet without it the loss is far above a guess: probably the head of layer 1 still copies, but from
+# wrong places.
 #
 # ## What each head adds
 #
-# What is needed and what does the work are two questions. For the second, use the fact that the last hidden state is a
-# **sum**: the embedding of the token, plus what each head has written,
+# Which part is needed, and which part does the work? These are two questions. The second can be answered because the
+# last hidden state is a **sum**: the embedding of the token, plus what each head has written,
 #
 # $$x = x_{\text{tokens}} + \sum_{\text{heads}} x_{\text{head}} .$$
 #
 # The logit of a token is the product of its row w of the output layer with the normed sum. A LayerNorm with weight γ
-# and bias β subtracts the mean of x and divides by its standard deviation σ. Both steps can be divided among the parts:
-# each loses its own mean, and all are divided by the **same** σ, that of the sum. So
+# and bias β subtracts the mean of x and divides by its standard deviation σ. Both steps can be applied part by part:
+# each part loses its own mean, and all are divided by the **same** σ, that of the sum. So
 #
 # $$\text{logit} = \sum_{\text{parts}} w \cdot \Big(\gamma \odot \frac{x_{\text{part}} -
 # \overline{x_{\text{part}}}}{\sigma}\Big) + w \cdot \beta, \qquad \sigma = \sqrt{\mathrm{var}(x) + \varepsilon} .$$
@@ -353,8 +354,8 @@ check(direct_contributions)
 #
 # **Prediction · `previous_head_share`** &nbsp; 1 minute · no points
 #
-# In the second half, the logit of the right token is about 10 on average. How much of it does the head of layer 0 add
-# directly, the one without which the loss is highest?
+# In the second half, the logit of the right token is about 10 on average. Without the head of layer 0 the loss is
+# highest. How much of that logit does this head add directly?
 #
 # - **A.** Almost nothing.
 # - **B.** Most of it.
@@ -391,7 +392,7 @@ for part, added in contributions(copier, rows).items():
 check.prediction("previous_head_share", previous_head_share)
 
 # %% [markdown]
-# The head of layer 1 writes the whole answer. The head of layer 0 adds nothing to it, but without it there is no
+# The head of layer 1 writes the whole answer. The head of layer 0 adds next to nothing, but without it there is no
 # answer: its effect is **indirect**.
 
 # %% [markdown]
@@ -399,8 +400,8 @@ check.prediction("previous_head_share", previous_head_share)
 #
 # **Prediction · `missed_head_share`** &nbsp; 1 minute · no points
 #
-# Back to the model with four heads. The logit of the right token is about 10 again. How much of it does the head of the
-# map add, which is hardly missed?
+# Back to the model with four heads. The logit of the right token is about 10 again. How much of it comes from the head
+# of the map, the one that is hardly missed?
 #
 # - **A.** Almost nothing: without it, almost nothing was lost.
 # - **B.** Nearly all: its map shows that it copies.
@@ -425,9 +426,9 @@ print(f"all other parts together: {others:+.2f}")
 check.prediction("missed_head_share", missed_head_share)
 
 # %% [markdown]
-# So that head does its share of the work. Without it, the other three still put the right token far ahead of all
-# others. In GPT-2 there are even heads that write an answer only when those that usually do are switched off ([Wang et
-# al., 2022](https://arxiv.org/abs/2211.00593)).
+# So that head does its share of the work. Without it, what the other three add still puts the right token first in 93%
+# of the places. In GPT-2 there are even heads that write an answer mainly when those that usually do are switched off
+# ([Wang et al., 2022](https://arxiv.org/abs/2211.00593)).
 #
 # A head that is hardly missed can do a good part of the work, and a head that adds nothing can be what everything
 # depends on. Contributions and ablations answer different questions.
@@ -435,7 +436,7 @@ check.prediction("missed_head_share", missed_head_share)
 # ## Through which input?
 #
 # An [induction head](../../site/glossary.md#induction-head) needs help. At the second A of "A B … A" it has to find the
-# B; but what B was before, an A or something else, is not in B's embedding:
+# B; but which token stood before B, an A or another one, is not in B's embedding:
 
 # %%
 plots.diagrams.induction_circuit()
@@ -459,13 +460,13 @@ for role in ("queries", "keys", "values"):
     print(f"withheld from the {role:>7}: loss {loss:.2f}, induction score {scores[0]:.2f}")
 
 # %% [markdown]
-# Through the keys, as the diagram claims: a key has to say which token came before it. The query needs only its own
-# token, and so does the value. Such an intervention on a single path is called *path patching* ([Goldowsky-Dill et al.,
-# 2023](https://arxiv.org/abs/2304.05969)).
+# The help comes through the keys, as the diagram claims: a key has to say which token stood before its own. A query
+# needs only its own token, and a value too. Such an intervention on a single path is a simple form of *path patching*
+# ([Goldowsky-Dill et al., 2023](https://arxiv.org/abs/2304.05969)).
 #
 # ## From the weights alone
 #
-# Which head feeds which can be read from the **weights**, without any text. A head of layer 0 writes through
+# Even the **weights** alone, without any text, can hint at which head feeds which. A head of layer 0 writes through
 # $W_{\mathrm{unify}} W_v$ (its own columns and rows); a head of layer 1 reads through its rows of $W_q$, $W_k$ or
 # $W_v$. The **composition score** of [Elhage et al.](https://transformer-circuits.pub/2021/framework/index.html)
 # measures how much one head reads of another's output:
@@ -538,19 +539,20 @@ print(f"without heads {feeds[0]} and {feeds[1]} of layer 0: "
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each row is a head of layer 1, each column a head of layer 0. In a darker cell, the first reads
-# more of what the second writes. Only the keys have dark columns: those of the heads that look at the previous token.
+# **How to read it.** Each row is a head of layer 1, each column a head of layer 0. The darker a cell, the more the head
+# of the row reads of what the head of the column writes. Only the keys have dark columns: those of the heads that look
+# at the previous token.
 #
 # </div>
 #
 # Here the instruments agree: two heads of layer 0 look at the previous token, the keys of layer 1 read what they write,
-# and without both heads less than a third of the copies are right. Where several heads do the same, cut what all of
-# them read.
+# and without both heads less than a third of the copies are right. Where several heads do the same, an ablation of one
+# shows little: cut what all of them read.
 #
 # ## What would the model say now?
 #
-# The pocket GPT-2 of [lesson 12](../12_gpt2/12_gpt2.ipynb) copies as well, and it has feed-forward networks. Here is
-# what it expects after `def left(`, where the text has had `def left(line` before:
+# The pocket GPT-2 of [lesson 12](../12_gpt2/12_gpt2.ipynb) copies as well, and it has feed-forward networks. What does
+# it expect after `def left(` in a text that has already contained `def left(line`?
 
 # %%
 folder = gpt2_files("gpt2", places="embedded").folder
@@ -626,14 +628,14 @@ for number, chances in enumerate(logits[:, 0, -1].softmax(dim=-1)):
     print(f"{place:>9}:", *words, sep="   ")
 
 # %% [markdown]
-# The embedding of `(` says `(` again: the table of tokens is also the output layer. Block 2 expects the name of an
-# argument, and only block 3 says which one.
+# The embedding of `(` says `(` again: the table of tokens is also the output layer. After block 2 the best guesses
+# could all be names of arguments, but none has much probability; in this text, only block 3 decides for `line`.
 #
 # <details><summary>After the repair: why is exercise 2 different?</summary>
 #
 # There the parts of **one** sum went through **one** norm, so one deviation was right for all of them. Here each state
-# is asked what it would say by itself, and each has a deviation of its own. With that of the last state, the logits of
-# an early one become small, and it looks undecided.
+# stands alone and has a deviation of its own. Divided by that of the last state, an early state gives small logits, and
+# looks undecided.
 #
 # </details>
 #
@@ -660,14 +662,14 @@ for p in (32, 31, 24, 16):
     print(f"p = {p}: induction score {score:.2f}, loss {loss:.2f}")
 
 # %% [markdown]
-# At p = 32 its score is that of a perfect induction head. It has learned to look 31 places back, whatever is there: a
-# clock. The period has to vary in training or in the test. Otherwise the score means nothing.
+# At p = 32 the head has the score of a perfect induction head. But it has learned to look 31 places back, whatever is
+# there: it is a clock. Unless the period varies, in training or in the test, the score cannot tell the two apart.
 #
 # ## What you can do now
 #
 # You can ask a trained model three questions: where does a head look, what does it add to a logit, and what is lost
 # without it. You know that the answers may differ, and what each difference means. You can test through which input one
-# head feeds another, with data and without, and read off what a model would say after each block.
+# head feeds another, on texts and from the weights, and read off what a model would say after each block.
 #
 # **Three questions to think about**
 #
@@ -718,8 +720,8 @@ for p in (32, 31, 24, 16):
 # | [18](../18_since_gpt2/18_since_gpt2.ipynb) | a Llama, a router, min-p | `transformers`' logits to 0.00001 |
 # | 19 | instruments to look inside | a head that adds nothing to the answer, and without which there is none |
 #
-# Each row is a few lines of matrix products, and you have written them. What the course leaves out is what comes after:
-# models that are taught to answer, and models that are not transformers.
+# Most rows are a few lines of matrix products, and you have written them. What the course leaves out is what comes
+# after: models that are taught to answer, and models that are not transformers.
 #
 # **Where to go next**
 #
