@@ -309,8 +309,8 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** One bar per word: how much one occurrence adds to the logit of *positive* minus that of
-# *negative*. Praise and blame point the right way, because one review in six only praises or only blames. The words
-# that reverse a verdict have little weight of their own.
+# *negative*. Praise and blame point the right way, because one generated review in six only praises or only blames. The
+# words that reverse a verdict have little weight of their own.
 #
 # </div>
 #

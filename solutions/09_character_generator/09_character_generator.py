@@ -1096,7 +1096,7 @@ print(f"{source['training_bytes']:,} bytes to train on, "
 print(f"{s['depth']} blocks, e = {s['e']}, t = {s['t_max']}; {s['parameters']:,} weights\n"
       f"{s['steps']:,} steps in {run['seconds'] / 60:.0f} minutes on: {run['machine']}")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte on enwik8 against training steps, training and held out, with landmarks for 8 bits, order 0, order 1, gzip and xz. Both curves are below order 1 at their first point, cross gzip early and xz within the first third, and flatten below it. The held-out curve is the lower one at first and the higher one at the end."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte on enwik8 against training steps, training and held out, with landmarks for 8 bits, order 0, order 1, gzip and xz. Both curves are below order 1 at their first point, cross gzip early and xz before the middle, and flatten below it. The held-out curve is the lower one at first and the higher one at the end."}}
 curve = run["curve"]
 series = {name: ([p["step"] for p in curve], [p[key] for p in curve])
           for name, key in (("training", "training_bits"), ("held out", "held_out_bits"))}
