@@ -194,7 +194,7 @@ def test_the_small_gpt_is_lesson_nines_model_whatever_its_switches():
     plain(ids).square().mean().backward()
     for mine, other in zip(model.parameters(), plain.parameters(), strict=True):
         torch.testing.assert_close(mine.grad, other.grad)
-    model.half = True
+    model.autocast = True
     half = model(ids)
     assert half.dtype == torch.float32 and not torch.equal(half, plain(ids))
     torch.testing.assert_close(half, plain(ids), atol=0.05, rtol=0.05)

@@ -64,7 +64,7 @@ def test_without_matrices_about_four_blocks_of_them_less_is_kept():
 
 def test_bfloat16_keeps_more_than_half_and_its_blocks_put_out_float32():
     assert 0.5 < rows()["bfloat16"][2] / rows()["fused attention"][2] < 0.9
-    text = printed(SOURCE, "model.half = True")
+    text = printed(SOURCE, "model.autocast = True")
     assert "product: torch.bfloat16" in text and text.count("torch.float32") == 2
 
 

@@ -135,8 +135,9 @@ with sdpa_kernel(SDPBackend.MATH):
 print(f"{sum(p.numel() for p in model.parameters()):,} parameters")
 
 # %% [markdown]
-# **State** is what stays from step to step. In float32 each parameter takes 4 bytes for its weight, 4 for its gradient,
-# and 8 for the two running means that [AdamW](../../site/glossary.md#adamw) keeps: 16 bytes in all.
+# **Seconds** are of one processor core, so that other programs on the machine do not count; each row is the fastest of
+# eight steps. **State** is what stays from step to step. In float32 each parameter takes 4 bytes for its weight, 4 for
+# its gradient, and 8 for the two running means that [AdamW](../../site/glossary.md#adamw) keeps: 16 bytes in all.
 #
 # **Activations** are what the forward pass computes and the backward pass needs. PyTorch can call a hook for each
 # tensor that autograd saves (`torch.autograd.graph.saved_tensors_hooks`). The `Ledger` from `helpers.parts.big` uses it
@@ -283,11 +284,11 @@ check.prediction("thousand_small_steps", thousand_small_steps)
 # A training adds small steps to its weights, thousands of times. So **[mixed
 # precision](../../site/glossary.md#mixed-precision)** computes products, which take most of the time, in 16 bits. The
 # weights that the optimiser changes, sums over many numbers, and the loss stay in 32 bits ([Micikevicius et al.,
-# 2018](https://arxiv.org/abs/1710.03740)). PyTorch's `autocast` decides by a list of operations. `model.half` switches
-# it on for the forward pass:
+# 2018](https://arxiv.org/abs/1710.03740)). PyTorch's `autocast` decides by a list of operations. `model.autocast`
+# switches it on for the forward pass:
 
 # %%
-model.half = True
+model.autocast = True
 with torch.autocast(device().type, torch.bfloat16):
     print("product:", (x[0] @ x[0].mT).dtype, "| block's output:", blocks[0](x).dtype,
           "| weights:", blocks[0].attention.to_keys.weight.dtype)
@@ -733,8 +734,7 @@ else:
 # same rows, and two machines do the work of one.
 #
 # Now the row of the table: two workers with two texts each, one text at a time, in bfloat16 and with checkpoints as
-# before. The bytes are those of one worker. The seconds include waiting for the slower worker, and for a free core if
-# other programs are running.
+# before. Bytes and seconds are those of one worker, the slower of the two; waiting for the other does not count.
 
 # %%
 if not workers.available():
@@ -912,6 +912,8 @@ print(f"Besiroglu et al.: {best_ratio(482.01, 0.3478, 2085.43, 0.3658):.0f}")
 print(table)
 
 # %% [markdown]
+# In this run two changes cost time, four parts and checkpoints. Both save memory.
+#
 # **Three questions to think about**
 #
 # <details><summary>1. A [well-known text](https://peterbloem.nl/blog/transformers) (Bloem, 2019) says: at t = 1,000 a
