@@ -716,8 +716,9 @@ for function in (self_attention, running_sum):
 # ## Your model so far
 #
 # From here to lesson 9 one small language model grows. It reads 32 bytes of Python's reference manual and predicts the
-# byte that comes next. Each lesson plugs in the part that you have just written. Text, width and training stay as they
-# are, so a change of the score comes from the part, or from chance; three runs of ours show how much chance can do.
+# byte that comes next. Each lesson plugs in the part that you have just written. Text and width stay as they are, and
+# up to lesson 4 so does the training. So a change of the score comes from the part, or from chance; three runs of ours
+# show how much chance can do.
 #
 # Today's model is the smallest with attention in it. Each possible byte has a vector of e = 64 numbers, your
 # `self_attention` averages the 32 vectors of a window, and from the last output a linear map computes how probable each

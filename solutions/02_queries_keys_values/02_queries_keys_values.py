@@ -18,7 +18,7 @@
 #
 # The self-attention of lesson 1 has nothing in it to train, and every word looks mostly at itself. Both have one cause:
 # a single vector does three different jobs. This lesson gives each job a vector of its own. The result is the attention
-# that every transformer uses, apart from one division (lesson 3) and several copies side by side (lesson 4).
+# of the original transformer, apart from one division (lesson 3) and several copies side by side (lesson 4).
 #
 # | | |
 # |---|---|
@@ -835,7 +835,7 @@ print(f"output: {output.item():.2f}")
 # column g says how much it adds to the score when the word that asks has feature f and the word that is asked has
 # feature g. M is a learned rule of which word matters to which.
 #
-# As two thin matrices M has 2·e·d parameters; written out, it would have e². The first is fewer when d is less than
+# As two thin matrices M has 2·e·d parameters; written out, it would have e². The two are smaller when d is less than
 # e/2. And each position makes its query and its key once, for all comparisons.
 
 # %% [markdown]

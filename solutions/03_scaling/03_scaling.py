@@ -315,7 +315,7 @@ for name, scores in {"not scaled": plain, "scaled": scaled}.items():
 
 # %% [markdown]
 # Softmax looks at *differences*: a lead of 16 is a weight ratio of $e^{16}$, a lead of 2 is one of $e^2$. The order of
-# the keys stays as it was. What comes back is the second key.
+# the keys stays as it was, but the second key has a noticeable weight again.
 #
 # As a function it is one line. In [lesson 4](../04_multi_head/04_multi_head.ipynb) several attentions will work side by
 # side, and q will be (b, h, t, d) where it is (b, t, d) today. Axes that are counted **from the end** serve both.
@@ -468,7 +468,7 @@ one_too_large = torch.tensor([float("inf"), 3.0, 1.0])
 print("softmax of a row with one infinite score:", torch.softmax(one_too_large, 0).tolist())
 
 # %% [markdown]
-# The last line says why this deserves an exercise: one overflow turns the *whole row* into NaN, and a NaN spreads
+# The last line says why this deserves an exercise: one overflow to ∞ turns the *whole row* into NaN, and a NaN spreads
 # through everything that is computed from it. Dividing only q, by all of √d, is as safe for the product. Sharing the
 # division keeps both tensors at a moderate size. You will rarely see it written out in current programs: most large
 # models are trained in bfloat16, and fused attention kernels add the products up in float32 and scale inside.
@@ -589,7 +589,7 @@ check(softmax_backward)
 # the key has already. **A key without weight gets no gradient, however good it would be.** That is the millionth of the
 # prediction.
 #
-# Alammar's two scores again, 112 and 96, joined by a third of 108, with and without scaling. Each row of the identity
+# Alammar's two scores again, 112 and 96, joined by a third, 108, with and without scaling. Each row of the identity
 # is one $g$; your function turns it into a row of J. Autograd, which knows nothing of our formula, has to agree.
 
 # %% mystnb={"image": {"alt": "Two heat maps of the Jacobian of a softmax over three scores. Without scaling all entries are close to zero. With scaling the diagonal is positive, up to about a quarter, and the entries beside it are negative."}}

@@ -685,7 +685,7 @@ for sentence in pronoun["sentences"]:
 # In all five the subject gets more weight than the other noun, even where *it* cannot mean the subject. A simpler
 # question fits these five better than the one we read into the head: *which noun came first?* It does not fit
 # perfectly: with *wide* instead of *tired*, the weight on *animal* falls from 0.69 to 0.32. A weight map shows where a
-# head looks. What it looks *for* takes an experiment that separates the explanations.
+# head looks. To find out what it looks *for*, you need an experiment that separates the explanations.
 
 # %% [markdown]
 # ## A loss that does not notice
@@ -731,7 +731,7 @@ check.prediction("scrambled_answers", scrambled_answers)
 
 # %% [markdown]
 # In training, the rows of *to*, *susan* and *mary* learn to do the work of *gave*. This works only if every sentence
-# has five words; with six, each row consists of other pieces. And in [lesson 5](../05_masking/05_masking.ipynb), where
+# has five words; with six, the row of *gave* has other pieces. And in [lesson 5](../05_masking/05_masking.ipynb), where
 # a model must not look ahead, this mistake is a leak: the first position gets outputs of head 0 for later positions.
 #
 # A falling loss does not show that the code does what it says. A comparison with known numbers can: this module and
@@ -987,7 +987,7 @@ ladder.show()
 # - [Voita et al., *Analyzing multi-head self-attention*, 2019](https://arxiv.org/abs/1905.09418), section 5: what
 #   trained heads look at.
 # - [Michel, Levy and Neubig, *Are sixteen heads really better than one?*, 2019](https://arxiv.org/abs/1905.10650),
-#   section 3, where most heads are removed after training.
+#   sections 3 and 4, where heads are removed after training.
 # - [Shazeer, *Fast transformer decoding: one write-head is all you need*, 2019](https://arxiv.org/abs/1911.02150),
 #   section 3: multi-query attention.
 # - [Ainslie et al., *GQA*, 2023](https://arxiv.org/abs/2305.13245), section 2: grouped-query attention.

@@ -360,7 +360,8 @@ plots.number_grids(
 # <div class="figure-caption">
 #
 # **How to read it.** Above without a mask, below with it. Rows are queries, columns keys, both in the order *the*,
-# *loop*, *ends*. The two missing weights have the ratio of the two above them, and they sum to 1.
+# *loop*, *ends*. The two missing weights have the ratio of 0.09 to 0.67 in the grid above, and they
+# sum to 1.
 #
 # </div>
 #
@@ -816,8 +817,8 @@ for name, leak in leaks.items():
 # </div>
 #
 # In the middle every forbidden *weight* is zero, but outputs still depend on the future, in places more strongly than
-# without a mask. The reason is the sum in the softmax, on which all the other weights depend. On the right no output
-# depends on the future.
+# without a mask. The reason is the sum in the softmax: it includes the hidden scores, and divides every weight. On the
+# right no output depends on the future.
 #
 # Now test the layer that you have written, with random weights and several heads. The test is strict: every entry above
 # the diagonal has to equal zero.

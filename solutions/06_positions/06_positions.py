@@ -130,8 +130,8 @@ plots.diagrams.positions_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** From top to bottom: how one layer computes its attention weights. The boxes at the side are the
-# four ways of this lesson: two add to the vectors, one rotates queries and keys, one adds to the scores.
+# **How to read it.** From top to bottom: how one layer computes its attention weights. The three boxes at the side hold
+# the four ways of this lesson: two add to the vectors, one rotates queries and keys, one adds to the scores.
 #
 # </div>
 #
@@ -535,8 +535,7 @@ for name, function in (("yours", relative_bias), ("as it came", as_it_came)):
 # It looked up $i + j$. The shape is right, $2\,t_{max} - 1$ is even the right number of entries, and every index is in
 # range. But *the word before me* gets a different number at every position, while pairs such as (0, 4), (1, 3) and (2,
 # 2) share one, although their distances are −4, −2 and 0. What is learned about a neighbour at one position does not
-# carry over to the next position. The loss can still go down, because any number that tells positions apart is better
-# than none.
+# carry over to the next position. The loss can still go down, because even these numbers tell some positions apart.
 #
 # </details>
 #
@@ -855,7 +854,7 @@ check.prediction("relative_beyond", relative_beyond)
 # %% [markdown]
 # At the training length the four cannot be told apart. Beyond it they behave in four different ways:
 #
-# - **Learned.** It is right before the line, and beyond it no more often than by chance. Rows 16 to 63 of its table
+# - **Learned.** It is right before the line, and beyond it hardly more often than by chance. Rows 16 to 63 of its table
 #   were never trained; they still have their random initial values. (With a table of 16 rows, it would have raised your
 #   `ValueError` instead.)
 # - **Sinusoidal.** The formula continues beyond the line; the accuracy does not. On average it is about twice chance,

@@ -115,7 +115,7 @@ plt.show()
 #
 # **How to read it.** Inputs are at the bottom, outputs at the top. Thin grey arrows are all the connections there are;
 # the thick ones are the shortest path from the first position to the last. The recurrent path takes one step for each
-# position. The convolution sees two neighbours on either side, so its path is as long as the stack is high.
+# position. The convolution sees two neighbours on either side, so it takes three layers to cross six positions.
 #
 # </div>
 #
@@ -382,9 +382,10 @@ show_player("depth")
 #
 # The identity is the point. Whatever the layers do, each vector reaches the top of the tower as one term of the sum, so
 # positions can stay different. On the way back, the gradient takes the same path undiminished, and each layer adds
-# something to it. [He et al. (2016, section 3)](https://arxiv.org/abs/1512.03385) named it a **[residual
-# connection](../../site/glossary.md#residual-connection)**: the layer learns only the difference, the residual. Another
-# word for it is **shortcut**, because it leads around the layer.
+# something to it. The layer learns only the difference, the *residual*
+# ([He et al., 2016, section 3](https://arxiv.org/abs/1512.03385)), so this is called a **[residual
+# connection](../../site/glossary.md#residual-connection)**. Another word for it is **shortcut**, because it leads
+# around the layer.
 
 # %% mystnb={"image": {"alt": "Gradient norm against block number from 0 to 23, logarithmic. Without shortcuts it rises from below one trillionth at the bottom to about a twentieth at the top, nearly along a straight line. With shortcuts it is nearly level: about 2 at the bottom, 1 at the top."}}
 class Shortcut(nn.Module):
@@ -498,7 +499,7 @@ for factor in (1, 2):
 # %% [markdown]
 # Each block multiplies the size by some factor, and over 24 blocks the factors compound. With weights twice as large
 # the vectors explode, and they saturate the softmax: [lesson 3](../03_scaling/03_scaling.ipynb) divided by √d under the
-# assumption that the components of queries and keys have variance 1. Something has to keep that assumption true.
+# assumption that the components of queries and keys have variance 1. Something has to keep the vectors' size fixed.
 #
 # **[Layer normalisation](../../site/glossary.md#layer-normalisation)**
 # ([Ba, Kiros and Hinton, 2016, section 3](https://arxiv.org/abs/1607.06450)) does it for every vector $v$ of width e by

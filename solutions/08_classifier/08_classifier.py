@@ -655,8 +655,8 @@ check(train_epoch)
 #
 # Texts of similar length are batched together, so that there is little padding to compute, and the batches come in
 # random order. A thousand of the training reviews become the **[validation
-# set](../../site/glossary.md#held-out-data)**: the accuracy during training is measured on them. The test reviews stay
-# untouched until the end; using them to make choices would be a slow way of training on them.
+# set](../../site/glossary.md#held-out-data)**: the accuracy during training is measured on them. The transformer meets
+# the test reviews only at the end; using them to make choices would be a slow way of training on them.
 
 # %%
 def batches_of(texts, labels, size, seed):
@@ -946,8 +946,8 @@ check.prediction("sure_of_salad", sure_of_salad)
 # %% [markdown]
 # ## Learning by heart
 #
-# `train_epoch` reports two numbers, and they can disagree. Here a new model has just 256 reviews, and in 45 epochs it
-# learns them by heart.
+# `train_epoch` reports two numbers, and they can disagree. Here a new model has just 256 reviews, and 45 epochs to
+# learn them by heart.
 
 # %% [markdown]
 # <div class="card">

@@ -1126,8 +1126,8 @@ for sample in run["samples"][:2]:
     print("\n".join(textwrap.fill(line, 88) for line in lines) + "\n")
 
 # %% [markdown]
-# Larger models and longer training gain much more. Published results, on the whole of enwik8 (and its own validation or
-# test part, so compare with care):
+# Larger models and longer training gain much more. These published results are for the whole of enwik8, each measured
+# on other held-out bytes than ours, so compare with care:
 #
 # | model | bits per byte | where |
 # |---|---|---|
@@ -1156,8 +1156,8 @@ ladder.show()
 
 # %% [markdown]
 # The last step goes the wrong way: our three runs need 2.47 to 2.52 bits per byte, more than with the windows of lesson
-# 7, 2.28 to 2.32. At this budget long windows do not pay. The model of this lesson, wider and trained on more bytes,
-# reads windows of 64 as well and needs fewer bits than either.
+# 7, 2.28 to 2.32. At this budget long windows do not pay. The model that you trained first, wider and on more
+# bytes, reads windows of 64 as well and needs fewer bits than either.
 
 # %% [markdown]
 # ## What you can do now

@@ -1191,10 +1191,10 @@ bench.show()
 #
 # The search keeps five beams and divides each score by a number that grows linearly with the length ([Y. Wu et al.,
 # 2016](https://arxiv.org/abs/1609.08144), section 7, with α = 1). The score is **[BLEU](../../site/glossary.md#bleu)**
-# ([Papineni et al., 2002](https://aclanthology.org/P02-1040/)): the geometric mean of four shares, of the runs of one,
-# two, three and four words in the translations that also occur in the references, times a penalty if the translations
-# are too short, on a scale from 0 to 100. Its details differ between programs, so sacrebleu prints a signature with
-# each score.
+# ([Papineni et al., 2002](https://aclanthology.org/P02-1040/)): the geometric mean of four shares, times a penalty if
+# the translations are too short, on a scale from 0 to 100. The shares say how many of the runs of one, two, three and
+# four words in the translations also occur in the references. The details of BLEU differ between programs, so sacrebleu
+# prints a signature with each score.
 
 # %% tags=["hide-input"]
 run = recorded("multi30k")
@@ -1242,9 +1242,9 @@ for sample in run["samples"]:
 # ## What you can do now
 #
 # You can write the three masks of a model with two sequences; let one sequence attend to another; build the transformer
-# of 2017 so that it agrees with PyTorch's; train it with teacher forcing; write with it greedily or with several beams;
-# see in its attention which source word each target word comes from; and say why a loss with smoothed labels does not
-# go to 0.
+# of 2017, with a decoder block that agrees with PyTorch's; train it with teacher forcing; write with it greedily or
+# with several beams; see in its attention which source word each target word comes from; and say why a loss with
+# smoothed labels does not go to 0.
 #
 # **Three questions to think about**
 #

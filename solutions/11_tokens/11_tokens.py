@@ -16,10 +16,10 @@
 #
 # *What a model reads instead of letters*
 #
-# A language model reads numbers. A program before it cuts the text into pieces, called *tokens*, and looks each up in a
-# list; the model gets the places in the list and never sees a letter. In this lesson you build that program as GPT-2
-# has it: it learns the pieces from a text, cuts any text into them without loss, and puts it together again. Then you
-# look at what the cut costs, and compare models that cut differently.
+# A language model reads numbers. Before that, a program cuts the text into pieces, called *tokens*, and looks each up
+# in a list; the model gets the places in the list and never sees a letter. In this lesson you build that program as
+# GPT-2 has it: it learns the pieces from a text, cuts any text into them without loss, and puts it together again. Then
+# you look at what the cut costs, and compare models that cut differently.
 #
 # | | |
 # |---|---|
@@ -390,7 +390,7 @@ for text in ("The statement raises an exception.", "Transformers read 12,345 tok
 # **Exercise 4 · `decode`** &nbsp; ★☆☆ · 5 minutes · 2 points
 #
 # Return the text of the ids. A token may hold only a part of a character. Where bytes make no character, the text has
-# U+FFFD ("�") instead, in the places where Python's own `decode` can put it. Do not call `Tokenizer` here.
+# U+FFFD ("�") instead, exactly where Python's own `decode` puts it if asked to. Do not call `Tokenizer` here.
 #
 # <details><summary>Hint 1: two dicts turned round</summary>
 #
@@ -488,9 +488,9 @@ check.prediction("cut_of_digits", cut_of_digits)
 # %% [markdown]
 # **Digits.** Frequent numbers are tokens of their own, others are cut wherever merges happen to meet. So the same digit
 # stands now alone, now inside a token, and the same token means tens in one number and hundreds in another. Adding two
-# numbers column by column, as we do, is hard to learn from such pieces. Llama cuts every number into single digits
-# ([Touvron et al., 2023](https://arxiv.org/abs/2302.13971), section 2.1); where and how digits are cut changes how well
-# a model calculates ([Singh and Strouse, 2024](https://arxiv.org/abs/2402.14903)).
+# numbers column by column, as we do, is hard to learn from such pieces. The first Llama cut every number into single
+# digits ([Touvron et al., 2023](https://arxiv.org/abs/2302.13971), section 2.1); where and how digits are cut changes
+# how well a model calculates ([Singh and Strouse, 2024](https://arxiv.org/abs/2402.14903)).
 #
 # **Spelling.** The same holds for letters:
 
@@ -535,8 +535,8 @@ check.prediction("dearest_sentence", dearest_sentence)
 # **Other languages.** A Chinese character is three bytes, and GPT-2's training text holds few of them, because pages in
 # other languages than English were removed on purpose ([Radford et al.,
 # 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf),
-# section 3.7). So few merges were learned. Five short sentences in five languages, each with the same meaning, and five
-# lines of Python:
+# section 3.7). Hence few merges were learned for them. Five short sentences in five languages, each with the same
+# meaning, and five lines of Python:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of horizontal bars for English, German, Chinese, Russian, Hindi and Python. Left, GPT-2's tokens for five sentences: 35, 48, 82, 137 and 199, and 40 for five lines of Python. Right, tokens per byte: 0.23 for English, 0.35 for German, 0.38 for Python, and 0.60 to 0.64 for the three other languages."}}
 texts = {**SENTENCES, "Python": CODE}
@@ -611,8 +611,8 @@ print("OpenAI's merges that begin with a space:",
 # <div class="figure-caption">
 #
 # **How to read it.** Each point is the mean length of the tokens of neighbouring ranks; the axis of ranks is
-# logarithmic. The first point, a mean over many merges, is at three bytes; later merges make whole words, and words do
-# not get longer without end.
+# logarithmic. The small model's first point, a mean over many merges, is at three bytes; later merges make whole words,
+# and words do not get longer without end.
 #
 # </div>
 #

@@ -725,8 +725,8 @@ check(perplexity)
 # Layers that write to the residual stream start smaller by a factor of √(2 · depth), because 2 · depth of them are
 # added up ([Radford et al.,
 # 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), section
-# 2.3). It is measured here on the first windows of 16 modules of the standard library that the pocket model was not
-# trained on.
+# 2.3). Perplexity is measured here on the first windows of 16 modules of the standard library that the pocket model was
+# not trained on.
 
 # %%
 t_max = pocket.config.t_max
@@ -764,7 +764,7 @@ print(f"on all {data['held_out_tokens']:,} held-out tokens: perplexity"
 #
 # ## What an error costs
 #
-# The models below have one error each; you have met all the errors in this course. Since we have the weights, we can
+# The models below have one error each; you have met each of them in this course. Since we have the weights, we can
 # measure each error's cost on the held-out windows.
 
 # %% [markdown]

@@ -191,7 +191,7 @@ plots.diagrams.gated_cell()
 #
 # Write one step of the GRU, as in the formulas. The weights of r, z and $\tilde s$ are side by side, as PyTorch stores
 # them: of the 3d columns of each matrix and bias, the first d belong to r, the next d to z, the last d to $\tilde s$.
-# So each gate has two biases, too, one for each matrix. Do not call PyTorch's own GRU.
+# So each gate, like $\tilde s$, has two biases, one for each matrix; $b_z$ is their sum. Do not call PyTorch's own GRU.
 #
 # <details><summary>Hint 1: how many matrix products?</summary>
 #
@@ -276,8 +276,8 @@ for name, found in gated.items():
 #
 # In 2014 [Cho et al.](https://arxiv.org/abs/1406.1078) and [Sutskever, Vinyals and Le](https://arxiv.org/abs/1409.3215)
 # joined two recurrent networks for translation: an encoder that reads the source, and a decoder that writes the target.
-# Between them is one vector c for the whole sentence. The decoder updates its state s at each word, where $y_{i-1}$ is
-# the previous word:
+# Between them is one vector c for the whole sentence. The decoder of Cho et al. updates its state s at each word, where
+# $y_{i-1}$ is the previous word:
 #
 # $$s_i = f(s_{i-1},\, y_{i-1},\, c) .$$
 #
@@ -344,9 +344,9 @@ print("the same as PyTorch's last states:", same)
 # ## See it break
 #
 # The task: lists of one to six numbers below 1,000, English to German. A single number is too easy, because its few
-# words fit into almost any vector; a list of six has about thirty words. A bidirectional GRU reads and another GRU
-# writes, all layers are 64 wide, and **the same c goes into every step** of the decoder. The model is trained on 20,000
-# lists for about twenty seconds and judged by **exact match**: a list counts if all of its words are right.
+# words fit into almost any vector; a list of six has many more. A bidirectional GRU reads and another GRU writes, all
+# layers are 64 wide, and **the same c goes into every step** of the decoder. The model is trained on 20,000 lists for
+# about twenty seconds and judged by **exact match**: a list counts if all of its words are right.
 
 # %%
 train_pairs, tests = numeral_lists()
@@ -879,9 +879,9 @@ with torch.no_grad():
 # attention, and [Lin et al. (2017)](https://arxiv.org/abs/1703.03130) called theirs self-attention. What was new was a
 # translator in which nothing else connects the positions.
 #
-# They chose the dot product and not the additive score. On paper both cost about the same; in practice the dot product
-# is faster because it is one matrix product. Its weakness at large widths is fixed by lesson 3's √d (section 3.2.1).
-# The result is [lesson 10](../10_encoder_decoder/10_encoder_decoder.ipynb).
+# The model of 2017 uses the dot product and not the additive score: it is faster, being one matrix product. Its
+# weakness at large widths is fixed by lesson 3's √d (section 3.2.1). The result is
+# [lesson 10](../10_encoder_decoder/10_encoder_decoder.ipynb).
 
 # %% [markdown]
 # ## Known by its company
@@ -987,9 +987,9 @@ for word in ("dull", "music", "but"):
 # `word_vectors` computes much the same from counts.
 #
 # But *dull* is as near to words of praise as to words of blame, because all of them come after *is*. And one weakness
-# remains however much text there is: **each word has only one vector**. *Dull* in "the plot is dull" has the same 32
-# numbers as in "the plot is hardly dull", and *stick* in "let's stick to it" has the same vector as in "he broke a
-# stick".
+# remains however much text there is: **a word has the same vector in every sentence**. *Dull* in "the plot is dull" has
+# the same 32 numbers as in "the plot is hardly dull", and *stick* in "let's stick to it" has the same vector as in "he
+# broke a stick".
 
 # %% [markdown]
 # ## A vector from a reader

@@ -216,8 +216,8 @@ print(f"guessing evenly among {n} pieces: {math.log(n):.2f} nats")
 
 # %% [markdown]
 # The low loss is worth nothing. Position i has to predict token i + 1 and may look at position i + 1, where that token
-# is: the model copies it. While it writes, there is no position i + 1 yet. Hide that position from it in the test
-# reviews, too, and it does hardly better than guessing. With the causal mask there is nothing to copy: on random tokens
+# is: the model copies it. While it writes, there is no position i + 1 yet. In the test reviews, too, hide all that
+# comes later, and it does hardly better than guessing. With the causal mask there is nothing to copy: on random tokens
 # the loss stays where it must.
 #
 # So the mask stays, or the task has to change. A model that reads both ways needs something in its *input* to be
@@ -233,7 +233,7 @@ print(f"guessing evenly among {n} pieces: {math.log(n):.2f} nats")
 #
 # This is greedy. It never goes back to a shorter piece, even if the word could then be cut to its end. [Schuster and
 # Nakajima, 2012](https://research.google/pubs/japanese-and-korean-voice-search/) describe how such a vocabulary is
-# learned; it joins pairs too, but chooses the pair that makes the text most likely, where lesson
+# learned: their method joins pairs too, but chooses the pair that makes the text most likely, where lesson
 # [11](../11_tokens/11_tokens.ipynb) chose the most frequent.
 #
 # **What every check asks.** You write each part yourself: in the exercises do not call `finished_bert` or any other
@@ -709,8 +709,8 @@ for text in ("[MASK] the plot is slow, the cast is good",
 # 2018](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf)), which was
 # pretrained from the left and then fine-tuned, with every task written as one sequence and the answer read at its last
 # token, the only one that has seen everything. On GLUE, a collection of such tasks, GPT reached 75.1 on average, BERT
-# base 79.6 and BERT large 82.1 (table 1). But BERT was not trained to generate text. Models that generate text have
-# kept reading from left to right.
+# base 79.6 and BERT large 82.1 (table 1). But BERT was not trained to generate text. Most models that generate text
+# have kept reading from left to right.
 #
 # ## Open a published model
 #
@@ -1096,7 +1096,7 @@ check.prediction("kindest_block", kindest_block)
 #
 # </div>
 #
-# Between blocks 2, 3 and 4 this does not decide: they differ by about one standard error, and in one of the three runs
+# These runs do not decide between blocks 2, 3 and 4, which differ by about one standard error; in one of the three runs
 # block 4 is best. Block 3 is ahead of the words and of the last block in every run, by 3 to 8 points; the standard
 # error of such a difference is about 1.3.
 #

@@ -750,7 +750,7 @@ show_pictures([train[::281][:12], held_out[::47][:12]], ["trained on", "held out
 #
 # Three models of the same size, with the same first weights, on the same pictures in the same order: every head sees
 # everything before it (**full**); two heads near and two along the stride (**strided**); two heads in the block and two
-# on the summary columns (**fixed**, c = 2). After 300 steps, which needs the fewest bits per pixel on the unseen faces?
+# on the summary columns (**fixed**, c = 2). After 300 steps, which needs the fewest bits per pixel on unseen typefaces?
 #
 # - **A.** Full: it can look wherever the others look, and elsewhere too.
 # - **B.** Strided.
@@ -1139,7 +1139,7 @@ plt.show()
 # ## What to use
 #
 # PyTorch has two functions. `F.scaled_dot_product_attention` chooses a kernel by itself; with `is_causal=True` it needs
-# no mask (with t = s: for t < s its triangle begins in the upper left corner, lesson 15). And `flex_attention` takes a
+# no mask, if t = s (for t < s its triangle begins in the upper left corner, lesson 15). And `flex_attention` takes a
 # pattern as a **function** of two positions. It finds out in advance which *blocks* of the matrix are empty, and a
 # compiled kernel skips those. Without `torch.compile`, as here, it is right but slow.
 

@@ -299,7 +299,7 @@ table.measure("bfloat16", step, model, optimiser)
 # does the state, since autocast makes 16-bit copies of the weights as it goes. Other programs keep 16-bit weights and
 # gradients, and a third 32-bit number in the optimiser: 2 + 2 + 12 bytes, again 16 ([Rajbhandari et al.,
 # 2020](https://arxiv.org/abs/1910.02054), section 3.1). Whether bfloat16 saves time depends on the processor and on the
-# size of the products. On this page the step has become no faster, although the processor has instructions for it.
+# size of the products. On this page it saves little.
 #
 # float16 needs one thing more. It has no positive numbers below 6e-8, so small gradients become 0. The loss is
 # therefore multiplied by a large factor, the **[loss scale](../../site/glossary.md#loss-scale)**, and the gradients are
@@ -421,7 +421,7 @@ four_checkpoints = "C"
 # Both runs must be of the same network. [Dropout](../../site/glossary.md#dropout) draws random numbers, and other
 # numbers make another network. `random_state(device)` returns the state of the random number generator, and
 # `set_random_state(device, state)` restores it. Autocast may be on in the forward pass and off in the backward pass:
-# `keeping_autocast(block, device)` returns the block such that it always runs with autocast as it is now.
+# `keeping_autocast(block, device)` returns a block that always runs with autocast as it is at the time of this call.
 
 # %% [markdown]
 # <div class="card">
@@ -644,13 +644,14 @@ plt.show()
 # </div>
 #
 # Operations per byte moved are called **[arithmetic intensity](../../site/glossary.md#arithmetic-intensity)**. A large
-# product uses each number many times; a sum, a softmax or a norm uses it once or twice. `torch.compile` turns several
-# such operations into one loop, which reads and writes everything once. It has no row here: we compiled the blocks once
-# on this processor, and the step was no faster. (Softmax and norm are below the slanted roof too, so something other
-# than moving bytes slows them down.)
+# product uses each number many times; a sum, a softmax or a norm uses it only a few times. `torch.compile` turns
+# several such operations into one loop, which reads and writes everything once. It has no row here: we compiled the
+# blocks once on this processor, and the step was no faster. (Softmax and norm are well below the slanted roof, so
+# something other than moving bytes slows them down.)
 #
-# At its best a step reaches about half the rate of the fastest product. The rates of a step count each operation once,
-# so the second forward pass of checkpointing lowers the rate: by a quarter if nothing else is lost, and here by more.
+# In this run the best step reaches about six tenths of the rate of the fastest product. The rates of a step count each
+# operation once, so the second forward pass of checkpointing lowers the rate: by a quarter if nothing else is lost, and
+# here by a little more.
 
 # %% [markdown]
 # ## Two processes

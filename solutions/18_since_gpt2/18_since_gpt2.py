@@ -269,7 +269,7 @@ check(SwiGLU)
 #
 # The last change is about generating text, not about learning. A [key–value
 # cache](../../site/glossary.md#key-value-cache) holds a key and a value for each position, head and block, and for each
-# new token the model reads all of it. On long texts you wait for that reading, not for arithmetic.
+# new token the model reads all of it. In large batches of long texts you wait for that reading, not for arithmetic.
 #
 # [Shazeer, 2019](https://arxiv.org/abs/1911.02150) let all heads of queries share a single head of keys and values
 # ([multi-query attention](../../site/glossary.md#multi-query-attention), lesson 4). That saves the most memory, and
@@ -386,10 +386,10 @@ class GroupedQueryAttention(nn.Module):
 check(GroupedQueryAttention)
 
 # %% [markdown]
-# Published code has gone wrong in both places. The reference implementation in the ONNX standard itself tiled the
-# groups, 0, 1, 0, 1, where models have 0, 0, 1, 1 ([pull request 7274](https://github.com/onnx/onnx/pull/7274)). And a
-# cache with room for all heads, to be filled *after* the copying, saves nothing: that was [issue
-# 44](https://github.com/facebookresearch/lingua/issues/44) of lingua.
+# Published code has gone wrong in the copying and in the caching. The reference implementation in the ONNX standard
+# itself tiled the groups, 0, 1, 0, 1, where models have 0, 0, 1, 1 ([pull request
+# 7274](https://github.com/onnx/onnx/pull/7274)). And a cache with room for all heads, to be filled *after* the copying,
+# saves nothing: that was [issue 44](https://github.com/facebookresearch/lingua/issues/44) of lingua.
 
 # %% [markdown]
 # ## A whole Llama
@@ -535,8 +535,8 @@ def halves_from_pairs(weight, h):
 check(halves_from_pairs)
 
 # %% [markdown]
-# The script that converted Meta's files for the Hub makes the same three calls, `view`, `transpose`, `reshape`. To read
-# a file from the Hub you go back, with the finished `pairs_from_halves`.
+# The script that converted Meta's files for the Hub does this in three calls, `view`, `transpose`, `reshape`. To read a
+# file from the Hub you go back, with the finished `pairs_from_halves`.
 #
 # Now put everything together. `transformers` is not part of this course, so its results were recorded: the weights of a
 # small `LlamaForCausalLM`, random but under their published names, and its logits for 24 tokens. Your model is made of
@@ -733,8 +733,8 @@ check.prediction("router_of_one", router_of_one)
 # was no error, but the loss was worse than it should have been. With k = 1, use $w_i = p_i$, undivided.
 #
 # What does the balance do in a training? There are eight kinds of tokens, each with its own task, and the same number
-# is added to every component. There are eight experts, and k = 2. One training uses the task's loss alone, the other
-# adds the balance.
+# is added to every component of all tokens. There are eight experts, and k = 2. One training uses the task's loss
+# alone, the other adds the balance.
 
 # %%
 def train_mixture(share, steps, N=8, e=16):
@@ -779,7 +779,7 @@ plt.show()
 #
 # **How to read it.** A row is an expert, a column a tenth of the training, labelled by its last step; darker is a
 # larger share of the choices, and an even share is one in eight. Left, two experts are dead at the end: their
-# parameters are stored but never used. Right, all eight work, and the task's loss is lower too. This is one seed.
+# parameters are stored but no longer used. Right, all eight work, and the task's loss is lower too. This is one seed.
 #
 # </div>
 #
