@@ -776,8 +776,8 @@ print("another byte at input 3 changes the last output:", changes[-1, 3].item())
 check.prediction("gradient_across", gradient_across)
 
 # %% [markdown]
-# So the backward pass ends at the border, as it did without a memory; only *states* cross. The weights learn only
-# indirectly to compute states that are useful later, because the same weights compute the present states. Now test the
+# So the backward pass ends at the border, as it did without a memory; only *states* cross. No gradient asks for states
+# that are useful later: they come about only because the same weights compute the present states. Now test the
 # formula with the second instrument, in texts that are long enough:
 
 # %% tags=["nbval-check-output"]
@@ -801,7 +801,7 @@ for t_, m_, depth in [(4, 0, 2), (4, 4, 1), (4, 4, 2), (4, 3, 2), (4, 6, 2), (3,
 # %% [markdown]
 # ## One pass
 #
-# With a memory nothing has to be computed twice. Read the text segment by segment and carry the memory along: after the
+# With a memory no byte has to be read twice. Read the text segment by segment and carry the memory along: after the
 # beginning, each byte has at least m bytes of context. The third complaint is solved: N − 1 positions for N bytes. And
 # since nothing in the model depends on a length, **the memory may be longer than it was in training**, or absent.
 
@@ -931,7 +931,7 @@ with torch.no_grad():
 # %% [markdown]
 # ## Two models, step by step
 #
-# And in real text, where most bytes can be predicted from the bytes just before them? Two models of the same size begin
+# What does a memory gain in real text, where most bytes can be predicted from those just before? Two equal models begin
 # with the same weights and read the same streams: one forgets at each border, m = 0; the other remembers the last
 # segment, m = t. They take turns, a step each, so that other programs on your machine slow both. The clock counts
 # processor seconds for each. The learning rate rises for 50 steps and then stays constant, so that the curves can be
@@ -1014,7 +1014,7 @@ else:
 #
 # </div>
 #
-# With a memory each query sees up to twice as many keys, and twice as many distances go through their projection. So a
+# With a memory each query is multiplied by twice as many keys, and twice as many distances are projected. So a
 # step takes longer: at equal *seconds* the model without a memory is better here throughout. The gain at equal *steps*
 # shows late, and hardly at all on these few thousand bytes. The next cell takes others, and evaluates each model with
 # several memories.
@@ -1115,7 +1115,7 @@ for label, bits in by_position.items():
 #
 # This is the second complaint, context fragmentation, and fixing it brings most of the gain. The first complaint, names
 # from far away, remains. The memory can carry a key, as the task above shows, but this model, trained for half a minute
-# with m = 64, gains nothing from bytes farther back: see the last columns of the table. The published models were
+# with m = 64, gains nothing from a longer memory: see the last columns of the table. The published models were
 # trained for days, and with longer memories; [Dai et al.](https://arxiv.org/abs/1901.02860), section 4.3, find that
 # theirs uses up to 900 words of context.
 
@@ -1153,7 +1153,7 @@ times = cost["windows that slide by 1"] / cost["segments, m = 64"]
 print(f"the sliding window takes {times:.0f} times as long as one pass with a memory")
 
 # %% [markdown]
-# The sliding window computes t times as many positions, but takes far less than t times as long: many windows go
+# The sliding window computes nearly t times as many positions, but takes far less than t times as long: many windows go
 # through the model at once, and large products are more efficient than small ones. The paper's own comparison is with a
 # model whose window is 3,800 long, on a GPU: one pass with a memory was up to [1,874 times as
 # fast](https://arxiv.org/abs/1901.02860) (table 9).
@@ -1206,9 +1206,9 @@ print(f"lesson 9: {apart:.3f} in windows side by side, "
 # </div>
 #
 # In one pass, with a memory as long as in training, the model needs fewer bits than lesson 9's in windows that overlap,
-# which do four times the work. (One run of each; this model has 6 % more parameters, and read 9 % fewer bytes.) A
-# memory of 256 helps a little more, but one of 512 does not: in training no query and key were more than 255 positions
-# apart.
+# which compute each position four times. (One run of each; this model has 6 % more parameters, and read 9 % fewer
+# bytes.) A memory of 256 helps a little more, but one of 512 does not, perhaps because in training no query and key
+# were more than 255 positions apart.
 #
 # Without its memory the same model is far worse than lesson 9's. Two things differ: it was trained with a
 # memory, and its segments of 128 bytes give less context than lesson 9's windows of 256. These numbers cannot tell the

@@ -20,8 +20,8 @@
 # A map of the attention weights has an answer ready: this head looks at exactly the right place. Take the head away,
 # and the model copies on.
 #
-# So a map is not a proof. This lesson trains the smallest model that has a mechanism worth finding, and asks three
-# questions about each of its heads. Where does it look? What does it add to the output? What is lost without it? The
+# So a map is not a proof. This lesson trains a very small model that has a mechanism worth finding, and asks three
+# questions about its heads. Where does it look? What does it add to the output? What is lost without it? The
 # three answers differ, and the differences show how the model works.
 #
 # | | |
@@ -109,8 +109,8 @@ check.recall(recall_shape, recall_cause, recall_bug)
 # All of the second half but its first token can be predicted, and only by looking back.
 #
 # `said_twice` makes the rows, (b, 2p). `train_to_copy` draws a fresh batch for each step, with p between 16 and 32, and
-# computes the loss on what can be copied. Each head has two scores: its mean weight on the previous token, and, in the
-# second half, its mean weight on what came after the same token in the first (lesson 12's `induction_score`).
+# computes the loss on what can be copied. Each head gets a score: in layer 0 its mean weight on the previous token; in
+# layer 1, in the second half, that on what came after the same token in the first (lesson 12's `induction_score`).
 
 # %%
 def head_scores(model, rows):
@@ -155,8 +155,8 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i shows where position i looks; dark is a weight of 1. Each position of the second half, from
-# 24 on, looks 23 places back: at what came after the same token in the first half.
+# **How to read it.** Row i shows where position i looks; dark is a weight of 1. Nearly every position of the second
+# half, from 24 on, looks 23 places back: at what came after the same token in the first half.
 #
 # </div>
 #
@@ -283,7 +283,7 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Left, each position looks mostly at the previous one. Right, each position of the second half
+# **How to read it.** Left, most positions look mainly at the previous one. Right, each position of the second half
 # looks 23 places back.
 #
 # </div>
@@ -645,8 +645,8 @@ for number, chances in enumerate(logits[:, 0, -1].softmax(dim=-1)):
 # ## A clock
 #
 # Not even a perfect score is a mechanism. Here is the first experiment again, made carelessly: always p = 32, and
-# **one** layer, which cannot do the task. (This is proved, for a layer of reasonable size: [Sanford, Hsu and
-# Telgarsky, 2024](https://arxiv.org/abs/2408.14332).)
+# **one** layer, which cannot do the task when p varies. (This is proved, for a layer of reasonable size: [Sanford, Hsu
+# and Telgarsky, 2024](https://arxiv.org/abs/2408.14332).)
 
 # %%
 torch.manual_seed(0)
@@ -676,7 +676,7 @@ for p in (32, 31, 24, 16):
 # <details><summary>1. In the copying model, could layer 0 help through the queries instead of the keys?</summary>
 #
 # The query of the second A would have to know what came after the first A, and that is the answer. A head of layer 0
-# can tell a position only what came before it. Only the position of B can learn which token B follows.
+# chooses by token and distance, and neither shows it which token follows an A. At B, it need only look one place back.
 #
 # </details>
 # <details><summary>2. An ablation replaces a head's output by 0. When is that a bad choice?</summary>
