@@ -5,8 +5,9 @@
     ladder.climb(ByteModel(attend))        # trains, prints bits per byte and a sample
     ladder.show()                          # all rungs so far
 
-One text, one size, one recipe and about the same seconds of one core for each rung: only the model changes. The first
-nineteen twentieths of the text are for training. On the rest the model predicts single bytes, each from the `t_max`
+One text, one size, one recipe and about the same seconds of one core for each rung: only the model changes. The text is
+Python's reference manual, or with `Ladder(check, text="enwik8")` Wikipedia, where there is data. The first nineteen
+twentieths are for training. On the rest the model predicts single bytes, each from the `t_max`
 bytes before it.
 """
 
@@ -17,6 +18,7 @@ import lzma
 import math
 import os
 import textwrap
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any
@@ -39,13 +41,14 @@ from helpers.parts.multi_head import MultiHeadAttention
 from helpers.parts.positions import PositionEmbedding
 from helpers.parts.scaling import scaled_scores
 from helpers.progress import progress
-from helpers.rungs import RUNGS, Score
+from helpers.rungs import ENWIK8, MANUAL, RUNGS, Score
 
 N, E, H, T = 256, 64, 4, 32  # bytes, width, heads, positions of a window
 BATCH, RATE, WARMUP = 16, 5e-3, 50  # windows of T bytes in a batch; the recipe is lesson 9's
 LONGEST, EVERY = 64, 2  # the first held-out byte that is predicted, and how many come from one to the next
 SAMPLE = 200  # bytes
 FEW = 5  # steps
+MOST = 1_000_000  # bytes of a text
 TEMPERATURE = 0.8
 
 
@@ -108,10 +111,17 @@ class ScaledHead(SingleHeadAttention):
 
 
 class Ladder:
-    """The rung of one lesson. check: the lesson's check, which says whether an answer holds."""
+    """The rung of one lesson.
 
-    def __init__(self, check: Any):
+    check: the lesson's check, which says whether an answer holds. text: MANUAL, or ENWIK8, in whose place the manual is
+    taken where there is no data. ValueError for another.
+    """
+
+    def __init__(self, check: Any, text: str = MANUAL):
+        if text not in (MANUAL, ENWIK8):
+            raise ValueError(f"There is no text called {text!r}; there are {MANUAL!r} and {ENWIK8!r}.")
         self.check, self.lesson = check, check.lesson.name
+        self.text = text if _whole(text) != _whole(MANUAL) else MANUAL
         self.all_own = True
         self.score: Score | None = None
 
@@ -131,37 +141,38 @@ class Ladder:
 
         The stop button ends the training early, and what was trained until then counts.
         """
-        bits, done = measured(model, RUNGS[self.lesson].steps)
-        self.score = Score(self.lesson, bits, done, self.all_own, references())
+        bits, done = measured(model, RUNGS[self.lesson].steps, self.text)
+        self.score = Score(self.lesson, bits, done, self.all_own, references(self.text), self.text)
         if math.isfinite(bits):
             rungs.keep(self.score)
         print(f"held out: {bits:.2f} bits per byte after {done:,} steps\n")
-        print(sample(model))
+        print(sample(model, self.text))
 
     def show(self) -> None:
-        """Draw this rung and those below it: the student's scores, and the range of the course's own three runs."""
-        mine = rungs.best([*rungs.scores(), *([self.score] if self.score else [])])
-        ours = recorded("ladder")["result"]["bits"]
+        """Draw this rung and those below it: the student's scores, and on the manual the course's own three runs."""
+        mine = rungs.best([*rungs.scores(), *([self.score] if self.score else [])], self.text)
+        ours = recorded("ladder")["result"]["bits"] if self.text == MANUAL else defaultdict(tuple)
         shown = list(RUNGS)[: list(RUNGS).index(self.lesson) + 1]
         rows: list[tuple[str, float | None, bool, Any]] = [("plain average", None, True, ours["average"])]
         for lesson in shown:
             score = mine.get(lesson)
             name = f"{int(lesson.split('_')[0])} · {RUNGS[lesson].title}"
             rows.append((name, score.bits if score else None, score is None or score.own, ours[lesson]))
-        plots.ladder(rows, references())
+        plots.ladder(rows, references(self.text))
         print(f"{'held-out bits per byte':<28}{'yours':>8}   ours, three runs")
         for name, bits, _, runs in rows:
-            print(f"{name:<28}{f'{bits:.2f}' if bits else '':>8}   {min(runs):.2f} to {max(runs):.2f}")
-        print(", ".join(f"{name} {bits:.2f}" for name, bits in references().items()))
+            spread = f"{min(runs):.2f} to {max(runs):.2f}" if runs else "none on this text"
+            print(f"{name:<28}{f'{bits:.2f}' if bits else '':>8}   {spread}")
+        print(", ".join(f"{name} {bits:.2f}" for name, bits in references(self.text).items()))
 
 
-def measured(model: nn.Module, steps: int) -> tuple[float, int]:
-    """Train a model. Returns (held-out bits per byte, after how many steps the training ended)."""
-    done = train(model.to(device()), steps)
-    return held_out_bits(model), done
+def measured(model: nn.Module, steps: int, name: str = MANUAL) -> tuple[float, int]:
+    """Train a model on a text. Returns (held-out bits per byte, after how many steps the training ended)."""
+    done = train(model.to(device()), steps, name=name)
+    return held_out_bits(model, name), done
 
 
-def train(model: nn.Module, steps: int, seed: int = 0) -> int:
+def train(model: nn.Module, steps: int, seed: int = 0, name: str = MANUAL) -> int:
     """Train a model on random windows. Returns after how many steps it ended: the stop button ends it early.
 
     A step reads as many bytes whatever the model's t_max is.
@@ -218,10 +229,10 @@ def _half_cosine(share: float) -> float:
 
 
 @torch.no_grad()
-def held_out_bits(model: nn.Module) -> float:
+def held_out_bits(model: nn.Module, name: str = MANUAL) -> float:
     """Bits per held-out byte, each predicted from the `t_max` bytes before it: the same bytes for all models."""
     t = length_of(model)
-    windows = text()[1][LONGEST - t :].unfold(0, t + 1, EVERY).long()  # (windows, t + 1)
+    windows = text(name)[1][LONGEST - t :].unfold(0, t + 1, EVERY).long()  # (windows, t + 1)
     with evaluating(model):
         nats = sum(
             F.cross_entropy(model(part[:, :-1])[:, -1], part[:, -1], reduction="sum").item()
@@ -230,9 +241,9 @@ def held_out_bits(model: nn.Module) -> float:
     return float(bits_per_byte(nats / len(windows)))
 
 
-def sample(model: nn.Module) -> str:
+def sample(model: nn.Module, name: str = MANUAL) -> str:
     """A prompt of held-out bytes, and what the model writes after it."""
-    prompt = text()[1][: length_of(model)].long()
+    prompt = text(name)[1][: length_of(model)].long()
     chance = torch.Generator(device()).manual_seed(0)
     written = generate(model, prompt.unsqueeze(0).to(device()), SAMPLE, TEMPERATURE, generator=chance)[0]
     return textwrap.fill(f"{_letters(prompt)} ▸ {_letters(written)}", 88)
@@ -243,24 +254,27 @@ def _letters(ids: Iterable[int]) -> str:
 
 
 @cache
-def text() -> tuple[torch.Tensor, torch.Tensor]:
-    """The training part and the held-out part of the embedded manual, bytes."""
-    whole = torch.tensor(list(_manual()), dtype=torch.uint8)
+def text(name: str = MANUAL) -> tuple[torch.Tensor, torch.Tensor]:
+    """The training part and the held-out part of a text, bytes."""
+    whole = torch.tensor(list(_whole(name)), dtype=torch.uint8)
     cut = len(whole) * 19 // 20
     return whole[:cut], whole[cut:]
 
 
-def _manual() -> bytes:
-    return generator_text(places="embedded", say=lambda line: None)[0]
+@cache
+def _whole(name: str) -> bytes:
+    if name == MANUAL:
+        return generator_text(places="embedded", say=lambda line: None)[0]
+    return generator_text()[0][:MOST]
 
 
 @cache
-def references() -> dict[str, float]:
+def references(name: str = MANUAL) -> dict[str, float]:
     """Bits per byte to compare with: two entropies of the training part, and what two packers add for the rest."""
-    train, held_out = text()
+    train, held_out = text(name)
     single = torch.bincount(train, minlength=N)
     pairs = torch.bincount(N * train[:-1].long() + train[1:])
-    whole = _manual()
+    whole = _whole(name)
 
     def added(pack: Callable[[bytes], bytes]) -> float:
         return 8 * (len(pack(whole)) - len(pack(whole[: len(train)]))) / len(held_out)

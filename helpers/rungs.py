@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from helpers import check_log
 
@@ -21,6 +22,7 @@ class Rung:
     steps: int
 
 
+MANUAL, ENWIK8 = "manual", "enwik8"  # the texts that a ladder can stand on
 RUNGS: Mapping[str, Rung] = {  # by lesson, in the order of the lessons
     "01_dot_product_attention": Rung("bare self-attention", 4000),
     "02_queries_keys_values": Rung("queries, keys, values", 4000),
@@ -37,7 +39,8 @@ RUNGS: Mapping[str, Rung] = {  # by lesson, in the order of the lessons
 class Score:
     """What a model reached on a rung. bits: per held-out byte. steps: of training; fewer where it was stopped.
 
-    own: is it made of the student's functions alone? references: {"gzip -9": bits}, on the same text.
+    own: is it made of the student's functions alone? references: {"gzip -9": bits}, on the same text. text: which,
+    MANUAL or ENWIK8.
     """
 
     lesson: str
@@ -45,6 +48,7 @@ class Score:
     steps: int
     own: bool
     references: Mapping[str, float] = field(default_factory=dict)
+    text: str = MANUAL
 
 
 def keep(score: Score) -> bool:
@@ -57,17 +61,24 @@ def scores() -> list[Score]:
     return list(filter(None, (_score(line["ladder"]) for line in check_log.lines() if "ladder" in line)))
 
 
-def best(scores: Iterable[Score]) -> dict[str, Score]:
-    """The best score of each rung, by lesson, in the order of the lessons; a model of one's own before any other."""
-    ranked = sorted(scores, key=lambda score: (score.own, -score.bits))
+def best(scores: Iterable[Score], text: str = MANUAL) -> dict[str, Score]:
+    """The best score of each rung on a text, in the order of the lessons; a model of one's own before any other."""
+    ranked = sorted((s for s in scores if s.text == text), key=lambda score: (score.own, -score.bits))
     top = {score.lesson: score for score in ranked}
     return {lesson: top[lesson] for lesson in RUNGS if lesson in top}
 
 
-def _score(fields: object) -> Score | None:
+def _score(fields: Any) -> Score | None:
     try:
-        references = {str(name): float(bits) for name, bits in fields["references"].items()}  # type: ignore[index]
-        one = Score(str(fields["lesson"]), float(fields["bits"]), int(fields["steps"]), bool(fields["own"]), references)  # type: ignore[index]
+        references = {str(name): float(bits) for name, bits in fields["references"].items()}
+        one = Score(
+            str(fields["lesson"]),
+            float(fields["bits"]),
+            int(fields["steps"]),
+            bool(fields["own"]),
+            references,
+            fields.get("text", MANUAL),
+        )
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
         return None
     return one if all(map(math.isfinite, (one.bits, *references.values()))) else None

@@ -8,6 +8,7 @@ from helpers import check_log, ladder, rungs
 from helpers.check_log import Result
 from helpers.checking.check import start
 from helpers.course import LADDER_STEPS, PROGRESS_FILE, VALIDATING
+from helpers.data.datasets import generator_text
 from helpers.data.recorded import recorded
 from helpers.ladder import ByteModel, Ladder
 from helpers.rungs import RUNGS, Score
@@ -139,3 +140,32 @@ def test_the_recorded_gains_are_larger_than_what_seeds_differ_by():
     )
     assert min(new) > 0.15 > max(old), "what positions save the model of lesson 2, and that of lesson 1"
     assert list(recorded("ladder")["settings"]["steps"].values()) == [rung.steps for rung in RUNGS.values()]
+
+
+@pytest.mark.needs("real data", "enwik8/enwik8.first-4154399-bytes")
+def test_with_data_the_ladder_can_stand_on_wikipedia_and_its_scores_are_kept_apart(monkeypatch, capsys):
+    monkeypatch.setenv(LADDER_STEPS, "3")
+    monkeypatch.setattr(right, "__name__", "self_attention")
+    rungs.keep(score(FIRST, 3.6))
+    rung = Ladder(start(FIRST), text="enwik8")
+    rung.climb(ByteModel(rung.own(right)))
+    rung.show()
+    printed = capsys.readouterr().out
+    assert "none on this text" in printed and "3.60" not in printed
+    assert [one.text for one in rungs.scores()] == ["manual", "enwik8"]
+    html = Page([], [], rungs.scores())._repr_html_()
+    assert html.index("Your model so far") < html.index("Your model on Wikipedia")
+    assert ladder.references("enwik8") != ladder.references()
+
+
+def test_without_data_the_ladder_stands_on_the_manual(monkeypatch):
+    manual = generator_text(places="embedded", say=lambda line: None)
+    ladder._whole.cache_clear()
+    monkeypatch.setattr(ladder, "generator_text", lambda **options: manual)
+    assert Ladder(start(FIRST), text="enwik8").text == "manual"
+    ladder._whole.cache_clear()
+
+
+def test_a_text_that_does_not_exist_is_told_with_those_that_do():
+    with pytest.raises(ValueError, match="no text called 'bible'; there are 'manual' and 'enwik8'"):
+        Ladder(start(FIRST), text="bible")

@@ -18,7 +18,7 @@ from pathlib import Path
 from helpers import check_log, rungs, theme
 from helpers.check_log import RIGHT, Result
 from helpers.course import ROOT, write_whole
-from helpers.rungs import RUNGS, Score
+from helpers.rungs import ENWIK8, MANUAL, RUNGS, Score
 from helpers.student.lessons import NotebookLesson, builds_on, lessons, read
 from helpers.trust import sign
 from helpers.update import START_PAGE
@@ -28,6 +28,7 @@ SOURCE = "from helpers.student.start_page import start_page\n\nstart_page()    #
 DONE, BEGUN = theme.COLOURS["right"][0], theme.COLOURS["wrong"][0]
 
 TITLE = "From the dot product to GPT-2"
+LADDERS = {MANUAL: "Your model so far", ENWIK8: "Your model on Wikipedia"}
 HOW = (
     "Open a lesson, fill in the marked cells, and run the check under each exercise as often as you like. Your best"
     " result counts here. When a lesson is done, <b>Validate</b> runs it from the top; then hand in its notebook."
@@ -118,7 +119,7 @@ def start_page() -> Page:
 def page_as_html(course: Sequence[NotebookLesson], now: Standing, scores: Sequence[Score] = ()) -> str:
     """The page, for a notebook in the course's folder: links lead to the lessons' notebooks."""
     parts = [f'{STYLE}<div class="start"><h1>{TITLE}</h1><p>{HOW}</p>', f'<div class="now">{_now(course, now)}</div>']
-    parts.append(_ladder(rungs.best(scores)))
+    parts += [_ladder(rungs.best(scores, text), title) for text, title in LADDERS.items()]
     direct = builds_on(course)
     for title, group in groupby(course, key=lambda lesson: lesson.part):
         cards = "".join(_card(lesson, now, direct[lesson.number]) for lesson in group)
@@ -143,8 +144,8 @@ def _now(course: Sequence[NotebookLesson], now: Standing) -> str:
     return f"{first}<p>You stopped at {_link(lesson)}: {where}.</p>{following}"
 
 
-def _ladder(best: Mapping[str, Score]) -> str:
-    """The student's own language model so far; "" before its first rung."""
+def _ladder(best: Mapping[str, Score], title: str) -> str:
+    """The student's own language model so far, on one text; "" before its first rung."""
     if not best:
         return ""
     references = list(best.values())[-1].references
@@ -155,7 +156,7 @@ def _ladder(best: Mapping[str, Score]) -> str:
         *(_rung(named[lesson], one.bits, one.bits / most, DONE, _circumstances(one)) for lesson, one in best.items()),
     ]
     return (
-        "<h2>Your model so far</h2><p>Bits per byte on text that it was not trained on, by lesson: the lower, the"
+        f"<h2>{title}</h2><p>Bits per byte on text that it was not trained on, by lesson: the lower, the"
         f' better. Grey: what it is compared with.</p><div class="ladder" role="list">{"".join(rows)}</div>'
     )
 
