@@ -750,8 +750,8 @@ ladder.show()
 # The text above the picture is the model's: a prompt, then, after ▸, 200 bytes drawn one by one from its predictions.
 # It is babble. Your attention tends to give most weight to the last byte itself, so the model knows little more than
 # which byte that is, and it does not quite reach order 1. Your scores are kept beside the results of your checks, and
-# the start page shows them. With `Ladder(check, text="enwik8")` the model grows on Wikipedia instead, if the data folder
-# or the Hub has it; those scores are kept apart.
+# the start page shows them. With `Ladder(check, text="enwik8")` the model grows on Wikipedia instead, if the data
+# folder or the Hub has it; those scores are kept apart.
 
 # %% [markdown]
 # ## What you can do now
