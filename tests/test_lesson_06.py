@@ -227,10 +227,9 @@ def test_the_match_falls_at_first_and_then_goes_up_and_down():
     assert LESSON.prediction("match_by_distance").truth == "B"
 
 
-def shares_of_right_answers():
-    """{way: [at length 16, at 64 up to 15, at 64 beyond]}, three runs of each."""
-    text = printed(SOURCE, "three runs of each")
-    rows = re.findall(r"^ *(learned|sinusoidal|relative bias|rotary) +([\d. ]+)$", text, re.MULTILINE)
+def shares_of_right_answers(cell="three runs of each"):
+    """{way: [at length 16, at 64 up to 15, at 64 beyond]}, three runs of each, as the cell with that line reports."""
+    rows = re.findall(r"^ *(\S.*?)  ((?:[ \d]+\.\d\d)+)$", printed(SOURCE, cell), re.MULTILINE)
     return {way: torch.tensor([float(share) for share in row.split()]).view(3, 3) for way, row in rows}
 
 
@@ -255,7 +254,18 @@ def test_distances_that_were_not_trained_stand_at_zero_above_the_others():
     assert min(by_distance["2"]) > 0.9 and max(by_distance["1"] + by_distance["3"]) < -0.9
 
 
+def test_clipped_distances_double_the_accuracy_and_lowering_the_shared_numbers_does_the_rest():
+    """The cause that the lesson gives for the relative bias's failure, tested by removing it."""
+    shares = shares_of_right_answers("def clipped_bias")
+    assert torch.equal(shares["not clipped"], shares_of_right_answers()["relative bias"])
+    assert all(runs[0].min() >= 0.99 for runs in shares.values())
+    assert 0.75 < shares["clipped at 8"][1:].min() <= shares["clipped at 8"][1:].max() < 0.85
+    assert shares["shared, set to −4"][1:].min() >= 0.98
+
+
 def test_the_head_made_by_hand_is_right_at_6000_too():
+    hits = re.findall(r"length (\d+): (\d+) of (\d+)", printed(SOURCE, "def two_back"))
+    assert [tuple(map(int, line)) for line in hits] == [(64, 62, 62), (6000, 5998, 5998)]
     place = positions.sinusoidal_encoding(6000, 32)
     moved = place @ ANSWERS.make("shift_matrix")(-2, 32).T
     some = torch.arange(2, 6000, 97)
