@@ -80,7 +80,7 @@ def test_the_first_page_lists_the_plan_and_then_other_lessons(site):
     assert [int(name[:2]) for name in planned] == list(range(1, len(planned) + 1))
     for name, lesson in planned.items():
         assert f'href="lessons/{name}.html"' in text and lesson["title"] in text
-    assert f"lessons/{SAMPLE}.html" in text.partition("<h3>IV · More lessons")[2]
+    assert f"lessons/{SAMPLE}.html" in text.partition("<h3>V · More lessons")[2]
 
 
 def test_no_page_names_a_path_on_this_machine(site):
