@@ -304,6 +304,28 @@ def test_the_last_block_is_pulled_several_times_as_hard_with_norm_last():
     assert 2 < last < 6 and 0.5 < first < 1.1
 
 
+def test_attention_does_no_better_than_a_constant_at_absolute_values_and_one_network_does():
+    constant, attention = map(float, re.findall(r"0\.\d+", printed(SOURCE, "def gathering")))
+    (network,) = map(float, re.findall(r"0\.\d+", printed(SOURCE, "computing = Tower")))
+    assert abs(constant - (1 - 2 / torch.pi)) < 0.01, "the variance of |x| for a standard normal x"
+    assert 0.95 * constant < attention and network < 0.5 * constant
+
+
+def test_without_biases_attention_with_shortcuts_changes_sign_with_its_input():
+    layer, x = blocks.SelfAttention(8, 2), torch.randn(2, 5, 8)
+    nn.init.zeros_(layer.unify.bias)
+    near(-x + layer(-x), -(x + layer(x)))
+
+
+def test_stacks_without_shortcuts_learn_nothing_and_norm_last_needs_its_warm_up():
+    lines = re.findall(r"(.*): last loss (\S+)", printed(SOURCE, "def new_stack"))
+    loss = {version: float(value) for version, value in lines}
+    for version in ("nothing added", "norms only", "both, norm last"):
+        assert 0.95 < loss[version] < 1.05
+    assert loss["both, norm first"] < loss["shortcuts only"] < 0.8
+    assert loss["both, norm last, warm-up"] < 0.8
+
+
 def test_the_hints_worked_numbers_of_weights_are_right():
     assert sum(p.numel() for _ in range(2) for p in nn.LayerNorm(8).parameters()) == 32
     assert sum(nn.Linear(8, 4, bias=False).weight.numel() for _ in range(2)) == 64
