@@ -418,7 +418,8 @@ plt.show()
 #
 # What have we stacked so far? Once its weights are fixed, attention is linear in the values: it moves vectors around
 # and averages them. Ask four layers for something *about* each vector: the absolute values of its components. Folded
-# away, `train(model, target, steps)` takes steps of Adam on fresh random sequences; the target here is `torch.abs`.
+# away, `train(model, target, steps)` takes steps of [Adam](../../site/glossary.md#adam) on fresh random sequences; the
+# target here is `torch.abs`.
 
 # %% tags=["hide-input"]
 def train(model, target, steps, rate=0.003, warm_up=1):
@@ -1005,7 +1006,7 @@ for name, pull in pulls.items():
 # learned position vectors in front and a linear layer behind. A sixth run gives *norm last* a warm-up of 100 steps.
 # They take about half a minute; the stop button ends one run.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Six loss curves over 400 steps. Nothing added, norms only and norm last run together along 1 to the end. Norm first leaves it before step 100 and falls to about 0.2. Shortcuts only falls slowly to 0.4. Norm last with a warm-up stays at 1 until after step 250, then falls to 0.4."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Six loss curves over 400 steps. Nothing added, norms only and norm last run together along 1 to the end. Norm first leaves it before step 100 and falls to about 0.2. Shortcuts only falls slowly to 0.4. Norm last with a warm-up stays at 1 for more than half of the steps, then falls to 0.4."}}
 from helpers.parts.positions import PositionEmbedding
 
 def new_stack(version):
@@ -1043,10 +1044,10 @@ for version, losses in runs.items():
 #
 # </div>
 #
-# Without shortcuts nothing is learned, norms or not. Shortcuts alone train at this depth; with the norms first, training
-# is faster. With norm last and no warm-up the loss stays where it starts; with one it falls. So at this rate it is the
-# warm-up that decides. Three seeds agree on all of this. It is one depth, one rate and few steps: at lower rates
-# some of our runs with norm last learned without a warm-up.
+# Without shortcuts nothing is learned, norms or not. Shortcuts alone train at this depth; with the norms first,
+# training is faster. With norm last and no warm-up the loss stays where it starts; with one it falls. So at this rate
+# it is the warm-up that decides. Three seeds agree on all of this. It is one depth, one rate and few steps: at lower
+# rates some of our runs with norm last learned without a warm-up.
 
 # %% [markdown]
 # ## What it costs
