@@ -1012,8 +1012,12 @@ from helpers.parts.positions import PositionEmbedding
 def new_stack(version):
     if version.startswith("both"):
         return Transformer(32, 4, 8, pre_norm="first" in version)
-    pieces = {"nothing added": lambda: nn.Sequential(SelfAttention(32, 4), FinishedFeedForward(32)),
-              "norms only": NormsOnly, "shortcuts only": lambda: nn.Sequential(*pair())}
+    pieces = {
+        "nothing added": lambda: nn.Sequential(SelfAttention(32, 4),
+                                               FinishedFeedForward(32)),
+        "norms only": NormsOnly,
+        "shortcuts only": lambda: nn.Sequential(*pair()),
+    }
     return Tower(pieces[version]() for _ in range(8))
 
 def trained(version, seed=0):
@@ -1026,8 +1030,8 @@ runs = {version: trained(version) for version in [*stacks, "both, norm last, war
 smoothed = {version: torch.tensor(losses).unfold(0, 20, 1).mean(-1)
             for version, losses in runs.items() if len(losses) > 20}
 figure, ax = plt.subplots(figsize=(6, 4.4))
-plots.curves({version: (range(20, 20 + len(means)), means) for version, means in smoothed.items()},
-             "step", "loss, mean of 20 steps", ax=ax)
+lines = {version: (range(20, 20 + len(means)), means) for version, means in smoothed.items()}
+plots.curves(lines, "step", "loss, mean of 20 steps", ax=ax)
 ax.legend().remove()
 figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2)
 plt.ylim(0, 1.4)
