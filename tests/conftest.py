@@ -48,7 +48,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # one thread each, also in what they st
 SLOW_FILES = (
     "any_folder bare_machine batch bench canary check class data_hub gpt2 gradebook honest_notebooks hostile keys "
     "lateness lessons local_and_exam name_mistake players_by_hand pocket_gpt2 pocket_player regrade reports rules "
-    "sanitize_notebook seeds site training training_llama unusual_answers update workers"
+    "sanitize_notebook seeds site training unusual_answers update workers"
 ).split()
 
 
