@@ -151,6 +151,15 @@ def test_the_recorded_law_is_numpys_line_and_says_what_the_lesson_says():
     assert run["processor_seconds"] < 60 * 60, "half an hour on two cores"
 
 
+def test_a_repeated_run_differs_by_as_much_as_the_prediction_is_off():
+    result, again = recorded("scaling")["result"], [2.256, 2.070, 1.938, 1.811]
+    sizes = np.log(result["sizes"])
+    slope, height = np.polyfit(sizes[:3], np.log(again[:3]), 1)
+    assert f"{np.exp(height + slope * sizes[3]) / again[3] - 1:.1%}" == "-1.1%"
+    apart = [abs(new / old - 1) for new, old in zip(again, result["held_out_nats"], strict=True)]
+    assert f"{max(apart):.1%}" == "1.6%"
+
+
 def test_the_recorded_rates_are_the_best_of_those_tried():
     run = recorded("scaling")
     for size, rate in zip(run["result"]["sizes"], run["result"]["rates"], strict=True):

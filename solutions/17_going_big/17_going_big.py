@@ -872,8 +872,9 @@ plt.show()
 #
 # </div>
 #
-# The prediction is 1.8 % too high. The last printed line shows why: each factor of four lowers the loss by more than
-# the one before, so these models are not on a straight line. Three points near a line do not make a law.
+# The prediction is 1.8 % too high. Is the law wrong, or is it chance? The same command on another processor gave 2.256,
+# 2.070, 1.938 and 1.811: single losses differ by up to 1.6 %, and there the prediction is 1.1 % too low. So one run
+# cannot say how good the law is, nor do three points near a line make one.
 #
 # Published laws are extended much further than by a factor of four, and then it matters what was fitted. A loss cannot
 # fall below the uncertainty of the text itself; a pure power law has no such floor. [Hoffmann et al.,
