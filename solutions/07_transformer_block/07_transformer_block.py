@@ -998,7 +998,7 @@ for name, pull in pulls.items():
 #
 # This is what [Xiong et al. (2020, section 3)](https://arxiv.org/abs/2002.04745) prove for the beginning of training:
 # with norm last, the expected gradients near the output are large. A learning rate that suits the lower blocks may then
-# be too high for the upper ones. The remedy of 2017 was to begin with a tiny learning rate and raise it over some
+# be too high for the upper ones. The remedy of 2017 was to begin with a tiny learning rate and raise it over a few
 # thousand steps, the [*warm-up*](../../site/glossary.md#warm-up) that [lesson 8](../08_classifier/08_classifier.ipynb)
 # uses too. With norm first it matters much less; most models of that kind still use a short one.
 #

@@ -1113,11 +1113,11 @@ for label, bits in by_position.items():
 #
 # </div>
 #
-# This is the second complaint, context fragmentation, and fixing it brings most of the gain. The first complaint, names
-# from far away, remains. The memory can carry a key, as the task above shows, but this model, trained for half a minute
-# with m = 64, gains nothing from a longer memory: see the last columns of the table. The published models were
-# trained for days, and with longer memories; [Dai et al.](https://arxiv.org/abs/1901.02860), section 4.3, find that
-# theirs uses up to 900 words of context.
+# This is the second complaint, context fragmentation, and fixing it brings roughly half of the gain. The first
+# complaint, names from far away, remains. The memory can carry a key, as the task above shows, but this model, trained
+# for half a minute with m = 64, gains nothing from a longer memory: see the last columns of the table. The published
+# models were trained for days, and with longer memories;
+# [Dai et al.](https://arxiv.org/abs/1901.02860), section 4.3, find that theirs uses up to 900 words of context.
 
 # %% [markdown]
 # ## What a pass costs

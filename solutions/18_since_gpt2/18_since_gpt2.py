@@ -20,7 +20,7 @@
 # Five small things, most of them older than the models that made them known. But get one of them slightly wrong, and
 # the published weights may still load, with every shape right and every logit wrong. You will see that happen.
 #
-# This lesson builds a Llama and compares it with the published code. Then come two newer ideas that go with any such
+# This lesson builds a Llama and compares it with the published code. Then come two more ideas that go with any such
 # model: a [mixture of experts](../../site/glossary.md#mixture-of-experts), and another way of drawing tokens. It ends
 # with what models have added since.
 #
