@@ -7,8 +7,7 @@
 
 One text, one size, one recipe and about the same seconds of one core for each rung: only the model changes. The text is
 Python's reference manual, or with `Ladder(check, text="enwik8")` Wikipedia, where there is data. The first nineteen
-twentieths are for training. On the rest the model predicts single bytes, each from the `t_max`
-bytes before it.
+twentieths are for training. On the rest the model predicts single bytes, each from the `t_max` bytes before it.
 """
 
 from __future__ import annotations
@@ -166,30 +165,32 @@ class Ladder:
         print(", ".join(f"{name} {bits:.2f}" for name, bits in references(self.text).items()))
 
 
-def measured(model: nn.Module, steps: int, name: str = MANUAL) -> tuple[float, int]:
+def measured(model: nn.Module, steps: int, text_name: str = MANUAL) -> tuple[float, int]:
     """Train a model on a text. Returns (held-out bits per byte, after how many steps the training ended)."""
-    done = train(model.to(device()), steps, name=name)
-    return held_out_bits(model, name), done
+    done = train(model.to(device()), steps, text_name=text_name)
+    return held_out_bits(model, text_name), done
 
 
-def train(model: nn.Module, steps: int, seed: int = 0, name: str = MANUAL) -> int:
+def train(model: nn.Module, steps: int, seed: int = 0, text_name: str = MANUAL) -> int:
     """Train a model on random windows. Returns after how many steps it ended: the stop button ends it early.
 
     A step reads as many bytes whatever the model's t_max is.
     """
     done = 0
     try:
-        for _ in training_steps(model, steps, seed):
+        for _ in training_steps(model, steps, seed, text_name=text_name):
             done += 1
     except KeyboardInterrupt:
         print(f"Stopped after {done:,} of {steps:,} steps. What was trained until here counts.")
     return done
 
 
-def training_steps(model: nn.Module, steps: int, seed: int = 0, what: str = "training") -> Iterator[None]:
+def training_steps(
+    model: nn.Module, steps: int, seed: int = 0, what: str = "training", text_name: str = MANUAL
+) -> Iterator[None]:
     """The same, a step at a time; the stop button raises. what: the name in the line that shows how far it has come."""
     steps = int(min(steps, _most_steps()))
-    data, t, chance = text()[0], length_of(model), torch.Generator().manual_seed(seed)
+    data, t, chance = text(text_name)[0], length_of(model), torch.Generator().manual_seed(seed)
     small_embeddings(model)
     optimiser = torch.optim.AdamW(model.train().parameters(), betas=(0.9, 0.98), weight_decay=0.05)
     for step in progress(range(steps), what):
@@ -229,10 +230,10 @@ def _half_cosine(share: float) -> float:
 
 
 @torch.no_grad()
-def held_out_bits(model: nn.Module, name: str = MANUAL) -> float:
+def held_out_bits(model: nn.Module, text_name: str = MANUAL) -> float:
     """Bits per held-out byte, each predicted from the `t_max` bytes before it: the same bytes for all models."""
     t = length_of(model)
-    windows = text(name)[1][LONGEST - t :].unfold(0, t + 1, EVERY).long()  # (windows, t + 1)
+    windows = text(text_name)[1][LONGEST - t :].unfold(0, t + 1, EVERY).long()  # (windows, t + 1)
     with evaluating(model):
         nats = sum(
             F.cross_entropy(model(part[:, :-1])[:, -1], part[:, -1], reduction="sum").item()
@@ -241,9 +242,9 @@ def held_out_bits(model: nn.Module, name: str = MANUAL) -> float:
     return float(bits_per_byte(nats / len(windows)))
 
 
-def sample(model: nn.Module, name: str = MANUAL) -> str:
+def sample(model: nn.Module, text_name: str = MANUAL) -> str:
     """A prompt of held-out bytes, and what the model writes after it."""
-    prompt = text(name)[1][: length_of(model)].long()
+    prompt = text(text_name)[1][: length_of(model)].long()
     chance = torch.Generator(device()).manual_seed(0)
     written = generate(model, prompt.unsqueeze(0).to(device()), SAMPLE, TEMPERATURE, generator=chance)[0]
     return textwrap.fill(f"{_letters(prompt)} ▸ {_letters(written)}", 88)

@@ -158,6 +158,17 @@ def test_with_data_the_ladder_can_stand_on_wikipedia_and_its_scores_are_kept_apa
     assert ladder.references("enwik8") != ladder.references()
 
 
+def test_a_model_is_trained_on_the_text_that_it_is_scored_on(monkeypatch):
+    whole = ladder._whole
+    monkeypatch.setattr(ladder, "_whole", lambda name: b"ab" * 5000 if name == "enwik8" else whole(name))
+    ladder.text.cache_clear()
+    torch.manual_seed(0)
+    model = ByteModel(right)
+    bits, _ = ladder.measured(model, 300, "enwik8")
+    ladder.text.cache_clear()
+    assert bits < 0.1 and ladder.held_out_bits(model) > 4
+
+
 def test_without_data_the_ladder_stands_on_the_manual(monkeypatch):
     manual = generator_text(places="embedded", say=lambda line: None)
     ladder._whole.cache_clear()
