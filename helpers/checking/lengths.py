@@ -66,22 +66,22 @@ def rows_that_end(pair: Pair) -> str:
     if sum(len(goal) for _, goal in wrong) < ENOUGH:
         return ""
     related = (words for words, holds in RELATIONS if all(holds(*two) for two in wrong))
-    return _told(pair, wrong, f" Each wrong one is {words}.") if (words := next(related, "")) else ""
+    return _counted(pair, wrong, f" Each wrong one is {words}.") if (words := next(related, "")) else ""
 
 
 def first_wrong_row(pair: Pair) -> str:
     """Whether the wrong rows end too early or too late, and the first of them."""
     wrong = _wrong_rows(pair)
     ends = {(len(mine) > len(goal)) - (len(mine) < len(goal)) for mine, goal in wrong}
-    all_alike = {
+    of_all = {
         1: " All wrong ones are too long.",
         -1: " All wrong ones are too short.",
         0: " All have the right length.",
     }
-    return _told(pair, wrong, all_alike[ends.pop()] if len(ends) == 1 else "") if wrong else ""
+    return _counted(pair, wrong, of_all[ends.pop()] if len(ends) == 1 else "") if wrong else ""
 
 
-def _told(pair: Pair, wrong: list[tuple[Ids, Ids]], what: str) -> str:
+def _counted(pair: Pair, wrong: list[tuple[Ids, Ids]], what: str) -> str:
     kind, right = f"{pair.axes[0]}s" if pair.axes else "rows", len(pair.goal) - len(wrong)
     count = f"{right} of {len(pair.goal)} {kind} are right." if right else f"None of the {kind} is right."
     return f"{count}{what} The first wrong one is {wrong[0][0]}, and has to be {wrong[0][1]}."

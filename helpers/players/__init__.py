@@ -59,7 +59,7 @@ def title(name: str) -> str:
 def notebook_html(name: str) -> str:
     """A player as the output of a cell: its picture, and the frame that takes its place where scripts run.
 
-    A notebook that is not trusted, GitHub and a file format without scripts leave the frame away and show the picture.
+    Untrusted notebooks, GitHub and formats without scripts drop the frame and show the picture.
     """
     html, style = still(name), (BY_HAND / STYLE).read_text(encoding="utf-8")
     if name not in SCRIPTS:
