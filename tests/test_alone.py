@@ -237,7 +237,7 @@ def test_what_is_computed_by_a_forbidden_function_while_the_cell_runs_is_barred_
 @pytest.mark.parametrize(
     "line, name",
     [
-        ("torch.matmul = lambda *a: 3", "torch.matmul"),
+        ("torch.autograd.grad = lambda *a: 3", "torch.autograd.grad"),
         ("torch.Tensor.__matmul__ = lambda a, b: a", "torch.Tensor.__matmul__"),
         ("import helpers.exercises.aspects as a; a.values = 3", "helpers.exercises.aspects.values"),
         ("torch.nn.Module.__call__ = 3", "torch.nn.Module.__call__"),
@@ -255,6 +255,22 @@ def test_what_an_answer_replaces_of_torch_or_of_the_probes_is_named(line, name):
     finally:
         delattr(owner, attribute) if before is None else setattr(owner, attribute, before)
     assert any(name.removeprefix("torch.nn.") in each for each in changed)
+
+
+def test_what_no_check_uses_of_torch_is_the_answers_own(monkeypatch):
+    monkeypatch.setattr(torch, "relu", torch.relu)
+    own = "torch.relu = lambda x: x @ x.mT\ndef raw_weights(x):\n    return torch.relu(x)"
+    ((*_, changed),) = run_watched(RAW, sliced(RAW, own), {}, [SEED])
+    assert changed == []
+
+
+def test_only_the_aspects_that_are_asked_for_run_with_the_next_seed():
+    runs = run_watched(RAW, sliced(RAW, RIGHT_ANSWER), {}, [SEED, SEED])
+    first, *_ = next(runs)
+    second, *_ = runs.send(["values"])
+    states = {name: outcome.state for name, outcome in second.outcomes.items()}
+    assert states == {name: ANSWERED if name == "values" else NOT_ATTEMPTED for name in states}
+    assert all(outcome.state == ANSWERED for outcome in first.outcomes.values())
 
 
 def test_an_honest_answer_replaces_nothing():

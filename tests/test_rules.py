@@ -89,20 +89,20 @@ def test_a_released_notebook_is_not_attempted_and_has_nothing_to_look_at():
 # --------------------------------------------------------------------------------------- what leads out of an answer
 
 
-CHANGED = "torch.relu = lambda x: x @ x.mT\ndef raw_weights(x):\n    return torch.relu(x)\n"
+CHANGED = "torch.zeros_like = lambda x: x @ x.mT\ndef raw_weights(x):\n    return torch.zeros_like(x)\n"
 
 
 @pytest.fixture
-def relu():
-    before = torch.relu
-    yield
-    torch.relu = before
+def zeros_like(monkeypatch):
+    monkeypatch.setattr(torch, "zeros_like", torch.zeros_like)  # which is put back, whatever an answer does
 
 
-@pytest.mark.usefixtures("relu")
+@pytest.mark.usefixtures("zeros_like")
 def test_an_answer_that_changes_torch_waits_and_the_instructor_decides(tmp_path):
+    function = torch.zeros_like
+
     def marked(text=CHANGED, student="ada"):
-        torch.relu = torch.nn.functional.relu
+        torch.zeros_like = function
         return judged(FIRST, right(FIRST, raw_weights=text), "raw_weights", decisions.of(FIRST, student))
 
     decisions = Decisions(tmp_path)

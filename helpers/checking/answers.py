@@ -21,7 +21,7 @@ import os
 import re
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -107,8 +107,10 @@ class _Printed(io.StringIO):
         """Stays open: a student's code may close sys.stdout."""
 
 
-def run(exercise: Exercise, written: object, seed: int | str) -> Answer:
+def run(exercise: Exercise, written: object, seed: int | str, only: Collection[str] | None = None) -> Answer:
     """Run every probe of the exercise on what the student wrote, with the inputs of that seed.
+
+    only: the names of the aspects to run; the others are "not attempted". All of them without it.
 
     Whatever the student's code does (raise, exit, print, warn, return nonsense) becomes an outcome;
     only a KeyboardInterrupt passes, so that the stop button works. What is returned was encoded and decoded, as in
@@ -118,7 +120,12 @@ def run(exercise: Exercise, written: object, seed: int | str) -> Answer:
     quiet = contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), warnings.catch_warnings()
     with quiet[0], quiet[1], quiet[2], lengths_agree():
         warnings.simplefilter("ignore")
-        outcomes = {aspect.name: _outcome(exercise, aspect, written, seed) for aspect in exercise.aspects}
+        outcomes = {
+            aspect.name: _outcome(exercise, aspect, written, seed)
+            if only is None or aspect.name in only
+            else Outcome(NOT_ATTEMPTED)
+            for aspect in exercise.aspects
+        }
     text = sanitized(printed.getvalue())[:MOST_PRINTED]
     answer = Answer(exercise.name, _within_bounds(outcomes), text, printed.lines)
     return from_wire(json.loads(json.dumps(to_wire(answer))), exercise)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
+import inspect
 import itertools
 import linecache
 import operator
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from types import CellType, CodeType, FunctionType, ModuleType
 
 import torch
@@ -205,11 +206,12 @@ def prepare(lesson: Lesson) -> None:
 
 def run_watched(
     exercise: Exercise, program: ProgramSlice, parts: Parts, seeds: Iterable[int | str]
-) -> Iterator[tuple[Answer, str, list[str]]]:
+) -> Generator[tuple[Answer, str, list[str]], Collection[str] | None, None]:
     """As `run_alone`, for one seed after the other; and what the answer to the first changed of torch and of the check.
 
-    No exercise needs to change any of it. Seen from within the student's process, which can hide it: a reason to look,
-    and no proof. The forbidden functions are barred already (see `forbidden.bar_for_good`).
+    The names of aspects may be sent, which are all that is run with the next seed. What changed is seen from within the
+    student's process, which can hide it: a reason to look, and no proof. The forbidden functions are barred already
+    (see `forbidden.bar_for_good`).
     """
     with _ALONE, _module("__main__") as namespace, _finished(parts):
         aspects = _Watch((f"the aspect {aspect.name!r}", vars(aspect), vars(aspect)) for aspect in exercise.aspects)
@@ -217,12 +219,13 @@ def run_watched(
         before = [watch.state() for watch in watches]
         written, stopped = _build(exercise.name, program, namespace)
         changed: list[str] | None = None
+        only: Collection[str] | None = None
         for seed in seeds:
-            answer = answers.run(exercise, written, seed)
+            answer = answers.run(exercise, written, seed, only)
             if changed is None:
                 labels = [label for watch, then in zip(watches, before, strict=True) for label in watch.changed(then)]
                 changed = list(dict.fromkeys(labels))[:10]
-            yield answer, stopped, changed
+            only = yield answer, stopped, changed
 
 
 class _Watch:
@@ -261,18 +264,50 @@ class _Watch:
 
 @functools.cache
 def _torch_and_check() -> _Watch:
-    own = [(name, vars(module)) for name, module in list(sys.modules.items()) if name.startswith(_OWN_ROOMS)]
+    """What runs beside an answer, and of torch the names that it uses.
+
+    To look at an object writes into its count of references, and so copies a page of a process that was forked: all
+    names of torch would cost more than the answer itself.
+    """
+    own = _beside_an_answer()
+    used = {name for module in own.values() for name in _names_in(_code_of(module))}
     spaces: list[tuple[str, Mapping[str, object], Iterable[str]]]
-    spaces = [(name, space, list(space)) for name, space in own]
-    spaces += [(name, vars(sys.modules[name]), list(vars(sys.modules[name]))) for name in _WATCHED_MODULES]
-    bases = {base: None for each in _WATCHED_CLASSES for base in each.__mro__[1:-1]}
-    ours = {each: None for _, space in own for each in space.values() if isinstance(each, type)}
-    for each in (*bases, *(each for each in ours if each.__module__.startswith(_OWN_ROOMS))):
-        spaces.append((f"{each.__module__}.{each.__name__}", vars(each), list(vars(each))))
+    spaces = [(name, vars(module), list(vars(module))) for name, module in own.items()]
+    ours = {each: None for module in own.values() for each in vars(module).values() if isinstance(each, type)}
+    for each in ours:
+        if each.__module__ in own:
+            spaces.append((f"{each.__module__}.{each.__name__}", vars(each), list(vars(each))))
+    for name in _WATCHED_MODULES:
+        spaces.append((name, vars(sys.modules[name]), used & vars(sys.modules[name]).keys()))
     for each in _WATCHED_CLASSES:  # what a class inherits can be covered by a name of its own
-        names = dict.fromkeys(name for base in each.__mro__ for name in vars(base))
-        spaces.append((f"{each.__module__}.{each.__name__}", vars(each), names))
+        inherited = {name for base in each.__mro__[:-1] for name in vars(base)}
+        names = [name for name in inherited if name in used or name.startswith("__")]  # operators, and calls
+        spaces += [(f"{base.__module__}.{base.__name__}", vars(base), names) for base in each.__mro__[:-1]]
     return _Watch(spaces)
+
+
+def _beside_an_answer() -> dict[str, ModuleType]:
+    """The course's modules that run an answer and its probes: this one, and those that it uses, transitively."""
+    modules: dict[str, ModuleType] = {}
+    rest = [__name__, *(name for name in sys.modules if name.startswith("helpers.exercises."))]
+    while rest:
+        name = rest.pop()
+        if name not in modules and name.startswith(_OWN_ROOMS):
+            modules[name] = sys.modules[name]
+            values = vars(modules[name]).values()
+            rest += [getattr(each, "__module__", None) or getattr(each, "__name__", "") for each in values]
+    return modules
+
+
+def _code_of(module: ModuleType) -> CodeType:
+    return compile(inspect.getsource(module), str(module.__file__), "exec")
+
+
+def _names_in(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names_in(constant)
 
 
 def _content(cell: CellType) -> object:

@@ -12,6 +12,7 @@ import re
 import symtable
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 LONGEST = 40_000  # characters of a cell; the longest solution of the course has fewer than 4,000
 MOST_LINES = 2_000
@@ -317,6 +318,7 @@ class _Stripped(ast.NodeTransformer):
 # ----------------------------------------------------------------------------------------------- the stub
 
 
+@lru_cache(maxsize=256)
 def stubs(source: str, name: str) -> tuple[int, int]:
     """How many functions of what the cell defines by that name are still stubs, and how many functions there are.
 
@@ -360,7 +362,13 @@ def _functions_of(node: Function | ast.ClassDef) -> Iterator[Function]:
 
 def _last_definitions(body: list[ast.stmt]) -> dict[str, ast.stmt]:
     """The statement that binds each name last."""
-    return {name: node for node in body for name in names_of(ast.unparse(node))[0]}
+    return {name: node for node in body for name in _bound_by(node)}
+
+
+def _bound_by(node: ast.stmt) -> frozenset[str]:
+    if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+        return frozenset({node.name})
+    return names_of(ast.unparse(node))[0]
 
 
 def _handed_on_to(function: Function, defined: Mapping[str, ast.stmt]) -> list[Function]:

@@ -147,9 +147,9 @@ def judge(exercise: Exercise, answer: Answer, key: ExerciseKey, scan: CellScan =
 # ------------------------------------------------------------------------------------------- what is right
 
 
-def agrees(exercise: Exercise, answer: Answer, key: ExerciseKey) -> bool:
-    """Is every outcome the reference's?"""
-    return not _compare(exercise, answer.outcomes, key).wrong
+def wrong_aspects(exercise: Exercise, answer: Answer, key: ExerciseKey) -> list[str]:
+    """The names of the aspects whose outcomes are not the reference's."""
+    return [aspect.name for aspect in _compare(exercise, answer.outcomes, key).wrong]
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from helpers.exercises import Lesson, load_lesson
 from helpers.grading.canary import REFERENCE, Canary
 from helpers.grading.exam import HIDDEN, ExamKey, digest_of_work, without_seed
 from helpers.grading.gradebook import file_of
-from helpers.grading.judging import CheckRun, Judged, Why, is_wrong, judge_predictions, judge_submission
+from helpers.grading.judging import CheckRun, Judged, Why, judge_predictions, judge_submission, wrong_in
 from helpers.grading.records import record, records_of_predictions, write_verdicts
 from helpers.grading.review import Decisions
 from helpers.grading.sandbox.runner import Executed, Work
@@ -107,7 +107,7 @@ class Grader:
                 return self._judged(submission, restored, self._not_run(restored.problem))
             work = work_of(self._lesson, restored.notebook, self._released)
             seed = restored.key.seed
-            wrong = partial(is_wrong, self._lesson, restored.key)
+            wrong = partial(wrong_in, self._lesson, restored.key)
             with self._slots:
                 on_each = self._everywhere if canary else None  # a canary runs on every machine
                 executed = on_each(work, seed) if on_each else [self._runner.execute(work, seed, wrong=wrong)]

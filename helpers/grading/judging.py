@@ -16,7 +16,7 @@ from helpers.checking.cell_scan import CellScan, SubmissionScan
 from helpers.checking.keys import AnswerKey
 from helpers.checking.predictions import Predicted, predicted
 from helpers.checking.program_slice import ProgramSlice
-from helpers.checking.verdicts import ON_HOLD, RIGHT, UNWRITTEN, Verdict, agrees, judge, no_answer, not_started
+from helpers.checking.verdicts import ON_HOLD, RIGHT, UNWRITTEN, Verdict, judge, no_answer, not_started, wrong_aspects
 from helpers.exercises import Exercise, Lesson
 
 STUB, UNREADABLE, LEADS_OUT, CHANGES = "stub", "unreadable", "leads out", "changes"
@@ -24,7 +24,7 @@ RULES = {
     STUB: "the solution cell still holds the stub",
     UNREADABLE: "the solution cell is longer or more deeply nested than the grader reads",
     LEADS_OUT: "the answer reaches out of itself, into the interpreter or the check",
-    CHANGES: "while the answer ran, something of torch or of the check was replaced",
+    CHANGES: "while the answer ran, something of the check was replaced, or of torch that the check uses",
 }
 WAITS, ACCEPTED, REFUSED = "waits", "accepted", "refused"  # what a decision can be, beside ""
 
@@ -64,8 +64,8 @@ class CheckRun:
 
     sent: the answer that it sent, as unchecked JSON; None for none. why: the reason where it sent none. says: more
     about the reason, or where the answer's cells stopped, possibly in the student's own words. changed: names in torch
-    or in the probes that the answer replaced. shipped: as sent, what the same code answered on the inputs of the
-    shipped key, on which everybody's answers can be compared; None where it was not tried.
+    or in the probes that the answer replaced. shipped: as sent, what the same code answered in the aspects that are
+    wrong on the inputs of the shipped key, on which everybody's answers can be compared; None where it was not tried.
     """
 
     sent: object = None
@@ -191,13 +191,13 @@ def judge_run(run: CheckRun, exercise: Exercise, key: AnswerKey, facts: CellScan
     return Judged(_with_note(verdict, program, run.says), answer, facts)
 
 
-def is_wrong(lesson: Lesson, key: AnswerKey, exercise: str, sent: object) -> bool:
-    """Do the numbers that this exercise sent differ from the key's anywhere? False where they cannot be read."""
+def wrong_in(lesson: Lesson, key: AnswerKey, exercise: str, sent: object) -> list[str]:
+    """The aspects in which what this exercise sent differs from the key; none where it cannot be read."""
     try:
         answer = answers.from_wire(sent, lesson[exercise])
     except answers.MalformedAnswer:
-        return False
-    return not agrees(lesson[exercise], answer, key[exercise])
+        return []
+    return wrong_aspects(lesson[exercise], answer, key[exercise])
 
 
 def _with_note(verdict: Verdict, program: ProgramSlice, stopped: str = "") -> Verdict:

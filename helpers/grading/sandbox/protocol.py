@@ -60,12 +60,12 @@ class Conversation:
         self.alive = True
 
     def ask(
-        self, request: dict, until: float, bounded: bool = True, again: Callable[[dict], bool] = lambda message: False
+        self, request: dict, until: float, bounded: bool = True, again: Callable[[dict], list] = lambda message: []
     ) -> Reply:
         """Have one process carry out a request, and return what it said. until: by `time.monotonic`.
 
-        bounded: a student's code may have written the reply; without it, only code of ours has. again: says of the
-        message whether a second one is wanted; the process waits for that word, or for the end of the connection.
+        bounded: a student's code may have written the reply; without it, only code of ours has. again: what to ask for
+        in a second message, given the first; the process waits for that list, or for the end of the connection.
         """
         ours, theirs = socket.socketpair()
         state, message, last, second = DEAD, None, DEAD, b""
@@ -78,8 +78,8 @@ class Conversation:
             last, line = state, _ = next(lines)
             if state == DONE:
                 message = parse(line) if bounded else json.loads(line)
-            if message is not None and again(message):
-                ours.sendall(b"\n")
+            if message is not None and (wanted := again(message)):
+                ours.sendall(json.dumps(wanted).encode() + b"\n")
                 last, second = next(lines)
         why = self._how_it_ended(at_once=last in (LATE, FLOODED))
         if state != DONE:

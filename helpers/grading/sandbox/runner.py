@@ -23,13 +23,15 @@ from helpers.checking.cell_scan import CellScan, SubmissionScan, SubmittedCell
 from helpers.checking.finished_parts import sources_for
 from helpers.checking.program_slice import ProgramSlice
 from helpers.course import LIMITS, SHIPPED_SEED, Limits
-from helpers.exercises import load_lesson
+from helpers.exercises import Exercise, load_lesson
 from helpers.grading.judging import CheckRun, Why
 from helpers.grading.sandbox import bubblewrap
 from helpers.grading.sandbox.bubblewrap import BUBBLEWRAP, NONE, UNSAFE_LABEL, NoSandbox, SandboxFailed
 from helpers.grading.sandbox.fork_server import ForkServer, imports_of
 from helpers.grading.sandbox.protocol import DONE, FLOODED, LATE, Conversation, Reply
 from helpers.grading.sanitize import plain
+
+WrongIn = Callable[[str, object], list[str]]  # an exercise and what it sent -> the aspects that are wrong
 
 RESTARTS = 3  # how many times a submission's dead processes are replaced
 READING_SECONDS = 10.0
@@ -111,12 +113,12 @@ class Runner:
         work: Work,
         seed: str,
         only: Collection[str] | None = None,
-        wrong: Callable[[str, object], bool] = lambda exercise, sent: True,
+        wrong: WrongIn | None = None,
     ) -> Executed:
         """Read a submission, and run its answers with the inputs of a seed.
 
-        only: these exercises; all without it. wrong: says of what an exercise sent, as unchecked JSON, whether it is
-        wrong; a wrong answer is run once more, on the shipped key's inputs.
+        only: these exercises; all without it. wrong: says of what an exercise sent, as unchecked JSON, which aspects
+        are wrong; these are run once more, on the shipped key's inputs. All aspects are without it.
 
         What a submission does is in the runs and the flags. Raises SandboxFailed where none of it could be run.
         """
@@ -167,7 +169,7 @@ class _Execution:
     work: Work
     seed: str
     only: Collection[str] | None
-    wrong: Callable[[str, object], bool]
+    wrong: WrongIn | None
     flags: list[str] = field(default_factory=list)
     runs: dict[str, CheckRun] = field(default_factory=dict)
     _scan: SubmissionScan = field(init=False)
@@ -232,7 +234,7 @@ class _Execution:
 
     # ---------------------------------------------------------------------------------------- answers
 
-    def _answer(self, exercise) -> CheckRun:
+    def _answer(self, exercise: Exercise) -> CheckRun:
         """One exercise's answer. A stub is not run."""
         if self._scan.scans[exercise.name].stub:
             return CheckRun(why=Why.STUB)
@@ -249,11 +251,17 @@ class _Execution:
             "seeds": [self.seed, SHIPPED_SEED],
         }
         until = min(time.monotonic() + self.runner.limits.exercise_seconds, self._end)
-        reply = self._talk.ask(
-            request, until, again=lambda message: "answer" in message and self.wrong(exercise.name, message["answer"])
-        )
+        reply = self._talk.ask(request, until, again=lambda message: self._again(exercise, message))
         ended = self._replace() if not self._talk.alive else ""
         return self._came_to(exercise.name, reply, ended)
+
+    def _again(self, exercise: Exercise, message: dict) -> list[str]:
+        """The aspects to run on the shipped key's inputs too."""
+        if "answer" not in message:
+            return []
+        if self.wrong is None:
+            return [aspect.name for aspect in exercise.aspects]
+        return self.wrong(exercise.name, message["answer"])
 
     def _came_to(self, name: str, reply: Reply, ended: str) -> CheckRun:
         message = reply.message

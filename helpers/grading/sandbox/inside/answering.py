@@ -14,7 +14,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import asdict
 
 from .limits import HEARTBEAT, end, family_of, memory_in_use, set_limits
@@ -140,10 +140,12 @@ def answer(number: int, about: dict, used: int) -> None:
             prctl(PR_SET_DUMPABLE, 1)  # init is not, and of a process that is not the shared memory cannot be counted
             refuse_system_calls(REFUSED | PROGRAMS)
         reseed()
-        for message in carry_out(_received(channel)):
-            _send(channel, message)
-            if not channel.recv(1):  # the grader has all that it wants
-                break
+        messages = carry_out(_received(channel))
+        with contextlib.suppress(StopIteration):
+            message = next(messages)
+            while True:
+                _send(channel, message)
+                message = messages.send(_received(channel))  # which ends the process where nothing more is asked for
     except BaseException as problem:  # SystemExit too: nothing may run the fork server's loop
         with contextlib.suppress(BaseException):
             _send(channel, {"broken": f"{type(problem).__name__}: {problem}"[:500]})
@@ -155,8 +157,11 @@ def _send(channel: socket.socket | None, message: dict) -> None:
         channel.sendall(json.dumps(message).encode("utf-8", "replace") + b"\n")
 
 
-def carry_out(request: dict) -> Iterator[dict]:
-    """What is asked of one process: to read a submission, or to run one answer with the inputs of several seeds."""
+def carry_out(request: dict) -> Generator[dict, list[str], None]:
+    """What is asked of one process: to read a submission, or to run one answer.
+
+    After an answer's first message the names of aspects may be sent, which are run with the inputs of another seed.
+    """
     from helpers.checking import answers, cell_scan, forbidden, isolation, program_slice
     from helpers.exercises import load_lesson
 
@@ -171,15 +176,17 @@ def carry_out(request: dict) -> Iterator[dict]:
     try:
         parts = {name: marshal.loads(base64.b64decode(code)) for name, code in request["parts"].items()}
         begun = time.monotonic()
-        for result, stopped, changed in isolation.run_watched(exercise, slice_of_it, parts, request["seeds"]):
-            yield {"answer": answers.to_wire(result), "stopped": stopped[:500], "changed": changed}
+        runs, only = isolation.run_watched(exercise, slice_of_it, parts, request["seeds"]), None
+        for _ in request["seeds"]:
+            result, stopped, changed = runs.send(only)
+            only = yield {"answer": answers.to_wire(result), "stopped": stopped[:500], "changed": changed}
             if time.monotonic() > begun + QUICK:
                 return
     except isolation.NothingDefined as problem:
         yield {"undefined": str(problem)[:500]}
 
 
-def _received(channel: socket.socket) -> dict:
+def _received(channel: socket.socket):
     pieces: list[bytes] = []
     while not pieces or not pieces[-1].endswith(b"\n"):
         more = channel.recv(1 << 16)
