@@ -108,8 +108,8 @@ check.recall(recall_shape, recall_cause, recall_bug)
 # ## A text, and a question about every byte of it
 #
 # The text is the prose of Python's own reference manual, which is already on your machine. We read it as **bytes**,
-# numbers from 0 to 255, so no vocabulary has to be built, and n = 256. Any other file will do too: `text =
-# open("my.txt", "rb").read()`.
+# numbers from 0 to 255, so no vocabulary has to be built, and n = 256. Any other file will do too:
+# `text = open("my.txt", "rb").read()`.
 #
 # The first nineteen twentieths are for training. The last twentieth is **[held
 # out](../../site/glossary.md#held-out-data)**, a validation set: the model is judged by how well it guesses there.
@@ -378,9 +378,10 @@ print("outputs that a later byte changes:", changed)
 # %% [markdown]
 # ## Training, with a stop button
 #
-# Width 96, three blocks, windows of 64 bytes. The recipe is that of lesson 8: small embedding tables,
-# **[AdamW](../../site/glossary.md#adamw)**, and a learning rate that warms up and falls along half a cosine. New is **[gradient clipping](../../site/glossary.md#gradient-clipping)**: if all gradients together, as one long
-# vector, are longer than 1, they are scaled down to that length. A single odd batch then cannot move the weights far.
+# The recipe is that of lesson 8: small embedding tables, **[AdamW](../../site/glossary.md#adamw)**, and a learning rate
+# that warms up and falls along half a cosine. New is **[gradient
+# clipping](../../site/glossary.md#gradient-clipping)**: if all gradients together, as one long vector, are longer than
+# 1, they are scaled down to that length. A single odd batch then cannot move the weights far.
 #
 # One function measures the held-out part: it returns the bits for **each prediction in each window**.
 
@@ -469,13 +470,13 @@ if looks:
 # <div class="figure-caption">
 #
 # **How to read it.** One training point is the mean of 25 steps. The loss passes the landmarks in order: the alphabet
-# and order 0 within a few dozen steps, then order 1, below which it guesses better than any table of pairs could, then
-# gzip.
+# and order 0 within a few dozen steps, then order 1, the best that a table of pairs can do, then gzip.
 #
 # </div>
 #
 # On the held-out part it beats gzip but not xz. The model sees 64 bytes; what it knows of the training part is in its
-# weights. gzip can copy from the last 32 kB (a limit of its format), and xz from the whole training part.
+# weights. Of the two programs, gzip can copy from the last 32 kB (a limit of its format), xz from the whole training
+# part.
 
 # %% [markdown]
 # ## Drawing the next byte
@@ -643,8 +644,6 @@ show_player("next-byte")
 
 # %% [markdown]
 # ## Writing
-#
-# In training the text is known, so all positions are predicted at once. In writing there is only what came before.
 
 # %%
 plots.diagrams.teaching_and_writing()
@@ -652,9 +651,9 @@ plots.diagrams.teaching_and_writing()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Above: the true text goes in once, whatever the model would have written: **[teacher
-# forcing](../../site/glossary.md#teacher-forcing)**. Below: one pass for each byte, and each drawn byte (orange) is
-# part of the next input.
+# **How to read it.** Above, training: the true text goes in once, whatever the model would have written: **[teacher
+# forcing](../../site/glossary.md#teacher-forcing)**. Below, writing: one pass for each byte, and each drawn byte
+# (orange) is part of the next input.
 #
 # </div>
 #
@@ -1053,9 +1052,9 @@ check.prediction("costliest_piece", costliest_piece)
 # clue to the next one, reaches the prediction only as part of an average.
 #
 # **The rest of the ranking depends on size and budget.** After 300 steps the whole model is still behind order 1, a
-# table of pairs, and positions are worth nothing. In the longer training of a larger model they come second, and the division by √d, which hardly shows in the short one, is worth a quarter of a
-# bit. The norms gain a little in the first and nothing in the second. That does not make them useless: the deepest
-# stack here has four blocks.
+# table of pairs, and positions are worth nothing. In the longer training of a larger model they come second, and the
+# division by √d, which hardly shows in the short one, is worth a quarter of a bit. The norms gain a little in the first
+# and nothing in the second. That does not make them useless: the deepest stack here has four blocks.
 #
 # So an ablation says what a piece is worth **to this model, at this budget**. All models had the same steps, not the
 # same number of weights, and one learning rate, which was chosen for the whole one.
@@ -1065,8 +1064,7 @@ check.prediction("costliest_piece", costliest_piece)
 #
 # This is a **recorded** run of the model that you have written.
 # [**enwik8**](https://mattmahoney.net/dc/textdata.html) is the first 10⁸ bytes of the English Wikipedia of March 2006,
-# including the markup, and a standard benchmark for byte-level models. We use its beginning, with the last twentieth
-# held out.
+# including the markup, and a standard benchmark for byte-level models. We use its beginning.
 
 # %% tags=["hide-input"]
 run = recorded("enwik8")
