@@ -379,6 +379,8 @@ def numbers(text, pattern):
 def test_the_model_of_the_stored_lesson_beats_gzip_and_not_xz(printed_text):
     ((held, gz, xz),) = numbers(printed_text, r"steps: ([\d.]+) bits per byte; gzip ([\d.]+), xz ([\d.]+)")
     assert xz < held < gz
+    ((order1,),) = numbers(printed_text, r"^ +order 1  ([\d.]+)$")
+    assert [round(value, 1) for value in (order1, gz, held, xz)] == [3.5, 2.5, 2.2, 2.0]  # of the picture's alt text
     assert "390,400 parameters" in printed_text and pytest.approx(1.6e6, rel=0.05) == 390_400 * 4
 
 

@@ -566,9 +566,9 @@ check.prediction("softmax_twice", softmax_twice)
 # %% [markdown]
 # ## A number to believe
 #
-# Three things need care. Dropout must be off: evaluation mode. Gradients are not needed: `torch.no_grad()`. And the last
-# batch is often shorter than the others, so the mean of the batches' means is not the mean over the texts. The finished
-# `accuracy(model, batches)` takes care of all three.
+# Three things need care. Dropout must be off: evaluation mode. Gradients are not needed: `torch.no_grad()`. And the
+# last batch is often shorter than the others, so the mean of the batches' means is not the mean over the texts. The
+# finished `accuracy(model, batches)` takes care of all three.
 
 # %% [markdown]
 # <div class="card">
