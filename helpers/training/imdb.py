@@ -176,7 +176,8 @@ def main() -> None:
         look=lambda loss: {"loss": loss, "accuracy": share_right(model, held, held_labels, pad)},
         memory=0.98,
     )
-    result = {"test_accuracy": round(share_right(model, test, test_labels, pad), 4)}
+    result: dict[str, object] = {"note": options.note} if options.note else {}
+    result["test_accuracy"] = round(share_right(model, test, test_labels, pad), 4)
     if not options.attempt:
         result["bag_of_words_accuracy"] = round(bag_of_words(train, train_labels, test, test_labels, VOCABULARY), 4)
     record.finish(options, result, some_reviews(model, test, test_texts, test_labels, pad))
