@@ -1055,7 +1055,7 @@ figure, ax = plt.subplots(figsize=(6, 3.2))
 plots.curves({"": (steps, shares)}, "step", "accuracy", landmarks={"chance": 0.5}, ax=ax)
 bag_of_words = result["bag_of_words_accuracy"]
 ax.axhline(bag_of_words, color="#555555", linewidth=1, linestyle=(0, (2, 2)))
-ax.text(steps[0], bag_of_words - 0.02, "bag of words, test reviews", va="top", fontsize=8.5)
+ax.text(steps[1], bag_of_words - 0.02, "bag of words, test reviews", va="top", fontsize=8.5)
 tested = result["test_accuracy"]
 ax.plot(steps[-1], tested, "s", color=plots.COLOURS[1])
 ax.text(steps[-1], tested - 0.02, "transformer, test reviews", fontsize=8.5,
@@ -1087,7 +1087,7 @@ check.prediction("who_wins_imdb", who_wins_imdb)
 # What helps is to read a great deal before the first review: **pretraining**. [Lesson 14](../14_bert/14_bert.ipynb)
 # takes a published encoder that has done so, and comes back to this comparison.
 #
-# Here are six short test reviews. Of each class, our transformer got two right and one wrong.
+# Here are six short test reviews, three of each class. Our transformer got the first four right and the last two wrong.
 
 # %% tags=["hide-input"]
 for sample in run["samples"]:
