@@ -1075,10 +1075,10 @@ plt.show()
 check.prediction("who_wins_imdb", who_wins_imdb)
 
 # %% [markdown]
-# **The bag of words wins** by nearly two points, and it is trained in seconds. Two hundred words of complaint contain many
-# that only complainers use, and one *not* changes little. A transformer that starts from scratch has to learn from the
-# same 22,500 reviews what the words mean, and how words make sentences. After its second epoch the curve is level, while
-# the training loss keeps falling. The model lacks data, not steps.
+# **The bag of words wins** by nearly two points, and it is trained in seconds. Two hundred words of complaint contain
+# many that only complainers use, and one *not* changes little. A transformer that starts from scratch has to learn
+# from the same 22,500 reviews what the words mean, and how words make sentences. After its second epoch the curve is
+# level, while the training loss keeps falling. The model lacks data, not steps.
 #
 # **The validation set flatters**: 89.1 % there, 86.2 % on the test reviews. Its reviews are about the same films as the
 # training reviews, with the same actors and titles. No film in the test set has a review in the training set. A
