@@ -222,6 +222,24 @@ def test_the_stored_bag_of_words_wins_on_imdb():
     aside, tested = re.search(r"transformer: ([\d.]+)% of the validation reviews, ([\d.]+)% of the test", text).groups()
     counted = re.search(r"bag of words: ([\d.]+)% of the test reviews", text)[1]
     assert float(tested) < float(counted) < float(aside)
+    assert (
+        f"**The validation set flatters**: {aside} % there, {tested} % on the test reviews"
+        in SOURCE.script.read_text(encoding="utf-8")
+    )
+    assert 1.5 < float(counted) - float(tested) < 2, "nearly two points"
+
+
+def test_the_recorded_curve_is_level_after_its_second_epoch_while_the_loss_falls():
+    run = recorded("imdb")
+    second_epoch = 2 * (run["settings"]["steps"] // run["settings"]["epochs"])
+    later = [look for look in run["curve"] if look["step"] > second_epoch - 5]
+    shares, losses = [look["accuracy"] for look in later], [look["loss"] for look in later]
+    assert len(later) == 6 and max(shares) - min(shares) < 0.01 and losses[-1] < losses[0] / 3
+
+
+def test_the_recorded_reviews_are_of_each_class_two_judged_right_and_one_judged_wrong():
+    judged = Counter((s["label"], (s["positive"] > 0.5) == bool(s["label"])) for s in recorded("imdb")["samples"])
+    assert judged == {(0, True): 2, (1, True): 2, (0, False): 1, (1, False): 1}
 
 
 def test_a_softmax_too_many_stops_where_the_lesson_says():

@@ -379,6 +379,8 @@ def numbers(text, pattern):
 def test_the_model_of_the_stored_lesson_beats_gzip_and_not_xz(printed_text):
     ((held, gz, xz),) = numbers(printed_text, r"steps: ([\d.]+) bits per byte; gzip ([\d.]+), xz ([\d.]+)")
     assert xz < held < gz
+    ((order1,),) = numbers(printed_text, r"^ +order 1  ([\d.]+)$")
+    assert [round(value, 1) for value in (order1, gz, held, xz)] == [3.5, 2.5, 2.2, 2.0]  # of the picture's alt text
     assert "390,400 parameters" in printed_text and pytest.approx(1.6e6, rel=0.05) == 390_400 * 4
 
 
@@ -494,13 +496,6 @@ def test_right_samplers_pass_the_statistical_checks_whatever_is_drawn(seed):
     assert verdict.points == exercise.points, [a.says for a in verdict.aspects]
 
 
-def test_the_model_has_seen_the_training_part_a_good_three_times():
-    cut = len(generator_text(places=("embedded",))[0]) * 19 // 20
-    assert "context, steps = 64, 800 " in cell("torch.manual_seed(0)\ncontext, steps")
-    seen = 800 * 16 * 64
-    assert round(seen, -3) == 819_000 and 3.2 < seen / cut < 3.5 and abs(cut - 244_000) < 5_000
-
-
 def test_the_table_of_top_p_is_what_the_function_keeps():
     ranked = torch.tensor([0.45, 0.30, 0.15, 0.06, 0.04])
     sums = [round(value, 2) for value in ranked.cumsum(0).tolist()]
@@ -521,7 +516,7 @@ def test_nats_a_piece_are_compared_as_bits_a_byte():
 
 def test_the_first_held_out_bytes_of_the_recorded_run_are_easier_than_the_rest():
     record = recorded("enwik8")
-    assert round(record["curve"][-1]["held_out_bits"], 2) == 1.68
+    assert record["curve"][-1]["held_out_bits"] < record["result"]["held_out_bits_without_overlap"] - 0.05
     assert round(record["result"]["held_out_bits_without_overlap"], 2) == 1.75
     assert round(record["result"]["held_out_bits"], 2) == 1.66
     assert "held_out[:50_000]" in inspect.getsource(enwik8)

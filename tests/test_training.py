@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from helpers.training import loop
+from helpers.training import imdb, loop
 from helpers.training.common import Optimiser, Record, next_token_loss
 
 
@@ -140,3 +140,26 @@ def test_parts_of_an_optimiser_that_step_at_the_same_time_do_what_they_do_one_by
     assert all(torch.equal(one, other) for one, other in zip(alone, together, strict=True))
     flat = trained(schedule=lambda step, steps, warmup: 0.0)
     assert not torch.equal(flat[0], alone[0])
+
+
+class Sure(nn.Module):
+    """Calls a review positive if its first word is 1."""
+
+    def forward(self, ids, mask):
+        return torch.stack([1.0 - ids[:, 0], ids[:, 0].float()], dim=1)
+
+
+def test_the_sample_reviews_are_of_both_classes_though_the_test_part_is_sorted(monkeypatch):
+    monkeypatch.setattr(imdb, "device", lambda: torch.device("cpu"))
+    guesses, labels = [0, 0, 1, 0, 1, 0, 1, 1, 0, 1], torch.tensor([0] * 5 + [1] * 5)
+    texts = ["long " * 100, *(f"review {k}" for k in range(1, 10))]
+    chosen = imdb.some_reviews(Sure(), [[guess] for guess in guesses], texts, labels, 0)
+    assert [(review["text"], review["label"]) for review in chosen] == [
+        ("review 1", 0),
+        ("review 3", 0),
+        ("review 6", 1),
+        ("review 7", 1),
+        ("review 2", 0),  # these two are judged wrong
+        ("review 5", 1),
+    ]
+    assert [review["positive"] > 0.5 for review in chosen] == [False, False, True, True, True, False]

@@ -176,7 +176,8 @@ def main() -> None:
         look=lambda loss: {"loss": loss, "accuracy": share_right(model, held, held_labels, pad)},
         memory=0.98,
     )
-    result = {"test_accuracy": round(share_right(model, test, test_labels, pad), 4)}
+    result: dict[str, object] = {"note": options.note} if options.note else {}
+    result["test_accuracy"] = round(share_right(model, test, test_labels, pad), 4)
     if not options.attempt:
         result["bag_of_words_accuracy"] = round(bag_of_words(train, train_labels, test, test_labels, VOCABULARY), 4)
     record.finish(options, result, some_reviews(model, test, test_texts, test_labels, pad))
@@ -184,18 +185,23 @@ def main() -> None:
 
 @torch.no_grad()
 def some_reviews(model: nn.Module, rows: list, texts: list[str], labels: torch.Tensor, pad: int) -> list[dict]:
-    """Six short reviews of the test part: the first three judged right, and the first three judged wrong."""
-    found: dict[bool, list] = {True: [], False: []}
+    """Six short reviews of the test part: of each class the first two judged right, then the first judged wrong.
+
+    The test part is sorted by class, so the first of all would be of one class.
+    """
+    wanted = {(right, label): 2 if right else 1 for right in (True, False) for label in (0, 1)}
+    chosen: dict[tuple[bool, int], list[dict]] = {kind: [] for kind in wanted}
     for row, text, label in zip(rows, texts, labels.tolist(), strict=True):
-        if len(text) > 400:
+        full = all(len(chosen[right, label]) == wanted[right, label] for right in (True, False))
+        if len(text) > 400 or full:
             continue
         ids, mask = pad_rows([row], pad)
         with evaluating(model):
             chance = model(ids.to(device()), mask.to(device())).softmax(-1)[0, 1].item()
-        found[(chance > 0.5) == bool(label)].append({"text": text, "label": label, "positive": round(chance, 3)})
-        if min(map(len, found.values())) >= 3:
-            break
-    return found[True][:3] + found[False][:3]
+        kind = ((chance > 0.5) == bool(label), label)
+        if len(chosen[kind]) < wanted[kind]:
+            chosen[kind].append({"text": text, "label": label, "positive": round(chance, 3)})
+    return [review for reviews in chosen.values() for review in reviews]
 
 
 if __name__ == "__main__":

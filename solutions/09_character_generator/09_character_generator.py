@@ -17,20 +17,18 @@
 # *Write like the text you read*
 #
 # Cover the rest of this sentence with your hand and guess the next lett. You knew it was an *e*. And if you can guess,
-# you can write: guess a letter, append it, guess again. This lesson builds a model that does both, trains it on a
-# quarter of a megabyte of prose in about a minute, measures in bits how well it guesses, lets it write, and then takes
-# it apart, one piece at a time.
+# you can write: guess a letter, append it, guess again. This lesson builds a model that does both, and then takes it
+# apart, one piece at a time.
 #
 # | | |
 # |---|---|
 # | **You will build** | batches of random slices, a transformer that predicts the next byte, two ways to draw from a prediction, the loop that writes, and a fair measurement |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb) and [7](../07_transformer_block/07_transformer_block.ipynb); that the cross-entropy is −log p of the right answer ([lesson 8](../08_classifier/08_classifier.ipynb)) |
 # | **It takes** | about 115 minutes: seven exercises, 25 points |
-# | **It computes** | for about a minute in one cell and 20 seconds in two others, all of which you may stop |
+# | **It computes** | for about half a minute in one cell and 10 to 20 seconds in two others, all of which you may stop |
 #
 # The letters are those of [the notation table](../../site/notation.md). Finished parts of earlier lessons: `Transformer`
-# (lesson 7), `causal_mask` (lesson 5) and `PositionEmbedding` (lesson 6). The functions whose names begin with
-# `finished_` are for exercise 5, the writing loop.
+# (lesson 7), `causal_mask` (lesson 5) and `PositionEmbedding` (lesson 6).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import copy
@@ -59,6 +57,7 @@ from helpers.parts.positions import PositionEmbedding
 from helpers.progress import progress
 
 check = start("09_character_generator")
+torch.set_num_threads(1)    # the tensors of this lesson are too small to share out
 
 # %% [markdown]
 # ## Before you start
@@ -109,8 +108,8 @@ check.recall(recall_shape, recall_cause, recall_bug)
 # ## A text, and a question about every byte of it
 #
 # The text is the prose of Python's own reference manual, which is already on your machine. We read it as **bytes**,
-# numbers from 0 to 255, so no vocabulary has to be built, and n = 256. Any file would do. If you have a text that is
-# more fun to imitate, the works of one poet or one long chat, write `text = open("my.txt", "rb").read()` instead.
+# numbers from 0 to 255, so no vocabulary has to be built, and n = 256. Any other file will do too:
+# `text = open("my.txt", "rb").read()`.
 #
 # The first nineteen twentieths are for training. The last twentieth is **[held
 # out](../../site/glossary.md#held-out-data)**, a validation set: the model is judged by how well it guesses there.
@@ -162,8 +161,7 @@ plt.show()
 #
 # ## Random slices
 #
-# One step of training reads b slices of t bytes. Their starts are drawn anew for each step, so batches hardly ever
-# repeat.
+# One step of training reads b slices of t bytes, whose starts are drawn anew each time.
 
 # %% [markdown]
 # <div class="card">
@@ -210,9 +208,6 @@ check(sample_batch)
 inputs, targets = sample_batch(train, 4, 40, torch.Generator().manual_seed(3))
 for row in range(4):
     print(f"input  {show(inputs[row])}\ntarget {show(targets[row])}\n")
-
-# %% [markdown]
-# Read one pair downwards: below every letter is the letter that follows it.
 
 # %% [markdown]
 # ## Bits
@@ -277,15 +272,13 @@ for name, value in landmarks.items():
     print(f"{name:>22}  {value:.3f}")
 
 # %% [markdown]
-# The two entropies are those of the training part, so they flatter their models a little. Of the two programs, gzip
-# looks back at most 32 kB (a limit of its format), and xz at -9 looks back at all of it. The model below sees a window
-# of a few dozen bytes.
+# The two entropies are those of the training part, so they flatter their models a little.
 
 # %% [markdown]
 # ## The model
 #
-# You have written all its parts already. Bytes become vectors, positions are added, a stack of blocks with a causal
-# mask mixes them, and a linear map turns each position into 256 **[logits](../../site/glossary.md#logits)**:
+# You have written all its parts already. The blocks get a causal mask, and a linear map turns each position into 256
+# **[logits](../../site/glossary.md#logits)**:
 #
 # $$\text{ids } (b, t) \;\to\; \text{tokens } + \text{ positions } (b, t, e) \;\to\; \text{blocks}
 # \;\to\; \text{logits } (b, t, n) .$$
@@ -385,10 +378,10 @@ print("outputs that a later byte changes:", changed)
 # %% [markdown]
 # ## Training, with a stop button
 #
-# Width 96, three blocks, windows of 64 bytes. The recipe is that of lesson 8: small embedding tables,
-# **[AdamW](../../site/glossary.md#adamw)**, and a learning rate that rises for 50 steps and falls along half a cosine.
-# New is **[gradient clipping](../../site/glossary.md#gradient-clipping)**: if all gradients together, as one long
-# vector, are longer than 1, they are scaled down to that length. A single odd batch then cannot move the weights far.
+# The recipe is that of lesson 8: small embedding tables, **[AdamW](../../site/glossary.md#adamw)**, and a learning rate
+# that warms up and falls along half a cosine. New is **[gradient
+# clipping](../../site/glossary.md#gradient-clipping)**: if all gradients together, as one long vector, are longer than
+# 1, they are scaled down to that length. A single odd batch then cannot move the weights far.
 #
 # One function measures the held-out part: it returns the bits for **each prediction in each window**.
 
@@ -477,14 +470,13 @@ if looks:
 # <div class="figure-caption">
 #
 # **How to read it.** One training point is the mean of 25 steps. The loss passes the landmarks in order: the alphabet
-# and order 0 within a few dozen steps, then order 1, below which it guesses better than any table of pairs could, then
-# gzip.
+# and order 0 within a few dozen steps, then order 1, the best that a table of pairs can do, then gzip.
 #
 # </div>
 #
-# On the held-out part it beats gzip but not xz. When xz meets the held-out part, it can copy from the whole training
-# part; the model sees 64 bytes, and its weights hold what it has learned. The training part has about 244,000 bytes,
-# and 800 batches of 16 · 64 bytes are 819,000: the model has seen the text more than three times on average.
+# On the held-out part it beats gzip but not xz. The model sees 64 bytes; what it knows of the training part is in its
+# weights. Of the two programs, gzip can copy from the last 32 kB (a limit of its format), xz from the whole training
+# part.
 
 # %% [markdown]
 # ## Drawing the next byte
@@ -565,8 +557,8 @@ for T in (0.5, 1, 2):
 # <div class="figure-caption">
 #
 # **How to read it.** What may follow "returns the value of the f": the ten bytes that are most probable to the model,
-# in the same order in all panels. From left to right the temperature rises and the bars even out. The other 246 bytes
-# share the rest, each improbable by itself; at T = 2 one of them is drawn about every fifth time.
+# in the same order in all panels. The other 246 bytes share the rest, each improbable by itself; at T = 2 one of them
+# is drawn about every fifth time.
 #
 # </div>
 
@@ -581,8 +573,7 @@ for T in (0.5, 1, 2):
 # be a dozen or more. A single k is too large for the one or too small for the other.
 # **[Top-p](../../site/glossary.md#top-p-sampling)**, or nucleus sampling ([Holtzman et al.,
 # 2020](https://arxiv.org/abs/1904.09751), section 3.1), lets the model decide: rank the tokens by probability, and keep
-# the **fewest** whose probabilities add up to p **or more**. The rest becomes −∞. (If tokens tie at the border, the
-# sort decides which of them stays.)
+# the **fewest** whose probabilities add up to p **or more**. The rest becomes −∞.
 #
 # On paper, with p = 0.8:
 #
@@ -605,9 +596,8 @@ for T in (0.5, 1, 2):
 #
 # <details><summary>Hint 1: which sum to look at</summary>
 #
-# With p = 0.8, the sums up to each token of the table are 0.45, 0.75, 0.90, 0.96 and 1.00; this is `cumsum`. The sums
-# *before* each token are 0, 0.45, 0.75, 0.90 and 0.96. The first three tokens stay: which of the two rows do you
-# compare with 0.8?
+# The sums up to each token, the second row of the table, are a `cumsum`. The sums *before* each token are 0, 0.45,
+# 0.75, 0.90 and 0.96. The first three tokens stay: which of the two rows do you compare with 0.8?
 #
 # </details>
 # <details><summary>Hint 2: back into the old order</summary>
@@ -645,8 +635,7 @@ for prompt in ("the value of the expres", "the value of the expression ",
     print(f"{prompt!r:>34}   {len(order):>2}: {show(order)[:30]}")
 
 # %% [markdown]
-# The size of the nucleus varies: one byte inside a word that can continue in only one way, more than a dozen where a
-# new word begins. No single k does that.
+# One byte inside a word, more than a dozen where a new word begins: no single k does that.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -655,8 +644,6 @@ show_player("next-byte")
 
 # %% [markdown]
 # ## Writing
-#
-# In training the text is known, so all positions are predicted at once. In writing there is only what came before.
 
 # %%
 plots.diagrams.teaching_and_writing()
@@ -664,9 +651,9 @@ plots.diagrams.teaching_and_writing()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Above: the true text goes in once, whatever the model would have written: **[teacher
-# forcing](../../site/glossary.md#teacher-forcing)**. Below: one pass for each byte, and each drawn byte (orange) is
-# part of the next input.
+# **How to read it.** Above, training: the true text goes in once, whatever the model would have written: **[teacher
+# forcing](../../site/glossary.md#teacher-forcing)**. Below, writing: one pass for each byte, and each drawn byte
+# (orange) is part of the next input.
 #
 # </div>
 #
@@ -773,12 +760,11 @@ check.prediction("greedy_text", greedy_text)
 # %% [markdown]
 # The texts are unedited, all with one seed; the share counts runs of 20 characters that occur earlier in the same text.
 # **Greedy** repeats itself, as large models do too ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751), figure
-# 4, show the probability of a phrase rising each time it is repeated). At **T = 0.5** you read words and half-sentences
-# in the tone of the manual. At 0.8 and with **p = 0.9** more of the words do not exist. **T = 1.5** is what the tail
-# sounds like.
+# 4, show the probability of a phrase rising each time it is repeated). The higher the temperature, the more words do
+# not exist. **T = 1.5** is what the tail sounds like.
 #
-# The model was given nothing but bytes; it has found the words by itself. You can watch it find them, in the copies
-# that were kept during the training:
+# The model was given nothing but bytes; it has found the words by itself. Watch it find them, in copies that were kept
+# during the training:
 
 # %%
 for step, young in (snapshots | {len(losses): model}).items():
@@ -811,14 +797,13 @@ print(f"after a space: {surprise[first].mean():.2f} bits; "
 # And how much does it help to see more? Average the bits at each position of a window separately.
 
 # %%
-by_position = window_bits(model, held_out[:4300], context, 1).mean(dim=0)    # (t,)
+by_position = window_bits(model, held_out[:4300], context, 2).mean(dim=0)    # (t,)
 for seen in (1, 2, 4, 8, 16, 32, 64):
     print(f"after {seen:>2} bytes: {by_position[seen - 1]:.2f} bits per byte")
 print(f"mean {by_position.mean():.2f}")
 
 # %% [markdown]
-# The first few bytes of context help most. Beyond eight, about a word, this model, trained for a minute, gains hardly
-# anything. The short contexts at the beginning of each window pull the mean up only a little.
+# The first few bytes of context help most. Beyond eight, about a word, this model gains hardly anything.
 
 # %% [markdown]
 # <div class="card">
@@ -851,14 +836,13 @@ check.prediction("sharpened_bits", sharpened_bits)
 # %% [markdown]
 # The loss rewards probabilities that are *true*: a byte that occurs 10 % of the time should get 10 %. Dividing by 0.5
 # squares the ratios of the probabilities: if the right byte had 0.6, the model gains a little, but a byte that had 0.01
-# now costs nearly twice as many bits. Of the five temperatures, T = 1 needs the fewest. Good samples and good
-# predictions are two different things.
+# now costs nearly twice as many bits. Good samples and good predictions are two different things.
 
 # %% [markdown]
 # ## A fair measurement
 #
-# "Bits per byte on the held-out part" depends on the context from which each byte was predicted. The cheap way cuts the
-# text into windows that do not overlap, as `window_bits` did for the learning curve.
+# "Bits per byte on the held-out part" depends on the context of each byte. The cheap way cuts the text into windows
+# that do not overlap, as `window_bits` did for the learning curve.
 
 # %% [markdown]
 # <div class="card">
@@ -983,17 +967,16 @@ print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
 # The same model, the same bytes, and the fair number is the lower one. The price is nearly t times the work, because
 # each window computes t predictions and keeps one. The usual compromise is a stride in between.
 #
-# The difference is small here, where only the first few bytes of a window suffer; a model that makes better use of its
-# context loses more (1.75 against 1.66 bits in the recorded run below). Nor can any measurement give the model a
-# context longer than t. Transformer-XL starts from these two complaints ([lesson
-# 15](../15_transformer_xl/15_transformer_xl.ipynb)).
+# The difference is small here; a model that makes better use of its context loses more (1.75 against 1.66 bits in the
+# recorded run below). Nor can any measurement give the model a context longer than t. Transformer-XL starts from these
+# two complaints ([lesson 15](../15_transformer_xl/15_transformer_xl.ipynb)).
 
 # %% [markdown]
 # ## Without one piece
 #
 # You have built this model from pieces, each of which an earlier lesson argued for. What is each worth? Remove one,
 # train again, and measure: an **ablation**. Below, a small model (two blocks, e = 32, windows of 32 bytes) trains for
-# 300 steps on the manual: once whole, and once without each of five pieces.
+# 300 steps: once whole, and once without each of five pieces.
 #
 # | without | what is left |
 # |---|---|
@@ -1008,8 +991,8 @@ print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
 #
 # **Prediction · `costliest_piece`** &nbsp; 3 minutes · no points
 #
-# First write down your own ranking of the five, from the piece whose removal costs the most bits to the one that costs
-# the least. Then choose: what is at the top of the list?
+# First write down your own ranking of the five, from the costliest removal to the cheapest. Then choose: what is at the
+# top of the list?
 #
 # - **A.** The shortcuts: without them a byte's own vector reaches the end only as part of averages.
 # - **B.** The positions: without them the model cannot tell the last byte from the one 30 bytes ago.
@@ -1069,22 +1052,19 @@ check.prediction("costliest_piece", costliest_piece)
 # clue to the next one, reaches the prediction only as part of an average.
 #
 # **The rest of the ranking depends on size and budget.** After 300 steps the whole model is still behind order 1, a
-# table of pairs, and positions are worth nothing: without them it is even a little better. In the longer training of a
-# larger model they come second, and the division by √d, which hardly shows in the short one, is worth a quarter of a
-# bit. The norms gain a little in the first and nothing in the second. That does not make them useless: the deepest
-# stack here has four blocks.
+# table of pairs, and positions are worth nothing. In the longer training of a larger model they come second, and the
+# division by √d, which hardly shows in the short one, is worth a quarter of a bit. The norms gain a little in the first
+# and nothing in the second. That does not make them useless: the deepest stack here has four blocks.
 #
 # So an ablation says what a piece is worth **to this model, at this budget**. All models had the same steps, not the
-# same number of weights, and one learning rate, which was chosen for the whole one. Change the depth or the steps in
-# the cell above, if you like, and see whether your ranking changes.
+# same number of weights, and one learning rate, which was chosen for the whole one.
 
 # %% [markdown]
 # ## The real thing: Wikipedia
 #
-# This section is only for reading. It shows a **recorded** run of the model that you have written.
+# This is a **recorded** run of the model that you have written.
 # [**enwik8**](https://mattmahoney.net/dc/textdata.html) is the first 10⁸ bytes of the English Wikipedia of March 2006,
-# including the markup, and a standard benchmark for byte-level models. We use its beginning, with the last twentieth
-# held out.
+# including the markup, and a standard benchmark for byte-level models. We use its beginning.
 
 # %% tags=["hide-input"]
 run = recorded("enwik8")
@@ -1111,13 +1091,12 @@ for name, bits in result["on_the_same_bytes"].items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** As before, but for other bytes; gzip and xz had seen the training part. Each held-out point is
-# measured on the first 50,000 held-out bytes, which are easier than the rest: 1.68 bits at the end, against 1.75 for
-# the whole part in windows that do not overlap.
+# **How to read it.** As before, but for other bytes. Each held-out point is measured on the first 50,000 held-out
+# bytes, which are easier than the rest.
 #
 # </div>
 #
-# Prompts, and the text that the model wrote, as recorded:
+# Two prompts, and what the model wrote:
 
 # %% tags=["hide-input"]
 for sample in run["samples"][:2]:
@@ -1131,7 +1110,7 @@ for sample in run["samples"][:2]:
 #
 # | model | bits per byte | where |
 # |---|---|---|
-# | 12 blocks, e = 256, t = 256, 170,000 batches of 32, about a day on one RTX 2080 Ti | 1.343 | [Bloem, 2019](https://peterbloem.nl/blog/transformers) |
+# | 12 blocks, e = 256, t = 256 | 1.343 | [Bloem, 2019](https://peterbloem.nl/blog/transformers) |
 # | Transformer-XL, 41 million parameters | 1.06 | [Dai et al., 2019](https://arxiv.org/abs/1901.02860), table 2 |
 # | GPT-2, 1,542 million, trained on web pages without Wikipedia | 0.93 | [Radford et al., 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), table 3 |
 #
@@ -1156,8 +1135,7 @@ ladder.show()
 
 # %% [markdown]
 # The last step goes the wrong way: our three runs need 2.47 to 2.52 bits per byte, more than with the windows of lesson
-# 7, 2.28 to 2.32. At this budget long windows do not pay. The model that you trained first, wider and on more
-# bytes, reads windows of 64 as well and needs fewer bits than either.
+# 7, 2.28 to 2.32. At this budget long windows do not pay.
 
 # %% [markdown]
 # ## What you can do now
@@ -1180,7 +1158,5 @@ ladder.show()
 #
 # - **[Holtzman et al., *The curious case of neural text degeneration*, 2020](https://arxiv.org/abs/1904.09751)**: why
 #   greedy text repeats itself, and section 3 on top-p.
-# - [Shannon, *Prediction and entropy of printed English*, 1951](https://doi.org/10.1002/j.1538-7305.1951.tb01366.x).
-# - [Witten, Neal and Cleary, *Arithmetic coding for data compression*, 1987](https://doi.org/10.1145/214762.214771).
 #
 # **Next:** [lesson 10, *Encoder and decoder*](../10_encoder_decoder/10_encoder_decoder.ipynb)
