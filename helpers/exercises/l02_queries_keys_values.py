@@ -195,7 +195,7 @@ def some_rules(draw: Draw) -> Rules:
     One feature asks twice, one is asked by two, and one pair of features has two rules: a table in which the later rule
     replaces the earlier one is another table.
     """
-    asking, asked = draw.permutation(7)[[0, 1, 2, 0, 1]], draw.permutation(7)[[0, 1, 0, 1, 1]]
+    asking, asked = draw.permutation(7)[[0, 1, 2, 1, 0]], draw.permutation(7)[[0, 1, 0, 1, 1]]
     order = draw.permutation(5)
     return asking[order], asked[order], drawn_strengths(draw, 5)[order], 7
 
@@ -219,14 +219,36 @@ OTHER_RULES = {
 }
 
 
-def their_product(answer: Answer, draw: Draw) -> Callable:
-    """matrices_of_rules as a function that returns one tensor, w_q @ w_k.T: there are many right pairs of matrices."""
+def their_scores(answer: Answer, draw: Draw) -> Callable:
+    """matrices_of_rules as a function that returns the score of the two features of each rule, (d,).
 
-    def product(asks: torch.Tensor, asked: torch.Tensor, strengths: torch.Tensor, e: int) -> torch.Tensor:
+    Many pairs of matrices have the same product, and all of them are right.
+    """
+
+    def scores(asks: torch.Tensor, asked: torch.Tensor, strengths: torch.Tensor, e: int) -> torch.Tensor:
         w_q, w_k = two_matrices(answer(asks, asked, strengths, e), (e, len(asks)))
-        return w_q @ w_k.T
+        return (w_q @ w_k.T)[asks, asked]
 
-    return product
+    return scores
+
+
+def scores_of_rules(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """These scores, under names that say where the numbers come from."""
+    score = their_scores(answer, draw)
+    cases = {case: inputs(draw.named(case)) for case, inputs in OTHER_RULES.items()}
+    return {"in w_q @ w_k.T": score(*some_rules(draw))} | {case: score(*given) for case, given in cases.items()}
+
+
+def other_scores(answer: Answer, draw: Draw) -> Callable:
+    """matrices_of_rules as a function that returns w_q @ w_k.T, with 0 for the features of each rule."""
+
+    def scores(asks: torch.Tensor, asked: torch.Tensor, strengths: torch.Tensor, e: int) -> torch.Tensor:
+        w_q, w_k = two_matrices(answer(asks, asked, strengths, e), (e, len(asks)))
+        ruled = torch.zeros(e, e, dtype=torch.bool, device=asks.device)
+        ruled[asks, asked] = True
+        return (w_q @ w_k.T).masked_fill(ruled, 0)
+
+    return scores
 
 
 def two_matrices(returned: object, shape: tuple[int, int]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -245,6 +267,15 @@ def two_matrices(returned: object, shape: tuple[int, int]) -> tuple[torch.Tensor
             raise Unmet(f"Your {name} holds no floating-point numbers, so x cannot be multiplied by it.")
     return tuple(returned)
 
+
+NOT_RULED = {
+    "axes": "f g",
+    "side": True,  # zeros, which anybody can guess
+    "missed": (
+        "In your w_q @ w_k.T two features have a score although no rule names this pair. The product adds up column by"
+        " column, so compare your columns with the rules, one at a time."
+    ),
+}
 
 FINISHED = "It holds this exercise's answer, for later lessons to build on. Here the point is to find the fault."
 
@@ -332,10 +363,11 @@ LESSON = Lesson(
             stars=2,
             minutes=12,
             aspects=(
-                values(1.5, some_rules, via=their_product, also=OTHER_RULES, axes="f g", picture=True),
-                gradient(0.5, some_rules, via=their_product),
+                Aspect("scores of the rules", 1, scores_of_rules, axes="r"),
+                values(0.5, some_rules, name="no other scores", via=other_scores, also=OTHER_RULES, **NOT_RULED),
+                gradient(0.5, some_rules, via=their_scores),
                 input_left_alone(0.5, some_rules),
-                any_device(0.5, some_rules, via=their_product),
+                any_device(0.5, some_rules, via=their_scores),
             ),
         ),
     ),
