@@ -218,7 +218,7 @@ def test_dropout_keeps_the_mean_and_drops_the_share_that_was_asked_for():
 
 
 def test_the_factor_of_dropout_keeps_the_mean_as_the_lesson_prints(printed_text):
-    assert "25% zeros, the rest 1.33, mean 1.00\nwithout the factor: mean 0.75" in printed_text
+    assert "what is kept becomes 1.33, the mean is 1.00\nwithout the factor: mean 0.75" in printed_text
 
 
 def test_nothing_leaks_through_a_masked_stack():

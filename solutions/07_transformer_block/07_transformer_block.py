@@ -701,8 +701,7 @@ plots.diagrams.block_norms()
 # %%
 torch.manual_seed(0)
 dropped = nn.Dropout(0.25)(torch.ones(1_000_000))    # a new module is in training
-share = (dropped == 0).float().mean()
-print(f"{share:.0%} zeros, the rest {dropped.max():.2f}, mean {dropped.mean():.2f}")
+print(f"what is kept becomes {dropped.max():.2f}, the mean is {dropped.mean():.2f}")
 print(f"without the factor: mean {dropped.sign().mean():.2f}")
 
 # %% [markdown]
@@ -1111,9 +1110,8 @@ for e, h in ((32, 4), (512, 8), (768, 12)):
     print(f"e = {e:>3}: {mine:>9,} by formula, {counted:>9,} by count; 12e² is {share:.1%}")
 
 # %% [markdown]
-# Remember **12e² per block**: 4e² in the attention, 8e² in the little network, which is not so little after all. Two
-# thirds of the numbers in a block belong to it. Multiply by the depth: a published model's width and depth are enough
-# to tell how large its blocks are. Its tables of tokens and positions come on top; [lesson
+# Remember **12e² per block**: 4e² in the attention, 8e² in the little network, two thirds of the whole. Multiply by the
+# depth to get all blocks of a published model. Its tables of tokens and positions come on top; [lesson
 # 12](../12_gpt2/12_gpt2.ipynb) counts them.
 
 # %% [markdown]
