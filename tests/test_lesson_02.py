@@ -159,20 +159,20 @@ def test_parameters_of_other_names_are_named_as_the_cause_of_wrong_numbers():
 
 
 @pytest.mark.parametrize("sizes", SIZES)
-def test_the_mended_rewriting_is_pytorchs_attention(sizes, solved):
+def test_the_mended_attention_is_pytorchs_unscaled_one(sizes, solved):
     b, t, s, d, v = sizes
     inputs = drawn(sum(sizes), (b, t, d), (b, s, d), (b, s, v), dtype=torch.float64)
-    agree(solved("rewritten_attention")(*inputs), F.scaled_dot_product_attention(*inputs, scale=1.0), inputs, 1e-10)
+    agree(solved("attention")(*inputs), F.scaled_dot_product_attention(*inputs, scale=1.0), inputs, 1e-10)
 
 
-def test_what_the_error_in_the_rewriting_does_in_its_hints(solved):
+def test_what_the_error_in_attention_does_in_its_hints(solved):
     """The right output is 0.73 in both; the sum of the query times the sums of the keys gives 0.5 and 0.12."""
     q, values = torch.tensor([[[1.0, 0]]]), torch.tensor([[[1.0], [0]]])
     outputs = []
     for second in (1.0, 3.0):
         k = torch.tensor([[[1.0, 0], [0, second]]])
         outputs.append(torch.softmax(q.sum(-1, keepdim=True) * k.sum(-1).unsqueeze(1), dim=-1) @ values)
-        assert round(solved("rewritten_attention")(q, k, values).item(), 2) == 0.73
+        assert round(solved("attention")(q, k, values).item(), 2) == 0.73
     assert [round(output.item(), 2) for output in outputs] == [0.5, 0.12]
 
 
@@ -223,7 +223,7 @@ def test_outcomes_that_the_lesson_tells_are_those_that_it_printed(printed_text):
         for name in ("w_q and w_k", "one matrix for both")
     )
     assert two < 0.3 and one > 1
-    assert "output: 0.73" in printed_text  # the mended rewriting finds no match at a right angle
+    assert "output: 0.73" in printed_text  # the mended attention finds no match at a right angle
 
 
 def test_a_weight_raised_to_the_sharpness_that_is_tried_underflows():
@@ -237,9 +237,25 @@ def test_the_small_cases_of_the_hints_give_the_numbers_that_they_say(solved):
     assert solved("soft_lookup")(query, keys, values).item() == pytest.approx(5, abs=1e-3)
     weights = [solved("sharpen")(torch.tensor([[2.0], [1.0]]), torch.ones(1), beta) for beta in (1, 2)]
     assert [round(w, 2) for pair in weights for w in pair.tolist()] == [0.73, 0.27, 0.88, 0.12]
-    q, k, v = torch.tensor([[[1.0986]]]), torch.tensor([[[1.0], [0.0]]]), torch.tensor([[[4.0], [8.0]]])
-    assert solved("attention")(q, k, v).item() == pytest.approx(5, abs=1e-3)
-    assert (torch.softmax(q @ k.mT, dim=1) @ v).item() == 12
+    rules = torch.tensor([0, 1]), torch.tensor([2, 2]), torch.tensor([5.0, 4.0])
+    w_q, w_k = solved("matrices_of_rules")(*rules, 3)
+    assert torch.equal(w_q @ w_k.T, torch.tensor([[0.0, 0, 5], [0, 0, 4], [0, 0, 0]]))
+    w_q[:2] = rules[2]  # each of the two features obeys both rules
+    assert torch.equal(w_q @ w_k.T, torch.tensor([[0.0, 0, 9], [0, 0, 9], [0, 0, 0]]))
+
+
+def test_the_rules_of_the_phrases_take_four_columns_and_have_rank_two(printed_text):
+    """As many as the questions that differ: for the noun, for the verb."""
+    assert "columns: 4  rank of M: 2" in printed_text
+    assert len(set(ASKS)) == 2 and len(ASKS) == 4
+
+
+def test_the_hand_written_matrices_are_followed_by_the_attention(solved):
+    asks, asked = torch.arange(4), torch.tensor(ASKS)
+    w_q, w_k = solved("matrices_of_rules")(asks, asked, torch.full((4,), 5.0), 4)
+    x = torch.eye(4)[None]
+    weights = solved("attention")(x @ w_q, x @ w_k, torch.eye(4)[None])[0]
+    assert weights.argmax(dim=-1).tolist() == ASKS and weights.amax(dim=-1).min() > 0.9
 
 
 def test_what_positions_save_in_the_three_recorded_runs():

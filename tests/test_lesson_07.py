@@ -217,6 +217,10 @@ def test_dropout_keeps_the_mean_and_drops_the_share_that_was_asked_for():
     assert abs(ratio - 1) < 5 * (0.25 / 0.75 / 8000) ** 0.5
 
 
+def test_the_factor_of_dropout_keeps_the_mean_as_the_lesson_prints(printed_text):
+    assert "what is kept becomes 1.33, the mean is 1.00\nwithout the factor: mean 0.75" in printed_text
+
+
 def test_nothing_leaks_through_a_masked_stack():
     stack, x = blocks.Transformer(8, 2, 3, pre_norm=True).eval(), torch.randn(1, 6, 8)
     slopes = torch.autograd.functional.jacobian(lambda x: stack(x, causal_mask(6)).sum(0), x)

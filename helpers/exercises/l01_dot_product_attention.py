@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from helpers.exercises.aspects import Inputs, Unmet, any_device, gradient, input_left_alone, kind_of, values
 from helpers.exercises.draw import Draw
@@ -79,6 +80,43 @@ def large_scores(draw: Draw) -> tuple[torch.Tensor]:
     table = draw.normal(2, 4, 5, std=2.0).round() + offsets
     table[:, 3, middle] += 20_000.0
     return (torch.stack([table[0], table[1].roll(1, dims=0)]),)
+
+
+class Operations(TorchDispatchMode):
+    """Counts the operations of PyTorch that run while it is on."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(
+        self, function: Callable, types: object, arguments: tuple = (), options: dict | None = None
+    ) -> object:
+        """Calls the function, and counts it."""
+        self.count += 1
+        return function(*arguments, **(options or {}))
+
+
+def operations(attention: Answer, x: torch.Tensor) -> int:
+    """How many operations of PyTorch a call takes."""
+    with Operations() as counted:
+        attention(x)
+    return counted.count
+
+
+def as_many_operations(attention: Answer, draw: Draw) -> torch.Tensor:
+    """A loop over sentences or positions takes more operations for more of them."""
+    b, t = draw.number(2, 5), draw.number(3, 7)
+    few = operations(attention, draw.normal(b, t, 3))
+    more = {"sentences": operations(attention, draw.normal(b + 2, t, 3))}
+    more["positions"] = operations(attention, draw.normal(b, t + 2, 3))
+    for what, count in more.items():
+        if count != few:
+            raise Unmet(
+                f"Your code calls PyTorch {few} times for {b} sentences of {t} words, and {count} times for two more"
+                f" {what}: it loops over the {what}. A matrix product treats all of them at once."
+            )
+    return torch.ones(1)
 
 
 def running_sum(x: torch.Tensor) -> torch.Tensor:
@@ -232,7 +270,8 @@ LESSON = Lesson(
             stars=1,
             minutes=5,
             aspects=(
-                values(1.5, outshone, also=SMALL, axes="b t e", picture=True),
+                values(1, outshone, also=SMALL, axes="b t e", picture=True),
+                Aspect("no loop", 0.5, as_many_operations, side=True),
                 gradient(0.5, outshone),
                 input_left_alone(0.5, sentences),
                 any_device(0.5, sentences),

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
-from helpers.exercises.aspects import Inputs, Via, any_device, built, gradient, input_left_alone, parameters, values
+from helpers.exercises.aspects import (
+    Inputs,
+    Unmet,
+    Via,
+    any_device,
+    built,
+    gradient,
+    input_left_alone,
+    kind_of,
+    parameters,
+    values,
+)
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
 from helpers.exercises.questions import predictions_of
@@ -173,13 +186,104 @@ A_SECOND_SEQUENCE = heads(
     ("with e = 1", FROM_NUMBERS, sequences((2, 3, 1), (2, 4, 1))),
 )
 
-FINISHED = "It holds this exercise's answer, for later lessons to build on. Here the point is to write it yourself."
+Rules = tuple[torch.Tensor, torch.Tensor, torch.Tensor, int]
+
+
+def some_rules(draw: Draw) -> Rules:
+    """Five rules about seven features, in a drawn order, with strengths of both signs.
+
+    One feature asks twice, one is asked by two, and one pair of features has two rules: a table in which the later rule
+    replaces the earlier one is another table.
+    """
+    asking, asked = draw.permutation(7)[[0, 1, 2, 1, 0]], draw.permutation(7)[[0, 1, 0, 1, 1]]
+    order = draw.permutation(5)
+    return asking[order], asked[order], drawn_strengths(draw, 5)[order], 7
+
+
+def drawn_strengths(draw: Draw, count: int) -> torch.Tensor:
+    """Of both signs, in turn, none near 0 or of size 1."""
+    signs = torch.tensor([1.0, -1.0], device=draw.device).repeat(count)[:count]
+    return signs * draw.uniform(1.5, 4, count)
+
+
+def rules(count: int, e: int) -> Inputs:
+    """So many rules about e features, drawn one by one."""
+    return lambda draw: (draw.integers(0, e, count), draw.integers(0, e, count), drawn_strengths(draw, count), e)
+
+
+OTHER_RULES = {
+    "with a single rule": rules(1, 4),
+    "with more rules than features": rules(6, 3),
+    "with as many rules as features": rules(4, 4),
+    "with a single feature": rules(2, 1),
+}
+
+
+def their_scores(answer: Answer, draw: Draw) -> Callable:
+    """matrices_of_rules as a function that returns the score of the two features of each rule, (d,).
+
+    Many pairs of matrices have the same product, and all of them are right.
+    """
+
+    def scores(asks: torch.Tensor, asked: torch.Tensor, strengths: torch.Tensor, e: int) -> torch.Tensor:
+        w_q, w_k = two_matrices(answer(asks, asked, strengths, e), (e, len(asks)))
+        return (w_q @ w_k.T)[asks, asked]
+
+    return scores
+
+
+def scores_of_rules(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """These scores, under names that say where the numbers come from."""
+    score = their_scores(answer, draw)
+    cases = {case: inputs(draw.named(case)) for case, inputs in OTHER_RULES.items()}
+    return {"in w_q @ w_k.T": score(*some_rules(draw))} | {case: score(*given) for case, given in cases.items()}
+
+
+def other_scores(answer: Answer, draw: Draw) -> Callable:
+    """matrices_of_rules as a function that returns w_q @ w_k.T, with 0 for the features of each rule."""
+
+    def scores(asks: torch.Tensor, asked: torch.Tensor, strengths: torch.Tensor, e: int) -> torch.Tensor:
+        w_q, w_k = two_matrices(answer(asks, asked, strengths, e), (e, len(asks)))
+        ruled = torch.zeros(e, e, dtype=torch.bool, device=asks.device)
+        ruled[asks, asked] = True
+        return (w_q @ w_k.T).masked_fill(ruled, 0)
+
+    return scores
+
+
+def two_matrices(returned: object, shape: tuple[int, int]) -> tuple[torch.Tensor, torch.Tensor]:
+    """The two matrices, or a sentence for the student about what came instead."""
+    if not isinstance(returned, (tuple, list)) or len(returned) != 2:
+        raise Unmet(f"Your code returns {kind_of(returned)}; two matrices are needed, w_q and w_k.")
+    for name, matrix in zip(("w_q", "w_k"), returned, strict=True):
+        if not isinstance(matrix, torch.Tensor):
+            raise Unmet(f"Your {name} is {kind_of(matrix)}; a tensor is needed.")
+        if tuple(matrix.shape) != shape:
+            raise Unmet(
+                f"Your {name} is {tuple(matrix.shape)}; it needs a row for each feature and a column for each rule,"
+                f" {shape}."
+            )
+        if not matrix.is_floating_point():
+            raise Unmet(f"Your {name} holds no floating-point numbers, so x cannot be multiplied by it.")
+    return tuple(returned)
+
+
+NOT_RULED = {
+    "axes": "f g",
+    "side": True,  # zeros, which anybody can guess
+    "missed": (
+        "In your w_q @ w_k.T two features have a score although no rule names this pair. The product adds up column by"
+        " column, so compare your columns with the rules, one at a time."
+    ),
+}
+
+FINISHED = "It holds this exercise's answer, for later lessons to build on. Here the point is to find the fault."
 
 READY_MADE = {
     "finished_attention": FINISHED,
     "scaled_dot_product_attention": (
         "PyTorch's own function is this exercise, finished (and scaled, unless it is told "
-        "not to). Write the two products and the softmax yourself, here and once."
+        "not to). Find the fault in the two products and the softmax instead."
     ),
 }
 DIFFERENT_SIZES = {
@@ -188,8 +292,6 @@ DIFFERENT_SIZES = {
     "with a single key and v = 1": roles(s=1, v=1),
     "with as many keys as queries": roles(2, 4, 4, 4, 4),
 }
-
-FAR_LONGER = {"with one query far longer than the others": one_query_far_longer}
 
 LESSON = Lesson(
     "02_queries_keys_values",
@@ -231,7 +333,8 @@ LESSON = Lesson(
         Exercise(
             "attention",
             stars=2,
-            minutes=12,
+            minutes=10,
+            mend=True,
             aspects=(
                 values(1.5, three, also=DIFFERENT_SIZES, axes="b t v", picture=True),
                 values(0.5, one_query_far_longer, name="one query far longer than the others", axes="b t v"),
@@ -256,17 +359,16 @@ LESSON = Lesson(
             builds_on=("attention.attention",),
         ),
         Exercise(
-            "rewritten_attention",
+            "matrices_of_rules",
             stars=2,
-            minutes=7,
-            mend=True,
+            minutes=12,
             aspects=(
-                values(1.5, three, also=DIFFERENT_SIZES | FAR_LONGER, axes="b t v", picture=True),
-                gradient(0.5, three),
-                input_left_alone(0.5, three),
-                any_device(0.5, three),
+                Aspect("scores of the rules", 1, scores_of_rules, axes="r"),
+                values(0.5, some_rules, name="no other scores", via=other_scores, also=OTHER_RULES, **NOT_RULED),
+                gradient(0.5, some_rules, via=their_scores),
+                input_left_alone(0.5, some_rules),
+                any_device(0.5, some_rules, via=their_scores),
             ),
-            forbidden=READY_MADE,
         ),
     ),
     predictions=predictions_of("02_queries_keys_values"),

@@ -407,7 +407,7 @@ plots.diagrams.one_output_row()
 #
 # $$y_i \;=\; \sum_j w_{ij}\, x_j .$$
 #
-# As a loop once more: slow, and easy to read. The fast version has to agree with it.
+# As a program of loops, this is slow and easy to read:
 
 # %%
 def self_attention_in_loops(x):
@@ -423,22 +423,17 @@ def self_attention_in_loops(x):
     return y
 
 # %% [markdown]
-# The inner sum runs over $j$: a row of $w$ times a column of $x$. For all $i$ at once that is a second matrix product,
-# (t, t) times (t, e), and [self-attention](../../site/glossary.md#self-attention) is complete:
-#
-# $$Y \;=\; \operatorname{softmax}\!\big(X X^\top\big)\, X .$$
-
-# %% [markdown]
 # <div class="card">
 #
 # **Exercise 4 · `self_attention`** &nbsp; ★☆☆ · 5 minutes · 3 points
 #
-# Two matrix products with a softmax between them. Use `torch.softmax` here, so that an error in exercise 2 or 3 does
-# not carry over.
+# Compute what `self_attention_in_loops` does without any loop: all sentences and all positions at once. Use
+# `torch.softmax` here, so that an error in exercise 2 or 3 does not carry over.
 #
-# <details><summary>Hint 1: check your shapes</summary>
+# <details><summary>Hint 1: one loop at a time</summary>
 #
-# (b, t, e) → raw weights (b, t, t) → weights (b, t, t) → outputs (b, t, e). Write the shape behind each line.
+# `raw` of all positions is exercise 2, of shape (b, t, t). The last loop adds up over j: which two shapes meet in j,
+# and what is left? Write the shape behind each line.
 #
 # </details>
 # <details><summary>Hint 2: two positions, with numbers</summary>
@@ -473,6 +468,11 @@ apart = (self_attention(x_small) - self_attention_in_loops(x_small)).abs().max()
 print("fast and slow agree to within 0.00001:", apart < 1e-5)
 
 # %% [markdown]
+# So the inner sums over $j$, a row of $w$ times a column of $x$, are a second matrix product, (t, t) times (t, e). With
+# $X$ for one sentence, all of [self-attention](../../site/glossary.md#self-attention) is
+#
+# $$Y \;=\; \operatorname{softmax}\!\big(X X^\top\big)\, X .$$
+#
 # What does it do to vectors? In two dimensions we can watch.
 
 # %% mystnb={"image": {"alt": "Eight points in the plane with their convex hull drawn. An arrow leads from each to its output, which lies inside the hull; the two points farthest out move least, the others move towards larger vectors on their side."}}

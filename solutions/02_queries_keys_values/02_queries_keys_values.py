@@ -22,9 +22,9 @@
 #
 # | | |
 # |---|---|
-# | **You will build** | a soft dictionary; attention over queries, keys and values; a module of it with three learned matrices |
+# | **You will build** | a soft dictionary; a module of attention with three learned matrices; and two such matrices by hand; and you fix attention over queries, keys and values |
 # | **You need** | [lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb), and a first acquaintance with `torch.nn.Module` |
-# | **It takes** | about 95 minutes: five exercises, 17 points, and four predictions |
+# | **It takes** | about 100 minutes: five exercises, 17 points, and four predictions |
 # | **It computes** | in seconds, on any laptop; in the last section for about half a minute, which you may stop |
 #
 # Two new letters: s counts the positions that are looked *at*, when these may differ from the t that look, and d is the
@@ -380,25 +380,31 @@ plots.diagrams.three_roles()
 # | output | (b, t, v) | one query's average of the values |
 
 # %% [markdown]
+# Here is attention, written with `einsum`. Each axis has its letter from the table, and a letter that does not occur
+# after the arrow is summed away, so no product needs a transpose. The result has the right shape for any sizes, every
+# row of weights sums to 1, and no error is ever raised; but almost every number is wrong. (We planted this bug, but it
+# is an easy one to write.)
+
+# %% [markdown]
 # <div class="card">
 #
-# **Exercise 3 · `attention`** &nbsp; ★★☆ · 12 minutes · 4 points
+# **Exercise 3 · `attention`** &nbsp; mend · ★★☆ · 10 minutes · 4 points
 #
-# Two matrix products with a softmax between them. The scores go into the softmax as they are. One query may be far
-# longer than the others, and the weights of all must still be right. Do not call PyTorch's ready-made
-# `scaled_dot_product_attention` or the course's `finished_attention` here.
+# Fix this function. The scores go into the softmax as they are. One query may be far longer than the others, and the
+# weights of all must still be right. Do not call PyTorch's ready-made `scaled_dot_product_attention` or the course's
+# `finished_attention` here.
 #
-# <details><summary>Hint 1: which axis disappears</summary>
+# <details><summary>Hint 1: a test that tells</summary>
 #
-# In the first product d is summed away: (b, t, d) and (b, s, d) become (b, t, s). In the second s is: (b, t, s) and (b,
-# s, v) become (b, t, v).
+# Take one query, (1, 0), and two keys, (1, 0) and (0, 1), with the values 1 and 0. The scores are 1 and 0, so the
+# output should be 0.73. Run it.
 #
 # </details>
-# <details><summary>Hint 2: one query and two keys, with numbers</summary>
+# <details><summary>Hint 2: the test of hint 1, changed</summary>
 #
-# Take b = t = d = v = 1 and s = 2: the query is ln 3 ≈ 1.0986, the keys are 1 and 0, the values 4 and 8. The scores
-# (1, 1, 2) are ln 3 and 0, the weights 3/4 and 1/4, and the output is 5. If yours is 12, both weights were 1: your
-# softmax took an axis of length 1.
+# This function returns 0.5. Now let the second key be (0, 3). It still has nothing in common with the query, so its
+# score stays 0, and the output should stay 0.73. This function returns 0.12. Which scores would give 0.12, and how
+# could they come from a query (1, 0) and a key (0, 3)?
 #
 # </details>
 # </div>
@@ -412,13 +418,38 @@ def attention(q, k, v):
     over s of q_i·k_j.
     """
     ### BEGIN SOLUTION
-    scores = q @ k.transpose(1, 2)              # (b, t, s)
-    weights = torch.softmax(scores, dim=-1)     # (b, t, s)
-    return weights @ v                          # (b, t, v)
+    scores = torch.einsum("btd,bsd->bts", q, k)
+    weights = torch.softmax(scores, dim=-1)
+    return torch.einsum("bts,bsv->btv", weights, v)
+    ### STUDENT GETS
+    # scores = torch.einsum("btd,bse->bts", q, k)
+    # weights = torch.softmax(scores, dim=-1)
+    # return torch.einsum("bts,bsv->btv", weights, v)
     ### END SOLUTION
 
 # %% nbgrader={"grade": true, "grade_id": "check_attention", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
 check(attention)
+
+# %% [markdown]
+# The test of hint 1, with the second key of hint 2:
+
+# %%
+q = torch.tensor([[[1.0, 0.0]]])                 # (1, t, d)
+k = torch.tensor([[[1.0, 0.0], [0.0, 3.0]]])     # (1, s, d)
+output = attention(q, k, torch.tensor([[[1.0], [0.0]]]))
+print(f"output: {output.item():.2f}")
+
+# %% [markdown]
+# <details><summary>What was wrong, and how to catch it</summary>
+#
+# The components of the queries were called d, those of the keys e. Both letters are missing after the arrow, so einsum
+# sums over each **by itself**: every component of the query is multiplied by every component of the key. The score is
+# then the sum of the query times the sum of the key, and the directions of both are lost. In hint 2 the scores were 1
+# and 3. The same letter on both sides, `"btd,bsd->bts"`, multiplies like with like.
+#
+# Two habits catch this. Compare with a product whose answer you know, and test with vectors at right angles.
+#
+# </details>
 
 # %% [markdown]
 # ## Three words by hand
@@ -756,74 +787,6 @@ print(f"largest difference between two outputs: {apart:.1g}")
 check.prediction("shuffled_context", shuffled_context)
 
 # %% [markdown]
-# ## Attention, rewritten with einsum
-#
-# In `einsum` every axis has a letter, so a product can be written without any transpose: a letter that does not occur
-# after the arrow is summed away. Here is attention, rewritten that way. The result has the right shape for any sizes,
-# every row of weights sums to 1, and no error is ever raised; but almost every number is wrong. (We planted this bug,
-# but it is an easy one to write.)
-
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 5 · `rewritten_attention`** &nbsp; mend · ★★☆ · 7 minutes · 3 points
-#
-# Fix this function. It must compute what exercise 3 computes. As there, do not call PyTorch's
-# `scaled_dot_product_attention` or `finished_attention`.
-#
-# <details><summary>Hint 1: a test that tells</summary>
-#
-# Take one query, (1, 0), and two keys, (1, 0) and (0, 1), with the values 1 and 0. The scores are 1 and 0, so the
-# output should be 0.73. Run it.
-#
-# </details>
-# <details><summary>Hint 2: the test of hint 1, changed</summary>
-#
-# This function returns 0.5. Now let the second key be (0, 3). It still has nothing in common with the query, so its
-# score stays 0, and the output should stay 0.73. This function returns 0.12. Which scores would give 0.12, and how
-# could they come from a query (1, 0) and a key (0, 3)?
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "rewritten_attention", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def rewritten_attention(q, k, v):
-    """q: (b, t, d). k: (b, s, d). v: (b, s, v). Returns (b, t, v), as attention does."""
-    ### BEGIN SOLUTION
-    scores = torch.einsum("btd,bsd->bts", q, k)
-    weights = torch.softmax(scores, dim=-1)
-    return torch.einsum("bts,bsv->btv", weights, v)
-    ### STUDENT GETS
-    # scores = torch.einsum("btd,bse->bts", q, k)
-    # weights = torch.softmax(scores, dim=-1)
-    # return torch.einsum("bts,bsv->btv", weights, v)
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_rewritten_attention", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
-check(rewritten_attention)
-
-# %% [markdown]
-# The test of hint 1, with the second key of hint 2:
-
-# %%
-q = torch.tensor([[[1.0, 0.0]]])                 # (1, t, d)
-k = torch.tensor([[[1.0, 0.0], [0.0, 3.0]]])     # (1, s, d)
-output = rewritten_attention(q, k, torch.tensor([[[1.0], [0.0]]]))
-print(f"output: {output.item():.2f}")
-
-# %% [markdown]
-# <details><summary>What was wrong, and how to catch it</summary>
-#
-# The components of the queries were called d, those of the keys e. Both letters are missing after the arrow, so einsum
-# sums over each **by itself**: every component of the query is multiplied by every component of the key. The score is
-# then the sum of the query times the sum of the key, and the directions of both are lost. In hint 2 the scores were 1
-# and 3. The same letter on both sides, `"btd,bsd->bts"`, multiplies like with like.
-#
-# Two habits catch this. Compare with a product whose answer you know, and test with vectors at right angles.
-#
-# </details>
-
-# %% [markdown]
 # ## What two matrices are worth
 #
 # Put the projections into the score, with $x_i$ as a row:
@@ -833,7 +796,73 @@ print(f"output: {output.item():.2f}")
 # So the two matrices act as one, $M = W_q W_k^\top$ of shape (e, e), put between the two vectors. Lesson 1 had the
 # identity in that place. Now it can be any matrix of rank d at most, symmetric or not: the entry of M in row f and
 # column g says how much it adds to the score when the word that asks has feature f and the word that is asked has
-# feature g. M is a learned rule of which word matters to which.
+# feature g. M is a rule of which word matters to which. Training finds one; here you write one yourself.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 5 · `matrices_of_rules`** &nbsp; ★★☆ · 12 minutes · 3 points
+#
+# Rule r says: a word with feature `asks[r]` looks at words with feature `asked[r]`, and that adds `strengths[r]` to the
+# score. Return two matrices that obey all rules, with **one column for each rule**. A feature may occur in several
+# rules, and several rules may have the same two features: then their strengths add up. A strength may be negative.
+#
+# <details><summary>Hint 1: a single rule</summary>
+#
+# With one rule both matrices are single columns, and (e, 1) times (1, e) is (e, e). Which entries of the two columns
+# must not be 0, so that the product has its only number in row `asks[0]` and column `asked[0]`?
+#
+# </details>
+# <details><summary>Hint 2: two rules, with numbers</summary>
+#
+# Let e be 3, and let the features 0 and 1 both look at feature 2, with the strengths 5 and 4. Both matrices are (3, 2).
+# The last column of their product M is 5, 4 and 0, and all else is 0. If yours has 9 twice, each of the two features
+# obeys both rules.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "matrices_of_rules", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def matrices_of_rules(asks, asked, strengths, e):
+    """The matrices of a head that obeys d rules, written by hand.
+
+    asks, asked: (d,), integers from 0 to e − 1, the features of rule r. strengths: (d,).
+    Returns w_q, w_k: (e, d) each, one column for each rule. Entry [f, g] of w_q @ w_k.T is
+    the sum of the strengths of all rules in which f asks and g is asked, 0 without any.
+    """
+    ### BEGIN SOLUTION
+    who_asks = nn.functional.one_hot(asks, e).to(strengths.dtype)      # (d, e)
+    who_is_asked = nn.functional.one_hot(asked, e).to(strengths.dtype)
+    return who_asks.T * strengths, who_is_asked.T                      # (e, d) each
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_matrices_of_rules", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(matrices_of_rules)
+
+# %% [markdown]
+# The questions of the phrases are four rules about four features: article, adjective, noun and verb. Write them down,
+# and let an article, an adjective, a noun and a verb look at each other.
+
+# %% mystnb={"image": {"alt": "A heat map of four by four weights. The rows article, adjective and verb have nearly all their weight at noun, the row noun has it at verb."}}
+w_q, w_k = matrices_of_rules(torch.arange(4, device=device()),
+                             torch.tensor(ASKS, device=device()),
+                             torch.full((4,), 5.0, device=device()), e=4)
+x = torch.eye(4, device=device()).unsqueeze(0)    # (1, 4, e): one word of each kind
+_, ax = plt.subplots(figsize=(4.6, 3.4))
+plots.heat(weights_of(x @ w_q, x @ w_k)[0], list(kinds), ax=ax)
+plt.show()
+print("columns:", w_q.shape[1], " rank of M:", torch.linalg.matrix_rank(w_q @ w_k.T).item())
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Each row is a word that asks. The pattern is the one that training found for *every empty list
+# contains*; here no step of training was taken.
+#
+# </div>
+#
+# Your four columns make a matrix of rank 2, because three of the rules ask for the same thing, the noun. That is why
+# d = 2 was enough above.
 #
 # As two thin matrices M has 2·e·d parameters; written out, it would have e². The two are smaller when d is less than
 # e/2. And each position makes its query and its key once, for all comparisons.
@@ -908,8 +937,9 @@ for name, attend in {"bare": self_attention, "q, k, v": head_class(64, 64)}.item
 # ## What you can do now
 #
 # You can look a query up in a soft dictionary and say what makes it sharp; explain why one vector for all roles forces
-# symmetric scores, and words that look at themselves; write attention for queries from one sequence and keys from
-# another; and wrap it in a module with learned projections.
+# symmetric scores, and words that look at themselves; find a fault in attention that no shape shows; wrap attention for
+# queries from one sequence and keys from another in a module with learned projections; and write such projections by
+# hand.
 #
 # **Three questions to think about**
 #

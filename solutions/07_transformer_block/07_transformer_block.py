@@ -120,8 +120,6 @@ plt.show()
 #
 # </div>
 #
-# Attention connects every position with every other, in one step.
-#
 # For t positions of width e, and convolutions that see k positions,
 # [Vaswani et al. (2017, table 1)](https://arxiv.org/abs/1706.03762) compare the three:
 #
@@ -131,9 +129,8 @@ plt.show()
 # | convolution | $O(\log_k t)$ if dilated, else $O(t/k)$ | $O(1)$ | $O(k\,t\,e^2)$ |
 # | self-attention | $O(1)$ | $O(1)$ | $O(t^2 e)$ |
 #
-# A recurrent network can reach any distance, but only one step at a time, forwards for the signal and backwards for the
-# gradient. A convolution is parallel and short-sighted. Attention is parallel and sees everything. It pays in the last
-# column, with the square of t, once t is larger than e; for shorter sequences it is cheaper than the recurrent layer.
+# Attention is parallel and sees everything in one step. It pays in the last column, with the square of t, once t is
+# larger than e; for shorter sequences it is cheaper than the recurrent layer.
 
 # %% [markdown]
 # ## A tower that falls down
@@ -698,8 +695,18 @@ plots.diagrams.block_norms()
 #
 # **[Dropout](../../site/glossary.md#dropout)** ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 5.4): in
 # training, each component of a layer's output is zeroed with probability p before the addition, and the components that
-# stay are multiplied by 1/(1 − p), so that the mean does not change. The shortcut itself is never dropped. In
-# evaluation nothing is.
+# stay are multiplied by 1/(1 − p). The shortcut itself is never dropped. In evaluation nothing is. Why the factor?
+# Here is a layer's output of a million ones, with p = 0.25:
+
+# %%
+torch.manual_seed(0)
+dropped = nn.Dropout(0.25)(torch.ones(1_000_000))    # a new module is in training
+print(f"what is kept becomes {dropped.max():.2f}, the mean is {dropped.mean():.2f}")
+print(f"without the factor: mean {dropped.sign().mean():.2f}")
+
+# %% [markdown]
+# With the factor the mean is 1, as in evaluation. Without it, whatever reads this output would get a quarter less in
+# training than later.
 
 # %% [markdown]
 # <div class="card">
@@ -1103,9 +1110,8 @@ for e, h in ((32, 4), (512, 8), (768, 12)):
     print(f"e = {e:>3}: {mine:>9,} by formula, {counted:>9,} by count; 12e² is {share:.1%}")
 
 # %% [markdown]
-# Remember **12e² per block**: 4e² in the attention, 8e² in the little network, which is not so little after all. Two
-# thirds of the numbers in a block belong to it. Multiply by the depth: a published model's width and depth are enough
-# to tell how large its blocks are. Its tables of tokens and positions come on top; [lesson
+# Remember **12e² per block**: 4e² in the attention, 8e² in the little network, two thirds of the whole. Multiply by the
+# depth to get all blocks of a published model. Its tables of tokens and positions come on top; [lesson
 # 12](../12_gpt2/12_gpt2.ipynb) counts them.
 
 # %% [markdown]
@@ -1170,9 +1176,6 @@ ladder.show()
 # `[block] * depth` is that it happens by accident, and no error tells you.
 #
 # </details>
-#
-# **Where it goes next.** A stack takes vectors and returns vectors. The next lesson puts words in front of it and a
-# decision behind it, and trains it on reviews that a bag of words cannot read.
 #
 # **Further reading**
 #
