@@ -107,11 +107,6 @@ def test_small_numbers_are_learned_and_every_length_is_tested():
         assert 150 < sum(len(str(number)) == digits for number in test) < 350
 
 
-def test_units_and_tens_cross():
-    english, german = (part.split() for part in as_pair(300_047))
-    assert english[-2:] == ["forty", "seven"] and german[-3:] == ["sieben", "und", "vierzig"]
-
-
 def test_they_are_the_same_each_time_and_others_with_another_seed():
     assert numerals(train=200, validation=10, test=20) == numerals(train=200, validation=10, test=20)
     assert numerals(train=200, validation=10, test=20)[2] != numerals(train=200, validation=10, test=20, seed=1)[2]

@@ -177,33 +177,19 @@ def test_the_backward_pass_of_softmax_is_autograds(solution, shape, dtype, toler
     torch.testing.assert_close(solution["softmax_backward"](p.detach(), g), target, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("shape", [(5,), (1,), (2, 3), (2, 3, 5)])
-def test_the_jacobian_is_autograds(shape):
-    z = 2 * normal(*shape, seed=3)
-    rows = [
-        torch.autograd.functional.jacobian(lambda row: torch.softmax(row, dim=-1), row)
-        for row in z.reshape(-1, shape[-1])
-    ]
-    target = torch.stack(rows).reshape(*shape, shape[-1])
-    torch.testing.assert_close(scaling.softmax_jacobian(torch.softmax(z, dim=-1)), target, rtol=1e-5, atol=1e-5)
-
-
 @pytest.mark.parametrize("dtype, tolerance", PRECISIONS)
 @pytest.mark.parametrize("shape", [(5,), (1,), (2, 3), (2, 3, 5), (1, 1, 1)])
-def test_the_largest_gradient_is_the_spectral_norm_of_autograds_jacobian(shape, dtype, tolerance):
+def test_the_jacobian_is_autograds_and_the_largest_gradient_its_spectral_norm(shape, dtype, tolerance):
     z = 2 * normal(*shape, seed=4, dtype=dtype)
     rows = [
         torch.autograd.functional.jacobian(lambda row: torch.softmax(row, dim=-1), row)
         for row in z.reshape(-1, shape[-1])
     ]
-    target = torch.linalg.svdvals(torch.stack(rows))[:, 0].reshape(shape[:-1])
-    torch.testing.assert_close(scaling.largest_gradient(z), target, rtol=tolerance, atol=tolerance)
-
-
-def test_no_gradient_is_stretched_more_than_the_norm_says():
-    z, g = normal(50, 6, seed=5, dtype=torch.float64).requires_grad_(), normal(50, 6, seed=6, dtype=torch.float64)
-    (passed,) = torch.autograd.grad(torch.softmax(z, dim=-1), z, g)
-    assert (passed.norm(dim=-1) <= scaling.largest_gradient(z.detach()) * g.norm(dim=-1) + 1e-12).all()
+    target = torch.stack(rows).reshape(*shape, shape[-1])
+    jacobian = scaling.softmax_jacobian(torch.softmax(z, dim=-1))
+    torch.testing.assert_close(jacobian, target, rtol=tolerance, atol=tolerance)
+    norms = torch.linalg.svdvals(target)[..., 0]
+    torch.testing.assert_close(scaling.largest_gradient(z), norms, rtol=tolerance, atol=tolerance)
 
 
 def test_landmarks_of_the_largest_gradient():
@@ -229,13 +215,6 @@ def test_entropy_of_even_and_of_single_weights(solution):
 
 
 # ------------------------------------------------------------------------------------- parts and the check
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_scores_keep_the_type_that_came_in(solution, dtype):
-    q, k = normal(1, 2, 3, dtype=dtype), normal(1, 4, 3, dtype=dtype)
-    for scores in (scaling.scaled_scores, solution["scaled_scores_early"]):
-        assert scores(q, k).dtype == dtype
 
 
 def test_a_head_that_is_mended_computes_pytorchs_attention_with_loaded_weights(solution):
@@ -306,11 +285,6 @@ def test_outcomes_that_the_lesson_tells_are_those_that_it_printed(printed_text):
         number(rf"scores {how}: mean entropy ([\d.]+)", printed_text) for how in ("divided by √d", "as they are")
     )
     assert plain < 1 < 2 < scaled  # "every row is too sharp"
-
-
-def test_the_jacobian_of_a_row_of_a_thousand_has_a_million_entries():
-    p = torch.softmax(torch.zeros(1_000), dim=0)
-    assert (torch.diag(p) - torch.outer(p, p)).numel() == 1_000_000
 
 
 def test_the_small_cases_of_the_hints_give_the_numbers_that_they_say():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 import json
 import re
@@ -37,7 +36,7 @@ from helpers.grading.reports import export
 from helpers.grading.reports.class_summary import histogram, summarize, timeline
 from helpers.grading.reports.feedback import feedback_page
 from helpers.grading.reports.pages import POLICY, TEMPLATES, code, marked, page, panel
-from helpers.grading.reports.report import Missing, marks_table, mistakes_table, predictions_text, report_page
+from helpers.grading.reports.report import Missing, marks_table, mistakes_table, report_page
 from helpers.grading.reports.results import GradedCell, StudentResult, results
 from helpers.notebooks import without_marks
 
@@ -384,29 +383,6 @@ def test_what_is_not_known_about_time_is_said():
     text = report(answered("ada", handed_in=DUE, due=DUE), answered("ben", due=DUE), missing=Missing(()))
     assert "due date, 2 Mar 2026, 23:00 UTC" in text and "Of 1 no time is known" in text
     assert "Everybody on the list has handed in" in text
-
-
-def test_predictions_are_counted_by_choice_and_the_most_tempting_wrong_one_is_answered():
-    question = LESSON.predictions[0]
-    wrong = next(choice for choice in question.choices if choice != question.truth)
-
-    def predicted(student, choice):
-        return answered(student, question.name, prediction=choice, score=0.0, out_of=0.0)
-
-    students = [predicted(n, c) for n, c in (("ada", question.truth), ("ben", wrong), ("cem", ""))]
-    assert not summarize(LESSON, students).exercises, "a prediction carries no marks"
-    students.append(answered("dan"))
-    counted = summarize(LESSON, students).predictions[0]
-    chosen = {choice: who for choice, who in counted.choices.items() if who}
-    assert chosen == {question.truth: ("Ada",), wrong: ("Ben",), "": ("Cem", "Dan")} and counted.tempting == wrong
-    page, text = report(*students), predictions_text(LESSON, students)
-    assert "What they predicted" in page and question.name in page and question.says[wrong][:30] in page
-    assert "no choice" in page and "no choice 2" in text and f"{wrong} 1" in text
-    assert f"{question.truth} is right" in text
-    silent = [answered("a", question.name, prediction="", score=0.0, out_of=0.0)]
-    assert not summarize(LESSON, silent).predictions, "what nobody predicted takes no room"
-    without = dataclasses.replace(LESSON, predictions=())
-    assert predictions_text(without, students) == "" and not summarize(without, students).predictions
 
 
 FOUND = {

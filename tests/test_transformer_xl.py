@@ -14,7 +14,6 @@ from helpers.parts.transformer_xl import (
     TransformerXL,
     extend_memory,
     reach,
-    relative_scores,
     relative_shift,
     segments,
     streaming_bits,
@@ -85,29 +84,6 @@ def test_three_segments_with_a_growing_memory_are_those_of_xlnet():
         for mine, other in zip(memory, mems[: len(memory)], strict=True):
             assert mine.shape[1] == remembered
             torch.testing.assert_close(mine, other.transpose(0, 1), rtol=1e-5, atol=1e-5)
-
-
-def test_scores_are_the_papers_four_terms_pair_by_pair():
-    generator = torch.Generator().manual_seed(2)
-
-    def random(*shape):
-        return torch.randn(*shape, generator=generator, dtype=torch.float64)
-
-    b, t, s, d = 2, 3, 5, 4
-    q, k, r, u, v = random(b, H, t, d), random(b, H, s, d), random(H, s, d), random(H, d), random(H, d)
-    scores = relative_scores(q, k, r, u, v)
-    for row, head, i, j in itertools.product(range(b), range(H), range(t), range(s)):
-        distance = i + (s - t) - j
-        if distance < 0:
-            continue  # the future, which the mask hides
-        position = r[head, s - 1 - distance]
-        terms = [
-            q[row, head, i] @ k[row, head, j],  # (a)
-            q[row, head, i] @ position,  # (b)
-            u[head] @ k[row, head, j],  # (c)
-            v[head] @ position,  # (d)
-        ]
-        assert scores[row, head, i, j].item() == pytest.approx(sum(terms).item() / math.sqrt(d), abs=1e-12)
 
 
 @pytest.mark.parametrize("m", [0, 2, 7])
