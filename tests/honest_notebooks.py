@@ -77,9 +77,9 @@ def insert(nb, place, source, kind="code"):
 # What an edit may do.
 
 
-def first(nb, cells):
+def first(nb, cells, kind="code"):
     for text in reversed(cells):
-        insert(nb, 0, text.removesuffix("\n"))
+        insert(nb, 0, text.removesuffix("\n"), kind)
 
 
 def last(nb, cells, kind="code"):
@@ -210,25 +210,6 @@ def numbers_for_metadata(nb):
         cell["metadata"] = {"id": f"q{number}"}
 
 
-def saved_by_vs_code(nb):
-    nb["metadata"] = {
-        "kernelspec": {"display_name": ".venv (3.11.9)", "language": "python", "name": "python3"},
-        "language_info": {
-            "codemirror_mode": {"name": "ipython", "version": 3},
-            "file_extension": ".py",
-            "mimetype": "text/x-python",
-            "name": "python",
-            "nbconvert_exporter": "python",
-            "pygments_lexer": "ipython3",
-            "version": "3.11.9",
-        },
-    }
-    for cell in nb["cells"]:
-        cell["metadata"] = {"vscode": {"languageId": "python"}} if cell["cell_type"] == "code" else {}
-    insert(nb, 2, "%load_ext autoreload\n%autoreload 2\n%config InlineBackend.figure_format = 'retina'")
-    as_run(nb)
-
-
 def shown(count, plain, **others):
     """What Jupyter saves for the value of a cell's last line; others by their type, as text_html."""
     data = {"text/plain": plain} | {kind.replace("_", "/", 1): value for kind, value in others.items()}
@@ -266,16 +247,6 @@ def stubs_after_returns(nb):
         if "return" in last_line:
             margin = last_line[: len(last_line) - len(last_line.lstrip())]
             cell["source"] += f'\n{margin}raise NotImplementedError("write this")'
-
-
-def saved_by_an_older_jupyter(nb):
-    drop_ids(nb)
-    note = {"cell_type": "markdown", "metadata": {"collapsed": True}, "source": "Exported from the cluster, 3 May."}
-    nb["cells"].insert(0, note)
-    for cell in cells_of(nb, "code"):
-        cell["metadata"] |= {"collapsed": False, "jupyter": {"outputs_hidden": False}, "scrolled": True}
-        cell["metadata"]["ExecuteTime"] = {"end_time": "2025-05-03T12:00:01Z", "start_time": "2025-05-03T12:00:00Z"}
-    nb["metadata"]["toc"] = {"base_numbering": 1, "nav_menu": {}}
 
 
 def cells_as_forms(nb):

@@ -1,5 +1,7 @@
 """What the tests of single lessons share: what a lesson printed when it was executed, and how close is equal."""
 
+import re
+
 import nbformat
 import torch
 
@@ -23,3 +25,13 @@ def near(ours: torch.Tensor, theirs: torch.Tensor, factor: float = 1) -> None:
     assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
     tolerance = factor * TOLERANCE[ours.dtype]
     torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
+
+
+def numbers(text: str) -> list[float]:
+    """All numbers of a text, thousands without their commas."""
+    return [float(number.replace(",", "")) for number in re.findall(r"-?\d[\d,]*\.?\d*(?:e-?\d+)?", text)]
+
+
+def after(text: str, label: str) -> float:
+    """The number that stands behind a label."""
+    return float(re.search(re.escape(label) + r"\D*?(-?\d+(?:\.\d+)?(?:e-?\d+)?)", text)[1])

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from attacks import DATA
 from conftest import FIRST, Course, answer_notebook, solved
 
 from helpers.authoring.keys import make_key
@@ -95,37 +96,13 @@ def printed(executed) -> str:
     return "".join(run.sent["printed"] for run in executed.runs.values() if run.sent)
 
 
-WRITES = """
-import os, sys, tempfile
-def raw_weights(x):
-    global written
-    if not "written" in globals():
-        written = True
-        write()
-    return x @ x.mT
-def write():
-    for folder in ("/tmp", "/dev/shm", os.getcwd(), os.path.expanduser("~"), tempfile.gettempdir()):
-        path = os.path.join(folder, "mine")
-        print("found" if os.path.exists(path) and folder != "/tmp" else "new", folder)
-        with open(path, "w") as file:
-            file.write("x")
-    for folder in (sys.prefix, os.path.dirname(sys.prefix), os.path.dirname(os.path.dirname(sys.prefix))):
-        try:
-            open(os.path.join(folder, "mine"), "w")
-            print("LEAK wrote", folder, os.listdir(folder)) if folder != "/tmp" else None
-        except OSError:
-            pass
-    print(sorted(os.listdir(os.path.dirname(sys.prefix))))
-"""
-
-
 @pytest.mark.deep
 @pytest.mark.parametrize("place", ["/tmp", "/dev/shm"], indirect=True)
 def test_a_course_lies_where_submissions_may_write(place, key, monkeypatch):
     course = checkout(place / "course")
     (course / "gradebook.db").write_text("precious")
     move(monkeypatch, course, virtual_environment(course / ".venv"))
-    points, said = graded(key, raw_weights=WRITES)
+    points, said = graded(key, raw_weights=DATA["texts"]["writes_everywhere"])
     assert points == FULL
     assert "LEAK" not in said and "found" not in said
     assert "['.venv']" in said  # and not the gradebook beside it

@@ -17,7 +17,7 @@ import pytest
 from conftest import FIRST, answer_notebook, solved
 from graded import FULL, NONE, OUT_OF, WRONG, Instead, batch, copied, hand_in_a_few
 from needs import postgresql_programs
-from stand_in import ISOLATION, StandIn
+from stand_in import ISOLATION, SUBMISSIONS, StandIn
 
 from helpers.authoring.lesson_source import ROOT, sources
 from helpers.authoring.mistakes import Alias, Mistake
@@ -210,11 +210,11 @@ def test_the_same_mistake_has_one_digest_and_different_ones_have_several(first_l
 
 
 @pytest.fixture(scope="module")
-def class_of_forty(pattern, tmp_path_factory):
-    """Forty submissions, and what a batch that was left alone makes of them."""
-    course = copied(pattern, tmp_path_factory.mktemp("forty") / "course")
+def a_class(pattern, tmp_path_factory):
+    """Submissions, and what a batch that was left alone makes of them."""
+    course = copied(pattern, tmp_path_factory.mktemp("class") / "course")
     works = demo_class.handed_in(sources([FIRST])[0])
-    for place in range(40):
+    for place in range(SUBMISSIONS):
         name, data = works[place % len(works)]
         path = course.folder / "submitted" / f"student-{place:02}" / FIRST / name
         path.parent.mkdir(parents=True)
@@ -249,22 +249,22 @@ def run_and_kill(course, kills):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def assert_killed_is_as_good_as_whole(class_of_forty, folder, kills):
-    alone, killed = copied(class_of_forty, folder / "alone"), copied(class_of_forty, folder / "killed")
+def assert_killed_is_as_good_as_whole(whole_class, folder, kills):
+    alone, killed = copied(whole_class, folder / "alone"), copied(whole_class, folder / "killed")
     (whole,) = run_and_kill(alone, 0)
-    assert (whole["code"], whole["journal"]) == (0, 40)
+    assert (whole["code"], whole["journal"]) == (0, SUBMISSIONS)
     steps = run_and_kill(killed, kills)
     assert [step["code"] for step in steps] == [-9] * kills + [0]
     assert all(step["half"] == 0 for step in steps)
     assert all(step["journal"] <= step["marked"] <= step["written"] for step in steps)
     assert [step["journal"] for step in steps] == sorted(step["journal"] for step in steps)
-    assert (steps[-1]["code"], steps[-1]["journal"]) == (0, 40), "nothing is graded twice"
+    assert (steps[-1]["code"], steps[-1]["journal"]) == (0, SUBMISSIONS), "nothing is graded twice"
     assert everything(killed) == everything(alone)
 
 
 @pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.deep)])
-def test_a_batch_that_is_killed_again_and_again_ends_as_if_left_alone(class_of_forty, tmp_path, kills):
-    assert_killed_is_as_good_as_whole(class_of_forty, tmp_path, kills)
+def test_a_batch_that_is_killed_again_and_again_ends_as_if_left_alone(a_class, tmp_path, kills):
+    assert_killed_is_as_good_as_whole(a_class, tmp_path, kills)
 
 
 # ------------------------------------------------------------------------------------ the command, for real
@@ -281,7 +281,7 @@ def test_grade_says_what_is_missing_and_shows_no_traceback(pattern, tmp_path, as
     assert done.returncode and told in done.stderr and "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("command", ["grading grade", "grading feedback", "grading report", "benchmarks demo-class"])
+@pytest.mark.parametrize("command", ["grading grade", "benchmarks demo-class"])
 def test_an_unknown_lesson_is_told_with_those_there_are(course, command):
     room, command = command.split()
     done = course.run(f"helpers.{room}", command, "77_none")

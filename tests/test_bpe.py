@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
 import random
 import sys
 import unicodedata
 from collections import Counter
 
+import needs
 import pytest
 
 from helpers.data import store
 from helpers.data.text import manual
 from helpers.parts import bpe
 
-needs_tokenizers = pytest.mark.skipif(
-    importlib.util.find_spec("tokenizers") is None and not os.environ.get("CI"),
-    reason="the package tokenizers, of the test extra, is not installed: nothing to compare the ids with",
-)
+needs_tokenizers = needs.package("tokenizers")
 OPENAI = store.folder() / "gpt2"
 needs_files = pytest.mark.needs("real data", "gpt2/vocab.json", "gpt2/merges.txt")
 
@@ -57,22 +53,7 @@ SCRIPTS = """
 1780-1800 1800-18B0 3040-3100 4E00-9FFF 2100-2190 1D400-1D800 E000-F900 12000-12400 13000-13460 10330-10350
 1F300-1FB00 20000-2A6E0 E0000-E01F0 10FF00-110000 FFF0-10000 300-370"""
 EMOJI = ["😀", "👩‍👩‍👧‍👦", "🏳️‍🌈", "👍🏽", "🇩🇪", "❤️", "1️⃣", "🧑‍🚀"]
-SPACES = [
-    " ",
-    "  ",
-    "   ",
-    "\n",
-    "\n\n",
-    "\r\n",
-    "\t",
-    "\x0b",
-    "\u0085",
-    "\u00a0",
-    "\u1680",
-    "\u2003",
-    "\u2028",
-    "\u202f",
-]
+SPACES = ["  ", "   ", "\n\n", "\r\n", *" \n\t\x0b\u0085\u00a0\u1680\u2003\u2028\u202f"]
 SPACES += ["\u3000", "\x1c", "\x1f", "\u200b", "\ufeff"]  # the last four are no white space to Unicode
 
 

@@ -96,7 +96,7 @@ def test_every_check_says_not_attempted_and_stays_calm(lesson, kernel):
     assert_calm(lesson, kernel(answer_notebook(lesson)))
 
 
-@pytest.mark.parametrize("lesson", [FIRST, "05_masking"])
+@pytest.mark.parametrize("lesson", [FIRST, pytest.param("05_masking", marks=pytest.mark.deep)])
 def test_a_fresh_notebook_stops_at_a_calm_error(lesson):
     notebook = run(answer_notebook(lesson))
     assert_calm(lesson, notebook)

@@ -18,7 +18,7 @@ from helpers.data.toy.numerals import (
 SPELL_AND_READ = {"English": (spell_english, read_english), "German": (spell_german, read_german)}
 
 
-def sample(count=6_000):
+def sample(count=1_000):
     """Every number that is special in some way, and a few thousand others."""
     draw = random.Random(1)
     special = set(range(2_000)) | {1_000 * i + j for i in range(1_000) for j in (0, 1)} | {LARGEST}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import os
 import random
 import shutil
 import warnings
 
+import needs
 import pytest
 import torch
 import torch.nn.functional as F
@@ -21,10 +20,7 @@ from helpers.parts.gpt2 import GPT2, Config, KeyValueCache
 from helpers.parts.published import published_tensors
 from helpers.pretrained import from_pretrained
 
-needs_transformers = pytest.mark.skipif(
-    importlib.util.find_spec("transformers") is None and not os.environ.get("CI"),
-    reason="the package transformers, of the test extra, is not installed: nothing to compare with",
-)
+needs_transformers = needs.package("transformers")
 SMALL = Config(n=97, t_max=40, e=24, h=3, depth=2)
 
 

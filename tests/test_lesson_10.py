@@ -246,7 +246,7 @@ def every_translation(n, limit):
             yield from ((*body, last) for last in range(n) if last == STOP or t == limit)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("n,limit", [(4, 3), (4, 4), (5, 3)])
 def test_a_wide_beam_is_an_exhaustive_search(seed, n, limit):
     torch.manual_seed(seed)
@@ -256,7 +256,7 @@ def test_a_wide_beam_is_an_exhaustive_search(seed, n, limit):
     assert tuple(found.tolist()) == best
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_beam_of_width_1_is_greedy(seed):
     torch.manual_seed(seed)
     model, source = tiny(7, depth=2), rows([5, 3, 1], 8, 5)
@@ -372,7 +372,7 @@ def test_a_cache_goes_on_with_other_rows():
         near(after[:, -1], model(source[rows_kept], longer)[:, -1])
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in (1, 2, 3))])
 @pytest.mark.parametrize("pre_norm", [False, True])
 def test_what_is_written_with_a_cache_is_what_is_written_without(seed, pre_norm):
     torch.manual_seed(seed)

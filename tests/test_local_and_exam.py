@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from functools import partial
 
@@ -25,7 +24,6 @@ from helpers.exercises import load_lesson
 from helpers.grading.grader import work_of
 from helpers.grading.judging import CheckRun, is_wrong, judge_run, judge_submission
 from helpers.grading.records import digest_of_wrong, record
-from helpers.grading.sandbox.bubblewrap import why_not
 
 # ------------------------------------------------------------------------------------------- odd things to return
 
@@ -352,12 +350,6 @@ def test_more_numbers_than_there_is_room_for_cost_their_own_aspects_only():
 # ------------------------------------------------------------------------------------------ the real sandbox
 
 
-def needs_sandbox():
-    problem = why_not()
-    if problem:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(problem)
-
-
 REAL = {
     "an empty dict": "def raw_weights(x):\n    return {}",
     "emptied": "def raw_weights(x):\n    w = x @ x.mT\n    x.resize_(0)\n    return w",
@@ -371,8 +363,8 @@ REAL = {
 }
 
 
+@pytest.mark.needs("bubblewrap")
 def test_the_real_sandbox_gives_the_points_of_the_local_check(keys):
-    needs_sandbox()
     from helpers.grading.sandbox.runner import Runner
 
     lesson, key, released = LESSONS[FIRST], keys[FIRST], answer_notebook(FIRST)
@@ -387,8 +379,8 @@ def test_the_real_sandbox_gives_the_points_of_the_local_check(keys):
             assert exam.state == local.state and lines(exam) == lines(local), what
 
 
+@pytest.mark.needs("bubblewrap")
 def test_only_a_wrong_answer_is_run_on_the_shipped_inputs_too(keys):
-    needs_sandbox()
     from helpers.grading.sandbox.runner import Runner
 
     lesson, key, released = LESSONS[FIRST], keys[FIRST], answer_notebook(FIRST)

@@ -13,11 +13,12 @@ from pathlib import Path
 import nbformat
 import pytest
 from conftest import FIRST, Course, answer_notebook, solved
-from graded import FULL
+from graded import FULL, copied
 from nbconvert.exporters import HTMLExporter
 from nbconvert.filters import markdown2html, strip_files_prefix
 from nbgrader.server_extensions.formgrader import handlers
 from stand_in import StandIn
+from tables import table
 from traitlets.config import Config
 
 from helpers.grading import sanitize_notebook as module
@@ -27,54 +28,10 @@ from helpers.grading.sanitize_notebook import sanitize_notebook
 from helpers.grading.submissions.select import read_submissions
 
 MARK = "document.title='owned'"
-ACTIVE = [  # typed into text cells
-    f"a < b <script>{MARK}</script>",
-    f'<img src=x onerror="{MARK}">',
-    f'<svg onload="{MARK}"><style>*{{background:url(https://elsewhere.example)}}</style></svg>',
-    f"[a link](javascript:{MARK})",
-    f"[a link]: javascript:{MARK}\n\n[a link]",
-    "[a link](data:text/html,<script>alert(1)</script>)",
-    f"[a link](files/javascript:{MARK})",
-    f"<a href='/files/javascript:{MARK}'>a link</a>",
-    f"<a href=' java&#10;script:{MARK}'>x</a>",
-    f"[a link](&#x6A;avascript&colon;{MARK})",
-    "$\\href{javascript:alert(1)}{x}$",
-    "&#36;&#92;href{javascript:alert(1)}{x}&#36;",
-    "$\\require{html}\\cssId{check_raw_weights}{x}$",
-    "![seen](https://elsewhere.example/seen.png)",
-    "![lost](attachment:nothing.png)",
-    "# check_raw_weights",
-    "<p id='raw_weights-comment'>here",
-    "<style>body{display:none}</style>",
-    "<form action='https://elsewhere.example'><input name=x></form>",
-    f'<iframe srcdoc="<script>parent.{MARK}</script>"></iframe>',
-    f'```mermaid\n<img src=x onerror="{MARK}">\n```',
-    "*a " * 20_000,
-]
-MORE_ACTIVE = [  # some of which would hide the rest of a page, or leave it
-    "<!--><script>alert(1)</script>-->",
-    '<math><mtext><table><mglyph><style><!--</style><img title="--&gt;&lt;img src=1 onerror=alert(1)&gt;">',
-    '<noscript><p title="</noscript><img src=x onerror=alert(1)>">',
-    '<xmp><p title="</xmp><img src=x onerror=alert(1)>">',
-    "<p style='position:fixed;inset:0'>covers the page",
-    "<div class='score'>18 / 18</div>",
-    "</div></div></div>leaves its cell",
-    "<div id=x onclick=alert(1)>",
-    "```\nleaves the fence\n```\n<script>alert(1)</script>",
-    "``````` <script>alert(1)</script>",
-    "<base href='https://elsewhere.example'>",
-    "<meta http-equiv=refresh content='0;url=https://elsewhere.example'>",
-]
-HONEST = [
-    "a <- b, c <= d, $a<b$ & $$x \\\\ y & z$$ > q",
-    "> a quotation\n\n`a<b>` and\n\n```python\nif x<y: print('&')\n```",
-    'AT&T, "quoted", &copy; &lt;script&gt; é 你 💡',
-    "| a | b |\n|:-|-:|\n| 1 | 2 |",
-    "# A heading & more\n\n1. one\n2. two\n\n* * *",
-    "[a page](https://example.org/?a=1&b=2), <https://example.org>, <me@example.org>",
-    "<b>bold</b>, x<sub>1</sub>, line<br>break <details><summary>more</summary>\n\nhere\n\n</details>",
-    "$$ <script> $$ is escaped by nbconvert itself",
-]
+TABLES = table("sanitize_notebook")
+ACTIVE = [*TABLES["active"], "*a " * 20_000]
+MORE_ACTIVE = TABLES["more_active"]
+HONEST = TABLES["honest"]
 
 
 def sanitized(*cells):
@@ -189,11 +146,9 @@ def active_notebook():
 
 
 @pytest.fixture(scope="module")
-def course(tmp_path_factory):
+def course(pattern, tmp_path_factory):
     """An honest submission and the active one, graded."""
-    course = Course(tmp_path_factory.mktemp("course"), FIRST)
-    course.nbgrader("generate_assignment", FIRST, "--force")
-    course.exam_key()
+    course = copied(pattern, tmp_path_factory.mktemp("graded") / "course")
     course.submit("honest", answer_notebook(FIRST, **solved(FIRST)))
     path = course.submit("active", active_notebook())
     (path.parent / "extra").mkdir()
