@@ -369,15 +369,33 @@ def test_a_model_of_another_size_is_not_announced_as_the_published_one(server, c
     assert "gpt2-large (other sizes than those published), from" in taken_line("gpt2-large", capsys)
 
 
+FILES = {
+    "gpt2-medium": (lambda mine: datasets.gpt2_files("gpt2-medium"), "config.json vocab.json merges.txt"),
+    "minilm": (datasets.minilm_files, "config.json vocab.txt model.safetensors"),
+    "imdb": (lambda mine: datasets.classifier_reviews(), "train.parquet test.parquet"),
+}
+
+
 @pytest.mark.parametrize(
     "content, says", [(POINTER, "a Git LFS pointer"), (PAGE, "a web page"), (b"", "an empty file")]
 )
-@pytest.mark.parametrize("file", ["model.safetensors", "pytorch_model.bin", "config.json", "vocab.json", "merges.txt"])
-def test_what_lies_in_a_files_place_is_named_and_the_lesson_goes_on(server, pocket, capsys, file, content, says):
-    others = {"model.safetensors": None} if file == "pytorch_model.bin" else {}
-    put("gpt2-medium", **others, **{file: content})
-    line = taken_line("gpt2-medium", capsys)
-    assert "the pocket model" in line and f"because gpt2-medium/{file} is {says}" in line
+@pytest.mark.parametrize("file", [f"{name}/{file}" for name, (_, files) in FILES.items() for file in files.split()])
+def test_what_lies_in_a_files_place_is_named_and_the_lesson_goes_on(
+    server, pocket, tmp_path, monkeypatch, capsys, file, content, says
+):
+    take, _ = FILES[file.split("/")[0]]
+    assert take(tmp_path).taken.place == "hub"
+    (data_folder() / file).write_bytes(content)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    capsys.readouterr()
+    assert take(tmp_path).taken.place == "embedded"
+    assert f"because {file} is {says}" in the_one_line(capsys)
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "pytorch_model.bin"])
+def test_of_weights_too_it_is_said_what_lies_in_their_place(server, pocket, capsys, file):
+    put("gpt2-medium", **{"model.safetensors": None, file: POINTER})
+    assert f"because gpt2-medium/{file} is a Git LFS pointer" in taken_line("gpt2-medium", capsys)
 
 
 @pytest.mark.parametrize("content", [b"{", b"[1]", b"\xff"])
@@ -426,15 +444,6 @@ def test_labels_are_0_or_1(server, capsys, label):
     assert f"imdb/train.parquet has a label of {label}, where 0 or 1 is wanted" in line
     assert f"imdb, as the Hub has it, has a label of {label}" in line
     assert (data_folder() / "imdb/train.parquet").read_bytes() == before, "nothing of the Hub's was kept"
-
-
-@pytest.mark.parametrize("content, says", [(POINTER, "is a Git LFS pointer"), (PAGE, "is a web page")])
-def test_a_table_that_is_a_pointer_or_a_page_is_named(server, content, says):
-    (data_folder() / "imdb").mkdir(parents=True)
-    for name in datasets.IMDb.needed:
-        (data_folder() / name).write_bytes(content)
-    with pytest.raises(hub.Unavailable, match=f"imdb/train.parquet {says}"):
-        datasets.classifier_reviews(places=["folder"])
 
 
 def test_a_folder_that_may_not_be_written_does_not_matter(server, monkeypatch, tmp_path, capsys):

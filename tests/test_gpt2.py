@@ -209,11 +209,6 @@ def test_dropout_is_for_training():
     assert torch.equal(model(ids), model(ids))
 
 
-def test_too_long_a_window_is_refused():
-    with pytest.raises(ValueError, match="41 tokens.*40 positions"):
-        GPT2(SMALL)(ids_for(SMALL, t=41))
-
-
 ##### Other forms of the model
 
 

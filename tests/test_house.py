@@ -127,10 +127,6 @@ def doors(path):
     yield from inside(tree(path).body, "")
 
 
-def lined_modules():
-    return [path for path in MODULES if room(dotted(path)) in LINED]
-
-
 def bare(function):
     """The parameters of a function that do not say what they take, and "->" where it does not say what it returns."""
     given = function.args
@@ -140,28 +136,28 @@ def bare(function):
     return missing + (["->"] if function.returns is None and function.name != "__init__" else [])
 
 
+def lacking(name, wrong):
+    """What `wrong` says of each public function and class of a room that it finds fault with."""
+    lined = [path for path in MODULES if room(dotted(path)) == name]
+    return [
+        f"{path.relative_to(ROOT)}: {who} {fault}"
+        for path in lined
+        for who, node in doors(path)
+        if (fault := wrong(who, node))
+    ]
+
+
 @pytest.mark.parametrize("name", LINED)
 def test_every_public_function_says_what_it_takes_and_gives(name):
-    wrong = [
-        f"{path.relative_to(ROOT)}: {who} ({', '.join(bare(node))})"
-        for path in lined_modules()
-        if room(dotted(path)) == name
-        for who, node in doors(path)
-        if not isinstance(node, ast.ClassDef) and bare(node)
-    ]
-    assert wrong == []
+    assert lacking(name, lambda who, node: not isinstance(node, ast.ClassDef) and bare(node)) == []
 
 
 @pytest.mark.parametrize("name", LINED)
 def test_every_public_function_and_class_has_words(name):
-    wrong = [
-        f"{path.relative_to(ROOT)}: {who}"
-        for path in lined_modules()
-        if room(dotted(path)) == name
-        for who, node in doors(path)
-        if not (ast.get_docstring(node) or who.endswith("__init__") or says_nothing_new(node))
-    ]
-    assert wrong == []
+    def silent(who, node):
+        return not (ast.get_docstring(node) or who.endswith("__init__") or says_nothing_new(node))
+
+    assert lacking(name, silent) == []
 
 
 def says_nothing_new(node):

@@ -281,34 +281,6 @@ def test_greedy_in_a_batch_is_greedy_one_by_one():
     assert together.shape[1] == longest
 
 
-class Counted(nn.Module):
-    """Says token 3 until the limit, and counts."""
-
-    def __init__(self):
-        super().__init__()
-        self.pad, self.read, self.modes, self.grad = PAD, 0, [], []
-        self.weight = nn.Parameter(torch.zeros(1))
-
-    def encode(self, source):
-        self.read += 1
-        return torch.zeros(*source.shape, 4) + self.weight
-
-    def decode(self, target, memory, source):
-        self.modes.append(self.training)
-        self.grad.append(torch.is_grad_enabled())
-        return F.one_hot(torch.full_like(target, 3), 6).float() * 5 + self.weight
-
-
-@pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("name,more", [("greedy_decode", ()), ("beam_search", (3,))])
-def test_the_encoder_runs_once_and_the_mode_is_put_back(name, more, training):
-    model = Counted().train(training)
-    found = getattr(encoder_decoder, name)(model, rows([4], 8, 4), START, STOP, 6, *more)
-    assert found.flatten().tolist() == [3] * 6
-    assert model.read == 1 and model.training is training
-    assert not any(model.modes) and not any(model.grad)
-
-
 def test_a_length_penalty_favours_long_sentences():
     torch.manual_seed(1)
     lengths = []
@@ -386,16 +358,17 @@ def test_what_is_written_with_a_cache_is_what_is_written_without(seed, pre_norm)
 
 
 def test_decoding_computes_each_token_once_and_the_keys_of_the_source_once():
-    model, source, seen = babbler(), rows([5, 2, 7], 12, 7), {"self": [], "cross": []}
+    model, source, seen = babbler(), rows([5, 2, 7], 12, 7), {"self": [], "cross": [], "source": []}
     block = model.decoder[1]
-    for name, layer in (("self", block.self_attention.to_keys), ("cross", block.cross_attention.to_values)):
+    layers = {"self": block.self_attention.to_keys, "cross": block.cross_attention.to_values}
+    for name, layer in {**layers, "source": model.encoder[0].attention.to_keys}.items():
         layer.register_forward_hook(lambda layer, given, out, name=name: seen[name].append(out.shape[1]))
     encoder_decoder.greedy_decode(model, source, START, -1, 6)
-    assert seen == {"self": [1] * 6, "cross": [7]}
+    assert seen == {"self": [1] * 6, "cross": [7], "source": [7]}
     for places in seen.values():
         places.clear()
     encoder_decoder.beam_search(model, source[:1], START, -1, 6, 3)
-    assert seen == {"self": [1] * 6, "cross": [7]}
+    assert seen == {"self": [1] * 6, "cross": [7], "source": [7]}
 
 
 def test_a_text_longer_than_the_model_is_refused_with_a_cache_too():

@@ -97,15 +97,6 @@ def test_no_half_of_any_layer_sees_the_other_side():
     assert torch.equal(forward[0], torch.eye(t, dtype=torch.bool)) and torch.equal(forward[0], backward[0])
 
 
-def test_padding_changes_nothing_before_it():
-    model, ids = recurrent.BiLanguageModel(9, 6, 2), torch.randint(0, 9, (4, 7))
-    real = torch.arange(7) < LENGTHS.unsqueeze(1)
-    other = torch.where(real, ids, (ids + 1) % 9)
-    with torch.no_grad():
-        near(model.layers(ids, LENGTHS).transpose(1, 2)[real], model.layers(other, LENGTHS).transpose(1, 2)[real])
-        near(model.loss(ids, LENGTHS), model.loss(other, LENGTHS))
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_loss_asks_each_reader_for_the_word_that_it_has_not_read(kind):
     model, ids = recurrent.BiLanguageModel(9, 6, 2).to(kind), torch.randint(0, 9, (4, 7))

@@ -8,9 +8,7 @@ import math
 import pytest
 import torch
 
-from helpers.parts.positions import sinusoidal_encoding
 from helpers.parts.transformer_xl import (
-    RelativeAttention,
     TransformerXL,
     extend_memory,
     reach,
@@ -84,29 +82,6 @@ def test_three_segments_with_a_growing_memory_are_those_of_xlnet():
         for mine, other in zip(memory, mems[: len(memory)], strict=True):
             assert mine.shape[1] == remembered
             torch.testing.assert_close(mine, other.transpose(0, 1), rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("m", [0, 2, 7])
-def test_the_layer_is_a_double_loop_over_queries_and_keys(m):
-    layer = drawn(RelativeAttention(E, H).double())
-    generator = torch.Generator().manual_seed(3)
-    x, memory = (torch.randn(2, size, E, generator=generator, dtype=torch.float64) for size in (4, m))
-    both, d = torch.cat([memory, x], dim=1), E // H
-    encoding = sinusoidal_encoding(m + 4, E).double()
-    heads = torch.zeros(2, 4, E, dtype=torch.float64)
-    for row, head, i in itertools.product(range(2), range(H), range(4)):
-        mine = slice(head * d, (head + 1) * d)
-        query = layer.to_queries.weight[mine] @ x[row, i]
-        scores, values = [], []
-        for j in range(m + i + 1):
-            key = layer.to_keys.weight[mine] @ both[row, j]
-            position = layer.to_positions.weight[mine] @ encoding[m + i - j]
-            scores.append(((query + layer.u[head]) @ key + (query + layer.v[head]) @ position) / math.sqrt(d))
-            values.append(layer.to_values.weight[mine] @ both[row, j])
-        heads[row, i, mine] = torch.softmax(torch.stack(scores), 0) @ torch.stack(values)
-    torch.testing.assert_close(layer(x, memory), layer.unify(heads), rtol=1e-9, atol=1e-9)
-    if m == 0:
-        torch.testing.assert_close(layer(x), layer(x, memory))
 
 
 @pytest.mark.parametrize(("t", "s"), [(1, 1), (1, 5), (4, 4), (3, 5), (2, 9)])
