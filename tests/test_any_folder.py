@@ -23,10 +23,7 @@ from helpers.grading.sandbox import bubblewrap
 from helpers.grading.sandbox.bubblewrap import NoSandbox
 from helpers.grading.sandbox.runner import Runner
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.needs("bubblewrap"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.needs("bubblewrap")]
 
 SEED = "a seed for any folder"
 FULL = {exercise.name: exercise.points for exercise in load_lesson(FIRST)}

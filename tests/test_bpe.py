@@ -209,10 +209,9 @@ def test_merges_end_where_no_pair_occurs_twice():
     assert bpe.learn_merges(["ab", "cd", "ef"], 10) == []
     assert bpe.learn_merges(["ab", "ab", "cd"], 10) == [("a", "b")]
     assert bpe.learn_merges([], 10) == bpe.learn_merges(["a", ""], 10) == []
-    assert bpe.learn_merges(["yz", "yz", "ab", "ab"], 2) == [
-        ("a", "b"),
-        ("y", "z"),
-    ], "of equally frequent pairs the smallest first"
+    assert bpe.learn_merges(["yz", "yz", "ab", "ab"], 2) == [("a", "b"), ("y", "z")], (
+        "of equally frequent pairs the smallest first"
+    )
 
 
 def test_pairs_are_merged_in_the_order_in_which_they_were_learned():

@@ -40,18 +40,12 @@ TABLE = f"""lesson,student,due,per day,at most,late days,zone
 # ------------------------------------------------------------------------------------------------- dates
 
 
-@pytest.mark.parametrize(
-    "text, utc",
-    TABLES["dates"],
-)
+@pytest.mark.parametrize("text, utc", TABLES["dates"])
 def test_dates_are_read_in_the_course_s_zone_unless_they_name_one(text, utc):
     assert str(parse_date(text, BERLIN, end_of_day=True)) == utc
 
 
-@pytest.mark.parametrize(
-    "text, message",
-    [*TABLES["no_dates"], ("9" * 500, "date")],
-)
+@pytest.mark.parametrize("text, message", [*TABLES["no_dates"], ("9" * 500, "date")])
 def test_what_is_no_date_or_two_is_refused_with_what_to_write(text, message):
     with pytest.raises(BadDate, match=message) as caught:
         parse_date(text, BERLIN)
@@ -84,10 +78,7 @@ def test_a_day_begun_is_a_day(seconds, days):
     assert days_begun(timedelta(seconds=seconds)) == days
 
 
-@pytest.mark.parametrize(
-    "line, message",
-    TABLES["bad_deadlines"],
-)
+@pytest.mark.parametrize("line, message", TABLES["bad_deadlines"])
 def test_a_bad_table_is_told_with_its_line_and_what_to_write(tmp_path, line, message):
     head = "" if line.startswith("lesson") else "lesson,student,due,per day,at most,late days,zone\n"
     with pytest.raises(BadTable, match=re.escape(message)) as caught:
@@ -184,10 +175,7 @@ def test_canvas_s_late_without_a_time_is_the_least_that_it_can_be(tmp_path):
     assert "it had an extension" in flags(tmp_path, "ben_79")
 
 
-@pytest.mark.parametrize(
-    "text, message",
-    TABLES["bad_times"],
-)
+@pytest.mark.parametrize("text, message", TABLES["bad_times"])
 def test_a_bad_table_of_times_is_told(tmp_path, text, message):
     written(tmp_path, text, "handed_in.csv")
     (tmp_path / "submitted").mkdir()

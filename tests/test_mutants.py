@@ -28,10 +28,7 @@ def texts(body: str, operator: str = "") -> set[str]:
     return {m.text.rpartition("return ")[2].strip() for m in made}
 
 
-@pytest.mark.parametrize(
-    ("operator", "body", "expected"),
-    CHANGES,
-)
+@pytest.mark.parametrize(("operator", "body", "expected"), CHANGES)
 def test_an_operator_makes_the_change_it_is_named_after(operator, body, expected):
     assert expected in texts(body, operator)
 

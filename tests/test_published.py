@@ -36,11 +36,7 @@ MODELS = {  # a small model, how it is saved, and the module that loads it
         lambda model, folder: bert.save(model, {piece: i for i, piece in enumerate("abcdefghijk")}, folder),
         bert,
     ),
-    "llama": (
-        lambda: llama.Llama(llama.LlamaConfig(n=37, e=24, h=6, groups=2, depth=2, hidden=40)),
-        save_llama,
-        llama,
-    ),
+    "llama": (lambda: llama.Llama(llama.LlamaConfig(n=37, e=24, h=6, groups=2, depth=2, hidden=40)), save_llama, llama),
 }
 
 
@@ -80,9 +76,7 @@ TABLES = table("published")
 
 
 @pytest.mark.parametrize(
-    ("saved", "settings", "says"),
-    [(kind, *case) for kind in MODELS for case in TABLES[kind]],
-    indirect=["saved"],
+    ("saved", "settings", "says"), [(kind, *case) for kind in MODELS for case in TABLES[kind]], indirect=["saved"]
 )
 def test_a_config_that_describes_no_model_that_fits_is_refused(saved, settings, says):
     folder, load, _ = saved
@@ -298,10 +292,7 @@ def test_a_model_in_several_files_is_loaded_and_what_is_missing_of_it_is_named(g
         gpt2.load(gpt)
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    TABLES["bad_index"],
-)
+@pytest.mark.parametrize(("content", "says"), TABLES["bad_index"])
 def test_an_index_that_is_none_or_leads_elsewhere_is_refused(gpt, content, says):
     *_, index = in_parts(gpt, "safetensors")
     index.write_text(content)

@@ -507,8 +507,7 @@ def test_no_page_is_wider_than_a_phone(found, tmp_path, browser):
 
 
 @pytest.mark.parametrize(
-    "source",
-    [pytest.param(s, marks=() if s.name == FIRST else pytest.mark.deep, id=s.name) for s in sources()],
+    "source", [pytest.param(s, marks=() if s.name == FIRST else pytest.mark.deep, id=s.name) for s in sources()]
 )
 def test_the_demo_class_holds_every_known_mistake_and_two_broken_files(source):
     from helpers.grading.submissions.untrusted_notebook import UnreadableFile, screen

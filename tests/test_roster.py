@@ -71,10 +71,7 @@ def test_of_two_with_one_name_only_the_one_who_handed_in_has(tmp_path):
     assert names == ["Jane-Doe_125", "Ørjan-van-Roe_124"]
 
 
-@pytest.mark.parametrize(
-    "text, message",
-    TABLES["bad"],
-)
+@pytest.mark.parametrize("text, message", TABLES["bad"])
 def test_a_bad_roster_is_told_with_its_line_and_what_to_write(tmp_path, text, message):
     with pytest.raises(BadTable, match=message):
         roster(written(tmp_path, text))

@@ -20,15 +20,7 @@ from helpers.checking.keys import BadKey, shipped_path
 from helpers.checking.verdicts import judge
 from helpers.exercises import load_lesson
 from helpers.grading.batch import Batch
-from helpers.grading.exam import (
-    HIDDEN,
-    POOL,
-    digest_of_work,
-    exam_key_path,
-    load_exam_key,
-    seeds_of,
-    without_seed,
-)
+from helpers.grading.exam import HIDDEN, POOL, digest_of_work, exam_key_path, load_exam_key, seeds_of, without_seed
 from helpers.grading.grader import work_of
 from helpers.grading.judging import CheckRun
 

@@ -8,14 +8,7 @@ import math
 import pytest
 import torch
 
-from helpers.parts.transformer_xl import (
-    TransformerXL,
-    extend_memory,
-    reach,
-    relative_shift,
-    segments,
-    streaming_bits,
-)
+from helpers.parts.transformer_xl import TransformerXL, extend_memory, reach, relative_shift, segments, streaming_bits
 
 E, H, DEPTH, N = 12, 3, 2, 17
 

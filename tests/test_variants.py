@@ -51,10 +51,7 @@ def test_a_file_lists_variants_kind_by_kind():
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    table("variants")["malformed"],
-)
+@pytest.mark.parametrize(("text", "problem"), table("variants")["malformed"])
 def test_a_malformed_file_is_refused_with_its_name_the_entry_and_the_remedy(tmp_path, text, problem):
     file = tmp_path / "mistakes.toml"
     file.write_text(text, encoding="utf-8")
