@@ -160,21 +160,15 @@ def test_a_course_under_tmp_that_may_only_be_read_grades_a_class_elsewhere(tmp_p
         "PYTHONDONTWRITEBYTECODE": "1",
         "PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]]),  # nbgrader calls alembic
     }
-    made = subprocess.run(
-        [sys.executable, "-m", "helpers.authoring", "exam-key", FIRST, "--seeds", "2"],
-        cwd=course.folder,
-        env={**environment, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-    )  # fmt: skip  (one argument list, one line)
+
+    def run(python, *words, **more):
+        command = [python, "-m", *words]
+        around = {**environment, **more}
+        return subprocess.run(command, cwd=course.folder, env=around, capture_output=True, text=True)
+
+    made = run(sys.executable, "helpers.authoring", "exam-key", FIRST, "--seeds", "2", PYTHONPATH=str(ROOT))
     assert made.returncode == 0, made.stderr
-    done = subprocess.run(
-        [python, "-m", "helpers.grading", "grade", FIRST, "--no-bar"],
-        cwd=course.folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )  # fmt: skip  (as above)
+    done = run(python, "helpers.grading", "grade", FIRST, "--no-bar")
     for path in [code, *code.rglob("*")]:
         if not path.is_symlink():
             path.chmod(path.stat().st_mode | 0o200)

@@ -116,20 +116,6 @@ def test_what_no_longer_holds_is_graded_again(course, damage):
     assert len(batch(course).run().resumed) == 3
 
 
-def test_points_and_comments_given_by_hand_stay(course):
-    hand_in_a_few(course)
-    batch(course).run()
-    with Marks(course.folder, FIRST) as marks:
-        marks.gradebook.find_grade("check_raw_weights", FIRST, FIRST, "ben").manual_score = 2.5
-        marks.gradebook.find_comment("raw_weights", FIRST, FIRST, "ben").manual_comment = "Nearly."
-        marks.gradebook.db.commit()
-    batch(course).run(again=True)
-    with Marks(course.folder, FIRST) as marks:
-        grade = marks.gradebook.find_grade("check_raw_weights", FIRST, FIRST, "ben")
-        assert (grade.score, grade.auto_score, grade.needs_manual_grade) == (2.5, 1, True)
-        assert marks.gradebook.find_comment("raw_weights", FIRST, FIRST, "ben").comment == "Nearly."
-
-
 def test_a_failure_of_the_machinery_gives_no_mark_and_stops_nobody(course):
     hand_in_a_few(course)
     runner = StandIn(FIRST)

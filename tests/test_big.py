@@ -16,12 +16,6 @@ from helpers.parts.blocks import TransformerBlock
 from helpers.parts.generator import CharTransformer
 from helpers.parts.sharding import SmallGPT, state_bytes
 
-
-@pytest.fixture(autouse=True)
-def seeded():
-    torch.manual_seed(17)
-
-
 # ------------------------------------------------------------------------------------------------------ operations
 
 

@@ -8,11 +8,6 @@ from helpers.parts import experts, llama
 transformers = pytest.importorskip("transformers")
 
 
-@pytest.fixture(autouse=True)
-def seeded():
-    torch.manual_seed(18)
-
-
 def block(e=12, hidden=20, count=6, k=2):
     """Mixtral's block with random weights."""
     config = transformers.MixtralConfig(

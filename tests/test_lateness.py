@@ -337,7 +337,8 @@ def test_marks_and_comments_by_hand_survive_a_regrade_with_another_penalty(cours
     summary, marks = graded(course, again=True)
     assert len(summary.graded) == 2 and marks["ada"] == (less, 2)
     with Marks(course.folder, FIRST) as open_marks:
-        assert open_marks.gradebook.find_grade("check_raw_weights", FIRST, FIRST, "ada").manual_score == 1
+        grade = open_marks.gradebook.find_grade("check_raw_weights", FIRST, FIRST, "ada")
+        assert (grade.manual_score, grade.auto_score, grade.needs_manual_grade) == (1, FULL["raw_weights"], True)
         assert open_marks.gradebook.find_comment("raw_weights", FIRST, FIRST, "ada").manual_comment == "See me"
 
 

@@ -37,11 +37,6 @@ def theirs_of(config, **more):
     return model
 
 
-@pytest.fixture(autouse=True)
-def seeded():
-    torch.manual_seed(18)
-
-
 # ---------------------------------------------------------------------------------------------------- the small parts
 
 

@@ -12,11 +12,6 @@ from helpers.parts.masks import masked_softmax
 LENGTHS = torch.tensor([5, 1, 7, 2])
 
 
-@pytest.fixture(autouse=True)
-def seeded():
-    torch.manual_seed(13)
-
-
 # ------------------------------------------------------------------------------------------------------ skip-gram
 
 
