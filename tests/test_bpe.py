@@ -203,21 +203,7 @@ def test_merges_are_learned_as_defined(seed):
     rng.shuffle(words)
     for count in (0, 1, 7, 1_000):
         assert bpe.learn_merges(words, count) == learned_slowly(words, count)
-
-
-def test_merges_end_where_no_pair_occurs_twice():
-    assert bpe.learn_merges(["ab", "cd", "ef"], 10) == []
-    assert bpe.learn_merges(["ab", "ab", "cd"], 10) == [("a", "b")]
     assert bpe.learn_merges([], 10) == bpe.learn_merges(["a", ""], 10) == []
-    assert bpe.learn_merges(["yz", "yz", "ab", "ab"], 2) == [("a", "b"), ("y", "z")], (
-        "of equally frequent pairs the smallest first"
-    )
-
-
-def test_pairs_are_merged_in_the_order_in_which_they_were_learned():
-    alphabet = {character: place for place, character in enumerate(["a", "b", "c", "bc", "ab", "abc"])}
-    assert bpe.encode("abc", [("b", "c"), ("a", "b")], alphabet) == [0, 3], "not in reading order"
-    assert bpe.encode("abc", [("b", "c"), ("a", "bc")], alphabet) == [5]
 
 
 def test_the_function_the_class_and_the_heap_agree(learned):

@@ -264,13 +264,6 @@ def test_a_data_set_published_as_a_script_is_taken_from_the_hubs_parquet_copy_an
     assert not server.asked_for(".py")
 
 
-def test_the_whole_of_enwik8_in_the_folder_will_do(server):
-    (data_folder() / "enwik8").mkdir(parents=True)
-    (data_folder() / "enwik8/enwik8").write_bytes(WIKI.encode())
-    data, taken = datasets.generator_text(say=lambda line: None)
-    assert taken.place == "folder" and len(data) == 1000
-
-
 def test_gpt2_comes_from_the_hub_and_only_the_files_that_are_needed(server, capsys):
     folder, taken = datasets.gpt2_files("openai-community/gpt2-medium")
     assert taken.place == "hub" and "gpt2-medium" in the_one_line(capsys)

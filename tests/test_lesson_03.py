@@ -271,6 +271,10 @@ def test_outcomes_that_the_lesson_tells_are_those_that_it_printed(printed_text):
     assert plain < 1 < 2 < scaled  # "every row is too sharp"
 
 
+def test_the_jacobian_of_a_row_of_a_thousand_has_a_million_entries():
+    assert scaling.softmax_jacobian(torch.full((1_000,), 1 / 1_000)).numel() == 1_000_000
+
+
 def test_the_small_cases_of_the_hints_give_the_numbers_that_they_say():
     solved = Answers(sources(["03_scaling"])[0]).make
     q, k = torch.tensor([[1.0, 0], [0, 2], [1, 1]]), torch.tensor([[3.0, 5], [1, -1], [2, 0]])

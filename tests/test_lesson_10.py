@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 import torch.nn.functional as F
-from lesson_harness import KINDS, near, printed
+from lesson_harness import KINDS, near, near_with_slopes, printed
 from torch import nn
 
 from helpers import plots
@@ -94,11 +94,7 @@ def test_cross_attention_is_pytorchs(kind, b, t, s, e, h):
     for hidden, given in ((None, None), (~mask.squeeze(1), mask)):
         mine = ours(x, memory, given)
         other, weights = theirs(x, memory, memory, key_padding_mask=hidden, average_attn_weights=False)
-        near(mine, other)
-        cotangent = torch.randn_like(mine)
-        slopes = [torch.autograd.grad((y * cotangent).sum(), [x, memory]) for y in (mine, other)]
-        for left, right in zip(*slopes, strict=True):
-            near(left, right, 10)
+        near_with_slopes(mine, other, [x, memory])
         near(ours.weights(x, memory, given), weights)
 
 
@@ -161,11 +157,7 @@ def test_the_model_is_nn_transformer_with_copied_weights(kind, e, h, depth):
             tgt_key_padding_mask=target == PAD,
         )
         ours, other = model(source, target), model.to_logits(seen)
-        near(ours, other)
-        cotangent, tables = torch.randn_like(ours), [model.source_tokens.weight, model.target_tokens.weight]
-        slopes = [torch.autograd.grad((y * cotangent).sum(), tables) for y in (ours, other)]
-        for left, right in zip(*slopes, strict=True):
-            near(left, right, 30)
+        near_with_slopes(ours, other, [model.source_tokens.weight, model.target_tokens.weight], 3)
 
 
 def test_the_published_size():
