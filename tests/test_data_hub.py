@@ -16,7 +16,7 @@ import time
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import NamedTuple
+from types import SimpleNamespace
 from urllib.parse import unquote, urlsplit
 
 import needs
@@ -29,6 +29,7 @@ from safetensors.torch import save
 from helpers.course import ROOT
 from helpers.data import __main__ as make_data
 from helpers.data import datasets, hub, model_files, store
+from helpers.data.store import folder as data_folder
 from helpers.data.toy import reviews
 
 REVIEWS = {"text": [f"Review {i}: a film, né?" for i in range(40)], "label": [i % 2 for i in range(40)]}
@@ -219,10 +220,6 @@ def pocket(monkeypatch, tmp_path):
 
 def files_in(folder):
     return sorted(str(path.relative_to(folder)) for path in Path(folder).rglob("*") if path.is_file())
-
-
-def data_folder():
-    return store.folder()
 
 
 def the_one_line(capsys):
@@ -462,15 +459,14 @@ def test_a_caller_and_the_environment_choose_the_places(server, monkeypatch, cap
 # No network
 
 
-def every_source():
-    return (datasets.classifier_reviews, datasets.generator_text, datasets.translation_pairs, datasets.gpt2_files)
+SOURCES = (datasets.classifier_reviews, datasets.generator_text, datasets.translation_pairs, datasets.gpt2_files)
 
 
 def test_without_a_network_every_lesson_starts_at_once_and_says_why(server, pocket, monkeypatch, capsys):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{unused.getsockname()[1]}")
-        for source in every_source():
+        for source in SOURCES:
             started = time.monotonic()
             assert source().taken.place == "embedded"
             assert time.monotonic() - started < 2 + hub.PATIENCE
@@ -668,16 +664,10 @@ def test_a_damaged_file_in_the_folder_is_noticed_and_replaced_from_the_hub(serve
 
 
 def test_a_disk_without_room_is_named_before_anything_is_fetched(server, pocket, monkeypatch, capsys):
-    monkeypatch.setattr(hub.shutil, "disk_usage", lambda folder: Usage(total=100, used=97, free=3))
+    monkeypatch.setattr(hub.shutil, "disk_usage", lambda folder: SimpleNamespace(free=3))
     assert datasets.gpt2_files().taken.place == "embedded"
     assert "the disk is full" in (line := the_one_line(capsys)) and "MB are free" in line
     assert server.asked == []
-
-
-class Usage(NamedTuple):
-    total: int
-    used: int
-    free: int
 
 
 def test_a_disk_that_fills_up_while_fetching_is_named_and_what_came_is_kept(server, pocket, monkeypatch, capsys):

@@ -325,11 +325,6 @@ def changed(tmp_path, old="", new="", asked=None, mistakes=None):
     return made
 
 
-def test_lesson_5_is_told_nothing(tmp_path):
-    source = changed(tmp_path)
-    assert list(mends(source)) == list(predictions(source)) == to_come(source) == []
-
-
 COMMIT = 'loss_without_mask = "C"\n'
 
 

@@ -12,14 +12,13 @@ import torch
 from conftest import FIRST, answer_notebook, solved
 
 from helpers.checking import answers
-from helpers.checking.answers import ANSWERED, REFUSED, Answer, from_wire, run, to_wire
+from helpers.checking.answers import Answer, from_wire, run, to_wire
 from helpers.checking.cell_scan import CellScan
 from helpers.checking.check import REMEDY, start
 from helpers.checking.forbidden import barred
 from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.panel import as_html, as_text
 from helpers.checking.program_slice import ProgramSlice
-from helpers.checking.verdicts import RIGHT, judge
 from helpers.exercises import load_lesson
 from helpers.grading.grader import work_of
 from helpers.grading.judging import CheckRun, is_wrong, judge_run, judge_submission
@@ -320,23 +319,6 @@ def same(one: Answer, other: Answer) -> bool:
         and all(torch.equal(t.nan_to_num(), p.tensors[n].nan_to_num()) for n, t in o.tensors.items())
         for o, p in zip(one.outcomes.values(), other.outcomes.values(), strict=True)
     )
-
-
-def test_an_empty_dict_costs_what_is_wrong_and_no_more(keys):
-    """Of an answer that empties one thing, the other aspects count as before."""
-    exercise = LESSONS[FIRST]["raw_weights"]
-    right = run(exercise, lambda x: x @ x.mT, "desk")
-    shape = aspect_input(exercise).shape
-    answer = run(exercise, lambda x: {} if x.shape == shape and not x.is_meta else x @ x.mT, "desk")
-    assert answer.outcomes["values"].state == REFUSED
-    assert right.outcomes["values"].state == ANSWERED
-    assert judge(exercise, right, keys[FIRST]["raw_weights"]).state == RIGHT
-
-
-def aspect_input(exercise):
-    seen = []
-    run(exercise, lambda x: seen.append(x) or x, "desk")
-    return seen[0]
 
 
 def test_more_numbers_than_there_is_room_for_cost_their_own_aspects_only():
