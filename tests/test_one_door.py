@@ -1,7 +1,5 @@
 """Submissions are graded by `make grade` alone: every way to nbgrader's autograde refuses, and names that command."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

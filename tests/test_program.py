@@ -1,7 +1,5 @@
 """An answer's program slice: what an exam runs of a notebook for one exercise, and what it says is missing."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 

@@ -1,7 +1,5 @@
 """A regrade says whose marks change, by how much and why, before or after it is written."""
 
-from __future__ import annotations
-
 import re
 
 from conftest import FIRST, answer_notebook, solved

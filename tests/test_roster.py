@@ -1,7 +1,5 @@
 """Who is in the class is read from what the platforms export, and who has not handed in is known."""
 
-from __future__ import annotations
-
 import pytest
 from tables import table
 

@@ -1,7 +1,5 @@
 """What the sandbox holds."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """What a submission prints of an exam's seed is worth nothing for the next hand-in, and stands on no page."""
 
-from __future__ import annotations
-
 import json
 import stat
 from dataclasses import replace
