@@ -18,17 +18,12 @@ from pathlib import Path
 
 from needs import chromium, require
 
-KEYS = {
-    "Tab": 9,
-    "Enter": 13,
-    "Space": 32,
-    "End": 35,
-    "ArrowLeft": 37,
-    "ArrowUp": 38,
-    "ArrowRight": 39,
-    "ArrowDown": 40,
-}
+KEYS = {"Tab": 9, "Enter": 13, "Space": 32, "End": 35}
+KEYS |= {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
 WRITES = {"Enter": "\r", "Space": " "}
+FLAGS = """--headless --no-sandbox --disable-gpu --disable-quic --disable-dev-shm-usage --no-first-run
+--disable-background-networking --disable-component-update --disable-sync --remote-debugging-port=0"""
+NOWHERE_ELSE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"  # no other address can even be looked up
 CHECKS = Path(__file__).with_name("page_checks.js")
 PATIENCE = 300  # seconds for what takes moments: a busy machine is no fault of a page
 
@@ -39,24 +34,8 @@ class Browser:
     def __init__(self, chromium: str, profile: Path) -> None:
         import websocket  # comes with jupyter_server
 
-        # An address that is not this machine's cannot even be looked up.
         self.process = subprocess.Popen(
-            [
-                chromium,
-                "--headless",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-quic",
-                "--disable-dev-shm-usage",
-                "--no-first-run",
-                "--disable-background-networking",
-                "--disable-component-update",
-                "--disable-sync",
-                "--remote-debugging-port=0",
-                "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-                f"--user-data-dir={profile}",
-                "about:blank",
-            ],
+            [chromium, *FLAGS.split(), NOWHERE_ELSE, f"--user-data-dir={profile}", "about:blank"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )

@@ -29,6 +29,7 @@ from helpers.grading.batch import WORKERS
 from helpers.grading.journal import Journal
 
 FIRST = "01_dot_product_attention"
+AUTHOR = {"NAME": "A", "EMAIL": "a@example.org"}  # of commits that tests make
 collect_ignore = ["site_sample"]  # a lesson for the tests of the site: nbval would run it
 LONGEST_FILES = 25  # in the table of where the time went
 
@@ -174,6 +175,15 @@ def solved(lesson: str) -> dict[str, str]:
     (source,) = sources([lesson])
     cells = source.cells()
     return {exercise.name: cells[exercise.name] for exercise in source.lesson}
+
+
+def git(folder: Path, *command: str, **variables: str) -> str:
+    """What git prints; its home is the folder, and its user A."""
+    who = {f"GIT_{role}_{what}": said for role in ("AUTHOR", "COMMITTER") for what, said in AUTHOR.items()}
+    around = {**os.environ, **who, "HOME": str(folder), **variables}
+    done = subprocess.run(["git", "-C", folder, *command], env=around, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 class Course:

@@ -1,5 +1,7 @@
 """What the tests of single lessons share: what a lesson printed when it was executed, and how close is equal."""
 
+import re
+
 import nbformat
 import torch
 
@@ -23,3 +25,22 @@ def near(ours: torch.Tensor, theirs: torch.Tensor, factor: float = 1) -> None:
     assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
     tolerance = factor * TOLERANCE[ours.dtype]
     torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
+
+
+def near_with_slopes(ours: torch.Tensor, theirs: torch.Tensor, inputs: list, factor: float = 1) -> None:
+    """`near`, and the same gradients of the inputs for one random gradient of the output, within ten times as much."""
+    near(ours, theirs, factor)
+    cotangent = torch.randn_like(ours)
+    slopes = (torch.autograd.grad((y * cotangent).sum(), inputs, retain_graph=True) for y in (ours, theirs))
+    for mine, other in zip(*slopes, strict=True):
+        near(mine, other, 10 * factor)
+
+
+def numbers(text: str) -> list[float]:
+    """All numbers of a text, thousands without their commas."""
+    return [float(number.replace(",", "")) for number in re.findall(r"-?\d[\d,]*\.?\d*(?:e-?\d+)?", text)]
+
+
+def after(text: str, label: str) -> float:
+    """The number that stands behind a label."""
+    return float(re.search(re.escape(label) + r"\D*?(-?\d+(?:\.\d+)?(?:e-?\d+)?)", text)[1])

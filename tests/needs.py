@@ -11,6 +11,7 @@ how to include what was left out. In CI nothing is left out: there a missing com
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
 import re
 import shutil
@@ -27,6 +28,12 @@ from helpers.grading.sandbox import bubblewrap
 NOT_INSTALLED = "it is not installed"
 REASON = re.compile(r"Needs ([\w -]+): (.*)\.", re.DOTALL)
 IN_CONTAINERS = "In a container it needs the right to make user namespaces (Docker: --security-opt seccomp=unconfined)"
+
+
+def package(name: str) -> pytest.MarkDecorator:
+    """The mark of a test that compares with another library, one of the test extra."""
+    missing = importlib.util.find_spec(name) is None and not in_ci()
+    return pytest.mark.skipif(missing, reason=f"the package {name}, of the test extra, is not installed")
 
 
 def in_ci() -> bool:

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from attacks import DATA
 from conftest import FIRST, Course, answer_notebook, solved
 
 from helpers.authoring.keys import make_key
@@ -22,10 +23,7 @@ from helpers.grading.sandbox import bubblewrap
 from helpers.grading.sandbox.bubblewrap import NoSandbox
 from helpers.grading.sandbox.runner import Runner
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.needs("bubblewrap"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.needs("bubblewrap")]
 
 SEED = "a seed for any folder"
 FULL = {exercise.name: exercise.points for exercise in load_lesson(FIRST)}
@@ -95,37 +93,13 @@ def printed(executed) -> str:
     return "".join(run.sent["printed"] for run in executed.runs.values() if run.sent)
 
 
-WRITES = """
-import os, sys, tempfile
-def raw_weights(x):
-    global written
-    if not "written" in globals():
-        written = True
-        write()
-    return x @ x.mT
-def write():
-    for folder in ("/tmp", "/dev/shm", os.getcwd(), os.path.expanduser("~"), tempfile.gettempdir()):
-        path = os.path.join(folder, "mine")
-        print("found" if os.path.exists(path) and folder != "/tmp" else "new", folder)
-        with open(path, "w") as file:
-            file.write("x")
-    for folder in (sys.prefix, os.path.dirname(sys.prefix), os.path.dirname(os.path.dirname(sys.prefix))):
-        try:
-            open(os.path.join(folder, "mine"), "w")
-            print("LEAK wrote", folder, os.listdir(folder)) if folder != "/tmp" else None
-        except OSError:
-            pass
-    print(sorted(os.listdir(os.path.dirname(sys.prefix))))
-"""
-
-
 @pytest.mark.deep
 @pytest.mark.parametrize("place", ["/tmp", "/dev/shm"], indirect=True)
 def test_a_course_lies_where_submissions_may_write(place, key, monkeypatch):
     course = checkout(place / "course")
     (course / "gradebook.db").write_text("precious")
     move(monkeypatch, course, virtual_environment(course / ".venv"))
-    points, said = graded(key, raw_weights=WRITES)
+    points, said = graded(key, raw_weights=DATA["texts"]["writes_everywhere"])
     assert points == FULL
     assert "LEAK" not in said and "found" not in said
     assert "['.venv']" in said  # and not the gradebook beside it
@@ -186,21 +160,15 @@ def test_a_course_under_tmp_that_may_only_be_read_grades_a_class_elsewhere(tmp_p
         "PYTHONDONTWRITEBYTECODE": "1",
         "PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]]),  # nbgrader calls alembic
     }
-    made = subprocess.run(
-        [sys.executable, "-m", "helpers.authoring", "exam-key", FIRST, "--seeds", "2"],
-        cwd=course.folder,
-        env={**environment, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-    )  # fmt: skip  (one argument list, one line)
+
+    def run(python, *words, **more):
+        command = [python, "-m", *words]
+        around = {**environment, **more}
+        return subprocess.run(command, cwd=course.folder, env=around, capture_output=True, text=True)
+
+    made = run(sys.executable, "helpers.authoring", "exam-key", FIRST, "--seeds", "2", PYTHONPATH=str(ROOT))
     assert made.returncode == 0, made.stderr
-    done = subprocess.run(
-        [python, "-m", "helpers.grading", "grade", FIRST, "--no-bar"],
-        cwd=course.folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )  # fmt: skip  (as above)
+    done = run(python, "helpers.grading", "grade", FIRST, "--no-bar")
     for path in [code, *code.rglob("*")]:
         if not path.is_symlink():
             path.chmod(path.stat().st_mode | 0o200)

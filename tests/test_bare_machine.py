@@ -72,6 +72,7 @@ def test_what_is_missing_is_skipped_and_one_line_says_what_would_include_it(bare
     assert "Needs bubblewrap: it is not installed." in done.stdout
 
 
+@pytest.mark.deep
 def test_what_needs_a_component_is_selected_by_its_mark(bare):
     done = run(bare, "-m", "postgres or sandbox", "--collect-only", "-q", "test_probes.py")
     assert re.findall(r"::(\w+)", done.stdout) == ["test_walls", "test_walls", "test_walls", "test_gradebook"]

@@ -17,7 +17,7 @@ import pytest
 from conftest import FIRST, answer_notebook, solved
 from graded import FULL, NONE, OUT_OF, WRONG, Instead, batch, copied, hand_in_a_few
 from needs import postgresql_programs
-from stand_in import ISOLATION, StandIn
+from stand_in import ISOLATION, SUBMISSIONS, StandIn
 
 from helpers.authoring.lesson_source import ROOT, sources
 from helpers.authoring.mistakes import Alias, Mistake
@@ -116,20 +116,6 @@ def test_what_no_longer_holds_is_graded_again(course, damage):
     assert len(batch(course).run().resumed) == 3
 
 
-def test_points_and_comments_given_by_hand_stay(course):
-    hand_in_a_few(course)
-    batch(course).run()
-    with Marks(course.folder, FIRST) as marks:
-        marks.gradebook.find_grade("check_raw_weights", FIRST, FIRST, "ben").manual_score = 2.5
-        marks.gradebook.find_comment("raw_weights", FIRST, FIRST, "ben").manual_comment = "Nearly."
-        marks.gradebook.db.commit()
-    batch(course).run(again=True)
-    with Marks(course.folder, FIRST) as marks:
-        grade = marks.gradebook.find_grade("check_raw_weights", FIRST, FIRST, "ben")
-        assert (grade.score, grade.auto_score, grade.needs_manual_grade) == (2.5, 1, True)
-        assert marks.gradebook.find_comment("raw_weights", FIRST, FIRST, "ben").comment == "Nearly."
-
-
 def test_a_failure_of_the_machinery_gives_no_mark_and_stops_nobody(course):
     hand_in_a_few(course)
     runner = StandIn(FIRST)
@@ -210,11 +196,11 @@ def test_the_same_mistake_has_one_digest_and_different_ones_have_several(first_l
 
 
 @pytest.fixture(scope="module")
-def class_of_forty(pattern, tmp_path_factory):
-    """Forty submissions, and what a batch that was left alone makes of them."""
-    course = copied(pattern, tmp_path_factory.mktemp("forty") / "course")
+def a_class(pattern, tmp_path_factory):
+    """Submissions, and what a batch that was left alone makes of them."""
+    course = copied(pattern, tmp_path_factory.mktemp("class") / "course")
     works = demo_class.handed_in(sources([FIRST])[0])
-    for place in range(40):
+    for place in range(SUBMISSIONS):
         name, data = works[place % len(works)]
         path = course.folder / "submitted" / f"student-{place:02}" / FIRST / name
         path.parent.mkdir(parents=True)
@@ -249,22 +235,22 @@ def run_and_kill(course, kills):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def assert_killed_is_as_good_as_whole(class_of_forty, folder, kills):
-    alone, killed = copied(class_of_forty, folder / "alone"), copied(class_of_forty, folder / "killed")
+def assert_killed_is_as_good_as_whole(whole_class, folder, kills):
+    alone, killed = copied(whole_class, folder / "alone"), copied(whole_class, folder / "killed")
     (whole,) = run_and_kill(alone, 0)
-    assert (whole["code"], whole["journal"]) == (0, 40)
+    assert (whole["code"], whole["journal"]) == (0, SUBMISSIONS)
     steps = run_and_kill(killed, kills)
     assert [step["code"] for step in steps] == [-9] * kills + [0]
     assert all(step["half"] == 0 for step in steps)
     assert all(step["journal"] <= step["marked"] <= step["written"] for step in steps)
     assert [step["journal"] for step in steps] == sorted(step["journal"] for step in steps)
-    assert (steps[-1]["code"], steps[-1]["journal"]) == (0, 40), "nothing is graded twice"
+    assert (steps[-1]["code"], steps[-1]["journal"]) == (0, SUBMISSIONS), "nothing is graded twice"
     assert everything(killed) == everything(alone)
 
 
 @pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.deep)])
-def test_a_batch_that_is_killed_again_and_again_ends_as_if_left_alone(class_of_forty, tmp_path, kills):
-    assert_killed_is_as_good_as_whole(class_of_forty, tmp_path, kills)
+def test_a_batch_that_is_killed_again_and_again_ends_as_if_left_alone(a_class, tmp_path, kills):
+    assert_killed_is_as_good_as_whole(a_class, tmp_path, kills)
 
 
 # ------------------------------------------------------------------------------------ the command, for real
@@ -281,7 +267,7 @@ def test_grade_says_what_is_missing_and_shows_no_traceback(pattern, tmp_path, as
     assert done.returncode and told in done.stderr and "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("command", ["grading grade", "grading feedback", "grading report", "benchmarks demo-class"])
+@pytest.mark.parametrize("command", ["grading grade", "benchmarks demo-class"])
 def test_an_unknown_lesson_is_told_with_those_there_are(course, command):
     room, command = command.split()
     done = course.run(f"helpers.{room}", command, "77_none")

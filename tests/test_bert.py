@@ -20,11 +20,6 @@ CONFIGS = [  # n, t_max, e, h, depth, hidden, segments
 CARD = [0.0677, 0.0635, 0.0487, 0.0793, 0.0374]  # the first numbers for "This is an example sentence"
 
 
-@pytest.fixture(autouse=True)
-def seeded():
-    torch.manual_seed(14)
-
-
 def theirs_of(sizes, kind="BertModel", small=False):
     transformers = pytest.importorskip("transformers")
     n, t_max, e, h, depth, hidden, segments = sizes

@@ -16,7 +16,7 @@ import time
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import NamedTuple
+from types import SimpleNamespace
 from urllib.parse import unquote, urlsplit
 
 import needs
@@ -29,6 +29,7 @@ from safetensors.torch import save
 from helpers.course import ROOT
 from helpers.data import __main__ as make_data
 from helpers.data import datasets, hub, model_files, store
+from helpers.data.store import folder as data_folder
 from helpers.data.toy import reviews
 
 REVIEWS = {"text": [f"Review {i}: a film, né?" for i in range(40)], "label": [i % 2 for i in range(40)]}
@@ -221,10 +222,6 @@ def files_in(folder):
     return sorted(str(path.relative_to(folder)) for path in Path(folder).rglob("*") if path.is_file())
 
 
-def data_folder():
-    return store.folder()
-
-
 def the_one_line(capsys):
     out, err = capsys.readouterr()
     (line,) = out.splitlines()
@@ -262,13 +259,6 @@ def test_a_data_set_published_as_a_script_is_taken_from_the_hubs_parquet_copy_an
     data, taken = datasets.generator_text()
     assert data == WIKI.encode()[:1000] and taken.place == "hub" and "enwik8" in the_one_line(capsys)
     assert not server.asked_for(".py")
-
-
-def test_the_whole_of_enwik8_in_the_folder_will_do(server):
-    (data_folder() / "enwik8").mkdir(parents=True)
-    (data_folder() / "enwik8/enwik8").write_bytes(WIKI.encode())
-    data, taken = datasets.generator_text(say=lambda line: None)
-    assert taken.place == "folder" and len(data) == 1000
 
 
 def test_gpt2_comes_from_the_hub_and_only_the_files_that_are_needed(server, capsys):
@@ -369,15 +359,33 @@ def test_a_model_of_another_size_is_not_announced_as_the_published_one(server, c
     assert "gpt2-large (other sizes than those published), from" in taken_line("gpt2-large", capsys)
 
 
+FILES = {
+    "gpt2-medium": (lambda mine: datasets.gpt2_files("gpt2-medium"), "config.json vocab.json merges.txt"),
+    "minilm": (datasets.minilm_files, "config.json vocab.txt model.safetensors"),
+    "imdb": (lambda mine: datasets.classifier_reviews(), "train.parquet test.parquet"),
+}
+
+
 @pytest.mark.parametrize(
     "content, says", [(POINTER, "a Git LFS pointer"), (PAGE, "a web page"), (b"", "an empty file")]
 )
-@pytest.mark.parametrize("file", ["model.safetensors", "pytorch_model.bin", "config.json", "vocab.json", "merges.txt"])
-def test_what_lies_in_a_files_place_is_named_and_the_lesson_goes_on(server, pocket, capsys, file, content, says):
-    others = {"model.safetensors": None} if file == "pytorch_model.bin" else {}
-    put("gpt2-medium", **others, **{file: content})
-    line = taken_line("gpt2-medium", capsys)
-    assert "the pocket model" in line and f"because gpt2-medium/{file} is {says}" in line
+@pytest.mark.parametrize("file", [f"{name}/{file}" for name, (_, files) in FILES.items() for file in files.split()])
+def test_what_lies_in_a_files_place_is_named_and_the_lesson_goes_on(
+    server, pocket, tmp_path, monkeypatch, capsys, file, content, says
+):
+    take, _ = FILES[file.split("/")[0]]
+    assert take(tmp_path).taken.place == "hub"
+    (data_folder() / file).write_bytes(content)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    capsys.readouterr()
+    assert take(tmp_path).taken.place == "embedded"
+    assert f"because {file} is {says}" in the_one_line(capsys)
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "pytorch_model.bin"])
+def test_of_weights_too_it_is_said_what_lies_in_their_place(server, pocket, capsys, file):
+    put("gpt2-medium", **{"model.safetensors": None, file: POINTER})
+    assert f"because gpt2-medium/{file} is a Git LFS pointer" in taken_line("gpt2-medium", capsys)
 
 
 @pytest.mark.parametrize("content", [b"{", b"[1]", b"\xff"])
@@ -428,15 +436,6 @@ def test_labels_are_0_or_1(server, capsys, label):
     assert (data_folder() / "imdb/train.parquet").read_bytes() == before, "nothing of the Hub's was kept"
 
 
-@pytest.mark.parametrize("content, says", [(POINTER, "is a Git LFS pointer"), (PAGE, "is a web page")])
-def test_a_table_that_is_a_pointer_or_a_page_is_named(server, content, says):
-    (data_folder() / "imdb").mkdir(parents=True)
-    for name in datasets.IMDb.needed:
-        (data_folder() / name).write_bytes(content)
-    with pytest.raises(hub.Unavailable, match=f"imdb/train.parquet {says}"):
-        datasets.classifier_reviews(places=["folder"])
-
-
 def test_a_folder_that_may_not_be_written_does_not_matter(server, monkeypatch, tmp_path, capsys):
     (tmp_path / "school").write_text("a file where the folder should be: it cannot be written, whoever runs this")
     monkeypatch.setenv("COURSE_DATA", str(tmp_path / "school"))
@@ -460,15 +459,14 @@ def test_a_caller_and_the_environment_choose_the_places(server, monkeypatch, cap
 # No network
 
 
-def every_source():
-    return (datasets.classifier_reviews, datasets.generator_text, datasets.translation_pairs, datasets.gpt2_files)
+SOURCES = (datasets.classifier_reviews, datasets.generator_text, datasets.translation_pairs, datasets.gpt2_files)
 
 
 def test_without_a_network_every_lesson_starts_at_once_and_says_why(server, pocket, monkeypatch, capsys):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{unused.getsockname()[1]}")
-        for source in every_source():
+        for source in SOURCES:
             started = time.monotonic()
             assert source().taken.place == "embedded"
             assert time.monotonic() - started < 2 + hub.PATIENCE
@@ -666,16 +664,10 @@ def test_a_damaged_file_in_the_folder_is_noticed_and_replaced_from_the_hub(serve
 
 
 def test_a_disk_without_room_is_named_before_anything_is_fetched(server, pocket, monkeypatch, capsys):
-    monkeypatch.setattr(hub.shutil, "disk_usage", lambda folder: Usage(total=100, used=97, free=3))
+    monkeypatch.setattr(hub.shutil, "disk_usage", lambda folder: SimpleNamespace(free=3))
     assert datasets.gpt2_files().taken.place == "embedded"
     assert "the disk is full" in (line := the_one_line(capsys)) and "MB are free" in line
     assert server.asked == []
-
-
-class Usage(NamedTuple):
-    total: int
-    used: int
-    free: int
 
 
 def test_a_disk_that_fills_up_while_fetching_is_named_and_what_came_is_kept(server, pocket, monkeypatch, capsys):

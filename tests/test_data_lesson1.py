@@ -137,22 +137,13 @@ def test_word_vectors_are_the_same_each_time(learned):
     assert word_vectors(count=300, width=16, window=2)[1].shape == (300, 16)
 
 
-@pytest.mark.parametrize(
-    "word, kin",
-    [
-        ("list", "tuple"),
-        ("integer", "float"),
-        ("import", "module"),
-        ("loop", "terminates"),
-        ("function", "called"),
-        ("class", "instance"),
-        ("string", "literal"),
-        ("exception", "raised"),
-        ("dictionary", "keys"),
-        ("float", "complex"),
-    ],
-)
-def test_neighbours_make_sense(learned, word, kin):
+NEIGHBOURS = """list:tuple integer:float import:module loop:terminates function:called class:instance string:literal
+exception:raised dictionary:keys float:complex"""
+
+
+@pytest.mark.parametrize("pair", NEIGHBOURS.split())
+def test_neighbours_make_sense(learned, pair):
+    word, kin = pair.split(":")
     assert kin in [name for name, _ in nearest(word, *learned, count=12)]
 
 

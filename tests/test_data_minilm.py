@@ -140,16 +140,6 @@ def test_an_index_that_does_not_answer_is_said(no_hub_but_an_index, monkeypatch,
     assert "the package index does not answer" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("body", [b"", b"<html>not here</html>", b"version https://git-lfs.github.com/spec/v1\n"])
-def test_a_broken_file_in_the_folder_is_said_and_not_taken(server, monkeypatch, tmp_path, capsys, name, body):  # noqa: F811
-    datasets.minilm_files(say=lambda line: None)
-    (data_folder() / "minilm" / name).write_bytes(body)
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    assert not datasets.minilm_files(tmp_path).published
-    assert f"because minilm/{name} is " in the_one_line(capsys)
-
-
 def test_another_models_config_is_no_published_one(server, monkeypatch, tmp_path, capsys):  # noqa: F811
     datasets.minilm_files(say=lambda line: None)
     path = data_folder() / "minilm/config.json"

@@ -162,11 +162,7 @@ def which_along(found, mine, goal, axes, right):
     return told == set(np.flatnonzero(right)) or " more" in words
 
 
-FUNCTIONS = {
-    "the exponential of": np.exp,
-    "1 minus": lambda x: 1 - x,
-    "1 divided by": np.reciprocal,
-}
+FUNCTIONS = {"the exponential of": np.exp, "1 minus": lambda x: 1 - x, "1 divided by": np.reciprocal}
 
 
 def function(found, mine, goal, axes, right):

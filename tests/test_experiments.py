@@ -1,7 +1,5 @@
 """Open experiments: the clock ends, what was tried stays, and nothing a file may hold stops a lesson."""
 
-import json
-
 import pytest
 import torch
 
@@ -134,12 +132,3 @@ def test_the_folder_is_the_students_own():
     assert "/experiments/" in (experiments.ROOT / ".gitignore").read_text().split()
     assert not any(name.split("/")[0] == folder.name for name in HOLDS)
     assert folder.name in update.PERSONAL
-
-
-def test_a_try_is_one_line_of_json():
-    mine = bench()
-    with mine.timed(600, steps=1) as clock:
-        list(clock)
-    mine.keep(2.5, "größer", clock)
-    (line,) = mine.file.read_text(encoding="utf-8").splitlines()
-    assert json.loads(line)["note"] == "größer" and json.loads(line)["seconds"] >= 0

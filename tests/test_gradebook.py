@@ -216,7 +216,9 @@ def test_an_address_at_which_there_is_no_gradebook(course, file, monkeypatch, ad
     assert words in text and "secret" not in text
 
 
-@pytest.mark.parametrize("command", ["grade", "report", "feedback", "export"])
+@pytest.mark.parametrize(
+    "command", ["grade", "report", *(pytest.param(c, marks=pytest.mark.deep) for c in ("feedback", "export"))]
+)
 def test_every_command_explains_it_without_a_traceback(course, file, command):
     file.write_bytes(b"no database" * 100)
     done = course.run("helpers.grading", command, FIRST)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from helpers.authoring import new_lesson
+from helpers.authoring.typing_baseline import changes, counted
 from helpers.course import HELPERS, INSTRUCTORS_ROOMS, ROOT
 
 # What a room of helpers may import, besides itself and the modules at the root that no room's code stands in.
@@ -127,10 +128,6 @@ def doors(path):
     yield from inside(tree(path).body, "")
 
 
-def lined_modules():
-    return [path for path in MODULES if room(dotted(path)) in LINED]
-
-
 def bare(function):
     """The parameters of a function that do not say what they take, and "->" where it does not say what it returns."""
     given = function.args
@@ -140,28 +137,28 @@ def bare(function):
     return missing + (["->"] if function.returns is None and function.name != "__init__" else [])
 
 
+def lacking(name, wrong):
+    """What `wrong` says of each public function and class of a room that it finds fault with."""
+    lined = [path for path in MODULES if room(dotted(path)) == name]
+    return [
+        f"{path.relative_to(ROOT)}: {who} {fault}"
+        for path in lined
+        for who, node in doors(path)
+        if (fault := wrong(who, node))
+    ]
+
+
 @pytest.mark.parametrize("name", LINED)
 def test_every_public_function_says_what_it_takes_and_gives(name):
-    wrong = [
-        f"{path.relative_to(ROOT)}: {who} ({', '.join(bare(node))})"
-        for path in lined_modules()
-        if room(dotted(path)) == name
-        for who, node in doors(path)
-        if not isinstance(node, ast.ClassDef) and bare(node)
-    ]
-    assert wrong == []
+    assert lacking(name, lambda who, node: not isinstance(node, ast.ClassDef) and bare(node)) == []
 
 
 @pytest.mark.parametrize("name", LINED)
 def test_every_public_function_and_class_has_words(name):
-    wrong = [
-        f"{path.relative_to(ROOT)}: {who}"
-        for path in lined_modules()
-        if room(dotted(path)) == name
-        for who, node in doors(path)
-        if not (ast.get_docstring(node) or who.endswith("__init__") or says_nothing_new(node))
-    ]
-    assert wrong == []
+    def silent(who, node):
+        return not (ast.get_docstring(node) or who.endswith("__init__") or says_nothing_new(node))
+
+    assert lacking(name, silent) == []
 
 
 def says_nothing_new(node):
@@ -238,3 +235,26 @@ def test_a_new_lesson_is_built_and_has_nothing_to_mend(tmp_path):
         environment = {**os.environ, "PYTHONPATH": str(course)}
         done = subprocess.run(words, cwd=course, env=environment, capture_output=True, text=True)
         assert done.returncode == 0 and told in done.stdout, done.stdout + done.stderr
+
+
+# ------------------------------------------------- the count of type errors in a room can fall and never rise
+
+
+OUTPUT = """helpers/lesson.py:3: error: a  [x]
+helpers/parts/bert.py:1: error: b  [x]
+helpers/plots/diagrams/drawing.py:7: error: c  [x]
+helpers/parts/bert.py:1: note: of b
+Found 3 errors in 3 files (checked 9 source files)
+"""
+
+
+def test_errors_are_counted_by_room():
+    assert counted(OUTPUT) == {"helpers": 1, "parts": 1, "plots": 1}
+
+
+def test_a_count_that_rose_and_a_baseline_that_is_too_high_are_both_told():
+    assert changes({"parts": 1, "plots": 1}, {"parts": 1, "plots": 1, "data": 0}) == []
+    assert changes({"parts": 3, "plots": 1}, {"plots": 2}) == [
+        "parts: 3 type errors, 3 more than before",
+        "plots: 1 type errors, 1 fewer: write 1 into pyproject.toml",
+    ]

@@ -67,7 +67,8 @@ LAYOUTS = {
 }
 MALLORY = {"canvas": "mallory_66", "moodle": "Mallory_66", "folders": "mallory"}
 VICTIMS = [("doejane", "77", "doejane_77"), ("roe", "78", "Roe-Y_78"), ("jane", "1", "jane")]
-WAYS = [("canvas", True), ("canvas", False), ("moodle", True), ("moodle", False), ("folders", False)]
+WAYS = [("canvas", True), ("folders", False)]
+WAYS += [pytest.param(*way, marks=pytest.mark.deep) for way in (("canvas", False), ("moodle", True), ("moodle", False))]
 ways = pytest.mark.parametrize("layout, packed", WAYS)
 
 

@@ -9,12 +9,13 @@ from datetime import datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
-from conftest import FIRST, Course, answer_notebook, solved
+from conftest import FIRST, answer_notebook, solved
 from dateutil import tz
-from graded import FULL, OUT_OF
+from graded import FULL, OUT_OF, copied
 from handed_in import PLAIN, by_student, flags_of, put, zipped
 from nbgrader.api import Gradebook
 from stand_in import StandIn
+from tables import table
 
 from helpers.checking.panel import number
 from helpers.grading import commands, late_policy
@@ -26,6 +27,7 @@ from helpers.grading.submissions.dates import BadDate, parse_date
 from helpers.grading.submissions.roster import Student
 from helpers.grading.submissions.select import read_submissions
 
+TABLES = table("lateness")
 SECOND, THIRD = "02_queries_keys_values", "03_scaling"
 BERLIN = tz.gettz("Europe/Berlin")
 TABLE = f"""lesson,student,due,per day,at most,late days,zone
@@ -38,42 +40,12 @@ TABLE = f"""lesson,student,due,per day,at most,late days,zone
 # ------------------------------------------------------------------------------------------------- dates
 
 
-@pytest.mark.parametrize(
-    "text, utc",
-    [
-        ("2026-03-02 23:59", "2026-03-02 22:59:00"),
-        ("2026-07-02 23:59", "2026-07-02 21:59:00"),
-        ("2026-03-02T23:59:30", "2026-03-02 22:59:30"),
-        ("2026-03-02", "2026-03-02 22:59:59"),
-        ("2026-03-02T23:59:00+01:00", "2026-03-02 22:59:00"),
-        ("2026-03-02T23:59:00Z", "2026-03-02 23:59:00"),
-        ("2026-03-02 23:59 America/New_York", "2026-03-03 04:59:00"),
-        ("Monday, 2 March 2026, 2:14 PM", "2026-03-02 13:14:00"),
-        ("Monday, March 2, 2026, 2:14 PM", "2026-03-02 13:14:00"),
-        ("2026-03-29 02:30", "2026-03-29 01:30:00"),
-    ],
-)
+@pytest.mark.parametrize("text, utc", TABLES["dates"])
 def test_dates_are_read_in_the_course_s_zone_unless_they_name_one(text, utc):
     assert str(parse_date(text, BERLIN, end_of_day=True)) == utc
 
 
-@pytest.mark.parametrize(
-    "text, message",
-    [
-        ("03/02/2026", "could mean two days"),
-        ("2.3.2026 23:59", "could mean two days"),
-        ("March 2026", "does not say which day"),
-        ("23:59", "does not say which day"),
-        ("tomorrow", "no date that can be read"),
-        ("Montag, 2. März 2026, 14:14", "no date that can be read"),
-        ("2026-02-30", "no date"),
-        ("", "there is no date"),
-        ("9" * 500, "date"),
-        ("2026-03-02 23:59 CEST", "zone"),
-        ("0001-01-01", "year 1"),
-        ("2026-03-02 23:59 Nowhere/Land", "no time zone"),
-    ],
-)
+@pytest.mark.parametrize("text, message", [*TABLES["no_dates"], ("9" * 500, "date")])
 def test_what_is_no_date_or_two_is_refused_with_what_to_write(text, message):
     with pytest.raises(BadDate, match=message) as caught:
         parse_date(text, BERLIN)
@@ -106,33 +78,7 @@ def test_a_day_begun_is_a_day(seconds, days):
     assert days_begun(timedelta(seconds=seconds)) == days
 
 
-@pytest.mark.parametrize(
-    "line, message",
-    [
-        ("01_dot,,2026-03-02,,,,", 'line 2: there is no lesson "01_dot". Write one of 01_dot_product_attention'),
-        (f"{FIRST},,,,,,", 'line 2: "due" is empty. A line for a lesson needs it'),
-        (f"{FIRST},,3/4/2026,,,,", 'line 2: "3/4/2026" could mean two days. Write it as'),
-        (f"{FIRST},,2026-03-02,a lot,,,", '"per day" is "a lot". Write a share like 10%, or points like 2'),
-        (f"{FIRST},,2026-03-02,110%,,,", '"per day" is "110%"'),
-        (f"{FIRST},,2026-03-02,nan,,,", '"per day" is "nan"'),
-        (
-            f"{FIRST},,2026-03-02,1,,2,",
-            '"late days" does not belong here. A line for a lesson has due and per day and at most only',
-        ),
-        (f"{FIRST},,2026-03-02,,,,\n{FIRST},,2026-03-03,,,,", 'line 3: "due" is in an earlier line already'),
-        (f"{FIRST},ada,2026-03-02,,,,", "has no due date for the class. Write a line for it without a student"),
-        (f"{FIRST},,2026-03-02,,,,\n{FIRST},ada,2026-03-01,,,,", "line 3: ada would have less time than the class"),
-        (f"{FIRST},,2026-03-02,,,,\n{FIRST},ada,2026-03-05,20%,,,", '"per day" does not belong here'),
-        ("*,,2026-03-02,,,,", '"due" does not belong here. A line for every lesson has per day and'),
-        ("*,ada,,,,,", '"late days" is empty. A line for every lesson and a student needs it'),
-        ("lesson,due,penalty", 'line 1: the column "penalty" is not known. The columns are lesson, student, due'),
-        ("*,,,,,two,", 'line 2: "late days" is "two". Write a whole number'),
-        ("*,,,,,-1,", '"late days" is "-1"'),
-        ("*,,,,,,Berlin Time", 'there is no time zone "Berlin Time". Write one like Europe/Berlin'),
-        ("*,,,,,,../../etc/passwd", "there is no time zone"),
-        ("*,,,,,,UTC\n*,ada,,,,1,Europe/Paris", 'line 3: the zone is "UTC" in line 2'),
-    ],
-)
+@pytest.mark.parametrize("line, message", TABLES["bad_deadlines"])
 def test_a_bad_table_is_told_with_its_line_and_what_to_write(tmp_path, line, message):
     head = "" if line.startswith("lesson") else "lesson,student,due,per day,at most,late days,zone\n"
     with pytest.raises(BadTable, match=re.escape(message)) as caught:
@@ -142,11 +88,7 @@ def test_a_bad_table_is_told_with_its_line_and_what_to_write(tmp_path, line, mes
 
 # ----------------------------------------------------------------------------------- when things were handed in
 
-WORKSHEET = """\ufeffIdentifier,"Full name","Email address",Status,Grade,"Maximum Grade","Grade can be changed",\
-"Last modified (submission)","Last modified (grade)","Feedback comments"
-"Participant 123","Jane Doe",jane@uni.example,"Submitted for grading - ",,18.00,Yes,"Tuesday, 3 March 2026, 2:14 PM",-,
-"Participant 124","Ørjan van Roe",orjan@uni.example,"No submission - ",,18.00,Yes,-,-,
-"""
+WORKSHEET = TABLES["worksheet"]
 
 
 def times(root):
@@ -233,15 +175,7 @@ def test_canvas_s_late_without_a_time_is_the_least_that_it_can_be(tmp_path):
     assert "it had an extension" in flags(tmp_path, "ben_79")
 
 
-@pytest.mark.parametrize(
-    "text, message",
-    [
-        ("lesson,who,at\n", "Name them lesson,student,at"),
-        (f"lesson,student,at\n{FIRST},,2026-03-01\n", "line 2: says no student"),
-        (f"lesson,student,at\n{FIRST},ada,1/2/26\n", "line 2: .*could mean two days"),
-        (f"lesson,student,at\n{FIRST},ada,2026-03-01\n{FIRST},ada,2026-03-02\n", "line 3: ada is there twice"),
-    ],
-)
+@pytest.mark.parametrize("text, message", TABLES["bad_times"])
 def test_a_bad_table_of_times_is_told(tmp_path, text, message):
     written(tmp_path, text, "handed_in.csv")
     (tmp_path / "submitted").mkdir()
@@ -370,10 +304,8 @@ def test_a_student_whom_nobody_knows_is_told(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def course(tmp_path_factory):
-    course = Course(tmp_path_factory.mktemp("course"), FIRST)
-    course.nbgrader("generate_assignment", FIRST, "--force")
-    course.exam_key()
+def course(pattern, tmp_path_factory):
+    course = copied(pattern, tmp_path_factory.mktemp("graded") / "course")
     for student in ("ada", "ben"):
         path = course.submit(student, answer_notebook(FIRST, **solved(FIRST)))
         (path.parent / "timestamp.txt").write_text("2026-03-04 12:00 UTC")
@@ -405,7 +337,8 @@ def test_marks_and_comments_by_hand_survive_a_regrade_with_another_penalty(cours
     summary, marks = graded(course, again=True)
     assert len(summary.graded) == 2 and marks["ada"] == (less, 2)
     with Marks(course.folder, FIRST) as open_marks:
-        assert open_marks.gradebook.find_grade("check_raw_weights", FIRST, FIRST, "ada").manual_score == 1
+        grade = open_marks.gradebook.find_grade("check_raw_weights", FIRST, FIRST, "ada")
+        assert (grade.manual_score, grade.auto_score, grade.needs_manual_grade) == (1, FULL["raw_weights"], True)
         assert open_marks.gradebook.find_comment("raw_weights", FIRST, FIRST, "ada").manual_comment == "See me"
 
 

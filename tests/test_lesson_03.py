@@ -95,13 +95,6 @@ def test_both_ways_of_scaling_agree_in_half_precision_while_nothing_overflows(so
 # ------------------------------------------------------------------------------------------------ variance
 
 
-@pytest.mark.parametrize("d", [1, 4, 64, 1024])
-def test_the_variance_of_a_score_is_its_width(solution, d):
-    samples = 4000
-    measured = float(solution["score_variance"](d, samples, torch.Generator().manual_seed(d)))
-    assert abs(measured - d) < 5 * d * math.sqrt((2 + 6 / d) / samples)
-
-
 @pytest.mark.parametrize("d", [4, 16, 80])
 def test_measurements_scatter_as_the_check_supposes(solution, d):
     """The standard error that the tolerance is counted in is the real one."""
@@ -112,21 +105,12 @@ def test_measurements_scatter_as_the_check_supposes(solution, d):
     assert measured.std() / d == pytest.approx(5 * STANDARD_ERROR, rel=0.2)
 
 
-def test_the_variance_may_be_measured_in_any_order_of_drawing(key):
-    def keys_first(d, samples, generator):
-        k, q = torch.randn(samples, d, generator=generator), torch.randn(samples, d, generator=generator)
-        return (q * k).sum(1).var()
-
-    def width_first(d, samples, generator):
-        q, k = torch.randn(2, d, samples, generator=generator)
-        return (q * k).sum(0).square().mean()
-
-    def signs(d, samples, generator):  # mean 0 and variance 1 is all that the derivation needs
+def test_the_variance_may_be_measured_on_any_vectors_of_mean_0_and_variance_1(key):
+    def signs(d, samples, generator):
         q, k = torch.randint(0, 2, (2, samples, d), generator=generator) * 2.0 - 1
         return (q * k).sum(1).var()
 
-    for way in (keys_first, width_first, signs):
-        assert verdict("score_variance", way, key).state == RIGHT, way.__name__
+    assert verdict("score_variance", signs, key).state == RIGHT
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -177,33 +161,19 @@ def test_the_backward_pass_of_softmax_is_autograds(solution, shape, dtype, toler
     torch.testing.assert_close(solution["softmax_backward"](p.detach(), g), target, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("shape", [(5,), (1,), (2, 3), (2, 3, 5)])
-def test_the_jacobian_is_autograds(shape):
-    z = 2 * normal(*shape, seed=3)
-    rows = [
-        torch.autograd.functional.jacobian(lambda row: torch.softmax(row, dim=-1), row)
-        for row in z.reshape(-1, shape[-1])
-    ]
-    target = torch.stack(rows).reshape(*shape, shape[-1])
-    torch.testing.assert_close(scaling.softmax_jacobian(torch.softmax(z, dim=-1)), target, rtol=1e-5, atol=1e-5)
-
-
 @pytest.mark.parametrize("dtype, tolerance", PRECISIONS)
 @pytest.mark.parametrize("shape", [(5,), (1,), (2, 3), (2, 3, 5), (1, 1, 1)])
-def test_the_largest_gradient_is_the_spectral_norm_of_autograds_jacobian(shape, dtype, tolerance):
+def test_the_jacobian_is_autograds_and_the_largest_gradient_its_spectral_norm(shape, dtype, tolerance):
     z = 2 * normal(*shape, seed=4, dtype=dtype)
     rows = [
         torch.autograd.functional.jacobian(lambda row: torch.softmax(row, dim=-1), row)
         for row in z.reshape(-1, shape[-1])
     ]
-    target = torch.linalg.svdvals(torch.stack(rows))[:, 0].reshape(shape[:-1])
-    torch.testing.assert_close(scaling.largest_gradient(z), target, rtol=tolerance, atol=tolerance)
-
-
-def test_no_gradient_is_stretched_more_than_the_norm_says():
-    z, g = normal(50, 6, seed=5, dtype=torch.float64).requires_grad_(), normal(50, 6, seed=6, dtype=torch.float64)
-    (passed,) = torch.autograd.grad(torch.softmax(z, dim=-1), z, g)
-    assert (passed.norm(dim=-1) <= scaling.largest_gradient(z.detach()) * g.norm(dim=-1) + 1e-12).all()
+    target = torch.stack(rows).reshape(*shape, shape[-1])
+    jacobian = scaling.softmax_jacobian(torch.softmax(z, dim=-1))
+    torch.testing.assert_close(jacobian, target, rtol=tolerance, atol=tolerance)
+    norms = torch.linalg.svdvals(target)[..., 0]
+    torch.testing.assert_close(scaling.largest_gradient(z), norms, rtol=tolerance, atol=tolerance)
 
 
 def test_landmarks_of_the_largest_gradient():
@@ -229,13 +199,6 @@ def test_entropy_of_even_and_of_single_weights(solution):
 
 
 # ------------------------------------------------------------------------------------- parts and the check
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_scores_keep_the_type_that_came_in(solution, dtype):
-    q, k = normal(1, 2, 3, dtype=dtype), normal(1, 4, 3, dtype=dtype)
-    for scores in (scaling.scaled_scores, solution["scaled_scores_early"]):
-        assert scores(q, k).dtype == dtype
 
 
 def test_a_head_that_is_mended_computes_pytorchs_attention_with_loaded_weights(solution):
@@ -309,8 +272,7 @@ def test_outcomes_that_the_lesson_tells_are_those_that_it_printed(printed_text):
 
 
 def test_the_jacobian_of_a_row_of_a_thousand_has_a_million_entries():
-    p = torch.softmax(torch.zeros(1_000), dim=0)
-    assert (torch.diag(p) - torch.outer(p, p)).numel() == 1_000_000
+    assert scaling.softmax_jacobian(torch.full((1_000,), 1 / 1_000)).numel() == 1_000_000
 
 
 def test_the_small_cases_of_the_hints_give_the_numbers_that_they_say():

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 import torch.nn.functional as F
-from lesson_harness import KINDS, near, printed
+from lesson_harness import KINDS, near, near_with_slopes, printed
 from torch import nn
 
 from helpers import plots
@@ -94,11 +94,7 @@ def test_cross_attention_is_pytorchs(kind, b, t, s, e, h):
     for hidden, given in ((None, None), (~mask.squeeze(1), mask)):
         mine = ours(x, memory, given)
         other, weights = theirs(x, memory, memory, key_padding_mask=hidden, average_attn_weights=False)
-        near(mine, other)
-        cotangent = torch.randn_like(mine)
-        slopes = [torch.autograd.grad((y * cotangent).sum(), [x, memory]) for y in (mine, other)]
-        for left, right in zip(*slopes, strict=True):
-            near(left, right, 10)
+        near_with_slopes(mine, other, [x, memory])
         near(ours.weights(x, memory, given), weights)
 
 
@@ -115,11 +111,6 @@ def test_the_block_is_pytorchs_layer(kind, pre_norm):
     near(
         mine, layer(x, memory, tgt_mask=~causal_mask(5), tgt_key_padding_mask=~written_, memory_key_padding_mask=~real)
     )
-
-
-def test_heads_that_do_not_divide_the_width_are_refused():
-    with pytest.raises(ValueError, match="e = 8 .* h = 3"):
-        encoder_decoder.CrossAttention(8, 3)
 
 
 def test_dropout_works_in_training_and_not_in_evaluation():
@@ -166,11 +157,7 @@ def test_the_model_is_nn_transformer_with_copied_weights(kind, e, h, depth):
             tgt_key_padding_mask=target == PAD,
         )
         ours, other = model(source, target), model.to_logits(seen)
-        near(ours, other)
-        cotangent, tables = torch.randn_like(ours), [model.source_tokens.weight, model.target_tokens.weight]
-        slopes = [torch.autograd.grad((y * cotangent).sum(), tables) for y in (ours, other)]
-        for left, right in zip(*slopes, strict=True):
-            near(left, right, 30)
+        near_with_slopes(ours, other, [model.source_tokens.weight, model.target_tokens.weight], 3)
 
 
 def test_the_published_size():
@@ -188,28 +175,6 @@ def test_the_embedding_is_scaled_and_has_positions():
     near(
         model.embed(model.source_tokens, ids)[0], model.source_tokens(ids)[0] * math.sqrt(8) + sinusoidal_encoding(4, 8)
     )
-
-
-def test_a_sentence_does_not_see_its_neighbours_padding():
-    model = shaken(encoder_decoder.EncoderDecoder(11, 13, 8, 2, 2, 12, PAD), torch.float64)
-    source, target = rows([3], 11, 3), rows([4], 13, 4)
-    alone = model(source, target)
-    together = model(
-        torch.cat([F.pad(source, (0, 5)), rows([8], 11, 8)]), torch.cat([F.pad(target, (0, 3)), rows([7], 13, 7)])
-    )
-    near(together[:1, :4], alone)
-
-
-def test_no_position_sees_what_comes_after():
-    model = shaken(encoder_decoder.EncoderDecoder(11, 13, 8, 2, 2, 12, PAD), torch.float64)
-    source, target = rows([5], 11, 5), rows([6], 13, 6)
-    before = model(source, target)
-    for i in range(1, 6):
-        changed = target.clone()
-        changed[:, i] = 3 + (changed[:, i] - 2) % 10
-        after = model(source, changed)
-        near(after[:, :i], before[:, :i])
-        assert (after[:, i] != before[:, i]).any()
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -247,18 +212,6 @@ def test_the_rate_of_the_paper():
     assert rate(300, 2048, 100) == pytest.approx(rate(300, 512, 100) / 2)
 
 
-def test_the_rate_drives_pytorchs_scheduler():
-    """LambdaLR counts from 0."""
-    rate, optimiser = encoder_decoder.warmup_rate, torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=1.0)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: rate(step, 64, 5))
-    seen = []
-    for _ in range(12):
-        seen.append(optimiser.param_groups[0]["lr"])
-        optimiser.step()
-        schedule.step()
-    assert seen == [pytest.approx(rate(max(k, 1), 64, 5)) for k in range(12)]
-
-
 # --------------------------------------------------------------------------------------------- the two decoders
 
 
@@ -285,7 +238,7 @@ def every_translation(n, limit):
             yield from ((*body, last) for last in range(n) if last == STOP or t == limit)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("n,limit", [(4, 3), (4, 4), (5, 3)])
 def test_a_wide_beam_is_an_exhaustive_search(seed, n, limit):
     torch.manual_seed(seed)
@@ -295,7 +248,7 @@ def test_a_wide_beam_is_an_exhaustive_search(seed, n, limit):
     assert tuple(found.tolist()) == best
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_beam_of_width_1_is_greedy(seed):
     torch.manual_seed(seed)
     model, source = tiny(7, depth=2), rows([5, 3, 1], 8, 5)
@@ -303,15 +256,6 @@ def test_a_beam_of_width_1_is_greedy(seed):
         one = source[k : k + 1]
         greedy = encoder_decoder.greedy_decode(model, one, START, STOP, 7)[0]
         assert torch.equal(encoder_decoder.beam_search(model, one, START, STOP, 7, 1), greedy)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_what_is_found_is_worth_its_score_and_a_pool_never_loses_to_greedy_when_it_holds_all(seed):
-    torch.manual_seed(seed)
-    model, source = tiny(5), rows([3], 8, 4)
-    greedy = encoder_decoder.greedy_decode(model, source, START, STOP, 4)[0].tolist()
-    wide = encoder_decoder.beam_search(model, source, START, STOP, 4, 5**4).tolist()
-    assert log_probability(model, source, wide) >= log_probability(model, source, greedy) - 1e-5
 
 
 def test_greedy_in_a_batch_is_greedy_one_by_one():
@@ -327,34 +271,6 @@ def test_greedy_in_a_batch_is_greedy_one_by_one():
         assert row[: len(ids) - 1] == ids[1:] and set(row[len(ids) - 1 :]) <= {PAD}
     longest = max((row.tolist().index(STOP) + 1 if STOP in row else 7) for row in together)
     assert together.shape[1] == longest
-
-
-class Counted(nn.Module):
-    """Says token 3 until the limit, and counts."""
-
-    def __init__(self):
-        super().__init__()
-        self.pad, self.read, self.modes, self.grad = PAD, 0, [], []
-        self.weight = nn.Parameter(torch.zeros(1))
-
-    def encode(self, source):
-        self.read += 1
-        return torch.zeros(*source.shape, 4) + self.weight
-
-    def decode(self, target, memory, source):
-        self.modes.append(self.training)
-        self.grad.append(torch.is_grad_enabled())
-        return F.one_hot(torch.full_like(target, 3), 6).float() * 5 + self.weight
-
-
-@pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("name,more", [("greedy_decode", ()), ("beam_search", (3,))])
-def test_the_encoder_runs_once_and_the_mode_is_put_back(name, more, training):
-    model = Counted().train(training)
-    found = getattr(encoder_decoder, name)(model, rows([4], 8, 4), START, STOP, 6, *more)
-    assert found.flatten().tolist() == [3] * 6
-    assert model.read == 1 and model.training is training
-    assert not any(model.modes) and not any(model.grad)
 
 
 def test_a_length_penalty_favours_long_sentences():
@@ -420,7 +336,7 @@ def test_a_cache_goes_on_with_other_rows():
         near(after[:, -1], model(source[rows_kept], longer)[:, -1])
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in (1, 2, 3))])
 @pytest.mark.parametrize("pre_norm", [False, True])
 def test_what_is_written_with_a_cache_is_what_is_written_without(seed, pre_norm):
     torch.manual_seed(seed)
@@ -434,16 +350,17 @@ def test_what_is_written_with_a_cache_is_what_is_written_without(seed, pre_norm)
 
 
 def test_decoding_computes_each_token_once_and_the_keys_of_the_source_once():
-    model, source, seen = babbler(), rows([5, 2, 7], 12, 7), {"self": [], "cross": []}
+    model, source, seen = babbler(), rows([5, 2, 7], 12, 7), {"self": [], "cross": [], "source": []}
     block = model.decoder[1]
-    for name, layer in (("self", block.self_attention.to_keys), ("cross", block.cross_attention.to_values)):
+    layers = {"self": block.self_attention.to_keys, "cross": block.cross_attention.to_values}
+    for name, layer in {**layers, "source": model.encoder[0].attention.to_keys}.items():
         layer.register_forward_hook(lambda layer, given, out, name=name: seen[name].append(out.shape[1]))
     encoder_decoder.greedy_decode(model, source, START, -1, 6)
-    assert seen == {"self": [1] * 6, "cross": [7]}
+    assert seen == {"self": [1] * 6, "cross": [7], "source": [7]}
     for places in seen.values():
         places.clear()
     encoder_decoder.beam_search(model, source[:1], START, -1, 6, 3)
-    assert seen == {"self": [1] * 6, "cross": [7]}
+    assert seen == {"self": [1] * 6, "cross": [7], "source": [7]}
 
 
 def test_a_text_longer_than_the_model_is_refused_with_a_cache_too():

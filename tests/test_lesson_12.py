@@ -8,8 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from helpers.authoring.lesson_source import Answers, sources
-from helpers.data.datasets import gpt2_files
-from helpers.data.hub import Unavailable
+from helpers.data import store
 from helpers.data.model_files import POCKET
 from helpers.data.recorded import recorded
 from helpers.data.reference import reference
@@ -36,21 +35,14 @@ def test_the_sizes_that_the_prose_gives():
     assert 548 < (PUBLISHED["gpt2"] * 4 + 12 * 1_024**2 * 4) / 1e6 < 550, "the file on the Hub, with its masks"
 
 
+@pytest.mark.needs("real data", "gpt2/vocab.json", "gpt2/merges.txt")
 def test_what_von_platen_published_is_forty_tokens_of_gpt2():
-    tokenizer = bpe.Tokenizer.from_folder(gpt2_tokenizer_or_skip())
+    tokenizer = bpe.Tokenizer.from_folder(store.folder() / "gpt2")
     quoted = next(cell.source for cell in SOURCE.cells_as_written() if "Patrick von Platen" in cell.source)
     lines = re.findall(r"^> (.+)$", quoted, re.M)
     prompt = re.search(r"continuation of \*(.+?)\*", quoted.replace("\n", " "))[1]
     said = f"{prompt}{lines[0]}\n\n{lines[1]}"
     assert len(tokenizer.encode(said)) - len(tokenizer.encode(prompt)) == 40
-
-
-def gpt2_tokenizer_or_skip():
-    try:
-        found = gpt2_files("gpt2", weights=False, places=("folder",), say=lambda line: None)
-    except Unavailable:
-        pytest.skip("OpenAI's vocabulary is not in the data folder")
-    return found.folder
 
 
 # ---------------------------------------------------------------------------------------------- with nn.Linear

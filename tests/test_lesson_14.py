@@ -18,10 +18,6 @@ LESSON = load_lesson("14_bert")
 ANSWERS = Answers(SOURCE)
 
 
-def solution(name):
-    return ANSWERS.make(name)
-
-
 def test_the_function_that_students_get_has_both_faults_and_the_solution_none():
     given = ANSWERS.made_of("corrupt", SOURCE.given()["corrupt"])
     ids, special = torch.randint(5, 900, (500, 200)), torch.zeros(500, 200, dtype=torch.bool)
@@ -36,7 +32,7 @@ def test_the_function_that_students_get_has_both_faults_and_the_solution_none():
 
     assert shares(given) == pytest.approx([0.1, 0.015, 0.1], abs=0.05)
     assert shares(given)[1] < 0.02
-    assert shares(solution("corrupt")) == pytest.approx([0, 0.1, 0], abs=0.015)
+    assert shares(ANSWERS.make("corrupt")) == pytest.approx([0, 0.1, 0], abs=0.015)
 
 
 # ------------------------------------------------------------------------------------- what the stored outputs say
@@ -104,7 +100,7 @@ def test_the_sizes_that_the_prose_gives():
     assert recorded("minilm")["settings"]["t_max"] == 128
     assert "from 20,000 reviews" in printed(SOURCE, "pieces from")
     ids = torch.zeros(500, 200, dtype=torch.int64)
-    _, targets = solution("corrupt")(ids, ids > 0, 4, 900, torch.Generator().manual_seed(0))
+    _, targets = ANSWERS.make("corrupt")(ids, ids > 0, 4, 900, torch.Generator().manual_seed(0))
     assert round(100 * (targets == 0).float().mean().item()) == 15
 
 

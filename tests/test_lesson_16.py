@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 import torch
-from lesson_harness import printed
+from lesson_harness import numbers, printed
 
 from helpers.authoring.lesson_source import sources
 from helpers.data.recorded import recorded
@@ -47,11 +47,6 @@ def test_the_digits_are_of_twenty_faces_of_which_three_are_held_out():
 
 
 # ------------------------------------------------------------------------------------- what the stored outputs say
-
-
-def numbers(text):
-    """All numbers of a text, thousands without their commas."""
-    return [float(number.replace(",", "")) for number in re.findall(r"-?\d[\d,]*\.?\d*", text)]
 
 
 def test_time_and_memory_grow_with_the_square():

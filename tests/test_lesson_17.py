@@ -7,7 +7,7 @@ import nbformat
 import numpy as np
 import pytest
 import torch
-from lesson_harness import printed
+from lesson_harness import numbers, printed
 
 from helpers.authoring.lesson_source import sources
 from helpers.data.recorded import recorded
@@ -17,11 +17,6 @@ SOURCE = sources(["17_going_big"])[0]
 
 
 # ------------------------------------------------------------------------------------- what the stored outputs say
-
-
-def numbers(text):
-    """All numbers of a text, as floats."""
-    return [float(number.replace(",", "")) for number in re.findall(r"-?\d[\d,]*\.?\d*(?:e-?\d+)?", text)]
 
 
 def rows():

@@ -1,10 +1,8 @@
 """Lesson 18: its stored outputs and records say what its prose says."""
 
-import re
-
 import pytest
 import torch
-from lesson_harness import printed
+from lesson_harness import after, printed
 
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.data.reference import llama_reference
@@ -80,11 +78,6 @@ def test_no_recorded_llama_is_said_so(tmp_path):
 
 
 # ------------------------------------------------------------------------------------- what the stored outputs say
-
-
-def after(text, label):
-    """The number that stands behind a label."""
-    return float(re.search(re.escape(label) + r"\D*?(-?\d+(?:\.\d+)?(?:e-?\d+)?)", text)[1])
 
 
 def test_a_norm_of_twice_the_input_is_the_same_and_that_of_centred_vectors_is_layer_norm():

@@ -6,7 +6,7 @@ import re
 
 import pytest
 import torch
-from lesson_harness import printed
+from lesson_harness import after, printed
 
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.data.recorded import recorded
@@ -16,11 +16,6 @@ from helpers.parts import induction
 SOURCE = sources(["19_looking_inside"])[0]
 LESSON = load_lesson("19_looking_inside")
 ANSWERS = Answers(SOURCE)
-
-
-def after(text, label):
-    """The number that stands behind a label."""
-    return float(re.search(re.escape(label) + r"\D*?(-?\d+(?:\.\d+)?(?:e-?\d+)?)", text)[1])
 
 
 # ------------------------------------------------------------------------------------------------- the solutions

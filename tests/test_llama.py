@@ -2,12 +2,9 @@
 
 import pytest
 import torch
-import torch.nn.functional as F
-from torch import nn
 
 from helpers.parts import llama
 from helpers.parts.gpt2 import KeyValueCache, LayerCache, generate_cached
-from helpers.parts.positions import rotate
 
 transformers = pytest.importorskip("transformers")
 CONFIGS = {
@@ -40,21 +37,7 @@ def theirs_of(config, **more):
     return model
 
 
-@pytest.fixture(autouse=True)
-def seeded():
-    torch.manual_seed(18)
-
-
 # ---------------------------------------------------------------------------------------------------- the small parts
-
-
-@pytest.mark.parametrize("eps", [1e-5, 0.3])
-def test_the_norm_is_pytorchs(eps):
-    ours, theirs = llama.RMSNorm(12, eps), nn.RMSNorm(12, eps=eps)
-    with torch.no_grad():
-        ours.weight.copy_(theirs.weight.normal_())
-    x = 3 * torch.randn(2, 5, 12)
-    torch.testing.assert_close(ours(x), theirs(x))
 
 
 def test_the_norm_measures_in_32_bits_and_answers_in_the_precision_of_its_input():
@@ -62,27 +45,6 @@ def test_the_norm_measures_in_32_bits_and_answers_in_the_precision_of_its_input(
     out = llama.RMSNorm(8).half()(x)
     assert out.dtype == torch.float16
     torch.testing.assert_close(out, torch.ones_like(x))
-
-
-def test_the_gated_network_is_transformers_own():
-    from transformers.models.llama.modeling_llama import LlamaMLP
-
-    theirs = LlamaMLP(transformers.LlamaConfig(hidden_size=12, intermediate_size=20, num_attention_heads=2))
-    ours = llama.SwiGLU(12, 20)
-    ours.load_state_dict({name.replace("_proj", ""): tensor for name, tensor in theirs.state_dict().items()})
-    x = torch.randn(2, 5, 12)
-    torch.testing.assert_close(ours(x), theirs(x))
-
-
-@pytest.mark.parametrize("groups", [1, 2, 3, 6])
-def test_grouped_queries_are_pytorchs_own(groups):
-    layer, x = llama.GroupedQueryAttention(24, 6, groups), torch.randn(2, 7, 24)
-    positions = torch.arange(7)
-    q = rotate(layer.to_queries(x).view(2, 7, 6, 4).transpose(1, 2), positions)
-    k = rotate(layer.to_keys(x).view(2, 7, groups, 4).transpose(1, 2), positions)
-    v = layer.to_values(x).view(2, 7, groups, 4).transpose(1, 2)
-    heads = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
-    torch.testing.assert_close(layer(x), layer.unify(heads.transpose(1, 2).reshape(2, 7, 24)))
 
 
 def test_heads_that_do_not_fit_into_groups_are_refused():
@@ -112,34 +74,6 @@ def test_the_size_of_a_cache_is_that_of_what_it_holds():
 # -------------------------------------------------------------------------------------------- the two ways of turning
 
 
-def scores_by_loops(q, k, partner):
-    """Scores of rotary positions from the definition: pairs of components as complex numbers, (t, t)."""
-    t, d = q.shape
-    scores = torch.zeros(t, t, dtype=torch.float64)
-    for i in range(t):
-        for j in range(t):
-            for c in range(d // 2):
-                one, other = partner(c, d)
-                angle = torch.tensor((j - i) / 10000 ** (2 * c / d), dtype=torch.float64)
-                turned = torch.polar(torch.tensor(1.0, dtype=torch.float64), angle)
-                key = torch.complex(k[j, one].double(), k[j, other].double())
-                query = torch.complex(q[i, one].double(), -q[i, other].double())
-                scores[i, j] += (query * key * turned).real
-    return scores
-
-
-def test_rows_in_the_other_order_give_the_same_scores_in_the_other_convention():
-    x, queries, keys = torch.randn(5, 12), torch.randn(12, 12), torch.randn(12, 12)
-    for r in range(2):
-        rows = slice(6 * r, 6 * r + 6)
-        pairs = scores_by_loops((x @ queries.T)[:, rows], (x @ keys.T)[:, rows], lambda c, d: (2 * c, 2 * c + 1))
-        q, k = (x @ llama.halves_from_pairs(weight, 2).T for weight in (queries, keys))
-        halves = scores_by_loops(q[:, rows], k[:, rows], lambda c, d: (c, c + d // 2))
-        torch.testing.assert_close(pairs, halves)
-        turned = [rotate((x @ weight.T)[:, rows], torch.arange(5)) for weight in (queries, keys)]
-        torch.testing.assert_close((turned[0] @ turned[1].T).double(), pairs, rtol=1e-4, atol=1e-4)
-
-
 def test_the_two_orders_undo_each_other():
     weight = torch.randn(24, 10)
     assert torch.equal(llama.pairs_from_halves(llama.halves_from_pairs(weight, 3), 3), weight)
@@ -157,26 +91,16 @@ def test_the_order_is_that_of_the_script_that_converted_metas_files():
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_its_logits_are_those_of_transformers(name):
-    config = CONFIGS[name]
-    theirs = theirs_of(config)
-    ours = llama.from_published(theirs.state_dict(), config)
-    ids = torch.randint(config.n, (2, 19))
-    with torch.no_grad():
-        torch.testing.assert_close(ours(ids), theirs(ids).logits, rtol=1e-5, atol=1e-5)
-    assert sum(p.numel() for p in ours.parameters()) == sum(p.numel() for p in theirs.parameters())
-
-
-@pytest.mark.parametrize("name", CONFIGS)
 def test_a_folder_that_transformers_wrote_is_read(name, tmp_path):
     config = CONFIGS[name]
     theirs = theirs_of(config)
     theirs.save_pretrained(tmp_path)
     ours = llama.load(tmp_path)
     assert ours.config == config
-    ids = torch.randint(config.n, (1, 8))
+    ids = torch.randint(config.n, (2, 19))
     with torch.no_grad():
         torch.testing.assert_close(ours(ids), theirs(ids).logits, rtol=1e-5, atol=1e-5)
+    assert sum(p.numel() for p in ours.parameters()) == sum(p.numel() for p in theirs.parameters())
 
 
 def test_the_cache_writes_what_the_model_writes_without_it():

@@ -229,28 +229,27 @@ def test_an_answer_that_needs_another_cell_is_refused(course, source):
     assert everything(course) == before
 
 
-@pytest.mark.deep
-def test_a_mistake_that_takes_anothers_name_is_undone(course, source, monkeypatch):
-    before = everything(course)
-    found = propose(source, course.folder, record(course, "ben")["answer"], **WORDS)
-    monkeypatch.setattr(
-        "helpers.authoring.name_mistake.misjudged", lambda *a: iter([f"raw_weights/other ({a[1]}): is called roots"])
-    )
-    with pytest.raises(CannotName, match=r"\(desk\): is called roots(?s:.*)\(\(the exam's seed\)\): is called roots"):
-        found.write(keys=course.folder / "keys")
-    assert everything(course) == before
+def of_another_name(source, seed, *more):
+    yield f"raw_weights/other ({seed}): is called roots"
+
+
+def full(*given):
+    raise OSError(28, "No space left on device")
+
+
+TWICE = r"\(desk\): is called roots(?s:.*)\(\(the exam's seed\)\): is called roots"
 
 
 @pytest.mark.deep
-def test_a_disk_that_is_full_half_way_leaves_everything_as_it_was(course, source, monkeypatch):
+@pytest.mark.parametrize(
+    ("step", "fails", "error", "says"),
+    [("misjudged", of_another_name, CannotName, TWICE), ("save_exam_key", full, OSError, "No space left")],
+)
+def test_what_fails_half_way_leaves_everything_as_it_was(course, source, monkeypatch, step, fails, error, says):
     before = everything(course)
     found = propose(source, course.folder, record(course, "ben")["answer"], **WORDS)
-
-    def full(*given):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("helpers.authoring.name_mistake.save_exam_key", full)
-    with pytest.raises(OSError):
+    monkeypatch.setattr(f"helpers.authoring.name_mistake.{step}", fails)
+    with pytest.raises(error, match=says):
         found.write(keys=course.folder / "keys")
     assert everything(course) == before
 

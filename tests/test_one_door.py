@@ -1,7 +1,5 @@
 """Submissions are graded by `make grade` alone: every way to nbgrader's autograde refuses, and names that command."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -46,12 +44,16 @@ def everything(folder):
     return {path: path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
 
 
+def run(folder, home, *words):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(home), "JUPYTER_PREFER_ENV_PATH": "1"}
+    command = [sys.executable, *words]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60)
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_it_refuses_at_once_and_names_the_command(course, tmp_path_factory, way):
-    before, home = everything(course), str(tmp_path_factory.mktemp("home"))
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": home, "JUPYTER_PREFER_ENV_PATH": "1"}
-    command = [sys.executable, *WAYS[way]]
-    done = subprocess.run(command, cwd=course, env=environment, capture_output=True, text=True, timeout=60)
+    before = everything(course)
+    done = run(course, tmp_path_factory.mktemp("home"), *WAYS[way])
     if way == "the formgrader's button":
         assert '"success": false' in done.stdout and f"[ERROR] {SAYS}" in done.stdout
     else:
@@ -61,7 +63,5 @@ def test_it_refuses_at_once_and_names_the_command(course, tmp_path_factory, way)
 
 def test_it_refuses_from_another_folder(course, tmp_path_factory):
     elsewhere = tmp_path_factory.mktemp("elsewhere")
-    command = [sys.executable, "-m", "nbgrader", "autograde", FIRST, f"--course-dir={course}"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(elsewhere)}
-    done = subprocess.run(command, cwd=elsewhere, env=environment, capture_output=True, text=True, timeout=60)
+    done = run(elsewhere, elsewhere, "-m", "nbgrader", "autograde", FIRST, f"--course-dir={course}")
     assert done.returncode == 1 and SAYS in done.stderr

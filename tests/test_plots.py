@@ -79,15 +79,20 @@ PICTURES = {
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_picture(name):
-    """Small, one column wide, white at the edge, the same bytes twice, no date and no version inside."""
-
+def test_a_picture_is_the_same_bytes_twice_as_dots_and_as_svg(name):
     def draw():
         plt.close("all")
-        return PICTURES[name]() or plots.png()
+        PICTURES[name]()
+        return plots.png(), themed.svg(plt.gcf())
 
-    picture = draw()
-    assert picture == draw()
+    picture, figure = draw()
+    assert (picture, figure) == draw()
+    look_at_dots(picture)
+    look_at_svg(figure)
+
+
+def look_at_dots(picture):
+    """Small, one column wide, white at the edge, the axes named, no date and no version inside."""
     assert len(picture) < 60_000
     assert all(word not in picture for word in (b"Software", b"tIME", b"matplotlib", b"Creation"))
     dots = plt.imread(io.BytesIO(picture))
@@ -99,6 +104,19 @@ def test_picture(name):
             assert ax.get_xlabel() or ax.figure.get_supxlabel()
     first = plt.gcf().axes[0]
     assert first.get_ylabel() or first.figure.get_supylabel() or not first.axison
+
+
+def look_at_svg(figure):
+    """Whole and small; what the style draws in black, white or grey is left to the theme of the page."""
+    root = ET.fromstring(figure)
+    assert len(figure) < 100_000
+    assert all(word not in figure for word in ("matplotlib", "<style", "<metadata", "<!--"))
+    assert set(re.findall(r"var\(--drawn-(\w+),", figure)) <= set(plots.diagrams.COLOURS)
+    fixed = set(re.findall("#[0-9a-f]{6}", re.sub(r"var\([^)]*\)|href=\"[^\"]*\"", "", figure)))
+    assert not fixed & {"#ffffff", "#000000", "#444444", "#dddddd"}, "these would not follow"
+    ids = {element.get("id") for element in root.iter() if element.get("id")}
+    used = set(re.findall(r'href="#([^"]+)"', figure)) | set(re.findall(r"url\(#([^)]+)\)", figure))
+    assert used == ids
 
 
 @pytest.mark.deep
@@ -124,27 +142,6 @@ def test_notebook_stores_the_same_bytes(tmp_path):
     assert base64.b64decode(runs[0][1][0]["image/png"]) == plots.png(), "png() is what a notebook stores"
     assert runs[0][1][0]["image/svg+xml"] == themed.svg(plt.gcf()), "and the same as SVG beside it"
     assert "image/svg+xml" in runs[0][2][0]
-
-
-@pytest.mark.parametrize("name", PICTURES)
-def test_a_figure_follows_the_theme_of_its_page(name):
-    """As SVG: whole, small, the same bytes twice; what the style draws in black, white or grey is left to the page."""
-
-    def draw():
-        plt.close("all")
-        return PICTURES[name]() or themed.svg(plt.gcf())
-
-    figure = draw()
-    assert figure == draw()
-    root = ET.fromstring(figure)
-    assert len(figure) < 100_000
-    assert all(word not in figure for word in ("matplotlib", "<style", "<metadata", "<!--"))
-    assert set(re.findall(r"var\(--drawn-(\w+),", figure)) <= set(plots.diagrams.COLOURS)
-    fixed = set(re.findall("#[0-9a-f]{6}", re.sub(r"var\([^)]*\)|href=\"[^\"]*\"", "", figure)))
-    assert not fixed & {"#ffffff", "#000000", "#444444", "#dddddd"}, "these would not follow"
-    ids = {element.get("id") for element in root.iter() if element.get("id")}
-    used = set(re.findall(r'href="#([^"]+)"', figure)) | set(re.findall(r"url\(#([^)]+)\)", figure))
-    assert used == ids
 
 
 def test_a_large_figure_is_stored_as_dots_alone_and_sharp(monkeypatch):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import math
 import os
 
+import needs
 import pytest
 import torch
 import torch.nn.functional as F
@@ -26,10 +26,7 @@ pytestmark = pytest.mark.skipif(
     not POCKET.is_dir() and not os.environ.get("CI"),
     reason="no pocket GPT-2 yet: python -m helpers.training.pocket_gpt2",
 )
-needs_transformers = pytest.mark.skipif(
-    importlib.util.find_spec("transformers") is None and not os.environ.get("CI"),
-    reason="the package transformers, of the test extra, is not installed: nothing to compare with",
-)
+needs_transformers = needs.package("transformers")
 TEXT = "class Naïve(Base):\n    def __init__(self, name=None):\n        self.name = name or '😀'\n\n\n  if  not x :pass"
 
 

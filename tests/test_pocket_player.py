@@ -276,10 +276,7 @@ def test_nothing_is_loaded_before_a_click_and_nothing_moves_after_it(browser, ad
     clicked = browser.evaluate("performance.now()")
     browser.click(".opener button")
     browser.wait_for(READY)
-    assert [url.rpartition("/")[2] for url in browser.requests() if "/pocket/" in url] == [
-        "model.json",
-        "weights.bin",
-    ]
+    assert [url.rpartition("/")[2] for url in browser.requests() if "/pocket/" in url] == ["model.json", "weights.bin"]
     assert browser.check("layoutShift", clicked) < 0.001
     assert browser.complaints() == []
     assert browser.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")

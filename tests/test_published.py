@@ -11,6 +11,7 @@ import re
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tables import table
 
 from helpers.course import write_whole
 from helpers.parts import bert, gpt2, llama
@@ -35,11 +36,7 @@ MODELS = {  # a small model, how it is saved, and the module that loads it
         lambda model, folder: bert.save(model, {piece: i for i, piece in enumerate("abcdefghijk")}, folder),
         bert,
     ),
-    "llama": (
-        lambda: llama.Llama(llama.LlamaConfig(n=37, e=24, h=6, groups=2, depth=2, hidden=40)),
-        save_llama,
-        llama,
-    ),
+    "llama": (lambda: llama.Llama(llama.LlamaConfig(n=37, e=24, h=6, groups=2, depth=2, hidden=40)), save_llama, llama),
 }
 
 
@@ -75,57 +72,15 @@ def changed(folder, **settings) -> None:
 
 ##### Settings
 
-WRONG_SETTINGS = {
-    "gpt2": [
-        ({"n_embd": 25}, "e = 25 .*divided"),
-        ({"n_layer": None}, "depth should"),
-        ({"vocab_size": -1}, "n should"),
-        ({"n_head": "many"}, "h should"),
-        ({"n_head": 0}, "h should"),
-        ({"n_inner": 1.5}, "hidden should"),
-        ({"layer_norm_epsilon": "small"}, "epsilon should"),
-        ({"layer_norm_epsilon": -1}, "epsilon .*above 0.*-1"),
-        ({"layer_norm_epsilon": None}, "epsilon .*None"),
-        ({"layer_norm_epsilon": True}, "epsilon .*True"),
-        ({"layer_norm_epsilon": math.nan}, "epsilon .*nan"),
-        ({"resid_pdrop": 3}, "dropout .*0 to 1"),
-        ({"resid_pdrop": "none"}, "dropout"),
-        ({"model_type": "llama"}, "model_type = 'llama', and this GPT-2 knows only 'gpt2'"),
-        ({"activation_function": "relu"}, "relu"),
-        ({"scale_attn_by_inverse_layer_idx": True}, "scale_attn"),
-        ({"tie_word_embeddings": False}, "tie_word"),
-        ({"n_layer": 10**9}, "has 2 blocks, and config.json says 1000000000"),
-        ({"n_embd": 3 * 10**15, "n_positions": 10**15}, "no model has such sizes"),
-    ],
-    "bert": [
-        ({"hidden_act": "gelu_new"}, "hidden_act = 'gelu_new', and this BERT knows only 'gelu'"),
-        ({"num_attention_heads": 3}, "e = 8 cannot be divided"),
-        ({"num_hidden_layers": 3}, r"missing: encoder.layer.2.attention.self.query.weight \(8, 8\)"),
-        ({"num_hidden_layers": 1}, r"unexpected: encoder.layer.1.* \(config.json says 1 blocks\)"),
-        ({"vocab_size": 12}, r"wrong shape: embeddings.word_embeddings.weight is \(11, 8\) and should be \(12, 8\)"),
-        ({"layer_norm_eps": "small"}, "epsilon should be a number above 0"),
-        ({"type_vocab_size": 0}, "segments should"),
-    ],
-    "llama": [
-        ({"model_type": "gpt2"}, "model_type"),
-        ({"attention_bias": True}, "attention_bias"),
-        ({"rope_parameters": {"rope_type": "llama3", "rope_theta": 1.0}}, "llama3"),
-        ({"head_dim": 100}, "width 100"),
-        ({"num_key_value_heads": 5}, "5 groups"),
-        ({"hidden_size": "wide"}, "e should be a whole number"),
-        ({"intermediate_size": None}, "hidden should"),
-    ],
-}
+TABLES = table("published")
 
 
 @pytest.mark.parametrize(
-    ("saved", "settings", "says"),
-    [(kind, *case) for kind, cases in WRONG_SETTINGS.items() for case in cases],
-    indirect=["saved"],
+    ("saved", "settings", "says"), [(kind, *case) for kind in MODELS for case in TABLES[kind]], indirect=["saved"]
 )
 def test_a_config_that_describes_no_model_that_fits_is_refused(saved, settings, says):
     folder, load, _ = saved
-    changed(folder, **settings)
+    changed(folder, **json.loads(settings))
     with pytest.raises(ValueError, match=f"(?s)config.json.*{says}"):
         load(folder)
 
@@ -337,20 +292,7 @@ def test_a_model_in_several_files_is_loaded_and_what_is_missing_of_it_is_named(g
         gpt2.load(gpt)
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        ("[]", ""),
-        ("{}", ""),
-        ("{", ""),
-        ('{"weight_map": 3}', ""),
-        ('{"weight_map": {"wte.weight": 3}}', ""),
-        *(
-            (json.dumps({"weight_map": {"wte.weight": part}}), ".*not the name of a .safetensors file beside it")
-            for part in ("../model.safetensors", "/etc/model.safetensors", "x/y.safetensors", "weights.bin")
-        ),
-    ],
-)
+@pytest.mark.parametrize(("content", "says"), TABLES["bad_index"])
 def test_an_index_that_is_none_or_leads_elsewhere_is_refused(gpt, content, says):
     *_, index = in_parts(gpt, "safetensors")
     index.write_text(content)

@@ -169,23 +169,6 @@ def test_the_numbers_in_the_reasons_are_computed():
     assert sum(p.numel() for p in layer.parameters()) == sum(p.numel() for p in same.parameters())
 
 
-def test_the_wrong_softmax_makes_columns_that_sum_to_one():
-    weights = torch.softmax(torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(1)), dim=1)
-    assert torch.allclose(weights.sum(1), torch.ones(2, 4)) and not torch.allclose(weights.sum(2), torch.ones(2, 3))
-
-
-def test_a_reshape_alone_puts_the_first_numbers_of_the_sentence_into_head_0():
-    x = torch.arange(2 * 5 * 6).view(2, 5, 6)
-    assert x.reshape(2, 3, 5, 2)[0, 0].flatten().tolist() == list(range(5 * 2))
-
-
-def test_a_norm_over_the_positions_leaks():
-    x = torch.randn(1, 4, 3, generator=torch.Generator().manual_seed(1), requires_grad=True)
-    centred = x - x.mean(1, keepdim=True)
-    first = (centred / centred.square().mean(1, keepdim=True).sqrt())[0, 0].sum()
-    assert torch.autograd.grad(first, x)[0][0, 3].abs().max() > 0
-
-
 # ------------------------------------------------------------------------------------ how answers are shown and read
 
 

@@ -1,7 +1,5 @@
 """A regrade says whose marks change, by how much and why, before or after it is written."""
 
-from __future__ import annotations
-
 import re
 
 from conftest import FIRST, answer_notebook, solved
@@ -9,7 +7,7 @@ from graded import OUT_OF, WRONG, batch, hand_in_a_few
 
 from helpers.checking.panel import number
 from helpers.exercises import load_lesson
-from helpers.grading.gradebook import CellScore, Marks, judged_path
+from helpers.grading.gradebook import Marks, judged_path
 from helpers.grading.journal import Journal
 from helpers.grading.regrade import UNKNOWN, in_words
 
@@ -111,10 +109,6 @@ def test_a_verdict_in_words_is_short_and_cannot_steer_the_terminal():
     assert words.startswith("wrong: long") and "\x1b" not in words and len(words) <= 90
     assert in_words({"state": "right", "mistakes": [], "aspects": [], "says": "x"}) == "right"
     assert in_words(None) == UNKNOWN
-
-
-def test_points_by_hand_count_before_automatic_ones():
-    assert [CellScore(1.0).counts, CellScore(None).counts, CellScore(1.0, 2.5).counts] == [1, 0, 2.5]
 
 
 def test_a_dry_run_is_refused_where_the_gradebook_does_not_know_the_lesson(course):

@@ -1,33 +1,13 @@
 """Who is in the class is read from what the platforms export, and who has not handed in is known."""
 
-from __future__ import annotations
-
 import pytest
+from tables import table
 
 from helpers.grading.csv_tables import BadTable, read_table
 from helpers.grading.submissions.roster import Student, missing_students, roster
 
-CANVAS = """\ufeffStudent,ID,SIS User ID,SIS Login ID,Section,Lesson 1 (4711),Current Score,Final Score
-,,,,,Manual Posting,(read only),(read only)
-    Points Possible,,,,,18.00,(read only),(read only)
-"Doe, Jane",77,S0077,jdoe@uni.example,Monday,17.50,97.22,97.22
-"van Roe-Smith, Ørjan",78,S0078,oroe,Monday and Tuesday,,,
-"Student, Test",79,,c0ffee,Monday,,,
-"""
-CANVAS_PARTED = """LastName,FirstName,ID,SIS Login ID,Section,Lesson 1 (4711)
-    Points Possible,,,,,18.00
-Doe,Jane,77,jdoe,Monday,17.50
-"""
-PARTICIPANTS = """\ufeff"First name","Last name","ID number","Email address",Groups
-Jane,Doe,m77,jane@uni.example,"Group A, Group B"
-Ørjan,"van Roe",,orjan@uni.example,"No groups"
-"""
-WORKSHEET = """\ufeffIdentifier,"Full name","Email address",Status,Grade,"Maximum Grade","Grade can be changed",\
-"Last modified (submission)","Last modified (grade)","Feedback comments"
-"Participant 123","Jane Doe",jane@uni.example,"Submitted for grading - ",,18.00,Yes,"Monday, 2 March 2026, 2:14 PM",-,
-"Participant 124","Ørjan van Roe",orjan@uni.example,"No submission - ",,18.00,Yes,-,-,
-"""
-OWN = "id;number;name;email\nada;77;Ada Lovelace;ada@uni.example\nben;78;;\n"
+TABLES = table("roster")
+CANVAS, WORKSHEET = TABLES["canvas"], TABLES["worksheet"]
 
 
 def written(folder, text, name="roster.csv", encoding="utf-8"):
@@ -48,10 +28,10 @@ def test_canvas_s_gradebook_is_a_roster(tmp_path):
     jane = people["doejane_77"]
     assert (jane.email, jane.platform) == ("jdoe@uni.example", "canvas")
     assert jane.has_id("S0077") and jane.has_id("renamed_77") and not jane.has_id("doejane_78")
-    assert list(roster(written(tmp_path, CANVAS_PARTED))) == ["doejane_77"]
+    assert list(roster(written(tmp_path, TABLES["canvas_parted"]))) == ["doejane_77"]
 
 
-@pytest.mark.parametrize("text", [PARTICIPANTS, WORKSHEET], ids=["participants", "worksheet"])
+@pytest.mark.parametrize("text", [TABLES["participants"], WORKSHEET], ids=["participants", "worksheet"])
 def test_moodle_s_lists_are_rosters(tmp_path, text):
     people = list(roster(written(tmp_path, text)).values())
     assert [(p.name, p.email) for p in people] == [
@@ -64,7 +44,7 @@ def test_moodle_s_lists_are_rosters(tmp_path, text):
 
 
 def test_a_table_of_one_s_own_is_a_roster(tmp_path):
-    assert roster(written(tmp_path, OWN)) == {
+    assert roster(written(tmp_path, TABLES["own"])) == {
         "ada": Student("ada", "Ada Lovelace", "ada@uni.example", "77"),
         "ben": Student("ben", number="78"),
     }
@@ -89,21 +69,7 @@ def test_of_two_with_one_name_only_the_one_who_handed_in_has(tmp_path):
     assert names == ["Jane-Doe_125", "Ørjan-van-Roe_124"]
 
 
-@pytest.mark.parametrize(
-    "text, message",
-    [
-        ("", "roster.csv: is empty"),
-        (
-            "a,b\n1,2\n",
-            "line 1: there is no column that says who is meant .a, b.. Name the columns: id,number,name,email",
-        ),
-        ("id,name\nada,Ada\n,Ben\n", "line 3: says neither id nor number"),
-        ("id,email\nada,a@x\nada,b@x\n", "line 3: ada is there twice"),
-        ("Student,ID,SIS Login ID\nDoe,1.2E5,x\n", 'line 2: the ID "1.2E5" is no number'),
-        ('id,name\n"ada,Ada\n', "no table of comma-separated values"),
-        ("PK\x03\x04xlsx", "is a spreadsheet file; save it as CSV"),
-    ],
-)
+@pytest.mark.parametrize("text, message", TABLES["bad"])
 def test_a_bad_roster_is_told_with_its_line_and_what_to_write(tmp_path, text, message):
     with pytest.raises(BadTable, match=message):
         roster(written(tmp_path, text))

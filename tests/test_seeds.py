@@ -1,15 +1,14 @@
 """What a submission prints of an exam's seed is worth nothing for the next hand-in, and stands on no page."""
 
-from __future__ import annotations
-
 import json
-import os
 import stat
 from dataclasses import replace
 
 import nbformat
 import pytest
-from conftest import FIRST, Course, answer_notebook, solved
+from attacks import DATA
+from conftest import FIRST, answer_notebook, solved
+from graded import copied
 from stand_in import StandIn
 
 from helpers.authoring.exam_key import exam_key_of, make_exam_key, save_exam_key
@@ -19,18 +18,9 @@ from helpers.checking.keys import BadKey, shipped_path
 from helpers.checking.verdicts import judge
 from helpers.exercises import load_lesson
 from helpers.grading.batch import Batch
-from helpers.grading.exam import (
-    HIDDEN,
-    POOL,
-    digest_of_work,
-    exam_key_path,
-    load_exam_key,
-    seeds_of,
-    without_seed,
-)
+from helpers.grading.exam import HIDDEN, POOL, digest_of_work, exam_key_path, load_exam_key, seeds_of, without_seed
 from helpers.grading.grader import work_of
 from helpers.grading.judging import CheckRun
-from helpers.grading.sandbox.bubblewrap import why_not
 
 SECRET = "a secret that stands in a test only"
 
@@ -133,26 +123,12 @@ def test_the_seed_is_taken_out_wherever_it_stands_and_answers_stay_whole():
     assert clean.sent == {"printed": f"x{HIDDEN}y", "tensors": "AAAA"} and clean.changed == (f"torch.{HIDDEN}",)
 
 
-SHOWS = """
-import sys
-from helpers.exercises.draw import Draw
-def raw_weights(x):
-    frame = sys._getframe()
-    while frame.f_back is not None and "seed" not in frame.f_locals:
-        frame = frame.f_back
-    seed = frame.f_locals["seed"]
-    print(seed); print(seed, file=sys.stderr)
-    raise ValueError("the seed is " + seed)
-"""
-
-
 @pytest.fixture(scope="module")
-def course(exam, first_lesson, tmp_path_factory):
-    made = Course(tmp_path_factory.mktemp("seeds"), FIRST)
-    made.nbgrader("generate_assignment", FIRST, "--force")
+def course(pattern, exam, first_lesson, tmp_path_factory):
+    made = copied(pattern, tmp_path_factory.mktemp("seeds") / "course")
     save_exam_key(exam, first_lesson.lesson, exam_key_path(FIRST, made.folder))
     made.submit("ada", submission())
-    made.submit("eve", submission(raw_weights=SHOWS))
+    made.submit("eve", submission(raw_weights=DATA["texts"]["shows_the_seed"]))
     return made
 
 
@@ -190,31 +166,12 @@ def load_lesson_of(course):
     return sources([course.lesson])[0].lesson
 
 
-def needs_sandbox():
-    problem = why_not()
-    if problem:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(problem)
-
-
-LOOKS = """
-import glob, os
-def raw_weights(x):
-    found = [repr(sorted(os.environ.items()))]
-    for path in glob.glob("/proc/*/environ") + glob.glob("/proc/*/cmdline"):
-        try:
-            found.append(open(path, "rb").read().decode("latin1"))
-        except OSError:
-            pass
-    raise ValueError("LOOKS" + str(["first-seed" in text or "second-seed" in text for text in found]))
-"""
-
-
 @pytest.mark.deep
+@pytest.mark.needs("bubblewrap")
 def test_no_seed_stands_where_a_process_of_a_warm_runner_can_read_it():
-    needs_sandbox()
     from helpers.grading.sandbox.runner import Runner
 
-    work = work_of(load_lesson(FIRST), submission(raw_weights=LOOKS), answer_notebook(FIRST))
+    work = work_of(load_lesson(FIRST), submission(raw_weights=DATA["texts"]["looks_for_seeds"]), answer_notebook(FIRST))
     with Runner(FIRST) as runner:
         for seed in ("first-seed", "second-seed"):
             said = json.dumps(runner.execute(work, seed, only=["raw_weights"]).runs["raw_weights"].sent)

@@ -186,13 +186,6 @@ def test_a_students_copy_needs_no_tools_of_authors_and_says_where_the_tests_are(
         assert not (copy / ".venv").exists()
 
 
-def test_tests_run_side_by_side_with_one_thread_each():
-    plan = make("-n", "test").stdout.splitlines()[-1]
-    assert "OMP_NUM_THREADS=1" in plan and "-n logical" in plan and "--dist loadfile" in plan
-    assert "tests solutions" in plan
-    assert "-n 0 " in make("-n", "quick", "JOBS=0").stdout
-
-
 def test_every_test_is_in_a_tier_that_ci_runs_and_each_tier_leaves_its_durations():
     marks = {"quick": '-m "not slow and not deep"', "test": '-m "not deep"', "test-deep": "-m deep"}
     for tier, mark in marks.items():

@@ -12,6 +12,7 @@ import pytest
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
+from tables import FOLDER
 
 from helpers.authoring import repository_url
 from helpers.authoring.lesson_source import sources
@@ -311,26 +312,11 @@ def test_the_imports_of_a_lesson_are_folded_as_its_set_up():
 # --- lists -----------------------------------------------------------------------------------------------------------
 
 
-MISTAKES = """
-[causal_mask.mistake.upper]
-edit = ["a", "b"]
-title = "the mask of `-triu`"
-says = "Look at the side."
-
-[causal_mask.mistake.idle]
-edit = ["a", "c"]
-title = "returned"
-says = "Nothing is done."
-idle = true
-"""
-
-
 @pytest.fixture
-def masking(tmp_path) -> SiteLesson:
+def masking() -> SiteLesson:
     """Lesson 5 with one section and two mistakes, one of which computes nothing."""
-    (tmp_path / "mistakes.toml").write_text(MISTAKES)
     cells = [new_markdown_cell("# 5\n\n## A triangle")]
-    return lesson(5, name="05_masking", title="Masking", folder=tmp_path, cells=cells)
+    return lesson(5, name="05_masking", title="Masking", folder=FOLDER / "masking", cells=cells)
 
 
 GUIDE = {"students": "# For students\n\n## Set up\n\n```\n# no heading\n```\n"}

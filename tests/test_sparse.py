@@ -80,19 +80,6 @@ def test_connected_is_what_the_gradient_of_a_stack_of_layers_says():
     assert torch.equal(found > 0, sparse.connected(masks))
 
 
-def test_reach_of_the_patterns():
-    causal = torch.ones(64, 64, dtype=torch.bool).tril()
-    block, columns = sparse.fixed_masks(64, 8)
-    near, stride = sparse.strided_masks(64, 8)
-    assert torch.equal(sparse.connected([block, columns]), causal)
-    assert not torch.equal(sparse.connected([columns, block]), causal)
-    assert torch.equal(sparse.connected([near, stride]), causal)
-    assert torch.equal(sparse.connected([stride, near]), causal)
-    for depth in (1, 2, 5):
-        window = sparse.connected([sparse.local_mask(64, 4)] * depth)
-        assert torch.equal(window, sparse.local_mask(64, 3 * depth + 1))
-
-
 # ------------------------------------------------------------------------------------------------------- the band
 
 

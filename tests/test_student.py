@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import git
 
 from helpers import check_log
 from helpers.check_log import Result
@@ -364,9 +365,8 @@ def test_a_copy_that_does_not_know_the_stub_says_so_and_changes_nothing(tmp_path
 
 
 def as_committed(folder, message):
-    who = ("-c", "user.name=A", "-c", "user.email=a@example.org")
-    for command in (["init", "-q"], ["add", "-A"], [*who, "commit", "-qm", message]):
-        subprocess.run(["git", "-C", folder, *command], check=True)
+    for command in (["init", "-q"], ["add", "-A"], ["commit", "-qm", message]):
+        git(folder, *command)
 
 
 # Solutions

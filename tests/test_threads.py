@@ -168,16 +168,6 @@ def test_the_loop_of_a_lesson_chooses(machine):
     assert set(here.ran[:20]) == {1, 2} and set(here.ran[20:]) == {1} and here.threads == 2
 
 
-def test_a_lesson_that_is_stopped_gets_its_threads_back(machine):
-    here = machine(BUSY)
-    with contextlib.suppress(KeyboardInterrupt):
-        for step in progress(range(100), "training"):
-            here.step()
-            if step == 30:
-                raise KeyboardInterrupt
-    assert here.ran[-1] == 1 and here.threads == 2
-
-
 def test_the_long_trainings_choose(machine):
     here, number = machine(BUSY), nn.Parameter(torch.tensor(0.0))
     looks = {"look": lambda loss: {"loss": loss}, "steps": 100, "every": 50}

@@ -57,11 +57,7 @@ def block():
 
 
 SHOWN = {
-    "01": lambda: {
-        "x": X,
-        "w": attention(X, X, torch.eye(3), scale=1),
-        "y = w x": attention(X, X, X, scale=1),
-    },
+    "01": lambda: {"x": X, "w": attention(X, X, torch.eye(3), scale=1), "y = w x": attention(X, X, X, scale=1)},
     "02": lambda: {
         "q = x Wq": F.linear(X, W_Q.T),
         "k = x Wk": F.linear(X, W_K.T),

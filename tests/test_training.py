@@ -48,11 +48,8 @@ def test_the_curve_has_a_point_every_so_many_steps_and_one_at_the_end():
     _, record, last, _ = trained([1.0] * 5)
     assert [point["step"] for point in record.curve] == [2, 4, 5]
     assert last == pytest.approx({"loss": record.curve[-1]["loss"], "number": record.curve[-1]["number"]}, abs=1e-5)
-
-
-def test_an_end_that_falls_on_a_look_is_looked_at_once():
     _, record, _, _ = trained([1.0] * 4, steps=4)
-    assert [point["step"] for point in record.curve] == [2, 4]
+    assert [point["step"] for point in record.curve] == [2, 4], "an end that falls on a look is looked at once"
 
 
 def test_the_running_mean_begins_with_the_first_loss_and_keeps_a_share_of_itself():

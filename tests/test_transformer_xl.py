@@ -8,17 +8,7 @@ import math
 import pytest
 import torch
 
-from helpers.parts.positions import sinusoidal_encoding
-from helpers.parts.transformer_xl import (
-    RelativeAttention,
-    TransformerXL,
-    extend_memory,
-    reach,
-    relative_scores,
-    relative_shift,
-    segments,
-    streaming_bits,
-)
+from helpers.parts.transformer_xl import TransformerXL, extend_memory, reach, relative_shift, segments, streaming_bits
 
 E, H, DEPTH, N = 12, 3, 2, 17
 
@@ -85,52 +75,6 @@ def test_three_segments_with_a_growing_memory_are_those_of_xlnet():
         for mine, other in zip(memory, mems[: len(memory)], strict=True):
             assert mine.shape[1] == remembered
             torch.testing.assert_close(mine, other.transpose(0, 1), rtol=1e-5, atol=1e-5)
-
-
-def test_scores_are_the_papers_four_terms_pair_by_pair():
-    generator = torch.Generator().manual_seed(2)
-
-    def random(*shape):
-        return torch.randn(*shape, generator=generator, dtype=torch.float64)
-
-    b, t, s, d = 2, 3, 5, 4
-    q, k, r, u, v = random(b, H, t, d), random(b, H, s, d), random(H, s, d), random(H, d), random(H, d)
-    scores = relative_scores(q, k, r, u, v)
-    for row, head, i, j in itertools.product(range(b), range(H), range(t), range(s)):
-        distance = i + (s - t) - j
-        if distance < 0:
-            continue  # the future, which the mask hides
-        position = r[head, s - 1 - distance]
-        terms = [
-            q[row, head, i] @ k[row, head, j],  # (a)
-            q[row, head, i] @ position,  # (b)
-            u[head] @ k[row, head, j],  # (c)
-            v[head] @ position,  # (d)
-        ]
-        assert scores[row, head, i, j].item() == pytest.approx(sum(terms).item() / math.sqrt(d), abs=1e-12)
-
-
-@pytest.mark.parametrize("m", [0, 2, 7])
-def test_the_layer_is_a_double_loop_over_queries_and_keys(m):
-    layer = drawn(RelativeAttention(E, H).double())
-    generator = torch.Generator().manual_seed(3)
-    x, memory = (torch.randn(2, size, E, generator=generator, dtype=torch.float64) for size in (4, m))
-    both, d = torch.cat([memory, x], dim=1), E // H
-    encoding = sinusoidal_encoding(m + 4, E).double()
-    heads = torch.zeros(2, 4, E, dtype=torch.float64)
-    for row, head, i in itertools.product(range(2), range(H), range(4)):
-        mine = slice(head * d, (head + 1) * d)
-        query = layer.to_queries.weight[mine] @ x[row, i]
-        scores, values = [], []
-        for j in range(m + i + 1):
-            key = layer.to_keys.weight[mine] @ both[row, j]
-            position = layer.to_positions.weight[mine] @ encoding[m + i - j]
-            scores.append(((query + layer.u[head]) @ key + (query + layer.v[head]) @ position) / math.sqrt(d))
-            values.append(layer.to_values.weight[mine] @ both[row, j])
-        heads[row, i, mine] = torch.softmax(torch.stack(scores), 0) @ torch.stack(values)
-    torch.testing.assert_close(layer(x, memory), layer.unify(heads), rtol=1e-9, atol=1e-9)
-    if m == 0:
-        torch.testing.assert_close(layer(x), layer(x, memory))
 
 
 @pytest.mark.parametrize(("t", "s"), [(1, 1), (1, 5), (4, 4), (3, 5), (2, 9)])

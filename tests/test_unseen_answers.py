@@ -24,33 +24,6 @@ from helpers.checking.verdicts import judge
 LESSONS = {source.name[:2]: source for source in sources()}
 pytestmark = pytest.mark.deep
 
-# Wrong answers that keep every point, and right ones that lose some, each with the reason: (lesson, exercise, what).
-LET_PASS: dict[tuple[str, str, str], str] = {
-    (
-        "07",
-        "block_parameters",
-        "e / h makes a float of the count; an integer is asked for",
-    ): "a whole number is right, whatever its type; lesson 4's card asks for an integer and its check holds it",
-    (
-        "09",
-        "keep_top_p",
-        "> p for >= p in the sum before a token: where the first ones have exactly p together, one too many stays"
-        " (two equal logits, p = 0.5)",
-    ): "which of equally probable tokens stay at the edge is left open",
-    (
-        "11",
-        "encode",
-        "one single pass through the merges: a pair of lower rank that comes into being later is missed",
-    ): "right for every list of merges that was learned from a text",
-}
-NOT_RIGHT: dict[tuple[str, str, str], str] = {
-    (
-        "07",
-        "LayerNorm",
-        "PyTorch's function with this module's parameters and epsilon",
-    ): "the card says that PyTorch's own norm is not for use here",
-}
-
 
 @cache
 def verdicts(number):
@@ -79,27 +52,25 @@ def _verdicts(number):
 
 @pytest.fixture(scope="module", params=sorted(LESSONS))
 def judged(request):
-    return request.param, verdicts(request.param)
+    return verdicts(request.param)
 
 
-def test_no_right_answer_is_refused(judged):
-    number, answers = judged
+def test_no_right_answer_is_refused_but_where_it_says_why(judged):
     refused = {
-        (number, answer.exercise, answer.what)
-        for answer, verdict, _ in answers
+        answer
+        for answer, verdict, _ in judged
         if answer.kind == RIGHT and (verdict is None or verdict.points < verdict.out_of)
     }
-    assert refused == {entry for entry in NOT_RIGHT if entry[0] == number}
+    assert refused == {answer for answer, *_ in judged if answer.kind == RIGHT and answer.why}
 
 
-def test_no_wrong_answer_gets_full_marks(judged):
-    number, answers = judged
+def test_no_wrong_answer_gets_full_marks_but_where_it_says_why(judged):
     full = {
-        (number, answer.exercise, answer.what)
-        for answer, verdict, _ in answers
+        answer
+        for answer, verdict, _ in judged
         if answer.kind == WRONG and verdict is not None and verdict.points >= verdict.out_of
     }
-    assert full == {entry for entry in LET_PASS if entry[0] == number}
+    assert full == {answer for answer, *_ in judged if answer.kind == WRONG and answer.why}
 
 
 def test_few_wrong_answers_are_told_no_more_than_that_they_are_wrong():

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 import nbformat
 import pytest
+from conftest import git
 
 from helpers import update
 from helpers.authoring.student_zip import NAME, Commit, record_of
@@ -306,13 +307,6 @@ def test_make_update_needs_no_environment_and_asks_for_the_zip(mine, tmp_path):
     (mine / "solutions").mkdir()
     done = make(mine, "update", f"FROM={path}")
     assert done.returncode and "git updates" in done.stderr
-
-
-def git(folder, *command):
-    who = ("-c", "user.name=A", "-c", "user.email=a@example.org")
-    done = subprocess.run(["git", "-C", folder, *who, *command], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @pytest.fixture

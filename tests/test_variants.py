@@ -1,6 +1,7 @@
 """Variants of a solution: small edits, whole bodies for one region or several, and the file that lists them."""
 
 import pytest
+from tables import FOLDER, table
 
 from helpers.authoring.lesson_source import sources
 from helpers.authoring.mistakes import Accepted, BadEdit, EquivalentMutant, Mistake, read_mistakes
@@ -40,42 +41,9 @@ def test_bodies_and_regions_have_to_be_as_many(instead):
         Accepted("Doubler", "wrong", instead=instead).apply(CELL)
 
 
-WHOLE = """
-[halved.mistake.third]
-edit = [["x / 2", "x / 3"], ["int", "float"]]
-title = "a third"
-says = '''
-Two lines
-of one sentence.'''
-
-[halved.accepted.shifted]
-instead = '''
-    y = x
-    return y / 2
-'''
-
-[[halved.equivalent_mutant]]
-old = "2"
-new = "2.0"
-why = "the same number"
-
-[halved.mistake.idle]
-edit = ["x / 2", "x"]
-title = "returned"
-says = "Nothing is done."
-idle = true
-"""
-
-
-def listed(tmp_path, text):
-    file = tmp_path / "mistakes.toml"
-    file.write_text(text, encoding="utf-8")
-    return read_mistakes(file)
-
-
-def test_a_file_lists_variants_kind_by_kind(tmp_path):
+def test_a_file_lists_variants_kind_by_kind():
     pairs = (("x / 2", "x / 3"), ("int", "float"))
-    assert listed(tmp_path, WHOLE) == [
+    assert read_mistakes(FOLDER / "mistakes.toml") == [
         Mistake("halved", "third", pairs, title="a third", says="Two lines of one sentence."),
         Mistake("halved", "idle", ("x / 2", "x"), title="returned", says="Nothing is done.", idle=True),
         Accepted("halved", "shifted", instead="y = x\nreturn y / 2"),
@@ -83,27 +51,12 @@ def test_a_file_lists_variants_kind_by_kind(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("[f", "at end of document"),
-        ("f = 1", r"begin each entry of f with one of: \[f.mistake.NAME\]"),
-        ("[f.mistke.a]", r"begin each entry of f with one of: \[f.mistake.NAME\]"),
-        ("[f.mistake]\ntitle = 't'", r"has no name: begin it with \[f.mistake.NAME\]"),
-        ("[[f.mistake]]", r"begin each mistake of f with \[f.mistake.NAME\]"),
-        ("[f.equivalent_mutant.a]", r"begin each equivalent_mutant of f with \[\[f.equivalent_mutant\]\]"),
-        ("[f.accepted.a]\nedit = ['a', 'b']\ntitle = 't'", "f/a has no field title. Its fields are: edit, instead"),
-        ("[[f.equivalent_mutant]]\nold = 'a'", "an equivalent mutant of f needs new, why"),
-        ("[f.accepted.a]\nedit = 'a'", r"f/a: `edit` has to be \[old, new\]"),
-        ("[f.accepted.a]\nedit = ['a', 1]", "f/a: 1 has to be a string"),
-        ("[f.mistake.a]\nidle = 'yes'", "f/a: 'yes' has to be true or false"),
-        ("[f.accepted.Twice]\ninstead = 'a'", "not lower case words"),
-        ("[f.accepted.a]\n[f.accepted.a]", "twice"),
-    ],
-)
+@pytest.mark.parametrize(("text", "problem"), table("variants")["malformed"])
 def test_a_malformed_file_is_refused_with_its_name_the_entry_and_the_remedy(tmp_path, text, problem):
+    file = tmp_path / "mistakes.toml"
+    file.write_text(text, encoding="utf-8")
     with pytest.raises(BadEdit, match=rf"{tmp_path.name}/mistakes.toml: .*{problem}"):
-        listed(tmp_path, text)
+        read_mistakes(file)
 
 
 @pytest.mark.parametrize("source", sources(), ids=lambda source: source.name)

@@ -13,6 +13,7 @@ from pathlib import Path
 import nbformat
 import pytest
 import yaml
+from conftest import git, solved
 
 from helpers import update
 from helpers.authoring import readme_table, repository_url
@@ -58,8 +59,6 @@ def run_alone(folder, cells, archive):
 
 @pytest.mark.slow
 def test_the_first_cell_of_a_lesson_alone_fetches_the_course_once_and_its_checks_work(tmp_path):
-    from conftest import solved
-
     if not (ROOT / ".git").exists():
         pytest.skip("The zip is made of what is committed, and this folder is no git checkout.")
 
@@ -207,15 +206,6 @@ def test_binder_starts_what_it_is_told_with_the_course_on_the_path(tmp_path):
 
 
 # Hubs
-
-
-def git(folder, *command, **variables):
-    who = {"GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.org"}
-    who |= {name.replace("AUTHOR", "COMMITTER"): value for name, value in who.items()}
-    around = {**os.environ, **who, "HOME": str(folder), **variables}
-    done = subprocess.run(["git", "-C", folder, *command], env=around, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def write_into(path, **texts):

@@ -93,7 +93,7 @@ def test_two_workers_with_shares_of_different_sizes_find_the_gradients_of_one():
     assert max((mean - goal).abs().max() for mean, goal in zip(results[0]["mean"], whole, strict=True)) > 1e-6
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_the_gradients_of_one_are_those_of_ddp():
     weights, ids, targets, whole = full_batch()
     ddp, _ = workers.in_processes(slow_workers.with_ddp, SIZES, dict(weights), ids, targets)

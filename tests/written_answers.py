@@ -18,7 +18,8 @@ RIGHT, WRONG = "right", "wrong"
 class WrittenAnswer:
     """lesson: its two digits. what: a tutor's words for it. code: the solution cell. kind: RIGHT or WRONG.
 
-    above, below: cells that the student added before the exercise and after its check.
+    above, below: cells that the student added before the exercise and after its check. why: the reason for which a
+    wrong answer keeps every point, or a right one loses some.
     """
 
     lesson: str
@@ -28,6 +29,7 @@ class WrittenAnswer:
     kind: str = RIGHT
     above: tuple[str, ...] = ()
     below: tuple[str, ...] = ()
+    why: str = ""
 
 
 def written_answers(name: str) -> list[WrittenAnswer]:
