@@ -295,7 +295,7 @@ def _beside_an_answer() -> dict[str, ModuleType]:
         if name not in modules and name.startswith(_OWN_ROOMS):
             modules[name] = sys.modules[name]
             values = vars(modules[name]).values()
-            rest += [getattr(each, "__module__", None) or getattr(each, "__name__", "") for each in values]
+            rest += [str(getattr(each, "__module__", None) or getattr(each, "__name__", "")) for each in values]
     return modules
 
 

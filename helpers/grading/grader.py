@@ -37,7 +37,7 @@ NOTHING_RAN = "nothing was run"
 class SubmissionRunner(Protocol):
     """Runs submissions: a `runner.Runner`, or a cluster of them."""
 
-    def execute(self, work: Work, seed: str, *, wrong: Callable[[str, object], bool]) -> Executed:
+    def execute(self, work: Work, seed: str, *, wrong: Callable[[str, object], list[str]]) -> Executed:
         """See `runner.Runner.execute`."""
 
 
