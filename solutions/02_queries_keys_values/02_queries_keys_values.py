@@ -22,7 +22,7 @@
 #
 # | | |
 # |---|---|
-# | **You will build** | a soft dictionary; a module of attention with three learned matrices; and two such matrices by hand; and you fix attention over queries, keys and values |
+# | **You will build** | a soft dictionary; attention over queries, keys and values, from a version with a fault; a module of it with three learned matrices; two such matrices by hand |
 # | **You need** | [lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb), and a first acquaintance with `torch.nn.Module` |
 # | **It takes** | about 100 minutes: five exercises, 17 points, and four predictions |
 # | **It computes** | in seconds, on any laptop; in the last section for about half a minute, which you may stop |
