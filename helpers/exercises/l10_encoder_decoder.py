@@ -725,7 +725,7 @@ LESSON = Lesson(
                 Aspect(
                     "several beams",
                     1.5,
-                    searched((2, 3, 4) * 4, 7, 8, urgent=True),
+                    searched((2, 3, 4) * 8, 7, 8, urgent=True),
                     missed=SEVERAL,
                     axes="sentence t",
                     filler=END_OF_ROW,
@@ -733,7 +733,7 @@ LESSON = Lesson(
                 Aspect(
                     "beams that end early",
                     0.5,
-                    searched((2, 3) * 6, 7, 6, urgent=False, tables=(FORK, FORK)),
+                    searched((2, 3) * 10, 7, 6, urgent=False, tables=(FORK, FORK)),
                     axes="sentence t",
                     filler=END_OF_ROW,
                     missed=EARLY,
@@ -741,7 +741,7 @@ LESSON = Lesson(
                 Aspect(
                     "one beam",
                     0.5,
-                    searched((1,) * 5, 7, 5, urgent=False),
+                    searched((1,) * 8, 7, 5, urgent=False),
                     axes="sentence t",
                     filler=END_OF_ROW,
                     dtype=True,
@@ -749,7 +749,7 @@ LESSON = Lesson(
                 Aspect(
                     "room for all",
                     1,
-                    searched((200,) * 6, 4, 3, urgent=False, tables=(LATE,)),
+                    searched((200,) * 10, 4, 3, urgent=False, tables=(LATE,)),
                     missed=ROOM,
                     axes="sentence t",
                     filler=END_OF_ROW,
