@@ -135,7 +135,7 @@ print(split_words("It isn't dull, it's SLOW."))
 
 # %% [markdown]
 # It does not matter which id a word gets, but it must be the same one tomorrow: a trained model contains a table whose
-# rows are numbered by these ids. So ties, too, need a rule.
+# rows are numbered by these ids. So there must also be a rule for words that are equally frequent.
 #
 # **What every check asks.** The inputs stay unchanged, lists and dicts included. In exercises 3 and 4, gradients must
 # flow to the vectors and to the parameters, and new tensors are created on the input's device.
@@ -324,7 +324,7 @@ print("the same counts:", torch.equal(*word_counts(pair)))
 #
 # A stack of blocks turns (b, t, e) into (b, t, e): a vector for each word. A class needs one vector for the whole text.
 # So average the vectors, **over the real positions only**.
-# With $m_j = 1$ where the text has a word at position $j$, and $m_j = 0$ where it has padding,
+# With $y_j$ the vector at position $j$, and $m_j = 1$ where the text has a word, $m_j = 0$ where it has padding,
 #
 # $$\bar y \;=\; \frac{\sum_{j} m_j\, y_j}{\max\big(1,\; \sum_{j} m_j\big)} .$$
 #
@@ -341,8 +341,8 @@ print("the same counts:", torch.equal(*word_counts(pair)))
 #
 # <details><summary>Hint 1: a mask that multiplies</summary>
 #
-# Converted to numbers, True is 1 and False is 0. For that, (b, t) needs one more axis at its end, so that it broadcasts
-# over the e components.
+# Converted to numbers, True is 1 and False is 0. To multiply the vectors, the mask (b, t) needs one more axis at its
+# end, so that it broadcasts over the e components.
 #
 # </details>
 # <details><summary>Hint 2: an example with three positions</summary>
@@ -422,9 +422,9 @@ plots.diagrams.classifier_flow()
 # <details><summary>Hint 2: an example with two texts</summary>
 #
 # Let the mask be (True, True, False) and (True, True, True). In text 0, each of the three positions may look at the
-# positions 0 and 1: its three rows are equal, so one is enough. The blocks get the mask as (2, 1, 3), with the rows
-# (True, True, False) and (True, True, True). The result for text 0 depends on the vectors of its positions 0 and 1
-# after the blocks, and on no others.
+# positions 0 and 1. The three rows of an attention mask (3, 3) would be equal, so one is enough. The blocks get the
+# mask as (2, 1, 3), with the rows (True, True, False) and (True, True, True). The result for text 0 depends on the
+# vectors of its positions 0 and 1 after the blocks, and on no others.
 #
 # </details>
 # </div>
@@ -1006,9 +1006,9 @@ attempt("the lesson's model, 40 steps", steps=40)
 bench.show()
 
 # %% [markdown]
-# What makes the curve rise above the bag of words sooner? Change one thing at a time, and repeat your best try with
-# another seed: the difference shows how much is luck. The validation set flatters your best try, since you choose by
-# it.
+# What makes the validation accuracy rise above the bag of words sooner? Change one thing at a time, and repeat your
+# best try with another seed: the difference shows how much is luck. The validation set flatters your best try, since
+# you choose by it.
 
 # %% [markdown]
 # ## Real reviews
@@ -1078,7 +1078,7 @@ check.prediction("who_wins_imdb", who_wins_imdb)
 # **The bag of words wins** by nearly two points, and it is trained in seconds. Two hundred words of complaint contain
 # many that only complainers use, and one *not* changes little. A transformer that starts from scratch has to learn
 # from the same 22,500 reviews what the words mean, and how words make sentences. After its second epoch the curve is
-# level, while the training loss keeps falling. The model lacks data, not steps.
+# level, while the training loss (not plotted) keeps falling. The model lacks data, not steps.
 #
 # **The validation set flatters**: 89.1 % there, 86.2 % on the test reviews. Its reviews are about the same films as the
 # training reviews, with the same actors and titles. No film in the test set has a review in the training set. A

@@ -339,8 +339,9 @@ check(CharTransformer)
 
 # %% [markdown]
 # Does it really look only backwards? The leak map of [lesson 5](../05_masking/05_masking.ipynb) asks how fast output i
-# changes with input j; here with the embedding vector of byte j, which a [hook](../../site/glossary.md#hook) records. A
-# gradient does not see jumps, so we also replace byte j by another one, and see whether any output before j changes.
+# changes with input j. Here input j is the embedding vector of byte j, which a [hook](../../site/glossary.md#hook)
+# records. A gradient misses an output that changes only in jumps, so we also replace byte j by another one, and see
+# whether any output before j changes.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "A leak map of 8 by 8 cells, output against input. Every cell on and below the diagonal is filled, those above it are hatched: exactly zero."}}
 def leak_map(model, ids):
@@ -565,7 +566,7 @@ for T in (0.5, 1, 2):
 # %% [markdown]
 # ## Cutting off the tail
 #
-# So the distribution has a long tail of bytes that do not fit, individually rare, but not collectively. Cut off the
+# So the distribution has a long tail of bytes that do not fit: each is rare, but all together are not. Cut off the
 # tail before you draw. **[Top-k](../../site/glossary.md#top-k-sampling)** ([Fan, Lewis and Dauphin,
 # 2018](https://arxiv.org/abs/1805.04833)) keeps the k largest logits and sets all others to −∞ (`finished_top_k`).
 #
@@ -810,8 +811,8 @@ print(f"mean {by_position.mean():.2f}")
 #
 # **Prediction · `sharpened_bits`** &nbsp; 1 minute · no points
 #
-# Samples at T = 0.5 look better than samples at T = 1. The held-out bits are those at T = 1. What happens to them when
-# all logits are divided by 0.5 first?
+# The sample at T = 0.5 looks better than those at 0.8 and 1.5: fewer of its words do not exist. The held-out bits are
+# those at T = 1. What happens to them when all logits are divided by 0.5 first?
 #
 # - **A.** They get lower: better samples come from better predictions.
 # - **B.** They stay about the same, within 0.05: the ranking of the bytes does not change.
@@ -841,8 +842,8 @@ check.prediction("sharpened_bits", sharpened_bits)
 # %% [markdown]
 # ## A fair measurement
 #
-# "Bits per byte on the held-out part" depends on the context of each byte. The cheap way cuts the text into windows
-# that do not overlap, as `window_bits` did for the learning curve.
+# "Bits per byte on the held-out part" depends on how much context each byte is given. The cheap way cuts the text into
+# windows that do not overlap, as `window_bits` did for the learning curve.
 
 # %% [markdown]
 # <div class="card">
@@ -897,8 +898,8 @@ check(bits_of_windows)
 # %% [markdown]
 # Ask of every measurement what it should return for a model that knows nothing.
 #
-# Once that is fixed, another fault remains. Windows that do not overlap **overestimate** what the model needs: the
-# first prediction in each is made from a single byte.
+# Even the mended function has a fault. Windows that do not overlap **overestimate** what the model needs: the first
+# prediction in each is made from a single byte.
 #
 # The fair way gives each byte its full context. Slide the window by **one** byte at a time, and count only the **last**
 # prediction of each window. At the beginning of the text, where there are not yet t bytes, use those that there are;
@@ -965,7 +966,8 @@ print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
 
 # %% [markdown]
 # The same model, the same bytes, and the fair number is the lower one. The price is nearly t times the work, because
-# each window computes t predictions and keeps one. The usual compromise is a stride in between.
+# each window computes t predictions and keeps one. The usual compromise is to slide by more than one byte, but by
+# fewer than t.
 #
 # The difference is small here; a model that makes better use of its context loses more (1.75 against 1.66 bits in the
 # recorded run below). Nor can any measurement give the model a context longer than t. Transformer-XL starts from these
@@ -1053,11 +1055,12 @@ check.prediction("costliest_piece", costliest_piece)
 #
 # **The rest of the ranking depends on size and budget.** After 300 steps the whole model is still behind order 1, a
 # table of pairs, and positions are worth nothing. In the longer training of a larger model they come second, and the
-# division by √d, which hardly shows in the short one, is worth a quarter of a bit. The norms gain a little in the first
-# and nothing in the second. That does not make them useless: the deepest stack here has four blocks.
+# division by √d, which hardly shows in the short one, is worth a quarter of a bit. The norms gain a little in the short
+# one and nothing in the long one. That does not make them useless: deeper stacks may need them, and the deepest here
+# has four blocks.
 #
-# So an ablation says what a piece is worth **to this model, at this budget**. All models had the same steps, not the
-# same number of weights, and one learning rate, which was chosen for the whole one.
+# So an ablation says what a piece is worth **to this model, at this budget**. All models had the same number of steps
+# and the same learning rate, chosen for the whole model, but not the same number of weights.
 
 # %% [markdown]
 # ## The real thing: Wikipedia
@@ -1091,8 +1094,8 @@ for name, bits in result["on_the_same_bytes"].items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** As before, but for other bytes. Each held-out point is measured on the first 50,000 held-out
-# bytes, which are easier than the rest.
+# **How to read it.** The axes are those of the learning curve above; the landmarks are for these bytes. Each held-out
+# point is measured on the first 50,000 held-out bytes, which are easier than the rest.
 #
 # </div>
 #
