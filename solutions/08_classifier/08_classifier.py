@@ -1007,8 +1007,7 @@ bench.show()
 
 # %% [markdown]
 # What makes the validation accuracy rise above the bag of words sooner? Change one thing at a time, and repeat your
-# best try with another seed: the difference shows how much is luck. The validation set flatters your best try, since
-# you choose by it.
+# best try with another seed: the difference shows how much is luck.
 
 # %% [markdown]
 # ## Real reviews

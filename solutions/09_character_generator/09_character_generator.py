@@ -811,8 +811,8 @@ print(f"mean {by_position.mean():.2f}")
 #
 # **Prediction · `sharpened_bits`** &nbsp; 1 minute · no points
 #
-# The sample at T = 0.5 looks better than those at 0.8 and 1.5: fewer of its words do not exist. The held-out bits are
-# those at T = 1. What happens to them when all logits are divided by 0.5 first?
+# The sample at T = 0.5 looks better than those at 0.8 and 1.5. The held-out bits are those at T = 1. What happens to
+# them when all logits are divided by 0.5 first?
 #
 # - **A.** They get lower: better samples come from better predictions.
 # - **B.** They stay about the same, within 0.05: the ranking of the bytes does not change.
@@ -966,8 +966,8 @@ print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
 
 # %% [markdown]
 # The same model, the same bytes, and the fair number is the lower one. The price is nearly t times the work, because
-# each window computes t predictions and keeps one. The usual compromise is to slide by more than one byte, but by
-# fewer than t.
+# each window computes t predictions and keeps one. The usual compromise is
+# to slide by several bytes.
 #
 # The difference is small here; a model that makes better use of its context loses more (1.75 against 1.66 bits in the
 # recorded run below). Nor can any measurement give the model a context longer than t. Transformer-XL starts from these
@@ -1094,8 +1094,8 @@ for name, bits in result["on_the_same_bytes"].items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The axes are those of the learning curve above; the landmarks are for these bytes. Each held-out
-# point is measured on the first 50,000 held-out bytes, which are easier than the rest.
+# **How to read it.** The axes are those of the learning curve above. Each held-out point is measured on the first
+# 50,000 held-out bytes, which are easier than the rest.
 #
 # </div>
 #
