@@ -9,7 +9,7 @@ import torch
 from conftest import FIRST, answer_notebook, solved
 
 from helpers.authoring.lesson_source import sources
-from helpers.checking import answers
+from helpers.checking import answers, isolation
 from helpers.checking.answers import ANSWERED, FORBIDDEN, NOT_ATTEMPTED, RAISED
 from helpers.checking.finished_parts import sources_for
 from helpers.checking.isolation import NothingDefined, run_alone, run_watched
@@ -262,6 +262,25 @@ def test_what_no_check_uses_of_torch_is_the_answers_own(monkeypatch):
     own = "torch.relu = lambda x: x @ x.mT\ndef raw_weights(x):\n    return torch.relu(x)"
     ((*_, changed),) = run_watched(RAW, sliced(RAW, own), {}, [SEED])
     assert changed == []
+
+
+def test_what_is_replaced_is_listed_in_one_order_in_every_process():
+    """In that of torch's own names: an instructor's decision is kept by the sentence that lists them."""
+    watched = [label.removeprefix("torch.") for label in isolation._torch_and_check().labels]
+    of_torch = [name for name in watched if name in vars(torch)]
+    first = list(dict.fromkeys(of_torch))
+    assert len(first) > 20 and first == [name for name in vars(torch) if name in set(first)]
+
+
+def test_a_class_that_the_probes_build_on_is_watched_too(monkeypatch):
+    from torch.utils._python_dispatch import TorchDispatchMode as Mode
+
+    monkeypatch.setattr(Mode, "__enter__", Mode.__enter__)
+    own = (
+        f"import torch.utils._python_dispatch as d\nvars(d)['Torch' + 'DispatchMode'].__enter__ = print\n{RIGHT_ANSWER}"
+    )
+    ((*_, changed),) = run_watched(RAW, sliced(RAW, own), {}, [SEED])
+    assert any("TorchDispatchMode.__enter__" in each for each in changed)
 
 
 def test_only_the_aspects_that_are_asked_for_run_with_the_next_seed():

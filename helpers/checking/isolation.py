@@ -209,7 +209,7 @@ def run_watched(
 ) -> Generator[tuple[Answer, str, list[str]], Collection[str] | None, None]:
     """As `run_alone`, for one seed after the other; and what the answer to the first changed of torch and of the check.
 
-    The names of aspects may be sent, which are all that is run with the next seed. What changed is seen from within the
+    It may be sent the names of aspects; only these run with the next seed. What changed is seen from within the
     student's process, which can hide it: a reason to look, and no proof. The forbidden functions are barred already
     (see `forbidden.bar_for_good`).
     """
@@ -264,26 +264,35 @@ class _Watch:
 
 @functools.cache
 def _torch_and_check() -> _Watch:
-    """What runs beside an answer, and of torch the names that it uses.
+    """What runs beside an answer, and those names of torch that it uses.
 
-    To look at an object writes into its count of references, and so copies a page of a process that was forked: all
-    names of torch would cost more than the answer itself.
+    Reading an object changes its reference count, which in a forked process copies a page of memory: every name of
+    torch would cost each answer two thousand pages, these cost nine hundred. The names have the same order in every
+    process, because an instructor's decision is kept by the sentence that lists them.
     """
     own = _beside_an_answer()
     used = {name for module in own.values() for name in _names_in(_code_of(module))}
     spaces: list[tuple[str, Mapping[str, object], Iterable[str]]]
     spaces = [(name, vars(module), list(vars(module))) for name, module in own.items()]
-    ours = {each: None for module in own.values() for each in vars(module).values() if isinstance(each, type)}
-    for each in ours:
-        if each.__module__ in own:
-            spaces.append((f"{each.__module__}.{each.__name__}", vars(each), list(vars(each))))
     for name in _WATCHED_MODULES:
-        spaces.append((name, vars(sys.modules[name]), used & vars(sys.modules[name]).keys()))
-    for each in _WATCHED_CLASSES:  # what a class inherits can be covered by a name of its own
-        inherited = {name for base in each.__mro__[:-1] for name in vars(base)}
+        space = vars(sys.modules[name])
+        spaces.append((name, space, [each for each in space if each in used]))
+    classes = [each for module in own.values() for each in vars(module).values() if isinstance(each, type)]
+    spaces += [
+        (_name_of(each), vars(each), list(vars(each))) for each in dict.fromkeys(classes) if each.__module__ in own
+    ]
+    theirs = [
+        base for each in (*_WATCHED_CLASSES, *classes) for base in each.__mro__ if _name_of(base).startswith("torch.")
+    ]
+    for each in dict.fromkeys(theirs):  # what a class inherits can be covered by a name of its own
+        inherited = dict.fromkeys(name for base in each.__mro__[:-1] for name in vars(base))
         names = [name for name in inherited if name in used or name.startswith("__")]  # operators, and calls
-        spaces += [(f"{base.__module__}.{base.__name__}", vars(base), names) for base in each.__mro__[:-1]]
+        spaces.append((_name_of(each), vars(each), names))
     return _Watch(spaces)
+
+
+def _name_of(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__name__}"
 
 
 def _beside_an_answer() -> dict[str, ModuleType]:
