@@ -21,7 +21,7 @@ from helpers.checking.panel import as_html, as_text
 from helpers.checking.program_slice import ProgramSlice
 from helpers.exercises import load_lesson
 from helpers.grading.grader import work_of
-from helpers.grading.judging import CheckRun, judge_run, judge_submission, wrong_in
+from helpers.grading.judging import CheckRun, judge_run, judge_submission, wrong_aspects_of
 from helpers.grading.records import digest_of_wrong, record
 
 # ------------------------------------------------------------------------------------------- odd things to return
@@ -369,7 +369,7 @@ def test_only_the_wrong_aspects_of_a_wrong_answer_run_on_the_shipped_inputs_too(
     answered = {**solved(FIRST), "raw_weights": "def raw_weights(x):\n    return x @ x.mT / 2"}
     work = work_of(lesson, answer_notebook(FIRST, **answered), released)
     with Runner(FIRST) as runner:
-        runs = runner.execute(work, key.seed, wrong=partial(wrong_in, lesson, key)).runs
+        runs = runner.execute(work, key.seed, wrong=partial(wrong_aspects_of, lesson, key)).runs
         assert [name for name, run in runs.items() if run.shipped is not None] == ["raw_weights"]
         assert all(run.sent is not None for run in runs.values())
         everything = runner.execute(work, key.seed).runs

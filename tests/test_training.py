@@ -1,6 +1,7 @@
 """The loop that all long trainings go through, tried with a model of one number."""
 
 import json
+from argparse import Namespace
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -160,3 +161,11 @@ def test_the_sample_reviews_are_of_both_classes_though_the_test_part_is_sorted(m
         ("review 5", 1),
     ]
     assert [review["positive"] > 0.5 for review in chosen] == [False, False, True, True, True, False]
+
+
+def test_a_note_on_the_command_line_is_part_of_what_a_run_records(tmp_path):
+    _, record, _, _ = trained([1.0] * 5)
+    for note in ("a fan was broken", ""):
+        record.finish(Namespace(attempt=False, note=note, to=tmp_path), {"number": 1.0})
+        result = json.loads((tmp_path / "tiny.json").read_text(encoding="utf-8"))["result"]
+        assert result == ({"note": note} if note else {}) | {"number": 1.0}

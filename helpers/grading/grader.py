@@ -22,10 +22,10 @@ from helpers.exercises import Lesson, load_lesson
 from helpers.grading.canary import REFERENCE, Canary
 from helpers.grading.exam import HIDDEN, ExamKey, digest_of_work, without_seed
 from helpers.grading.gradebook import file_of
-from helpers.grading.judging import CheckRun, Judged, Why, judge_predictions, judge_submission, wrong_in
+from helpers.grading.judging import CheckRun, Judged, Why, judge_predictions, judge_submission, wrong_aspects_of
 from helpers.grading.records import record, records_of_predictions, write_verdicts
 from helpers.grading.review import Decisions
-from helpers.grading.sandbox.runner import Executed, Work
+from helpers.grading.sandbox.runner import Executed, Work, WrongAspects
 from helpers.grading.submissions.restore import restore
 from helpers.grading.submissions.select import Submission
 from helpers.grading.submissions.untrusted_notebook import UnopenedFile, UnreadableFile
@@ -37,7 +37,7 @@ NOTHING_RAN = "nothing was run"
 class SubmissionRunner(Protocol):
     """Runs submissions: a `runner.Runner`, or a cluster of them."""
 
-    def execute(self, work: Work, seed: str, *, wrong: Callable[[str, object], list[str]]) -> Executed:
+    def execute(self, work: Work, seed: str, *, wrong: WrongAspects) -> Executed:
         """See `runner.Runner.execute`."""
 
 
@@ -107,7 +107,7 @@ class Grader:
                 return self._judged(submission, restored, self._not_run(restored.problem))
             work = work_of(self._lesson, restored.notebook, self._released)
             seed = restored.key.seed
-            wrong = partial(wrong_in, self._lesson, restored.key)
+            wrong = partial(wrong_aspects_of, self._lesson, restored.key)
             with self._slots:
                 on_each = self._everywhere if canary else None  # a canary runs on every machine
                 executed = on_each(work, seed) if on_each else [self._runner.execute(work, seed, wrong=wrong)]

@@ -24,7 +24,7 @@ RULES = {
     STUB: "the solution cell still holds the stub",
     UNREADABLE: "the solution cell is longer or more deeply nested than the grader reads",
     LEADS_OUT: "the answer reaches out of itself, into the interpreter or the check",
-    CHANGES: "while the answer ran, something of the check was replaced, or of torch that the check uses",
+    CHANGES: "while the answer ran, a part of the check, or a function of torch that the check uses, was replaced",
 }
 WAITS, ACCEPTED, REFUSED = "waits", "accepted", "refused"  # what a decision can be, beside ""
 
@@ -64,8 +64,9 @@ class CheckRun:
 
     sent: the answer that it sent, as unchecked JSON; None for none. why: the reason where it sent none. says: more
     about the reason, or where the answer's cells stopped, possibly in the student's own words. changed: names in torch
-    or in the probes that the answer replaced. shipped: as sent, what the same code answered in the aspects that are
-    wrong on the inputs of the shipped key, on which everybody's answers can be compared; None where it was not tried.
+    or in the probes that the answer replaced. shipped: as sent, what the same code answered on the inputs of the
+    shipped key, on which everybody's answers can be compared, in the aspects that are wrong; None where it was not
+    tried.
     """
 
     sent: object = None
@@ -191,7 +192,7 @@ def judge_run(run: CheckRun, exercise: Exercise, key: AnswerKey, facts: CellScan
     return Judged(_with_note(verdict, program, run.says), answer, facts)
 
 
-def wrong_in(lesson: Lesson, key: AnswerKey, exercise: str, sent: object) -> list[str]:
+def wrong_aspects_of(lesson: Lesson, key: AnswerKey, exercise: str, sent: object) -> list[str]:
     """The aspects in which what this exercise sent differs from the key; none where it cannot be read."""
     try:
         answer = answers.from_wire(sent, lesson[exercise])

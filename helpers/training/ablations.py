@@ -74,7 +74,7 @@ def main() -> None:
     record.stop()
     bits = {name: {piece: [found[name][piece] for found in runs] for piece in runs[0][name]} for name in SIZES}
     lost = {name: round(fmean(bits["long"][name]) - fmean(bits["long"]["nothing"]), 3) for name in PIECES}
-    record.finish(options, {"bits": bits, "lost": lost} | ({"note": options.note} if options.note else {}))
+    record.finish(options, {"bits": bits, "lost": lost})
 
 
 if __name__ == "__main__":

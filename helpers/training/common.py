@@ -235,7 +235,8 @@ class Record:
         self._clock = self.clock()
 
     def finish(self, options: argparse.Namespace, result: dict, samples: Sequence[dict] = ()) -> None:
-        """Print the result; write the record, unless the training was only tried."""
+        """Print the result, with the command line's note; write the record, unless the training was only tried."""
+        result = ({"note": options.note} if options.note else {}) | result
         print(result)
         if not options.attempt:
             self.write(options.to, result, list(samples))

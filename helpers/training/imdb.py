@@ -176,8 +176,7 @@ def main() -> None:
         look=lambda loss: {"loss": loss, "accuracy": share_right(model, held, held_labels, pad)},
         memory=0.98,
     )
-    result: dict[str, object] = {"note": options.note} if options.note else {}
-    result["test_accuracy"] = round(share_right(model, test, test_labels, pad), 4)
+    result = {"test_accuracy": round(share_right(model, test, test_labels, pad), 4)}
     if not options.attempt:
         result["bag_of_words_accuracy"] = round(bag_of_words(train, train_labels, test, test_labels, VOCABULARY), 4)
     record.finish(options, result, some_reviews(model, test, test_texts, test_labels, pad))
@@ -187,21 +186,18 @@ def main() -> None:
 def some_reviews(model: nn.Module, rows: list, texts: list[str], labels: torch.Tensor, pad: int) -> list[dict]:
     """Six short reviews of the test part: of each class the first two judged right, then the first judged wrong.
 
-    The test part is sorted by class, so the first of all would be of one class.
+    The test part is sorted by class: the first six of all would be of one class.
     """
-    wanted = {(right, label): 2 if right else 1 for right in (True, False) for label in (0, 1)}
-    chosen: dict[tuple[bool, int], list[dict]] = {kind: [] for kind in wanted}
+    found: dict[tuple[bool, int], list[dict]] = {(right, label): [] for right in (True, False) for label in (0, 1)}
     for row, text, label in zip(rows, texts, labels.tolist(), strict=True):
-        full = all(len(chosen[right, label]) == wanted[right, label] for right in (True, False))
-        if len(text) > 400 or full:
+        if len(text) > 400:
             continue
         ids, mask = pad_rows([row], pad)
         with evaluating(model):
             chance = model(ids.to(device()), mask.to(device())).softmax(-1)[0, 1].item()
-        kind = ((chance > 0.5) == bool(label), label)
-        if len(chosen[kind]) < wanted[kind]:
-            chosen[kind].append({"text": text, "label": label, "positive": round(chance, 3)})
-    return [review for reviews in chosen.values() for review in reviews]
+        right = (chance > 0.5) == bool(label)
+        found[right, label].append({"text": text, "label": label, "positive": round(chance, 3)})
+    return [review for (right, _), reviews in found.items() for review in reviews[: 2 if right else 1]]
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ def main() -> None:
     record.curve = [{"lesson": int(name[:2]), "held_out_bits": round(fmean(bits[name]), 5)} for name in RUNGS]
     result = {"bits": bits, "references": {name: round(value, 4) for name, value in ladder.references().items()}}
     ends = {"first": fmean(bits["01_dot_product_attention"]), "last": fmean(bits["09_character_generator"])}
-    record.finish(options, result | ends | ({"note": options.note} if options.note else {}))
+    record.finish(options, result | ends)
 
 
 if __name__ == "__main__":

@@ -377,9 +377,8 @@ def main() -> None:
     if not options.attempt:
         model = finished(model)
         write(model, tokenizer, POCKET if options.to == FOLDER else options.to / "pocket_gpt2")
-        note = {"note": options.note} if options.note else {}
         learned = as_ids(train_texts[:: 2 * EVERY], tokenizer)
-        result = note | figures(model, tokenizer, (train_ids, learned, held_ids), (train_texts, held_texts), SAMPLES)
+        result = figures(model, tokenizer, (train_ids, learned, held_ids), (train_texts, held_texts), SAMPLES)
         record.finish(options, result, samples_of(model, tokenizer))
     checkpoint.path.unlink(missing_ok=True)
 

@@ -31,7 +31,7 @@ from helpers.grading.sandbox.fork_server import ForkServer, imports_of
 from helpers.grading.sandbox.protocol import DONE, FLOODED, LATE, Conversation, Reply
 from helpers.grading.sanitize import plain
 
-WrongIn = Callable[[str, object], list[str]]  # an exercise and what it sent -> the aspects that are wrong
+WrongAspects = Callable[[str, object], list[str]]  # an exercise and what it sent -> the names of those that are wrong
 
 RESTARTS = 3  # how many times a submission's dead processes are replaced
 READING_SECONDS = 10.0
@@ -113,12 +113,12 @@ class Runner:
         work: Work,
         seed: str,
         only: Collection[str] | None = None,
-        wrong: WrongIn | None = None,
+        wrong: WrongAspects | None = None,
     ) -> Executed:
         """Read a submission, and run its answers with the inputs of a seed.
 
         only: these exercises; all without it. wrong: says of what an exercise sent, as unchecked JSON, which aspects
-        are wrong; these are run once more, on the shipped key's inputs. All aspects are without it.
+        are wrong; these run once more, on the shipped key's inputs. Without it, all aspects do.
 
         What a submission does is in the runs and the flags. Raises SandboxFailed where none of it could be run.
         """
@@ -169,7 +169,7 @@ class _Execution:
     work: Work
     seed: str
     only: Collection[str] | None
-    wrong: WrongIn | None
+    wrong: WrongAspects | None
     flags: list[str] = field(default_factory=list)
     runs: dict[str, CheckRun] = field(default_factory=dict)
     _scan: SubmissionScan = field(init=False)

@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Generator
 from dataclasses import asdict
+from typing import Any
 
 from .limits import HEARTBEAT, end, family_of, memory_in_use, set_limits
 from .system_calls import (
@@ -140,12 +141,11 @@ def answer(number: int, about: dict, used: int) -> None:
             prctl(PR_SET_DUMPABLE, 1)  # init is not, and of a process that is not the shared memory cannot be counted
             refuse_system_calls(REFUSED | PROGRAMS)
         reseed()
-        messages = carry_out(_received(channel))
+        messages, wanted = carry_out(_received(channel)), None
         with contextlib.suppress(StopIteration):
-            message = next(messages)
             while True:
-                _send(channel, message)
-                message = messages.send(_received(channel))  # which ends the process where nothing more is asked for
+                _send(channel, messages.send(wanted))
+                wanted = _received(channel)  # which ends the process where nothing more is asked for
     except BaseException as problem:  # SystemExit too: nothing may run the fork server's loop
         with contextlib.suppress(BaseException):
             _send(channel, {"broken": f"{type(problem).__name__}: {problem}"[:500]})
@@ -157,10 +157,10 @@ def _send(channel: socket.socket | None, message: dict) -> None:
         channel.sendall(json.dumps(message).encode("utf-8", "replace") + b"\n")
 
 
-def carry_out(request: dict) -> Generator[dict, list[str], None]:
+def carry_out(request: dict) -> Generator[dict, list[str] | None, None]:
     """What is asked of one process: to read a submission, or to run one answer.
 
-    After an answer's first message the names of aspects may be sent, which are run with the inputs of another seed.
+    After an answer's first message it may be sent the names of aspects; these are run with the inputs of another seed.
     """
     from helpers.checking import answers, cell_scan, forbidden, isolation, program_slice
     from helpers.exercises import load_lesson
@@ -186,7 +186,7 @@ def carry_out(request: dict) -> Generator[dict, list[str], None]:
         yield {"undefined": str(problem)[:500]}
 
 
-def _received(channel: socket.socket):
+def _received(channel: socket.socket) -> Any:
     pieces: list[bytes] = []
     while not pieces or not pieces[-1].endswith(b"\n"):
         more = channel.recv(1 << 16)
