@@ -138,15 +138,6 @@ def test_a_text_beyond_the_last_position_is_refused():
         )
 
 
-def test_a_text_reads_the_same_whatever_stands_beside_it():
-    model = classifier.Classifier(11, 2, 8, 2, 2, 30).eval()
-    ids = torch.randint(0, 11, (1, 5))
-    alone = model(ids, torch.ones(1, 5, dtype=torch.bool))
-    beside = torch.cat([F.pad(ids, (0, 20), value=7), torch.randint(0, 11, (1, 25))])
-    mask = torch.arange(25) < torch.tensor([[5], [25]])
-    near(model(beside, mask)[:1], alone)
-
-
 # ------------------------------------------------------------------------------------------------ training
 
 
@@ -358,14 +349,6 @@ def test_sizes_that_the_prose_names_are_those_of_the_data_and_the_model():
     (few,) = [cell.source for cell in SOURCE.read().cells if "few = in_batches(" in cell.source]
     low, high = map(int, re.search(r"few = in_batches\(train\.texts\[(\d+):(\d+)\]", few).groups())
     assert high - low == 256
-
-
-def test_the_loss_of_an_even_guess_is_the_logarithm_of_two():
-    assert round(F.cross_entropy(torch.zeros(1, 2), torch.tensor([0])).item(), 2) == 0.69
-
-
-def test_the_mean_of_the_hint_is_over_texts():
-    assert sum((0.2, 0.4, 0.9)) / 3 == pytest.approx(0.5) and (0.3 + 0.9) / 2 == 0.6
 
 
 def test_the_bag_of_words_is_right_about_as_often_as_a_question_at_the_end_says():

@@ -185,14 +185,6 @@ def test_the_model_is_pytorchs_encoder_with_a_causal_mask(kind, b, t, n, e, h, d
     )
 
 
-def test_a_prediction_does_not_depend_on_what_comes_after():
-    model, ids = generator.CharTransformer(13, 8, 2, 2, 9).eval(), torch.randint(13, (2, 9))
-    logits = model(ids)
-    for i in range(9):
-        other = torch.cat([ids[:, : i + 1], torch.randint(13, (2, 8 - i))], dim=1)
-        torch.testing.assert_close(model(other)[:, : i + 1], logits[:, : i + 1])
-
-
 @pytest.mark.parametrize(
     ("count", "named"), [(1, "mask_0, which"), (3, "mask_0, mask_1, mask_2, which"), (8, "mask_2 and 5 more, which")]
 )
@@ -238,18 +230,6 @@ def test_the_filters_are_those_of_the_transformers_package():
     assert torch.equal(generator.keep_top_k(tied, 6), process.TopKLogitsWarper(6)(None, tied))
     for p in (1e-6, 0.3, 0.71, 0.95):
         assert torch.equal(generator.keep_top_p(logits, p), process.TopPLogitsWarper(p)(None, logits))
-
-
-@pytest.mark.parametrize("p", [1e-6, 0.2, 0.5, 0.9, 0.999])
-def test_the_nucleus_is_the_smallest_that_has_p(p):
-    logits = torch.randn(40, 12, dtype=torch.float64)
-    for row, new in zip(logits, generator.keep_top_p(logits, p), strict=True):
-        kept, chances = new.isfinite(), row.softmax(-1)
-        assert torch.equal(new[kept], row[kept]) and (new[~kept] == -torch.inf).all()
-        total = chances[kept].sum()
-        assert total >= p - 1e-12 and total - chances[kept].min() < p
-        assert not kept.all() or p > 0.9
-        assert kept.all() or chances[kept].min() > chances[~kept].max()
 
 
 def test_the_part_keeps_everything_at_p_of_1():
@@ -316,24 +296,6 @@ def torch_draw():
             return std * torch.randn(*shape)
 
     return Source()
-
-
-@pytest.mark.parametrize("training", [True, False])
-def test_dropout_is_off_while_generating_and_back_afterwards(training):
-    model = generator.CharTransformer(13, 8, 2, 2, 6, dropout=0.5).train(training)
-    prompt = torch.randint(13, (2, 3))
-    texts = [generator.generate(model, prompt, 12, temperature=0) for _ in range(4)]
-    assert all(torch.equal(texts[0], text) for text in texts) and model.training is training
-    bits = {
-        round(
-            generator.sliding_window_bits(
-                model, torch.randint(13, (30,), generator=torch.Generator().manual_seed(0)), 6
-            ),
-            9,
-        )
-        for _ in range(3)
-    }
-    assert len(bits) == 1 and model.training is training
 
 
 # --------------------------------------------------------------------------------------------- fair evaluation
@@ -472,12 +434,6 @@ def test_the_surprise_of_each_character_is_drawn_once():
     plots.style.plt.close("all")
 
 
-def test_the_hints_worked_temperature_is_right():
-    logits = torch.tensor([2.0, 1.0])
-    assert (logits / 0.5).tolist() == [4, 2]
-    assert [round(torch.softmax(given, dim=0)[0].item(), 2) for given in (logits, logits / 0.5)] == [0.73, 0.88]
-
-
 # --------------------------------------------------------------------------------------------------- the checks
 
 
@@ -496,33 +452,9 @@ def test_right_samplers_pass_the_statistical_checks_whatever_is_drawn(seed):
     assert verdict.points == exercise.points, [a.says for a in verdict.aspects]
 
 
-def test_the_table_of_top_p_is_what_the_function_keeps():
-    ranked = torch.tensor([0.45, 0.30, 0.15, 0.06, 0.04])
-    sums = [round(value, 2) for value in ranked.cumsum(0).tolist()]
-    assert sums == [0.45, 0.75, 0.90, 0.96, 1.00]
-    kept = generator.keep_top_p(ranked.log()[None], 0.8)
-    assert torch.isfinite(kept)[0].tolist() == [True, True, True, False, False]
-
-
-def test_at_half_the_temperature_a_rare_byte_costs_nearly_twice_as_much():
-    chances = torch.tensor([0.6, 0.2, 0.1, 0.05, 0.04, 0.01])
-    sharp = torch.softmax(chances.log() / 0.5, dim=0)
-    assert 1.8 < math.log(sharp[-1]) / math.log(0.01) < 2 and sharp[0] > 0.6
-
-
-def test_nats_a_piece_are_compared_as_bits_a_byte():
-    assert round(4.2 / 3, 6) == 1.4 and [round(x / math.log(2), 2) for x in (1.4, 1.5)] == [2.02, 2.16]
-
-
 def test_the_first_held_out_bytes_of_the_recorded_run_are_easier_than_the_rest():
     record = recorded("enwik8")
     assert record["curve"][-1]["held_out_bits"] < record["result"]["held_out_bits_without_overlap"] - 0.05
     assert round(record["result"]["held_out_bits_without_overlap"], 2) == 1.75
     assert round(record["result"]["held_out_bits"], 2) == 1.66
     assert "held_out[:50_000]" in inspect.getsource(enwik8)
-
-
-def test_a_byte_is_one_of_256_numbers():
-    assert min(bytes(range(256))) == 0 and max(bytes(range(256))) == 255
-    with pytest.raises(ValueError):
-        bytes([256])

@@ -11,7 +11,6 @@ from lesson_harness import after, printed
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.data.recorded import recorded
 from helpers.exercises import load_lesson
-from helpers.parts import induction
 
 SOURCE = sources(["19_looking_inside"])[0]
 LESSON = load_lesson("19_looking_inside")
@@ -55,18 +54,6 @@ def test_composition_is_full_where_one_reads_what_the_other_writes_and_none_wher
     torch.testing.assert_close(scores, torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
 
 
-def test_the_hints_count_right():
-    parts = torch.tensor([[3.0, 1], [1, -1]]).view(2, 1, 1, 2)
-    added = ANSWERS.make("direct_contributions")(parts, torch.tensor([[[1.0, 0]]]), torch.ones(2), 0.0)
-    assert added.flatten().tolist() == [0.5, 0.5]
-    states = torch.tensor([[1.0, -1], [10, -10]]).view(2, 1, 1, 2)
-    seen = ANSWERS.make("logit_lens")(states, torch.ones(2), torch.zeros(2), torch.eye(2), 0.0)
-    assert seen.flatten().tolist() == [1, -1, 1, -1]
-    unify = torch.tensor([[0.0, 1], [1, 0]])
-    scores = ANSWERS.make("composition_scores")(torch.tensor([[1.0, 0], [1, 1]]), torch.eye(2), unify, 2)
-    assert [round(score, 2) for score in scores[:, 0].tolist()] == [0, 0.71]
-
-
 # ------------------------------------------------------------------------------------- what the stored outputs say
 
 
@@ -106,13 +93,6 @@ def test_each_of_the_four_heads_has_a_share_and_that_of_the_map_is_between_2_and
     assert round(after(text, "logit of the right token:")) == 10 and min(shares) > 1
     assert 2 < shares[scores.index(max(scores))] < 4 and LESSON.prediction("missed_head_share").truth == "C"
     assert abs(after(text, "all other parts together:")) < 0.2
-
-
-def test_a_guess_costs_what_the_card_says_and_an_induction_head_of_24_looks_23_places_back():
-    assert f"{math.log(64):.2f}" == "4.16" and f"{math.log(64):.1f}" == "4.2"
-    weights = torch.zeros(1, 1, 47, 47)
-    weights.diagonal(-23, -2, -1)[:] = 1
-    assert induction.induction_scores(weights, 24) == 1
 
 
 def test_the_induction_head_is_fed_through_its_keys():
