@@ -63,6 +63,8 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(items):
     """Marks that follow from others, before -m selects; and long files first, so that none is left over at the end."""
     for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):  # an .ipynb has no fixtures
+            item.add_marker(pytest.mark.needs("chromium"))
         for mark in item.iter_markers("needs"):
             item.add_marker(needs.MARKS[mark.args[0]])
         if item.path.stem.removeprefix("test_") in SLOW_FILES:
