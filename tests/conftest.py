@@ -27,6 +27,7 @@ from helpers.course import DEVICE
 from helpers.exercises import load_lesson
 from helpers.grading.batch import WORKERS
 from helpers.grading.journal import Journal
+from helpers.training import common
 
 FIRST = "01_dot_product_attention"
 AUTHOR = {"NAME": "A", "EMAIL": "a@example.org"}  # of commits that tests make
@@ -37,6 +38,7 @@ LONGEST_FILES = 25  # in the table of where the time went
 os.environ.setdefault("COURSE_CHECK_SECONDS", "600")
 os.environ.setdefault("COURSE_PROGRESS", "")  # what checks say in tests is not what somebody has reached
 os.environ.setdefault("COURSE_LADDER_STEPS", "5")  # a rung of the ladder trains for 20 seconds
+common._tried["cpu"] = False  # trainings compute in float32: to try whether bfloat16 is faster can take 20 seconds
 if "PYTEST_XDIST_WORKER" in os.environ:  # one thread each, also in what they start: they share the cores already
     os.environ["OMP_NUM_THREADS"] = "1"
     torch.set_num_threads(1)
