@@ -6,7 +6,7 @@ import re
 import pytest
 import torch
 import torch.nn.functional as F
-from lesson_harness import KINDS, near_with_slopes, printed
+from lesson_harness import KINDS, copy_attention, near_with_slopes, printed
 from torch import nn
 
 from helpers.authoring.lesson_source import Answers, sources
@@ -68,23 +68,12 @@ def test_cutting_takes_a_tensor_that_does_not_lie_in_order():
 # -------------------------------------------------------------------------------------------------- the modules
 
 
-def library(module, e, h):
-    """nn.MultiheadAttention with a narrow module's weights."""
-    theirs = nn.MultiheadAttention(e, h, batch_first=True, dtype=module.unify.weight.dtype)
-    with torch.no_grad():
-        theirs.in_proj_weight.copy_(
-            torch.cat([module.to_queries.weight, module.to_keys.weight, module.to_values.weight])
-        )
-        theirs.in_proj_bias.zero_()
-    theirs.out_proj.load_state_dict(module.unify.state_dict())
-    return theirs
-
-
 @pytest.mark.parametrize("b, t, h, d, dtype", sizes())
 def test_narrow_heads_do_what_pytorchs_module_does_with_the_same_weights(b, t, h, d, dtype):
     module = seeded(parts.MultiHeadAttention(h * d, h).to(dtype))
-    x = numbers(b, t, h * d, dtype=dtype)
-    near_with_slopes(module(x), library(module, h * d, h)(x, x, x)[0], [x])
+    theirs, x = nn.MultiheadAttention(h * d, h, batch_first=True, dtype=dtype), numbers(b, t, h * d, dtype=dtype)
+    copy_attention(theirs, module)
+    near_with_slopes(module(x), theirs(x, x, x)[0], [x])
 
 
 # ------------------------------------------------------------------------------------------- the loop, the fold

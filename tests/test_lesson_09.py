@@ -10,6 +10,7 @@ import re
 import pytest
 import torch
 import torch.nn.functional as F
+from lesson_harness import KINDS, encoder, near
 from torch import nn
 
 from helpers import plots
@@ -32,7 +33,6 @@ from helpers.training.enwik8 import landmarks
 SOURCE = sources(["09_character_generator"])[0]
 LESSON = load_lesson("09_character_generator")
 ANSWERS = Answers(SOURCE)
-KINDS = {torch.float32: 1e-5, torch.float64: 1e-10}
 PROSE = b"The value of the expression is the value of the object. " * 20 + "Ein Satz über nichts, 1234567890!".encode()
 
 
@@ -141,31 +141,6 @@ def test_the_recorded_runs_landmarks_too():
 # ------------------------------------------------------------------------------------------------- the model
 
 
-@torch.no_grad()
-def pytorchs_encoder(model, e, h, depth, kind):
-    """nn.TransformerEncoder with the model's weights."""
-    layer = nn.TransformerEncoderLayer(
-        e, h, 4 * e, 0.0, activation="relu", batch_first=True, norm_first=True, dtype=kind
-    )
-    encoder = nn.TransformerEncoder(layer, depth, norm=nn.LayerNorm(e, dtype=kind), enable_nested_tensor=False)
-    for theirs, ours in zip(encoder.layers, model.transformer.blocks, strict=True):
-        attention = ours.attention
-        three = (attention.to_queries, attention.to_keys, attention.to_values)
-        theirs.self_attn.in_proj_weight.copy_(torch.cat([p.weight for p in three]))
-        theirs.self_attn.in_proj_bias.zero_()
-        pairs = [
-            (theirs.self_attn.out_proj, attention.unify),
-            (theirs.linear1, ours.feed_forward.widen),
-            (theirs.linear2, ours.feed_forward.narrow),
-            (theirs.norm1, ours.norm1),
-            (theirs.norm2, ours.norm2),
-        ]
-        for left, right in pairs:
-            left.load_state_dict(right.state_dict())
-    encoder.norm.load_state_dict(model.transformer.norm.state_dict())
-    return encoder.train()
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "b,t,n,e,h,depth,t_max", [(1, 1, 5, 4, 1, 1, 1), (3, 7, 11, 6, 3, 2, 9), (2, 9, 256, 8, 2, 3, 9)]
@@ -175,11 +150,11 @@ def test_the_model_is_pytorchs_encoder_with_a_causal_mask(kind, b, t, n, e, h, d
     with torch.no_grad():
         for p in model.parameters():
             p.add_(0.3 * torch.randn_like(p))
-    encoder, ids = pytorchs_encoder(model, e, h, depth, kind), torch.randint(n, (b, t))
+    ids = torch.randint(n, (b, t))
     x = F.embedding(ids, model.tokens.weight) + model.positions.table.weight[:t]
     mask = nn.Transformer.generate_square_subsequent_mask(t, dtype=kind)
-    theirs = F.linear(encoder(x, mask=mask, is_causal=True), model.to_logits.weight, model.to_logits.bias)
-    torch.testing.assert_close(model(ids), theirs, rtol=10 * KINDS[kind], atol=10 * KINDS[kind])
+    theirs = model.to_logits(encoder(model.transformer, e, h, kind)(x, mask=mask, is_causal=True))
+    near(model(ids), theirs, 10)
     assert sum(p.numel() for p in model.parameters()) == (n + t_max) * e + 2 * e + (e + 1) * n + depth * sum(
         p.numel() for p in TransformerBlock(e, h).parameters()
     )

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 import torch.nn.functional as F
-from lesson_harness import KINDS, near, near_with_slopes, printed
+from lesson_harness import KINDS, copy_attention, near, near_with_slopes, printed
 from torch import nn
 
 from helpers import plots
@@ -35,13 +35,6 @@ def rows(lengths, n, t):
     """Rows of words, none of them special, of these lengths, padded to t."""
     ids = torch.randint(3, n, (len(lengths), t))
     return torch.where(torch.arange(t) < torch.tensor(lengths).unsqueeze(-1), ids, PAD)
-
-
-@torch.no_grad()
-def copy_attention(theirs, ours):
-    theirs.in_proj_weight.copy_(torch.cat([ours.to_queries.weight, ours.to_keys.weight, ours.to_values.weight]))
-    theirs.in_proj_bias.zero_()
-    theirs.out_proj.load_state_dict(ours.unify.state_dict())
 
 
 def copy_block(layer, block):
@@ -79,15 +72,10 @@ def test_the_masks_entry_by_entry(pad):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("b,t,s,e,h", [(1, 1, 1, 2, 1), (2, 5, 3, 8, 2), (3, 4, 9, 12, 3)])
 def test_cross_attention_is_pytorchs(kind, b, t, s, e, h):
-    ours, theirs = (
-        shaken(encoder_decoder.CrossAttention(e, h), kind),
-        nn.MultiheadAttention(e, h, batch_first=True, dtype=kind),
-    )
+    ours = shaken(encoder_decoder.CrossAttention(e, h), kind)
+    theirs = nn.MultiheadAttention(e, h, batch_first=True, dtype=kind)
     copy_attention(theirs, ours)
-    x, memory = (
-        torch.randn(b, t, e, dtype=kind, requires_grad=True),
-        torch.randn(b, s, e, dtype=kind, requires_grad=True),
-    )
+    x, memory = (torch.randn(b, length, e, dtype=kind, requires_grad=True) for length in (t, s))
     mask = torch.arange(s).expand(b, 1, s) < torch.randint(1, s + 1, (b, 1, 1))
     for hidden, given in ((None, None), (~mask.squeeze(1), mask)):
         mine = ours(x, memory, given)
