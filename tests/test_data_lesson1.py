@@ -10,15 +10,6 @@ from helpers.data.vectors import nearest, word_vectors
 from helpers.device import device
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """The tensors here are tiny: on a busy machine, threads waiting for each other take ten times as long."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def factorise(ratings, seen, factors=2, steps=300, seed=0):
     generator = torch.Generator().manual_seed(seed)
     users = (0.1 * torch.randn(ratings.shape[0], factors, generator=generator)).requires_grad_()
@@ -44,13 +35,8 @@ def correlation(a, b):
 
 def test_film_table_is_worked_by_hand():
     users, films, user_names, film_names, features = film_table()
-    assert (
-        users.shape == (4, 2)
-        and films.shape == (5, 2)
-        and len(user_names) == 4
-        and len(film_names) == 5
-        and len(features) == 2
-    )
+    assert users.shape == (len(user_names), len(features)) == (4, 2)
+    assert films.shape == (len(film_names), len(features)) == (5, 2)
     assert users[user_names.index("Ada")] @ films[film_names.index("Casablanca")] == 5
 
 
