@@ -187,16 +187,6 @@ def test_what_is_no_address_changes_nothing(course):
 # Binder and Codespaces
 
 
-def test_binder_and_codespaces_install_the_pinned_course_and_write_the_start_page():
-    lines = (ROOT / ".binder/requirements.txt").read_text().split("\n")
-    assert "-c ../constraints.txt" in lines and "-e ." in lines
-    for name in ("postBuild", "start"):
-        assert os.access(ROOT / ".binder" / name, os.X_OK)
-    assert "python -m helpers start" in (ROOT / ".binder/postBuild").read_text()
-    command = json.loads((ROOT / ".devcontainer/devcontainer.json").read_text())["onCreateCommand"]
-    assert "-m venv .venv" in command and "-c constraints.txt -e ." in command and command.endswith("-m helpers start")
-
-
 def test_binder_starts_what_it_is_told_with_the_course_on_the_path(tmp_path):
     around = {"PATH": os.environ["PATH"], "CPU_LIMIT": "2.0"}
     command = [ROOT / ".binder/start", "sh", "-c", 'echo "$PYTHONPATH|$OMP_NUM_THREADS"']
@@ -299,19 +289,6 @@ def test_no_image_holds_a_class_or_its_exam():
     section = (ROOT / ".gitignore").read_text().split("# A class")[1]
     secret = {line.strip("/") for line in section.split("\n")[1:] if line and not line.startswith("#")}
     assert {"exam", "submitted", "roster*.csv"} <= secret and secret - {".nbgrader.log"} <= ignored
-
-
-def test_the_hubs_settings_are_python_that_names_the_image_and_opens_the_start_page():
-    class Settings:
-        def __getattr__(self, name):
-            self.__dict__[name] = Settings()
-            return self.__dict__[name]
-
-    settings = Settings()
-    exec(compile((ROOT / "hub/jupyterhub_config.py").read_text(), "config", "exec"), {"get_config": lambda: settings})
-    assert settings.DockerSpawner.image == "course:student"
-    assert settings.Spawner.default_url.endswith("urlpath=lab/tree/course/start.ipynb")
-    assert settings.Spawner.environment["PYTHONPATH"] == "/srv/student/course"
 
 
 # The README
