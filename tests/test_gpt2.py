@@ -241,11 +241,6 @@ def test_the_cache_changes_no_logit_however_the_text_comes(parts):
         model(ids[:, :1], cache)
 
 
-def test_a_cache_that_is_full_says_so():
-    with pytest.raises(ValueError, match="room for 3 positions.* 4"):
-        large(SMALL)(ids_for(SMALL, t=4), KeyValueCache(SMALL.depth, 3))
-
-
 @pytest.mark.parametrize("t", [1, 7, 39, 40, 55])
 @pytest.mark.parametrize(
     "how", [{"temperature": 0}, {"temperature": 1.5}, {"top_k": 5}, {"top_p": 0.7, "temperature": 0.9}]

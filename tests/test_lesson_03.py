@@ -56,10 +56,8 @@ def test_scores_are_those_of_pytorchs_attention(solution, heads, b, t, s, d, dty
 
 
 def test_both_ways_of_scaling_have_the_same_gradients(solution):
-    q, k = (
-        normal(2, 3, 7, seed=1, dtype=torch.float64).requires_grad_(),
-        normal(2, 5, 7, seed=2, dtype=torch.float64).requires_grad_(),
-    )
+    q = normal(2, 3, 7, seed=1, dtype=torch.float64).requires_grad_()
+    k = normal(2, 5, 7, seed=2, dtype=torch.float64).requires_grad_()
     late, early = (
         torch.autograd.grad(scores(q, k).square().sum(), (q, k))
         for scores in (scaling.scaled_scores, solution["scaled_scores_early"])

@@ -180,11 +180,6 @@ def test_the_part_shares_its_tables_when_asked():
     assert model.source_tokens.weight is model.target_tokens.weight is model.to_logits.weight
 
 
-def test_a_sequence_that_is_too_long_is_refused():
-    with pytest.raises(ValueError, match="t = 7 .* t_max = 6"):
-        encoder_decoder.EncoderDecoder(11, 11, 8, 2, 1, 6, PAD).encode(rows([7], 11, 7))
-
-
 # ------------------------------------------------------------------------------------------------- loss and rate
 
 
