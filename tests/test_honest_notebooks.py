@@ -8,6 +8,7 @@ from functools import cache
 
 import nbformat
 import pytest
+from conftest import answer_notebook
 from honest_notebooks import NOTEBOOKS
 
 from helpers.checking.keys import load_key, shipped_path
@@ -24,9 +25,7 @@ from helpers.notebooks import filled_in
 LESSONS = sorted({one.lesson for one in NOTEBOOKS})
 
 
-@cache
-def released(lesson: str) -> nbformat.NotebookNode:
-    return nbformat.read(ROOT / "notebooks" / lesson / f"{lesson}.ipynb", as_version=4)
+released = cache(answer_notebook)
 
 
 def handed_in(one) -> bytes:

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from conftest import FIRST, Course, answer_notebook, solved
+from graded import copied
 from nbformat.v4 import new_code_cell
 
 from helpers.authoring import __main__ as command
@@ -14,7 +15,7 @@ from helpers.authoring import name_mistake
 from helpers.authoring.check_answers import key_and_variants, misjudged
 from helpers.authoring.exam_key import exam_key_of, save_exam_key
 from helpers.authoring.keys import make_key
-from helpers.authoring.lesson_source import ROOT, Source
+from helpers.authoring.lesson_source import Source
 from helpers.authoring.mistakes import BadEdit, StudentMistake, read_mistakes
 from helpers.authoring.name_mistake import CannotName, propose
 from helpers.authoring.student_mistakes import as_toml
@@ -83,22 +84,15 @@ def grade(course):
         return Batch(course.folder, FIRST, runner, 1, bar=False).run()
 
 
-def copied(pattern, folder):
-    shutil.copytree(pattern.folder, folder)
-    for name in (f"{FIRST}.py", "mistakes.toml"):
-        shutil.copy(ROOT / "solutions" / FIRST / name, folder / "solutions" / FIRST)
-    (folder / "keys").mkdir()
-    shutil.copy(shipped_path(FIRST), folder / "keys")
-    made = object.__new__(Course)
-    made.folder, made.lesson = folder, FIRST
-    return made
+def with_keys(course):
+    (course.folder / "keys").mkdir()
+    shutil.copy(shipped_path(FIRST), course.folder / "keys")
+    return course
 
 
 @pytest.fixture
 def course(pattern, tmp_path, monkeypatch):
-    made = copied(pattern, tmp_path / "course")
-    monkeypatch.chdir(made.folder)
-    return made
+    return with_keys(copied(pattern, tmp_path / "course", monkeypatch))
 
 
 def source_of(course):
@@ -113,7 +107,7 @@ def source(course):
 @pytest.fixture(scope="module")
 def named(pattern, tmp_path_factory):
     """The course after the answer that ben, cleo and dan share was named, and what was proposed."""
-    course = copied(pattern, tmp_path_factory.mktemp("named") / "course")
+    course = with_keys(copied(pattern, tmp_path_factory.mktemp("named") / "course"))
     found = propose(source_of(course), course.folder, record(course, "ben")["answer"][:8], **WORDS)
     found.write(keys=course.folder / "keys")
     return course, found
