@@ -72,7 +72,10 @@ def pytest_collection_modifyitems(items):
         if item.path.stem.removeprefix("test_") in SLOW_FILES:
             item.add_marker(pytest.mark.slow)
     long_files = {item.path for item in items if any(map(item.get_closest_marker, ("slow", "deep")))}
-    items.sort(key=lambda item: (item.path.suffix != ".ipynb", item.path not in long_files))
+    # The first of these files builds the site; a process that came to another one meanwhile would wait for it
+    of_the_site = dict.fromkeys(item.path for item in items if "site" in getattr(item, "fixturenames", ()))
+    later = [*of_the_site][1:]
+    items.sort(key=lambda item: (item.path.suffix != ".ipynb", item.path not in long_files, item.path in later))
 
 
 @pytest.fixture(autouse=True)
