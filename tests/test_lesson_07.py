@@ -1,6 +1,5 @@
 """Lesson 7: norm, feed-forward, block, stack, gradients by depth and counts, against oracles that are not ours."""
 
-import functools
 import re
 
 import pytest
@@ -165,23 +164,6 @@ def test_the_factor_of_dropout_keeps_the_mean_as_the_lesson_prints(printed_text)
     assert "what is kept becomes 1.33, the mean is 1.00\nwithout the factor: mean 0.75" in printed_text
 
 
-def test_later_lessons_can_build_gpt2_from_the_parts():
-    gelu = functools.partial(F.gelu, approximate="tanh")
-    stack = blocks.Transformer(12, 3, 2, pre_norm=True, dropout=0.1, activation=gelu, bias=True).eval()
-    layer = nn.TransformerEncoderLayer(12, 3, 48, 0.0, activation=gelu, batch_first=True, norm_first=True)
-    block = stack.blocks[0]
-    attention = block.attention
-    with torch.no_grad():
-        three = attention.to_queries, attention.to_keys, attention.to_values
-        layer.self_attn.in_proj_weight.copy_(torch.cat([p.weight for p in three]))
-        layer.self_attn.in_proj_bias.copy_(torch.cat([p.bias for p in three]))
-        for theirs, ours in matching(layer, block):
-            theirs.load_state_dict(ours.state_dict())
-    x = torch.randn(2, 5, 12)
-    near(block(x, causal_mask(5)), layer(x, src_mask=~causal_mask(5)))
-    assert sum(p.numel() for p in block.parameters()) == 12 * 12**2 + 13 * 12  # GPT-2's count
-
-
 # ------------------------------------------------------------------------------------- gradients and the count
 
 
@@ -265,9 +247,6 @@ def test_stacks_without_shortcuts_learn_nothing_and_norm_last_needs_its_warm_up(
         assert 0.95 < loss[version] < 1.05
     assert loss["both, norm first"] < loss["shortcuts only"] < 0.8
     assert loss["both, norm last, warm-up"] < 0.8
-
-
-# --------------------------------------------------------------------------------------------- the checks
 
 
 @pytest.mark.parametrize("t,reach", [(7, 2), (5, 1), (2, 3)])
