@@ -140,11 +140,9 @@ def test_sentences_give_weights_worth_looking_at(learned, sentence, pairs):
         others = [k for k, word in enumerate(sentence) if word not in pair.split()]
         assert weights[i, j] > 0.1 and weights[i, j] > 1.2 * weights[i].median()
         assert (weights[i, j] > weights[i, others]).float().mean() > 0.7
-    first, last = sentence.index("the") if sentence.count("the") > 1 else sentence.index("a"), 0
-    last = max(k for k, word in enumerate(sentence) if word == sentence[first])
-    assert torch.allclose(weights[first], weights[last]), (
-        "the same word twice is the same row twice: a set, not a sequence"
-    )
+    twice = "the" if sentence.count("the") > 1 else "a"
+    rows = weights[[k for k, word in enumerate(sentence) if word == twice]]
+    assert torch.allclose(rows[0], rows[-1]), "the same word twice is the same row twice: a set, not a sequence"
 
 
 def test_device(monkeypatch):

@@ -56,10 +56,9 @@ def test_a_lookup_is_attention_with_one_query(sizes, dtype, solved):
 @pytest.mark.parametrize("beta", [0.0, 0.3, 1.0, 7.0])
 def test_sharpened_weights_are_those_of_a_longer_query(beta, dtype, solved):
     keys, query = drawn(1, (5, 3), (3,), dtype=dtype)
-    theirs = F.scaled_dot_product_attention(query[None, None], keys[None], torch.eye(5, dtype=dtype)[None], scale=beta)[
-        0, 0
-    ]
-    near_with_slopes(solved("sharpen")(keys, query, beta), theirs, [keys, query])
+    one_hot = torch.eye(5, dtype=dtype)[None]
+    theirs = F.scaled_dot_product_attention(query[None, None], keys[None], one_hot, scale=beta)
+    near_with_slopes(solved("sharpen")(keys, query, beta), theirs[0, 0], [keys, query])
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -47,9 +47,6 @@ def turned_as_complex(x, places):
     return torch.view_as_real(pairs * turns).flatten(-2).to(x.dtype)
 
 
-# ------------------------------------------------------------------------------------ why positions are needed
-
-
 def test_a_stack_of_attention_and_a_mean_cannot_see_order_and_positions_let_it():
     layers = [multi_head.MultiHeadAttention(8, 2).double() for _ in range(4)]
 
@@ -62,9 +59,6 @@ def test_a_stack_of_attention_and_a_mean_cannot_see_order_and_positions_let_it()
     torch.testing.assert_close(read(x), read(x[:, order]))
     embed = positions.PositionEmbedding(9, 8).double()
     assert (read(embed(x)) - read(embed(x[:, order]))).abs().max() > 1e-3
-
-
-# ----------------------------------------------------------------------------------------- PositionEmbedding
 
 
 @pytest.mark.parametrize("kind", KINDS)

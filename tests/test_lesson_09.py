@@ -60,9 +60,8 @@ def test_every_slice_comes_up_equally_often_and_no_other(length, t):
     assert inputs.shape == targets.shape == (rows, t) and inputs.dtype == targets.dtype == torch.int64
     text = data.tolist()
     slices = {tuple(text[s : s + t + 1]): s for s in range(length - t)}
-    counts = collections.Counter(
-        slices[(*row, target)] for row, target in zip(inputs.tolist(), targets[:, -1].tolist(), strict=True)
-    )
+    drawn = zip(inputs.tolist(), targets[:, -1].tolist(), strict=True)
+    counts = collections.Counter(slices[(*row, target)] for row, target in drawn)
     assert torch.equal(inputs[:, 1:], targets[:, :-1])
     within([counts[s] for s in range(length - t)], [1 / (length - t)] * (length - t), rows)
 
@@ -143,9 +142,9 @@ def test_the_model_is_pytorchs_encoder_with_a_causal_mask(kind, b, t, n, e, h, d
     mask = nn.Transformer.generate_square_subsequent_mask(t, dtype=kind)
     theirs = model.to_logits(encoder(model.transformer, e, h, kind)(x, mask=mask, is_causal=True))
     near(model(ids), theirs, 10)
-    assert sum(p.numel() for p in model.parameters()) == (n + t_max) * e + 2 * e + (e + 1) * n + depth * sum(
-        p.numel() for p in TransformerBlock(e, h).parameters()
-    )
+    of_a_block = sum(p.numel() for p in TransformerBlock(e, h).parameters())
+    count = (n + t_max) * e + 2 * e + (e + 1) * n + depth * of_a_block
+    assert sum(p.numel() for p in model.parameters()) == count
 
 
 @pytest.mark.parametrize(
@@ -170,9 +169,8 @@ def test_of_many_tensors_that_are_no_weights_the_first_are_named(count, named):
 def test_temperature_is_a_power_of_the_probabilities(shape, temperature):
     logits = torch.randn(shape, dtype=torch.float64)
     powers = logits.softmax(-1) ** (1 / temperature)
-    torch.testing.assert_close(
-        generator.apply_temperature(logits, temperature).softmax(-1), powers / powers.sum(-1, keepdim=True)
-    )
+    heated = generator.apply_temperature(logits, temperature).softmax(-1)
+    torch.testing.assert_close(heated, powers / powers.sum(-1, keepdim=True))
     greedy = generator.apply_temperature(logits, 0).softmax(-1)
     assert torch.equal(greedy, F.one_hot(logits.argmax(-1), shape[-1]).double())
     with pytest.raises(ValueError):

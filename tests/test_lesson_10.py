@@ -50,9 +50,6 @@ def copy_block(layer, block):
         theirs.load_state_dict(ours.state_dict())
 
 
-# --------------------------------------------------------------------------------------------------- the masks
-
-
 @pytest.mark.parametrize("pad", [0, 4])
 def test_the_masks_entry_by_entry(pad):
     source, target = torch.randint(0, 6, (3, 7)), torch.randint(0, 6, (3, 5))
@@ -94,9 +91,8 @@ def test_the_block_is_pytorchs_layer(kind, pre_norm):
     near(block(x, memory), layer(x, memory))
     written_, real = rows([5, 3, 1], 9, 5) != PAD, rows([2, 6, 4], 9, 6) != PAD
     mine = block(x, memory, causal_mask(5) & written_.unsqueeze(1), real.unsqueeze(1))
-    near(
-        mine, layer(x, memory, tgt_mask=~causal_mask(5), tgt_key_padding_mask=~written_, memory_key_padding_mask=~real)
-    )
+    hidden = {"tgt_key_padding_mask": ~written_, "memory_key_padding_mask": ~real}
+    near(mine, layer(x, memory, tgt_mask=~causal_mask(5), **hidden))
 
 
 def test_dropout_works_in_training_and_not_in_evaluation():
@@ -158,9 +154,8 @@ def test_the_published_size():
 
 def test_the_embedding_is_scaled_and_has_positions():
     model, ids = encoder_decoder.EncoderDecoder(11, 13, 8, 2, 1, 9, PAD), rows([4], 11, 4)
-    near(
-        model.embed(model.source_tokens, ids)[0], model.source_tokens(ids)[0] * math.sqrt(8) + sinusoidal_encoding(4, 8)
-    )
+    scaled = model.source_tokens(ids)[0] * math.sqrt(8)
+    near(model.embed(model.source_tokens, ids)[0], scaled + sinusoidal_encoding(4, 8))
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -168,9 +163,8 @@ def test_teacher_forcing_asks_for_the_next_token(smoothing):
     model = shaken(encoder_decoder.EncoderDecoder(11, 13, 8, 2, 1, 12, PAD))
     source, sentence = rows([5, 2], 11, 5), rows([6, 3], 13, 6)
     logits = model(source, sentence[:, :-1])
-    near(
-        model.loss(source, sentence, smoothing), encoder_decoder.smoothed_loss(logits, sentence[:, 1:], smoothing, PAD)
-    )
+    expected = encoder_decoder.smoothed_loss(logits, sentence[:, 1:], smoothing, PAD)
+    near(model.loss(source, sentence, smoothing), expected)
     if smoothing == 0:
         near(model.loss(source, sentence), F.cross_entropy(logits.transpose(1, 2), sentence[:, 1:], ignore_index=PAD))
 
@@ -255,17 +249,12 @@ def test_greedy_in_a_batch_is_greedy_one_by_one():
 
 
 def test_a_length_penalty_favours_long_sentences():
-    torch.manual_seed(1)
-    lengths = []
-    for penalty in (0.0, 5.0):
+    def length(penalty):
         torch.manual_seed(1)
-        lengths.append(
-            sum(
-                len(encoder_decoder.beam_search(tiny(5), rows([3], 8, 4), START, STOP, 6, 30, penalty))
-                for _ in range(8)
-            )
-        )
-    assert lengths[0] < lengths[1]
+        given = (START, STOP, 6, 30, penalty)
+        return sum(len(encoder_decoder.beam_search(tiny(5), rows([3], 8, 4), *given)) for _ in range(8))
+
+    assert length(0.0) < length(5.0)
 
 
 class Uncached(nn.Module):
@@ -446,9 +435,6 @@ def test_the_recorded_run_says_what_the_lesson_shows():
     assert run["command"] == "python -m helpers.training.multi30k" and run["seconds"] <= 1800
     assert "BLEU" in run["result"]["signature"] or "nrefs" in run["result"]["signature"]
     assert len(run["samples"]) >= 4 and len(run["curve"]) >= 3
-
-
-# --------------------------------------------------------------------------------------------- pictures and bars
 
 
 def test_an_alignment_draws_every_link_and_makes_the_crossing_ones_stand_out():

@@ -18,9 +18,6 @@ SOURCE = sources(["11_tokens"])[0]
 LESSON = load_lesson("11_tokens")
 
 
-# ------------------------------------------------------------------------------------------------ bits per byte
-
-
 @pytest.mark.parametrize("text", ["a", "plain words\n", "Größe → 😀 漢字"])
 @pytest.mark.parametrize("n", [2, 256, 50_257])
 def test_a_model_that_knows_nothing_costs_log2_n_bits_a_token(text, n):

@@ -166,11 +166,9 @@ def test_the_smoothed_loss_is_pytorchs_cross_entropy_against_the_smoothed_target
 @pytest.mark.parametrize("where", [4, PAD, [0, 4, 5], "the right token"])
 def test_without_smoothing_an_impossible_token_costs_what_it_costs_in_pytorch(where):
     logits, targets = drawn()
-    places = (
-        targets.unsqueeze(-1)
-        if where == "the right token"
-        else torch.tensor(where).reshape(-1).expand(*targets.shape, -1)
-    )
+    places = targets.unsqueeze(-1)
+    if where != "the right token":
+        places = torch.tensor(where).reshape(-1).expand(*targets.shape, -1)
     targets = torch.where(targets == 4, 3, targets)
     impossible = logits.scatter(-1, places, -torch.inf)
     theirs = F.cross_entropy(impossible.flatten(0, 1), targets.flatten(), ignore_index=PAD)
