@@ -16,7 +16,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from conftest import FIRST, answer_notebook, solved
-from graded import FULL, NONE, OUT_OF, WRONG, Instead, batch, copied, hand_in_a_few
+from graded import FULL, NONE, OUT_OF, WRONG, Instead, batch, command, copied, hand_in_a_few
 from needs import postgresql_programs
 from stand_in import ISOLATION, StandIn
 
@@ -27,10 +27,9 @@ from helpers.benchmarks import demo_class
 from helpers.checking import answers
 from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.verdicts import judge
-from helpers.course import LIMITS
 from helpers.exercises import load_lesson
 from helpers.grading import __main__ as grading_command
-from helpers.grading import commands
+from helpers.grading.commands import USER_ERRORS
 from helpers.grading.errors import GradingError
 from helpers.grading.gradebook import Marks
 from helpers.grading.grader import NOTHING_RAN
@@ -248,15 +247,14 @@ def test_a_batch_that_is_killed_again_and_again_ends_as_if_left_alone(pattern, t
 def test_grade_says_what_makes_a_key_that_is_missing(course):
     hand_in_a_few(course)
     shutil.rmtree(course.folder / "exam")
-    words = grading_command.parser().parse_args(["grade", FIRST, "--unsafe"])
-    with pytest.raises(commands.USER_ERRORS, match="make exam-key"):  # which main shows without a traceback
-        commands.run(course.folder, words, LIMITS, None)
+    with pytest.raises(USER_ERRORS, match="make exam-key"):
+        command(course, "grade", FIRST, "--unsafe")
 
 
-@pytest.mark.parametrize("room, command", [(grading_command, "grade"), (benchmarks_command, "demo-class")])
-def test_an_unknown_lesson_is_told_with_those_there_are(course, monkeypatch, room, command):
+@pytest.mark.parametrize("room, word", [(grading_command, "grade"), (benchmarks_command, "demo-class")])
+def test_an_unknown_lesson_is_told_with_those_there_are(course, monkeypatch, room, word):
     monkeypatch.setattr(gc, "freeze", lambda: None)  # for the rest of the process
-    monkeypatch.setattr(sys, "argv", ["program", command, "77_none"])
+    monkeypatch.setattr(sys, "argv", ["program", word, "77_none"])
     with pytest.raises(SystemExit, match=FIRST):
         room.main()
 
@@ -329,6 +327,6 @@ def test_the_gradebook_may_be_a_postgresql_database(pattern, tmp_path, postgresq
         assert scores == {f"check_{name}": points for name, points in deserved.items()}
     course.nbgrader("export")
     assert len((course.folder / "grades.csv").read_text().splitlines()) == 4
-    for command in ("feedback", "report", "export"):
-        done = course.run("helpers.grading", command, FIRST)
+    for word in ("feedback", "report", "export"):
+        done = course.run("helpers.grading", word, FIRST)
         assert done.returncode == 0, done.stderr
