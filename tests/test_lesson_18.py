@@ -32,7 +32,7 @@ def test_the_lessons_norm_computes_in_64_bits_where_x_has_them():
     torch.testing.assert_close(mine, torch.nn.functional.rms_norm(x, (6,), eps=1e-5), rtol=1e-12, atol=1e-12)
 
 
-# ------------------------------------------------------------------------------------------------- what the hints say
+# ---------------------------------------------------------------------------------------------- the recorded model
 
 
 def test_the_recorded_llama_is_what_transformers_computes():
