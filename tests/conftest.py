@@ -27,6 +27,7 @@ from helpers.course import DEVICE
 from helpers.exercises import load_lesson
 from helpers.grading.batch import WORKERS
 from helpers.grading.journal import Journal
+from helpers.training import common
 
 FIRST = "01_dot_product_attention"
 AUTHOR = {"NAME": "A", "EMAIL": "a@example.org"}  # of commits that tests make
@@ -37,6 +38,7 @@ LONGEST_FILES = 25  # in the table of where the time went
 os.environ.setdefault("COURSE_CHECK_SECONDS", "600")
 os.environ.setdefault("COURSE_PROGRESS", "")  # what checks say in tests is not what somebody has reached
 os.environ.setdefault("COURSE_LADDER_STEPS", "5")  # a rung of the ladder trains for 20 seconds
+common._tried["cpu"] = False  # trainings compute in float32: to try whether bfloat16 is faster can take 20 seconds
 if "PYTEST_XDIST_WORKER" in os.environ:  # one thread each, also in what they start: they share the cores already
     os.environ["OMP_NUM_THREADS"] = "1"
     torch.set_num_threads(1)
@@ -63,12 +65,17 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(items):
     """Marks that follow from others, before -m selects; and long files first, so that none is left over at the end."""
     for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):  # an .ipynb has no fixtures
+            item.add_marker(pytest.mark.needs("chromium"))
         for mark in item.iter_markers("needs"):
             item.add_marker(needs.MARKS[mark.args[0]])
         if item.path.stem.removeprefix("test_") in SLOW_FILES:
             item.add_marker(pytest.mark.slow)
     long_files = {item.path for item in items if any(map(item.get_closest_marker, ("slow", "deep")))}
-    items.sort(key=lambda item: (item.path.suffix != ".ipynb", item.path not in long_files))
+    # The first of these files builds the site; a process that came to another one meanwhile would wait for it
+    of_the_site = dict.fromkeys(item.path for item in items if "site" in getattr(item, "fixturenames", ()))
+    later = [*of_the_site][1:]
+    items.sort(key=lambda item: (item.path.suffix != ".ipynb", item.path not in long_files, item.path in later))
 
 
 @pytest.fixture(autouse=True)
@@ -271,7 +278,7 @@ def pattern(tmp_path_factory):
     """A course with an exam key and a gradebook that knows the lesson, to be copied."""
     course = Course(tmp_path_factory.mktemp("pattern"), FIRST)
     course.nbgrader("generate_assignment", FIRST, "--force")
-    course.exam_key()
+    course.exam_key(seeds=1)
     return course
 
 

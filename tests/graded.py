@@ -7,7 +7,10 @@ import shutil
 from conftest import FIRST, Course, answer_notebook, solved
 from stand_in import StandIn
 
+from helpers.course import LIMITS
 from helpers.exercises import load_lesson
+from helpers.grading import commands
+from helpers.grading.__main__ import parser
 from helpers.grading.batch import Batch
 
 FULL = {exercise.name: exercise.points for exercise in load_lesson(FIRST)}
@@ -28,6 +31,11 @@ def copied(pattern, folder, monkeypatch=None):
 
 def batch(course, runner=None, jobs=2, **more):
     return Batch(course.folder, FIRST, runner or StandIn(FIRST), jobs, bar=False, **more)
+
+
+def command(course, *words):
+    """A command of the instructor, in this process. Raises what `main` shows without a traceback."""
+    return commands.run(course.folder, parser().parse_args(words), LIMITS, None)
 
 
 class Instead:

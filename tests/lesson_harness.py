@@ -4,6 +4,7 @@ import re
 
 import nbformat
 import torch
+from torch import nn
 
 from helpers.authoring.lesson_source import Source
 
@@ -27,13 +28,56 @@ def near(ours: torch.Tensor, theirs: torch.Tensor, factor: float = 1) -> None:
     torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
 
 
-def near_with_slopes(ours: torch.Tensor, theirs: torch.Tensor, inputs: list, factor: float = 1) -> None:
-    """`near`, and the same gradients of the inputs for one random gradient of the output, within ten times as much."""
+def near_with_slopes(ours: torch.Tensor, theirs: torch.Tensor, inputs: list, factor: float = 1, others=None) -> None:
+    """`near`, and the same gradients of the inputs for one random gradient of the output, within ten times as much.
+
+    others: the inputs of theirs, where these are tensors of their own.
+    """
     near(ours, theirs, factor)
     cotangent = torch.randn_like(ours)
-    slopes = (torch.autograd.grad((y * cotangent).sum(), inputs, retain_graph=True) for y in (ours, theirs))
+    sides = ((ours, inputs), (theirs, others or inputs))
+    slopes = (torch.autograd.grad((y * cotangent).sum(), given, retain_graph=True) for y, given in sides)
     for mine, other in zip(*slopes, strict=True):
         near(mine, other, 10 * factor)
+
+
+@torch.no_grad()
+def copy_attention(theirs: nn.MultiheadAttention, ours: nn.Module) -> None:
+    """Our three projections as one matrix, without biases, and what joins the heads."""
+    theirs.in_proj_weight.copy_(torch.cat([ours.to_queries.weight, ours.to_keys.weight, ours.to_values.weight]))
+    theirs.in_proj_bias.zero_()
+    theirs.out_proj.load_state_dict(ours.unify.state_dict())
+
+
+def matching(layer: nn.Module, block: nn.Module) -> list[tuple[nn.Module, nn.Module]]:
+    """(PyTorch's, ours) for the parts of a layer of an encoder that have the same parameters."""
+    return [
+        (layer.self_attn.out_proj, block.attention.unify),
+        (layer.linear1, block.feed_forward.widen),
+        (layer.linear2, block.feed_forward.narrow),
+        (layer.norm1, block.norm1),
+        (layer.norm2, block.norm2),
+    ]
+
+
+def encoder_layer(block: nn.Module, e: int, h: int, kind: torch.dtype, pre_norm: bool = True) -> nn.Module:
+    """PyTorch's layer with the weights of a block, in training mode: its fast path in evaluation has no gradients."""
+    layer = nn.TransformerEncoderLayer(e, h, 4 * e, 0.0, batch_first=True, norm_first=pre_norm, dtype=kind)
+    copy_attention(layer.self_attn, block.attention)
+    for theirs, ours in matching(layer, block):
+        theirs.load_state_dict(ours.state_dict())
+    return layer.train()
+
+
+def encoder(stack: nn.Module, e: int, h: int, kind: torch.dtype, pre_norm: bool = True) -> nn.Module:
+    """PyTorch's encoder with the weights of a stack of blocks."""
+    layers = [encoder_layer(block, e, h, kind, pre_norm) for block in stack.blocks]
+    norm = nn.LayerNorm(e, dtype=kind) if pre_norm else None
+    if pre_norm:
+        norm.load_state_dict(stack.norm.state_dict())
+    made = nn.TransformerEncoder(layers[0], len(layers), norm=norm, enable_nested_tensor=False)
+    made.layers = nn.ModuleList(layers)
+    return made
 
 
 def numbers(text: str) -> list[float]:

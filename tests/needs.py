@@ -4,6 +4,7 @@
     @pytest.mark.needs("real data", "gpt2/merges.txt")   files of the data folder
     require("chromium", "it does not start")             in a fixture, for what only trying shows
 
+A test that uses the fixture `browser` needs chromium without saying so.
 Where it is missing the test is skipped, with a reason for whoever runs it, and the run ends with a line that says
 how to include what was left out. In CI nothing is left out: there a missing component fails the test.
 """

@@ -66,7 +66,7 @@ def test_a_state_that_there_is_not_is_refused(sent):
         from_wire(forged, EXERCISE)
 
 
-def test_a_key_comes_back_as_it_was_saved(tmp_path, first_lesson):
+def test_a_key_comes_back_as_it_was_saved(tmp_path, first_lesson, first_answers):
     key = make_key(first_lesson, "some seed")
     path = tmp_path / "key.safetensors"
     save_key(key, LESSON, path)
@@ -74,14 +74,9 @@ def test_a_key_comes_back_as_it_was_saved(tmp_path, first_lesson):
     assert again.seed == "some seed"
     for exercise in LESSON:
         assert [m.slug for m in key[exercise.name].mistakes] == [m.slug for m in again[exercise.name].mistakes]
-        assert judge(exercise, run_reference(first_lesson, exercise, again.seed), again[exercise.name]).state == RIGHT
+        answer = run(exercise, first_answers.make(exercise.name), again.seed)
+        assert judge(exercise, answer, again[exercise.name]).state == RIGHT
     assert [entry.name for entry in tmp_path.iterdir()] == ["key.safetensors"]
-
-
-def run_reference(source, exercise, seed):
-    from helpers.authoring.lesson_source import Answers
-
-    return run(exercise, Answers(source).make(exercise.name), seed)
 
 
 def test_the_same_key_is_the_same_bytes(tmp_path, first_lesson):

@@ -16,8 +16,6 @@ from helpers.parts.blocks import TransformerBlock
 from helpers.parts.generator import CharTransformer
 from helpers.parts.sharding import SmallGPT, state_bytes
 
-# ------------------------------------------------------------------------------------------------------ operations
-
 
 @pytest.mark.parametrize(("n", "e", "h", "depth", "t"), [(256, 64, 4, 3, 128), (11, 12, 3, 2, 5), (7, 8, 1, 1, 1)])
 def test_operations_are_those_that_pytorch_counts(n, e, h, depth, t):

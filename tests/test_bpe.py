@@ -162,9 +162,7 @@ def test_bytes_that_are_no_characters_decode_as_in_the_library(published):
 def test_the_alphabet_is_openais():
     alphabet = bpe.byte_alphabet()
     assert sorted(alphabet) == list(range(256)) and len(set(alphabet.values())) == 256
-    assert all(
-        len(character) == 1 and character.isprintable() and not character.isspace() for character in alphabet.values()
-    )
+    assert all(len(one) == 1 and one.isprintable() and not one.isspace() for one in alphabet.values())
     assert (alphabet[32], alphabet[10], alphabet[0], alphabet[173], alphabet[65]) == ("Ġ", "Ċ", "Ā", "Ń", "A")
     alphabet.clear()
     assert len(bpe.byte_alphabet()) == 256, "each caller gets a dict of its own"
@@ -257,9 +255,8 @@ def test_files_come_back_as_they_were(learned, tmp_path):
     learned.save(tmp_path / "new" / "folder")
     again = bpe.Tokenizer.from_folder(tmp_path / "new" / "folder")
     assert again.vocabulary == learned.vocabulary and again.merges == learned.merges
-    (tmp_path / "new/folder/merges.txt").write_bytes(
-        (tmp_path / "new/folder/merges.txt").read_bytes().replace(b"\n", b"\r\n")
-    )
+    merges = tmp_path / "new/folder/merges.txt"
+    merges.write_bytes(merges.read_bytes().replace(b"\n", b"\r\n"))
     assert bpe.Tokenizer.from_folder(tmp_path / "new" / "folder").merges == learned.merges, "as some editors save it"
 
 

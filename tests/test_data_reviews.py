@@ -22,7 +22,6 @@ def words(text):
 # them, then lets the clauses of a sentence, and the sentences of a review, compete.
 
 NEGATIONS = ["anything but", "far from", "hardly", "less", "not", "neither", "nor"]
-CONCEDING = ["although ", "even if ", "because "]
 
 
 def judge(clause):

@@ -9,16 +9,13 @@ import sys
 import textwrap
 
 import pytest
-from written_answers import written_answers
 
 from helpers.authoring.check import built_on
 from helpers.authoring.lesson_source import Source, sources
 from helpers.checking import finished_parts
-from helpers.checking.finished_parts import answers_in_reach, parts_imported, parts_used, sources_for
-from helpers.checking.syntax import parsed
+from helpers.checking.finished_parts import answers_in_reach, sources_for
 from helpers.exercises import Exercise, Lesson, load_lesson
 from helpers.exercises.aspects import values
-from helpers.notebooks import SETUP
 
 LESSONS = sources()
 EXERCISES = {(source.name, exercise.name): exercise for source in LESSONS for exercise in source.lesson}
@@ -67,15 +64,6 @@ def test_probes_are_imported_where_helpers_parts_does_not_exist():
         print(sum(len(load_lesson(name).exercises) for name in lesson_names()))
     """)
     assert int(told) == 120
-
-
-@pytest.mark.parametrize("answer", written_answers("unusual"), ids=lambda a: f"{a.lesson} {a.exercise} {a.what}")
-def test_answers_in_unusual_style_need_no_other_parts(answer):
-    source = next(source for source in LESSONS if source.name.startswith(answer.lesson))
-    imported = parts_imported(parsed(source.cells()[SETUP]))
-    trees = [tree for text in (answer.code, *answer.above, *answer.below) if (tree := parsed(text))]
-    used = set().union(*(parts_used(tree, imported) for tree in trees))
-    assert used <= set(source.lesson[answer.exercise].builds_on)
 
 
 # ------------------------------------------------------------------------------------------- what is cut away

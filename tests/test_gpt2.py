@@ -112,9 +112,7 @@ def test_every_layer_and_the_text_at_the_size_of_the_smallest_published_one():
     config = Config.published("gpt2")
     theirs = reference(config, std=0.02)
     model = ours_of(theirs, config)
-    assert model.tokens.weight.data_ptr() == theirs.transformer.wte.weight.data_ptr(), (
-        "the weights are there once, not twice"
-    )
+    assert model.tokens.weight.data_ptr() == theirs.transformer.wte.weight.data_ptr(), "there once, not twice"
     assert_same_layers(model, theirs, ids_for(config, b=1, t=96))
     assert_same_continuation(model, theirs, ids_for(config, b=1, t=16))
 
@@ -159,16 +157,6 @@ def test_weights_start_as_published():
         else:
             expected = 0.02 / math.sqrt(16) if "unify" in name or "narrow" in name else 0.02
             assert abs(parameter.std() / expected - 1) < 0.03 and abs(parameter.mean()) < expected / 20, name
-
-
-def test_nobody_looks_ahead_and_gradients_reach_everything():
-    model = GPT2(SMALL).eval()
-    ids = ids_for(SMALL)
-    later = ids.clone()
-    later[:, 20:] = ids_for(SMALL, seed=2)[:, 20:]
-    torch.testing.assert_close(model(ids)[:, :20], model(later)[:, :20])
-    model(ids).logsumexp(-1).sum().backward()
-    assert all(parameter.grad is not None and parameter.grad.any() for parameter in model.parameters())
 
 
 def test_dropout_is_for_training():
@@ -251,11 +239,6 @@ def test_the_cache_changes_no_logit_however_the_text_comes(parts):
         model(ids[:, :1], cache)
 
 
-def test_a_cache_that_is_full_says_so():
-    with pytest.raises(ValueError, match="room for 3 positions.* 4"):
-        large(SMALL)(ids_for(SMALL, t=4), KeyValueCache(SMALL.depth, 3))
-
-
 @pytest.mark.parametrize("t", [1, 7, 39, 40, 55])
 @pytest.mark.parametrize(
     "how", [{"temperature": 0}, {"temperature": 1.5}, {"top_k": 5}, {"top_p": 0.7, "temperature": 0.9}]
@@ -329,9 +312,8 @@ def test_what_transformers_saves_is_loaded(tmp_path, seed):
     theirs = reference(config, seed)
     theirs.save_pretrained(tmp_path)
     model, ids = gpt2.load(tmp_path), ids_for(config)
-    assert not model.training and all(
-        parameter.requires_grad and parameter.dtype == torch.float32 for parameter in model.parameters()
-    )
+    assert not model.training
+    assert all(parameter.requires_grad and parameter.dtype == torch.float32 for parameter in model.parameters())
     with torch.no_grad():
         torch.testing.assert_close(model(ids), theirs(ids).logits, rtol=0, atol=1e-4)
     assert model.config == Config(**{**config.__dict__, "dropout": 0.1})
@@ -351,9 +333,8 @@ def test_the_older_files_are_loaded(tmp_path, masks, prefix, head, old_format):
     if not head:
         del weights["lm_head.weight"]
     for i in range(config.depth if masks else 0):
-        weights[f"{prefix}h.{i}.attn.bias"] = torch.ones(config.t_max, config.t_max, dtype=torch.uint8).tril()[
-            None, None
-        ]
+        triangle = torch.ones(config.t_max, config.t_max, dtype=torch.uint8).tril()
+        weights[f"{prefix}h.{i}.attn.bias"] = triangle[None, None]
         weights[f"{prefix}h.{i}.attn.masked_bias"] = torch.tensor(-1e4)
     torch.save(weights, tmp_path / "pytorch_model.bin", _use_new_zipfile_serialization=not old_format)
     ids = ids_for(config)
@@ -531,9 +512,8 @@ def test_the_published_sizes_are_the_same_in_both_places():
 def random_weights(*shape: int) -> torch.Tensor:
     t = shape[-1]
     future = torch.ones(t, t).triu(1).bool()
-    return (
-        torch.randn(*shape, t, generator=torch.Generator().manual_seed(t)).masked_fill(future, -torch.inf).softmax(-1)
-    )
+    scores = torch.randn(*shape, t, generator=torch.Generator().manual_seed(t))
+    return scores.masked_fill(future, -torch.inf).softmax(-1)
 
 
 @pytest.mark.parametrize("t, period", [(2, 1), (7, 1), (7, 3), (7, 6), (12, 6)])

@@ -2,9 +2,10 @@
 
 import nbformat
 import pytest
+from tables import table
 
 from helpers.authoring.check import mends, predictions, to_come
-from helpers.authoring.lesson_source import NOTEBOOKS, Answers, Source, sources
+from helpers.authoring.lesson_source import Answers, Source, sources
 from helpers.authoring.release_step import ClearOrExchange
 from helpers.checking import check as checks
 from helpers.checking import panel
@@ -22,11 +23,12 @@ from helpers.grading.reports.class_summary import predictions as class_predictio
 from helpers.grading.reports.feedback import feedback_page
 from helpers.grading.reports.report import predictions_text, report_page
 from helpers.grading.reports.results import GradedCell, StudentResult
-from helpers.notebooks import BadRegion, as_released, as_solved, by_grade_id, check_id, without_marks
+from helpers.notebooks import BadRegion, as_released, as_solved, without_marks
 
 NAME = "05_masking"
 (SOURCE,) = sources([NAME])
 LESSON = load_lesson(NAME)
+CASES = table("kinds")
 ASKED = Prediction("noise", "C", {"A": "a is `tempting`", "B": "b <b>bold</b>", "C": "c is so"})
 ONE = Lesson("99_one", "One", LESSON.exercises[:1], (ASKED,))
 
@@ -81,15 +83,6 @@ def test_a_release_exchanges_what_says_so_and_stubs_the_rest():
     assert "NotImplementedError" not in released(BUG)
     with pytest.raises(BadRegion, match="The cell f cannot be released: line 8"):
         released(BUG.replace("    # return q\n", "    return q\n"))
-
-
-def test_the_committed_lesson_holds_the_bug_and_the_dots_and_nothing_of_the_solution():
-    cells = by_grade_id(nbformat.read(NOTEBOOKS / NAME / f"{NAME}.ipynb", as_version=4))
-    hurried = cells["HurriedAttention"].source
-    assert "heads = self.attend(q, k, v)\n" in hurried and "triangle[:t" not in hurried and "###" not in hurried
-    for asked in LESSON.predictions:
-        assert cells[asked.name].source.startswith(f"{asked.name} = ...    # ")
-        assert cells[check_id(asked.name)].metadata.nbgrader.points == 0
 
 
 # ---------------------------------------------------------------------------------------------- the mend
@@ -198,25 +191,13 @@ def test_an_unknown_prediction_is_told_which_there_are(monkeypatch, capsys):
     assert "noise" in capsys.readouterr().out
 
 
-PREDICTING = [
-    ('noise = "C"', "C", MADE),
-    ('noise = " b "  # I think', "B", MADE),
-    ('noise = "A"\nnoise = "B"', "B", MADE),
-    ('print(1 / 0)\nnoise = other = "C"', "C", MADE),
-    ("noise = ...", "", NOT_YET),
-    ('noise = "D"', "", NONE_OF_THEM),
-    ('noise = "<script>"', "", NONE_OF_THEM),
-    ('noise = "C" * 10**9', "", NOT_YET),
-    ('noise = ["C"]', "", NOT_YET),
-    ('noise = answers["noise"]', "", NOT_YET),
-    ('def noise(): return "C"', "", NOT_YET),
-    ('exit()\nother = "C"', "", NOT_YET),
-    ("noise = (", "", NOT_YET),
-    ("", "", NOT_YET),
-]
+PREDICTING = {"made": MADE, "none_of_them": NONE_OF_THEM, "not_yet": NOT_YET}
 
 
-@pytest.mark.parametrize(("source", "chosen", "state"), PREDICTING)
+@pytest.mark.parametrize(
+    ("source", "chosen", "state"),
+    [(*case, PREDICTING[k]) for k, cases in CASES["predicting"].items() for case in cases],
+)
 def test_in_an_exam_a_prediction_is_read_in_its_cell_and_nothing_is_run(source, chosen, state):
     read = scan_submission(
         ONE, [SubmittedCell("noise", "noise", source), SubmittedCell("", "cell 3", 'noise = "A"')], {}, "import torch"
@@ -325,26 +306,7 @@ def changed(tmp_path, old="", new="", asked=None, mistakes=None):
     return made
 
 
-COMMIT = 'loss_without_mask = "C"\n'
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "says"),
-    [
-        ("- **D.** Almost", "- **E.** Almost", "offers A, B, C, E"),
-        ("1 minute · no points", "no points", "how long it takes"),
-        ("**Prediction · `loss_without_mask`**", "**Guess**", "no card"),
-        (COMMIT, 'loss_without_mask = "B"\n', "the solution of loss_without_mask has to be"),
-        ("# loss_without_mask = ...    #", "# loss_without_mask = None    #", "students have to get"),
-        ('"grade_id": "loss_without_mask"', '"grade_id": "elsewhere"', "lacks the cell with the grade_id"),
-        (
-            'check.prediction("loss_without_mask", loss',
-            'check.prediction("loss_without_mask", 1 and loss',
-            "has to say",
-        ),
-        ("seeing, losses = play", "# %%\nseeing, losses = play", ""),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "says"), CASES["prediction_lacks"])
 def test_an_author_is_told_what_a_prediction_lacks(tmp_path, old, new, says):
     found = list(predictions(changed(tmp_path, old, new)))
     assert any(says in finding for finding in found) if says else found == []
@@ -372,28 +334,7 @@ def test_an_author_is_told_when_a_prediction_is_checked_first_or_shown_by_nothin
         assert any(says in finding for finding in predictions(source)), says
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "mistakes", "says"),
-    [
-        ("        ### STUDENT GETS\n        # heads = self.attend(q, k, v)\n", "", None, "holds no ### STUDENT GETS"),
-        ("# heads = self.attend(q, k, v)\n", "# heads = self.attend(q, k,\n", None, "is no Python"),
-        (
-            "# heads = self.attend(q, k, v)\n",
-            "# heads = self.attend(q, k, v, self.triangle[:t, :t])\n",
-            None,
-            "solution",
-        ),
-        ("# heads = self.attend(q, k, v)\n", "# heads = self.attend(q, k, q)\n", None, "another program"),
-        ("# heads = self.attend(q, k, v)\n", "heads = self.attend(q, k, v)\n", None, "is written as comments"),
-        ("", "", ("mistake.unchanged]", "mistake.left]"), "has no Mistake 'unchanged'"),
-        (
-            "    return all_pairs.tril()\n",
-            "    return all_pairs.tril()\n    ### STUDENT GETS\n    # x\n",
-            None,
-            "mend=True",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "mistakes", "says"), CASES["mend_lacks"])
 def test_an_author_is_told_what_a_mend_lacks(tmp_path, old, new, mistakes, says):
     assert any(says in finding for finding in mends(changed(tmp_path, old, new, mistakes=mistakes)))
 

@@ -135,11 +135,6 @@ def test_the_recorded_gains_are_larger_than_what_seeds_differ_by():
         assert min(bits[before]) > max(bits[after]), (before, after)
     assert max(bits["07_transformer_block"]) < recorded("ladder")["result"]["references"]["gzip"]
     assert min(bits["02_queries_keys_values"]) > max(bits[FIRST])
-    old, new = (
-        [before - after for before, after in zip(bits[name], bits[f"{name[:2]} with positions"], strict=True)]
-        for name in (FIRST, "02_queries_keys_values")
-    )
-    assert min(new) > 0.15 > max(old), "what positions save the model of lesson 2, and that of lesson 1"
     assert list(recorded("ladder")["settings"]["steps"].values()) == [rung.steps for rung in RUNGS.values()]
 
 

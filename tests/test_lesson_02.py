@@ -1,12 +1,12 @@
 """Lesson 2: its solutions and the finished attention against PyTorch's own, and its checks."""
 
-import inspect
 import itertools
 import re
 
 import pytest
 import torch
 import torch.nn.functional as F
+from lesson_harness import near_with_slopes
 from torch import nn
 
 from helpers.authoring.lesson_source import Answers, sources
@@ -14,12 +14,10 @@ from helpers.checking import check
 from helpers.data.recorded import recorded
 from helpers.data.toy.phrases import ASKS, KINDS, known_words, phrases
 from helpers.data.vectors import word_vectors
-from helpers.exercises import l02_queries_keys_values
 from helpers.parts import attention as parts
 
 NAME = "02_queries_keys_values"
 SIZES = [(1, 1, 1, 1, 1), (2, 3, 5, 4, 6), (3, 1, 7, 2, 1), (1, 6, 1, 5, 3), (4, 8, 8, 16, 16)]  # b, t, s, d, v
-PRECISION = [(torch.float32, 1e-5), (torch.float64, 1e-10)]
 
 SOURCE = sources([NAME])[0]
 
@@ -35,52 +33,38 @@ def drawn(seed, *shapes, dtype):
     return [torch.randn(*shape, generator=generator, dtype=dtype).requires_grad_() for shape in shapes]
 
 
-def agree(mine, theirs, inputs, tolerance):
-    """Both give the same numbers, and the same gradients with respect to all inputs."""
-    torch.testing.assert_close(mine, theirs, rtol=tolerance, atol=tolerance)
-    weights = torch.randn(theirs.shape, generator=torch.Generator().manual_seed(9), dtype=theirs.dtype)
-    for one, other in zip(*(torch.autograd.grad((y * weights).sum(), inputs) for y in (mine, theirs)), strict=True):
-        torch.testing.assert_close(one, other, rtol=10 * tolerance, atol=10 * tolerance)
-
-
-@pytest.mark.parametrize(("dtype", "tolerance"), PRECISION)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("sizes", SIZES)
-def test_attention_is_pytorchs_unscaled_one(sizes, dtype, tolerance):
+@pytest.mark.parametrize("more", [(), (3,)], ids=["", "any leading axes"])
+def test_attention_is_pytorchs_unscaled_one(more, sizes, dtype):
     b, t, s, d, v = sizes
-    inputs = drawn(sum(sizes), (b, t, d), (b, s, d), (b, s, v), dtype=dtype)
-    agree(parts.attention(*inputs), F.scaled_dot_product_attention(*inputs, scale=1.0), inputs, tolerance)
+    inputs = drawn(sum(sizes), (b, *more, t, d), (b, *more, s, d), (b, *more, s, v), dtype=dtype)
+    near_with_slopes(parts.attention(*inputs), F.scaled_dot_product_attention(*inputs, scale=1.0), inputs)
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), PRECISION)
-def test_the_part_carries_any_leading_axes(dtype, tolerance):
-    inputs = drawn(0, (2, 3, 4, 5), (2, 3, 6, 5), (2, 3, 6, 7), dtype=dtype)
-    agree(parts.attention(*inputs), F.scaled_dot_product_attention(*inputs, scale=1.0), inputs, tolerance)
-
-
-@pytest.mark.parametrize(("dtype", "tolerance"), PRECISION)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("sizes", SIZES)
-def test_a_lookup_is_attention_with_one_query(sizes, dtype, tolerance, solved):
+def test_a_lookup_is_attention_with_one_query(sizes, dtype, solved):
     _, _, s, d, v = sizes
     inputs = drawn(sum(sizes), (d,), (s, d), (s, v), dtype=dtype)
     query, keys, values = inputs
     theirs = F.scaled_dot_product_attention(query.reshape(1, 1, d), keys[None], values[None], scale=1.0)[0, 0]
-    agree(solved("soft_lookup")(*inputs), theirs, inputs, tolerance)
+    near_with_slopes(solved("soft_lookup")(*inputs), theirs, inputs)
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), PRECISION)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("beta", [0.0, 0.3, 1.0, 7.0])
-def test_sharpened_weights_are_those_of_a_longer_query(beta, dtype, tolerance, solved):
+def test_sharpened_weights_are_those_of_a_longer_query(beta, dtype, solved):
     keys, query = drawn(1, (5, 3), (3,), dtype=dtype)
-    theirs = F.scaled_dot_product_attention(query[None, None], keys[None], torch.eye(5, dtype=dtype)[None], scale=beta)[
-        0, 0
-    ]
-    agree(solved("sharpen")(keys, query, beta), theirs, [keys, query], tolerance)
+    one_hot = torch.eye(5, dtype=dtype)[None]
+    theirs = F.scaled_dot_product_attention(query[None, None], keys[None], one_hot, scale=beta)
+    near_with_slopes(solved("sharpen")(keys, query, beta), theirs[0, 0], [keys, query])
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), PRECISION)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("own_context", [True, False])
 @pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (2, 3, 5, 4), (3, 7, 2, 6)])  # b, t, s, e = d
-def test_one_head_is_pytorchs_multihead_attention_with_copied_weights(sizes, own_context, dtype, tolerance):
+def test_one_head_is_pytorchs_multihead_attention_with_copied_weights(sizes, own_context, dtype):
     """nn.MultiheadAttention divides by √d, undone in W_q, and mixes its head's output, made the identity."""
     b, t, s, e = sizes
     head = parts.SingleHeadAttention(e, e).to(dtype)
@@ -92,9 +76,9 @@ def test_one_head_is_pytorchs_multihead_attention_with_copied_weights(sizes, own
         theirs.out_proj.weight.copy_(torch.eye(e))
     x, context = drawn(sum(sizes), (b, t, e), (b, s, e), dtype=dtype)
     if own_context:
-        agree(head(x), theirs(x, x, x)[0], [x], tolerance)
+        near_with_slopes(head(x), theirs(x, x, x)[0], [x])
     else:
-        agree(head(x, context), theirs(x, context, context)[0], [x, context], tolerance)
+        near_with_slopes(head(x, context), theirs(x, context, context)[0], [x, context])
 
 
 @pytest.mark.parametrize(("e", "d"), [(1, 1), (5, 3), (3, 8)])
@@ -104,20 +88,6 @@ def test_a_head_has_three_matrices_and_nothing_else(e, d):
         f"to_{role}.weight": (d, e) for role in ("queries", "keys", "values")
     }
     assert head(torch.randn(2, 4, e), torch.randn(2, 6, e)).shape == (2, 4, d)
-
-
-def test_two_matrices_can_do_what_one_cannot():
-    """Two positions that both prefer the other to themselves: possible for q·k, impossible where k = q."""
-    generator = torch.Generator().manual_seed(0)
-    x = torch.randn(1000, 2, 4, generator=generator)
-    w_q, w_k = torch.randn(2, 4, 3, generator=generator)
-
-    def mutual(scores):
-        return (scores[:, 0, 1] > scores[:, 0, 0]) & (scores[:, 1, 0] > scores[:, 1, 1])
-
-    assert not mutual(x @ x.mT).any()
-    assert not mutual((x @ w_q) @ (x @ w_q).mT).any()
-    assert mutual((x @ w_q) @ (x @ w_k).mT).any()
 
 
 def test_phrases_are_drawn_from_the_lists_and_the_same_each_time():
@@ -156,24 +126,6 @@ def test_parameters_of_other_names_are_named_as_the_cause_of_wrong_numbers():
     says = told("SingleHeadAttention", OtherNames)
     assert "missing to_keys.weight" in says["parameters"] and "q.weight" in says["parameters"]
     assert "by their names" in says["values"]
-
-
-@pytest.mark.parametrize("sizes", SIZES)
-def test_the_mended_attention_is_pytorchs_unscaled_one(sizes, solved):
-    b, t, s, d, v = sizes
-    inputs = drawn(sum(sizes), (b, t, d), (b, s, d), (b, s, v), dtype=torch.float64)
-    agree(solved("attention")(*inputs), F.scaled_dot_product_attention(*inputs, scale=1.0), inputs, 1e-10)
-
-
-def test_what_the_error_in_attention_does_in_its_hints(solved):
-    """The right output is 0.73 in both; the sum of the query times the sums of the keys gives 0.5 and 0.12."""
-    q, values = torch.tensor([[[1.0, 0]]]), torch.tensor([[[1.0], [0]]])
-    outputs = []
-    for second in (1.0, 3.0):
-        k = torch.tensor([[[1.0, 0], [0, second]]])
-        outputs.append(torch.softmax(q.sum(-1, keepdim=True) * k.sum(-1).unsqueeze(1), dim=-1) @ values)
-        assert round(solved("attention")(q, k, values).item(), 2) == 0.73
-    assert [round(output.item(), 2) for output in outputs] == [0.5, 0.12]
 
 
 def test_only_learned_values_pass_on_what_is_not_matched(printed_text):
@@ -224,24 +176,6 @@ def test_outcomes_that_the_lesson_tells_are_those_that_it_printed(printed_text):
     )
     assert two < 0.3 and one > 1
     assert "output: 0.73" in printed_text  # the mended attention finds no match at a right angle
-
-
-def test_a_weight_raised_to_the_sharpness_that_is_tried_underflows():
-    assert torch.tensor(0.1, dtype=torch.float64) ** 10_000 == 0 and torch.tensor(0.1) ** 10_000 == 0
-    assert "10_000.0" in inspect.getsource(l02_queries_keys_values), "the largest that the check asks for"
-
-
-def test_the_small_cases_of_the_hints_give_the_numbers_that_they_say(solved):
-    """ln 3 ≈ 1.0986 and the weights 3/4 and 1/4; e and e² for products 2 and 1."""
-    query, keys, values = torch.tensor([1.0986, 0.0]), torch.eye(2), torch.tensor([[4.0], [8.0]])
-    assert solved("soft_lookup")(query, keys, values).item() == pytest.approx(5, abs=1e-3)
-    weights = [solved("sharpen")(torch.tensor([[2.0], [1.0]]), torch.ones(1), beta) for beta in (1, 2)]
-    assert [round(w, 2) for pair in weights for w in pair.tolist()] == [0.73, 0.27, 0.88, 0.12]
-    rules = torch.tensor([0, 1]), torch.tensor([2, 2]), torch.tensor([5.0, 4.0])
-    w_q, w_k = solved("matrices_of_rules")(*rules, 3)
-    assert torch.equal(w_q @ w_k.T, torch.tensor([[0.0, 0, 5], [0, 0, 4], [0, 0, 0]]))
-    w_q[:2] = rules[2]  # each of the two features obeys both rules
-    assert torch.equal(w_q @ w_k.T, torch.tensor([[0.0, 0, 9], [0, 0, 9], [0, 0, 0]]))
 
 
 def test_the_rules_of_the_phrases_take_four_columns_and_have_rank_two(printed_text):

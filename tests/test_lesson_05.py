@@ -6,7 +6,7 @@ import re
 import pytest
 import torch
 import torch.nn.functional as F
-from lesson_harness import TOLERANCE, near, printed
+from lesson_harness import KINDS, TOLERANCE, near, near_with_slopes, printed
 from torch import nn
 
 from helpers.authoring.lesson_source import Answers, sources
@@ -79,14 +79,11 @@ def test_a_row_that_may_see_nothing_is_zero_in_both_directions(kind):
     assert (slopes[empty] == 0).all() and (slopes[~mask] == 0).all() and (slopes[~empty] != 0).any()
 
 
-@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+@pytest.mark.parametrize("kind", KINDS)
 def test_gradients_of_masked_softmax_are_those_of_softmax(kind):
-    mask, cotangent = some_mask(2, 3, 6), torch.randn(2, 3, 6, dtype=kind)
-    ours = torch.randn(2, 3, 6, dtype=kind, requires_grad=True)
-    theirs = ours.detach().clone().requires_grad_()
-    (masks.masked_softmax(ours, mask) * cotangent).sum().backward()
-    (torch.softmax(theirs.masked_fill(~mask, -math.inf), dim=-1) * cotangent).sum().backward()
-    near(ours.grad, theirs.grad)
+    mask, scores = some_mask(2, 3, 6), torch.randn(2, 3, 6, dtype=kind, requires_grad=True)
+    theirs = torch.softmax(scores.masked_fill(~mask, -math.inf), dim=-1)
+    near_with_slopes(masks.masked_softmax(scores, mask), theirs, [scores])
 
 
 @pytest.mark.parametrize("kind", TOLERANCE)
@@ -107,39 +104,17 @@ def parts_of(layer, x, h):
     return [f(x).view(b, t, h, e // h).transpose(1, 2) for f in (layer.to_queries, layer.to_keys, layer.to_values)]
 
 
-@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("b,t,e,h", SIZES)
 def test_causal_attention_is_pytorchs(kind, b, t, e, h):
     layer = masks.CausalSelfAttention(e, h).to(kind)
     x = torch.randn(b, t, e, dtype=kind, requires_grad=True)
-    y = layer(x)
     theirs = F.scaled_dot_product_attention(*parts_of(layer, x, h), is_causal=True)
     theirs = layer.unify(theirs.transpose(1, 2).reshape(b, t, e))
-    near(y, theirs)
-    cotangent = torch.randn_like(y)
-    wanted = [x, *layer.parameters()]
-    for ours, other in zip(
-        torch.autograd.grad((y * cotangent).sum(), wanted),
-        torch.autograd.grad((theirs * cotangent).sum(), wanted),
-        strict=True,
-    ):
-        near(ours, other)
+    near_with_slopes(layer(x), theirs, [x, *layer.parameters()])
 
 
-@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
-@pytest.mark.parametrize("b,t,e,h", SIZES)
-def test_causal_attention_is_pytorchs_module_with_copied_weights(kind, b, t, e, h):
-    layer = masks.CausalSelfAttention(e, h).to(kind)
-    other = nn.MultiheadAttention(e, h, batch_first=True, dtype=kind)
-    with torch.no_grad():
-        other.in_proj_weight.copy_(torch.cat([layer.to_queries.weight, layer.to_keys.weight, layer.to_values.weight]))
-        other.in_proj_bias.zero_()
-        other.out_proj.load_state_dict(layer.unify.state_dict())
-    x = torch.randn(b, t, e, dtype=kind)
-    near(layer(x), other(x, x, x, attn_mask=~masks.causal_mask(t), need_weights=False)[0])
-
-
-@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("b,t,e,h", SIZES)
 def test_padding_and_time_are_masked_together(kind, b, t, e, h):
     layer = masks.CausalSelfAttention(e, h).to(kind)
@@ -172,15 +147,10 @@ def test_nothing_leaks_from_the_future_into_the_attention(b, t, e, h):
     assert torch.equal(layer(x)[:, : t // 2], layer(changed)[:, : t // 2])
 
 
-def test_the_part_refuses_heads_that_do_not_divide_the_width():
-    with pytest.raises(ValueError, match="e = 8 .* h = 3"):
-        masks.CausalSelfAttention(8, 3)
-
-
 # -------------------------------------------------------------------------------------------- the leak map
 
 
-@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("b,t,e,f", [(1, 1, 1, 1), (2, 4, 3, 5), (3, 6, 2, 1)])
 def test_the_leak_map_is_the_largest_entry_of_each_block_of_the_jacobian(kind, b, t, e, f):
     network = nn.Sequential(
@@ -197,32 +167,10 @@ def test_the_leak_map_shows_a_known_dependence_where_it_is():
     assert torch.equal(leak, 3 * torch.eye(5).roll(1, dims=0))
 
 
-def test_the_leak_map_finds_a_mask_that_comes_after_the_softmax():
-    def late(x):
-        return torch.softmax(x @ x.transpose(1, 2), dim=-1).tril() @ x
-
-    def early(x):
-        scores = x @ x.transpose(1, 2)
-        return torch.softmax(scores.masked_fill(~masks.causal_mask(x.shape[1]), -math.inf), dim=-1) @ x
-
-    leak_map, x = ANSWERS.make("leak_map"), torch.randn(2, 6, 4)
-    assert leak_map(late, x).triu(1).max() > 0.1
-    assert (leak_map(early, x).triu(1) == 0).all()
-
-
 def test_the_leak_map_leaves_no_trace():
     model, x = nn.Linear(4, 4), torch.randn(2, 3, 4)
     leak = ANSWERS.make("leak_map")(model, x)
     assert model.weight.grad is None and x.grad is None and not x.requires_grad and not leak.requires_grad
-
-
-# --------------------------------------------------------------------------------------------- the checks
-
-
-def test_the_attention_has_the_parameters_of_multi_head_attention():
-    names = {name: tuple(p.shape) for name, p in masks.CausalSelfAttention(6, 2).named_parameters()}
-    square = dict.fromkeys(["to_queries.weight", "to_keys.weight", "to_values.weight", "unify.weight"], (6, 6))
-    assert names == {**square, "unify.bias": (6,)}
 
 
 # ------------------------------------------------------------------------------------- what the lesson says
@@ -266,11 +214,3 @@ def test_the_mended_layer_is_pytorchs_own(b, t, e, h):
     heads = F.scaled_dot_product_attention(q, k, v, is_causal=True)
     near(layer(x), layer.unify(heads.transpose(1, 2).reshape(b, t, e)))
     assert set(layer.state_dict()) == {"to_qkv.weight", "to_qkv.bias", "unify.weight", "unify.bias", "triangle"}
-
-
-def test_the_hints_worked_cases_are_right():
-    shares = torch.softmax(torch.tensor([1.0, -torch.inf, 3.0]), dim=0)
-    assert [round(share, 2) for share in shares.tolist()] == [0.12, 0, 0.88]
-    near(torch.softmax(torch.full((3,), -1000.0), dim=0), torch.full((3,), 1 / 3))
-    assert torch.softmax(torch.full((3,), -torch.inf), dim=0).isnan().all()
-    assert torch.finfo(torch.float16).min == -65_504 and torch.tensor(-1e9).half() == -torch.inf

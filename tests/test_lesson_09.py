@@ -10,6 +10,7 @@ import re
 import pytest
 import torch
 import torch.nn.functional as F
+from lesson_harness import KINDS, encoder, near
 from torch import nn
 
 from helpers import plots
@@ -32,7 +33,6 @@ from helpers.training.enwik8 import landmarks
 SOURCE = sources(["09_character_generator"])[0]
 LESSON = load_lesson("09_character_generator")
 ANSWERS = Answers(SOURCE)
-KINDS = {torch.float32: 1e-5, torch.float64: 1e-10}
 PROSE = b"The value of the expression is the value of the object. " * 20 + "Ein Satz über nichts, 1234567890!".encode()
 
 
@@ -60,9 +60,8 @@ def test_every_slice_comes_up_equally_often_and_no_other(length, t):
     assert inputs.shape == targets.shape == (rows, t) and inputs.dtype == targets.dtype == torch.int64
     text = data.tolist()
     slices = {tuple(text[s : s + t + 1]): s for s in range(length - t)}
-    counts = collections.Counter(
-        slices[(*row, target)] for row, target in zip(inputs.tolist(), targets[:, -1].tolist(), strict=True)
-    )
+    drawn = zip(inputs.tolist(), targets[:, -1].tolist(), strict=True)
+    counts = collections.Counter(slices[(*row, target)] for row, target in drawn)
     assert torch.equal(inputs[:, 1:], targets[:, :-1])
     within([counts[s] for s in range(length - t)], [1 / (length - t)] * (length - t), rows)
 
@@ -88,10 +87,8 @@ def counted(text):
     for first, second in zip(text, text[1:], strict=False):
         after[first][second] += 1
     order0 = -sum(k / len(text) * math.log2(k / len(text)) for k in singles.values())
-    order1 = -sum(k * math.log2(k / sum(row.values())) for row in after.values() for k in row.values()) / (
-        len(text) - 1
-    )
-    return order0, order1
+    order1 = -sum(k * math.log2(k / sum(row.values())) for row in after.values() for k in row.values())
+    return order0, order1 / (len(text) - 1)
 
 
 def packed(train, held_out):
@@ -106,24 +103,14 @@ def test_the_lessons_landmarks_are_those_of_an_independent_count(text, capsys):
     text = text or generator_text(places="embedded").data
     cut = len(text) * 19 // 20
     train = torch.tensor(list(text[:cut]), dtype=torch.uint8)
-    room = {
-        "torch": torch,
-        "math": math,
-        "gzip": gzip,
-        "lzma": lzma,
-        "text": text,
-        "cut": cut,
-        "train": train,
-        "held_out": text[cut:],
-        "counts": torch.bincount(train, minlength=256),
-    }
+    room = {"torch": torch, "math": math, "gzip": gzip, "lzma": lzma, "text": text, "cut": cut, "train": train}
+    room |= {"held_out": text[cut:], "counts": torch.bincount(train, minlength=256)}
     exec(cell("def entropy(counts)"), room)
     found = room["landmarks"]
     order0, order1 = counted(text[:cut])
     # the difference of two entropies treats the last letter, which nothing follows, as one that is followed
-    assert found["order 0"] == pytest.approx(order0, abs=1e-9) and found["order 1"] == pytest.approx(
-        order1, abs=20 / cut
-    )
+    assert found["order 0"] == pytest.approx(order0, abs=1e-9)
+    assert found["order 1"] == pytest.approx(order1, abs=20 / cut)
     assert found["log₂ of the alphabet"] == pytest.approx(math.log2(len(set(text[:cut]))))
     assert found["8 bits: any byte"] == 8
     assert {name: found[name] for name in ("gzip -9", "xz -9")} == pytest.approx(packed(text[:cut], text[cut:]))
@@ -141,31 +128,6 @@ def test_the_recorded_runs_landmarks_too():
 # ------------------------------------------------------------------------------------------------- the model
 
 
-@torch.no_grad()
-def pytorchs_encoder(model, e, h, depth, kind):
-    """nn.TransformerEncoder with the model's weights."""
-    layer = nn.TransformerEncoderLayer(
-        e, h, 4 * e, 0.0, activation="relu", batch_first=True, norm_first=True, dtype=kind
-    )
-    encoder = nn.TransformerEncoder(layer, depth, norm=nn.LayerNorm(e, dtype=kind), enable_nested_tensor=False)
-    for theirs, ours in zip(encoder.layers, model.transformer.blocks, strict=True):
-        attention = ours.attention
-        three = (attention.to_queries, attention.to_keys, attention.to_values)
-        theirs.self_attn.in_proj_weight.copy_(torch.cat([p.weight for p in three]))
-        theirs.self_attn.in_proj_bias.zero_()
-        pairs = [
-            (theirs.self_attn.out_proj, attention.unify),
-            (theirs.linear1, ours.feed_forward.widen),
-            (theirs.linear2, ours.feed_forward.narrow),
-            (theirs.norm1, ours.norm1),
-            (theirs.norm2, ours.norm2),
-        ]
-        for left, right in pairs:
-            left.load_state_dict(right.state_dict())
-    encoder.norm.load_state_dict(model.transformer.norm.state_dict())
-    return encoder.train()
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "b,t,n,e,h,depth,t_max", [(1, 1, 5, 4, 1, 1, 1), (3, 7, 11, 6, 3, 2, 9), (2, 9, 256, 8, 2, 3, 9)]
@@ -175,22 +137,14 @@ def test_the_model_is_pytorchs_encoder_with_a_causal_mask(kind, b, t, n, e, h, d
     with torch.no_grad():
         for p in model.parameters():
             p.add_(0.3 * torch.randn_like(p))
-    encoder, ids = pytorchs_encoder(model, e, h, depth, kind), torch.randint(n, (b, t))
+    ids = torch.randint(n, (b, t))
     x = F.embedding(ids, model.tokens.weight) + model.positions.table.weight[:t]
     mask = nn.Transformer.generate_square_subsequent_mask(t, dtype=kind)
-    theirs = F.linear(encoder(x, mask=mask, is_causal=True), model.to_logits.weight, model.to_logits.bias)
-    torch.testing.assert_close(model(ids), theirs, rtol=10 * KINDS[kind], atol=10 * KINDS[kind])
-    assert sum(p.numel() for p in model.parameters()) == (n + t_max) * e + 2 * e + (e + 1) * n + depth * sum(
-        p.numel() for p in TransformerBlock(e, h).parameters()
-    )
-
-
-def test_a_prediction_does_not_depend_on_what_comes_after():
-    model, ids = generator.CharTransformer(13, 8, 2, 2, 9).eval(), torch.randint(13, (2, 9))
-    logits = model(ids)
-    for i in range(9):
-        other = torch.cat([ids[:, : i + 1], torch.randint(13, (2, 8 - i))], dim=1)
-        torch.testing.assert_close(model(other)[:, : i + 1], logits[:, : i + 1])
+    theirs = model.to_logits(encoder(model.transformer, e, h, kind)(x, mask=mask, is_causal=True))
+    near(model(ids), theirs, 10)
+    of_a_block = sum(p.numel() for p in TransformerBlock(e, h).parameters())
+    count = (n + t_max) * e + 2 * e + (e + 1) * n + depth * of_a_block
+    assert sum(p.numel() for p in model.parameters()) == count
 
 
 @pytest.mark.parametrize(
@@ -207,11 +161,6 @@ def test_of_many_tensors_that_are_no_weights_the_first_are_named(count, named):
         checked_model(Masked, Draw("some"))
 
 
-def test_windows_longer_than_t_max_are_refused():
-    with pytest.raises(ValueError, match="10.*9"):
-        generator.CharTransformer(13, 8, 2, 2, 9)(torch.zeros(1, 10, dtype=torch.long))
-
-
 # --------------------------------------------------------------------------------- temperature, top-k, top-p
 
 
@@ -220,9 +169,8 @@ def test_windows_longer_than_t_max_are_refused():
 def test_temperature_is_a_power_of_the_probabilities(shape, temperature):
     logits = torch.randn(shape, dtype=torch.float64)
     powers = logits.softmax(-1) ** (1 / temperature)
-    torch.testing.assert_close(
-        generator.apply_temperature(logits, temperature).softmax(-1), powers / powers.sum(-1, keepdim=True)
-    )
+    heated = generator.apply_temperature(logits, temperature).softmax(-1)
+    torch.testing.assert_close(heated, powers / powers.sum(-1, keepdim=True))
     greedy = generator.apply_temperature(logits, 0).softmax(-1)
     assert torch.equal(greedy, F.one_hot(logits.argmax(-1), shape[-1]).double())
     with pytest.raises(ValueError):
@@ -238,18 +186,6 @@ def test_the_filters_are_those_of_the_transformers_package():
     assert torch.equal(generator.keep_top_k(tied, 6), process.TopKLogitsWarper(6)(None, tied))
     for p in (1e-6, 0.3, 0.71, 0.95):
         assert torch.equal(generator.keep_top_p(logits, p), process.TopPLogitsWarper(p)(None, logits))
-
-
-@pytest.mark.parametrize("p", [1e-6, 0.2, 0.5, 0.9, 0.999])
-def test_the_nucleus_is_the_smallest_that_has_p(p):
-    logits = torch.randn(40, 12, dtype=torch.float64)
-    for row, new in zip(logits, generator.keep_top_p(logits, p), strict=True):
-        kept, chances = new.isfinite(), row.softmax(-1)
-        assert torch.equal(new[kept], row[kept]) and (new[~kept] == -torch.inf).all()
-        total = chances[kept].sum()
-        assert total >= p - 1e-12 and total - chances[kept].min() < p
-        assert not kept.all() or p > 0.9
-        assert kept.all() or chances[kept].min() > chances[~kept].max()
 
 
 def test_the_part_keeps_everything_at_p_of_1():
@@ -318,33 +254,13 @@ def torch_draw():
     return Source()
 
 
-@pytest.mark.parametrize("training", [True, False])
-def test_dropout_is_off_while_generating_and_back_afterwards(training):
-    model = generator.CharTransformer(13, 8, 2, 2, 6, dropout=0.5).train(training)
-    prompt = torch.randint(13, (2, 3))
-    texts = [generator.generate(model, prompt, 12, temperature=0) for _ in range(4)]
-    assert all(torch.equal(texts[0], text) for text in texts) and model.training is training
-    bits = {
-        round(
-            generator.sliding_window_bits(
-                model, torch.randint(13, (30,), generator=torch.Generator().manual_seed(0)), 6
-            ),
-            9,
-        )
-        for _ in range(3)
-    }
-    assert len(bits) == 1 and model.training is training
-
-
 # --------------------------------------------------------------------------------------------- fair evaluation
 
 
 @pytest.mark.parametrize("length,t", [(2, 6), (5, 6), (6, 6), (7, 6), (8, 6), (90, 6), (90, 1), (200, 4)])
 def test_the_sliding_window_is_that_of_a_slow_loop(length, t):
-    model, data = (
-        generator.CharTransformer(13, 8, 2, 2, 6).double().eval(),
-        torch.randint(13, (length,)).to(torch.uint8),
-    )
+    model = generator.CharTransformer(13, 8, 2, 2, 6).double().eval()
+    data = torch.randint(13, (length,)).to(torch.uint8)
     bits = 0.0
     with torch.no_grad():
         for i in range(1, length):
@@ -472,12 +388,6 @@ def test_the_surprise_of_each_character_is_drawn_once():
     plots.style.plt.close("all")
 
 
-def test_the_hints_worked_temperature_is_right():
-    logits = torch.tensor([2.0, 1.0])
-    assert (logits / 0.5).tolist() == [4, 2]
-    assert [round(torch.softmax(given, dim=0)[0].item(), 2) for given in (logits, logits / 0.5)] == [0.73, 0.88]
-
-
 # --------------------------------------------------------------------------------------------------- the checks
 
 
@@ -496,33 +406,9 @@ def test_right_samplers_pass_the_statistical_checks_whatever_is_drawn(seed):
     assert verdict.points == exercise.points, [a.says for a in verdict.aspects]
 
 
-def test_the_table_of_top_p_is_what_the_function_keeps():
-    ranked = torch.tensor([0.45, 0.30, 0.15, 0.06, 0.04])
-    sums = [round(value, 2) for value in ranked.cumsum(0).tolist()]
-    assert sums == [0.45, 0.75, 0.90, 0.96, 1.00]
-    kept = generator.keep_top_p(ranked.log()[None], 0.8)
-    assert torch.isfinite(kept)[0].tolist() == [True, True, True, False, False]
-
-
-def test_at_half_the_temperature_a_rare_byte_costs_nearly_twice_as_much():
-    chances = torch.tensor([0.6, 0.2, 0.1, 0.05, 0.04, 0.01])
-    sharp = torch.softmax(chances.log() / 0.5, dim=0)
-    assert 1.8 < math.log(sharp[-1]) / math.log(0.01) < 2 and sharp[0] > 0.6
-
-
-def test_nats_a_piece_are_compared_as_bits_a_byte():
-    assert round(4.2 / 3, 6) == 1.4 and [round(x / math.log(2), 2) for x in (1.4, 1.5)] == [2.02, 2.16]
-
-
 def test_the_first_held_out_bytes_of_the_recorded_run_are_easier_than_the_rest():
     record = recorded("enwik8")
     assert record["curve"][-1]["held_out_bits"] < record["result"]["held_out_bits_without_overlap"] - 0.05
     assert round(record["result"]["held_out_bits_without_overlap"], 2) == 1.75
     assert round(record["result"]["held_out_bits"], 2) == 1.66
     assert "held_out[:50_000]" in inspect.getsource(enwik8)
-
-
-def test_a_byte_is_one_of_256_numbers():
-    assert min(bytes(range(256))) == 0 and max(bytes(range(256))) == 255
-    with pytest.raises(ValueError):
-        bytes([256])

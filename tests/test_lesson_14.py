@@ -108,14 +108,6 @@ def test_the_weights_fit():
     assert "missing: []  unexpected: []" in printed(SOURCE, "mine.load_state_dict(rename_bert(published)")
 
 
-def test_the_hints_worked_thousand_is_right():
-    chosen = 1_000
-    assert [round(share * chosen) for share in (0.8, 0.1, 0.1)] == [800, 100, 100], "what the card asks for"
-    random = round(0.1 * chosen)
-    taken = round(0.9 * random)
-    assert (random, taken, random - taken) == (100, 90, 10), "what the code that is given does"
-
-
 # ------------------------------------------------------------------------------------------------- what is recorded
 
 

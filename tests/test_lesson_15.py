@@ -90,15 +90,6 @@ def test_one_pass_is_many_times_as_cheap_as_a_sliding_window():
     assert 5 < times < 64
 
 
-def test_the_hints_worked_reach_is_right():
-    t, m, depth = 4, 6, 2
-    seen = {(0, t - 1)}  # (segment, place in it); segment 0 is the last one
-    for _ in range(depth):
-        first = min(segment for segment, _ in seen) * t  # a segment is computed with the memory before its beginning
-        seen |= {divmod(position, t) for position in range(first - m, t)}
-    assert t - 1 - min(segment * t + place for segment, place in seen) == 17 == 3 + 8 + 6
-
-
 # ---------------------------------------------------------------------------------------------------- the long run
 
 

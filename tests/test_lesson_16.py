@@ -18,9 +18,6 @@ SOURCE = sources(["16_sparse_attention"])[0]
 LESSON = load_lesson("16_sparse_attention")
 
 
-# ------------------------------------------------------------------------------- the lesson's solutions and the parts
-
-
 def test_a_square_is_seen_where_it_is_made_and_not_where_it_is_only_viewed():
     with Allocations() as watched:
         torch.zeros(10, 1).expand(10, 100)
@@ -28,9 +25,6 @@ def test_a_square_is_seen_where_it_is_made_and_not_where_it_is_only_viewed():
     with Allocations() as watched:
         torch.zeros(10, 1) + torch.zeros(100)
     assert watched.largest == 1000
-
-
-# --------------------------------------------------------------------------------------------------- the pictures
 
 
 def test_the_digits_are_of_twenty_faces_of_which_three_are_held_out():

@@ -7,11 +7,11 @@ import re
 import pytest
 import torch
 from lesson_harness import after, printed
+from tables import table
 
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.data.recorded import recorded
 from helpers.exercises import load_lesson
-from helpers.parts import induction
 
 SOURCE = sources(["19_looking_inside"])[0]
 LESSON = load_lesson("19_looking_inside")
@@ -55,18 +55,6 @@ def test_composition_is_full_where_one_reads_what_the_other_writes_and_none_wher
     torch.testing.assert_close(scores, torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
 
 
-def test_the_hints_count_right():
-    parts = torch.tensor([[3.0, 1], [1, -1]]).view(2, 1, 1, 2)
-    added = ANSWERS.make("direct_contributions")(parts, torch.tensor([[[1.0, 0]]]), torch.ones(2), 0.0)
-    assert added.flatten().tolist() == [0.5, 0.5]
-    states = torch.tensor([[1.0, -1], [10, -10]]).view(2, 1, 1, 2)
-    seen = ANSWERS.make("logit_lens")(states, torch.ones(2), torch.zeros(2), torch.eye(2), 0.0)
-    assert seen.flatten().tolist() == [1, -1, 1, -1]
-    unify = torch.tensor([[0.0, 1], [1, 0]])
-    scores = ANSWERS.make("composition_scores")(torch.tensor([[1.0, 0], [1, 1]]), torch.eye(2), unify, 2)
-    assert [round(score, 2) for score in scores[:, 0].tolist()] == [0, 0.71]
-
-
 # ------------------------------------------------------------------------------------- what the stored outputs say
 
 
@@ -108,13 +96,6 @@ def test_each_of_the_four_heads_has_a_share_and_that_of_the_map_is_between_2_and
     assert abs(after(text, "all other parts together:")) < 0.2
 
 
-def test_a_guess_costs_what_the_card_says_and_an_induction_head_of_24_looks_23_places_back():
-    assert f"{math.log(64):.2f}" == "4.16" and f"{math.log(64):.1f}" == "4.2"
-    weights = torch.zeros(1, 1, 47, 47)
-    weights.diagonal(-23, -2, -1)[:] = 1
-    assert induction.induction_scores(weights, 24) == 1
-
-
 def test_the_induction_head_is_fed_through_its_keys():
     lines = printed(SOURCE, "withheld(copier, rows, head=0").splitlines()
     loss = {line.split(":")[0].split()[-1]: after(line, "loss") for line in lines}
@@ -150,43 +131,7 @@ def test_one_layer_with_a_fixed_period_is_a_clock():
 
 # -------------------------------------------------------------------------------------------- the end of the course
 
-# What the last page says of each lesson, and the words of that lesson's stored outputs that it is taken from.
-REACHED = {
-    "01_dot_product_attention": [("0.00001", "fast and slow agree to within 0.00001: True")],
-    "02_queries_keys_values": [
-        ("0.01", "last loss with w_q and w_k: 0.01"),
-        ("1.33", "last loss with one matrix for both: 1.33"),
-    ],
-    "03_scaling": [("1.0", "d = 1024: spread over 1.0 of 8 keys, scaled over 5.3"), ("5.3", "scaled over 5.3")],
-    "04_multi_head": [("1,049,088", "narrow: 1,049,088 parameters")],
-    "05_masking": [("0.0", "your layer: largest slope above the diagonal 0.0, outputs changed there 0")],
-    "06_positions": [("1.00", "by hand, at length 64: 62 of 62 letters right")],
-    "07_transformer_block": [("7,085,568", "7,085,568 by formula, 7,085,568 by count")],
-    "08_classifier": [("96.9%", "unseen reviews: 96.9% right"), ("86.2%", "86.2% of the test reviews")],
-    "09_character_generator": [("2.229", "held out, after 800 steps: 2.229 bits per byte")],
-    "10_encoder_decoder": [("36.07", "BLEU:      36.07")],
-    "11_tokens": [("there and back", "there and back, the same text: True")],
-    "12_gpt2": [("124,439,808", "124,439,808 by formula"), ("1.09", "1.09 bits per byte")],
-    "13_before_transformers": [
-        ("0.97", "lists of 5: 0.01 right with one vector, 0.97 with attention"),
-        ("0.01", "lists of 5: 0.01 right with one vector"),
-    ],
-    "14_bert": [("73.0%", "73.0% right"), ("61.8%", "61.8% right")],
-    "15_transformer_xl": [
-        ("0.103", "at equal steps, each as it was trained: 0.103 bits per byte"),
-        ("64", "99,999 without, 64 times as many"),
-    ],
-    "16_sparse_attention": [
-        ("32,896", "fixed: blocks, then columns: 32,896 of 32,896 pairs"),
-        ("0.0000002", "tiles and SDPA differ by at most 2e-07"),
-    ],
-    "17_going_big": [
-        ("3.8 MB", " 3.8 MB"),
-        ("188.9", " 188.9 MB"),
-        ("1.8%", "nats per byte: off by 1.8%"),
-    ],
-    "18_since_gpt2": [("0.00001", "rows in pairs: logits equal to within 0.00001: True")],
-}
+REACHED = table("reached")
 
 
 @pytest.mark.parametrize("name", REACHED)

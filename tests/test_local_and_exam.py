@@ -23,6 +23,7 @@ from helpers.exercises import load_lesson
 from helpers.grading.grader import work_of
 from helpers.grading.judging import CheckRun, judge_run, judge_submission, wrong_aspects_of
 from helpers.grading.records import digest_of_wrong, record
+from helpers.grading.sandbox.runner import Runner
 
 # ------------------------------------------------------------------------------------------- odd things to return
 
@@ -345,35 +346,35 @@ REAL = {
 }
 
 
-@pytest.mark.needs("bubblewrap")
-def test_the_real_sandbox_gives_the_points_of_the_local_check(keys):
-    from helpers.grading.sandbox.runner import Runner
-
-    lesson, key, released = LESSONS[FIRST], keys[FIRST], answer_notebook(FIRST)
-    with Runner(FIRST) as runner:
-        for what, text in REAL.items():
-            notebook = answer_notebook(FIRST, **{**solved(FIRST), "raw_weights": text})
-            executed = runner.execute(work_of(lesson, notebook, released), key.seed)
-            exam = judge_submission(lesson, key, executed.runs, executed.read)["raw_weights"].verdict
-            names = {"torch": torch}
-            exec(text, names)
-            local = start(FIRST).verdict("raw_weights", names["raw_weights"], text)
-            assert exam.state == local.state and lines(exam) == lines(local), what
+@pytest.fixture(scope="module")
+def runner():
+    with Runner(FIRST) as started:
+        yield started
 
 
 @pytest.mark.needs("bubblewrap")
-def test_only_the_wrong_aspects_of_a_wrong_answer_run_on_the_shipped_inputs_too(keys):
-    from helpers.grading.sandbox.runner import Runner
+@pytest.mark.parametrize("text", REAL.values(), ids=REAL)
+def test_the_real_sandbox_gives_the_points_of_the_local_check(keys, runner, text):
+    lesson, key = LESSONS[FIRST], keys[FIRST]
+    notebook = answer_notebook(FIRST, **{**solved(FIRST), "raw_weights": text})
+    executed = runner.execute(work_of(lesson, notebook, answer_notebook(FIRST)), key.seed)
+    exam = judge_submission(lesson, key, executed.runs, executed.read)["raw_weights"].verdict
+    names = {"torch": torch}
+    exec(text, names)
+    local = start(FIRST).verdict("raw_weights", names["raw_weights"], text)
+    assert exam.state == local.state and lines(exam) == lines(local)
 
+
+@pytest.mark.needs("bubblewrap")
+def test_only_the_wrong_aspects_of_a_wrong_answer_run_on_the_shipped_inputs_too(keys, runner):
     lesson, key, released = LESSONS[FIRST], keys[FIRST], answer_notebook(FIRST)
     answered = {**solved(FIRST), "raw_weights": "def raw_weights(x):\n    return x @ x.mT / 2"}
     work = work_of(lesson, answer_notebook(FIRST, **answered), released)
-    with Runner(FIRST) as runner:
-        runs = runner.execute(work, key.seed, wrong=partial(wrong_aspects_of, lesson, key)).runs
-        assert [name for name, run in runs.items() if run.shipped is not None] == ["raw_weights"]
-        assert all(run.sent is not None for run in runs.values())
-        everything = runner.execute(work, key.seed).runs
-        assert all(run.shipped is not None for run in everything.values())
+    runs = runner.execute(work, key.seed, wrong=partial(wrong_aspects_of, lesson, key)).runs
+    assert [name for name, run in runs.items() if run.shipped is not None] == ["raw_weights"]
+    assert all(run.sent is not None for run in runs.values())
+    everything = runner.execute(work, key.seed).runs
+    assert all(run.shipped is not None for run in everything.values())
     some, all_of_it = (from_wire(each["raw_weights"].shipped, lesson["raw_weights"]) for each in (runs, everything))
     assert some.outcomes["values"].state == ANSWERED and some.outcomes["any device"].state == NOT_ATTEMPTED
     assert all(outcome.state == ANSWERED for outcome in all_of_it.outcomes.values())

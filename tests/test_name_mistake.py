@@ -6,7 +6,8 @@ import shutil
 import sys
 
 import pytest
-from conftest import FIRST, Course, answer_notebook, solved
+from conftest import FIRST, answer_notebook, solved
+from graded import copied
 from nbformat.v4 import new_code_cell
 
 from helpers.authoring import __main__ as command
@@ -14,7 +15,7 @@ from helpers.authoring import name_mistake
 from helpers.authoring.check_answers import key_and_variants, misjudged
 from helpers.authoring.exam_key import exam_key_of, save_exam_key
 from helpers.authoring.keys import make_key
-from helpers.authoring.lesson_source import ROOT, Source
+from helpers.authoring.lesson_source import Source
 from helpers.authoring.mistakes import BadEdit, StudentMistake, read_mistakes
 from helpers.authoring.name_mistake import CannotName, propose
 from helpers.authoring.student_mistakes import as_toml
@@ -52,10 +53,9 @@ def marker(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def pattern(tmp_path_factory, first_lesson, marker):
+def naming(pattern, tmp_path_factory, first_lesson, marker):
     """A course that was graded: some have the same wrong answer, each in other words; others are hostile."""
-    course = Course(tmp_path_factory.mktemp("naming"), FIRST)
-    course.nbgrader("generate_assignment", FIRST, "--force")
+    course = copied(pattern, tmp_path_factory.mktemp("naming") / "course")
     save_exam_key(exam_key_of(first_lesson, "secret", 1), first_lesson.lesson, exam_key_path(FIRST, course.folder))
     given = without_marks(first_lesson.cells()["raw_weights"])
     handed_in = {
@@ -83,22 +83,15 @@ def grade(course):
         return Batch(course.folder, FIRST, runner, 1, bar=False).run()
 
 
-def copied(pattern, folder):
-    shutil.copytree(pattern.folder, folder)
-    for name in (f"{FIRST}.py", "mistakes.toml"):
-        shutil.copy(ROOT / "solutions" / FIRST / name, folder / "solutions" / FIRST)
-    (folder / "keys").mkdir()
-    shutil.copy(shipped_path(FIRST), folder / "keys")
-    made = object.__new__(Course)
-    made.folder, made.lesson = folder, FIRST
-    return made
+def with_keys(course):
+    (course.folder / "keys").mkdir()
+    shutil.copy(shipped_path(FIRST), course.folder / "keys")
+    return course
 
 
 @pytest.fixture
-def course(pattern, tmp_path, monkeypatch):
-    made = copied(pattern, tmp_path / "course")
-    monkeypatch.chdir(made.folder)
-    return made
+def course(naming, tmp_path, monkeypatch):
+    return with_keys(copied(naming, tmp_path / "course", monkeypatch))
 
 
 def source_of(course):
@@ -111,9 +104,9 @@ def source(course):
 
 
 @pytest.fixture(scope="module")
-def named(pattern, tmp_path_factory):
+def named(naming, tmp_path_factory):
     """The course after the answer that ben, cleo and dan share was named, and what was proposed."""
-    course = copied(pattern, tmp_path_factory.mktemp("named") / "course")
+    course = with_keys(copied(naming, tmp_path_factory.mktemp("named") / "course"))
     found = propose(source_of(course), course.folder, record(course, "ben")["answer"][:8], **WORDS)
     found.write(keys=course.folder / "keys")
     return course, found
@@ -141,16 +134,16 @@ def everything(course):
 
 
 @pytest.mark.deep
-def test_a_shared_answer_is_named_and_the_next_grading_calls_it_so(named, pattern):
+def test_a_shared_answer_is_named_and_the_next_grading_calls_it_so(named, naming):
     course, found = named
     assert set(found.students) == {"ben", "cleo", "dan"}
     assert found.mistake.code in (part.code for part in parts(course).values()), "as it was handed in"
     assert "rooted" not in found.mistake.code, "it is a text that needs no other cell"
     assert source_of(course).variants(StudentMistake) == [found.mistake]
     assert load_exam_key(FIRST, course.folder).secret == "secret"
-    assert record(pattern, "ben")["mistakes"] == []
+    assert record(naming, "ben")["mistakes"] == []
     assert len(grade(course).graded) == 7, "a changed key grades everybody again"
-    before, after = pattern.marks(), course.marks()
+    before, after = naming.marks(), course.marks()
     for student in ("ben", "cleo", "dan"):
         (called,) = record(course, student)["mistakes"]
         assert (called["slug"], called["title"]) == ("roots", WORDS["title"])

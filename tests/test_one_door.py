@@ -50,7 +50,10 @@ def run(folder, home, *words):
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60)
 
 
-@pytest.mark.parametrize("way", WAYS)
+SELDOM = ("option", "nbgrader's own steps")
+
+
+@pytest.mark.parametrize("way", [pytest.param(w, marks=pytest.mark.deep if w in SELDOM else ()) for w in WAYS])
 def test_it_refuses_at_once_and_names_the_command(course, tmp_path_factory, way):
     before = everything(course)
     done = run(course, tmp_path_factory.mktemp("home"), *WAYS[way])

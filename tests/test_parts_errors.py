@@ -11,6 +11,10 @@ from torch import nn
 
 from helpers.parts import blocks, bpe, classifier, encoder_decoder, generator, gpt2, masks, multi_head, positions, words
 from helpers.parts.encoder_decoder import smoothed_loss
+from helpers.parts.experts import balance_loss, route
+from helpers.parts.llama import GroupedQueryAttention, LlamaConfig
+from helpers.parts.recurrent import RecurrentTranslator
+from helpers.parts.transformer_xl import relative_shift
 from helpers.training import enwik8, imdb, multi30k
 
 N, T_MAX = 13, 8
@@ -162,11 +166,9 @@ def test_the_smoothed_loss_is_pytorchs_cross_entropy_against_the_smoothed_target
 @pytest.mark.parametrize("where", [4, PAD, [0, 4, 5], "the right token"])
 def test_without_smoothing_an_impossible_token_costs_what_it_costs_in_pytorch(where):
     logits, targets = drawn()
-    places = (
-        targets.unsqueeze(-1)
-        if where == "the right token"
-        else torch.tensor(where).reshape(-1).expand(*targets.shape, -1)
-    )
+    places = targets.unsqueeze(-1)
+    if where != "the right token":
+        places = torch.tensor(where).reshape(-1).expand(*targets.shape, -1)
     targets = torch.where(targets == 4, 3, targets)
     impossible = logits.scatter(-1, places, -torch.inf)
     theirs = F.cross_entropy(impossible.flatten(0, 1), targets.flatten(), ignore_index=PAD)
@@ -305,7 +307,22 @@ def test_perplexity_of_a_text_that_was_held_impossible_is_infinite():
         (lambda: bpe.learn_merges("aaaa", 3), r"write \[word\]"),
         (lambda: bpe.encode("at", [("a", "t")], {"a": 0, "t": 1}), "no token 'at'"),
         (lambda: bpe.Tokenizer({"a": 0}, []).token(7), "has the id 7"),
+        (lambda: a_writer()(ids(1, 9)), "9.*8"),
+        (lambda: a_classifier()(ids(1, 9), torch.ones(1, 9, dtype=torch.bool)), "9.*8"),
+        (lambda: a_translator().encode(ids(1, 21)), "t = 21 .* t_max = 20"),
+        (lambda: positions.PositionEmbedding(9, 4)(torch.zeros(1, 10, 4)), r"(?s)(?=.*\b10\b)(?=.*\b9\b)"),
+        (lambda: positions.relative_bias(torch.zeros(7), 5), "t = 5 .* t_max = 4"),
         (lambda: positions.relative_bias(torch.zeros(4), 2), "4 numbers has no middle"),
+        (lambda: positions.sinusoidal_encoding(3, 5), "even"),
+        (lambda: positions.rotate(torch.zeros(1, 1, 2, 7), torch.arange(2)), "even"),
+        (lambda: relative_shift(torch.zeros(3, 2)), "t = 3"),
+        (lambda: RecurrentTranslator(9, 6, 7, 0), "e = 7 is odd"),
+        (lambda: GroupedQueryAttention(24, 6, 4), "4 groups"),
+        (lambda: LlamaConfig(n=8, e=9, h=3, groups=1, depth=1, hidden=8), "odd"),
+        (lambda: route(torch.randn(3, 6), 0), "1 to 6"),
+        (lambda: route(torch.randn(3, 6), 7), "1 to 6"),
+        (lambda: balance_loss(torch.randn(3, 6), 7), "1 to 6"),
+        (lambda: a_gpt2()(ids(1, 4), gpt2.KeyValueCache(1, 3)), "room for 3 positions.* 4"),
         (lambda: positions.rotate(torch.zeros(2, 5, 4), torch.arange(1)), r"t = 5 vectors.*\(1,\)"),
         (lambda: positions.PositionEmbedding(9, 4)(torch.zeros(5, 4)), r"\(b, t, e\).*\(5, 4\)"),
         (lambda: bpe.decode(torch.zeros(1, 3), {"a": 0}), r"\(1, 3\): take ids\[0\]"),

@@ -19,7 +19,6 @@ from helpers.players import SCRIPTS, notebook_html, show_player, still
 from helpers.site import players
 from helpers.site.build import build
 
-needs_browser = pytest.mark.needs("chromium")
 PAGE = "players/index.html"
 NAMES = list(SCRIPTS)
 IN_LESSONS = {lesson.name: players.shown_in(lesson.read()) for lesson in sources()}
@@ -110,7 +109,6 @@ def notebook_page(tmp_path, browser):
     return show
 
 
-@needs_browser
 @pytest.mark.parametrize("name", NAMES)
 def test_in_a_notebook_the_frame_takes_the_place_of_the_picture(notebook_page, name):
     page = notebook_page(name)
@@ -123,7 +121,6 @@ def test_in_a_notebook_the_frame_takes_the_place_of_the_picture(notebook_page, n
     assert page.complaints() == []
 
 
-@needs_browser
 def test_in_a_notebook_a_slider_goes_by_keys_and_the_page_does_not_hear_them(notebook_page):
     page = notebook_page("rotary", dark=True)
     page.evaluate("window.heard = 0; addEventListener('keydown', () => heard++)")
@@ -240,7 +237,6 @@ def place_of(text: str) -> list[float]:
 
 
 @pytest.mark.deep
-@needs_browser
 def test_a_dot_product_follows_the_mouse_and_its_sign_the_dashed_line(player):
     match = player("dot-product")
     for right, up in ((1.0, -0.5), (-2.0, -1.7), (0.3, 1.1)):
@@ -260,7 +256,6 @@ def test_a_dot_product_follows_the_mouse_and_its_sign_the_dashed_line(player):
 
 
 @pytest.mark.deep
-@needs_browser
 def test_keys_move_a_vector_by_tenths_and_stop_at_the_edge(player):
     match = player("dot-product")
     match.press("u", "ArrowRight", "ArrowRight", "ArrowUp")
@@ -272,7 +267,6 @@ def test_keys_move_a_vector_by_tenths_and_stop_at_the_edge(player):
 
 
 @pytest.mark.deep
-@needs_browser
 def test_self_attention_of_four_vectors_is_pytorchs(player):
     average = player("average")
     average.press("x3", "ArrowLeft", "ArrowDown", shift=True)
@@ -292,7 +286,6 @@ def test_self_attention_of_four_vectors_is_pytorchs(player):
 
 
 @pytest.mark.deep
-@needs_browser
 def test_a_finger_moves_the_query_and_pytorch_looks_up_the_same(player):
     lookup = player("lookup", width=390)
     lookup.drag("q", -1.4, -2.0, finger=True)
@@ -310,7 +303,6 @@ def test_a_finger_moves_the_query_and_pytorch_looks_up_the_same(player):
 
 
 @pytest.mark.deep
-@needs_browser
 def test_at_every_width_the_weights_are_pytorchs_with_and_without_the_division(player):
     scaling = player("scaling")
     for seed in (0, 1):
@@ -334,7 +326,6 @@ def test_at_every_width_the_weights_are_pytorchs_with_and_without_the_division(p
 
 
 @pytest.mark.deep
-@needs_browser
 def test_the_slider_goes_by_keys(player):
     scaling = player("scaling")
     scaling.browser.focus(f"{scaling.at}[type=range]")
@@ -344,7 +335,6 @@ def test_the_slider_goes_by_keys(player):
 
 
 @pytest.mark.deep
-@needs_browser
 @pytest.mark.parametrize(("kind", "moved"), [("none", "y0, y1, y2, y3"), ("after", "y0, y1, y2, y3"), ("before", "y3")])
 def test_the_last_input_moves_earlier_outputs_unless_it_is_masked_before_the_softmax(player, kind, moved):
     mask = player("mask")
@@ -368,7 +358,6 @@ def shown_shares(translator: Player) -> tuple[str, list[float]]:
 
 
 @pytest.mark.deep
-@needs_browser
 def test_an_output_word_shows_where_it_looks_by_mouse_keys_and_touch(player):
     translator = player("translator")
     written, mean = TRANSLATED["written"], 100 * tensor(TRANSLATED["mean"])
@@ -397,7 +386,6 @@ def slide(player: Player, place: int, value: float) -> None:
 
 
 @pytest.mark.deep
-@needs_browser
 def test_a_rotary_score_is_the_lessons_and_moving_both_leaves_it_alone(player):
     rotary, data = player("rotary"), DATA["rotary"]
     for i, j in ((0, 0), (3, 20), (24, 1)):
@@ -418,7 +406,6 @@ def test_a_rotary_score_is_the_lessons_and_moving_both_leaves_it_alone(player):
 
 
 @pytest.mark.deep
-@needs_browser
 @pytest.mark.parametrize("gain", [1 / 3, 1, 1.4])
 def test_size_and_gradient_of_a_deep_tower_are_those_of_many_drawn_towers(player, gain):
     blocks, towers, e = 5, 4000, DATA["depth"]["e"]
@@ -443,7 +430,6 @@ def tower_number(text: str) -> float:
 
 
 @pytest.mark.deep
-@needs_browser
 @pytest.mark.parametrize(("temperature", "p"), [(1, 1), (0, 1), (0.5, 0.8), (1.3, 0.95), (2, 0.6)])
 def test_what_remains_after_temperature_and_top_p_is_what_the_finished_parts_leave(player, temperature, p):
     page = player("next-byte")
@@ -466,7 +452,6 @@ def test_what_remains_after_temperature_and_top_p_is_what_the_finished_parts_lea
 
 
 @pytest.mark.deep
-@needs_browser
 def test_another_seed_draws_other_bytes_and_the_first_one_the_same_again(player):
     page = player("next-byte")
     first = page.text("[data-is=draws]")
@@ -480,7 +465,6 @@ def test_another_seed_draws_other_bytes_and_the_first_one_the_same_again(player)
 
 
 @pytest.mark.deep
-@needs_browser
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_shifts_or_changes_when_the_scripts_start(address, browser, width):
     browser.call("Network.setBlockedURLs", urls=["*by-hand/*.js"])
@@ -500,7 +484,6 @@ def test_nothing_shifts_or_changes_when_the_scripts_start(address, browser, widt
 
 
 @pytest.mark.deep
-@needs_browser
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_sticks_out_of_a_player(address, browser, width):
     browser.open(address + PAGE, width=width)
@@ -508,7 +491,6 @@ def test_nothing_sticks_out_of_a_player(address, browser, width):
 
 
 @pytest.mark.deep
-@needs_browser
 def test_a_fingertip_finds_every_handle(address, browser):
     browser.open(address + PAGE, width=390)
     sizes = browser.check("heights", ".by-hand-grip, .by-hand-controls :is(button, label), .by-hand-asked button")
@@ -516,7 +498,6 @@ def test_a_fingertip_finds_every_handle(address, browser):
 
 
 @pytest.mark.deep
-@needs_browser
 def test_print_shows_the_picture_and_no_controls(address, browser):
     browser.open(address + PAGE)
     with browser.printed():
@@ -525,7 +506,6 @@ def test_print_shows_the_picture_and_no_controls(address, browser):
 
 
 @pytest.mark.deep
-@needs_browser
 def test_without_scripts_there_is_a_picture_with_words(address, browser):
     with browser.without_scripts(address + PAGE):
         assert browser.evaluate("document.querySelectorAll('figure.by-hand svg[role=img][aria-label]').length") == 8
@@ -533,7 +513,6 @@ def test_without_scripts_there_is_a_picture_with_words(address, browser):
 
 
 @pytest.mark.deep
-@needs_browser
 def test_players_run_without_a_server(site, browser):
     browser.open(f"{site.as_uri()}/{PAGE}")
     assert browser.complaints() == []

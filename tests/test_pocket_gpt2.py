@@ -70,13 +70,8 @@ def test_transformers_loads_the_same_folder_with_the_same_ids_and_logits(pocket)
     with torch.no_grad():
         torch.testing.assert_close(model(torch.tensor([ids])), theirs(torch.tensor([ids])).logits, rtol=0, atol=1e-4)
     prompt = torch.tensor([ids[:10]])
-    how = {
-        "attention_mask": torch.ones_like(prompt),
-        "max_new_tokens": 64,
-        "do_sample": False,
-        "eos_token_id": None,
-        "pad_token_id": 0,
-    }
+    how = {"attention_mask": torch.ones_like(prompt), "max_new_tokens": 64, "do_sample": False}
+    how |= {"eos_token_id": None, "pad_token_id": 0}
     expected = theirs.generate(prompt, **how)[:, 10:]
     assert gpt2.generate_cached(model, prompt, 64, temperature=0).equal(expected)
 

@@ -1,6 +1,5 @@
 """The three questions about earlier lessons: what they ask, what they say is so, and how they are read and reported."""
 
-import math
 from collections import Counter
 
 import pytest
@@ -154,19 +153,6 @@ def test_only_the_right_mask_hides_other_padding_in_each_sentence():
         except RuntimeError:
             fits[letter] = False
     assert fits == {letter: letter == question.truth for letter in "ABC"}
-
-
-def test_the_numbers_in_the_reasons_are_computed():
-    assert 16 / math.sqrt(16) == 4
-    assert (f"{1.386 / math.log(2):.2f}", f"{1.386 * math.log(2):.2f}") == ("2.00", "0.96")
-    assert f"{1 / math.log(2):.2f}" == "1.44"
-    assert torch.tensor(89.0).exp().isinf() and torch.tensor(88.0).exp().isfinite()
-    assert (3 * 4 * 8, 12 * 12) == (96, 144)
-    lowest = torch.full((4,), torch.finfo(torch.float32).min)
-    assert torch.softmax(lowest, 0).tolist() == [1 / 4] * 4
-    layer = multi_head.MultiHeadAttention(16, 4)
-    same = multi_head.MultiHeadAttention(16, 8)
-    assert sum(p.numel() for p in layer.parameters()) == sum(p.numel() for p in same.parameters())
 
 
 # ------------------------------------------------------------------------------------ how answers are shown and read

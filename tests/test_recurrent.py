@@ -51,10 +51,8 @@ def test_each_row_is_turned_within_its_length_and_its_padding_stays():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_readers_are_one_layer_of_pytorchs_bidirectional_lstm(kind):
-    ours, theirs = (
-        recurrent.BiLanguageModel(9, 6, 1).to(kind),
-        nn.LSTM(6, 6, batch_first=True, bidirectional=True).to(kind),
-    )
+    ours = recurrent.BiLanguageModel(9, 6, 1).to(kind)
+    theirs = nn.LSTM(6, 6, batch_first=True, bidirectional=True).to(kind)
     names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
     for name in names:
         for reader, end in ((ours.forwards[0], ""), (ours.backwards[0], "_reverse")):
@@ -204,8 +202,3 @@ def test_writing_takes_the_largest_logit_again_and_again_and_pads_behind_the_sto
         while len(ids) <= 7 and ids[-1] != 2:
             ids.append(model(source[row : row + 1], torch.tensor([ids]))[0][0, -1].argmax().item())
         assert written[row, : len(ids) - 1].tolist() == ids[1:] and not written[row, len(ids) - 1 :].any()
-
-
-def test_an_odd_width_is_refused():
-    with pytest.raises(ValueError, match="e = 7 is odd"):
-        recurrent.RecurrentTranslator(9, 6, 7, 0)

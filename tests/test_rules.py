@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import nbformat
 import pytest
 import torch
-from conftest import FIRST, Course, solved
+from conftest import FIRST, Course, answer_notebook, solved
 from nbgrader.api import Gradebook
 
-from helpers.authoring.lesson_source import NOTEBOOKS, sources
+from helpers.authoring.lesson_source import sources
 from helpers.authoring.mistakes import Accepted, Mistake
 from helpers.checking import answers, isolation
 from helpers.checking.cell_scan import scan_cell, scan_submission
@@ -41,18 +40,14 @@ from helpers.notebooks import filled_in, sources_of, without_marks
 FOURTH = "04_multi_head"
 
 
-def released(lesson):
-    return nbformat.read(NOTEBOOKS / lesson / f"{lesson}.ipynb", as_version=4)
-
-
 def right(lesson, **texts):
     """A lesson, solved but for these texts."""
     plain = {name: without_marks(text) for name, text in solved(lesson).items()}
-    return filled_in(released(lesson), {**plain, **texts})
+    return filled_in(answer_notebook(lesson), {**plain, **texts})
 
 
 def read(lesson, notebook):
-    work = work_of(load_lesson(lesson), notebook, released(lesson))
+    work = work_of(load_lesson(lesson), notebook, answer_notebook(lesson))
     return scan_submission(load_lesson(lesson), work.cells, work.released, work.setup)
 
 
@@ -74,7 +69,7 @@ def judged(lesson, notebook, name, decided=lambda exercise, digest: ""):
 
 @pytest.mark.parametrize("source", sources(), ids=lambda source: source.name)
 def test_every_released_cell_holds_its_stub_or_a_bug_to_mend_and_no_solution_does(source):
-    cells, solutions = sources_of(released(source.name)), solved(source.name)
+    cells, solutions = sources_of(answer_notebook(source.name)), solved(source.name)
     for exercise in source.lesson:
         assert holds_stub(cells[exercise.name], exercise.name, cells[exercise.name]) != exercise.mend
         assert cells[exercise.name] != solutions[exercise.name]
@@ -82,7 +77,7 @@ def test_every_released_cell_holds_its_stub_or_a_bug_to_mend_and_no_solution_doe
 
 
 def test_a_released_notebook_is_not_attempted_and_has_nothing_to_look_at():
-    about = judged(FOURTH, released(FOURTH), "split_heads")
+    about = judged(FOURTH, answer_notebook(FOURTH), "split_heads")
     assert about.verdict.state == NOT_STARTED and not about.look
 
 

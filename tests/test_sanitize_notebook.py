@@ -258,7 +258,6 @@ def test_the_judged_notebook_holds_only_texts_pictures_and_panels_and_costs_no_m
 
 
 @pytest.mark.deep
-@pytest.mark.needs("chromium")
 def test_a_browser_runs_nothing_of_the_students(course, tmp_path, browser):
     def title(page: str) -> str:
         """The page's title after the browser has run what there is to run in it."""

@@ -186,13 +186,6 @@ def test_a_students_copy_needs_no_tools_of_authors_and_says_where_the_tests_are(
         assert not (copy / ".venv").exists()
 
 
-def test_every_test_is_in_a_tier_that_ci_runs_and_each_tier_leaves_its_durations():
-    marks = {"quick": '-m "not slow and not deep"', "test": '-m "not deep"', "test-deep": "-m deep"}
-    for tier, mark in marks.items():
-        plan = make("-n", tier).stdout.splitlines()[-1]
-        assert mark in plan and "--durations=15" in plan and f"--junit-xml=build/tests/{tier}.xml" in plan
-
-
 # The files
 
 
@@ -255,9 +248,3 @@ def test_the_citation_names_what_the_project_declares():
     assert citation["cff-version"] == "1.2.0" and citation["type"] == "software" and citation["message"]
     assert citation["version"] == PROJECT["version"] and citation["license"] in PROJECT["license"]
     assert citation["title"] and all(set(author) == {"name"} for author in citation["authors"])
-
-
-def test_ci_looks_at_style_and_runs_every_test():
-    script = (ROOT / ".ci/run").read_text()
-    assert re.findall(r"^make ([\w-]+)", script, re.M) == ["env", "lint", "test", "test-deep"]
-    assert "export CI=true" in script

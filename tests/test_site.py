@@ -23,8 +23,6 @@ from helpers.site.link_check import PageLinks, page_problems
 from helpers.site.reader_notebook import choose_outputs, links_for_site
 from helpers.student.lessons import plan
 
-needs_browser = pytest.mark.needs("chromium")
-
 SAMPLE = "98_site_sample"  # tests/site_sample: one lesson with everything that a page has to cope with
 
 
@@ -238,6 +236,7 @@ class Visit:
     cut_off: list[str]
     scrolling_code: list[str]
     axe: list[str]
+    words_that_do_not_stand_out: list[str]
 
 
 @pytest.fixture(scope="session")
@@ -255,38 +254,27 @@ def visits(request, site, address, browser, judge) -> dict[str, Visit]:
         complaints = browser.complaints()
         elsewhere = [url for url in browser.requests() if not url.startswith((address, "data:", "blob:"))]
         browser.check("unfold")
-        cut_off, scrolling = [], []
+        browser.evaluate(judge + ";0")
+        cut_off, scrolling, pale = [], [], []
         for width in WIDTHS:
             for scheme in ("light", "dark"):
                 browser.show(width=width, scheme=scheme)
                 found = [*browser.check("tooWide"), *browser.check("cutOff")]
                 cut_off += [f"{width} px, {scheme}: {thing}" for thing in found]
+                if width == WIDTHS[-1] and page.removesuffix(".html") in COLOURED:
+                    pale += [f"{scheme}: {words}" for words in browser.check("contrast")]
             scrolling += [f"{width} px: {code}" for code in browser.check("scrollingCode")]
         browser.show(width=390, scheme="light")
         browser.evaluate("reachWhatScrolls()")
-        browser.evaluate(judge + ";0")
-        seen[page] = Visit(complaints, elsewhere, cut_off, scrolling, browser.check("axe"))
+        seen[page] = Visit(complaints, elsewhere, cut_off, scrolling, browser.check("axe"), pale)
     return seen
 
 
-@needs_browser
 @pytest.mark.parametrize("finding", [field.name for field in dataclasses.fields(Visit)])
 def test_a_visit_to_every_page_finds_nothing(visits, finding):
     assert {page: found for page, visit in visits.items() if (found := getattr(visit, finding))} == {}
 
 
-@needs_browser
-@pytest.mark.parametrize("page", COLOURED)
-def test_words_stand_out_from_their_ground(address, browser, judge, page):
-    browser.open(f"{address}{page}.html")
-    browser.check("unfold")
-    browser.evaluate(judge + ";0")
-    for scheme in ("light", "dark"):
-        browser.show(width=1280, scheme=scheme)
-        assert browser.check("contrast") == [], scheme
-
-
-@needs_browser
 def test_content_is_whole_beside_the_menu(address, browser):
     browser.open(f"{address}lessons/{SAMPLE}.html", width=1012)
     for width in range(1009, 1076, 3):
@@ -294,7 +282,6 @@ def test_content_is_whole_beside_the_menu(address, browser):
         assert browser.check("tooWide") == [], width
 
 
-@needs_browser
 def test_a_short_formula_in_a_line_does_not_scroll_on_a_phone(address, browser):
     browser.open(f"{address}lessons/02_queries_keys_values.html", width=390)
     formulas = "[...document.querySelectorAll('article p > .math mjx-container')].filter(one => one.offsetWidth)"
@@ -303,7 +290,6 @@ def test_a_short_formula_in_a_line_does_not_scroll_on_a_phone(address, browser):
     assert browser.evaluate(f"{short}.filter(one => one.scrollWidth > one.clientWidth + 1).length") == 0
 
 
-@needs_browser
 def test_print_shows_solutions_and_no_controls(address, browser):
     browser.open(f"{address}lessons/{SAMPLE}.html")
     folded = "document.querySelector('details.solution pre').checkVisibility()"
@@ -315,7 +301,6 @@ def test_print_shows_solutions_and_no_controls(address, browser):
         assert browser.evaluate(f"{shown}.length") == 0
 
 
-@needs_browser
 def test_code_can_be_copied_with_one_press(address, browser):
     browser.open(f"{address}lessons/{SAMPLE}.html")
     browser.evaluate("navigator.clipboard.writeText = text => { window.copied = text; return Promise.resolve(); }")
@@ -324,7 +309,6 @@ def test_code_can_be_copied_with_one_press(address, browser):
     assert browser.evaluate("window.copied").startswith('def twice(x):\n    """x -> 2 x."""\n    return x + x\n')
 
 
-@needs_browser
 def test_search_shows_the_subject_that_it_finds_first(address, browser):
     browser.open(f"{address}search.html?q=softmax+over+the+columns")
     browser.wait_for("document.querySelector('#found-first a') !== null")
@@ -332,7 +316,6 @@ def test_search_shows_the_subject_that_it_finds_first(address, browser):
     assert browser.evaluate("document.querySelector('#found-first a').href") == page
 
 
-@needs_browser
 def test_search_has_the_right_answer_first_for_nine_questions_in_ten_and_for_each_of_a_subject(address, browser):
     questions = tomllib.loads((ROOT / "tests" / "search_questions.toml").read_text(encoding="utf-8"))
     exactly = questions.pop("exactly")
@@ -347,7 +330,6 @@ def test_search_has_the_right_answer_first_for_nine_questions_in_ten_and_for_eac
     assert len(questions) >= 64 and len(wrong) <= len(questions) / 10, wrong
 
 
-@needs_browser
 def test_search_that_finds_no_subject_says_so(address, browser):
     browser.open(f"{address}search.html?q=xyzzy")
     browser.wait_for("document.querySelector('#found-first') !== null")
@@ -357,7 +339,6 @@ def test_search_that_finds_no_subject_says_so(address, browser):
     browser.wait_for("document.querySelector('#search-results').textContent.includes('No page has these words')")
 
 
-@needs_browser
 def test_a_result_shows_the_word_and_not_a_longer_one_that_has_it_inside(address, browser):
     browser.open(f"{address}search.html?q=RoPE")
     lesson = "[...document.querySelectorAll('#search-results li')].find(one => one.innerHTML.includes('06_positions'))"
@@ -365,7 +346,6 @@ def test_a_result_shows_the_word_and_not_a_longer_one_that_has_it_inside(address
     assert re.search(r"\bRoPE\b", browser.evaluate(f"{lesson}.querySelector('.context').textContent"))
 
 
-@needs_browser
 @pytest.mark.parametrize("served", [True, False])
 def test_formulas_are_set_with_fonts_of_the_site_with_and_without_a_server(site, address, browser, served):
     browser.open(f"{address if served else site.as_uri() + '/'}lessons/{SAMPLE}.html")
@@ -376,7 +356,6 @@ def test_formulas_are_set_with_fonts_of_the_site_with_and_without_a_server(site,
     assert browser.complaints() == []
 
 
-@needs_browser
 def test_formulas_are_set_without_scripts_too(address, browser):
     shown = "[...document.querySelectorAll('noscript math')].map(formula => formula.getBoundingClientRect().width)"
     tex = "[...document.querySelectorAll('.math.notranslate')].filter(formula => formula.offsetWidth).length"
@@ -388,7 +367,6 @@ def test_formulas_are_set_without_scripts_too(address, browser):
         assert browser.evaluate(tex) == 0
 
 
-@needs_browser
 def test_a_reader_chooses_light_or_dark_and_diagrams_follow(address, browser):
     def brightness(selector: str, kind: str = "backgroundColor") -> float:
         return sum(browser.check("colour", selector, kind)) / 3
@@ -406,20 +384,17 @@ def test_a_reader_chooses_light_or_dark_and_diagrams_follow(address, browser):
     browser.evaluate("localStorage.clear()")
 
 
-@needs_browser
 def test_a_diagram_can_be_read_on_a_phone(address, browser):
     browser.open(f"{address}lessons/{SAMPLE}.html", width=390)
     sizes = browser.check("diagramLetters")
     assert len(sizes) > 20 and min(sizes) >= 11
 
 
-@needs_browser
 def test_lines_are_of_a_length_to_read(address, browser):
     browser.open(f"{address}index.html")
     assert 50 < browser.check("lettersInALine", "article section section p") < 85
 
 
-@needs_browser
 def test_search_answers(address, browser):
     browser.open(f"{address}search.html?q=palimpsest")
     browser.wait_for("document.querySelector('#search-results li p.context') !== null")

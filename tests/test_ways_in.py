@@ -13,7 +13,7 @@ from pathlib import Path
 import nbformat
 import pytest
 import yaml
-from conftest import git, solved
+from conftest import answer_notebook, git, solved
 
 from helpers import update
 from helpers.authoring import readme_table, repository_url
@@ -24,10 +24,6 @@ from helpers.student.lessons import lessons
 ROOT = Path(__file__).parents[1]
 FIRST = "01_dot_product_attention"
 ADDRESS = "https://github.com/you/your-course"
-
-
-def released(lesson=FIRST):
-    return nbformat.read(ROOT / "notebooks" / lesson / f"{lesson}.ipynb", as_version=4)
 
 
 def setup_of(notebook):
@@ -62,7 +58,7 @@ def test_the_first_cell_of_a_lesson_alone_fetches_the_course_once_and_its_checks
     if not (ROOT / ".git").exists():
         pytest.skip("The zip is made of what is committed, and this folder is no git checkout.")
 
-    setup = setup_of(released()).source
+    setup = setup_of(answer_notebook(FIRST)).source
     setup = (
         setup if repository_url.home() else repository_url.able_to_stand_alone(setup, ADDRESS, repository_url.version())
     )
@@ -112,7 +108,7 @@ def test_every_students_notebook_begins_by_the_one_rule():
 def test_a_grader_prepares_the_same_imports_with_the_fetching_cell(tmp_path):
     from helpers.grading.sandbox.fork_server import imports_of
 
-    plain, fetching = released(), released()
+    plain, fetching = answer_notebook(FIRST), answer_notebook(FIRST)
     setup = setup_of(fetching)
     setup.source = repository_url.able_to_stand_alone(setup.source, ADDRESS, "1.2.3")
     for name, notebook in (("plain", plain), ("fetching", fetching)):
@@ -187,16 +183,6 @@ def test_what_is_no_address_changes_nothing(course):
 # Binder and Codespaces
 
 
-def test_binder_and_codespaces_install_the_pinned_course_and_write_the_start_page():
-    lines = (ROOT / ".binder/requirements.txt").read_text().split("\n")
-    assert "-c ../constraints.txt" in lines and "-e ." in lines
-    for name in ("postBuild", "start"):
-        assert os.access(ROOT / ".binder" / name, os.X_OK)
-    assert "python -m helpers start" in (ROOT / ".binder/postBuild").read_text()
-    command = json.loads((ROOT / ".devcontainer/devcontainer.json").read_text())["onCreateCommand"]
-    assert "-m venv .venv" in command and "-c constraints.txt -e ." in command and command.endswith("-m helpers start")
-
-
 def test_binder_starts_what_it_is_told_with_the_course_on_the_path(tmp_path):
     around = {"PATH": os.environ["PATH"], "CPU_LIMIT": "2.0"}
     command = [ROOT / ".binder/start", "sh", "-c", 'echo "$PYTHONPATH|$OMP_NUM_THREADS"']
@@ -229,8 +215,8 @@ def test_a_pull_on_a_hub_keeps_answers_and_brings_the_new_text(tmp_path):
 
     answer = "def raw_weights(x):\n    return x @ x.mT    # mine"
     write_into(student / name, raw_weights=answer)
-    prose = next(cell.id for cell in released().cells if cell.cell_type == "markdown")
-    given = next(cell.source for cell in released().cells if cell.id == "raw_weights")
+    prose = next(cell.id for cell in answer_notebook(FIRST).cells if cell.cell_type == "markdown")
+    given = next(cell.source for cell in answer_notebook(FIRST).cells if cell.id == "raw_weights")
     write_into(school / name, **{prose: "# Another head", "raw_weights": given + "\n    # a word more"})
     git(school, "commit", "-qam", "Release 2")
 
@@ -299,19 +285,6 @@ def test_no_image_holds_a_class_or_its_exam():
     section = (ROOT / ".gitignore").read_text().split("# A class")[1]
     secret = {line.strip("/") for line in section.split("\n")[1:] if line and not line.startswith("#")}
     assert {"exam", "submitted", "roster*.csv"} <= secret and secret - {".nbgrader.log"} <= ignored
-
-
-def test_the_hubs_settings_are_python_that_names_the_image_and_opens_the_start_page():
-    class Settings:
-        def __getattr__(self, name):
-            self.__dict__[name] = Settings()
-            return self.__dict__[name]
-
-    settings = Settings()
-    exec(compile((ROOT / "hub/jupyterhub_config.py").read_text(), "config", "exec"), {"get_config": lambda: settings})
-    assert settings.DockerSpawner.image == "course:student"
-    assert settings.Spawner.default_url.endswith("urlpath=lab/tree/course/start.ipynb")
-    assert settings.Spawner.environment["PYTHONPATH"] == "/srv/student/course"
 
 
 # The README
