@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
+import importlib
 import inspect
 import itertools
 import linecache
@@ -198,7 +199,9 @@ _OWN_ROOMS = ("helpers.exercises", "helpers.checking")
 
 
 def prepare(lesson: Lesson) -> None:
-    """Look up what every answer of a lesson needs, so that processes forked later need not."""
+    """Import and look up what every answer of a lesson needs, so that processes forked later need not."""
+    for name in lesson.late_imports:
+        importlib.import_module(name)
     for exercise in lesson:
         find(exercise.forbidden)
     _torch_and_check()

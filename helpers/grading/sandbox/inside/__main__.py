@@ -87,21 +87,16 @@ def prepare(about: dict) -> str:
 
 
 def _warm_torch(torch) -> None:
-    """Have torch import what it puts off: 800 modules come with the first product on the device "meta".
+    """Have torch set up what it puts off.
 
     Forward passes on small tensors only. A backward pass, or a thread, would spoil autograd for the forks.
     """
     torch.backends.cpu.get_cpu_capability()
-    for device in ("cpu", "meta"):
-        x = torch.ones(2, 2, device=device)
-        (x @ x.mT).softmax(-1).masked_fill(x > 0, 0.0).mean()
-        with torch.no_grad():
-            torch.nn.Linear(2, 2, device=device)(x)
-            torch.nn.functional.cross_entropy(x, x.long()[0])
-    weight = torch.nn.Parameter(torch.ones(2))
-    for optimiser in (torch.optim.SGD, torch.optim.AdamW):
-        weight.grad = torch.ones(2)
-        optimiser([weight]).step()
+    x = torch.ones(2, 2)
+    (x @ x.mT).softmax(-1).masked_fill(x > 0, 0.0).mean()
+    with torch.no_grad():
+        torch.nn.Linear(2, 2)(x)
+        torch.nn.functional.cross_entropy(x, x.long()[0])
 
 
 def _lay_out_fonts() -> None:
