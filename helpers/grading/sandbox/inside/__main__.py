@@ -25,7 +25,16 @@ import sys
 from .answering import make_own_folders
 from .keeper import enter_namespaces, keep
 from .limits import set_limits
-from .system_calls import PR_SET_DUMPABLE, PROGRAMS, REFUSED, become, filter_of, prctl, refuse_system_calls
+from .system_calls import (
+    PR_SET_DUMPABLE,
+    PROGRAMS,
+    REFUSED,
+    become,
+    filter_of,
+    prctl,
+    refuse_system_calls,
+    use_large_pages,
+)
 
 FONTS = "/sandbox/fonts"
 
@@ -83,6 +92,8 @@ def prepare(about: dict) -> str:
     filter_of((*REFUSED.values(), *PROGRAMS.values()))  # which is remembered
     gc.freeze()  # a collection in a fork would touch, and so copy, all that it shares with its parent
     gc.enable()
+    with contextlib.suppress(OSError, AttributeError):
+        use_large_pages()
     return missing
 
 
