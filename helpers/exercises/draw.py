@@ -7,8 +7,8 @@ import math
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.random import RandomState  # `import numpy` alone puts this import off
 import torch
+from numpy.random import RandomState  # `import numpy` alone puts this import off
 
 from helpers.device import device
 

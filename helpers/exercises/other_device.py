@@ -6,7 +6,7 @@ Most of its operators are Python, which makes them slow, and the first one impor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch

@@ -82,10 +82,6 @@ def prepare(about: dict) -> str:
         exec(about["needed"], {})
     except BaseException as problem:
         missing = f"{type(problem).__name__}: {problem}"[:500]
-    for line in about["imports"]:
-        # What fails here fails in the setup cell as well, and an answer does without
-        with contextlib.suppress(Exception):
-            exec(line, {})
     with contextlib.suppress(Exception):
         _warm_torch(sys.modules["torch"])
         exec(about["prepared"], {})
