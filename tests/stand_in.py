@@ -75,7 +75,8 @@ class StandIn:
 
 def killed(lesson: str, kills: int) -> None:
     """Grade with forks of this process, `kills` of which are killed, and one more that is left alone."""
-    prepare(load_lesson(lesson), setup_of(Path("notebooks", lesson, f"{lesson}.ipynb")))
+    with contextlib.redirect_stdout(io.StringIO()):
+        prepare(load_lesson(lesson), setup_of(Path("notebooks", lesson, f"{lesson}.ipynb")))
     chance = random.Random(11)
     for left in range(kills, -1, -1):
         child = os.fork()
