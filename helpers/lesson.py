@@ -24,7 +24,7 @@ def start(name: str) -> Check:
     torch.manual_seed(0)
     plots.use_course_style()
     _speak_calmly()
-    if get_ipython():  # the first check or optimizer would load it, without a word; and half loaded it breaks a kernel
+    if get_ipython():  # the first optimizer would load it, without a word; and half loaded it breaks a kernel
         importlib.import_module("torch._dynamo")
     lesson = check.lesson
     print(

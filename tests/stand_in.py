@@ -27,12 +27,12 @@ from pathlib import Path
 from helpers.checking import answers
 from helpers.checking.cell_scan import SubmissionScan, scan_submission
 from helpers.checking.finished_parts import sources_for
-from helpers.checking.isolation import NothingDefined, run_alone
+from helpers.checking.isolation import NothingDefined, prepare, run_alone
 from helpers.course import SHIPPED_SEED
 from helpers.exercises import Exercise, load_lesson
 from helpers.grading.batch import Batch
 from helpers.grading.judging import CheckRun, Why
-from helpers.grading.sandbox.fork_server import imports_of
+from helpers.grading.sandbox.fork_server import setup_of
 from helpers.grading.sandbox.runner import Executed, Work
 
 ISOLATION = "none (a stand-in)"
@@ -74,7 +74,8 @@ class StandIn:
 
 def killed(lesson: str, kills: int) -> None:
     """Grade with forks of this process, `kills` of which are killed, and one more that is left alone."""
-    exec("\n".join(imports_of(Path("notebooks", lesson, f"{lesson}.ipynb"))))  # so that forks need not
+    with contextlib.redirect_stdout(io.StringIO()):
+        prepare(load_lesson(lesson), setup_of(Path("notebooks", lesson, f"{lesson}.ipynb")))
     chance = random.Random(11)
     for left in range(kills, -1, -1):
         child = os.fork()

@@ -38,7 +38,7 @@ class Lookup(torch.nn.Module):
 
 
 def test_rows_looked_up_by_indices_on_the_cpu_are_seen():
-    with pytest.raises(RuntimeError, match="indices are on cpu"):
+    with pytest.raises(RuntimeError, match="two devices, meta and cpu"):
         any_device(1, some_matrix).probe(Lookup(lambda x: "cpu"), Draw("seed"))
     assert any_device(1, some_matrix).probe(Lookup(lambda x: x.device), Draw("seed")) == 1
 
@@ -50,12 +50,42 @@ def test_code_that_reads_numbers_says_where_its_result_is():
     assert there == 1
 
 
-def test_code_that_reads_numbers_of_its_own_tensors_has_the_benefit_of_the_doubt():
-    def rounded_sums(w):
-        rows = torch.arange(3)
-        return torch.tensor([w[row.item()].sum().item() for row in rows])
+@pytest.mark.parametrize(
+    "on_the_cpu",
+    [
+        lambda w: w + torch.zeros(3, 3),
+        lambda w: w @ torch.nn.Parameter(torch.ones(3, 3)),
+        lambda w: torch.cat([w, torch.ones_like(w, device="cpu")]),
+        lambda w: w * torch.arange(w.argmax() + 1).sum(dim=0, keepdim=True),
+        lambda w: torch.nn.Linear(3, 3)(w),
+        lambda w: torch.from_numpy(w.numpy()),
+        lambda w: torch.vmap(lambda row: row * torch.ones(3))(w),
+        lambda w: w.cpu(),
+    ],
+    ids="sum parameter like range module numpy vmap cpu".split(),
+)
+def test_what_would_fail_on_a_gpu_fails(on_the_cpu):
+    with pytest.raises((RuntimeError, TypeError, Unmet), match="device"):
+        any_device(1, some_matrix).probe(on_the_cpu, Draw("seed"))
 
-    assert any_device(1, some_matrix).probe(rounded_sums, Draw("seed")) == 1
+
+@pytest.mark.parametrize(
+    "anywhere",
+    [
+        lambda w: w * torch.tensor(2.0),
+        lambda w: w[torch.tensor([0, 2])],
+        lambda w: w * w.new_ones(3) + torch.ones(3, device=w.device),
+        lambda w: torch.nn.Linear(3, 3).to(w.device)(w),
+        lambda w: torch.ones(3, 3).to(w) @ w.cpu().to(w.device),
+        lambda w: torch.func.jacrev(torch.sin)(w),
+        lambda w: torch.autograd.grad((w.requires_grad_() ** 2).sum(), w)[0],
+        lambda w: torch.tensor(w.numpy(force=True), device=w.device),
+        lambda w: torch.stack([row * row.max().item() for row in w]),
+    ],
+    ids="number index like module to jacrev grad numpy rows".split(),
+)
+def test_what_runs_on_a_gpu_passes(anywhere):
+    assert any_device(1, some_matrix).probe(anywhere, Draw("seed")) == 1
 
 
 def test_a_device_that_is_forgotten_in_a_special_case_is_seen():

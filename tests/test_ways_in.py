@@ -105,17 +105,6 @@ def test_every_students_notebook_begins_by_the_one_rule():
         assert setup.index('print("Loading') < setup.index("import")
 
 
-def test_a_grader_prepares_the_same_imports_with_the_fetching_cell(tmp_path):
-    from helpers.grading.sandbox.fork_server import imports_of
-
-    plain, fetching = answer_notebook(FIRST), answer_notebook(FIRST)
-    setup = setup_of(fetching)
-    setup.source = repository_url.able_to_stand_alone(setup.source, ADDRESS, "1.2.3")
-    for name, notebook in (("plain", plain), ("fetching", fetching)):
-        nbformat.write(notebook, tmp_path / f"{name}.ipynb")
-    assert imports_of(tmp_path / "fetching.ipynb") == imports_of(tmp_path / "plain.ipynb") != ""
-
-
 def test_only_what_is_missing_is_installed_and_what_is_there_keeps_its_version(monkeypatch, capsys):
     there = {"torch": "2.9.0+cu126", "numpy": "2.0.0", "matplotlib": "3.10.0", "tqdm": "4.0", "nbformat": "5.0"}
     asked = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
+import importlib
 import inspect
 import itertools
 import linecache
@@ -197,11 +198,19 @@ _WATCHED_CLASSES = (torch.Tensor, torch.nn.Module, torch.nn.Parameter, torch.Gen
 _OWN_ROOMS = ("helpers.exercises", "helpers.checking")
 
 
-def prepare(lesson: Lesson) -> None:
-    """Look up what every answer of a lesson needs, so that processes forked later need not."""
+def prepare(lesson: Lesson, setup: str) -> None:
+    """Do once what every answer of a lesson needs, so that processes forked later need not.
+
+    Each exercise's stub is run, for Python adapts code to its use when it first runs, and each process would have to
+    copy that code. setup: the released setup cell.
+    """
+    for name in lesson.late_imports:
+        importlib.import_module(name)
+    _torch_and_check()
     for exercise in lesson:
         find(exercise.forbidden)
-    _torch_and_check()
+        stub = f"def {exercise.name}(*given, **options): raise NotImplementedError"
+        list(run_watched(exercise, ProgramSlice(setup, (), stub), {}, ["stub"]))
 
 
 def run_watched(

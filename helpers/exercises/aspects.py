@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
 
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect
+from helpers.exercises.other_device import THERE, OtherDevice
 from helpers.exercises.tolerance import GRADIENTS
 
 Inputs = Callable[[Draw], tuple]
@@ -233,19 +233,14 @@ def input_left_alone(points: float, inputs: Inputs, *, via: Via = as_is) -> Aspe
 def any_device(points: float, inputs: Inputs, *, via: Via = as_is, also: Others | None = None) -> Aspect:
     """The code makes no tensor on a device of its own choice, for these inputs and for those of `also`.
 
-    Tried on torch's `meta` device, whose tensors have shapes and no numbers: a tensor that was made
-    without a device lands on the CPU, and the two do not mix. Code that reads numbers out of a tensor
-    (``.item()``, a loop over indices) cannot run there for another reason. It runs with numbers, and with `meta` as
-    the device of tensors that were made without one: its result must not be there. If it cannot run so either, it gets
-    the benefit of the doubt.
-    Writing into a part of a tensor on another device is allowed, as between real devices; the result stays there. An
-    embedding and its indices have to be on one device.
+    Tried on a simulated device (see `OtherDevice`): a tensor that was made without a device lands on the CPU, and the
+    two do not mix.
     """
 
     def probe(answer, draw):
-        _on_meta(answer, draw, inputs, via)
+        _on_another_device(answer, draw, inputs, via)
         for case, further in (also or {}).items():
-            _on_meta(answer, draw.named(case), further, via)
+            _on_another_device(answer, draw.named(case), further, via)
         return torch.tensor([1])
 
     return Aspect(
@@ -259,38 +254,17 @@ def any_device(points: float, inputs: Inputs, *, via: Via = as_is, also: Others 
     )
 
 
-def _on_meta(answer: Answer, draw: Draw, inputs: Inputs, via: Via) -> None:
-    """One call with inputs on `meta`. It raises where the result is elsewhere, or where devices do not mix."""
-    call = via(answer, draw)
-    if isinstance(call, torch.nn.Module):
-        call = call.to("meta")
-    arguments = [a.to("meta") if isinstance(a, torch.Tensor) else a for a in inputs(draw)]
-    try:
-        with _AsBetweenRealDevices():
-            elsewhere = _device_of(call(*arguments)) not in ("meta", None)
-    except (RuntimeError, NotImplementedError, TypeError) as problem:
-        if not _needs_numbers(problem):
-            raise
-        elsewhere = _with_meta_as_default(answer, draw, inputs, via) == "meta"
-    if elsewhere:
+def _on_another_device(answer: Answer, draw: Draw, inputs: Inputs, via: Via) -> None:
+    """One call with inputs on another device. It raises where the result is elsewhere, or where devices do not mix."""
+    other = OtherDevice()
+    call, arguments = other.moved(via(answer, draw)), [other.moved(each) for each in inputs(draw)]
+    with other:
+        result = call(*arguments)
+    if isinstance(result, torch.Tensor) and other.device_of(result) != THERE:
         raise Unmet(
             "Your result is on the wrong device: somewhere a tensor is created without saying on which device."
             f" {ON_WHICH_DEVICE}"
         )
-
-
-def _with_meta_as_default(answer: Answer, draw: Draw, inputs: Inputs, via: Via) -> str | None:
-    """The device of the result for inputs with numbers, where a tensor that is made without a device is on `meta`."""
-    call, arguments = via(answer, draw), inputs(draw)
-    try:
-        with torch.device("meta"):
-            return _device_of(call(*arguments))
-    except Exception:  # it reads the numbers of a tensor that has none, or mixes the two: who made it is not known
-        return None
-
-
-def _device_of(result: object) -> str | None:
-    return result.device.type if isinstance(result, torch.Tensor) else None
 
 
 def parameters(points: float, via: Via) -> Aspect:
@@ -360,45 +334,3 @@ def _requiring_grad(value):
 
 def _kind(value) -> str:
     return "None" if value is None else f"a {type(value).__name__}"
-
-
-class _AsBetweenRealDevices(TorchFunctionMode):
-    """Makes `meta` and the CPU get on as two real devices do, where torch treats `meta` in a way of its own.
-
-    ``there[...] = here`` and ``there.copy_(here)`` from `meta` to the CPU do nothing, where torch would raise: between
-    real devices both copy. Without this, a tensor that was made on the CPU and then filled would fail for want of
-    numbers and look like code that reads them. And looking rows up in an embedding on `meta` by indices on the CPU
-    raises, where torch would let it pass.
-    """
-
-    def __torch_function__(self, function, types, arguments=(), options=None):
-        if function in (torch.Tensor.__setitem__, torch.Tensor.copy_):
-            there, here = arguments[0], arguments[-1]
-            if isinstance(here, torch.Tensor) and here.is_meta and not there.is_meta:
-                return there
-        if function is torch.nn.functional.embedding:
-            indices, table = arguments[:2]
-            if table.is_meta and not indices.is_meta:
-                raise RuntimeError(
-                    "Expected all tensors to be on the same device, but the table is on meta and its indices are on"
-                    f" {indices.device.type}"
-                )
-        return function(*arguments, **(options or {}))
-
-
-def _needs_numbers(problem: Exception) -> bool:
-    """Did code on the meta device fail because it asked for numbers, and not for a device?"""
-    text = str(problem)
-    return any(
-        sign in text
-        for sign in (
-            "cannot be called on meta tensors",
-            "Cannot copy out of meta tensor",
-            "attempted to run this operator with Meta tensors",
-            "data-dependent",
-            "can't convert meta device",
-            "no data",
-            "nonzero",
-            "_local_scalar_dense",
-        )
-    )

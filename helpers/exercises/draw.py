@@ -8,13 +8,14 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 import torch
+from numpy.random import RandomState  # `import numpy` alone puts this import off
 
 from helpers.device import device
 
 REMEMBERED = 4096  # entries of a tensor at most, and a thousand such tensors: 16 MB
 
 
-_free: list[np.random.RandomState] = []  # to make one takes sixteen times as long as to seed it
+_free: list[RandomState] = []  # to make one takes sixteen times as long as to seed it
 
 
 class Draw:
@@ -32,9 +33,9 @@ class Draw:
         self.device = device()
 
     @cached_property
-    def _random(self) -> np.random.RandomState:
+    def _random(self) -> RandomState:
         digest = hashlib.sha256("/".join(self._words).encode()).digest()
-        state = _free.pop() if _free else np.random.RandomState(0)
+        state = _free.pop() if _free else RandomState(0)
         state.seed(np.frombuffer(digest, dtype=np.uint32))
         return state
 

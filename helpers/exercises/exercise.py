@@ -160,12 +160,16 @@ UNCHANGED = "unchanged"  # the slug of the mistake that is the bug itself
 
 @dataclass(frozen=True)
 class Lesson:
-    """A lesson's exercises, in their order, and what it has students predict. name: its folder, NN_topic."""
+    """A lesson's exercises, in their order, and what it has students predict. name: its folder, NN_topic.
+
+    late_imports: modules that torch imports only when a probe needs them, which takes seconds.
+    """
 
     name: str
     title: str
     exercises: tuple[Exercise, ...]
     predictions: tuple[Prediction, ...] = ()
+    late_imports: tuple[str, ...] = ()
 
     @property
     def number(self) -> int:

@@ -305,4 +305,5 @@ LESSON = Lesson(
         ),
     ),
     predictions=predictions_of("01_dot_product_attention"),
+    late_imports=("torch._dynamo",),
 )

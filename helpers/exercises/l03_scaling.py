@@ -31,8 +31,7 @@ from helpers.exercises.questions import predictions_of
 # of a normal number: the variance of n of them scatters twice as much as that of n sums of single components.
 #
 # The generator lives on the CPU on every machine: numbers drawn with it, with or without device=generator.device, work
-# everywhere. There is no input that could lie on another device, and torch has no generator for
-# `meta`: so no "any device" here.
+# everywhere. There is no input that could be on another device: so no "any device" here.
 
 STANDARD_ERROR = 0.02
 FIVE = 5 * STANDARD_ERROR

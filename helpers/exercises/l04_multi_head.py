@@ -251,11 +251,6 @@ def _named(head, k):
     return [(f"head {k}, {name}", parameter) for name, parameter in head.named_parameters()]
 
 
-def heads_on_meta(draw: Draw) -> tuple[list[torch.nn.Module]]:
-    """The single heads, on torch's meta device."""
-    return ([head.to("meta") for head in single_heads(draw)],)
-
-
 def joined(fuse: Answer, draw: Draw) -> Callable:
     """The three fused matrices, one below the other."""
     return lambda heads: torch.cat(triple(fuse(heads)))
@@ -346,7 +341,7 @@ LESSON = Lesson(
                         " nothing into them."
                     ),
                 ),
-                any_device(0.5, heads_on_meta, via=joined),
+                any_device(0.5, lambda draw: (single_heads(draw),), via=joined),
             ),
             builds_on=("attention.SingleHeadAttention", "multi_head.merge_heads", "multi_head.split_heads"),
         ),

@@ -19,6 +19,7 @@ from helpers.exercises.aspects import (
 )
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.other_device import THERE
 from helpers.exercises.questions import predictions_of
 
 # ------------------------------------------------------------------------------------------- next_token_pairs
@@ -75,8 +76,8 @@ def a_length(draw: Draw) -> tuple[int, torch.device]:
 
 
 def elsewhere(draw: Draw) -> tuple[int, torch.device]:
-    """t = 6, on torch's meta device."""
-    return 6, torch.device("meta")
+    """t = 6, on another device."""
+    return 6, THERE
 
 
 OTHER_GRIDS = {

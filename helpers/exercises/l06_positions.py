@@ -7,6 +7,7 @@ import torch
 from helpers.exercises.aspects import any_device, built, gradient, input_left_alone, parameters, raises, renamed, values
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson
+from helpers.exercises.other_device import THERE
 from helpers.exercises.questions import predictions_of
 
 # ------------------------------------------------------------------------------------------- PositionEmbedding
@@ -65,9 +66,9 @@ def far_sizes(draw: Draw) -> tuple[int, int, torch.device]:
     return 40 + draw.number(0, 5), 14, draw.device
 
 
-def no_numbers(draw: Draw) -> tuple[int, int, torch.device]:
-    """t = 5, e = 6, on torch's meta device."""
-    return 5, 6, torch.device("meta")
+def elsewhere(draw: Draw) -> tuple[int, int, torch.device]:
+    """t = 5, e = 6, on another device."""
+    return 5, 6, THERE
 
 
 def forwards(draw: Draw) -> tuple[int, int, torch.device]:
@@ -80,7 +81,7 @@ def backwards(draw: Draw) -> tuple[int, int, torch.device]:
     return -draw.number(2, 7), 2 * draw.number(3, 6), draw.device
 
 
-NO_SHIFT = {"for a shift of 0": lambda draw: (0, 6, torch.device("meta"))}
+NO_SHIFT = {"for a shift of 0": lambda draw: (0, 6, THERE)}
 OTHER_SHIFTS = {
     "for a shift of 0": lambda draw: (0, 6, draw.device),
     "for a shift of 1 and e = 2": lambda draw: (1, 2, draw.device),
@@ -212,7 +213,7 @@ LESSON = Lesson(
                 values(2.5, sizes, also=OTHER_SIZES, axes="t e", picture=True),
                 # 45 radians in 32 bits: the angle itself is good to about 1e-5
                 values(1, far_sizes, name="farther on", axes="t e", rtol=1e-3, atol=5e-4),
-                renamed(any_device(0.5, no_numbers), "any device", missed=ELSEWHERE),
+                renamed(any_device(0.5, elsewhere), "any device", missed=ELSEWHERE),
             ),
             forbidden=NO_PARTS,
         ),
@@ -225,7 +226,7 @@ LESSON = Lesson(
                 values(2.5, forwards, also=OTHER_SHIFTS, axes="e e", picture=True, rtol=1e-3, atol=1e-3),
                 values(1, backwards, name="a step back", axes="e e", rtol=1e-3, atol=1e-3),
                 Aspect("carried along", 1, carried, rtol=1e-3, atol=1e-3),
-                renamed(any_device(0.5, no_numbers, also=NO_SHIFT), "any device", missed=ELSEWHERE),
+                renamed(any_device(0.5, elsewhere, also=NO_SHIFT), "any device", missed=ELSEWHERE),
             ),
             builds_on=("positions.sinusoidal_encoding",),
         ),

@@ -490,4 +490,5 @@ LESSON = Lesson(
         ),
     ),
     predictions=predictions_of("08_classifier"),
+    late_imports=("torch._dynamo",),
 )

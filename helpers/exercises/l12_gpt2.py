@@ -359,8 +359,8 @@ def cached_inputs(draw: Draw) -> tuple[torch.Tensor, int]:
 
 
 def a_generator(generate: Answer, draw: Draw) -> Callable:
-    """The student's function on a model with drawn weights. One block: on the meta device each takes long."""
-    model = a_model(draw, depth=1)
+    """The student's function on a model with drawn weights."""
+    model = a_model(draw)
     return lambda ids, count: generate(model.to(ids.device), ids, count)
 
 
@@ -409,7 +409,7 @@ def nothing_known(perplexity: Answer, draw: Draw) -> torch.Tensor:
     return perplexity(UniformGPT2(draw, n).eval(), draw.integers(0, 6, 23))
 
 
-def on_the_meta_device(perplexity: Answer, draw: Draw) -> Callable:
+def on_the_device_of_the_ids(perplexity: Answer, draw: Draw) -> Callable:
     """The student's function, its result on the device of the ids."""
     model = KnownLogitsModel(draw).eval()
     return lambda ids: torch.as_tensor(perplexity(model, ids), device=ids.device)
@@ -579,7 +579,7 @@ LESSON = Lesson(
                 Aspect("a short text", 0.5, of_texts(11, 2), accepts="number"),
                 Aspect("a longer text", 0.5, of_texts(47), accepts="number"),
                 Aspect("a model that knows nothing", 0.5, nothing_known, accepts="number", side=True),
-                any_device(0.5, a_row, via=on_the_meta_device),
+                any_device(0.5, a_row, via=on_the_device_of_the_ids),
             ),
             forbidden=NO_GPT2,
         ),

@@ -23,6 +23,7 @@ from helpers.exercises.aspects import (
 )
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.other_device import THERE
 from helpers.exercises.questions import predictions_of
 
 FINISHED = "The finished part is there for the exercises that build on this one; write it here."
@@ -100,7 +101,7 @@ def mask_on_a_device(points: float, *numbers: int) -> Aspect:
     def via(answer: Answer, draw: Draw) -> Callable:
         return lambda device: answer(*numbers, device=device)
 
-    return renamed(any_device(points, lambda draw: (torch.device("meta"),), via=via), "any device", missed=missed)
+    return renamed(any_device(points, lambda draw: (THERE,), via=via), "any device", missed=missed)
 
 
 WINDOWS = {
@@ -731,4 +732,5 @@ LESSON = Lesson(
         ),
     ),
     predictions=predictions_of("16_sparse_attention"),
+    late_imports=("torch._dynamo",),
 )

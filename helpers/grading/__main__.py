@@ -11,7 +11,7 @@ from pathlib import Path
 
 from helpers.course import EXERCISES, LIMITS, Limits
 from helpers.grading.sandbox import bubblewrap
-from helpers.grading.sandbox.fork_server import ForkServer, imports_of
+from helpers.grading.sandbox.fork_server import ForkServer, setup_of
 
 
 def parser() -> argparse.ArgumentParser:
@@ -82,7 +82,7 @@ def fork_server(arguments: argparse.Namespace) -> Iterator[ForkServer | None]:
         yield None
         return
     release = Path("notebooks", arguments.lesson, f"{arguments.lesson}.ipynb")
-    server = ForkServer(arguments.lesson, bubblewrap.BUBBLEWRAP, limits_of(arguments), imports_of(release))
+    server = ForkServer(arguments.lesson, bubblewrap.BUBBLEWRAP, limits_of(arguments), setup_of(release))
     try:
         yield server
     finally:

@@ -5,7 +5,6 @@ Needs none of the libraries that take long to import, so that it can be started 
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import json
 import os
@@ -14,7 +13,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
 from pathlib import Path
 
 from helpers.course import Limits
@@ -24,24 +22,24 @@ from helpers.grading.sandbox.bubblewrap import BUBBLEWRAP, SandboxFailed
 START = 120.0  # seconds in which the imports have to be done
 LEAVE = 2.0  # seconds in which it has to end once it was told to
 NEEDED = """
-import numpy.ctypeslib, torch, torch._dynamo
+import numpy.ctypeslib, torch
 from helpers.checking import cell_scan, isolation
 from helpers.lesson import start
 """
 PREPARED = """
 from helpers.checking import isolation
 from helpers.exercises import load_lesson
-isolation.prepare(load_lesson({!r}))
+isolation.prepare(load_lesson({!r}), {!r})
 """
 
 
 class ForkServer:
     """See `inside.__main__.serve`. Returns at once; `ready` waits until the imports are done.
 
-    lesson: NN_topic. imports: import statements beside those that every lesson needs.
+    lesson: NN_topic. setup: its released setup cell.
     """
 
-    def __init__(self, lesson: str, isolation: str, limits: Limits, imports: Iterable[str] = ()):
+    def __init__(self, lesson: str, isolation: str, limits: Limits, setup: str):
         self._control, theirs = socket.socketpair()
         sandboxed = isolation == BUBBLEWRAP
         self._temporary = None if sandboxed else tempfile.TemporaryDirectory(prefix="grading-")
@@ -49,8 +47,7 @@ class ForkServer:
         options = bubblewrap.sandboxed_options(
             limits,
             needed=NEEDED,
-            prepared=PREPARED.format(lesson),
-            imports=list(imports),
+            prepared=PREPARED.format(lesson, setup),
             nested=sandboxed,
             sandboxed=sandboxed,
             folder=self._folder,
@@ -131,11 +128,9 @@ class ForkServer:
                 self._temporary.cleanup()
 
 
-def imports_of(release: Path) -> list[str]:
-    """The import statements of a released lesson's setup cell, one name each; none where it cannot be read."""
-    with contextlib.suppress(OSError, ValueError, SyntaxError, StopIteration, KeyError, TypeError, AttributeError):
+def setup_of(release: Path) -> str:
+    """A released lesson's setup cell; "" where it cannot be read."""
+    with contextlib.suppress(OSError, ValueError, StopIteration, KeyError, TypeError, AttributeError):
         cells = json.loads(release.read_text(encoding="utf-8"))["cells"]
-        setup = next(cell for cell in cells if cell["metadata"].get("nbgrader", {}).get("grade_id") == "setup")
-        nodes = ast.parse("".join(setup["source"])).body
-        return [ast.unparse(node) for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
-    return []
+        return "".join(next(c for c in cells if c["metadata"].get("nbgrader", {}).get("grade_id") == "setup")["source"])
+    return ""

@@ -27,7 +27,7 @@ from helpers.exercises import Exercise, load_lesson
 from helpers.grading.judging import CheckRun, Why
 from helpers.grading.sandbox import bubblewrap
 from helpers.grading.sandbox.bubblewrap import BUBBLEWRAP, NONE, UNSAFE_LABEL, NoSandbox, SandboxFailed
-from helpers.grading.sandbox.fork_server import ForkServer, imports_of
+from helpers.grading.sandbox.fork_server import ForkServer, setup_of
 from helpers.grading.sandbox.protocol import DONE, FLOODED, LATE, Conversation, Reply
 from helpers.grading.sanitize import plain
 
@@ -128,7 +128,7 @@ class Runner:
         if self._closed:
             raise SandboxFailed("grading was stopped")
         release = Path("notebooks", self.lesson, f"{self.lesson}.ipynb")
-        return ForkServer(self.lesson, self.isolation, self.limits, imports_of(release))
+        return ForkServer(self.lesson, self.isolation, self.limits, setup_of(release))
 
     def process(self, processor_seconds: float) -> tuple[Conversation, str]:
         """Fresh processes for a submission, and how they came about."""

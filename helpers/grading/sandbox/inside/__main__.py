@@ -25,7 +25,16 @@ import sys
 from .answering import make_own_folders
 from .keeper import enter_namespaces, keep
 from .limits import set_limits
-from .system_calls import PR_SET_DUMPABLE, PROGRAMS, REFUSED, become, filter_of, prctl, refuse_system_calls
+from .system_calls import (
+    PR_SET_DUMPABLE,
+    PROGRAMS,
+    REFUSED,
+    become,
+    filter_of,
+    prctl,
+    refuse_system_calls,
+    use_large_pages,
+)
 
 FONTS = "/sandbox/fonts"
 
@@ -73,35 +82,28 @@ def prepare(about: dict) -> str:
         exec(about["needed"], {})
     except BaseException as problem:
         missing = f"{type(problem).__name__}: {problem}"[:500]
-    for line in about["imports"]:
-        # What fails here fails in the setup cell as well, and an answer does without
-        with contextlib.suppress(Exception):
-            exec(line, {})
     with contextlib.suppress(Exception):
         _warm_torch(sys.modules["torch"])
         exec(about["prepared"], {})
     filter_of((*REFUSED.values(), *PROGRAMS.values()))  # which is remembered
     gc.freeze()  # a collection in a fork would touch, and so copy, all that it shares with its parent
     gc.enable()
+    with contextlib.suppress(OSError, AttributeError):
+        use_large_pages()
     return missing
 
 
 def _warm_torch(torch) -> None:
-    """Have torch import what it puts off: 800 modules come with the first product on the device "meta".
+    """Have torch set up what it puts off.
 
     Forward passes on small tensors only. A backward pass, or a thread, would spoil autograd for the forks.
     """
     torch.backends.cpu.get_cpu_capability()
-    for device in ("cpu", "meta"):
-        x = torch.ones(2, 2, device=device)
-        (x @ x.mT).softmax(-1).masked_fill(x > 0, 0.0).mean()
-        with torch.no_grad():
-            torch.nn.Linear(2, 2, device=device)(x)
-            torch.nn.functional.cross_entropy(x, x.long()[0])
-    weight = torch.nn.Parameter(torch.ones(2))
-    for optimiser in (torch.optim.SGD, torch.optim.AdamW):
-        weight.grad = torch.ones(2)
-        optimiser([weight]).step()
+    x = torch.ones(2, 2)
+    (x @ x.mT).softmax(-1).masked_fill(x > 0, 0.0).mean()
+    with torch.no_grad():
+        torch.nn.Linear(2, 2)(x)
+        torch.nn.functional.cross_entropy(x, x.long()[0])
 
 
 def _lay_out_fonts() -> None:
