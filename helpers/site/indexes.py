@@ -25,7 +25,7 @@ from helpers.players import SCRIPTS, title
 from helpers.plots.diagrams import COLOURS
 from helpers.site import render
 from helpers.site.course_index import HEADING, SiteLesson, anchor, section_anchor
-from helpers.site.example_panels import OTHERS, shown
+from helpers.site.example_panels import shown, wrong_answers
 
 BUGS = ROOT / "site" / "bugs.toml"
 
@@ -47,7 +47,8 @@ def pages(lessons: Sequence[SiteLesson], folder: Path) -> dict[str, str]:
 
 def mistakes(lessons: Sequence[SiteLesson]) -> str:
     """Some wrong answers with their panels, then every mistake that a check knows by name, by exercise."""
-    panels = [shown(*answer) for answer in OTHERS if answer[0] in {lesson.name for lesson in lessons}]
+    names = {lesson.name for lesson in lessons}
+    panels = [shown(**answer) for answer in wrong_answers()["mistakes"] if answer["lesson"] in names]
     tools = {"by_exercise": by_exercise, "with_code": with_code, "anchor": anchor}
     return render("mistakes.md.j2", lessons=lessons, panels=panels, **tools)
 
