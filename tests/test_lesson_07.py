@@ -341,8 +341,8 @@ def test_the_hints_worked_numbers_of_weights_are_right():
 
 @pytest.mark.parametrize("t,reach", [(7, 2), (5, 1), (2, 3)])
 def test_the_paths_are_as_long_as_their_titles_say(t, reach):
-    _, axes = plots.style.plt.subplots(1, 3)
-    plots.path_row(t, reach, axes)
+    plots.path_row(t, reach)
+    axes = plots.style.plt.gcf().axes
     layers = -(-(t - 1) // reach)
     assert [ax.get_title(loc="left") or ax.get_title() for ax in axes] == [
         f"recurrent: {t - 1} steps",
