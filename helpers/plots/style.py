@@ -71,6 +71,7 @@ _NOTHING = {"bad": (0, 0, 0, 0)}  # where there is no number
 WEIGHTS = ListedColormap(_BLUE, name="course-weights").with_extremes(**_NOTHING)  # from 0 on: attention weights
 SIGNED = ListedColormap(np.vstack([_ORANGE[::-1], _BLUE]), name="course-signed").with_extremes(**_NOTHING)  # scores
 
+
 def use_course_style() -> None:
     """Set the style, and make notebooks store small pictures, with the same bytes each time.
 
