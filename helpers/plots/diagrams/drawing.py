@@ -243,10 +243,8 @@ class Sheet:
         self._line("arrow", "head", points, 4)
         if words:
             (ax, ay), (bx, by) = points[0], points[-1]
-            x, y = (ax + bx) / 2, (ay + by) / 2
-            places = {"right": (x + 8, y, "start"), "left": (x - 8, y, "end"), "above": (x, y - 10, "middle")}
-            place = places[side]
-            self.text(place[0], place[1], words, SMALL, place[2], soft=True)
+            aside, anchor = (-8, "end") if side == "left" else (8, "start")
+            self.text((ax + bx) / 2 + aside, (ay + by) / 2, words, SMALL, anchor, soft=True)
 
     def line(self, *points: tuple[float, float]) -> None:
         """A line without a head, for what joins another line."""

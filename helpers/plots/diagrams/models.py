@@ -190,9 +190,8 @@ def teacher_forcing() -> Sheet:
     return sheet
 
 
-def _letters(token: str | bytes) -> str:
-    text = token.decode("latin-1") if isinstance(token, bytes) else token
-    return text.replace(" ", "·").replace("Ġ", "·").replace("\n", "¶")
+def _letters(token: str) -> str:
+    return token.replace(" ", "·").replace("Ġ", "·").replace("\n", "¶")
 
 
 def _replay(word: str, merges: Sequence[tuple[str, str]]) -> list[tuple[list[str], tuple[str, str] | None, int]]:
