@@ -24,7 +24,7 @@ from helpers.course import ROOT
 from helpers.players import SCRIPTS, title
 from helpers.plots.diagrams import COLOURS
 from helpers.site import render
-from helpers.site.course_index import HEADING, SiteLesson, anchor, section_anchor
+from helpers.site.course_index import FENCED_CODE, HEADING, SiteLesson, anchor, section_anchor
 from helpers.site.example_panels import shown, wrong_answers
 
 BUGS = ROOT / "site" / "bugs.toml"
@@ -199,16 +199,10 @@ def subjects(
     for player in SCRIPTS:
         add(title(player), f"players/index.html#player-{player}", "A figure to move by hand", 1.3)
     for page, text in guides.items():
-        heading, *sections = re.findall(
-            r"^##? (.+)$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.MULTILINE
-        )
+        headings = HEADING.findall(FENCED_CODE.sub("", text))
+        heading, *sections = (words for marks, words in headings if marks != "###")
         add(heading, f"{page}.html", "A guide", 1.5)
         for section in sections:
-            add(
-                section,
-                f"{page}.html#{slug(section)}",
-                f"In the guide {heading}",
-                1.3,
-                other_words.get(section, "").replace(", ", " . "),
-            )
+            also = other_words.get(section, "").replace(", ", " . ")
+            add(section, f"{page}.html#{slug(section)}", f"In the guide {heading}", 1.3, also)
     return entries
