@@ -162,12 +162,8 @@ def fresh_model(config: gpt2.Config) -> gpt2.GPT2:
     with torch.no_grad():
         model.positions.weight.copy_(POSITIONS * sinusoids(config.t_max, config.e))
         for block in model.blocks:
-            for layer in (
-                block.attention.to_qkv,
-                block.attention.unify,
-                block.feed_forward.widen,
-                block.feed_forward.narrow,
-            ):
+            attention, network = block.attention, block.feed_forward
+            for layer in (attention.to_qkv, attention.unify, network.widen, network.narrow):
                 layer.weight *= math.sqrt(768 / config.e)
             parametrize.register_parametrization(block.attention.to_qkv, "weight", SideBySide())
     return model
