@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import Colormap
 from matplotlib.patches import ConnectionPatch
 
 from .style import CENTRED, SIGNED, WEIGHTS, WIDTH, Numbers, as_array, lightness
@@ -61,7 +60,8 @@ def heat(
     scale = float(largest if scale is None else scale) or 1.0
     digits = (2 if largest <= 1.005 else 1) if digits is None else digits
 
-    _paint(ax, values, finite, SIGNED if signed else WEIGHTS, (-scale if signed else 0, scale))
+    colours, least = (SIGNED, -scale) if signed else (WEIGHTS, 0)
+    ax.imshow(np.ma.masked_array(values, ~finite), cmap=colours, aspect="equal", vmin=least, vmax=scale)
     texts = np.vectorize(lambda value: _cell_text(value, digits, annotate), otypes=[object])(values)
     _write(ax, np.where(blank, "", texts), finite)
     if columns is None and values.shape[0] == values.shape[1]:
@@ -77,12 +77,6 @@ def heat(
     if own:
         _trim_height(ax.figure)
     _fit_numbers(ax, values.shape[1])
-
-
-def _paint(ax: Axes, values: np.ndarray, finite: np.ndarray, colours: Colormap, ends: tuple[float, float]) -> None:
-    """The cells of a map (rows, columns) in their colours; those that are not finite are left out."""
-    image = np.ma.masked_array(values, ~finite)
-    ax.imshow(image, cmap=colours, aspect="equal", vmin=ends[0], vmax=ends[1])
 
 
 def _write(ax: Axes, texts: np.ndarray, finite: np.ndarray) -> None:
