@@ -179,7 +179,3 @@ def test_the_numbers_of_the_first_diagram_are_worked_out():
     y = [sum(w * x[k] for w, x in zip(weights, inputs, strict=True)) for k in (0, 1)]
     said = re.search(r"y2 = \((.+), (.+)\)", " ".join(shown))
     assert [float(part) for part in said.groups()] == pytest.approx(y, abs=0.02)
-
-
-def test_a_notebook_finds_them_in_plots():
-    assert plots.diagrams is diagrams
