@@ -76,10 +76,11 @@ def copy_weights(ours: nn.Module, theirs: nn.Module) -> None:
 def pair(kind: str) -> tuple[nn.Module, nn.Module]:
     """(ours, theirs), with the same weights."""
     torch.manual_seed(0)
-    if kind == "reader":
-        ours, theirs = Classifier(**READER), TorchReader(**READER)
-    else:
-        ours, theirs = CharTransformer(**WRITER), TorchWriter(**WRITER)
+    ours, theirs = (
+        (Classifier(**READER), TorchReader(**READER))
+        if kind == "reader"
+        else (CharTransformer(**WRITER), TorchWriter(**WRITER))
+    )
     copy_weights(ours, theirs)
     return ours, theirs
 
