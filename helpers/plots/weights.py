@@ -106,7 +106,6 @@ def heat_pair(
     columns: Sequence | None = None,
     titles: Sequence[str | None] = (None, None),
     same_scale: bool = False,
-    axes: Sequence[Axes] | None = None,
     joined: Sequence[int] | None = None,
     **options: object,
 ) -> None:
@@ -116,7 +115,6 @@ def heat_pair(
     rows, columns one list of names for both, or a pair of lists, one for each side.
     titles        one for each side.
     same_scale    True: one colour scale, so that equal colours are equal numbers. False: each has its own.
-    axes          two axes to draw on; by default a new figure.
     joined        for two orders of the same rows: the places, on the left, of the rows on the right. A line then joins
                   each row to itself, and the names of the right side stand at its right.
     options       anything else that `heat` takes, for both sides.
@@ -125,8 +123,7 @@ def heat_pair(
     """
     pair = _matrix(left), _matrix(right)
     row_names, column_names = _for_both(rows), _for_both(columns)
-    own = axes is None
-    axes = plt.subplots(1, 2, figsize=(WIDTH, WIDTH), layout="compressed")[1] if own else axes
+    figure, axes = plt.subplots(1, 2, figsize=(WIDTH, WIDTH), layout="compressed")
     if same_scale:
         both = np.concatenate([matrix[np.isfinite(matrix)] for matrix in pair])
         options = {"scale": np.abs(both).max(initial=0), "signed": bool((both < 0).any()), **options}
@@ -138,12 +135,11 @@ def heat_pair(
             axes[1].set_yticklabels([])
     if joined is not None:
         _join_rows(axes, joined)
-    if own and not options.get("annotate", max(max(matrix.shape) for matrix in pair) <= CROWDED):
+    if not options.get("annotate", max(max(matrix.shape) for matrix in pair) <= CROWDED):
         same_scale = same_scale or options.get("scale") is not None
         for ax in axes[1:] if same_scale else axes:
             colour_scale(ax, list(axes) if same_scale else [ax], "right" if same_scale else "bottom")
-    if own:
-        _trim_height(axes[0].figure)
+    _trim_height(figure)
     for ax, matrix in zip(axes, pair, strict=True):
         _fit_numbers(ax, matrix.shape[1])
 
