@@ -208,21 +208,22 @@ def _merged_lesson(name: str, current: bytes, data: bytes, base: Mapping | None)
     assert release is not None, "a release's lessons are notebooks"
     merged = merge(mine, release, base)
     new = write_notebook(merged.notebook) if merged.has_work else data
-    return Change(name, new, True, f"{name}: {_count(len(merged.answers), 'answer')} kept.", _details(merged))
+    return Change(name, new, True, f"{name}: {counted(len(merged.answers), 'answer')} kept.", _details(merged))
 
 
 def _details(merged: Merged) -> list[str]:
     lines = []
     if merged.added:
-        lines.append(f"    {_count(merged.added, 'cell')} of your own kept")
+        lines.append(f"    {counted(merged.added, 'cell')} of your own kept")
     if merged.withdrawn:
         lines.append(f"    no longer an exercise, your answer is in the file above: {', '.join(merged.withdrawn)}")
     if merged.dropped:
-        lines.append(f"    changed by you and by the release, see the file above: {_count(merged.dropped, 'cell')}")
+        lines.append(f"    changed by you and by the release, see the file above: {counted(merged.dropped, 'cell')}")
     return lines
 
 
-def _count(number: int, what: str) -> str:
+def counted(number: int, what: str) -> str:
+    """ "1 answer", "3 answers"."""
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 

@@ -1,5 +1,6 @@
 """The diagrams: whole, with words for who cannot see them, legible on a phone, in both themes, the same bytes."""
 
+import inspect
 import itertools
 import re
 import xml.etree.ElementTree as ET
@@ -20,7 +21,7 @@ ARGUMENTS = {
     "merges_on_a_word": ("lowest", MERGES),
     "number_grids": ("grids", "Grids of numbers", ["the", "loop", "ends"], GRIDS, [("*x*", 1, 2)]),
 }
-NAMES = [name for name in diagrams.__all__ if name not in ("COLOURS", "Sheet")] + ["number_grids"]
+NAMES = [name for name, made in vars(diagrams).items() if inspect.isfunction(made)] + ["number_grids"]
 ON_A_PHONE = 390 - 32  # pixels for a figure on a screen of 390: the page keeps 1em on either side
 SVG = "{http://www.w3.org/2000/svg}"
 FONTS = Path(matplotlib.get_data_path(), "fonts", "ttf")  # DejaVu Sans is wider than every font that the diagrams name

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
+from string import Template
 
 import pytest
 
@@ -207,7 +208,8 @@ def test_a_new_lesson_begins_with_files_that_are_well_kept(tmp_path):
     """The pattern's exercises, by the project's own linter and formatter, and with labelled doors."""
     path = tmp_path / "helpers" / "exercises" / "new_lesson.py"
     path.parent.mkdir(parents=True)
-    path.write_text(new_lesson.EXERCISES.format(name="99_doubling", title="Doubling", number=99), encoding="utf-8")
+    pattern = Template((new_lesson.PATTERN / "exercises.py.txt").read_text(encoding="utf-8"))
+    path.write_text(pattern.substitute(name="99_doubling", title="Doubling", number=99), encoding="utf-8")
     for command in (["check"], ["format", "--check"]):
         settings = ["--config", str(ROOT / "pyproject.toml"), "--no-cache"]
         done = subprocess.run([RUFF, *command, *settings, str(path)], capture_output=True, text=True)

@@ -251,8 +251,8 @@ def test_stacks_without_shortcuts_learn_nothing_and_norm_last_needs_its_warm_up(
 
 @pytest.mark.parametrize("t,reach", [(7, 2), (5, 1), (2, 3)])
 def test_the_paths_are_as_long_as_their_titles_say(t, reach):
-    _, axes = plots.style.plt.subplots(1, 3)
-    plots.path_row(t, reach, axes)
+    plots.path_row(t, reach)
+    axes = plots.style.plt.gcf().axes
     layers = -(-(t - 1) // reach)
     assert [ax.get_title(loc="left") or ax.get_title() for ax in axes] == [
         f"recurrent: {t - 1} steps",

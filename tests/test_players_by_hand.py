@@ -21,7 +21,7 @@ from helpers.site.build import build
 
 PAGE = "players/index.html"
 NAMES = list(SCRIPTS)
-IN_LESSONS = {lesson.name: players.shown_in(lesson.read()) for lesson in sources()}
+IN_LESSONS = {lesson.name: players.CALL.findall(lesson.script.read_text(encoding="utf-8")) for lesson in sources()}
 STILLS = {name: still(name) for name in NAMES}
 DATA = {
     name: json.loads(re.search(r'<script type="application/json">(.*)</script>', html)[1])

@@ -57,7 +57,7 @@ PICTURES = {
         [torch.arange(30).view(5, 6), torch.arange(30).view(5, 3, 2).transpose(0, 1)], e=6, d=2, titles=["x", "heads"]
     ),
     "arrows": lambda: plots.arrow_chain(numbers(4, 2), WORDS[:4]),
-    "hull": lambda: plots.hull_picture(numbers(7, 2), numbers(7, 2).softmax(0), list("abcdefg")),
+    "hull": lambda: plots.hull_picture(numbers(7, 2), numbers(7, 2).softmax(0)),
     "loss": lambda: plots.loss_curve(
         {"train": 0.1 * numbers(300).abs() + FALL, "test": 0.1 * numbers(300, seed=1).abs() + 1.2 * FALL},
         smooth=20,
@@ -65,9 +65,6 @@ PICTURES = {
     ),
     "runs": lambda: plots.loss_curve(
         {"one": FALL + 0.1 * numbers(3, 300).abs(), "two": FALL + 0.1 * numbers(3, 1).abs()}, smooth=20
-    ),
-    "planes": lambda: plots.planes(
-        {"queries": numbers(9, 2), "keys": 3 * numbers(9, 2), "values": numbers(9, 2)}, WORDS, list("aaabbbccc")
     ),
     "joined": lambda: plots.heat_pair(
         numbers(9, 12), numbers(9, 12)[ORDER], (WORDS, [WORDS[i] for i in ORDER]), same_scale=True, joined=ORDER
@@ -225,15 +222,6 @@ def test_a_band_reaches_from_the_lowest_run_to_the_highest():
         assert (here.min(), here.max()) == pytest.approx((runs[:, x].min().item(), runs[:, x].max().item()))
     assert ax.get_lines()[0].get_ydata() == pytest.approx(runs.mean(0).numpy(), abs=1e-6)
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["four runs", "one run"]
-
-
-def test_planes_share_their_scale():
-    plots.planes({"small": numbers(5, 2), "large": 9 * numbers(5, 2), "third": numbers(5, 2)})
-    axes = plt.gcf().axes[:3]
-    assert len({ax.get_xlim() for ax in axes} | {ax.get_ylim() for ax in axes}) == 1
-    assert axes[0].get_xlim()[1] > (9 * numbers(5, 2)).abs().max()
-    numbered = [ax.xaxis.get_tick_params()["labelbottom"] for ax in axes]
-    assert numbered == [False, True, True], "the lowest of each column"
 
 
 def test_joined_rows_lead_to_themselves():

@@ -42,6 +42,19 @@ CODE = (
 )
 
 
+def rounded_copy(model: gpt2.GPT2) -> gpt2.GPT2:
+    """A copy of the model with the weights that the page has: rounded to int8, and multiplied out again."""
+    copy = gpt2.GPT2(model.config).eval()
+    weights = {}
+    for name, tensor in model.state_dict().items():
+        weights[name] = tensor
+        if tensor.dim() == 2:
+            integers, scales = pocket.as_int8(tensor)
+            weights[name] = integers * scales[:, None]
+    copy.load_state_dict(weights)
+    return copy
+
+
 @pytest.fixture(scope="module")
 def model():
     return pocket.pocket()
@@ -92,7 +105,7 @@ def test_its_logits_are_pytorchs(bench, model, held_out, precision):
     ids = held_out[:1, :160]
     script = f"reader({precision}, {ids[0].tolist()}).scored.map((row) => Array.from(row))"
     with torch.no_grad():
-        expected = (pocket.rounded(model[0]) if precision == "int8" else model[0])(ids)[0]
+        expected = (rounded_copy(model[0]) if precision == "int8" else model[0])(ids)[0]
     assert (torch.tensor(bench.evaluate(script)) - expected).abs().max() < 1e-4
 
 
@@ -101,7 +114,7 @@ def test_int8_costs_less_than_a_hundredth_of_a_nat_on_held_out_text(bench, model
         with torch.no_grad():
             return F.cross_entropy(some(held_out[:, :-1]).transpose(1, 2), held_out[:, 1:], reduction="none")
 
-    exact, with_int8 = loss(model[0]), loss(pocket.rounded(model[0]))
+    exact, with_int8 = loss(model[0]), loss(rounded_copy(model[0]))
     assert abs(with_int8.mean() - exact.mean()) < 0.01
     in_the_page = bench.evaluate(f"reader(int8, {held_out[0].tolist()}).loss()")
     assert in_the_page == pytest.approx(with_int8[0].mean().item(), abs=1e-4)
@@ -182,7 +195,7 @@ def test_what_it_loads_is_on_the_site(site):
 
 
 def test_the_still_shows_what_the_model_computes(model):
-    rounded, tokenizer = pocket.rounded(model[0]), model[1]
+    rounded, tokenizer = rounded_copy(model[0]), model[1]
     scores = torch.tensor(pocket.scores(rounded)["induction"])
     block, head = divmod(int(scores.argmax()), rounded.config.h)
     ids = tokenizer.encode("paint width left line\npaint width left")
@@ -273,7 +286,7 @@ def test_nothing_is_loaded_before_a_click_and_nothing_moves_after_it(browser, ad
 
 
 def test_by_mouse(browser, address, model):
-    tokenizer, rounded = model[1], pocket.rounded(model[0])
+    tokenizer, rounded = model[1], rounded_copy(model[0])
     opened(browser, address)
     write(browser, CODE)
     ids = tokenizer.encode(CODE)
@@ -321,7 +334,7 @@ def test_the_box_grows_with_its_text_and_the_arcs_come_next(browser, address, wi
 
 
 def test_by_keys(browser, address, model):
-    tokenizer, rounded, h = model[1], pocket.rounded(model[0]), model[0].config.h
+    tokenizer, rounded, h = model[1], rounded_copy(model[0]), model[0].config.h
     browser.open(address + PLAYER_PAGES[0])
     browser.focus(".opener button")
     browser.press("Enter")
@@ -488,7 +501,7 @@ HERO_TEXT = "document.querySelector('.cover textarea').value"
 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_first_page_types_a_line_and_the_model_writes_on(browser, address, model, width):
-    tokenizer, rounded = model[1], pocket.rounded(model[0])
+    tokenizer, rounded = model[1], rounded_copy(model[0])
     browser.open(f"{address}index.html", width=width)
     ids = tokenizer.encode(browser.evaluate("document.querySelector('.cover textarea').defaultValue"))
     browser.wait_for(RESTING)

@@ -149,10 +149,10 @@ def _name_mistake(args) -> int:
     return 0
 
 
-def _new(args) -> int:
+def _new(args) -> None:
     from helpers.authoring.new_lesson import new_lesson
 
-    return new_lesson(args.name)
+    new_lesson(args.name)
 
 
 def _release(args) -> None:

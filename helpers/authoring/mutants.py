@@ -71,35 +71,18 @@ OPERATORS: dict[str, Operator] = {}
 
 def mutants(exercise: str, cell: str) -> list[Mutant]:
     """Every mutant of a solution cell, each text once. cell: with the marks of its solution regions."""
-    tree = ast.parse(cell)
+    tree, lines = ast.parse(cell), _solution_lines(cell)
     texts, unique = {ast.unparse(tree)}, []
-    for spot in _spots(tree, cell):
-        text = _replaced(tree, spot)
-        if text and text not in texts:
-            texts.add(text)
-            unique.append(Mutant(exercise, spot.operator, spot.old, spot.new, text))
-    return unique
-
-
-@dataclass(frozen=True)
-class _Spot:
-    """A place in a tree, by its number in `_walk`, and what an operator would put there."""
-
-    number: int
-    changed: ast.AST | None
-    operator: str
-    old: str
-    new: str
-
-
-def _spots(tree: ast.AST, cell: str) -> Iterator[_Spot]:
-    lines = _solution_lines(cell)
-    for number, (node, scope) in enumerate(_walk(tree)):
+    for node, scope in _walk(tree):
         if getattr(node, "lineno", None) not in lines or isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             continue
         for name, changes in OPERATORS.items():
             for changed in changes(node, scope):
-                yield _Spot(number, changed, name, _text(node), "" if changed is None else _text(changed))
+                text = _replaced(tree, node, changed or ast.Pass())
+                if text and text not in texts:
+                    texts.add(text)
+                    unique.append(Mutant(exercise, name, _text(node), _text(changed) if changed else "", text))
+    return unique
 
 
 def _text(node: ast.AST) -> str:
@@ -126,27 +109,14 @@ def _walk(tree: ast.AST) -> Iterator[tuple[ast.AST, Scope]]:
         rest += [(child, Scope(function, node)) for child in ast.iter_child_nodes(node)]
 
 
-def _replaced(tree: ast.AST, spot: _Spot) -> str:
-    """The text of the tree with something else in that place; "" where that makes no sense."""
-    changed = copy.deepcopy(tree)
-    target = next(node for number, (node, _) in enumerate(_walk(changed)) if number == spot.number)
+def _replaced(tree: ast.AST, node: ast.AST, changed: ast.AST) -> str:
+    """The text of the tree with something else in a node's place; "" where that makes no sense."""
     try:
-        changed = _Put(target, copy.deepcopy(spot.changed)).visit(changed)
-        text = ast.unparse(ast.fix_missing_locations(changed))
+        text = _text(copy.deepcopy(tree, {id(node): copy.deepcopy(changed)}))  # which is taken for the node's copy
         compile(text, "<mutant>", "exec")
     except (ValueError, SyntaxError, TypeError, AttributeError):
         return ""
     return text
-
-
-class _Put(ast.NodeTransformer):
-    def __init__(self, target: ast.AST, changed: ast.AST | None):
-        self._target, self._changed = target, changed
-
-    def visit(self, node: ast.AST):
-        if node is self._target:
-            return self._changed if self._changed is not None else ast.Pass()
-        return super().visit(node)
 
 
 # ------------------------------------------------------------------------------------------- what operators share

@@ -18,7 +18,7 @@ from nbgrader.api import MissingEntry
 
 from helpers.authoring.exam_key import make_exam_key
 from helpers.authoring.lesson_source import NOTEBOOKS, Answers, Source, sources
-from helpers.authoring.mistakes import Accepted, Alias, Mistake, Variant
+from helpers.authoring.mistakes import Accepted, Mistake, Variant
 from helpers.grading.commands import register
 from helpers.grading.errors import GradingError
 from helpers.grading.exam import exam_key_path
@@ -123,7 +123,7 @@ def _solved(answers: Answers, source: Source, **variants: Variant) -> dict[str, 
 
 def _otherwise(answers: Answers, source: Source) -> list[dict[str, str]]:
     """Right answers that look different, each of them once where there is room."""
-    accepted = {name: variants for name, variants in _by_exercise(source, Accepted).items() if variants}
+    accepted = {name: variants for name, variants in by_exercise(source, Accepted).items() if variants}
     turns = [{name: variants[turn % len(variants)] for name, variants in accepted.items()} for turn in range(OTHERWISE)]
     return [_solved(answers, source, **variants) for variants in turns]
 
@@ -134,12 +134,12 @@ def _mistaken(answers: Answers, source: Source, count: int, chance: random.Rando
     count: how many students, if that many are enough for every mistake to be made. One is left over, to have everything
     right.
     """
-    by_exercise = _by_exercise(source, Mistake)
-    count = min(max(count, *map(len, by_exercise.values())), len(NAMES) - EMPTY - BROKEN - 1)
+    known = by_exercise(source, Mistake)
+    count = min(max(count, *map(len, known.values())), len(NAMES) - EMPTY - BROKEN - 1)
     works = []
     for turn in range(count):
         chosen = {}
-        for place, (name, mistakes) in enumerate(by_exercise.items()):
+        for place, (name, mistakes) in enumerate(known.items()):
             if turn < len(mistakes):
                 chosen[name] = mistakes[turn]
             elif mistakes and (turn + place) % 5 < 2:
@@ -148,8 +148,9 @@ def _mistaken(answers: Answers, source: Source, count: int, chance: random.Rando
     return works
 
 
-def _by_exercise(source: Source, kind: type[Variant]) -> dict[str, list[Variant]]:
-    variants = [variant for variant in source.variants(kind) if not isinstance(variant, Alias)]
+def by_exercise(source: Source, kind: type[Variant]) -> dict[str, list[Variant]]:
+    """The variants of this kind that each exercise has."""
+    variants = source.variants(kind)
     return {e.name: [variant for variant in variants if variant.exercise == e.name] for e in source.lesson}
 
 

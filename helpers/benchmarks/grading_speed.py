@@ -10,7 +10,6 @@ the whole command, Python's start included.
 from __future__ import annotations
 
 import contextlib
-import copy
 import itertools
 import os
 import platform
@@ -31,7 +30,8 @@ from nbformat.notebooknode import NotebookNode
 
 from helpers.authoring.lesson_source import ROOT, Answers, Source, sources
 from helpers.authoring.mistakes import Accepted, Mistake
-from helpers.notebooks import CHECK, grade_id
+from helpers.benchmarks.demo_class import by_exercise
+from helpers.notebooks import CHECK, filled_in
 
 SAMPLE = 1.0  # seconds between two looks at the memory, which take a tenth of a second themselves
 
@@ -56,24 +56,18 @@ def class_of(source: Source, count: int) -> Iterator[tuple[str, NotebookNode]]:
     released = nbformat.read(ROOT / "notebooks" / source.name / f"{source.name}.ipynb", as_version=4)
     cells = source.cells()
     right = {exercise.name: cells[exercise.name] for exercise in lesson}
-    made = {
-        kind: {n: [v for v in source.variants(kind) if v.exercise == n] for n in right} for kind in (Mistake, Accepted)
-    }
+    mistaken, accepted = by_exercise(source, Mistake), by_exercise(source, Accepted)
     for number in range(count):
         kind = ("right", "mistaken", "mistaken", "half", "same", "mistaken", "right", "empty")[number % 8]
         texts = dict(right)
         if kind in ("mistaken", "same"):
-            found = made[Mistake if kind == "mistaken" else Accepted]
+            found = mistaken if kind == "mistaken" else accepted
             texts |= {n: answers.text(n, of[number % len(of)]) for n, of in found.items() if of}
         elif kind == "half":
             texts = dict(itertools.islice(right.items(), 1 + number % len(right)))
         elif kind == "empty":
             texts = {}
-        notebook = copy.deepcopy(released)
-        for cell in notebook.cells:
-            name = grade_id(cell)
-            cell.source = texts.get(name, cell.source)
-        yield f"{kind}-{number:02}", notebook
+        yield f"{kind}-{number:02}", filled_in(released, texts)
 
 
 def make_course(folder: Path, source: Source, count: int) -> None:

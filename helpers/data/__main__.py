@@ -35,14 +35,10 @@ def main(names: list[str]) -> int:
         print("\nStopped. What has come is kept: the same command goes on from there.")
     missing = [name for name in names if not outcomes.get(name, (False,))[0]]
     there = len(names) - len(missing)
-    print(
-        f"{there} of {len(names)} there, {_megabytes()} MB in all."
-        + (
-            f" Missing: {', '.join(missing)}; lessons take their embedded data instead. The same command tries again."
-            if missing
-            else " The lessons need no network now."
-        )
-    )
+    rest = "The lessons need no network now."
+    if missing:
+        rest = f"Missing: {', '.join(missing)}; lessons take their embedded data instead. The same command tries again."
+    print(f"{there} of {len(names)} there, {_megabytes()} MB in all. {rest}")
     return len(missing)
 
 

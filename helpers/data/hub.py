@@ -168,12 +168,8 @@ def _fetch(repository: Repository, file: HubFile, part: Path) -> None:
                     raise
                 failures = 0 if _size(part) > before else failures + 1
                 if failures >= ATTEMPTS or not _passes(problem):
-                    kept = (
-                        f"; {_size(part) / MEGABYTE:.1f} of {file.size / MEGABYTE:.1f} MB are kept, and the next try "
-                        "goes on from there"
-                        if _size(part)
-                        else ""
-                    )
+                    have = f"{_size(part) / MEGABYTE:.1f} of {file.size / MEGABYTE:.1f} MB"
+                    kept = f"; {have} are kept, and the next try goes on from there" if _size(part) else ""
                     raise Unavailable(reason(problem, file.path) + kept) from problem
                 time.sleep(_wait(problem, failures))
 
@@ -246,22 +242,18 @@ def reason(problem: BaseException, what: str) -> str:
         return str(problem)
     status = _status(problem)
     if status:
-        return f"the Hub answered {status} for {what}" + _MEANING.get(
-            status, " (a fault of the Hub)" if status >= 500 else ""
-        )
+        meaning = " (a fault of the Hub)" if status >= 500 else _MEANING.get(status, "")
+        return f"the Hub answered {status} for {what}{meaning}"
     if isinstance(problem, OSError) and problem.errno in _DISK:
         return f"the disk is full ({what} could not be written)"
     if isinstance(problem, PermissionError):
         return f"{problem.filename or what} may not be written"
-    if type(problem).__name__.endswith(("Timeout", "TimeoutError", "TimeoutException")):
+    kind = type(problem).__name__
+    if kind.endswith(("Timeout", "TimeoutError", "TimeoutException")):
         return f"the Hub did not go on within {TIMEOUT:.0f} s while sending {what}"
-    if (
-        isinstance(problem, ConnectionError)
-        or "Protocol" in type(problem).__name__
-        or "Connect" in type(problem).__name__
-    ):
+    if isinstance(problem, ConnectionError) or "Protocol" in kind or "Connect" in kind:
         return f"the connection broke off while fetching {what}"
-    first_line = (str(problem).strip() or type(problem).__name__).splitlines()[0]
+    first_line = (str(problem).strip() or kind).splitlines()[0]
     return f"{what} could not be had ({first_line[:120]})"
 
 

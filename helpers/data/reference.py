@@ -28,9 +28,7 @@ class Reference(NamedTuple):
     """One text through the model."""
 
     ids: torch.Tensor  # (1, t)
-    stages: list[
-        torch.Tensor
-    ]  # what enters the first block and leaves each, (1, t, e); after the norm; logits (1, t, n)
+    stages: list[torch.Tensor]  # what enters block 0 and leaves each, (1, t, e); after the norm; logits (1, t, n)
     text: str
     told: str  # by what it was computed, and how to compute it anew
 
@@ -56,9 +54,8 @@ def reference(folder: str | Path, path: str | Path = FILE) -> Reference:
         stages = [file.get_tensor(f"stage {k}") for k in range(about["stages"])]
     if about["weights"] != checksum(folder):
         raise LookupError(f"The recorded numbers belong to other weights than those of {Path(folder).name}. {remedy}")
-    return Reference(
-        ids, stages, about["text"], f"Recorded with transformers {about['transformers']}: {about['command']}"
-    )
+    told = f"Recorded with transformers {about['transformers']}: {about['command']}"
+    return Reference(ids, stages, about["text"], told)
 
 
 class LlamaReference(NamedTuple):

@@ -11,18 +11,9 @@ import zlib
 from pathlib import Path
 
 # Tests, tables of characters, prose, and what was installed beside the library: folders that are passed over.
-PASSED_OVER = {
-    "__pycache__",
-    "_bundled",
-    "dist-packages",
-    "encodings",
-    "idle_test",
-    "lib-dynload",
-    "pydoc_data",
-    "site-packages",
-    "test",
-    "tests",
-}
+PASSED_OVER = set(
+    "__pycache__ _bundled dist-packages encodings idle_test lib-dynload pydoc_data site-packages test tests".split()
+)
 EVERY = 20  # one module in so many is held out, by its name
 
 

@@ -18,39 +18,7 @@ from .ladder import ladder
 from .masks import mask_row
 from .number_grids import number_grids
 from .paths import path_row
-from .points import convex_hull, hull_picture, label_points, plane, planes
+from .points import convex_hull, hull_picture, label_points, plane
 from .style import COLOURS, DASHES, MARKERS, SIGNED, WEIGHTS, png, use_course_style
 from .text import surprise
 from .weights import colour_scale, heat, heat_pair
-
-__all__ = [
-    "COLOURS",
-    "DASHES",
-    "MARKERS",
-    "SIGNED",
-    "WEIGHTS",
-    "alignment",
-    "arrow_chain",
-    "bars",
-    "colour_scale",
-    "convex_hull",
-    "curves",
-    "diagrams",
-    "fold",
-    "head_grid",
-    "heat",
-    "heat_pair",
-    "hidden_words",
-    "hull_picture",
-    "label_points",
-    "ladder",
-    "loss_curve",
-    "mask_row",
-    "number_grids",
-    "path_row",
-    "plane",
-    "planes",
-    "png",
-    "surprise",
-    "use_course_style",
-]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 import matplotlib.pyplot as plt
-from matplotlib.axes import Axes
 
 from .style import COLOURS, WIDTH
 
@@ -17,7 +16,6 @@ def alignment(
     below: Sequence[str],
     links: Iterable[tuple[int, int]],
     crossing: Collection[tuple[int, int]] = (),
-    ax: Axes | None = None,
 ) -> None:
     """Two sentences, one over the other, with lines between the words that belong together.
 
@@ -26,7 +24,7 @@ def alignment(
     crossing      those of the links that are to stand out: they are drawn thick, in colour, and solid; the others
                   are thin and grey.
     """
-    ax = ax or plt.subplots(figsize=(WIDTH, 1.9))[1]
+    ax = plt.subplots(figsize=(WIDTH, 1.9))[1]
     places = [[(k + 0.5) / len(words) for k in range(len(words))] for words in (above, below)]
     for i, j in links:
         strong = (i, j) in crossing

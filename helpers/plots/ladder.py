@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
-from matplotlib.axes import Axes
 
 from .style import COLOURS, WIDTH
 
@@ -13,7 +12,6 @@ from .style import COLOURS, WIDTH
 def ladder(
     rows: Sequence[tuple[str, float | None, bool, Sequence[float]]],
     references: Mapping[str, float],
-    ax: Axes | None = None,
 ) -> None:
     """One row for each rung, the first at the bottom; lower bits, farther left, are better.
 
@@ -21,7 +19,7 @@ def ladder(
                 tick for each of `ours`, several runs of the same rung.
     references  {name: bits}: vertical lines, named at the top.
     """
-    ax = ax or plt.subplots(figsize=(WIDTH, 1.4 + 0.27 * len(rows)))[1]
+    ax = plt.subplots(figsize=(WIDTH, 1.4 + 0.27 * len(rows)))[1]
     for place, (_, bits, own, ours) in enumerate(rows):
         label = None if place else "ours, three runs"
         ax.plot(ours, [place] * len(ours), "|", color=COLOURS[0], markersize=13, markeredgewidth=1.5, label=label)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 
 import matplotlib.pyplot as plt
-from matplotlib.axes import Axes
 
 from .style import COLOURS, WIDTH, arrow
 
 _FAINT, _NODE = "#b8b8b8", "#444444"
 
 
-def path_row(t: int = 7, reach: int = 2, axes: Sequence[Axes] | None = None) -> None:
+def path_row(t: int = 7, reach: int = 2) -> None:
     """A recurrent network, convolutions and self-attention, with the path from the first position to the last.
 
     t      positions.
     reach  how far a convolution sees to either side: its kernel is 2·reach + 1 wide.
-    axes   three axes; by default a new figure.
 
     Faint arrows are all the connections there are, dark ones a shortest path. The bottom row holds the inputs.
     """
@@ -39,8 +36,7 @@ def path_row(t: int = 7, reach: int = 2, axes: Sequence[Axes] | None = None) -> 
         ),
         "self-attention: 1 layer": ([((i, 0), (j, 1)) for i, j in between], [(0, 0), (t - 1, 1)], 2),
     }
-    if axes is None:
-        axes = plt.subplots(1, 3, figsize=(WIDTH, 2.6))[1]
+    axes = plt.subplots(1, 3, figsize=(WIDTH, 2.6))[1]
     for ax, (title, (edges, path, rows)) in zip(axes, panels.items(), strict=True):
         heights = [k / (rows - 1) for k in range(rows)]
         for start, end in edges:

@@ -40,57 +40,15 @@ def plane(
     ax.margins(0.12)
     if title:
         ax.set_title(title)
-    if groups is not None:
-        _legend(ax, own, len(kinds))
+    if groups is not None and own:  # below the axes, where it hides nothing
+        ax.figure.legend(loc="outside lower center", ncols=len(kinds))
+    elif groups is not None:
+        ax.legend()
     if names is not None:
         label_points(ax, xy, names)
 
 
-def planes(
-    panels: dict[str, Numbers],
-    names: Sequence[str] | None = None,
-    groups: Sequence[str] | None = None,
-    labels: tuple[str, str] = ("first component", "second component"),
-    across: int = 2,
-) -> None:
-    """The same points on several planes, all to one scale, so that lengths and places can be compared.
-
-    panels  {title: (n, 2)}. names, groups, labels: as `plane` takes them; one legend serves all panels.
-    across  planes beside each other: at two, names of 8.5 points can still be read on a phone.
-
-    To add arrows, leave out the names, draw on `plt.gcf().axes`, in the order of the panels, and name the points last,
-    by `label_points`.
-    """
-    points = [_points(xy) for xy in panels.values()]
-    reach = 1.15 * max(np.abs(xy).max() for xy in points)
-    down = -(-len(panels) // across)
-    size = (WIDTH, 0.4 + WIDTH / across * down)
-    figure, axes = plt.subplots(down, across, figsize=size, squeeze=False, sharex=True, sharey=True)
-    used = axes.ravel()[: len(points)]
-    for ax in axes.ravel()[len(points) :]:
-        ax.set_axis_off()
-    for k, (ax, title, xy) in enumerate(zip(used, panels, points, strict=True)):
-        plane(xy, groups=groups, labels=labels, title=title, ax=ax)
-        ax.set(xlim=(-reach, reach), ylim=(-reach, reach), box_aspect=1)
-        ax.set_xticks([tick for tick in ax.get_yticks() if abs(tick) <= reach])
-        ax.set(xlabel="", ylabel="")
-        ax.label_outer()
-        if k + across >= len(points):  # the lowest of its column, with or without an empty place below
-            ax.tick_params(labelbottom=True)
-        if groups is not None:
-            ax.get_legend().remove()
-    figure.supxlabel(labels[0], fontsize=10)
-    figure.supylabel(labels[1], fontsize=10)
-    if groups is not None:
-        figure.legend(*used[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
-    if names is not None:
-        for ax, xy in zip(used, points, strict=True):
-            label_points(ax, xy, names)
-
-
-def label_points(
-    ax: Axes, xy: Numbers, names: Sequence[str], fontsize: float = 8.5, avoid: Numbers | None = None
-) -> None:
+def label_points(ax: Axes, xy: Numbers, names: Sequence[str], avoid: Numbers | None = None) -> None:
     """Name points so that no label covers another label or a point. Call it last: it needs the final axis limits.
 
     xy     (n, 2), in the coordinates of the axes.
@@ -107,7 +65,7 @@ def label_points(
     others = points if avoid is None else np.vstack([points, ax.transData.transform(_points(avoid))])
     obstacles = np.hstack([others - 4 * pixel, others + 4 * pixel])
     frame = ax.get_window_extent(renderer)
-    look = {"fontsize": fontsize, "color": "#222222", "zorder": 4, "bbox": HALO, **CENTRED}
+    look = {"fontsize": 8.5, "color": "#222222", "zorder": 4, "bbox": HALO, **CENTRED}
     labels = [ax.text(0, 0, name, **look) for name in names]
     sizes = [label.get_window_extent(renderer) for label in labels]
 
@@ -181,22 +139,13 @@ def _turn(a, b, c):
     return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
 
 
-def hull_picture(
-    inputs: Numbers,
-    outputs: Numbers,
-    names: Sequence[str] | None = None,
-    title: str | None = None,
-    ax: Axes | None = None,
-) -> None:
-    """Inputs of an attention and its outputs, in two dimensions.
-
-    inputs, outputs  (t, 2) each. An arrow leads from each input to its output.
-    names            t names for the inputs.
+def hull_picture(inputs: Numbers, outputs: Numbers) -> None:
+    """Inputs of an attention and its outputs, (t, 2) each; an arrow leads from each input to its output.
 
     Every output is an average of the inputs, so none can leave the shaded region: the convex hull of the inputs.
     """
-    inputs, outputs, own = _points(inputs), _points(outputs), ax is None
-    ax = plt.subplots(figsize=(WIDTH, 4.6))[1] if own else ax
+    inputs, outputs = _points(inputs), _points(outputs)
+    ax = plt.subplots(figsize=(WIDTH, 4.6))[1]
     region = {"facecolor": "#e8f1f8", "edgecolor": "#7f9db3", "linewidth": 1, "linestyle": "-"}
     ax.fill(*convex_hull(inputs).T, label="convex hull of the inputs", **region)
     for start, end in zip(inputs, outputs, strict=True):
@@ -208,22 +157,7 @@ def hull_picture(
     ax.set_aspect("equal", adjustable="datalim")
     ax.set(xlabel="first component", ylabel="second component")
     ax.margins(0.12)
-    if title:
-        ax.set_title(title)
-    _legend(ax, own, 3)
-    if names is not None:
-        hull = convex_hull(inputs)
-        edges = zip(hull, np.roll(hull, -1, axis=0), strict=True)
-        lines = [np.linspace(start, end, 40) for start, end in [*zip(inputs, outputs, strict=True), *edges]]
-        label_points(ax, inputs, names, avoid=np.vstack([outputs, *lines]))
-
-
-def _legend(ax, own, columns):
-    """Below the axes in a figure of our own, where it hides nothing; inside the axes in somebody else's."""
-    if own:
-        ax.figure.legend(loc="outside lower center", ncols=columns)
-    else:
-        ax.legend()
+    ax.figure.legend(loc="outside lower center", ncols=3)
 
 
 def _points(points):

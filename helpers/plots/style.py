@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Sequence
+from pathlib import Path
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -36,7 +37,6 @@ HALO = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6}
 CENTRED = {"ha": "center", "va": "center"}  # words around their place
 
 WIDTH = 6.0  # inches: one column
-DPI = 144
 
 
 Numbers = torch.Tensor | np.ndarray | Sequence  # whatever `as_array` takes
@@ -71,48 +71,6 @@ _NOTHING = {"bad": (0, 0, 0, 0)}  # where there is no number
 WEIGHTS = ListedColormap(_BLUE, name="course-weights").with_extremes(**_NOTHING)  # from 0 on: attention weights
 SIGNED = ListedColormap(np.vstack([_ORANGE[::-1], _BLUE]), name="course-signed").with_extremes(**_NOTHING)  # scores
 
-_RC = {
-    "figure.figsize": (WIDTH, 3.6),
-    "figure.dpi": DPI,
-    "figure.facecolor": "white",
-    "figure.constrained_layout.use": True,
-    "figure.constrained_layout.w_pad": 0.08,
-    "figure.constrained_layout.h_pad": 0.06,
-    "savefig.dpi": "figure",
-    "savefig.facecolor": "white",
-    "savefig.transparent": False,
-    "savefig.bbox": None,
-    "font.family": "DejaVu Sans",
-    "font.size": 10,
-    "mathtext.fontset": "dejavusans",  # it comes with matplotlib: same everywhere
-    "axes.titlesize": 11,
-    "axes.labelsize": 10,
-    "xtick.labelsize": 9,
-    "ytick.labelsize": 9,
-    "legend.fontsize": 9,
-    "figure.titlesize": 11,
-    "axes.titlelocation": "left",
-    "axes.titlepad": 8,
-    "axes.prop_cycle": cycler(color=COLOURS) + cycler(linestyle=DASHES),
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": "#444444",
-    "axes.facecolor": "white",
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#dddddd",
-    "grid.linewidth": 0.7,
-    "axes.unicode_minus": True,
-    "lines.linewidth": 1.8,
-    "lines.markersize": 6,
-    "legend.frameon": True,
-    "legend.framealpha": 0.9,
-    "legend.edgecolor": "none",
-    "image.cmap": WEIGHTS.name,
-    "image.interpolation": "nearest",
-    "svg.hashsalt": "course",
-}
-
 
 def use_course_style() -> None:
     """Set the style, and make notebooks store small pictures, with the same bytes each time.
@@ -123,7 +81,9 @@ def use_course_style() -> None:
         if colours.name not in matplotlib.colormaps:
             matplotlib.colormaps.register(colours)
     plt.rcdefaults()
-    plt.rcParams.update(_RC)
+    plt.style.use(Path(__file__).with_name("course.mplstyle"))
+    plt.rcParams["axes.prop_cycle"] = cycler(color=COLOURS) + cycler(linestyle=DASHES)
+    plt.rcParams["image.cmap"] = WEIGHTS.name
     _set_up_notebook()
 
 

@@ -11,19 +11,15 @@ from matplotlib.patches import Rectangle
 from .style import CENTRED, WEIGHTS, WIDTH, Numbers, as_array, lightness
 from .themed import IN_CELLS
 
+DARKEST = 10  # bits
 
-def surprise(
-    text: str,
-    bits: Numbers,
-    across: int = 56,
-    scale: float = 10,
-    label: str = "bits that the model needed for the character",
-) -> None:
+
+def surprise(text: str, bits: Numbers, across: int = 56) -> None:
     """A passage in lines of equal length; the darker a cell, the less its character was expected.
 
     text    characters, or bytes: what is not printable ASCII is drawn as a dot, the end of a line as ¶.
     bits    as many numbers from 0 on, −log₂ of the probability that each character was given.
-    across  characters in a line. scale: the number of bits with the darkest colour; more is drawn like it.
+    across  characters in a line. The darkest colour is that of ten bits; more is drawn like it.
     """
     characters = text.decode("latin-1") if isinstance(text, bytes) else text
     values = as_array(bits)
@@ -31,7 +27,7 @@ def surprise(
         raise ValueError(f"{len(characters)} characters, and bits of shape {values.shape}")
     down = -(-len(characters) // across)
     figure, ax = plt.subplots(figsize=(WIDTH, 0.24 * down + 0.75), layout="constrained")
-    paint = ScalarMappable(Normalize(0, scale), WEIGHTS)
+    paint = ScalarMappable(Normalize(0, DARKEST), WEIGHTS)
     colours = paint.to_rgba(values)
     ink = np.where(lightness(colours) < 55, IN_CELLS["white"], IN_CELLS["black"])
     for place, character in enumerate(characters):
@@ -42,7 +38,7 @@ def surprise(
     ax.set(xlim=(0, across), ylim=(down, 0))
     ax.set_axis_off()
     bar = figure.colorbar(paint, ax=ax, orientation="horizontal", aspect=50, pad=0.02, shrink=0.7)
-    bar.set_label(label, fontsize=9)
+    bar.set_label("bits that the model needed for the character", fontsize=9)
     bar.outline.set_visible(False)
 
 

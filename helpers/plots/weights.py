@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import Colormap
 from matplotlib.patches import ConnectionPatch
 
 from .style import CENTRED, SIGNED, WEIGHTS, WIDTH, Numbers, as_array, lightness
@@ -61,7 +60,8 @@ def heat(
     scale = float(largest if scale is None else scale) or 1.0
     digits = (2 if largest <= 1.005 else 1) if digits is None else digits
 
-    _paint(ax, values, finite, SIGNED if signed else WEIGHTS, (-scale if signed else 0, scale))
+    colours, least = (SIGNED, -scale) if signed else (WEIGHTS, 0)
+    ax.imshow(np.ma.masked_array(values, ~finite), cmap=colours, aspect="equal", vmin=least, vmax=scale)
     texts = np.vectorize(lambda value: _cell_text(value, digits, annotate), otypes=[object])(values)
     _write(ax, np.where(blank, "", texts), finite)
     if columns is None and values.shape[0] == values.shape[1]:
@@ -77,12 +77,6 @@ def heat(
     if own:
         _trim_height(ax.figure)
     _fit_numbers(ax, values.shape[1])
-
-
-def _paint(ax: Axes, values: np.ndarray, finite: np.ndarray, colours: Colormap, ends: tuple[float, float]) -> None:
-    """The cells of a map (rows, columns) in their colours; those that are not finite are left out."""
-    image = np.ma.masked_array(values, ~finite)
-    ax.imshow(image, cmap=colours, aspect="equal", vmin=ends[0], vmax=ends[1])
 
 
 def _write(ax: Axes, texts: np.ndarray, finite: np.ndarray) -> None:
@@ -112,7 +106,6 @@ def heat_pair(
     columns: Sequence | None = None,
     titles: Sequence[str | None] = (None, None),
     same_scale: bool = False,
-    axes: Sequence[Axes] | None = None,
     joined: Sequence[int] | None = None,
     **options: object,
 ) -> None:
@@ -122,7 +115,6 @@ def heat_pair(
     rows, columns one list of names for both, or a pair of lists, one for each side.
     titles        one for each side.
     same_scale    True: one colour scale, so that equal colours are equal numbers. False: each has its own.
-    axes          two axes to draw on; by default a new figure.
     joined        for two orders of the same rows: the places, on the left, of the rows on the right. A line then joins
                   each row to itself, and the names of the right side stand at its right.
     options       anything else that `heat` takes, for both sides.
@@ -131,8 +123,7 @@ def heat_pair(
     """
     pair = _matrix(left), _matrix(right)
     row_names, column_names = _for_both(rows), _for_both(columns)
-    own = axes is None
-    axes = plt.subplots(1, 2, figsize=(WIDTH, WIDTH), layout="compressed")[1] if own else axes
+    figure, axes = plt.subplots(1, 2, figsize=(WIDTH, WIDTH), layout="compressed")
     if same_scale:
         both = np.concatenate([matrix[np.isfinite(matrix)] for matrix in pair])
         options = {"scale": np.abs(both).max(initial=0), "signed": bool((both < 0).any()), **options}
@@ -144,12 +135,11 @@ def heat_pair(
             axes[1].set_yticklabels([])
     if joined is not None:
         _join_rows(axes, joined)
-    if own and not options.get("annotate", max(max(matrix.shape) for matrix in pair) <= CROWDED):
+    if not options.get("annotate", max(max(matrix.shape) for matrix in pair) <= CROWDED):
         same_scale = same_scale or options.get("scale") is not None
         for ax in axes[1:] if same_scale else axes:
             colour_scale(ax, list(axes) if same_scale else [ax], "right" if same_scale else "bottom")
-    if own:
-        _trim_height(axes[0].figure)
+    _trim_height(figure)
     for ax, matrix in zip(axes, pair, strict=True):
         _fit_numbers(ax, matrix.shape[1])
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import tomllib
+from typing import Any
 
 import torch
 from pygments import highlight
@@ -11,61 +14,14 @@ from pygments.lexers import PythonLexer
 
 from helpers.checking.check import Check
 from helpers.checking.panel import as_html
+from helpers.course import ROOT
 from helpers.exercises import load_lesson
 
-ROW_SOFTMAX = (
-    "01_dot_product_attention",
-    "row_softmax",
-    '''def row_softmax(scores):
-    """scores: (b, t, t). Returns weights of the same shape; each row sums to 1."""
-    powers = (scores - scores.amax(dim=1, keepdim=True)).exp()
-    return powers / powers.sum(dim=1, keepdim=True)
-''',
-)
-OTHERS = (
-    (
-        "01_dot_product_attention",
-        "masked_squared_error",
-        '''def masked_squared_error(users, films, ratings, seen):
-    """The mean squared error over the ratings that were seen."""
-    errors = (users @ films.T - ratings) * seen
-    return errors.square().mean()
-''',
-    ),
-    (
-        "04_multi_head",
-        "merge_heads",
-        '''def merge_heads(x):
-    """(b, h, t, d) -> (b, t, h·d)"""
-    b, h, t, d = x.shape
-    return x.reshape(b, t, h * d)
-''',
-    ),
-    (
-        "05_masking",
-        "causal_mask",
-        '''def causal_mask(t, device=None):
-    """(t, t), True where position i may look at j."""
-    return torch.ones(t, t, dtype=torch.bool, device=device).tril(-1)
-''',
-    ),
-    (
-        "08_classifier",
-        "mean_pool",
-        '''def mean_pool(vectors, mask):
-    """The mean of each text's word vectors: (b, t, e), (b, t) -> (b, e)"""
-    return (vectors * mask.unsqueeze(-1)).mean(dim=1)
-''',
-    ),
-    (
-        "09_character_generator",
-        "apply_temperature",
-        '''def apply_temperature(logits, temperature):
-    """Logits whose softmax is flatter or sharper."""
-    return torch.softmax(logits, dim=-1) / temperature
-''',
-    ),
-)
+
+@functools.cache
+def wrong_answers() -> dict[str, Any]:
+    """What site/panels.toml has: the answer on the first page, and those on the page of mistakes."""
+    return tomllib.loads((ROOT / "site" / "panels.toml").read_text(encoding="utf-8"))
 
 
 def shown(lesson: str, exercise: str, answer: str) -> str:

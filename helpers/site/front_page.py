@@ -11,7 +11,7 @@ from helpers.authoring.repository_url import archive, in_binder, in_colab, versi
 from helpers.course import ROOT
 from helpers.site import render
 from helpers.site.course_index import SiteLesson, levels
-from helpers.site.example_panels import ROW_SOFTMAX, shown
+from helpers.site.example_panels import shown, wrong_answers
 from helpers.student.lessons import builds_on
 
 FIRST = "01_dot_product_attention"
@@ -48,7 +48,7 @@ def copy(repository: str, branch: str) -> str:
 
 def panel(lessons: Sequence[SiteLesson]) -> str:
     """A wrong answer and the panel of its check."""
-    return shown(*ROW_SOFTMAX)
+    return shown(**wrong_answers()["first_page"])
 
 
 def lesson_list(lessons: Sequence[SiteLesson]) -> str:

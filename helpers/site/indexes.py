@@ -24,8 +24,8 @@ from helpers.course import ROOT
 from helpers.players import SCRIPTS, title
 from helpers.plots.diagrams import COLOURS
 from helpers.site import render
-from helpers.site.course_index import HEADING, SiteLesson, anchor, section_anchor
-from helpers.site.example_panels import OTHERS, shown
+from helpers.site.course_index import FENCED_CODE, HEADING, SiteLesson, anchor, section_anchor
+from helpers.site.example_panels import shown, wrong_answers
 
 BUGS = ROOT / "site" / "bugs.toml"
 
@@ -47,7 +47,8 @@ def pages(lessons: Sequence[SiteLesson], folder: Path) -> dict[str, str]:
 
 def mistakes(lessons: Sequence[SiteLesson]) -> str:
     """Some wrong answers with their panels, then every mistake that a check knows by name, by exercise."""
-    panels = [shown(*answer) for answer in OTHERS if answer[0] in {lesson.name for lesson in lessons}]
+    names = {lesson.name for lesson in lessons}
+    panels = [shown(**answer) for answer in wrong_answers()["mistakes"] if answer["lesson"] in names]
     tools = {"by_exercise": by_exercise, "with_code": with_code, "anchor": anchor}
     return render("mistakes.md.j2", lessons=lessons, panels=panels, **tools)
 
@@ -198,16 +199,10 @@ def subjects(
     for player in SCRIPTS:
         add(title(player), f"players/index.html#player-{player}", "A figure to move by hand", 1.3)
     for page, text in guides.items():
-        heading, *sections = re.findall(
-            r"^##? (.+)$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.MULTILINE
-        )
+        headings = HEADING.findall(FENCED_CODE.sub("", text))
+        heading, *sections = (words for marks, words in headings if marks != "###")
         add(heading, f"{page}.html", "A guide", 1.5)
         for section in sections:
-            add(
-                section,
-                f"{page}.html#{slug(section)}",
-                f"In the guide {heading}",
-                1.3,
-                other_words.get(section, "").replace(", ", " . "),
-            )
+            also = other_words.get(section, "").replace(", ", " . ")
+            add(section, f"{page}.html#{slug(section)}", f"In the guide {heading}", 1.3, also)
     return entries

@@ -41,11 +41,6 @@ def write_files(folder: Path) -> None:
     pocket_export.export(folder / "pocket", *pocket_export.pocket())
 
 
-def shown_in(notebook: NotebookNode) -> list[str]:
-    """The players that a lesson's notebook shows, in order."""
-    return [name for cell in notebook.cells if cell.cell_type == "code" for name in CALL.findall(cell.source)]
-
-
 def insert(notebook: NotebookNode, lesson: str) -> list[str]:
     """Put each player of a lesson where a cell shows it; returns the problems found."""
     problems = []

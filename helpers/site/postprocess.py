@@ -254,15 +254,8 @@ def add_licence(page: BeautifulSoup, root: str) -> None:
 
 
 STEPS = (
-    name_landmarks,
-    name_search,
-    mend_table_heads,
-    mark_lines,
-    make_figures,
-    keep_one_panel_style,
-    lighten_drawings,
-    keep_one_of_each_id,
-    add_mathml,
+    *(name_landmarks, name_search, mend_table_heads, mark_lines, make_figures),
+    *(keep_one_panel_style, lighten_drawings, keep_one_of_each_id, add_mathml),
 )
 
 

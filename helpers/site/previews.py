@@ -15,40 +15,22 @@ from PIL import Image
 
 from helpers.site.course_index import SiteLesson
 from helpers.site.indexes import LessonFigure, figures_of
+from helpers.student.lessons import plan
 
 SIZE, MARGIN = (1200, 630), 30
 COLOURS = 24
 WAYS_END = "</ul>\n"  # of the links under a lesson's title
 
-# By lesson, how the alternative text of its figure begins
-CHOSEN = {
-    "01_dot_product_attention": "Eight points in the plane",
-    "02_queries_keys_values": "Two scatter plots of the same words",
-    "03_scaling": "Three bar charts of the attention weights",
-    "04_multi_head": "Two maps of attention weights over the sentence",
-    "05_masking": "Three leak maps",
-    "06_positions": "Left, a heat map of the encodings",
-    "07_transformer_block": "Two panels against depth",
-    "08_classifier": "Two panels of horizontal bars, one bar for each word",
-    "09_character_generator": "A held-out passage of the manual",
-    "10_encoder_decoder": "A heat map, the mean over the heads",
-    "11_tokens": "Two panels of horizontal bars for English",
-    "12_gpt2": "Two triangles of attention weights over a short piece",
-    "13_before_transformers": "A heat map. Rows are the German words sieben",
-    "14_bert": "Four maps of attention weights over one sentence",
-    "15_transformer_xl": "Two maps of 12 outputs by 12 inputs",
-    "16_sparse_attention": "Four columns: full",
-    "17_going_big": "Four stacked bars",
-    "18_since_gpt2": "Two heat maps, 8 experts by training step",
-    "19_looking_inside": "Two triangles of attention weights, 47 by 47",
-}
-
 
 def chosen(lesson: SiteLesson) -> LessonFigure | None:
-    """The figure that is named for a lesson, or the first of one without a name; None where there is none."""
+    """The figure that the plan names for a lesson, or the first of one that it does not name; None without any."""
     figures = [figure for figure in figures_of(lesson.notebook) if figure.png]
-    named = CHOSEN.get(lesson.name, "")
-    return next((figure for figure in figures if figure.alt.startswith(named)), None)
+    return next((figure for figure in figures if figure.alt.startswith(named(lesson))), None)
+
+
+def named(lesson: SiteLesson) -> str:
+    """How the alternative text of a lesson's figure begins, as site/lessons.toml says; "" where it says nothing."""
+    return plan().get(lesson.name, {}).get("picture", "")
 
 
 def card(png: bytes) -> Image.Image:
@@ -67,8 +49,8 @@ def insert(notebook: NotebookNode, lesson: SiteLesson, folder: Path) -> list[str
     Returns a problem where the figure that is named for the lesson does not exist.
     """
     figure = chosen(lesson)
-    if figure is None and lesson.name in CHOSEN:
-        return [f"{lesson.name}: no figure's alternative text begins with {CHOSEN[lesson.name]!r} (see previews.py)"]
+    if figure is None and named(lesson):
+        return [f"{lesson.name}: no figure's alternative text begins with {named(lesson)!r} (see site/lessons.toml)"]
     first = next((cell for cell in notebook.cells if cell.cell_type == "markdown"), None)
     if figure is None or first is None or WAYS_END not in first.source:
         return []

@@ -15,16 +15,7 @@ from helpers.site.course_index import with_anchors
 
 # The first of these that an output has is shown. Progress bars and the records of an exam's check have none of them.
 SVG = "image/svg+xml"
-SHOWN = (
-    "text/html",
-    SVG,
-    "image/png",
-    "image/jpeg",
-    "image/gif",
-    "text/markdown",
-    "text/latex",
-    "text/plain",
-)
+SHOWN = ("text/html", SVG, "image/png", "image/jpeg", "image/gif", "text/markdown", "text/latex", "text/plain")
 WIDGET = "application/vnd.jupyter.widget-view+json"
 FOLDS = {"hide-input", "hide-output", "hide-cell"}
 CODE_PROMPTS = {"code_prompt_show": "Show the code", "code_prompt_hide": "Hide the code"}

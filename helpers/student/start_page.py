@@ -21,7 +21,7 @@ from helpers.course import ROOT, write_whole
 from helpers.rungs import ENWIK8, MANUAL, RUNGS, Score
 from helpers.student.lessons import NotebookLesson, builds_on, lessons, read
 from helpers.trust import sign
-from helpers.update import START_PAGE
+from helpers.update import START_PAGE, counted
 
 CELL = "start-page"
 SOURCE = "from helpers.student.start_page import start_page\n\nstart_page()    # run again to bring the page up to date"
@@ -195,7 +195,7 @@ def _card(lesson: NotebookLesson, now: Standing, direct: tuple[int, ...]) -> str
     return (
         f'<div class="lesson" role="listitem"><a class="title" href="{escape(address, quote=True)}">'
         f"{lesson.number} · {escape(lesson.title)}</a>{line}"
-        f'<span class="about">{needs} · {lesson.minutes} minutes · {_count(len(lesson.exercises), "exercise")}</span>'
+        f'<span class="about">{needs} · {lesson.minutes} minutes · {counted(len(lesson.exercises), "exercise")}</span>'
         f'<span class="points"><span class="bar" role="img" aria-label="{share:.0%} of the points">'
         f'<span style="width:{share:.0%};--bar:{colour}"></span></span>{got:g} / {lesson.points:g}</span></div>'
     )
@@ -214,10 +214,6 @@ def page_as_text(course: Sequence[NotebookLesson], now: Standing) -> str:
         points = f"{now.points[lesson.name]:g} / {lesson.points:g}"
         lines.append(f"{lesson.number:>4}  {lesson.title:<28} {points:>12}")
     return "\n".join(lines)
-
-
-def _count(number: int, unit: str) -> str:
-    return f"{number} {unit}{'' if number == 1 else 's'}"
 
 
 def write_start_page(folder: Path = ROOT) -> Path:

@@ -6,19 +6,17 @@ are the ladder's. Each model is measured on held-out bytes, each predicted from 
 
 from __future__ import annotations
 
-import hashlib
 from statistics import fmean
 
 import torch
 
 from helpers import ladder
-from helpers.data.datasets import generator_text
 from helpers.device import device
-from helpers.ladder import BATCH, RATE, WARMUP, N, T
+from helpers.ladder import N, T
 from helpers.parts.ablated import PIECES, SHORTCUTS, AblatedTransformer
 from helpers.training.common import Record, arguments
+from helpers.training.ladder import SEEDS, about, recipe
 
-SEEDS = (0, 1, 2)
 SIZES: dict[str, dict[str, int]] = {
     "short": {"e": 32, "h": 2, "depth": 2, "steps": 300},
     "long": {"e": 64, "h": 4, "depth": 4, "steps": 1000},
@@ -50,26 +48,7 @@ def main() -> None:
     """All models with each seed, on one thread; record."""
     options = arguments()
     seeds = SEEDS[:1] if options.attempt else SEEDS
-    text, _ = generator_text(places="embedded")
-    record = Record(
-        "ablations",
-        {
-            "name": "the prose of Python's reference manual",
-            "sha256": hashlib.sha256(text).hexdigest(),
-            "held_out_bytes": len(ladder.text()[1]),
-        },
-        {
-            "n": N,
-            "t": T,
-            "batch": BATCH,
-            "rate": RATE,
-            "warmup": WARMUP,
-            "seeds": len(seeds),
-            "optimiser": "AdamW",
-            "schedule": "half a cosine to 0",
-            **SIZES,
-        },
-    )
+    record = Record("ablations", about(), recipe(seeds) | SIZES)
     runs = [run_seed(seed, options.steps) for seed in seeds]
     record.stop()
     bits = {name: {piece: [found[name][piece] for found in runs] for piece in runs[0][name]} for name in SIZES}

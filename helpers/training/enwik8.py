@@ -54,9 +54,8 @@ def held_out_bits(model: nn.Module, data: torch.Tensor, t: int, stride: int) -> 
             rows = torch.stack([data[s : s + t + 1] for s in starts[place : place + 32]]).long().to(device())
             with precision():
                 logits = model(rows[:, :-1])
-            losses = F.cross_entropy(logits.float().flatten(0, 1), rows[:, 1:].flatten(), reduction="none").view(
-                len(rows), t
-            )
+            losses = F.cross_entropy(logits.float().flatten(0, 1), rows[:, 1:].flatten(), reduction="none")
+            losses = losses.view(len(rows), t)
             fresh = losses[:, -stride:].sum().item()
             if place == 0 and stride < t:
                 fresh += losses[0, :-stride].sum().item()
@@ -80,9 +79,8 @@ def landmarks(train: bytes, held_out: bytes) -> dict[str, float]:
         "xz -9": lambda data: len(lzma.compress(data, preset=9)),
     }
     added = {name: 8 * (packed(train + held_out) - packed(train)) / len(held_out) for name, packed in packers.items()}
-    return {
-        name: round(bits, 3) for name, bits in {"order 0": alone, "order 1": entropy(pairs) - alone, **added}.items()
-    }
+    found = {"order 0": alone, "order 1": entropy(pairs) - alone, **added}
+    return {name: round(bits, 3) for name, bits in found.items()}
 
 
 def entropy(counts: Counter) -> float:

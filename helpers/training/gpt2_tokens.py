@@ -18,22 +18,8 @@ from helpers.parts.bpe import Tokenizer, byte_alphabet
 from helpers.training.common import Record
 
 TEXTS = (
-    "1234567890",
-    "1999",
-    "2024",
-    "100000",
-    "3.14159",
-    "the",
-    " the",
-    "The",
-    " The",
-    "THE",
-    "strawberry",
-    " strawberry",
-    "Strawberry",
-    " STRAWBERRY",
-    "the value of the",
-    "the value of the ",
+    *("1234567890", "1999", "2024", "100000", "3.14159", "the", " the", "The", " The", "THE"),
+    *("strawberry", " strawberry", "Strawberry", " STRAWBERRY", "the value of the", "the value of the "),
 )
 BUCKET = 2_000  # ranks that share one mean
 

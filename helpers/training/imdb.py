@@ -98,9 +98,8 @@ def bag_of_words(train: list, labels: torch.Tensor, test: list, test_labels: tor
     def as_matrix(rows):
         counts = [Counter(row) for row in rows]
         places = torch.tensor([[k, word] for k, count in enumerate(counts) for word in count]).T
-        values = (
-            torch.tensor([1 + math.log(number) for count in counts for number in count.values()]) * rarity[places[1]]
-        )
+        values = torch.tensor([1 + math.log(number) for count in counts for number in count.values()])
+        values *= rarity[places[1]]
         lengths = torch.zeros(len(rows)).index_add_(0, places[0], values.square()).sqrt()
         return torch.sparse_coo_tensor(places, values / lengths[places[0]], (len(rows), n)).coalesce()
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from statistics import fmean
@@ -75,32 +75,25 @@ def run_seed(seed: int, steps: int = 0) -> tuple[dict[str, float], float]:
     return bits, time.process_time() - start
 
 
+def about() -> dict[str, str | int]:
+    """What a record says of the ladder's text."""
+    text, _ = generator_text(places="embedded")
+    name, held_out = "the prose of Python's reference manual", len(ladder.text()[1])
+    return {"name": name, "sha256": hashlib.sha256(text).hexdigest(), "held_out_bytes": held_out}
+
+
+def recipe(seeds: Sequence[int]) -> dict[str, object]:
+    """What a record says of a training by the ladder's recipe with some seeds."""
+    sizes = {"n": N, "t": T, "batch": BATCH, "rate": RATE, "warmup": WARMUP, "seeds": len(seeds)}
+    return {**sizes, "optimiser": "AdamW", "schedule": "half a cosine to 0"}
+
+
 def main() -> None:
     """All models with each seed, each seed in a process of its own with one thread; record."""
     options = arguments()
     seeds = SEEDS[:1] if options.attempt else SEEDS
-    text, _ = generator_text(places="embedded")
-    record = Record(
-        "ladder",
-        {
-            "name": "the prose of Python's reference manual",
-            "sha256": hashlib.sha256(text).hexdigest(),
-            "held_out_bytes": len(ladder.text()[1]),
-        },
-        {
-            "n": N,
-            "e": E,
-            "h": H,
-            "t": T,
-            "batch": BATCH,
-            "rate": RATE,
-            "warmup": WARMUP,
-            "seeds": len(seeds),
-            "optimiser": "AdamW",
-            "schedule": "half a cosine to 0",
-            "steps": {lesson: rung.steps for lesson, rung in RUNGS.items()},
-        },
-    )
+    steps = {lesson: rung.steps for lesson, rung in RUNGS.items()}
+    record = Record("ladder", about(), recipe(seeds) | {"e": E, "h": H, "steps": steps})
     start = time.perf_counter()
     with ProcessPoolExecutor(len(seeds), mp_context=get_context("spawn")) as pool:
         runs = list(pool.map(run_seed, seeds, [options.steps] * len(seeds)))

@@ -4,28 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import torch
 from tqdm.auto import tqdm
 
 from helpers.threads import with_best_threads
-from helpers.training.common import Record
+from helpers.training.common import Optimiser, Record, ScheduledAdamW
 
 Batch = TypeVar("Batch")
-
-
-class Steps(Protocol):
-    """What walks down the gradients: `common.Optimiser`, or any like it."""
-
-    def step(self) -> None:
-        """One step down the gradients, which are cleared afterwards."""
 
 
 def train(
     batches: Iterable[Batch],
     loss_of: Callable[[Batch], torch.Tensor],
-    optimiser: Steps,
+    optimiser: Optimiser | ScheduledAdamW,
     record: Record,
     *,
     steps: int,

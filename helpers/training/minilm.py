@@ -201,14 +201,10 @@ def kind_or_not(model: Bert, tokenizer: PieceTokenizer) -> dict:
     """
     train, test, _ = classifier_reviews(places=REAL)
     chance = torch.Generator().manual_seed(0)
-    rows = [
-        torch.randperm(len(part.texts), generator=chance)[:size]
-        for part, size in ((train, DRAWS * TRAIN), (test, TEST))
-    ]
-    texts = [
-        [part.texts[k].replace("<br />", " ") for k in picked] for part, picked in zip((train, test), rows, strict=True)
-    ]
-    y, truth = (torch.tensor(part.labels)[picked] for part, picked in zip((train, test), rows, strict=True))
+    sizes = ((train, DRAWS * TRAIN), (test, TEST))
+    parts = [(part, torch.randperm(len(part.texts), generator=chance)[:size]) for part, size in sizes]
+    texts = [[part.texts[k].replace("<br />", " ") for k in picked] for part, picked in parts]
+    y, truth = (torch.tensor(part.labels)[picked] for part, picked in parts)
     x, tested = (means(model, tokenizer, some) for some in texts)
     pieces = [[tokenizer.encode(text, t_max=T_MAX)[0] for text in some] for some in texts]
     draws = [slice(start, start + TRAIN) for start in range(0, len(y), TRAIN)]

@@ -30,6 +30,8 @@ MODEL = {"e": 256, "h": 4, "depth": 2, "t_max": 128, "dropout": 0.15, "pre_norm"
 PAIRS, EPOCHS, RATE, WARMUP, SMOOTHING = 128, 8, 4e-3, 100, 0.1
 WIDTH, LENGTH_PENALTY = 5, 1.0
 
+Pairs = Sequence[tuple[str, str]]
+
 
 class Translator:
     """Sentences as ids and back, with three tokens of their own after the pieces: padding, start and stop."""
@@ -45,9 +47,8 @@ class Translator:
 
     def target(self, texts: list[str]) -> torch.Tensor:
         """(b, t), padded, from the start token to the stop token."""
-        return pad_rows([[self.start, *self.pieces.encode(" " + text), self.stop] for text in texts], self.pad)[0].to(
-            device()
-        )
+        rows = [[self.start, *self.pieces.encode(" " + text), self.stop] for text in texts]
+        return pad_rows(rows, self.pad)[0].to(device())
 
     def text(self, ids: torch.Tensor) -> str:
         """What stands before the stop token."""
@@ -61,9 +62,8 @@ class Translator:
 
 def batches(pairs: list, generator: torch.Generator) -> Iterator[list]:
     """Lists of PAIRS pairs of about equal length, in random order."""
-    lengths = torch.tensor([float(len(en) + len(de)) for en, de in pairs]) + 10 * torch.rand(
-        len(pairs), generator=generator
-    )
+    lengths = torch.tensor([float(len(en) + len(de)) for en, de in pairs])
+    lengths += 10 * torch.rand(len(pairs), generator=generator)
     groups = lengths.argsort().split(PAIRS)
     for k in torch.randperm(len(groups), generator=generator).tolist():
         yield [pairs[place] for place in groups[k].tolist()]
@@ -92,10 +92,9 @@ def greedily(model: EncoderDecoder, translator: Translator, texts: list[str]) ->
     """Translations by the most probable token each time."""
     written = []
     for place in range(0, len(texts), 100):
+        source = translator.source(texts[place : place + 100])
         with precision():
-            ids = greedy_decode(
-                model, translator.source(texts[place : place + 100]), translator.start, translator.stop, 80
-            )
+            ids = greedy_decode(model, source, translator.start, translator.stop, 80)
         written += [translator.text(row) for row in ids]
     return written
 
@@ -105,18 +104,12 @@ def by_beams(model: EncoderDecoder, translator: Translator, texts: list[str]) ->
     translations = []
     for text in tqdm(texts, desc="translating", mininterval=10):
         source = translator.source([text])
-        translations.append(
-            translator.text(beam_search(model, source, translator.start, translator.stop, 80, WIDTH, LENGTH_PENALTY))
-        )
+        best = beam_search(model, source, translator.start, translator.stop, 80, WIDTH, LENGTH_PENALTY)
+        translations.append(translator.text(best))
     return translations
 
 
-def about(
-    train: Sequence[tuple[str, str]],
-    validation: Sequence[tuple[str, str]],
-    test: Sequence[tuple[str, str]],
-    taken: Taken,
-) -> dict[str, str | int]:
+def about(train: Pairs, validation: Pairs, test: Pairs, taken: Taken) -> dict[str, str | int]:
     """What a record says of the sentences."""
     everything = "\n".join(text for part in (train, validation, test) for pair in part for text in pair)
     return {

@@ -109,9 +109,8 @@ def some_of(rows: torch.Tensor) -> Callable[[torch.Generator], torch.Tensor]:
 
 def windows_of(text: torch.Tensor, t: int) -> Callable[[torch.Generator], torch.Tensor]:
     """Draws batches (batch, t) of windows of a text (length,), from anywhere in it."""
-    return lambda generator: text.unfold(0, t, 1)[
-        torch.randint(len(text) - t + 1, (BATCH,), generator=generator)
-    ].long()
+    windows = text.unfold(0, t, 1)
+    return lambda generator: some_of(windows)(generator).long()
 
 
 def print_point(**point: float) -> None:

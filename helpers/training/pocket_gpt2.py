@@ -162,12 +162,8 @@ def fresh_model(config: gpt2.Config) -> gpt2.GPT2:
     with torch.no_grad():
         model.positions.weight.copy_(POSITIONS * sinusoids(config.t_max, config.e))
         for block in model.blocks:
-            for layer in (
-                block.attention.to_qkv,
-                block.attention.unify,
-                block.feed_forward.widen,
-                block.feed_forward.narrow,
-            ):
+            attention, network = block.attention, block.feed_forward
+            for layer in (attention.to_qkv, attention.unify, network.widen, network.narrow):
                 layer.weight *= math.sqrt(768 / config.e)
             parametrize.register_parametrization(block.attention.to_qkv, "weight", SideBySide())
     return model
@@ -259,26 +255,22 @@ def train(
     look: Callable[[], dict[str, float]],
 ) -> None:
     """Train, from the last checkpoint on where there is one."""
-    with two_threads() as pool:
-        _train(model, batch_of, steps, record, checkpoint, look, pool)
-    record.stop()
-
-
-def _train(model, batch_of, steps, record, checkpoint, look, pool):
-    optimiser = Optimiser(model, RATE, steps, WARMUP, DECAY, EMBEDDING_RATE, schedule=rate_share, at_once=pool.map)
-    done, running = checkpoint.read(model, optimiser, record)
     every = max(1, steps // LOOKS)
-    for step in tqdm(range(done, steps), total=steps, initial=done, desc="training", mininterval=10):
-        loss = gradients(model, *batch_of(step), pool).item()
-        optimiser.step()
-        running = loss if running is None else 0.95 * running + 0.05 * loss
-        if (step + 1) % every == 0 or step + 1 == steps:
-            with record.aside():
-                figures = look()
-            tokens = (step + 1) * BATCH * MODEL["t_max"]
-            record.look(step=step + 1, tokens=tokens, training_nats=running, **figures)
-        if (step + 1) % KEEP_EVERY == 0 or step + 1 == steps:
-            checkpoint.write(step + 1, running, model, optimiser, record)
+    with two_threads() as pool:
+        optimiser = Optimiser(model, RATE, steps, WARMUP, DECAY, EMBEDDING_RATE, schedule=rate_share, at_once=pool.map)
+        done, running = checkpoint.read(model, optimiser, record)
+        for step in tqdm(range(done, steps), total=steps, initial=done, desc="training", mininterval=10):
+            loss = gradients(model, *batch_of(step), pool).item()
+            optimiser.step()
+            running = loss if running is None else 0.95 * running + 0.05 * loss
+            if (step + 1) % every == 0 or step + 1 == steps:
+                with record.aside():
+                    figures = look()
+                tokens = (step + 1) * BATCH * MODEL["t_max"]
+                record.look(step=step + 1, tokens=tokens, training_nats=running, **figures)
+            if (step + 1) % KEEP_EVERY == 0 or step + 1 == steps:
+                checkpoint.write(step + 1, running, model, optimiser, record)
+    record.stop()
 
 
 @torch.no_grad()

@@ -54,9 +54,8 @@ def held_out_nats(model: nn.Module, data: torch.Tensor) -> float:
         for some, wanted in zip(inputs.split(64), targets.split(64), strict=True):
             with precision():
                 logits = model(some.to(device()))
-            total += F.cross_entropy(
-                logits.float().flatten(0, 1), wanted.to(device()).flatten(), reduction="sum"
-            ).item()
+            losses = F.cross_entropy(logits.float().flatten(0, 1), wanted.to(device()).flatten(), reduction="sum")
+            total += losses.item()
     return total / targets.numel()
 
 

@@ -49,26 +49,10 @@ def by_masks(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     return F.scaled_dot_product_attention(q, k, v, attn_mask=fixed_masks(q.shape[-2]))
 
 
-def kernel(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    """PyTorch's causal attention."""
-    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
-
-
-def band(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    """Attention in a window."""
-    return sparse.banded_attention(q, k, v, WINDOW)
-
-
-def blocks(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    """The fixed pattern, its blocks alone computed."""
-    return sparse.fixed_attention(q, k, v, BLOCK)
-
-
-def tiles(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    """Attention whose softmax goes tile by tile."""
-    return sparse.tiled_attention(q, k, v, TILE)
-
-
+kernel = functools.partial(F.scaled_dot_product_attention, is_causal=True)
+band = functools.partial(sparse.banded_attention, w=WINDOW)
+blocks = functools.partial(sparse.fixed_attention, l=BLOCK)  # the fixed pattern, its blocks alone computed
+tiles = functools.partial(sparse.tiled_attention, tile=TILE)
 WAYS = {  # what saves, and what it saves on
     f"a window of {WINDOW}, against all scores written out": (band, written_out),
     f"a window of {WINDOW}, against PyTorch's causal kernel": (band, kernel),

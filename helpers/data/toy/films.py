@@ -6,6 +6,8 @@ that the viewer liked the film, negative that they did not, 0 that they could no
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -53,33 +55,8 @@ def film_table() -> FilmTable:
     )
 
 
-# name: (romance against action, light against serious), each from -1 to 1
-_FILMS = {
-    "Notting Hill": (0.95, 0.60),
-    "Pretty Woman": (0.90, 0.45),
-    "Bridget Jones's Diary": (0.80, 0.90),
-    "Amélie": (0.60, 0.70),
-    "La La Land": (0.75, 0.20),
-    "Casablanca": (0.75, -0.40),
-    "Titanic": (0.70, -0.60),
-    "Brokeback Mountain": (0.90, -0.85),
-    "Doctor Zhivago": (0.60, -0.80),
-    "The Princess Bride": (0.35, 0.80),
-    "Shrek": (0.10, 0.95),
-    "Toy Story": (-0.15, 0.90),
-    "Back to the Future": (-0.35, 0.75),
-    "Ghostbusters": (-0.50, 0.90),
-    "Men in Black": (-0.75, 0.70),
-    "Indiana Jones": (-0.80, 0.40),
-    "Star Wars": (-0.70, 0.15),
-    "Die Hard": (-1.00, 0.10),
-    "The Matrix": (-0.85, -0.40),
-    "Mad Max": (-1.00, -0.60),
-    "Gladiator": (-0.50, -0.75),
-    "Alien": (-0.70, -0.90),
-    "The Dark Knight": (-0.90, -0.80),
-    "Schindler's List": (0.10, -1.00),
-}
+# name: [romance against action, light against serious]
+_FILMS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
 def film_ratings(viewers: int = 200, seen: float = 0.3, seed: int = 0) -> FilmRatings:

@@ -79,38 +79,23 @@ def _german_one(digit: int) -> str:
     return "ein" if digit == 1 else _GERMAN[digit]
 
 
-def read_english(words: list[str]) -> int:
-    """The number that English words say. Raises ValueError for what `spell_english` would not have written."""
-    return _read(words, _ENGLISH_VALUES, spell_english)
-
-
-def read_german(words: list[str]) -> int:
-    """The number that German words say. Raises ValueError for what `spell_german` would not have written."""
-    return _read(words, _GERMAN_VALUES, spell_german)
-
-
 _ENGLISH_VALUES = (
     {word: i for i, word in enumerate(_ENGLISH)}
     | {word: 10 * i for i, word in enumerate(_ENGLISH_TENS, 2)}
     | {"and": 0, "hundred": 100, "thousand": 1000}
 )
-_GERMAN_VALUES = (
-    {word: i for i, word in enumerate(_GERMAN)}
-    | {word: 10 * i for i, word in enumerate(_GERMAN_TENS, 2)}
-    | {"und": 0, "ein": 1, "hundert": 100, "tausend": 1000}
-)
 
 
-def _read(words: list[str], values: dict[str, int], spell) -> int:
-    """Add the words up; hundred and thousand multiply what stands before them.
+def read_english(words: list[str]) -> int:
+    """The number that English words say. Raises ValueError for what `spell_english` would not have written.
 
-    Then see whether the number is spelled so.
+    The words are added up; hundred and thousand multiply what stands before them.
     """
     total = group = 0
     for word in words:
-        if word not in values:
+        if word not in _ENGLISH_VALUES:
             raise ValueError(f"{word!r} is not part of a numeral.")
-        value = values[word]
+        value = _ENGLISH_VALUES[word]
         if value == 1000:
             total, group = total + group * 1000, 0
         elif value == 100:
@@ -118,7 +103,7 @@ def _read(words: list[str], values: dict[str, int], spell) -> int:
         else:
             group += value
     number = total + group
-    if not words or number > LARGEST or spell(number) != list(words):
+    if not words or number > LARGEST or spell_english(number) != list(words):
         raise ValueError(f"{' '.join(words)!r} is not a numeral.")
     return number
 

@@ -12,6 +12,8 @@ learned.
 from __future__ import annotations
 
 import re
+import tomllib
+from pathlib import Path
 
 import numpy as np
 
@@ -22,63 +24,8 @@ _THINGS = "plot story acting script cast music ending dialogue".split()
 _FLIPS = ["not", "far from", "hardly"]
 _STRENGTH = ["", "", "very ", "rather "]
 
-PLAIN = 1 / 6
-_PLAIN = [
-    "{it} is {adj} and {it2} is {adj2}",
-    "this is a {adj} and {adj2} film",
-    "{it} is {adj} and {adj2}",
-    "I think that {it} is {adj} and {it2} is {adj2}",
-    "everybody can see that {it} is {adj} and {adj2}",
-]
-
-# What a sentence says of the film. {same} is a phrase that says what the whole review says, plain or by negation;
-# {other} says the opposite; {adj} and {opp} are bare adjectives of praise or blame, likewise; {it} is a
-# part of the film. A sentence with bare adjectives comes with a partner that uses the opposite ones, so
-# that they cancel out in the count.
-_SENTENCES = [
-    "{it} is {same}",
-    "{it} is {other}, but {it2} is {same}",
-    "although {it} is {other}, {it2} is {same}",
-    "{it} is {same}, although {it2} is {other}",
-    "{it} may be {other}, yet {it2} is {same}",
-    "it does not matter that {it} is {other}, because {it2} is {same}",
-    "{it} is {same}, even if {it2} is {other}",
-    "I expected a film that is {other} and got one that is {same}",
-    "it is {adj}, not {opp}",
-    "it is not {opp} but {adj}",
-    "the critics say {opp}, and I say {adj}",
-    "it is more {adj} than {opp}",
-    "it is less {opp} than {adj}",
-    "it is not only {adj} but also {adj2}",
-    "it is neither {opp} nor {opp2}",
-    "everybody can see that {it} is {adj}",
-    "nobody can say that {it} is {opp}",
-    "my friends called {it} {adj}, and they are right",
-    "my friends called {it} {opp}, and they are wrong",
-    "I think that {it} is {adj}",
-    "I do not think that {it} is {opp}",
-    "this is a {adj} film",
-    "this is not a {opp} film",
-]
-# Two sentences that disagree: the second one counts.
-_TURNS = ["Still, ", "All the same, ", "And yet "]
-_BEFORE = [
-    "I saw it last night.",
-    "We watched it on a train.",
-    "My sister chose it.",
-    "I knew the book.",
-    "It runs for two hours.",
-    "The cinema was full.",
-    "I had heard a lot about it.",
-]
-_AFTER = [
-    "I left before the credits.",
-    "We talked about it all the way home.",
-    "It is out on disc now.",
-    "That is all I have to say.",
-    "My brother slept through it.",
-    "There will be a second part.",
-]
+PLAIN = 1 / 6  # of all reviews
+_GRAMMAR = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
 def reviews(
@@ -108,10 +55,11 @@ def _part(size: int, draw: _Draw, said: set):
 def _opinion(label: int, draw: _Draw) -> str:
     """One sentence, or two that disagree, which say together that the reviewer liked the film (1) or did not (0)."""
     if draw.chance(PLAIN):
-        return _sentence(label, _PLAIN, draw)
+        return _sentence(label, _GRAMMAR["plain"], draw)
     if draw.chance(0.85):
-        return _sentence(label, _SENTENCES, draw)
-    first, turn, second = _sentence(1 - label, _SENTENCES, draw), draw.one(_TURNS), _sentence(label, _SENTENCES, draw)
+        return _sentence(label, _GRAMMAR["sentences"], draw)
+    first = _sentence(1 - label, _GRAMMAR["sentences"], draw)
+    turn, second = draw.one(_GRAMMAR["turns"]), _sentence(label, _GRAMMAR["sentences"], draw)
     return f"{first} {turn}{second if second.startswith('I ') else second[0].lower() + second[1:]}"
 
 
@@ -142,8 +90,8 @@ def _phrase(plain: str, negated: str, draw: _Draw) -> str:
 
 def _with_remarks(opinion: str, draw: _Draw) -> str:
     """The opinion, sometimes with a remark before or after it that says nothing of the film."""
-    before = [draw.one(_BEFORE)] if draw.chance(0.25) else []
-    after = [draw.one(_AFTER)] if draw.chance(0.25) else []
+    before = [draw.one(_GRAMMAR["before"])] if draw.chance(0.25) else []
+    after = [draw.one(_GRAMMAR["after"])] if draw.chance(0.25) else []
     return " ".join([*before, opinion, *after])
 
 

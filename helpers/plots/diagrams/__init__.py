@@ -25,38 +25,3 @@ from .recurrent import gated_cell, two_readers, vector_or_memory, waiting_steps
 from .remembering import segment_memory, shift_steps
 from .since import experts_flow, grouped_queries, llama_block, pairs_and_halves
 from .sparse import band_chunks, tiles_arriving, tiles_in_memory
-
-__all__ = [
-    "COLOURS",
-    "Sheet",
-    "band_chunks",
-    "bert_flow",
-    "block_norms",
-    "cache_growing",
-    "classifier_flow",
-    "encoder_decoder_flow",
-    "experts_flow",
-    "gated_cell",
-    "gpt2_flow",
-    "grouped_queries",
-    "heads_flow",
-    "induction_circuit",
-    "llama_block",
-    "mask_flow",
-    "merges_on_a_word",
-    "one_output_row",
-    "pairs_and_halves",
-    "positions_flow",
-    "scaling_flow",
-    "segment_memory",
-    "shift_steps",
-    "teacher_forcing",
-    "teaching_and_writing",
-    "three_roles",
-    "tiles_arriving",
-    "tiles_in_memory",
-    "two_readers",
-    "vector_or_memory",
-    "waiting_steps",
-    "zero_shares",
-]

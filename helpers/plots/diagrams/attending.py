@@ -20,21 +20,18 @@ def _signed(value: float, digits: int = 0) -> str:
     return f"{value:.{digits}f}".replace("-", "−")
 
 
+def _shares(weights: list[float]) -> str:
+    return ", ".join(f"{weight:.2f}" for weight in weights)
+
+
 def one_output_row() -> Sheet:
     """Lesson 1: one row of the output, assembled by dot products, a softmax and a weighted sum."""
     i, x, places = 2, _X, [64, 147, 230, 313]
     scores = [sum(a * b for a, b in zip(x[i], one, strict=True)) for one in x]
     weights = _softmax(scores)
     y = [sum(w * one[k] for w, one in zip(weights, x, strict=True)) for k in (0, 1)]
-    pairs = ", ".join(f"{w:.2f}" for w in weights)
-    sheet = Sheet(
-        "one-output-row",
-        "One row of self-attention, from the inputs to the output",
-        f"Four inputs x0 to x3, vectors of two numbers, stand in a row. The dot product of each with x2 gives the raw "
-        f"weights {', '.join(_signed(s) for s in scores)}. A softmax over these four makes the weights {pairs}, which "
-        f"add up to 1. Each weight multiplies its own input, and the sum is the output y2, ({y[0]:.2f}, {y[1]:.2f}).",
-        370,
-    )
+    read_out = {"scores": ", ".join(map(_signed, scores)), "weights": _shares(weights), "y": y}
+    sheet = Sheet.named("one-output-row", 370, **read_out)
     for j, (place, one) in enumerate(zip(places, x, strict=True)):
         sheet.text(place, 16, f"*x*_{{{j}}}", 15)
         sheet.box(place, 44, 74, 28, "red" if j == i else "blue", words=f"({_signed(one[0])}, {_signed(one[1])})")
@@ -53,15 +50,7 @@ def one_output_row() -> Sheet:
 
 def three_roles() -> Sheet:
     """Lesson 2: one x becomes queries, keys and values; matrices as rectangles."""
-    sheet = Sheet(
-        "three-roles",
-        "One x becomes queries, keys and values",
-        "The matrix x has t rows and e columns. Three learned matrices Wq, Wk and Wv, each with e rows and d columns, "
-        "make three matrices of it with t rows and d columns: the queries q, the keys k and the values v. The product "
-        "of q and k transposed is the matrix of scores, t by t. Its softmax, row by row, holds the weights w. The "
-        "product of w and v is the output y, with t rows and d columns.",
-        522,
-    )
+    sheet = Sheet.named("three-roles", 522)
     sheet.matrix(168, 50, 96, 56, "*x*", "*t*", "*e*", "plain")
     for place, letter, kind, role in (
         (56, "q", "blue", "queries"),
@@ -93,15 +82,7 @@ def three_roles() -> Sheet:
 
 def scaling_flow() -> Sheet:
     """Lesson 3: where the division by the square root of d stands, and what it does to the variance."""
-    sheet = Sheet(
-        "scaling-flow",
-        "Scaled dot-product attention",
-        "Queries q of shape (b, t, d) and keys k of shape (b, s, d), with components of variance 1, are multiplied: "
-        "scores of shape (b, t, s) with variance d. Divided by the square root of d, they have variance 1 again. A "
-        "softmax over the keys makes weights of them, and the weights times the values v of shape (b, s, d) are the "
-        "output y of shape (b, t, d).",
-        470,
-    )
+    sheet = Sheet.named("scaling-flow", 470)
     sheet.text(292, 14, "variance", SMALL, soft=True)
     sheet.tensor(66, 40, "*q*", "(b, t, d)", "blue", 96)
     sheet.tensor(178, 40, "*k*", "(b, s, d)", "orange", 96)
@@ -128,16 +109,7 @@ def scaling_flow() -> Sheet:
 
 def heads_flow() -> Sheet:
     """Lesson 4: e components cut into h heads, attended apart, put side by side again and mixed."""
-    sheet = Sheet(
-        "heads-flow",
-        "Multi-head attention, cut and put together",
-        "The input x of shape (b, t, e) goes through three linear layers and gives q, k and v, each (b, t, e). The e "
-        "components of each are cut into h pieces of width d: a view of shape (b, t, h, d). The axes of positions and "
-        "heads are swapped, (b, h, t, d), so that each head is a small attention of its own. Each head computes its "
-        "own weights (t, t) and its own output. Swapped back and put side by side the outputs are (b, t, e) again; a "
-        "last linear layer, unify, mixes the heads.",
-        594,
-    )
+    sheet = Sheet.named("heads-flow", 594)
     tints, places = ["blue", "orange", "green"], [48, 136, 224]
 
     def strip(y: float) -> None:
@@ -179,16 +151,7 @@ def mask_flow() -> Sheet:
     """Lesson 5: scores, the causal mask, −∞ where it forbids, and a softmax whose rows still add up to 1."""
     t = len(_SCORES)
     weights = [_softmax(row[: i + 1]) for i, row in enumerate(_SCORES)]
-    sheet = Sheet(
-        "mask-flow",
-        "A causal mask between the scores and the softmax",
-        "Four grids of four rows and four columns; the row looks, the column is looked at. First the scores. Second "
-        "the mask: position i may look at position j where j is at most i, the lower triangle. Third the scores with "
-        "minus infinity in the upper triangle. Fourth the weights after the softmax: exactly 0 in the upper triangle, "
-        f"and every row adds up to 1. The first row is 1, 0, 0, 0; the last "
-        f"{', '.join(f'{w:.2f}' for w in weights[-1])}.",
-        420,
-    )
+    sheet = Sheet.named("mask-flow", 420, last_row=_shares(weights[-1]))
     plain = [["plain"] * t for _ in range(t)]
     allowed = [["blue" if j <= i else "empty" for j in range(t)] for i in range(t)]
     purple = [["purple" if j <= i else "empty" for j in range(t)] for i in range(t)]
@@ -221,16 +184,7 @@ def mask_flow() -> Sheet:
 
 def positions_flow() -> Sheet:
     """Lesson 6: the three places at which a position can enter an attention."""
-    sheet = Sheet(
-        "positions-flow",
-        "Where the position enters",
-        "From the ids (b, t) to the weights (b, t, t), positions can enter at three places. First at the embeddings: a "
-        "vector for each position, learned or made of sines and cosines, (t, e), is added to x. Second at the queries "
-        "and keys: rotary embeddings turn q and k by an angle that grows with the position. Third at the scores: a "
-        "relative bias adds a number that depends on i − j only. Without any of them attention cannot tell one order "
-        "of the words from another.",
-        486,
-    )
+    sheet = Sheet.named("positions-flow", 486)
     x, aside = 108, 276
     sheet.tensor(x, 24, "ids", "(b, t)", "plain", 120)
     sheet.operation(x, 79, "table of embeddings", 168, arrow="")

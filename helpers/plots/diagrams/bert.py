@@ -7,17 +7,7 @@ from .drawing import SMALL, Sheet
 
 def bert_flow() -> Sheet:
     """Lesson 14: token, segment and position into the blocks, and out to three kinds of head."""
-    sheet = Sheet(
-        "bert-flow",
-        "BERT, from a pair of sentences to three kinds of head",
-        "Six tokens, [CLS], he, left, [SEP], why, [SEP], with segments 0, 0, 0, 0, 1, 1 and positions 0 to 5. A vector "
-        "for each token, one for its segment and one for its position are added, and a norm follows: x of shape "
-        "(b, t, e). A stack of blocks, each with its norms last, in which every position looks at all, keeps the "
-        "shape. From the vector of [CLS] goes an arrow through a linear layer and tanh, the pooler, to a head for a "
-        "sentence or a pair, (b, classes). From all vectors go arrows to a head for tags, (b, t, tags), and to a head "
-        "for hidden words, (b, t, n).",
-        520,
-    )
+    sheet = Sheet.named("bert-flow", 520)
     left, wide = 62, 48
     rows = (
         ("token", ["[CLS]", "he", "left", "[SEP]", "why", "[SEP]"], ["orange"] + ["plain"] * 5),

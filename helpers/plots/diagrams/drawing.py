@@ -8,8 +8,11 @@ is random, dated or loaded from elsewhere.
 
 from __future__ import annotations
 
+import functools
 import re
+import tomllib
 from collections.abc import Sequence
+from pathlib import Path
 from xml.sax.saxutils import escape
 
 WIDTH = 360  # units
@@ -74,6 +77,11 @@ def _style() -> str:
     return "".join(rules)
 
 
+@functools.cache
+def _words() -> dict[str, dict[str, str]]:
+    return tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
+
+
 def _number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
@@ -87,6 +95,12 @@ class Sheet:
         self._below: list[str] = []  # lines, under everything else
         self._above: list[str] = []
         self._feet: dict[float, float] = {}  # x: the lower edge of the last element there
+
+    @classmethod
+    def named(cls, name: str, height: float, **worked_out: object) -> Sheet:
+        """A sheet with its alternative text of words.toml, in which values that are worked out have their places."""
+        told = _words()[name]
+        return cls(name, told["title"], " ".join(told["words"].split()).format(**worked_out), height)
 
     # --- the vocabulary ---
 
@@ -229,10 +243,8 @@ class Sheet:
         self._line("arrow", "head", points, 4)
         if words:
             (ax, ay), (bx, by) = points[0], points[-1]
-            x, y = (ax + bx) / 2, (ay + by) / 2
-            places = {"right": (x + 8, y, "start"), "left": (x - 8, y, "end"), "above": (x, y - 10, "middle")}
-            place = places[side]
-            self.text(place[0], place[1], words, SMALL, place[2], soft=True)
+            aside, anchor = (-8, "end") if side == "left" else (8, "start")
+            self.text((ax + bx) / 2 + aside, (ay + by) / 2, words, SMALL, anchor, soft=True)
 
     def line(self, *points: tuple[float, float]) -> None:
         """A line without a head, for what joins another line."""

@@ -7,15 +7,7 @@ from .drawing import SMALL, Sheet
 
 def induction_circuit() -> Sheet:
     """Lesson 19: a previous-token head writes into the keys, and an induction head finds what it wrote."""
-    sheet = Sheet(
-        "induction-circuit",
-        "Two heads that copy together",
-        "A row of tokens: c, A, B, d, and so on, then A again, at which the model stands. In layer 0 the "
-        "previous-token head at B looks one place back, at A, and writes into the vector of B: A came before me. In "
-        "layer 1 the induction head at the second A asks: before whom did A stand? The key of B answers, and the "
-        "head takes its value, B, which becomes the prediction.",
-        300,
-    )
+    sheet = Sheet.named("induction-circuit", 300)
     places = [38, 92, 146, 200, 254, 316]
     words = ["c", "A", "B", "d", "…", "A"]
     rows = {"tokens": 254, "layer 0": 166, "layer 1": 66}

@@ -16,16 +16,7 @@ STAGES = {  # how many of the things, from the last on, are divided
 
 def zero_shares() -> Sheet:
     """Lesson 17: which of weights, gradients and the optimiser's state each of two workers keeps, in ZeRO's stages."""
-    sheet = Sheet(
-        "zero-shares",
-        "What two workers keep in the stages of ZeRO",
-        "Four rows, each with a row of boxes for worker 0 and one for worker 1: weights and gradients, 4 bytes per "
-        "parameter each, and the optimiser's state, 8 bytes, twice as wide. Without sharding both workers keep all, "
-        "16 bytes per parameter. In stage 1 worker 0 keeps the left half of the optimiser's box and worker 1 the right "
-        "half; the other half is dashed; 12 bytes. In stage 2 the gradients are halved in the same way: 10 bytes. In "
-        "stage 3 the weights too: 8 bytes.",
-        374,
-    )
+    sheet = Sheet.named("zero-shares", 374)
     left = (12, 188)
     for worker, x in enumerate(left):
         sheet.text(x + 80, 16, f"worker {worker}", anchor="middle")

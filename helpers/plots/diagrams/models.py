@@ -9,16 +9,7 @@ from .drawing import NORMAL, SMALL, Sheet
 
 def block_norms() -> Sheet:
     """Lesson 7: the block with its norms last beside the block with its norms first."""
-    sheet = Sheet(
-        "block-norms",
-        "A transformer block, norm last beside norm first",
-        "Two blocks side by side, both from x of shape (b, t, e) at the top to an output of the same shape. A thick "
-        "line, the residual connection, goes from top to bottom; attention and the feed-forward network branch off it "
-        "and are added back. Norm last, of 2017: after each addition a norm stands on the thick line itself, so "
-        "nothing passes the block unchanged. Norm first, GPT-2's order: the norms stand in the branches, and the thick "
-        "line runs straight through; one more norm comes after the last block.",
-        478,
-    )
+    sheet = Sheet.named("block-norms", 478)
     for left, title, source in ((0, "norm last", "2017"), (180, "norm first", "GPT-2")):
         stream, branch = left + 34, left + 118
         first = title == "norm first"
@@ -48,15 +39,7 @@ def block_norms() -> Sheet:
 
 def classifier_flow() -> Sheet:
     """Lesson 8: from the words of a review to the logits of its classes."""
-    sheet = Sheet(
-        "classifier-flow",
-        "A classifier, from ids to the logits of the classes",
-        "Ids of words of shape (b, t) become vectors (b, t, e) from a table; a vector for each position (t, e) is "
-        "added. A stack of blocks, which is given the mask (b, t) of real words so that padding is not looked at, "
-        "keeps the shape (b, t, e). The mean over the real words leaves one vector a text, (b, e). A linear layer "
-        "makes c logits of it, (b, c); their softmax is taken inside the loss.",
-        500,
-    )
+    sheet = Sheet.named("classifier-flow", 500)
     x, aside = 128, 290
     words = ["not", "a", "bad", "film", "·", "·"]
     kinds = ["plain"] * 4 + ["empty"] * 2
@@ -88,16 +71,7 @@ def classifier_flow() -> Sheet:
 def teaching_and_writing() -> Sheet:
     """Lesson 9: training on a true text, all positions at once, beside writing, one character at a time."""
     text = "the cat"
-    sheet = Sheet(
-        "teaching-and-writing",
-        "Training in one pass, writing one character at a time",
-        "Above, training: the characters of a true text, t, h, e, space, c, a, go into the model in one pass; at each "
-        "position the target is the character after it: h, e, space, c, a, t. That gives a loss at every position, "
-        "whatever the model would have said. Below, writing: the model reads t, h, e and gives a distribution for the "
-        "next character; one is sampled and put behind the text, and the model reads again. There is one pass for each "
-        "character, and what it wrote is what it reads.",
-        486,
-    )
+    sheet = Sheet.named("teaching-and-writing", 486)
     wide, left, t = 44, 72, 6
     shown = ["␣" if c == " " else c for c in text]
     sheet.text(8, 18, "Training (teacher forcing)", 15, "start")
@@ -143,17 +117,7 @@ def _small_mask(sheet: Sheet, x: float, y: float, rows: int, columns: int, causa
 
 def encoder_decoder_flow() -> Sheet:
     """Lesson 10: the encoder reads, the decoder writes; three attentions and what each may see."""
-    sheet = Sheet(
-        "encoder-decoder-flow",
-        "Encoder and decoder with their three attentions",
-        "Left the encoder: source ids (b, s), embeddings, and blocks of self-attention, in which every source position "
-        "may look at every other, and a feed-forward network; out comes the memory (b, s, e). Right the decoder: "
-        "target ids (b, t), embeddings, and blocks of three layers: masked self-attention, in which a position looks "
-        "at itself and earlier ones; cross-attention, with queries from the target and keys and values from the "
-        "memory, every source position allowed; and a feed-forward network. Each layer's output is added to its "
-        "input, and the sum is normalised. A linear layer gives the logits (b, t, n). No position looks at padding.",
-        478,
-    )
+    sheet = Sheet.named("encoder-decoder-flow", 478)
     a, b = 84, 264
     for x, title, ids, shape in ((a, "encoder", "source", "(b, s)"), (b, "decoder", "target", "(b, t)")):
         sheet.text(x, 16, title, 15)
@@ -195,15 +159,7 @@ def encoder_decoder_flow() -> Sheet:
 
 def teacher_forcing() -> Sheet:
     """Lesson 10: in training the decoder reads the true target, moved by one; in translation what it wrote itself."""
-    sheet = Sheet(
-        "teacher-forcing",
-        "What the decoder reads, in training and in translation",
-        "Above, training: the decoder reads START, ein, hundert, the true target moved one place to the right, and is "
-        "to give ein, hundert, STOP, all in one pass. Below, translation: in the first pass it reads START and gives "
-        "ein; in the second it reads START, ein and gives hundert; in the third it reads START, ein, hundert and "
-        "gives STOP, which ends it. In both cases it looks at the encoder's memory of the source one hundred.",
-        474,
-    )
+    sheet = Sheet.named("teacher-forcing", 474)
     given, wanted = ["START", "ein", "hundert"], ["ein", "hundert", "STOP"]
     left, wide = 66, 62
     sheet.tensor(180, 24, "memory of “one hundred”", "", "green", 240)
@@ -234,9 +190,8 @@ def teacher_forcing() -> Sheet:
     return sheet
 
 
-def _letters(token: str | bytes) -> str:
-    text = token.decode("latin-1") if isinstance(token, bytes) else token
-    return text.replace(" ", "·").replace("Ġ", "·").replace("\n", "¶")
+def _letters(token: str) -> str:
+    return token.replace(" ", "·").replace("Ġ", "·").replace("\n", "¶")
 
 
 def _replay(word: str, merges: Sequence[tuple[str, str]]) -> list[tuple[list[str], tuple[str, str] | None, int]]:
@@ -300,16 +255,7 @@ def merges_on_a_word(word: str, merges: Sequence[tuple[str, str]]) -> Sheet:
 
 def gpt2_flow() -> Sheet:
     """Lesson 12: text to ids to vectors to blocks to logits, and the table that serves twice."""
-    sheet = Sheet(
-        "gpt2-flow",
-        "GPT-2, from text to the next token",
-        "A text is cut into tokens, whose ids have shape (b, t). The table of tokens (n, e) gives each its vector, the "
-        "table of positions (t_max, e) gives one for its place; their sum x is (b, t, e). A stack of blocks, norm "
-        "first and with a causal mask, keeps that shape, and a last norm follows. The same table of tokens, "
-        "transposed, makes the logits (b, t, n): it is tied. A softmax at the last position is the distribution of "
-        "the next token. The smallest GPT-2 has n = 50,257, t_max = 1,024, e = 768, 12 heads and 12 blocks.",
-        560,
-    )
+    sheet = Sheet.named("gpt2-flow", 560)
     x, aside = 112, 286
     sheet.text(x, 16, "“The cat sat on”", NORMAL)
     sheet.arrow((x, 27), (x, 48))
@@ -341,15 +287,7 @@ def gpt2_flow() -> Sheet:
 def cache_growing() -> Sheet:
     """Lesson 12: keys and values that are kept, so that each new token asks with one query."""
     prompt, words = 3, ["The", "cat", "sat", "on", "the", "mat"]
-    sheet = Sheet(
-        "cache-growing",
-        "The cache of keys and values grows by one column a token",
-        "Four passes of a model that writes. In the first the prompt of three tokens is read: three queries, and three "
-        "keys and values, which are kept. In each later pass one new token is read: one query looks at all keys, those "
-        "in the cache and its own, and one key and one value join the cache, which has 3, 4, 5, 6 positions after the "
-        "passes. Keys and values in blue are made in the pass, those in grey come from the cache.",
-        400,
-    )
+    sheet = Sheet.named("cache-growing", 400)
     left, wide, high = 96, 42, 26
     sheet.text(left, 16, "keys and values of one layer: (b, h, s, d)", NORMAL, "start")
     for j, word in enumerate(words):

@@ -7,16 +7,7 @@ from .drawing import SMALL, Sheet
 
 def two_readers() -> Sheet:
     """Lesson 13: a forward and a backward language model, and the mix of their layers."""
-    sheet = Sheet(
-        "two-readers",
-        "Two language models that read in opposite directions, and the mix of their layers",
-        "Two rails side by side. At the foot of each are the four words the, plot, is, dull, and above each word its "
-        "vector, layer 0. In the forward rail, layers 1 and 2, arrows run from left to right, and at the top each "
-        "position is asked for the next word. In the backward rail arrows run from right to left, and each position "
-        "is asked for the previous word. No arrow joins the rails. Below, the vectors at one word in layers 0, 1 and "
-        "2, both rails side by side, are mixed with three shares that add up to 1.",
-        430,
-    )
+    sheet = Sheet.named("two-readers", 430)
     words = ["the", "plot", "is", "dull"]
     for left, title, asked, kind, forward in (
         (4, "forward", "next", "blue", 1),
@@ -55,16 +46,7 @@ def two_readers() -> Sheet:
 
 def vector_or_memory() -> Sheet:
     """Lesson 13: the decoder with one vector above, the decoder with attention below; the same boxes."""
-    sheet = Sheet(
-        "vector-or-memory",
-        "A decoder that gets one vector, and one that looks back at all states",
-        "Above: a reader makes a state of each of five source words. Only one vector goes on, c, made of the first "
-        "and the last, and into each of three states of the decoder goes the same c. Below: the same reader and the "
-        "same decoder, and a thick line leads from every state of the reader to a weighted sum, whose weights come "
-        "from a comparison with the decoder's last state; its result, another c at each step, goes into the next "
-        "state of the decoder. Only the step for s 1 is drawn.",
-        470,
-    )
+    sheet = Sheet.named("vector-or-memory", 470)
     xs = [30 + 40 * k for k in range(5)]
     for top, title, attends in (
         (0, "one vector for the sentence", False),
@@ -105,14 +87,7 @@ def vector_or_memory() -> Sheet:
 
 def waiting_steps() -> Sheet:
     """Lesson 13: t products one after the other, over the same products at once."""
-    sheet = Sheet(
-        "waiting-steps",
-        "A chain of steps beside one product over all positions",
-        "Above, recurrence: six boxes in a row, each with an arrow to the next; the last has to wait for five others. "
-        "Below, attention: one wide box over six positions, with all inputs below it and all outputs above it; no "
-        "position waits for another.",
-        268,
-    )
+    sheet = Sheet.named("waiting-steps", 268)
     xs = [40 + 56 * k for k in range(6)]
     sheet.text(8, 16, "recurrence: t steps, one after the other", 15, "start")
     for k, x in enumerate(xs):
@@ -132,16 +107,7 @@ def waiting_steps() -> Sheet:
 
 def gated_cell() -> Sheet:
     """Lesson 13: one step of a GRU; the old state's path to the new one is a thick line."""
-    sheet = Sheet(
-        "gated-cell",
-        "One step of a recurrent cell with gates",
-        "At the top a thick line leads from the old state, at the left, to the new state, at the right. It passes a "
-        "box that multiplies by z and a circle with a plus. At the bottom is a box with the word and the old state; "
-        "arrows lead from it to the gate r, the gate z and the box of what is new. An arrow from r enters what is "
-        "new, too. z goes up to the thick line, and to a second box, which multiplies what is new by 1 minus z before"
-        " it reaches the plus.",
-        326,
-    )
+    sheet = Sheet.named("gated-cell", 326)
     top, x_plus = 56, 246
     sheet.text(18, 20, "the old state's path: no matrix, no tanh", SMALL, "start", soft=True)
     sheet.box(40, top, 60, 32, "orange", words="*s*_{i−1}")

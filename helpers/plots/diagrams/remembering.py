@@ -8,17 +8,7 @@ from .drawing import SMALL, Sheet
 def segment_memory() -> Sheet:
     """Lesson 15: what the last position of a segment can depend on, through the memories of two blocks."""
     t, count = 3, 4
-    sheet = Sheet(
-        "segment-memory",
-        "Two blocks with a memory, over four segments",
-        "Four segments of three bytes stand in a row; above the bytes is a row for the outputs of block 1, and above "
-        "it one for the outputs of block 2. The last output of block 2, in the fourth segment, looks at the three "
-        "outputs of block 1 in its own segment by solid arrows, and at the three in the third segment, its memory, by"
-        " broken ones. The first of the three in its own segment looks at its byte and at the bytes of the third "
-        "segment, the first of the memory at its byte and at those of the second. So the last output depends on nine "
-        "bytes, those of the second to the fourth segment, and not on the first segment.",
-        270,
-    )
+    sheet = Sheet.named("segment-memory", 270)
 
     def place(k: int) -> float:
         return 27 + 26 * k + 10 * (k // t)
@@ -63,16 +53,7 @@ def shift_steps() -> Sheet:
     def kinds(rows: list[list[str]]) -> list[list[str]]:
         return [[tint[int(word[0])] if ":" in word else "empty" for word in row] for row in rows]
 
-    sheet = Sheet(
-        "shift-steps",
-        "The relative shift in four steps",
-        "Four grids. First, by distance: three rows, one a query, and four columns for the distances 3, 2, 1, 0; an "
-        "entry 1:2 is of query 1 and distance 2. Second, padded: one empty column in front. Third, the same fifteen "
-        "numbers read in five rows of three; the first of these rows is dropped. Fourth, the remaining twelve in "
-        "rows of four: query 0 has the distances 1, 0 and then zeros, query 1 has 2, 1, 0 and a zero, query 2 has 3, "
-        "2, 1, 0.",
-        340,
-    )
+    sheet = Sheet.named("shift-steps", 340)
     wide, high = 33, 25
     left, right, upper, lower = 14, 186, 56, 188
     for x, y, title, words in (

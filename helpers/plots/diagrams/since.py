@@ -7,17 +7,7 @@ from .drawing import SMALL, Sheet
 
 def llama_block() -> Sheet:
     """Lesson 18: GPT-2's block and a Llama's, what has changed in orange."""
-    sheet = Sheet(
-        "llama-block",
-        "GPT-2's block beside a Llama's",
-        "Two blocks side by side, each from x of shape (b, t, e) at the top to an output of the same shape, with a "
-        "thick line for the residual connection. Left, GPT-2: positions are added to x before the first block; then "
-        "LayerNorm, attention with h heads of queries, keys and values, an addition, LayerNorm, a network with GELU, "
-        "an addition; biases everywhere. Right, a Llama: nothing is added before the first block; RMSNorm, attention "
-        "with h heads of queries that are turned by their positions and g of keys and values, an addition, RMSNorm, "
-        "SwiGLU, an addition; no biases. The changed boxes are orange.",
-        462,
-    )
+    sheet = Sheet.named("llama-block", 462)
     columns = (
         (0, "GPT-2", "2019, biases", "+ positions", ("LayerNorm", "attention", "*h* keys, *h* values"), "plain"),
         (180, "a Llama", "2023, no biases", "", ("RMSNorm", "attention", "*g* keys, *g* values"), "orange"),
@@ -52,15 +42,7 @@ def llama_block() -> Sheet:
 
 def grouped_queries() -> Sheet:
     """Lesson 18: which heads of queries share keys and values, for three numbers of groups."""
-    sheet = Sheet(
-        "grouped-queries",
-        "Four heads of queries, and whose keys and values they read",
-        "Three columns, each with four boxes for heads of queries at the top and boxes for keys and values below. "
-        "Left, 4 groups: each head of queries has keys and values of its own. Middle, 2 groups: heads 0 and 1 share "
-        "the first keys and values, heads 2 and 3 the second. Right, 1 group: all four share one. A head of queries "
-        "has the colour of the keys and values that it reads.",
-        206,
-    )
+    sheet = Sheet.named("grouped-queries", 206)
     colours, step, size = ("blue", "orange", "green", "purple"), 22, 18
     for top, words in ((84, "queries"), (148, "keys"), (172, "values")):
         sheet.text(8, top, words, SMALL, "start", soft=True)
@@ -81,14 +63,7 @@ def grouped_queries() -> Sheet:
 
 def pairs_and_halves() -> Sheet:
     """Lesson 18: which components of a head are turned together, in the two conventions."""
-    sheet = Sheet(
-        "pairs-and-halves",
-        "Which components of a head of width 6 are turned together",
-        "Two rows of six cells, numbered 0 to 5. Cells of one colour, joined by a bracket above them, are turned by "
-        "one angle. Upper row, pairs: 0 with 1, 2 with 3, 4 with 5. Lower row, halves: 0 with 3, 1 with 4, 2 with "
-        "5.",
-        250,
-    )
+    sheet = Sheet.named("pairs-and-halves", 250)
     colours, wide = ("blue", "orange", "green"), 44
     left = (360 - 6 * wide) / 2
     for top, name, partners in (
@@ -109,15 +84,7 @@ def pairs_and_halves() -> Sheet:
 
 def experts_flow() -> Sheet:
     """Lesson 18: a router sends each token to two of four experts, and adds what they return."""
-    sheet = Sheet(
-        "experts-flow",
-        "A mixture of four experts, two for each token",
-        "Top to bottom. Three tokens enter a router. From each, two arrows lead to two of four experts: the first "
-        "token goes to experts 0 and 1, the second to 0 and 3, the third to 1 and 3. Nothing leads to expert 2, "
-        "whose box has no colour. From each other expert an arrow leads to each of its tokens, where the two "
-        "results are added.",
-        346,
-    )
+    sheet = Sheet.named("experts-flow", 346)
     tokens, experts = (70, 180, 290), (48, 136, 224, 312)
     choices = ((0, 1), (0, 3), (1, 3))
     sheet.box(180, 92, 330, 28, "orange", 14, "router: a softmax over the experts")

@@ -8,16 +8,7 @@ from .drawing import SMALL, Sheet
 def band_chunks() -> Sheet:
     """Lesson 16: queries in chunks of w, each with the keys of its own chunk and of the one before."""
     w, chunks = 4, 3
-    sheet = Sheet(
-        "band-chunks",
-        "Attention in a band, by chunks",
-        "Above, twelve queries in three chunks of four; below them the keys in the same chunks, with a chunk of zeros "
-        "in front. An arrow leads to each chunk of queries from its own chunk of keys, and one from the chunk before. "
-        "At the bottom, the scores of one chunk: four rows, and eight columns for the keys of the chunk before and of "
-        "its own. Row 0 sees the columns 1 to 4, row 1 the columns 2 to 5, and so on: a slanted band that is four "
-        "wide; the other half is masked.",
-        318,
-    )
+    sheet = Sheet.named("band-chunks", 318)
     side = 19
     upper, lower = 34, 104
 
@@ -53,15 +44,7 @@ def tiles_arriving() -> Sheet:
     states = (("2", "1.37"), ("4", "1.20"), ("4", "2.57"))
     parts = (("2", "1.37"), ("4", "1.02"), ("4", "1.37"))
     factors = (("*e*^{2−4}", "1"), ("1", "1"))
-    sheet = Sheet(
-        "tiles-arriving",
-        "A softmax over three tiles",
-        "One query, six scores in three tiles: 1 and 2; 4 and 0; 3 and 4. Under each tile stand its maximum and its "
-        "sum: 2 and 1.37; 4 and 1.02; 4 and 1.37. At the bottom the running state: after the first tile 2 and 1.37; "
-        "after the second the maximum is 4, the old sum is multiplied by e to the power 2 minus 4, and the sum is "
-        "1.20; after the third the maximum stays 4, both factors are 1, and the sum is 2.57.",
-        262,
-    )
+    sheet = Sheet.named("tiles-arriving", 262)
     sheet.text(14, 18, "scores of one query, a tile at a time", SMALL, "start", soft=True)
     for place, (scores, (m, total), (m_now, total_now)) in enumerate(zip(tiles, parts, states, strict=True)):
         x = 62 + 118 * place
@@ -80,17 +63,7 @@ def tiles_arriving() -> Sheet:
 
 def tiles_in_memory() -> Sheet:
     """Lesson 16: a tile of keys and values at a time in fast memory, and what is never written to slow memory."""
-    sheet = Sheet(
-        "tiles-in-memory",
-        "Tiles of keys and values pass through a small, fast memory",
-        "A large frame at the top, slow memory: q, k, v and the output, each a column of four tiles. One tile of "
-        "q, one of k, one of v and one of the output are coloured. Arrows lead down into a smaller frame, fast "
-        "memory: from q once, from k and v for each tile in turn. In fast memory the tiles of q and k give the "
-        "scores of one tile; with the tile of v these update m, ℓ and o, which stay. From there an arrow leads up "
-        "to the output: o divided by ℓ, at the end. At the bottom, outside both frames, a square of four by four "
-        "tiles, all scores, with a single coloured tile: the whole t by t matrix is never written.",
-        456,
-    )
+    sheet = Sheet.named("tiles-in-memory", 456)
     sheet.frame(180, 96, 348, 176, "empty")
     sheet.text(18, 26, "slow memory, large", 15, "start")
     for name, x, kind, chosen in (
