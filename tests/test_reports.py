@@ -389,7 +389,6 @@ FOUND = {
     "line": 3,
     "excerpt": HOSTILE,
     "why": "It uses `eval`.",
-    "holds": True,
 }
 
 

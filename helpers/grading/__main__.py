@@ -60,8 +60,10 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    arguments = parser().parse_args()
-    with fork_server(arguments) as server:
+    arguments, limits = parser().parse_args(), LIMITS
+    if arguments.command == "grade":
+        limits = Limits(exercise_seconds=arguments.exercise_seconds, total_seconds=arguments.total_seconds)
+    with fork_server(arguments, limits) as server:
         # Imported only now, beside the fork server's own imports, which take as long
         gc.disable()  # modules are no garbage, and to look through them takes half a second
         from helpers.grading import commands
@@ -69,31 +71,24 @@ def main() -> int:
         gc.freeze()
         gc.enable()
         try:
-            return commands.run(Path.cwd(), arguments, limits_of(arguments), server)
+            return commands.run(Path.cwd(), arguments, limits, server)
         except commands.USER_ERRORS as problem:
             raise SystemExit(f"\n{problem}\n") from None
 
 
 @contextlib.contextmanager
-def fork_server(arguments: argparse.Namespace) -> Iterator[ForkServer | None]:
+def fork_server(arguments: argparse.Namespace, limits: Limits) -> Iterator[ForkServer | None]:
     """The process that submissions will be forked from; None for commands that need none."""
     needed = arguments.command == "grade" and not arguments.unsafe and not arguments.scheduler
     if not needed or not (EXERCISES / f"l{arguments.lesson}.py").is_file() or not bubblewrap.is_installed():
         yield None
         return
     release = Path("notebooks", arguments.lesson, f"{arguments.lesson}.ipynb")
-    server = ForkServer(arguments.lesson, bubblewrap.BUBBLEWRAP, limits_of(arguments), imports_of(release))
+    server = ForkServer(arguments.lesson, bubblewrap.BUBBLEWRAP, limits, imports_of(release))
     try:
         yield server
     finally:
         server.close()
-
-
-def limits_of(arguments: argparse.Namespace) -> Limits:
-    """What a submission may use, as the command line says."""
-    if arguments.command != "grade":
-        return LIMITS
-    return Limits(exercise_seconds=arguments.exercise_seconds, total_seconds=arguments.total_seconds)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,6 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from helpers.checking.keys import BadKey
@@ -37,20 +35,6 @@ exam key, change marks, and delete what you own. Every mark made now says that i
 """
 
 
-@dataclass(frozen=True)
-class GradeOptions:
-    """How to grade a lesson. See `python -m helpers.grading grade --help`."""
-
-    only: tuple[str, ...] = ()
-    again: bool = False
-    dry_run: bool = False
-    jobs: int | None = None
-    scheduler: str | None = None
-    unsafe: bool = False
-    bar: bool = True
-    limits: Limits = LIMITS
-
-
 def run(root: Path, arguments: argparse.Namespace, limits: Limits, server: ForkServer | None) -> int:
     """Run a command. Returns the exit status. Raises USER_ERRORS."""
     lesson: str = getattr(arguments, "lesson", None) or ""  # one command has none, and export can go without
@@ -60,7 +44,7 @@ def run(root: Path, arguments: argparse.Namespace, limits: Limits, server: ForkS
         case "grade":
             names = ("again", "dry_run", "jobs", "scheduler", "unsafe", "bar")
             options = {name: getattr(arguments, name) for name in names}
-            return grade(root, lesson, GradeOptions(tuple(arguments.only), **options, limits=limits), server)
+            return grade(root, lesson, only=tuple(arguments.only), **options, limits=limits, server=server)
         case "restore-gradebook":
             restore_gradebook(root, arguments.backup)
         case "look":
@@ -80,34 +64,44 @@ def run(root: Path, arguments: argparse.Namespace, limits: Limits, server: ForkS
     return 0
 
 
-def grade(root: Path, lesson: str, options: GradeOptions, server: ForkServer | None = None) -> int:
-    """Grade what was handed in. Returns 1 when a submission could not be graded. server: see `Runner`."""
+def grade(
+    root: Path,
+    lesson: str,
+    *,
+    only: tuple[str, ...] = (),
+    again: bool = False,
+    dry_run: bool = False,
+    jobs: int | None = None,
+    scheduler: str | None = None,
+    unsafe: bool = False,
+    bar: bool = True,
+    limits: Limits = LIMITS,
+    server: ForkServer | None = None,
+) -> int:
+    """Grade what was handed in. Returns 1 when a submission could not be graded.
+
+    See `python -m helpers.grading grade --help`; server: see `Runner`.
+    """
     load_lesson(lesson)
     if not (root / "submitted").is_dir():
         raise GradingError(
             f"There is no folder submitted/ in {root}. `make collect` fills one from a platform's zip, and "
             "`make demo-class` makes one to try things on."
         )
-    register(root, lesson, create=not options.dry_run)
-    with _batch(root, lesson, options, server) as batch:
-        summary = batch.run(options.only, options.again, options.dry_run)
+    register(root, lesson, create=not dry_run)
+    isolation = "none" if unsafe else "bubblewrap"
+    if unsafe:
+        print(UNSAFE, file=sys.stderr)
+    with contextlib.ExitStack() as stack:
+        if scheduler:
+            workers = stack.enter_context(cluster(scheduler, lesson, isolation, limits))
+            batch = Batch(root, lesson, workers, jobs or 2 * workers.threads, bar, workers.everywhere)
+        else:
+            runner = stack.enter_context(Runner(lesson, isolation=isolation, limits=limits, begun=server))
+            batch = Batch(root, lesson, runner, jobs or os.cpu_count() or 1, bar)
+        summary = batch.run(only, again, dry_run)
     print(summary.as_text())
     return 1 if summary.failed or summary.stopped or summary.halted else 0
-
-
-@contextlib.contextmanager
-def _batch(root: Path, lesson: str, options: GradeOptions, server: ForkServer | None) -> Iterator[Batch]:
-    """A batch on this machine, or on the workers of a scheduler."""
-    isolation = "none" if options.unsafe else "bubblewrap"
-    if options.unsafe:
-        print(UNSAFE, file=sys.stderr)
-    if options.scheduler:
-        with cluster(options.scheduler, lesson, isolation, options.limits) as workers:
-            jobs = options.jobs or 2 * workers.threads
-            yield Batch(root, lesson, workers, jobs, options.bar, workers.everywhere)
-    else:
-        with Runner(lesson, isolation=isolation, limits=options.limits, begun=server) as runner:
-            yield Batch(root, lesson, runner, options.jobs or os.cpu_count() or 1, options.bar)
 
 
 def register(root: Path, lesson: str, create: bool = True) -> None:
@@ -143,7 +137,7 @@ def decide(root: Path, lesson: str, student: str, exercises: list[str], decision
     for name in exercises:
         _ = load_lesson(lesson)[name]  # raises UnknownLesson with the names there are
     review.decide(root, lesson, student, exercises, {"accept": ACCEPTED, "refuse": REFUSED}[decision])
-    return grade(root, lesson, GradeOptions(only=(student,), again=True, unsafe=unsafe))
+    return grade(root, lesson, only=(student,), again=True, unsafe=unsafe)
 
 
 def collect(root: Path, lesson: str, place: Path) -> None:

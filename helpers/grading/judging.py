@@ -35,7 +35,7 @@ class Finding:
 
     rule: one of RULES. cell: the grade id of the cell, or "cell 7" for one without, counted from 1 in the judged
     notebook. line: in that cell, from 1; 0 where no line can be named. excerpt: that line, as the student wrote it, not
-    yet sanitized. why: one sentence. holds: the exercise's points wait for a decision.
+    yet sanitized. why: one sentence.
     """
 
     rule: str
@@ -43,7 +43,6 @@ class Finding:
     line: int
     excerpt: str
     why: str
-    holds: bool = True
 
 
 class Why(Enum):
@@ -131,7 +130,7 @@ def with_findings(judged: Judged, exercise: Exercise, run: CheckRun, program: Pr
     """
     verdict, facts = judged.verdict, judged.facts
     if facts.begun and verdict.state == RIGHT:
-        stub = Finding(STUB, exercise.name, 0, "", UNWRITTEN, holds=False)
+        stub = Finding(STUB, exercise.name, 0, "", UNWRITTEN)
         return replace(judged, verdict=no_answer(exercise, UNWRITTEN), look=(stub,))
     findings = tuple(_findings(exercise.name, facts, run))
     if not verdict.points or not findings:
@@ -167,7 +166,7 @@ def earned(judged: Judged) -> float:
 
 
 def _held_up(decision: str, points: float, findings: tuple[Finding, ...]) -> str:
-    first = next(finding for finding in findings if finding.holds)
+    first = findings[0]
     where = f"In {first.cell}, line {first.line}: " if first.line else ""
     if decision == REFUSED:
         return f"Your instructor has looked at this, and it earns no points. {where}{first.why}"
