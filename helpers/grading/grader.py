@@ -45,16 +45,6 @@ Everywhere = Callable[[Work, str], list[Executed]]  # runs a submission on each 
 
 
 @dataclass(frozen=True)
-class RestoredSubmission:
-    """A submission ready to run. problem: why it cannot be read; then the notebook is an empty one. key: judges it."""
-
-    notebook: NotebookNode
-    key: AnswerKey
-    flags: tuple[str, ...]
-    problem: str = ""
-
-
-@dataclass(frozen=True)
 class GradedSubmission:
     """The result of grading one submission, before anything is written.
 
@@ -102,55 +92,58 @@ class Grader:
     def grade(self, submission: Submission, canary: Canary | None = None) -> GradedSubmission:
         """Read, run and judge a submission. Any failure in doing so is in the result."""
         try:
-            restored = self._restored(submission)
-            if restored.problem:
-                return self._judged(submission, restored, self._not_run(restored.problem))
-            work = work_of(self._lesson, restored.notebook, self._released)
-            seed = restored.key.seed
-            wrong = partial(wrong_aspects_of, self._lesson, restored.key)
-            with self._slots:
-                on_each = self._everywhere if canary else None  # a canary runs on every machine
-                executed = on_each(work, seed) if on_each else [self._runner.execute(work, seed, wrong=wrong)]
-            graded = [self._judged(submission, restored, each, canary) for each in executed]
+            notebook, flags, problem = self._restored(submission)
+            key = self._exam.key_for(submission.student.id, digest_of_work(notebook))
+            if problem:
+                run = CheckRun(why=Why.NOTHING_TO_RUN, says=f"Nothing could be run: {problem}")
+                runs = {exercise.name: run for exercise in self._lesson}
+                executed = [Executed(runs, SubmissionScan(), isolation=NOTHING_RAN)]
+            else:
+                work = work_of(self._lesson, notebook, self._released)
+                with self._slots:
+                    if canary and self._everywhere:  # a canary runs on every machine
+                        executed = self._everywhere(work, key.seed)
+                    else:
+                        wrong = partial(wrong_aspects_of, self._lesson, key)
+                        executed = [self._runner.execute(work, key.seed, wrong=wrong)]
+            graded = [self._judged(submission, notebook, key, flags, each, canary) for each in executed]
             worst_first = sorted(graded, key=lambda result: result.total)
             return worst_first[0 if canary and canary.name == REFERENCE else -1]
-        except Exception as problem:  # the machinery failed, not the student: no mark is written
-            return GradedSubmission(submission, problem=f"{type(problem).__name__}: {problem}", canary=canary)
+        except Exception as failure:  # the machinery failed, not the student: no mark is written
+            return GradedSubmission(submission, problem=f"{type(failure).__name__}: {failure}", canary=canary)
 
-    def _not_run(self, problem: str) -> Executed:
-        run = CheckRun(why=Why.NOTHING_TO_RUN, says=problem)
-        return Executed({exercise.name: run for exercise in self._lesson}, SubmissionScan(), isolation=NOTHING_RAN)
-
-    def _restored(self, submission: Submission) -> RestoredSubmission:
+    def _restored(self, submission: Submission) -> tuple[NotebookNode, list[str], str]:
+        """A notebook to run, flags about it, and why it cannot be read; then it is an empty one."""
         try:
             screened = submission.open()
         except UnopenedFile as problem:
             raise OSError(f"the file {problem}") from None
         except UnreadableFile as problem:
-            flags, text = (*submission.flags, f"the file {problem}"), f"Nothing could be run: the file {problem}"
-            empty = copy.deepcopy(self._released)
-            return RestoredSubmission(empty, self._key_for(submission, empty), flags, text)
+            text = f"the file {problem}"
+            return copy.deepcopy(self._released), [*submission.flags, text], text
         restored = restore(screened.notebook, self._released)
         self._sanitize(restored.notebook)
-        flags = (*submission.flags, *screened.flags, *restored.flags)
-        return RestoredSubmission(restored.notebook, self._key_for(submission, restored.notebook), flags)
-
-    def _key_for(self, submission: Submission, notebook: NotebookNode) -> AnswerKey:
-        return self._exam.key_for(submission.student.id, digest_of_work(notebook))
+        return restored.notebook, [*submission.flags, *screened.flags, *restored.flags], ""
 
     def _judged(
-        self, submission: Submission, restored: RestoredSubmission, executed: Executed, canary: Canary | None = None
+        self,
+        submission: Submission,
+        notebook: NotebookNode,
+        key: AnswerKey,
+        flags: list[str],
+        executed: Executed,
+        canary: Canary | None,
     ) -> GradedSubmission:
-        lesson, notebook, seed = self._lesson, restored.notebook, restored.key.seed
+        lesson, seed = self._lesson, key.seed
         runs = {name: without_seed(run, seed) for name, run in executed.runs.items()}
         decisions = self._decisions.of(lesson.name, submission.student.id)
-        judged = judge_submission(lesson, restored.key, runs, executed.read, decisions)
+        judged = judge_submission(lesson, key, runs, executed.read, decisions)
         predictions = judge_predictions(lesson, executed.read)
         on_shipped_key = self._wrong_answers_on_shipped_key(runs, judged)
         records = [record(one, on_shipped_key.get(name)) for name, one in judged.items()]
         records += records_of_predictions(predictions.values())
         points = write_verdicts(notebook, lesson, judged, predictions)
-        flags = [*restored.flags, *(flag.replace(seed, HIDDEN) for flag in executed.flags)]
+        flags = [*flags, *(flag.replace(seed, HIDDEN) for flag in executed.flags)]
         return GradedSubmission(
             submission=submission,
             notebook=notebook,

@@ -41,12 +41,12 @@ class GradedCell:
 
     @property
     def prediction(self) -> str | None:
-        """The choice, "" where none was made; None for what is no prediction."""
+        """The choice, "–" where none was made; None for what is no prediction."""
         return self.record.get("prediction")
 
     @property
     def choices(self) -> dict[str, str]:
-        """The choices by the names of the questions; the cell on earlier lessons answers several."""
+        """The choices by the names of the questions, "" where none was made."""
         return self.record.get("choices") or {self.name: self.prediction or ""}
 
 
