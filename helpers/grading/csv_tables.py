@@ -34,9 +34,13 @@ class TableRow:
     def __getitem__(self, column: str) -> str:
         return self.cells.get(column, "")
 
+    def all(self, *columns: str) -> tuple[str, ...]:
+        """Those of these columns' texts that are not empty."""
+        return tuple(filter(None, map(self.__getitem__, columns)))
+
     def first(self, *columns: str) -> str:
         """The first of these columns' texts that is not empty."""
-        return next((self[column] for column in columns if self[column]), "")
+        return next(iter(self.all(*columns)), "")
 
     def error(self, problem: object) -> BadTable:
         return BadTable(self.path, self.line, str(problem))

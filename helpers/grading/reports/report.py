@@ -84,7 +84,8 @@ def report_page(lesson: Lesson, students: Sequence[StudentResult], missing: list
 def missing_from(root: Path, students: Sequence[StudentResult]) -> list[Student] | str | None:
     """Who of the course's roster has no graded submission of this lesson; None without a roster, or what is wrong."""
     try:
-        return missing_students(root, [result.student for result in students]) if roster_files(root) else None
+        there = [Student(r.student, r.name, r.email, r.number, r.platform) for r in students]
+        return missing_students(root, there) if roster_files(root) else None
     except BadTable as problem:
         return str(problem)
 
