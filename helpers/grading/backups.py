@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from helpers.course import written_whole
 from helpers.exercises.exercise import lesson_names
 from helpers.grading.errors import DAMAGED, GradingError, about, explained
 from helpers.grading.journal import Journal
@@ -31,34 +31,21 @@ def back_up(root: Path, gradebook: Path) -> Path | None:
     """
     if not gradebook.is_file() or not gradebook.stat().st_size:
         return None
-    folder = root / FOLDER
+    path, previous = root / FOLDER / f"{datetime.now(UTC):{DATED_NAME}}.db", backups(root)
     with explained(root, f"sqlite:///{gradebook}"):
-        folder.mkdir(exist_ok=True)
-        unfinished = folder / f".unfinished-{os.getpid()}"
-        try:
-            _copy(gradebook, unfinished)
-            previous = backups(root)
-            if previous and unfinished.read_bytes() == previous[0].read_bytes():
-                return None
-            path = folder / f"{datetime.now(UTC):{DATED_NAME}}.db"
-            unfinished.chmod(0o400)  # it holds marks, and nobody should open a backup in place of the gradebook
-            os.replace(unfinished, path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        # Read-only: it holds marks, and nobody should open a backup in place of the gradebook
+        with written_whole(path, 0o400) as unfinished:
+            unfinished.touch(0o600)
+            # SQLite's backup API copies a consistent state even while others write
+            with _connected(gradebook, "rw") as original, _connected(unfinished, "rw") as copy:
+                original.backup(copy)
+                _require_sound(copy, gradebook)
+        if previous and path.read_bytes() == previous[0].read_bytes():
+            path.unlink()
+            return None
         for old in backups(root)[MAX_BACKUPS:]:
             old.unlink()
     return path
-
-
-def _copy(source: Path, target: Path) -> None:
-    """By SQLite's backup API, which copies a consistent state even while others write."""
-    target.unlink(missing_ok=True)
-    target.touch(0o600)
-    with _connected(source, "rw") as original, _connected(target, "rw") as copy:
-        original.backup(copy)
-        _require_sound(copy, source)
-    with open(target, "rb") as file:
-        os.fsync(file.fileno())
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ from helpers.grading.backups import back_up
 from helpers.grading.canary import REFERENCE, BrokenMachine, Canary
 from helpers.grading.errors import GradingError, explained
 from helpers.grading.exam import exam_key_path, load_exam_key
-from helpers.grading.gradebook import Marks, digest_of, judged_path, sqlite_file
+from helpers.grading.gradebook import Marks, digest_of, judged_path
 from helpers.grading.grader import Everywhere, GradedSubmission, Grader, SubmissionRunner
 from helpers.grading.journal import Journal, JournalEntry
 from helpers.grading.judging import WAITS
@@ -75,8 +75,8 @@ class Batch:
             self._entries, self._scores = self._journal.read(), marks.scores()  # from before the batch
             self._summary = summary = Summary(self.lesson, flags=list(handed_in.flags), dry_run=dry_run)
             todo = [s for s in _only(handed_in.submissions, only) if again or not self._is_done(s)]
-            if todo and not dry_run and (file := sqlite_file(marks.db_url)):
-                back_up(self.root, file)
+            if todo and not dry_run and marks.file:
+                back_up(self.root, marks.file)
             try:
                 if todo:
                     self._grade(todo)

@@ -17,7 +17,7 @@ from helpers.grading import backups, review
 from helpers.grading.batch import Batch
 from helpers.grading.csv_tables import BadTable
 from helpers.grading.errors import GradingError
-from helpers.grading.gradebook import Marks, Unregistered, sqlite_file
+from helpers.grading.gradebook import Marks, Unregistered
 from helpers.grading.judging import ACCEPTED, REFUSED
 from helpers.grading.late_policy import FILE as DEADLINES
 from helpers.grading.reports.export import write_exports
@@ -108,8 +108,7 @@ def register(root: Path, lesson: str, create: bool = True) -> None:
     """Make sure that the gradebook knows the lesson. create: add a lesson that it does not know."""
     warnings.filterwarnings("ignore", message="Object of type <Submitted")  # nbgrader's own; harmless
     marks = Marks(root, lesson)
-    file = sqlite_file(marks.db_url)
-    if create or not file or file.is_file():  # opening it would create it
+    if create or not marks.file or marks.file.is_file():  # opening it would create it
         with marks, contextlib.suppress(Unregistered):
             marks.require_lesson()
             return
@@ -126,7 +125,7 @@ def register(root: Path, lesson: str, create: bool = True) -> None:
 
 def restore_gradebook(root: Path, backup: str) -> None:
     """List the gradebook's backups, or restore one."""
-    file = sqlite_file(Marks(root, "").db_url)
+    file = Marks(root, "").file
     if file is None:
         raise GradingError(backups.ON_A_SERVER)
     print(backups.restore(root, file, backup) if backup else backups.backup_table(root))

@@ -94,7 +94,8 @@ def database_error(problem: BaseException | None, url: str | URL) -> str:
     if not isinstance(problem, (DBAPIError, sqlite3.Error)):
         return ""
     on_sqlite = make_url(url).get_backend_name() == "sqlite"
-    error = _first_line(getattr(problem, "orig", None) or problem)
+    first_line = str(getattr(problem, "orig", None) or problem).strip().partition("\n")[0]
+    error = " ".join(first_line.split())[:200].lower()
     for pattern, text in (SQLITE_ERRORS if on_sqlite else SERVER_ERRORS).items():
         if re.search(pattern, error):
             return about(url, text, error)
@@ -135,9 +136,3 @@ def _free_megabytes(place: Path) -> float:
     while not place.is_dir() and place != place.parent:
         place = place.parent
     return shutil.disk_usage(place).free / 2**20
-
-
-def _first_line(error: object) -> str:
-    """The database's own message: its first line, in small letters."""
-    text = str(error).strip()
-    return " ".join((text.splitlines() or [""])[0].split())[:200].lower()

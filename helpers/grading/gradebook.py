@@ -13,6 +13,7 @@ import sqlite3
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import nbformat
@@ -23,7 +24,6 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import CheckCellMetadata, IgnorePattern, LimitOutput, OverwriteCells
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
 from sqlalchemy.engine import URL, Connection, make_url
-from sqlalchemy.exc import ArgumentError
 from sqlalchemy.orm import joinedload, scoped_session, selectinload, sessionmaker, undefer
 from traitlets.config import Application, Config
 
@@ -84,14 +84,18 @@ class Marks:
         self._config = course_config(root)
         course = CourseDirectory(config=self._config, root=str(root))
         self.db_url, self._course_id = course.db_url, course.course_id
+        with self._explained():
+            self._url = make_url(self.db_url)
+        database = self._url.database if self._url.get_backend_name() == "sqlite" else None
+        self.file = Path(database) if database else None  # None on a server
         self._released: frozenset[str] = frozenset()  # the texts of the released lesson's cells
         self._output_steps = [step(config=self._config, log=QUIET) for step in (IgnorePattern, LimitOutput)]
 
     def __enter__(self) -> Marks:
         with self._explained():
-            url = _with_timeout(self.db_url)
-            _require_gradebook(url)
-            self.gradebook = Gradebook(url, self._course_id)
+            if self.file and self.file.is_file():
+                _require_gradebook(self.file)
+            self.gradebook = Gradebook(_with_timeout(self._url), self._course_id)
             # One connection and one session. The session's own commits and those of nbgrader's methods count by
             # themselves; within a transaction that was begun on the connection they only flush, and its end counts.
             self._connection = self.gradebook.engine.connect()
@@ -136,7 +140,7 @@ class Marks:
 
         Raises ValidationError when the lesson's metadata is not nbgrader's.
         """
-        names = {"assignment": self.lesson, "notebook": self.lesson, "db_url": _with_timeout(self.db_url)}
+        names = {"assignment": self.lesson, "notebook": self.lesson, "db_url": _with_timeout(self._url)}
         with self._explained():
             OverwriteCells(config=self._config, log=QUIET).preprocess(notebook, {"nbgrader": names})
         CheckCellMetadata(config=self._config, log=QUIET).preprocess(notebook, {})
@@ -195,10 +199,10 @@ class Marks:
         """
         with self._one_transaction():
             submitted = self._submission(student, timestamp)
-            late_policy.enter_dates(self.gradebook, self.root, self.lesson, student.id)
+            late_policy.enter_dates(self.gradebook, self._deadlines, self.lesson, student.id)
             points = self._write_scores(submitted, notebook, waiting)
             self.gradebook.db.flush()
-            late_policy.update_penalty(self.gradebook, self.root, submitted.assignment)
+            late_policy.update_penalty(self.gradebook, self._deadlines, submitted.assignment)
             self.gradebook.db.flush()
             path = judged_path(self.root, student.id, self.lesson)
             if timestamp:
@@ -233,8 +237,12 @@ class Marks:
 
     def settle_lateness(self) -> list[str]:
         """Correct every lesson's penalties by the current table of deadlines. Returns a line for each change."""
-        changes = late_policy.update_penalties(self.gradebook, self.root)
-        return [*changes, *late_policy.unknown_students(self.gradebook, self.root)]
+        changes = late_policy.update_penalties(self.gradebook, self._deadlines)
+        return [*changes, *late_policy.unknown_students(self.gradebook, self._deadlines, self.root)]
+
+    @cached_property
+    def _deadlines(self) -> late_policy.Deadlines:
+        return late_policy.read_deadlines(self.root)
 
     def _submission(self, student: Student, timestamp: str) -> SubmittedNotebook:
         """The row of the submission; it is created if it is missing."""
@@ -261,42 +269,24 @@ def digest_of(file: bytes) -> str:
     return hashlib.sha256(file).hexdigest()
 
 
-def _with_timeout(address: str) -> str:
+def _with_timeout(url: URL) -> str:
     """The gradebook's address, with how long to wait for it."""
-    try:
-        url = make_url(address)
-    except ArgumentError:
-        return address  # connecting to it will fail with a message
     name = "timeout" if url.get_backend_name() == "sqlite" else "connect_timeout"
-    if name in url.query:
-        return address
-    return url.update_query_dict({name: str(PATIENCE)}).render_as_string(hide_password=False)
+    patient = url.update_query_dict({name: url.query.get(name, str(PATIENCE))})
+    return patient.render_as_string(hide_password=False)
 
 
-def sqlite_file(address: str | URL) -> Path | None:
-    """The file of a gradebook in SQLite; None for one on a server."""
-    try:
-        url = make_url(address)
-    except ArgumentError:
-        return None
-    return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
-
-
-def _require_gradebook(address: str) -> None:
+def _require_gradebook(file: Path) -> None:
     """Raises GradingError where a file is not a gradebook of this nbgrader, before anything is written to it."""
-    path = sqlite_file(address)
-    if path is None or not path.is_file() or not path.stat().st_size:
-        return
+    query = "SELECT t.name, c.name FROM sqlite_master t, pragma_table_info(t.name) c WHERE t.type = 'table'"
     # Not read-only: SQLite may have to undo what a killed process left half written
-    with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as database:
-        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        problem = ""
-        if tables and not tables & {"grade", "assignment", "alembic_version"}:
+    with contextlib.closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True)) as database:
+        there = set(database.execute(query))
+    tables = {table for table, _ in there}
+    needed = [(table.name, column.name) for table in Base.metadata.sorted_tables for column in table.columns]
+    missing = [names for names in needed if names not in there]
+    if tables and missing:
+        problem = "its table {} has no column {}".format(*missing[0])
+        if not tables & {"grade", "assignment", "alembic_version"}:
             problem = f"it holds other tables: {', '.join(sorted(tables)[:3])}"
-        for table in Base.metadata.sorted_tables if tables and not problem else ():
-            columns = {row[1] for row in database.execute(f'PRAGMA table_info("{table.name}")')}
-            missing = [column.name for column in table.columns if column.name not in columns]
-            if missing:
-                problem = f"its table {table.name} has no column {missing[0]}"
-        if problem:
-            raise GradingError(about(address, OTHER_VERSION, problem))
+        raise GradingError(about(f"sqlite:///{file}", OTHER_VERSION, problem))

@@ -186,13 +186,13 @@ def write_collected(submitted: Path, lesson: str, entries: Iterable[Student]) ->
     rows = _collected_rows(submitted)
     for each in entries:
         if each.platform:
-            rows[lesson, each.id] = [each.name, each.email, each.number, each.platform]
+            rows[lesson, each.id] = (each.name, each.email, each.number, each.platform)
     if rows:
         table = [COLLECTED_COLUMNS, *((*key, *values) for key, values in sorted(rows.items()))]
         write_whole(Path(submitted, COLLECTED), as_csv(table))
 
 
-def _collected_rows(submitted: Path) -> dict[tuple[str, str], list[str]]:
+def _collected_rows(submitted: Path) -> dict[tuple[str, str], tuple[str, str, str, str]]:
     path = Path(submitted, COLLECTED)
     rows = read_table(path)[1] if path.is_file() and not path.is_symlink() else []
-    return {(row["lesson"], row["student"]): [row[column] for column in COLLECTED_COLUMNS[2:]] for row in rows}
+    return {(r["lesson"], r["student"]): (r["name"], r["email"], r["number"], r["platform"]) for r in rows}
