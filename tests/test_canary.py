@@ -15,7 +15,7 @@ from stand_in import ISOLATION, StandIn
 from helpers.checking.cell_scan import scan_submission
 from helpers.exercises import load_lesson
 from helpers.grading import canary
-from helpers.grading.canary import MAX_DOUBTFUL, REFERENCE, BrokenMachine, Canary
+from helpers.grading.canary import MAX_DOUBTFUL, REFERENCE, BrokenMachine
 from helpers.grading.grader import GradedSubmission, work_of
 from helpers.grading.journal import Journal
 from helpers.grading.judging import CheckRun, Why
@@ -194,8 +194,7 @@ def test_every_worker_grades_the_reference(course):
 
 def graded(run, says="", flags=(), problem=""):
     record = {"exercise": "f", "points": 0, "out_of": 4, "says": says, "state": "?", "aspects": []}
-    reference = Canary(REFERENCE, None)
-    return GradedSubmission(None, records=(record,), runs={"f": run}, flags=flags, problem=problem, canary=reference)
+    return GradedSubmission(None, records=(record,), runs={"f": run}, flags=flags, problem=problem, canary=REFERENCE)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from nbgrader.utils import is_grade
 from helpers.exercises import load_lesson
 from helpers.grading import canary
 from helpers.grading.backups import back_up
-from helpers.grading.canary import REFERENCE, BrokenMachine, Canary
+from helpers.grading.canary import REFERENCE, BrokenMachine
 from helpers.grading.errors import GradingError, explained
 from helpers.grading.exam import exam_key_path, load_exam_key
 from helpers.grading.gradebook import Marks, digest_of, judged_path
@@ -35,7 +35,7 @@ from helpers.grading.summary import Summary, compare
 from helpers.notebooks import check_id
 
 WORKERS = "submission"  # how the names of the threads begin
-Task = tuple[Submission, Canary | None]
+Task = tuple[Submission, str]  # and the name of the canary that it is, "" if it is none
 
 
 class Batch:
@@ -111,7 +111,7 @@ class Batch:
         released, sanitize = self._marks.released(nbformat.read(self._release, as_version=4)), self._marks.sanitize
         grader = Grader(self.root, self._exam, released, self._runner, sanitize, self._jobs, self._everywhere)
         canaries = canary.canaries(self.root, load_lesson(self.lesson), released)
-        if canaries[0].name != REFERENCE:
+        if REFERENCE not in canaries:
             self._summary.flags.append(canary.NO_REFERENCE.format(lesson=self.lesson))
         threads = ThreadPoolExecutor(self._jobs + 1, WORKERS)  # one judges while the others run
         ahead = 2 * self._jobs + 2
@@ -119,15 +119,15 @@ class Batch:
         def graded(tasks: Iterable[Task]) -> Iterator[GradedSubmission]:
             return completed(threads, grader.grade, tasks, ahead)
 
-        def require(canaries: list[Canary], midway: bool = False) -> None:
-            for result in graded((each.as_submission(), each) for each in canaries):
+        def require(*names: str, midway: bool = False) -> None:
+            for result in graded((canaries[name], name) for name in names):
                 canary.require(result, midway)
 
         try:
             with progress(len(todo), "Grading", "submission", shown=self._bar) as bar:
-                require(canaries)
-                results = graded((submission, None) for submission in todo)
-                for result in confirmed(results, lambda: require(canaries[:1], midway=True)):
+                require(*canaries)
+                results = graded((submission, "") for submission in todo)
+                for result in confirmed(results, lambda: require(next(iter(canaries)), midway=True)):
                     self._write(result)
                     bar.update()
         finally:

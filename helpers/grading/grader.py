@@ -19,7 +19,7 @@ from helpers.checking.cell_scan import SubmissionScan, SubmittedCell
 from helpers.checking.keys import AnswerKey
 from helpers.checking.verdicts import WRONG
 from helpers.exercises import Lesson, load_lesson
-from helpers.grading.canary import REFERENCE, Canary
+from helpers.grading.canary import REFERENCE
 from helpers.grading.exam import HIDDEN, ExamKey, digest_of_work, without_seed
 from helpers.grading.gradebook import file_of
 from helpers.grading.judging import CheckRun, Judged, Why, judge_predictions, judge_submission, wrong_aspects_of
@@ -61,7 +61,7 @@ class GradedSubmission:
     flags: tuple[str, ...] = ()
     isolation: str = NOTHING_RAN
     problem: str = ""
-    canary: Canary | None = None
+    canary: str = ""
 
     @property
     def total(self) -> float:
@@ -89,7 +89,7 @@ class Grader:
         self._runner, self._sanitize, self._everywhere = runner, sanitize, everywhere
         self._slots, self._decisions = threading.Semaphore(jobs), Decisions(root)
 
-    def grade(self, submission: Submission, canary: Canary | None = None) -> GradedSubmission:
+    def grade(self, submission: Submission, canary: str = "") -> GradedSubmission:
         """Read, run and judge a submission. Any failure in doing so is in the result."""
         try:
             notebook, flags, problem = self._restored(submission)
@@ -108,7 +108,7 @@ class Grader:
                         executed = [self._runner.execute(work, key.seed, wrong=wrong)]
             graded = [self._judged(submission, notebook, key, flags, each, canary) for each in executed]
             worst_first = sorted(graded, key=lambda result: result.total)
-            return worst_first[0 if canary and canary.name == REFERENCE else -1]
+            return worst_first[0 if canary == REFERENCE else -1]
         except Exception as failure:  # the machinery failed, not the student: no mark is written
             return GradedSubmission(submission, problem=f"{type(failure).__name__}: {failure}", canary=canary)
 
@@ -132,7 +132,7 @@ class Grader:
         key: AnswerKey,
         flags: list[str],
         executed: Executed,
-        canary: Canary | None,
+        canary: str,
     ) -> GradedSubmission:
         lesson, seed = self._lesson, key.seed
         runs = {name: without_seed(run, seed) for name, run in executed.runs.items()}
