@@ -1,14 +1,14 @@
 """Grading a class: submissions run in parallel, and are written one after the other; resumable at any point.
 
-For each submission, in this order: run it, judge it, write the judged notebook and its marks in one transaction, add a
-line to the journal. That line makes it count as graded. Nothing is written before the machine has graded submissions
-with known marks correctly (see `canary`).
+For each submission: run it, judge it, write the judged notebook and its marks in one transaction, add a line to the
+journal. That line makes it count as graded.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -30,6 +30,7 @@ from helpers.grading.grader import Everywhere, GradedSubmission, Grader, Submiss
 from helpers.grading.journal import Journal, JournalEntry
 from helpers.grading.judging import WAITS
 from helpers.grading.progress import progress
+from helpers.grading.review import Decisions
 from helpers.grading.submissions.select import Submission, read_submissions
 from helpers.grading.summary import Summary, compare
 from helpers.notebooks import check_id
@@ -108,9 +109,10 @@ class Batch:
         return done
 
     def _grade(self, todo: list[Submission]) -> None:
-        released, sanitize = self._marks.released(nbformat.read(self._release, as_version=4)), self._marks.sanitize
-        grader = Grader(self.root, self._exam, released, self._runner, sanitize, self._jobs, self._everywhere)
-        canaries = canary.canaries(self.root, load_lesson(self.lesson), released)
+        lesson, released = load_lesson(self.lesson), self._marks.released(nbformat.read(self._release, as_version=4))
+        decisions, sanitize, slots = Decisions(self.root), self._marks.sanitize, threading.Semaphore(self._jobs)
+        grader = Grader(lesson, self._exam, released, decisions, self._runner, sanitize, slots, self._everywhere)
+        canaries = canary.canaries(self.root, lesson, released)
         if REFERENCE not in canaries:
             self._summary.flags.append(canary.NO_REFERENCE.format(lesson=self.lesson))
         threads = ThreadPoolExecutor(self._jobs + 1, WORKERS)  # one judges while the others run

@@ -1,7 +1,6 @@
-"""Writing one submission's judged notebook and marks, as nbgrader does, whole or not at all.
+"""Writing one submission's judged notebook and marks, as nbgrader does, in one transaction: whole or not at all.
 
-Everything that is written for one submission is one transaction, so that nobody ever sees half of its marks, whatever
-happens to the process; nbgrader's own preprocessors commit after every cell. Judging is done before.
+nbgrader's own preprocessors commit after every cell. Judging is done before.
 """
 
 from __future__ import annotations
@@ -247,12 +246,8 @@ class Marks:
     def _submission(self, student: Student, timestamp: str) -> SubmittedNotebook:
         """The row of the submission; it is created if it is missing."""
         first_name, _, last_name = student.name.rpartition(" ")
-        fields = {
-            "first_name": first_name,
-            "last_name": last_name,
-            "lms_user_id": student.number,
-            "email": student.email,
-        }
+        fields = {"first_name": first_name, "last_name": last_name}
+        fields |= {"lms_user_id": student.number, "email": student.email}
         self.gradebook.update_or_create_student(student.id, **{k: v for k, v in fields.items() if v})
         with self.gradebook.db.no_autoflush:  # nbgrader builds a submission's rows before it adds them
             self.gradebook.update_or_create_submission(self.lesson, student.id, timestamp=timestamp or None)

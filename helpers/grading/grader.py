@@ -18,7 +18,7 @@ from helpers.checking.answers import Answer
 from helpers.checking.cell_scan import SubmissionScan, SubmittedCell
 from helpers.checking.keys import AnswerKey
 from helpers.checking.verdicts import WRONG
-from helpers.exercises import Lesson, load_lesson
+from helpers.exercises import Lesson
 from helpers.grading.canary import REFERENCE
 from helpers.grading.exam import HIDDEN, ExamKey, digest_of_work, without_seed
 from helpers.grading.gradebook import file_of
@@ -68,44 +68,40 @@ class GradedSubmission:
         return round(sum(self.points.values()), 6)
 
 
+@dataclass(frozen=True)
 class Grader:
     """Grades submissions of one lesson; `grade` may be called from several threads.
 
-    sanitize: see `Marks.sanitize`. jobs: how many submissions run at once. everywhere: runs a submission on each
+    sanitize: see `Marks.sanitize`. slots: one for each submission that may run. everywhere: runs a submission on each
     machine, where there are several.
     """
 
-    def __init__(
-        self,
-        root: Path,
-        exam: ExamKey,
-        released: NotebookNode,
-        runner: SubmissionRunner,
-        sanitize: Callable[[NotebookNode], None],
-        jobs: int,
-        everywhere: Everywhere | None = None,
-    ):
-        self._lesson, self._exam, self._released = load_lesson(exam.lesson), exam, released
-        self._runner, self._sanitize, self._everywhere = runner, sanitize, everywhere
-        self._slots, self._decisions = threading.Semaphore(jobs), Decisions(root)
+    lesson: Lesson
+    exam: ExamKey
+    released: NotebookNode
+    decisions: Decisions
+    runner: SubmissionRunner
+    sanitize: Callable[[NotebookNode], None]
+    slots: threading.Semaphore
+    everywhere: Everywhere | None = None
 
     def grade(self, submission: Submission, canary: str = "") -> GradedSubmission:
         """Read, run and judge a submission. Any failure in doing so is in the result."""
         try:
             notebook, flags, problem = self._restored(submission)
-            key = self._exam.key_for(submission.student.id, digest_of_work(notebook))
+            key = self.exam.key_for(submission.student.id, digest_of_work(notebook))
             if problem:
                 run = CheckRun(why=Why.NOTHING_TO_RUN, says=f"Nothing could be run: {problem}")
-                runs = {exercise.name: run for exercise in self._lesson}
+                runs = {exercise.name: run for exercise in self.lesson}
                 executed = [Executed(runs, SubmissionScan(), isolation=NOTHING_RAN)]
             else:
-                work = work_of(self._lesson, notebook, self._released)
-                with self._slots:
-                    if canary and self._everywhere:  # a canary runs on every machine
-                        executed = self._everywhere(work, key.seed)
+                work = work_of(self.lesson, notebook, self.released)
+                with self.slots:
+                    if canary and self.everywhere:  # a canary runs on every machine
+                        executed = self.everywhere(work, key.seed)
                     else:
-                        wrong = partial(wrong_aspects_of, self._lesson, key)
-                        executed = [self._runner.execute(work, key.seed, wrong=wrong)]
+                        wrong = partial(wrong_aspects_of, self.lesson, key)
+                        executed = [self.runner.execute(work, key.seed, wrong=wrong)]
             graded = [self._judged(submission, notebook, key, flags, each, canary) for each in executed]
             worst_first = sorted(graded, key=lambda result: result.total)
             return worst_first[0 if canary == REFERENCE else -1]
@@ -120,9 +116,9 @@ class Grader:
             raise OSError(f"the file {problem}") from None
         except UnreadableFile as problem:
             text = f"the file {problem}"
-            return copy.deepcopy(self._released), [*submission.flags, text], text
-        restored = restore(screened.notebook, self._released)
-        self._sanitize(restored.notebook)
+            return copy.deepcopy(self.released), [*submission.flags, text], text
+        restored = restore(screened.notebook, self.released)
+        self.sanitize(restored.notebook)
         return restored.notebook, [*submission.flags, *screened.flags, *restored.flags], ""
 
     def _judged(
@@ -134,9 +130,9 @@ class Grader:
         executed: Executed,
         canary: str,
     ) -> GradedSubmission:
-        lesson, seed = self._lesson, key.seed
+        lesson, seed = self.lesson, key.seed
         runs = {name: without_seed(run, seed) for name, run in executed.runs.items()}
-        decisions = self._decisions.of(lesson.name, submission.student.id)
+        decisions = self.decisions.of(lesson.name, submission.student.id)
         judged = judge_submission(lesson, key, runs, executed.read, decisions)
         predictions = judge_predictions(lesson, executed.read)
         on_shipped_key = self._wrong_answers_on_shipped_key(runs, judged)
@@ -164,7 +160,7 @@ class Grader:
         for name, one in judged.items():
             if one.answer is not None and one.verdict.state == WRONG:
                 with contextlib.suppress(answers.MalformedAnswer):
-                    results[name] = answers.from_wire(runs[name].shipped, self._lesson[name])
+                    results[name] = answers.from_wire(runs[name].shipped, self.lesson[name])
         return results
 
 

@@ -1,14 +1,4 @@
-"""When lessons are due and what lateness costs: `deadlines.csv` in the course's folder.
-
-    lesson,student,due,per day,at most,late days,zone
-    *,,,10%,50%,3,Europe/Berlin
-    03_scaling,,2026-03-02 23:59,,,,
-    03_scaling,ada,2026-03-09 23:59,,,,
-    *,ben,,,,5,
-
-A line without a student is for the class, `*` is every lesson. per day: what each day begun after the due date costs,
-as a share of the points reached ("10%") or in points ("2"). at most: the most that lateness costs. late days: how many
-days late cost nothing, over all lessons together. zone: of dates that name none, by default this machine's.
+"""When lessons are due and what lateness costs: `deadlines.csv` in the course's folder, as site/instructors.md has it.
 
 Due dates, extensions and penalties go into nbgrader's gradebook, so that the formgrader, the feedback and every export
 know. Without the table nothing is deducted.

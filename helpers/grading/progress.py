@@ -1,12 +1,4 @@
-"""Progress of a long command: tqdm's bar on a terminal, plain lines in a file.
-
-    for result in progress(results, "Writing", "page"):
-        ...
-    with progress(300, "Grading", "submission") as bar:
-        bar.update()
-
-For commands. In a notebook, lessons use `helpers.progress`.
-"""
+"""Progress of a long command: tqdm's bar on a terminal, plain lines in a file. In a notebook: `helpers.progress`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Answers that wait for the instructor's decision, and the decisions, kept beside the journal.
 
-A decision belongs to a student, an exercise and a digest of the text that was looked at. It survives any regrade; an
-answer that was changed waits again.
+A decision belongs to a student, an exercise and the text that was looked at: a changed answer waits again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""What a class's results show: counted and grouped here, laid out as a page in `report`.
-
-Nothing here judges anybody. That two answers are the same is shown, with the students' names; what it means is for the
-instructor to decide.
-"""
+"""What a class's results show, counted and grouped; `report` lays it out as a page. Nothing here judges anybody."""
 
 from __future__ import annotations
 

@@ -91,14 +91,11 @@ def results(
         for submission in progress(marks.submissions(), "Reading", "submission", shown=bar):
             student = submission.student.id
             graded = student in entries or judged_path(root, student, lesson).is_file()
-            if graded and (not only or student in only):
-                students.append(_result(root, submission, exercises, entries.get(student) or _no_entry(student)))
+            if graded and (not only or student in only):  # without an entry marks are known, verdicts are not
+                students.append(
+                    _result(root, submission, exercises, entries.get(student) or JournalEntry(student, at=""))
+                )
     return exercises, sorted(students, key=lambda result: result.student)
-
-
-def _no_entry(student: str) -> JournalEntry:
-    """For a student of whom the journal has no record: marks are known then, verdicts are not."""
-    return JournalEntry(student, "", "", "", "", {}, 0, 0, "", at="")
 
 
 def _result(root: Path, submission: SubmittedAssignment, lesson: Lesson, entry: JournalEntry) -> StudentResult:

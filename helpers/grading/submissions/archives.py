@@ -1,8 +1,7 @@
 """The files that a class handed in, in folders and zips, each with its owner.
 
 Nothing is unpacked, no link is followed, and no name in an archive decides where a file is written. The outermost name
-says whose a file is (`identity`), with all that is below it. Each owner has limits of their own, so that one student's
-flood costs the others nothing.
+says whose a file is (`identity`). Each owner has limits of their own: one student's flood costs the others nothing.
 """
 
 from __future__ import annotations
@@ -289,8 +288,6 @@ def _read_member(open_zip: Callable[[], zipfile.ZipFile], member: zipfile.ZipInf
     try:
         with open_zip() as archive, archive.open(member) as opened:
             return opened.read(LARGEST_FILE + 1)
-    except UnreadableFile:
-        raise
     except ZIP_ERRORS:
         raise UnreadableFile("is damaged inside the zip") from None
 

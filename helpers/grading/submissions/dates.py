@@ -17,7 +17,7 @@ ZONE_NAME = re.compile(r"\s([A-Za-z]+(?:/[A-Za-z_+-]+)+|UTC|GMT|Z)\s*$")
 YEARS = range(2000, 2100)
 
 
-class BadDate(ValueError):
+class BadDate(Exception):
     """A text that is no date. The text says why, and what to write."""
 
 
@@ -36,8 +36,6 @@ def parse_date(text: str, zone: tzinfo, end_of_day: bool = False) -> datetime:
             when = datetime.combine(date(*map(int, day.groups())), time(23, 59, 59) if end_of_day else time())
         else:
             when = _parse_time(text, quoted)
-    except BadDate:
-        raise
     except (ValueError, OverflowError, TypeError, parser.UnknownTimezoneWarning):
         raise BadDate(f"{quoted} is no date that can be read. {WRITE}") from None
     if when.year not in YEARS:

@@ -1,8 +1,4 @@
-"""Who is in the class: `roster.csv` in the course's folder.
-
-It may be Canvas's gradebook (Grades, Export), Moodle's list of participants or a grading worksheet, all unchanged, or
-a table with the columns id, number, name and email. Several classes: `roster-A.csv`, `roster-B.csv`.
-"""
+"""Who is in the class: `roster.csv` in the course's folder, from Canvas or Moodle or by hand (site/instructors.md)."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -143,13 +143,11 @@ class _Selection:
         flags = [*student.flags, *(str(item) for item in left_out if item.owner in student.owners)]
         candidates = [candidate for owner in student.owners for candidate in self._candidates[owner]]
         best = max(candidates, key=self._order, default=None)
-        if best is None:
-            submission = Submission(student.student, None, hashlib.sha256(b"").hexdigest())
-        else:
-            submission = Submission(student.student, best.file, best.digest)
+        file, digest = (best.file, best.digest) if best else (None, hashlib.sha256(b"").hexdigest())
+        if best:
             flags += self._flags(best, candidates)
-        timestamp = self._timestamp(submission, student.owners, times, flags)
-        return replace(submission, timestamp=timestamp, flags=tuple(dict.fromkeys(flags)))
+        timestamp = self._timestamp(student, file, times, flags)
+        return Submission(student.student, file, digest, timestamp, tuple(dict.fromkeys(flags)))
 
     def _order(self, candidate: _Candidate) -> tuple:
         """The file that counts is the last: whole, of this lesson, the newest by the platform or the disk."""
@@ -177,17 +175,17 @@ class _Selection:
         return flags
 
     def _timestamp(
-        self, submission: Submission, owners: list[FileOwner], times: SubmissionTimes, flags: list[str]
+        self, student: IdentifiedStudent, file: SubmittedFile | None, times: SubmissionTimes, flags: list[str]
     ) -> str:
         """When it was handed in, "" if unknown; adds to the flags."""
-        file, timestamp = submission.file, times.time_of(submission.student, owners)
-        stamps = [self._stamps[owner] for owner in owners if owner in self._stamps]
+        timestamp = times.time_of(student.student, student.owners)
+        stamps = [self._stamps[owner] for owner in student.owners if owner in self._stamps]
         if not timestamp and stamps and (file is None or file.owner in self._stamps):
             timestamp = _read_stamp(stamps[0], flags)
         if file and file.late and timestamp:
             flags.append("Canvas marks it as late")
         elif file and file.late:
-            timestamp, flag = times.least_late(submission.student)
+            timestamp, flag = times.least_late(student.student)
             flags.append(flag)
         return timestamp
 
