@@ -86,7 +86,7 @@ class SubmissionTimes:
 
 
 def _latest(said: Iterable[tuple[str, datetime]]) -> tuple[str, datetime]:
-    return max(said, key=lambda each: each[1])
+    return max(said, key=lambda each: (each[1], each[0]))
 
 
 def read_times(root: Path, place: Path, lesson: str) -> SubmissionTimes:
