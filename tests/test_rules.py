@@ -194,17 +194,17 @@ def test_the_batch_says_how_many_answers_wait(course):
     assert line.split()[3] == "1" and f"make look LESSON={FIRST}" in line
 
 
-def test_a_decision_gives_the_mark_and_survives_a_regrade(course, monkeypatch):
+def test_a_decision_gives_the_mark_and_survives_a_regrade(course):
     def waiting():
         with Gradebook(f"sqlite:///{course.folder}/gradebook.db") as gradebook:
             found = gradebook.find_submission_notebook(FIRST, FIRST, "ada")
             return {grade.name for grade in found.grades if grade.needs_manual_grade}
 
-    monkeypatch.setattr(commands, "grade", lambda root, lesson, **options: course.grade() and 0)
     assert course.marks()["ada"]["raw_weights"] == 0 and waiting() == {"check_raw_weights"}
     assert course.marks()["zoe"]["raw_weights"] == 3
     for word, points in (("accept", 3), ("refuse", 0), ("accept", 3)):
         commands.decide(course.folder, FIRST, "ada", ["raw_weights"], word)
+        course.grade()
         assert course.marks()["ada"]["raw_weights"] == points and waiting() == set()
         course.grade()
         assert course.marks()["ada"]["raw_weights"] == points

@@ -16,6 +16,9 @@ from helpers.grading.sandbox.fork_server import ForkServer, imports_of
 
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python -m helpers.grading", description=__doc__)
+    # Of accept and refuse, which grade one student again
+    seconds = {"exercise_seconds": LIMITS.exercise_seconds, "total_seconds": LIMITS.total_seconds}
+    top.set_defaults(again=True, dry_run=False, jobs=None, scheduler=None, bar=True, **seconds)
     add = top.add_subparsers(dest="command", required=True).add_parser
 
     def add_for_lesson(name: str, help: str) -> argparse.ArgumentParser:
@@ -60,10 +63,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    arguments, limits = parser().parse_args(), LIMITS
-    if arguments.command == "grade":
-        limits = Limits(exercise_seconds=arguments.exercise_seconds, total_seconds=arguments.total_seconds)
-    with fork_server(arguments, limits) as server:
+    arguments = parser().parse_args()
+    with fork_server(arguments) as server:
         # Imported only now, beside the fork server's own imports, which take as long
         gc.disable()  # modules are no garbage, and to look through them takes half a second
         from helpers.grading import commands
@@ -71,19 +72,20 @@ def main() -> int:
         gc.freeze()
         gc.enable()
         try:
-            return commands.run(Path.cwd(), arguments, limits, server)
+            return commands.run(Path.cwd(), arguments, server)
         except commands.USER_ERRORS as problem:
             raise SystemExit(f"\n{problem}\n") from None
 
 
 @contextlib.contextmanager
-def fork_server(arguments: argparse.Namespace, limits: Limits) -> Iterator[ForkServer | None]:
+def fork_server(arguments: argparse.Namespace) -> Iterator[ForkServer | None]:
     """The process that submissions will be forked from; None for commands that need none."""
     needed = arguments.command == "grade" and not arguments.unsafe and not arguments.scheduler
     if not needed or not (EXERCISES / f"l{arguments.lesson}.py").is_file() or not bubblewrap.is_installed():
         yield None
         return
     release = Path("notebooks", arguments.lesson, f"{arguments.lesson}.ipynb")
+    limits = Limits(arguments.exercise_seconds, arguments.total_seconds)
     server = ForkServer(arguments.lesson, bubblewrap.BUBBLEWRAP, limits, imports_of(release))
     try:
         yield server

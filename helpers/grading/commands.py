@@ -11,7 +11,7 @@ import warnings
 from pathlib import Path
 
 from helpers.checking.keys import BadKey
-from helpers.course import LIMITS, Limits
+from helpers.course import Limits
 from helpers.exercises import UnknownLesson, load_lesson
 from helpers.grading import backups, review
 from helpers.grading.batch import Batch
@@ -35,23 +35,23 @@ exam key, change marks, and delete what you own. Every mark made now says that i
 """
 
 
-def run(root: Path, arguments: argparse.Namespace, limits: Limits, server: ForkServer | None) -> int:
-    """Run a command. Returns the exit status. Raises USER_ERRORS."""
+def run(root: Path, arguments: argparse.Namespace, server: ForkServer | None) -> int:
+    """Run a command. Returns the exit status. Raises USER_ERRORS. server: see `Runner`."""
     lesson: str = getattr(arguments, "lesson", None) or ""  # one command has none, and export can go without
     match arguments.command:
         case "collect":
             collect(root, lesson, Path(arguments.place))
         case "grade":
-            names = ("again", "dry_run", "jobs", "scheduler", "unsafe", "bar")
-            options = {name: getattr(arguments, name) for name in names}
-            return grade(root, lesson, only=tuple(arguments.only), **options, limits=limits, server=server)
+            return grade(root, arguments, server)
         case "restore-gradebook":
             restore_gradebook(root, arguments.backup)
         case "look":
             load_lesson(lesson)
             print(review.listing(root, lesson))
         case "accept" | "refuse" as decision:
-            return decide(root, lesson, arguments.student, arguments.exercises, decision, arguments.unsafe)
+            decide(root, lesson, arguments.student, arguments.exercises, decision)
+            arguments.only = [arguments.student]
+            return grade(root, arguments)
         case "feedback":
             settle_lateness(root, lesson)
             return write_feedback(root, lesson, tuple(arguments.only))
@@ -64,42 +64,28 @@ def run(root: Path, arguments: argparse.Namespace, limits: Limits, server: ForkS
     return 0
 
 
-def grade(
-    root: Path,
-    lesson: str,
-    *,
-    only: tuple[str, ...] = (),
-    again: bool = False,
-    dry_run: bool = False,
-    jobs: int | None = None,
-    scheduler: str | None = None,
-    unsafe: bool = False,
-    bar: bool = True,
-    limits: Limits = LIMITS,
-    server: ForkServer | None = None,
-) -> int:
-    """Grade what was handed in. Returns 1 when a submission could not be graded.
-
-    See `python -m helpers.grading grade --help`; server: see `Runner`.
-    """
+def grade(root: Path, options: argparse.Namespace, server: ForkServer | None = None) -> int:
+    """Grade what was handed in. Returns 1 when a submission could not be graded."""
+    lesson, jobs = options.lesson, options.jobs
     load_lesson(lesson)
     if not (root / "submitted").is_dir():
         raise GradingError(
             f"There is no folder submitted/ in {root}. `make collect` fills one from a platform's zip, and "
             "`make demo-class` makes one to try things on."
         )
-    register(root, lesson, create=not dry_run)
-    isolation = "none" if unsafe else "bubblewrap"
-    if unsafe:
+    register(root, lesson, create=not options.dry_run)
+    isolation = "none" if options.unsafe else "bubblewrap"
+    limits = Limits(options.exercise_seconds, options.total_seconds)
+    if options.unsafe:
         print(UNSAFE, file=sys.stderr)
     with contextlib.ExitStack() as stack:
-        if scheduler:
-            workers = stack.enter_context(cluster(scheduler, lesson, isolation, limits))
-            batch = Batch(root, lesson, workers, jobs or 2 * workers.threads, bar, workers.everywhere)
+        if options.scheduler:
+            workers = stack.enter_context(cluster(options.scheduler, lesson, isolation, limits))
+            batch = Batch(root, lesson, workers, jobs or 2 * workers.threads, options.bar, workers.everywhere)
         else:
             runner = stack.enter_context(Runner(lesson, isolation=isolation, limits=limits, begun=server))
-            batch = Batch(root, lesson, runner, jobs or os.cpu_count() or 1, bar)
-        summary = batch.run(only, again, dry_run)
+            batch = Batch(root, lesson, runner, jobs or os.cpu_count() or 1, options.bar)
+        summary = batch.run(tuple(options.only), options.again, options.dry_run)
     print(summary.as_text())
     return 1 if summary.failed or summary.stopped or summary.halted else 0
 
@@ -131,12 +117,11 @@ def restore_gradebook(root: Path, backup: str) -> None:
     print(backups.restore(root, file, backup) if backup else backups.backup_table(root))
 
 
-def decide(root: Path, lesson: str, student: str, exercises: list[str], decision: str, unsafe: bool = False) -> int:
-    """Accept or refuse answers that wait, and grade the student again. decision: "accept" or "refuse"."""
+def decide(root: Path, lesson: str, student: str, exercises: list[str], decision: str) -> None:
+    """Accept or refuse answers that wait. decision: "accept" or "refuse"."""
     for name in exercises:
         _ = load_lesson(lesson)[name]  # raises UnknownLesson with the names there are
     review.decide(root, lesson, student, exercises, {"accept": ACCEPTED, "refuse": REFUSED}[decision])
-    return grade(root, lesson, only=(student,), again=True, unsafe=unsafe)
 
 
 def collect(root: Path, lesson: str, place: Path) -> None:

@@ -68,19 +68,15 @@ class Journal:
         append_line(self.path, {"format": FORMAT, **asdict(entry)}, mode=0o600)
 
     @contextmanager
-    def locked(self) -> Iterator[Journal]:
+    def locked(self) -> Iterator[None]:
         """Nobody else grades this lesson meanwhile. Raises GradingError where somebody does.
 
         The operating system releases the lock when the process ends, however it ends.
         """
         self.path.parent.mkdir(exist_ok=True)
-        lock = FileLock(self.path.with_suffix(".lock"))
         try:
-            lock.acquire(blocking=False)
+            with FileLock(self.path.with_suffix(".lock")).acquire(blocking=False):
+                yield
         except Timeout:
             text = f"{self.path.stem} is being graded already, by another command in this folder."
             raise GradingError(text) from None
-        try:
-            yield self
-        finally:
-            lock.release()
