@@ -20,10 +20,9 @@ from tables import table
 from helpers.checking.panel import number
 from helpers.grading import commands, late_policy
 from helpers.grading.batch import Batch
-from helpers.grading.csv_tables import BadTable
+from helpers.grading.csv_tables import BadDate, BadTable, parse_date
 from helpers.grading.gradebook import Marks
 from helpers.grading.late_policy import days_begun, read_deadlines
-from helpers.grading.submissions.dates import BadDate, parse_date
 from helpers.grading.submissions.roster import Student
 from helpers.grading.submissions.select import read_submissions
 

@@ -19,9 +19,8 @@ from sqlalchemy.orm import Session
 
 from helpers.checking.panel import number
 from helpers.exercises.exercise import lesson_names
-from helpers.grading.csv_tables import BadTable, TableRow, read_table
+from helpers.grading.csv_tables import BadDate, BadTable, TableRow, parse_zone, read_table
 from helpers.grading.sanitize import plain
-from helpers.grading.submissions.dates import BadDate, date_in, parse_zone
 from helpers.grading.submissions.roster import roster
 
 FILE = "deadlines.csv"
@@ -145,7 +144,7 @@ def _add_line(row: TableRow, deadlines: Deadlines) -> None:
         if (lesson, student) in values:
             raise row.error(f'"{column}" is in an earlier line already. Write it once')
         if column == "due":
-            values[lesson, student] = date_in(row, column, deadlines.zone, end_of_day=True)
+            values[lesson, student] = row.date(column, deadlines.zone, end_of_day=True)
         else:
             values[lesson, student] = _days(row) if column == "late days" else _rate(row, column)
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from helpers.grading.csv_tables import BadTable, TableRow, read_table
 from helpers.grading.late_policy import Deadlines, read_deadlines
 from helpers.grading.sanitize import plain
-from helpers.grading.submissions.dates import date_in
 from helpers.grading.submissions.identity import FileOwner, parse_platform_name
 from helpers.grading.submissions.roster import Student, match_key
 
@@ -104,7 +103,7 @@ def read_times(root: Path, place: Path, lesson: str) -> SubmissionTimes:
                 raise row.error("says no student. Write the name of the student's folder")
             if row["student"] in times.by_hand:
                 raise row.error(f"{row['student']} is there twice. Leave one line")
-            times.by_hand[row["student"]] = (row, date_in(row, "at", times.deadlines.zone))
+            times.by_hand[row["student"]] = (row, row.date("at", times.deadlines.zone))
     for path in sorted(place.iterdir()) if place.is_dir() else ():
         is_table = path.suffix.lower() == ".csv" and path.is_file() and not path.is_symlink()
         if is_table and not parse_platform_name(path.name):
@@ -126,7 +125,7 @@ def _add_worksheet(times: SubmissionTimes, path: Path) -> None:
         if number is None or row[MOODLE_TIME] in ("", "-"):
             continue
         try:
-            when = date_in(row, MOODLE_TIME, times.deadlines.zone)
+            when = row.date(MOODLE_TIME, times.deadlines.zone)
             times.moodle[number[1]].add((row.first("full name", "name"), when))
         except BadTable as problem:
             problems.append(str(problem))
