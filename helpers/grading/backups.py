@@ -68,7 +68,6 @@ def backups(root: Path) -> list[Path]:
 
 
 def backup_table(root: Path) -> str:
-    """The backups as a table, and how to restore one."""
     paths = backups(root)
     if not paths:
         return f"There are no backups yet: {FOLDER}/ is filled before every batch that has something to grade."
@@ -86,8 +85,12 @@ def restore(root: Path, gradebook: Path, name: str) -> str:
     chosen = next(iter(by_name.values()), None) if name == "latest" else by_name.get(name.removesuffix(".db"))
     if chosen is None:
         raise GradingError(f"There is no backup called {name}.\n\n{backup_table(root)}")
-    # Opened first: the copy of the current gradebook may be the one that pushes this backup out
-    with explained(root, f"sqlite:///{gradebook}"), _no_batch(root), _connected(chosen, "ro") as backup:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(explained(root, f"sqlite:///{gradebook}"))
+        for lesson in lesson_names():  # none is graded meanwhile
+            stack.enter_context(Journal(root, lesson).locked())
+        # Opened first: the copy of the current gradebook may be the one that pushes this backup out
+        backup = stack.enter_context(_connected(chosen, "ro"))
         _require_sound(backup, chosen)
         copy = _set_aside(root, gradebook)
         with _connected(gradebook, "rwc") as database:  # the same file: programs that have it open see the change
@@ -113,12 +116,3 @@ def _set_aside(root: Path, gradebook: Path) -> Path | None:
         for end in ("", "-journal", "-wal", "-shm"):
             gradebook.with_name(gradebook.name + end).unlink(missing_ok=True)
         return path
-
-
-@contextlib.contextmanager
-def _no_batch(root: Path) -> Iterator[None]:
-    """No lesson is graded meanwhile. Raises GradingError where one is."""
-    with contextlib.ExitStack() as stack:
-        for lesson in lesson_names():
-            stack.enter_context(Journal(root, lesson).locked())
-        yield

@@ -110,7 +110,6 @@ def register(root: Path, lesson: str, create: bool = True) -> None:
 
 
 def restore_gradebook(root: Path, backup: str) -> None:
-    """List the gradebook's backups, or restore one."""
     file = Marks(root, "").file
     if file is None:
         raise GradingError(backups.ON_A_SERVER)

@@ -73,7 +73,6 @@ def without_seed(run: CheckRun, seed: str) -> CheckRun:
 
 
 def exam_key_path(lesson: str, root: Path) -> Path:
-    """Where the exam key of a lesson is."""
     return root / FOLDER / f"{lesson}.safetensors"
 
 

@@ -65,7 +65,6 @@ def course_config(root: Path) -> Config:
 
 
 def judged_path(root: Path, student: str, lesson: str) -> Path:
-    """Where the judged notebook of a student is."""
     return root / "autograded" / student / lesson / f"{lesson}.ipynb"
 
 
@@ -244,7 +243,6 @@ class Marks:
         return late_policy.read_deadlines(self.root)
 
     def _submission(self, student: Student, timestamp: str) -> SubmittedNotebook:
-        """The row of the submission; it is created if it is missing."""
         first_name, _, last_name = student.name.rpartition(" ")
         fields = {"first_name": first_name, "last_name": last_name}
         fields |= {"lms_user_id": student.number, "email": student.email}
@@ -265,7 +263,6 @@ def digest_of(file: bytes) -> str:
 
 
 def _with_timeout(url: URL) -> str:
-    """The gradebook's address, with how long to wait for it."""
     name = "timeout" if url.get_backend_name() == "sqlite" else "connect_timeout"
     patient = url.update_query_dict({name: url.query.get(name, str(PATIENCE))})
     return patient.render_as_string(hide_password=False)

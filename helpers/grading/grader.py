@@ -134,8 +134,7 @@ class Grader:
         decisions = self.decisions.of(lesson.name, submission.student.id)
         judged = judge_submission(lesson, key, runs, executed.read, decisions)
         predictions = judge_predictions(lesson, executed.read)
-        on_shipped_key = self._wrong_answers_on_shipped_key(runs, judged)
-        records = [record(one, on_shipped_key.get(name)) for name, one in judged.items()]
+        records = [record(one, self._on_shipped_key(runs.get(name), one)) for name, one in judged.items()]
         records += records_of_predictions(predictions.values())
         points = write_verdicts(notebook, lesson, judged, predictions)
         flags = [*flags, *(flag.replace(seed, HIDDEN) for flag in executed.flags)]
@@ -151,16 +150,12 @@ class Grader:
             canary=canary,
         )
 
-    def _wrong_answers_on_shipped_key(
-        self, runs: Mapping[str, CheckRun], judged: Mapping[str, Judged]
-    ) -> dict[str, Answer]:
-        """Wrong answers on the inputs of the shipped key, where they can be compared between students."""
-        results = {}
-        for name, one in judged.items():
-            if one.answer is not None and one.verdict.state == WRONG:
-                with contextlib.suppress(answers.MalformedAnswer):
-                    results[name] = answers.from_wire(runs[name].shipped, self.lesson[name])
-        return results
+    def _on_shipped_key(self, run: CheckRun | None, judged: Judged) -> Answer | None:
+        """A wrong answer on the inputs of the shipped key, where it can be compared between students."""
+        if run and judged.answer is not None and judged.verdict.state == WRONG:
+            with contextlib.suppress(answers.MalformedAnswer):
+                return answers.from_wire(run.shipped, self.lesson[judged.verdict.exercise])
+        return None
 
 
 def work_of(lesson: Lesson, notebook: NotebookNode, released: NotebookNode) -> Work:

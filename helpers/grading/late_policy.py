@@ -58,7 +58,6 @@ class Deadlines:
     lines: dict[str, int] = field(default_factory=dict)  # where each student is first named
 
     def due_date(self, lesson: str) -> datetime | None:
-        """When the class has to hand in, in UTC."""
         return self.due.get((lesson, ""))
 
     def extension(self, lesson: str, student: str) -> timedelta | None:
@@ -67,7 +66,6 @@ class Deadlines:
         return extended - self.due[lesson, ""] if extended else None
 
     def cost(self, lesson: str, days: int, score: float) -> float:
-        """The points that so many days late cost."""
         per_day = self.per_day.get((lesson, ""), self.per_day.get((EVERY, ""), PenaltyRate()))
         at_most = self.at_most.get((lesson, ""), self.at_most.get((EVERY, ""), PenaltyRate(fraction=1.0)))
         return round(min(days * per_day.of(score), at_most.of(score), score), 6)

@@ -44,7 +44,6 @@ class Decisions:
         append_line(self.path, {**key, "decision": decision, "at": at}, mode=0o600)
 
     def of(self, lesson: str, student: str) -> Decide:
-        """The decisions about one submission."""
         decisions = self.read()
         return lambda exercise, digest: decisions.get((lesson, student, exercise, digest), "")
 

@@ -13,15 +13,8 @@ from helpers.course import write_whole
 from helpers.exercises import Lesson
 from helpers.grading.csv_tables import BadTable, as_csv
 from helpers.grading.judging import WAITS
-from helpers.grading.reports.class_summary import (
-    due_date,
-    histogram,
-    mistakes_of,
-    names,
-    predictions,
-    summarize,
-    timeline,
-)
+from helpers.grading.reports import class_summary
+from helpers.grading.reports.class_summary import mistakes_of, summarize
 from helpers.grading.reports.pages import page
 from helpers.grading.reports.results import StudentResult, results
 from helpers.grading.submissions.roster import Student, missing_students, roster_files
@@ -49,7 +42,7 @@ def report_page(lesson: Lesson, students: Sequence[StudentResult], missing: list
     """The page, as standalone HTML. students: at least one. missing: see `missing_from`."""
     exercises, marks = summarize(lesson, students), [result.score for result in students]
     mistakes = mistakes_of(exercises)
-    out_of, due = max(result.out_of for result in students), due_date(students)
+    out_of, due = max(result.out_of for result in students), class_summary.due_date(students)
     times = [result.handed_in for result in students if result.handed_in]
     isolations = Counter(result.isolation or "not recorded" for result in students)
     return page(
@@ -62,14 +55,14 @@ def report_page(lesson: Lesson, students: Sequence[StudentResult], missing: list
         median=statistics.median(marks),
         spread=statistics.pstdev(marks),
         out_of=out_of,
-        marks=histogram(marks, out_of),
+        marks=class_summary.histogram(marks, out_of),
         due=due,
-        timeline=timeline(times, due),
+        timeline=class_summary.timeline(times, due),
         untimed=len(students) - len(times),
         exercises=exercises,
         mistakes=mistakes,
         with_mistakes=len({student for mistake in mistakes for student in mistake.students}),
-        predictions=predictions(lesson, students),
+        predictions=class_summary.predictions(lesson, students),
         waiting=[pair for each in exercises for pair in each.reviews if pair[1].record["decision"] == WAITS],
         by_hand=[exercise for exercise in exercises if exercise.by_hand],
         flagged=[result for result in students if result.flags],
@@ -93,7 +86,7 @@ def missing_from(root: Path, students: Sequence[StudentResult]) -> list[Student]
 def predictions_text(lesson: Lesson, students: Sequence[StudentResult]) -> str:
     """How the class predicted, for a terminal; "" where the lesson asks for no predictions."""
     lines = []
-    for summary in predictions(lesson, students):
+    for summary in class_summary.predictions(lesson, students):
         counts = [f"{choice or 'no choice'} {len(who)}" for choice, who in summary.choices.items()]
         lines.append(f"  {summary.question.name}: {', '.join(counts)}; {summary.question.truth} is right")
         lines += textwrap.wrap(summary.advice, 100, initial_indent="    ", subsequent_indent="    ")
@@ -102,8 +95,7 @@ def predictions_text(lesson: Lesson, students: Sequence[StudentResult]) -> str:
 
 
 def marks_table(lesson: Lesson, students: Sequence[StudentResult]) -> str:
-    """One line a student."""
-    exercises = names(lesson, students)
+    exercises = class_summary.names(lesson, students)
     columns = ("student", "name", "points", "of", "late penalty")
     rows: list[list] = [[*columns, *exercises, "mistakes", "flags", "isolation", "graded"]]
     for result in students:
@@ -116,7 +108,6 @@ def marks_table(lesson: Lesson, students: Sequence[StudentResult]) -> str:
 
 
 def mistakes_table(lesson: Lesson, students: Sequence[StudentResult]) -> str:
-    """One line a known mistake."""
     rows: list[list] = [["exercise", "mistake", "title", "students", "who"]]
     for m in mistakes_of(summarize(lesson, students)):
         rows.append([m.exercise, m.slug, m.title, len(m.students), "; ".join(m.students)])

@@ -224,7 +224,6 @@ def _without_lesson(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _folder_entries(folder: Path, above: tuple[str, ...] = ()) -> Iterator[ArchiveEntry]:
-    """The files below a folder."""
     problem = "is too deep in folders and was left out" if len(above) > DEEPEST_FOLDER else ""
     try:
         children = [] if problem else sorted(os.scandir(folder), key=lambda child: child.name)

@@ -60,7 +60,6 @@ def roster(root: Path) -> dict[str, Student]:
 
 
 def roster_files(root: Path) -> list[Path]:
-    """The course's tables of students."""
     return sorted({path for pattern in FILES for path in Path(root).glob(pattern) if path.is_file()})
 
 
