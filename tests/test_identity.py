@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 from conftest import FIRST
-from handed_in import EMPTY, PLAIN, SOLVED, by_student, flags_of, member, put, zipped
+from handed_in import EMPTY, NOWHERE, PLAIN, SOLVED, by_student, flags_of, member, put, zipped
 
 from helpers.grading.submissions.identity import FileOwner, identify, loose_owner, parse_platform_name
 from helpers.grading.submissions.roster import Student, canvas_name, match_key, slug
@@ -139,7 +139,7 @@ def test_an_unpacked_export_in_a_folder_is_left_out_with_what_to_do(tmp_path):
         put(tmp_path, name)
     put(tmp_path, "class.zip", zipped(*names))
     put(tmp_path, f"ada/{FIRST}/{FIRST}.ipynb")
-    submissions = read_submissions(tmp_path, FIRST)
+    submissions = read_submissions(tmp_path, FIRST, NOWHERE)
     assert [each.student.id for each in submissions.submissions] == ["ada"] and len(submissions.flags) == 2
     assert all("export of 2 students" in flag and "submitted/" in flag for flag in submissions.flags)
 
@@ -148,7 +148,7 @@ def test_two_platforms_in_one_class_stay_apart(tmp_path):
     put(tmp_path, "c.zip", zipped(*LAYOUTS["canvas"][:2]))
     put(tmp_path, "m.zip", zipped(*LAYOUTS["moodle"][:2]))
     put(tmp_path, "c (1).zip", zipped(*LAYOUTS["canvas"][:2]))
-    submissions = read_submissions(tmp_path, FIRST)
+    submissions = read_submissions(tmp_path, FIRST, NOWHERE)
     assert [(each.student.id, each.student.platform, each.student.number) for each in submissions.submissions] == [
         ("Doejane-X_77", "moodle", "77"),
         ("Roe-Y_78", "moodle", "78"),

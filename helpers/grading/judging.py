@@ -80,8 +80,7 @@ class Judged:
     """The verdict on one exercise, and the answer that was judged; None where there was none.
 
     facts: what its text shows. look: findings for the instructor. decision: "", WAITS, ACCEPTED or REFUSED. earned: the
-    points that the numbers earn, where the verdict's own wait or were refused; None where they are the same. digest:
-    identifies what is decided about (see `review_digest`).
+    points that the numbers earn, whatever was decided. digest: identifies what is decided about.
     """
 
     verdict: Verdict
@@ -89,7 +88,7 @@ class Judged:
     facts: CellScan = CellScan()  # noqa: RUF009 (it is frozen)
     look: tuple[Finding, ...] = ()
     decision: str = ""
-    earned: float | None = None
+    earned: float = 0
     digest: str = ""
 
 
@@ -133,14 +132,14 @@ def with_findings(judged: Judged, exercise: Exercise, run: CheckRun, program: Pr
         stub = Finding(STUB, exercise.name, 0, "", UNWRITTEN)
         return replace(judged, verdict=no_answer(exercise, UNWRITTEN), look=(stub,))
     findings = tuple(_findings(exercise.name, facts, run))
+    judged = replace(judged, look=findings, earned=verdict.points)
     if not verdict.points or not findings:
-        return replace(judged, look=findings)
+        return judged
     digest = review_digest(exercise.name, findings, program)
     decision = decided(exercise.name, digest) or WAITS
     if decision != ACCEPTED:
-        verdict = replace(verdict, state=ON_HOLD, points=0, says=_held_up(decision, verdict.points, findings))
-    earned = judged.verdict.points
-    return replace(judged, verdict=verdict, look=findings, decision=decision, earned=earned, digest=digest)
+        verdict = replace(verdict, state=ON_HOLD, points=0, says=_held_up(decision, verdict.points, findings[0]))
+    return replace(judged, verdict=verdict, decision=decision, digest=digest)
 
 
 def _findings(exercise: str, facts: CellScan, run: CheckRun) -> Iterator[Finding]:
@@ -160,13 +159,7 @@ def review_digest(exercise: str, findings: tuple[Finding, ...], program: Program
     return hashlib.sha256("\0".join(words).encode("utf-8", "replace")).hexdigest()[:24]
 
 
-def earned(judged: Judged) -> float:
-    """The points that the numbers earn, whatever was decided about them."""
-    return judged.verdict.points if judged.earned is None else judged.earned
-
-
-def _held_up(decision: str, points: float, findings: tuple[Finding, ...]) -> str:
-    first = findings[0]
+def _held_up(decision: str, points: float, first: Finding) -> str:
     where = f"In {first.cell}, line {first.line}: " if first.line else ""
     if decision == REFUSED:
         return f"Your instructor has looked at this, and it earns no points. {where}{first.why}"

@@ -17,7 +17,7 @@ from helpers.checking.predictions import Predicted
 from helpers.checking.verdicts import Verdict
 from helpers.exercises import Lesson
 from helpers.exercises.exercise import RECALL
-from helpers.grading.judging import Judged, earned
+from helpers.grading.judging import Judged
 from helpers.notebooks import exercise_of, grade_id
 
 PREDICTED = "predicted"  # the state in the record of a prediction
@@ -51,7 +51,7 @@ def record(judged: Judged, on_shipped_key: Answer | None = None) -> dict:
         "size": facts.size,
         "look": [asdict(finding) for finding in judged.look],
         "decision": judged.decision,
-        "earned": earned(judged),
+        "earned": judged.earned,
         "digest": judged.digest,
     }
 

@@ -52,17 +52,15 @@ class ClassSubmissions:
     flags: list[str]
 
 
-def read_submissions(place: Path, lesson: str, root: Path | None = None) -> ClassSubmissions:
-    """Every student's submission of the lesson in this folder or zip.
+def read_submissions(place: Path, lesson: str, root: Path) -> ClassSubmissions:
+    """Every student's submission of the lesson in this folder or zip. Raises BadTable.
 
-    root: the course's folder with the roster and the tables of times; None: without them. Raises BadTable.
+    root: the course's folder, with the roster and the tables of times.
     """
-    times = read_times(root, place, lesson) if root else SubmissionTimes(lesson)
-    scanner, selection = FileScanner(), _Selection(load_lesson(lesson))
+    times, scanner, selection = read_times(root, place, lesson), FileScanner(), _Selection(load_lesson(lesson))
     for file in scanner.scan(place):
         selection.add(file)
-    owners, people = selection.owners(scanner.left_out), roster(root) if root else {}
-    students = identify(owners, people, read_collected(place, lesson))
+    students = identify(selection.owners(scanner.left_out), roster(root), read_collected(place, lesson))
     submissions = [selection.submission(student, times, scanner.left_out) for student in students]
     submissions.sort(key=lambda submission: submission.student.id)
     of_students = {flag for submission in submissions for flag in submission.flags}

@@ -32,8 +32,8 @@ class SubmissionTimes:
     what to say about dates that cannot be read. used: the students of `by_hand` who were asked about.
     """
 
-    lesson: str = ""
-    deadlines: Deadlines = field(default_factory=Deadlines)
+    lesson: str
+    deadlines: Deadlines
     by_hand: dict[str, tuple[TableRow, datetime]] = field(default_factory=dict)
     moodle: defaultdict[str, set[tuple[str, datetime]]] = field(default_factory=lambda: defaultdict(set))
     unread: list[str] = field(default_factory=list)
