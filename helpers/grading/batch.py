@@ -66,12 +66,11 @@ class Batch:
     def run(self, only: tuple[str, ...] = (), again: bool = False, dry_run: bool = False) -> Summary:
         """Grade what is not graded yet; everything with `again`; only these students with `only`.
 
-        dry_run: write nothing, and say what would change. Raises GradingError and gradebook.Unregistered. Ctrl-C ends
+        dry_run: write nothing, and say what would change. Raises GradingError. Ctrl-C ends
         early, with what was done; so does a broken machine or a full disk: then `halted` says why.
         """
         begun = time.monotonic()
         with explained(self.root), self._journal.locked(), self._marks as marks:
-            marks.require_lesson()
             handed_in = read_submissions(self.root / "submitted", self.lesson, self.root)
             self._entries, self._scores = self._journal.read(), marks.scores()  # from before the batch
             self._summary = summary = Summary(self.lesson, flags=list(handed_in.flags), dry_run=dry_run)

@@ -17,7 +17,7 @@ from helpers.grading import backups, review
 from helpers.grading.batch import Batch
 from helpers.grading.csv_tables import BadTable
 from helpers.grading.errors import GradingError
-from helpers.grading.gradebook import Marks, Unregistered
+from helpers.grading.gradebook import Marks
 from helpers.grading.judging import ACCEPTED, REFUSED
 from helpers.grading.late_policy import FILE as DEADLINES
 from helpers.grading.reports.export import write_exports
@@ -95,9 +95,9 @@ def register(root: Path, lesson: str, create: bool = True) -> None:
     warnings.filterwarnings("ignore", message="Object of type <Submitted")  # nbgrader's own; harmless
     marks = Marks(root, lesson)
     if create or not marks.file or marks.file.is_file():  # opening it would create it
-        with marks, contextlib.suppress(Unregistered):
-            marks.require_lesson()
-            return
+        with marks:
+            if marks.knows_lesson():
+                return
     if not create:
         raise GradingError(
             f"The gradebook does not know {lesson} yet: there are no marks to compare with. `make grade` first."

@@ -39,10 +39,6 @@ QUIET.setLevel(logging.ERROR)
 logging.getLogger("tornado.application").addFilter(lambda record: "due to database error" not in record.getMessage())
 
 
-class Unregistered(Exception):
-    """The gradebook does not know this lesson yet."""
-
-
 @dataclass(frozen=True)
 class CellScore:
     """The gradebook's points for one cell of one student. by_hand: points given by hand, None where none were."""
@@ -124,14 +120,11 @@ class Marks:
                 session.rollback()
                 raise
 
-    def require_lesson(self) -> None:
-        """Raises Unregistered unless the gradebook knows the lesson's notebook and its cells."""
-        try:
-            with self._explained():
-                if not self.gradebook.find_notebook(self.lesson, self.lesson).grade_cells:
-                    raise Unregistered(self.lesson)
-        except MissingEntry:
-            raise Unregistered(self.lesson) from None
+    def knows_lesson(self) -> bool:
+        """Does the gradebook know the lesson's notebook and its cells?"""
+        with self._explained(), contextlib.suppress(MissingEntry):
+            return bool(self.gradebook.find_notebook(self.lesson, self.lesson).grade_cells)
+        return False
 
     def released(self, notebook: NotebookNode) -> NotebookNode:
         """The released lesson, with points and locked cells as in the gradebook. Submissions are restored from it.
