@@ -20,15 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from helpers.grading.sanitize import plain
-from helpers.grading.submissions.identity import (
-    FOLDER,
-    PACKED,
-    FileOwner,
-    PlatformName,
-    lessons,
-    loose_owner,
-    parse_platform_name,
-)
+from helpers.grading.submissions.identity import FOLDER, PACKED, FileOwner, lessons, loose_owner, parse_platform_name
 from helpers.grading.submissions.untrusted_notebook import LARGEST_FILE, UnopenedFile, UnreadableFile
 
 MOST_FILES = 2_000  # of one student, of whatever kind
@@ -54,16 +46,14 @@ class SubmittedFile:
     """A file and whose it is.
 
     outer: the names that the instructor or the platform gave. inside: those below, which the student gave. modified:
-    seconds since 1970, of the outermost file; a date in a student's own zip is never read. upload: Canvas's number of
-    the file. container: the class's zip that holds it, "" if none does.
+    seconds since 1970, of the outermost file; a date in a student's own zip is never read. container: the class's zip
+    that holds it, "" if none does.
     """
 
     owner: FileOwner
     outer: tuple[str, ...]
     inside: tuple[str, ...]
     modified: float = 0.0
-    upload: int = 0
-    late: bool = False
     container: str = ""
     read: Callable[[], bytes] = field(kw_only=True, repr=False, compare=False)
 
@@ -149,8 +139,8 @@ class FileScanner:
         owners: dict[str, set[FileOwner]] = defaultdict(set)
         for entry in entries:
             folder, child, *_ = *_without_lesson(entry.names), "", ""
-            if not parse_platform_name(folder) and (parsed := parse_platform_name(child)):
-                owners[folder].add(parsed.owner)
+            if not parse_platform_name(folder) and (owner := parse_platform_name(child)):
+                owners[folder].add(owner)
         exports = {folder for folder in owners if len(owners[folder]) > 1}
         for folder in sorted(exports):
             self._leave_out(None, f"{container}/{folder}".lstrip("/"), EXPORT.format(len(owners[folder])))
@@ -205,17 +195,15 @@ def _with_owner(entry: ArchiveEntry, container: str) -> SubmittedFile | None:
         return None
     inside = _without_lesson(entry.names)[1:]
     outer = entry.names[: len(entry.names) - len(inside)]
-    parsed = parse_platform_name(outer[-1])
-    if parsed is None and inside:
-        parsed = PlatformName(FileOwner(PACKED if container else FOLDER, outer[-1]))
-    elif parsed is None and (_is_notebook(outer[-1]) or (container and _is_zip(outer[-1]))):
-        parsed = PlatformName(loose_owner(outer[-1]))
-    if parsed is None:
+    owner = parse_platform_name(outer[-1])
+    if owner is None and inside:
+        owner = FileOwner(PACKED if container else FOLDER, outer[-1])
+    elif owner is None and (_is_notebook(outer[-1]) or (container and _is_zip(outer[-1]))):
+        owner = loose_owner(outer[-1])
+    if owner is None:
         return None
     outer = (container, *outer) if container else outer
-    return SubmittedFile(
-        parsed.owner, outer, inside, entry.modified, parsed.upload, parsed.late, container, read=entry.read
-    )
+    return SubmittedFile(owner, outer, inside, entry.modified, container, read=entry.read)
 
 
 def _without_lesson(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -153,7 +153,7 @@ class _Selection:
         return (
             not candidate.problem,
             candidate.lesson == self._name,
-            file.upload,
+            file.owner.upload,
             int(file.modified) // 2,  # times in a zip are multiples of two seconds
             file.name == self._notebook,
             -len(file.inside),
@@ -180,9 +180,9 @@ class _Selection:
         stamps = [self._stamps[owner] for owner in student.owners if owner in self._stamps]
         if not timestamp and stamps and (file is None or file.owner in self._stamps):
             timestamp = _read_stamp(stamps[0], flags)
-        if file and file.late and timestamp:
+        if file and file.owner.late and timestamp:
             flags.append("Canvas marks it as late")
-        elif file and file.late:
+        elif file and file.owner.late:
             timestamp, flag = times.least_late(student.student)
             flags.append(flag)
         return timestamp
@@ -203,8 +203,8 @@ def _read_stamp(stamp: SubmittedFile, flags: list[str]) -> str:
 def _with_date(file: SubmittedFile) -> str:
     """A file's path from its student's place on, and what says how new it is."""
     path = plain("/".join((file.outer[-1], *file.inside)), 120)
-    if file.upload:
-        return f"{path} (Canvas's file {file.upload})"
+    if file.owner.upload:
+        return f"{path} (Canvas's file {file.owner.upload})"
     return f"{path} ({datetime.fromtimestamp(file.modified):%Y-%m-%d %H:%M})" if file.modified else f"{path} (no date)"
 
 
