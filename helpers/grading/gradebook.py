@@ -182,8 +182,8 @@ class Marks:
 
     def save(
         self, student: Student, notebook: NotebookNode, file: bytes, timestamp: str = "", waiting: Collection[str] = ()
-    ) -> dict[str, float | None]:
-        """Write a judged notebook, and its marks into the gradebook. Returns the automatic points by check cell.
+    ) -> None:
+        """Write a judged notebook, and its marks into the gradebook.
 
         file: the notebook as bytes (see `file_of`). timestamp: when it was handed in, in UTC, "" if unknown. waiting:
         the grade ids of the cells that an instructor is to look at. Comments and points given by hand stay.
@@ -191,7 +191,7 @@ class Marks:
         with self._one_transaction():
             submitted = self._submission(student, timestamp)
             late_policy.enter_dates(self.gradebook, self._deadlines, self.lesson, student.id)
-            points = self._write_scores(submitted, notebook, waiting)
+            self._write_scores(submitted, notebook, waiting)
             self.gradebook.db.flush()
             late_policy.update_penalty(self.gradebook, self._deadlines, submitted.assignment)
             self.gradebook.db.flush()
@@ -199,12 +199,9 @@ class Marks:
             if timestamp:
                 write_whole(path.with_name("timestamp.txt"), timestamp, 0o444)
             write_whole(path, file, 0o444)  # nbgrader leaves read-only files; so do we
-            return points
 
-    def _write_scores(
-        self, submitted: SubmittedNotebook, notebook: NotebookNode, waiting: Collection[str]
-    ) -> dict[str, float | None]:
-        """Write points and automatic comments, by nbgrader's rules. Returns the points by check cell."""
+    def _write_scores(self, submitted: SubmittedNotebook, notebook: NotebookNode, waiting: Collection[str]) -> None:
+        """Write points and automatic comments, by nbgrader's rules."""
         grades, comments = self._rows(Grade, submitted), self._rows(Comment, submitted)
         for grade in grades.values():
             grade.auto_score = None  # of an earlier submission
@@ -218,7 +215,6 @@ class Marks:
             if is_solution(cell) or is_task(cell):
                 unchanged = cell.metadata.nbgrader.get("checksum") == compute_checksum(cell) and not is_task(cell)
                 comments[name].auto_comment = "No response." if unchanged else None
-        return {name: grade.auto_score for name, grade in grades.items()}
 
     def _rows(self, kind: type[Grade] | type[Comment], submitted: SubmittedNotebook) -> dict:
         """The grades or the comments of a submission by cell, read anew: the formgrader writes to these rows, too."""
