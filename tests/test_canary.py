@@ -17,7 +17,7 @@ from helpers.exercises import load_lesson
 from helpers.grading import canary
 from helpers.grading.canary import MAX_DOUBTFUL, REFERENCE, BrokenMachine
 from helpers.grading.grader import GradedSubmission, work_of
-from helpers.grading.journal import Journal
+from helpers.grading.journal import Journal, JournalEntry
 from helpers.grading.judging import CheckRun, Why
 from helpers.grading.sandbox.runner import Executed, SandboxFailed
 
@@ -194,7 +194,8 @@ def test_every_worker_grades_the_reference(course):
 
 def graded(run, says="", flags=(), problem=""):
     record = {"exercise": "f", "points": 0, "out_of": 4, "says": says, "state": "?", "aspects": []}
-    return GradedSubmission(None, records=(record,), runs={"f": run}, flags=flags, problem=problem, canary=REFERENCE)
+    entry = JournalEntry("ada", verdicts=[record], flags=list(flags))
+    return GradedSubmission(None, entry=entry, runs={"f": run}, problem=problem, canary=REFERENCE)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ journal. That line makes it count as graded.
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -15,8 +14,6 @@ from itertools import islice
 from pathlib import Path
 
 import nbformat
-from nbformat.notebooknode import NotebookNode
-from nbgrader.utils import is_grade
 
 from helpers.exercises import load_lesson
 from helpers.grading import canary
@@ -26,7 +23,7 @@ from helpers.grading.errors import GradingError, explained
 from helpers.grading.exam import exam_key_path, load_exam_key
 from helpers.grading.gradebook import Marks, digest_of, judged_path
 from helpers.grading.grader import Everywhere, GradedSubmission, Grader, SubmissionRunner
-from helpers.grading.journal import Journal, JournalEntry
+from helpers.grading.journal import Journal
 from helpers.grading.judging import WAITS
 from helpers.grading.progress import progress
 from helpers.grading.review import Decisions
@@ -96,7 +93,7 @@ class Batch:
             return False
         path = judged_path(self.root, student, self.lesson)
         done = (
-            entry.submitted == _digest_of_submission(submission)
+            entry.submitted == submission.fingerprint
             and (entry.released, entry.key) == (self._digests["released"], self._digests["key"])
             and path.is_file()
             and digest_of(path.read_bytes()) == entry.notebook
@@ -109,7 +106,9 @@ class Batch:
     def _grade(self, todo: list[Submission]) -> None:
         lesson, released = load_lesson(self.lesson), self._marks.released(nbformat.read(self._release, as_version=4))
         decisions, sanitize, slots = Decisions(self.root), self._marks.sanitize, threading.Semaphore(self._jobs)
-        grader = Grader(lesson, self._exam, released, decisions, self._runner, sanitize, slots, self._everywhere)
+        grader = Grader(
+            lesson, self._exam, self._digests, released, decisions, self._runner, sanitize, slots, self._everywhere
+        )
         canaries = canary.canaries(self.root, lesson, released)
         if REFERENCE not in canaries:
             self._summary.flags.append(canary.NO_REFERENCE.format(lesson=self.lesson))
@@ -139,14 +138,12 @@ class Batch:
         if graded.problem:
             self._summary.failed.append((student.id, graded.problem))
             return
-        notebook = graded.notebook
-        assert notebook is not None, "without a problem there is a judged notebook"
-        entry = self._entry(graded, notebook)
+        entry = graded.entry
         regraded = compare(self._scores.get(student.id, {}), self._entries.get(student.id), entry)
         try:
             if not self._summary.dry_run:
-                waiting = {check_id(r["exercise"]) for r in graded.records if r["decision"] == WAITS}
-                self._marks.save(student, notebook, graded.file, submission.timestamp, waiting)
+                waiting = {check_id(r["exercise"]) for r in entry.verdicts if r["decision"] == WAITS}
+                self._marks.save(student, graded.notebook, graded.file, submission.timestamp, waiting)
                 with explained(self.root):
                     self._journal.write(entry)
         except GradingError:
@@ -156,23 +153,6 @@ class Batch:
             return
         self._summary.graded.append(entry)
         self._summary.regraded += [regraded] if regraded else []
-
-    def _entry(self, graded: GradedSubmission, notebook: NotebookNode) -> JournalEntry:
-        student = graded.submission.student
-        return JournalEntry(
-            student=student.id,
-            submitted=_digest_of_submission(graded.submission),
-            **self._digests,
-            notebook=digest_of(graded.file),
-            marks=dict(graded.points),
-            points=graded.total,
-            out_of=sum(float(c.metadata.nbgrader["points"]) for c in notebook.cells if is_grade(c)),
-            isolation=graded.isolation,
-            flags=list(graded.flags),
-            verdicts=list(graded.records),
-            platform=student.platform,
-            number=student.number,
-        )
 
 
 def confirmed(results: Iterable[GradedSubmission], require: Callable[[], None]) -> Iterator[GradedSubmission]:
@@ -214,7 +194,3 @@ def _only(submissions: list[Submission], only: tuple[str, ...]) -> list[Submissi
             some = ", ".join(sorted(known)[:8]) + (", ..." if len(known) > 8 else "")
             raise GradingError(f"{student} has handed in nothing. These have: {some or 'nobody'}.")
     return [submission for submission in submissions if not only or submission.student.id in only]
-
-
-def _digest_of_submission(submission: Submission) -> str:
-    return hashlib.sha256(f"{submission.digest} {submission.timestamp}".encode()).hexdigest()

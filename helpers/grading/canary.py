@@ -90,8 +90,8 @@ def is_doubtful(graded: GradedSubmission) -> bool:
 def require(graded: GradedSubmission, midway: bool = False) -> None:
     """Raises BrokenMachine unless this canary got the marks it must get. midway: marks were written before it."""
     name = graded.canary
-    wrong = [r for r in graded.records if r["points"] != (r["out_of"] if name == REFERENCE else 0)]
-    if graded.problem or wrong or not graded.records:
+    wrong = [r for r in graded.entry.verdicts if r["points"] != (r["out_of"] if name == REFERENCE else 0)]
+    if graded.problem or wrong or not graded.entry.verdicts:
         raise BrokenMachine(_report(name, graded, wrong, midway))
 
 
@@ -104,7 +104,7 @@ def _report(name: str, graded: GradedSubmission, wrong: list[dict], midway: bool
     details = [
         *([plain(graded.problem)] if graded.problem else []),
         *(f"{r['exercise']:<{width}}  {number(r['points'])} of {number(r['out_of'])}  {_reason(r)}" for r in wrong),
-        *(f"also noticed: {plain(flag)}" for flag in graded.flags[:6]),
+        *(f"also noticed: {plain(flag)}" for flag in graded.entry.flags[:6]),
         *shortages(),
     ]
     return "\n".join(

@@ -6,11 +6,12 @@ import contextlib
 import copy
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
 from nbformat.notebooknode import NotebookNode
+from nbgrader.utils import is_grade
 
 from helpers.checking import answers
 from helpers.checking.answers import Answer
@@ -20,7 +21,8 @@ from helpers.checking.verdicts import WRONG
 from helpers.exercises import Lesson
 from helpers.grading.canary import REFERENCE
 from helpers.grading.exam import HIDDEN, ExamKey, digest_of_work, without_seed
-from helpers.grading.gradebook import file_of
+from helpers.grading.gradebook import digest_of, file_of
+from helpers.grading.journal import JournalEntry
 from helpers.grading.judging import CheckRun, Judged, Why, judge_predictions, judge_submission, wrong_aspects_of
 from helpers.grading.records import record, records_of_predictions, write_verdicts
 from helpers.grading.review import Decisions
@@ -47,36 +49,30 @@ Everywhere = Callable[[Work, str], list[Executed]]  # runs a submission on each 
 class GradedSubmission:
     """The result of grading one submission, before anything is written.
 
-    file: the judged notebook's. points: by check cell. records: the verdicts (see `records.record`). runs: by
-    exercise. problem: why the machinery, and not the submission, failed; then there is nothing to write.
+    file: the judged notebook's. runs: by exercise. problem: why the machinery, and not the submission, failed; then
+    there is nothing to write. canary: the name of the canary that it is, "" if it is none.
     """
 
     submission: Submission
-    notebook: NotebookNode | None = None
+    notebook: NotebookNode = field(default_factory=NotebookNode)
     file: bytes = b""
-    points: Mapping[str, float] = field(default_factory=dict)
-    records: tuple[dict, ...] = ()
+    entry: JournalEntry = field(default_factory=lambda: JournalEntry(""))
     runs: Mapping[str, CheckRun] = field(default_factory=dict)
-    flags: tuple[str, ...] = ()
-    isolation: str = NOTHING_RAN
     problem: str = ""
     canary: str = ""
-
-    @property
-    def total(self) -> float:
-        return round(sum(self.points.values()), 6)
 
 
 @dataclass(frozen=True)
 class Grader:
     """Grades submissions of one lesson; `grade` may be called from several threads.
 
-    sanitize: see `Marks.sanitize`. slots: one for each submission that may run. everywhere: runs a submission on each
-    machine, where there are several.
+    digests: of the release and the exam key. sanitize: see `Marks.sanitize`. slots: one for each submission that may
+    run. everywhere: runs a submission on each machine, where there are several.
     """
 
     lesson: Lesson
     exam: ExamKey
+    digests: Mapping[str, str]
     released: NotebookNode
     decisions: Decisions
     runner: SubmissionRunner
@@ -101,9 +97,9 @@ class Grader:
                     else:
                         wrong = partial(wrong_aspects_of, self.lesson, key)
                         executed = [self.runner.execute(work, key.seed, wrong=wrong)]
-            graded = [self._judged(submission, notebook, key, flags, each, canary) for each in executed]
-            worst_first = sorted(graded, key=lambda result: result.total)
-            return worst_first[0 if canary == REFERENCE else -1]
+            graded = [self._judged(submission, notebook, key, flags, each) for each in executed]
+            worst_first = sorted(graded, key=lambda result: result.entry.points)
+            return replace(worst_first[0 if canary == REFERENCE else -1], canary=canary)
         except Exception as failure:  # the machinery failed, not the student: no mark is written
             return GradedSubmission(submission, problem=f"{type(failure).__name__}: {failure}", canary=canary)
 
@@ -121,34 +117,34 @@ class Grader:
         return restored.notebook, [*submission.flags, *screened.flags, *restored.flags], ""
 
     def _judged(
-        self,
-        submission: Submission,
-        notebook: NotebookNode,
-        key: AnswerKey,
-        flags: list[str],
-        executed: Executed,
-        canary: str,
+        self, submission: Submission, notebook: NotebookNode, key: AnswerKey, flags: list[str], executed: Executed
     ) -> GradedSubmission:
         lesson, seed = self.lesson, key.seed
         runs = {name: without_seed(run, seed) for name, run in executed.runs.items()}
-        decisions = self.decisions.of(lesson.name, submission.student.id)
-        judged = judge_submission(lesson, key, runs, executed.read, decisions)
+        student = submission.student
+        judged = judge_submission(lesson, key, runs, executed.read, self.decisions.of(lesson.name, student.id))
         predictions = judge_predictions(lesson, executed.read)
         records = [record(one, self._on_shipped_key(runs.get(name), one)) for name, one in judged.items()]
         records += records_of_predictions(predictions.values())
         points = write_verdicts(notebook, lesson, judged, predictions)
         flags = [*flags, *(flag.replace(seed, HIDDEN) for flag in executed.flags)]
-        return GradedSubmission(
-            submission=submission,
-            notebook=notebook,
-            file=file_of(notebook),
-            points=points,
-            records=tuple(records),
-            runs={exercise.name: runs.get(exercise.name, CheckRun(why=Why.NOT_RUN)) for exercise in lesson},
-            flags=tuple(dict.fromkeys(flags)),
+        file = file_of(notebook)
+        entry = JournalEntry(
+            student=student.id,
+            submitted=submission.fingerprint,
+            **self.digests,
+            notebook=digest_of(file),
+            marks=points,
+            points=round(sum(points.values()), 6),
+            out_of=sum(float(cell.metadata.nbgrader["points"]) for cell in notebook.cells if is_grade(cell)),
             isolation=executed.isolation,
-            canary=canary,
+            flags=list(dict.fromkeys(flags)),
+            verdicts=records,
+            platform=student.platform,
+            number=student.number,
         )
+        runs = {exercise.name: runs.get(exercise.name, CheckRun(why=Why.NOT_RUN)) for exercise in lesson}
+        return GradedSubmission(submission, notebook, file, entry, runs)
 
     def _on_shipped_key(self, run: CheckRun | None, judged: Judged) -> Answer | None:
         """A wrong answer on the inputs of the shipped key, where it can be compared between students."""

@@ -35,7 +35,7 @@ class JournalEntry:
     released: str = ""
     key: str = ""
     notebook: str = ""
-    marks: dict[str, float | None] = field(default_factory=dict)
+    marks: dict[str, float] = field(default_factory=dict)
     points: float = 0
     out_of: float = 0
     isolation: str = ""

@@ -37,6 +37,11 @@ class Submission:
     timestamp: str = ""
     flags: tuple[str, ...] = ()
 
+    @property
+    def fingerprint(self) -> str:
+        """Changes when the file does, or the time when it was handed in."""
+        return hashlib.sha256(f"{self.digest} {self.timestamp}".encode()).hexdigest()
+
     def open(self) -> FlaggedNotebook:
         """Read it again. Raises UnreadableFile."""
         if self.file is None:
