@@ -83,18 +83,17 @@ def results(
 ) -> tuple[Lesson, list[StudentResult]]:
     """The lesson, and the result of every student who was graded, by student id.
 
-    only: the ids of students; all if none is given. bar: show progress. Raises MissingEntry where the gradebook does
-    not know the lesson.
+    only: the ids of students; all if none is given. bar: show progress.
     """
     exercises, entries, students = load_lesson(lesson), Journal(root, lesson).read(), []
     with Marks(root, lesson) as marks:
-        for submission in progress(marks.submissions(), "Reading", "submission", shown=bar):
+        submissions = marks.submissions()
+        for submission in progress(submissions, "Reading", "submission", shown=bar and bool(submissions)):
             student = submission.student.id
             graded = student in entries or judged_path(root, student, lesson).is_file()
-            if graded and (not only or student in only):  # without an entry marks are known, verdicts are not
-                students.append(
-                    _result(root, submission, exercises, entries.get(student) or JournalEntry(student, at=""))
-                )
+            if graded and (not only or student in only):
+                entry = entries.get(student, JournalEntry(student, at=""))  # marks are known then, verdicts are not
+                students.append(_result(root, submission, exercises, entry))
     return exercises, sorted(students, key=lambda result: result.student)
 
 
