@@ -15,7 +15,8 @@ from stand_in import ISOLATION, StandIn
 from helpers.checking.cell_scan import scan_submission
 from helpers.exercises import load_lesson
 from helpers.grading import canary
-from helpers.grading.canary import MAX_DOUBTFUL, REFERENCE, BrokenMachine
+from helpers.grading.canary import MAX_DOUBTFUL, REFERENCE
+from helpers.grading.errors import GradingError
 from helpers.grading.grader import GradedSubmission, work_of
 from helpers.grading.journal import Journal, JournalEntry
 from helpers.grading.judging import CheckRun, Why
@@ -215,6 +216,6 @@ def test_what_a_broken_machine_could_have_caused_is_doubtful(run, doubtful):
 
 
 def test_a_students_text_in_the_message_cannot_steer_the_terminal():
-    with pytest.raises(BrokenMachine) as caught:
+    with pytest.raises(GradingError) as caught:
         canary.require(graded(CheckRun(sent="..."), "\x1b[2Jgone", ("\x1b]0;title\x07flag",)))
     assert "\x1b" not in str(caught.value) and "gone" in str(caught.value)

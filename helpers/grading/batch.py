@@ -18,7 +18,7 @@ import nbformat
 from helpers.exercises import load_lesson
 from helpers.grading import canary
 from helpers.grading.backups import back_up
-from helpers.grading.canary import REFERENCE, BrokenMachine
+from helpers.grading.canary import REFERENCE
 from helpers.grading.errors import GradingError, explained
 from helpers.grading.exam import exam_key_path, load_exam_key
 from helpers.grading.gradebook import Marks, digest_of, judged_path
@@ -78,7 +78,7 @@ class Batch:
                     self._grade(todo)
             except KeyboardInterrupt:
                 summary.stopped = True
-            except (BrokenMachine, GradingError) as problem:
+            except GradingError as problem:
                 summary.halted = str(problem)
             if not dry_run:
                 summary.flags += marks.settle_lateness()

@@ -18,6 +18,7 @@ from nbformat.notebooknode import NotebookNode
 from helpers.checking.panel import number
 from helpers.course import SOLUTIONS
 from helpers.exercises import Lesson
+from helpers.grading.errors import GradingError
 from helpers.grading.judging import Why
 from helpers.grading.sanitize import plain
 from helpers.grading.submissions.archives import SubmittedFile
@@ -49,10 +50,6 @@ OTHER_NUMBERS = (
     "(`make check` tells; `make exam-key` and `make assignment` make them anew), or this machine computes differently."
 )
 EMPTY_EARNS = "The released notebook holds answers already, or the exam key is wrong: run `make check`, make both anew."
-
-
-class BrokenMachine(Exception):
-    """A submission with known marks is graded differently here. The text says what happened, and what to do."""
 
 
 def canaries(root: Path, lesson: Lesson, released: NotebookNode) -> dict[str, Submission]:
@@ -88,11 +85,11 @@ def is_doubtful(graded: GradedSubmission) -> bool:
 
 
 def require(graded: GradedSubmission, midway: bool = False) -> None:
-    """Raises BrokenMachine unless this canary got the marks it must get. midway: marks were written before it."""
+    """Raises GradingError unless this canary got the marks it must get. midway: marks were written before it."""
     name = graded.canary
     wrong = [r for r in graded.entry.verdicts if r["points"] != (r["out_of"] if name == REFERENCE else 0)]
     if graded.problem or wrong or not graded.entry.verdicts:
-        raise BrokenMachine(_report(name, graded, wrong, midway))
+        raise GradingError(_report(name, graded, wrong, midway))
 
 
 def _report(name: str, graded: GradedSubmission, wrong: list[dict], midway: bool) -> str:

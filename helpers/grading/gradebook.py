@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import nbformat
 from nbformat.notebooknode import NotebookNode
 from nbgrader.api import Base, BaseCell, Comment, Grade, Gradebook, MissingEntry, SubmittedAssignment, SubmittedNotebook
 from nbgrader.apps import NbGrader
@@ -184,12 +183,12 @@ class Marks:
     ) -> None:
         """Write a judged notebook, and its marks into the gradebook.
 
-        file: the notebook as bytes (see `file_of`). timestamp: when it was handed in, in UTC, "" if unknown. waiting:
+        file: the notebook as bytes. timestamp: when it was handed in, in UTC, "" if unknown. waiting:
         the grade ids of the cells that an instructor is to look at. Comments and points given by hand stay.
         """
         with self._one_transaction():
             submitted = self._submission(student, timestamp)
-            late_policy.enter_dates(self.gradebook, self._deadlines, self.lesson, student.id)
+            late_policy.enter_dates(self._deadlines, submitted.assignment.assignment, [submitted.assignment])
             self._write_scores(submitted, notebook, waiting)
             self.gradebook.db.flush()
             late_policy.update_penalty(self.gradebook, self._deadlines, submitted.assignment)
@@ -238,11 +237,6 @@ class Marks:
         with self.gradebook.db.no_autoflush:  # nbgrader builds a submission's rows before it adds them
             self.gradebook.update_or_create_submission(self.lesson, student.id, timestamp=timestamp or None)
         return self.gradebook.find_submission_notebook(self.lesson, self.lesson, student.id)
-
-
-def file_of(notebook: NotebookNode) -> bytes:
-    """A judged notebook as the bytes of its file."""
-    return nbformat.writes(notebook).encode("utf-8", "replace")
 
 
 def digest_of(file: bytes) -> str:

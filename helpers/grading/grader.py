@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
+import nbformat
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade
 
@@ -21,7 +22,7 @@ from helpers.checking.verdicts import WRONG
 from helpers.exercises import Lesson
 from helpers.grading.canary import REFERENCE
 from helpers.grading.exam import HIDDEN, ExamKey, digest_of_work, without_seed
-from helpers.grading.gradebook import digest_of, file_of
+from helpers.grading.gradebook import digest_of
 from helpers.grading.journal import JournalEntry
 from helpers.grading.judging import CheckRun, Judged, Why, judge_predictions, judge_submission, wrong_aspects_of
 from helpers.grading.records import record, records_of_predictions, write_verdicts
@@ -128,7 +129,7 @@ class Grader:
         records += records_of_predictions(predictions.values())
         points = write_verdicts(notebook, lesson, judged, predictions)
         flags = [*flags, *(flag.replace(seed, HIDDEN) for flag in executed.flags)]
-        file = file_of(notebook)
+        file = nbformat.writes(notebook).encode("utf-8", "replace")
         entry = JournalEntry(
             student=student.id,
             submitted=submission.fingerprint,

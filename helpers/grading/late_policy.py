@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
@@ -169,21 +170,12 @@ def _days(row: TableRow) -> int:
 # ------------------------------------------------------------------------------------------------- in the gradebook
 
 
-def enter_dates(gradebook: Gradebook, deadlines: Deadlines, lesson: str, student: str | None = None) -> None:
-    """Write into the gradebook when a lesson is due, and one student's or all extensions.
-
-    Lessons without a date stay as they are.
-    """
-    if not deadlines.due_date(lesson):
-        return
-    assignment = gradebook.find_assignment(lesson)
-    assignment.duedate = deadlines.due_date(lesson)
-    students = [student] if student else [other for name, other in deadlines.due if name == lesson]
-    condition = SubmittedAssignment.student_id.in_(students)
-    if not student:
-        condition = or_(condition, SubmittedAssignment.extension.is_not(None))
-    for submission in _submissions(gradebook, assignment, condition):
-        submission.extension = deadlines.extension(lesson, submission.student_id)
+def enter_dates(deadlines: Deadlines, assignment: Assignment, submissions: Iterable[SubmittedAssignment]) -> None:
+    """Write when a lesson is due, and these submissions' extensions. Lessons without a date stay as they are."""
+    if due := deadlines.due_date(assignment.name):
+        assignment.duedate = due
+        for submission in submissions:
+            submission.extension = deadlines.extension(assignment.name, submission.student_id)
 
 
 def days_left(session: Session, deadlines: Deadlines, lesson: str, student: str) -> int:
@@ -205,7 +197,9 @@ def update_penalties(gradebook: Gradebook, deadlines: Deadlines) -> list[str]:
     an earlier lesson may have used up late days.
     """
     for assignment in gradebook.assignments:
-        enter_dates(gradebook, deadlines, assignment.name)
+        students = [student for lesson, student in deadlines.due if lesson == assignment.name]
+        extended = or_(SubmittedAssignment.student_id.in_(students), SubmittedAssignment.extension.is_not(None))
+        enter_dates(deadlines, assignment, _submissions(gradebook, assignment, extended))
     changes = []
     for assignment in sorted(gradebook.assignments, key=lambda each: (each.duedate or datetime.max, each.name)):
         late = SubmittedAssignment.timestamp > assignment.duedate if assignment.duedate else false()
