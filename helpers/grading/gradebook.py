@@ -165,9 +165,8 @@ class Marks:
         for submission in self.submissions():
             cells = scores.setdefault(submission.student.id, {})
             for grade in (grade for notebook in submission.notebooks for grade in notebook.grades):
-                points = grade.auto_score or 0.0 if grade.manual_score is None else grade.manual_score
                 changed = grade.manual_score is not None or grade.extra_credit
-                cells[grade.name] = CellScore(grade.auto_score, points + (grade.extra_credit or 0) if changed else None)
+                cells[grade.name] = CellScore(grade.auto_score, grade.score if changed else None)
         return scores
 
     def sanitize(self, notebook: NotebookNode) -> None:

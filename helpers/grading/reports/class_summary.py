@@ -163,7 +163,7 @@ class ExerciseSummary:
         states = (RIGHT, WRONG, NOT_ALLOWED)
         long = [p for p in self.judged if p[1].record["state"] in states and p[1].record["size"] >= LONG_CODE]
         long.sort(key=lambda pair: -pair[1].record["size"])
-        groups = _grouped(long, lambda cell: cell.record["shape"] and (cell.record["shape"], _is_right(cell)))
+        groups = _grouped(long, lambda c: c.record["shape"] and (c.record["shape"], c.record["state"] == RIGHT))
         return [AnswerGroup(_names(members), members[0][1].code, right=right) for (_, right), members in groups]
 
 
@@ -196,10 +196,6 @@ def state_of(cell: GradedCell) -> str:
     if cell.score >= cell.out_of:
         return RIGHT
     return PARTLY if cell.score > 0 else WRONG
-
-
-def _is_right(cell: GradedCell) -> bool:
-    return cell.record["state"] == RIGHT
 
 
 def _grouped(pairs: Iterable[Pair], key: Callable[[GradedCell], Hashable]) -> list[tuple]:

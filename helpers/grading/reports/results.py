@@ -15,7 +15,7 @@ from helpers.exercises import Lesson, load_lesson
 from helpers.grading.gradebook import Marks, digest_of, judged_path
 from helpers.grading.journal import Journal, JournalEntry
 from helpers.grading.progress import progress
-from helpers.notebooks import by_grade_id, check_id, exercise_of
+from helpers.notebooks import CHECK, by_grade_id, check_id
 
 DAMAGED = "its judged notebook is missing or is not the one in the journal, so that no code is shown: grade it again"
 
@@ -139,8 +139,7 @@ def _utc(time: datetime | None) -> datetime | None:
 def _graded_cell(
     key: str, grade: Grade, judged: Mapping[str, dict], comments: Mapping[str, str], records: Mapping[str, dict]
 ) -> GradedCell:
-    check = judged.get(key, {})
-    name = exercise_of(check) if check else key.removeprefix(check_id(""))
+    check, name = judged.get(key, {}), key.removeprefix(CHECK)
     record = records.get(name, {}) if key == check_id(name) else {}
     written = judged.get(name) or ({} if record else check)  # the solution cell; a cell marked by hand is its own
     outputs = check.get("outputs") if record else None
