@@ -126,15 +126,6 @@ def test_an_answer_that_leads_out_or_cannot_be_read_waits():
     assert about.decision == WAITS and [finding.rule for finding in about.look] == [UNREADABLE]
 
 
-def test_a_line_that_a_crash_cut_off_was_not_decided(tmp_path):
-    decisions = Decisions(tmp_path)
-    decisions.write(FIRST, "ada", "row_softmax", "a", ACCEPTED)
-    with open(decisions.path, "a") as file:
-        file.write('{"lesson": "01_dot')
-    decisions.write(FIRST, "ada", "raw_weights", "b", REFUSED)
-    assert sorted(decisions.read().values()) == [ACCEPTED, REFUSED]
-
-
 # -------------------------------------------------------------------------------------- nobody is harmed
 
 

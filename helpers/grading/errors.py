@@ -71,15 +71,11 @@ def explained(root: Path, url: str | URL | None = None) -> Iterator[None]:
     """
     try:
         yield
-    except OSError as problem:
-        text = disk_error(problem, root)
-        if not text:
-            raise
-        raise GradingError(text) from problem
-    except (SQLAlchemyError, sqlite3.Error, ModuleNotFoundError, InvalidEntry) as problem:
-        # nbgrader raises InvalidEntry for any error of its database
-        cause = problem.__context__ if isinstance(problem, InvalidEntry) else problem
-        text = database_error(cause, url) if url else ""
+    except (OSError, SQLAlchemyError, sqlite3.Error, ModuleNotFoundError, InvalidEntry) as problem:
+        if isinstance(problem, OSError):
+            text = disk_error(problem, root)
+        else:
+            text = database_error(problem, url) if url else ""
         if not text:
             raise
         raise GradingError(text) from problem
@@ -87,6 +83,8 @@ def explained(root: Path, url: str | URL | None = None) -> Iterator[None]:
 
 def database_error(problem: BaseException | None, url: str | URL) -> str:
     """What to tell the user about an error of the gradebook's database; "" where there is no remedy."""
+    if isinstance(problem, InvalidEntry):
+        problem = problem.__context__  # nbgrader raises it for any error of its database
     if isinstance(problem, (ArgumentError, NoSuchModuleError)):
         return about(url, BAD_ADDRESS)
     if isinstance(problem, ModuleNotFoundError):

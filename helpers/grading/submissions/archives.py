@@ -38,7 +38,7 @@ EXPORT = (
     " in this folder, directly into submitted/"
 )
 DIRECTORY_ENTRY = b"PK\x01\x02"  # begins each entry of a zip's list of files
-ZIP_ERRORS = (OSError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError, ValueError)
+ZIP_ERRORS = (OSError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError, ValueError)
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class FileScanner:
 
     def __init__(self) -> None:
         self.left_out: list[LeftOut] = []
-        self._used: dict[FileOwner, dict[str, float]] = defaultdict(lambda: {"files": 0, "MB": 0.0})
+        self._used: dict[tuple[FileOwner, str], float] = defaultdict(float)
         self._cut_off: set[FileOwner] = set()
 
     def scan(self, place: Path) -> Iterator[SubmittedFile]:
@@ -181,12 +181,12 @@ class FileScanner:
 
     def _within(self, file: SubmittedFile, unit: str, amount: float, most: float) -> bool:
         """Count what an owner's files take up, and say once where it is too much."""
-        used = self._used[file.owner]
-        used[unit] += amount
-        if used[unit] > most and file.owner not in self._cut_off:
+        self._used[file.owner, unit] += amount
+        within = self._used[file.owner, unit] <= most
+        if not within and file.owner not in self._cut_off:
             self._cut_off.add(file.owner)
             self._leave_out(file.owner, "/".join(file.outer), f"holds more than {most:,} {unit}; the rest was left out")
-        return used[unit] <= most
+        return within
 
 
 def _with_owner(entry: ArchiveEntry, container: str) -> SubmittedFile | None:
