@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import zipfile
+from pathlib import Path
 
 import nbformat
 from conftest import FIRST, answer_notebook, solved
@@ -13,6 +14,7 @@ from helpers.grading.submissions.select import read_submissions
 
 PLAIN = nbformat.writes(answer_notebook(FIRST)).encode()
 SOLVED = nbformat.writes(answer_notebook(FIRST, **solved(FIRST))).encode()
+NOWHERE = Path("/nowhere")  # in place of a course's folder that holds no tables
 EMPTY = nbformat.writes(nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("x")])).encode()
 
 
@@ -45,10 +47,10 @@ def put(folder, name, data=PLAIN, modified=None):
     return path
 
 
-def by_student(place, root=None):
+def by_student(place, root=NOWHERE):
     """The submissions of the first lesson by student's id."""
     return {each.student.id: each for each in read_submissions(place, FIRST, root).submissions}
 
 
-def flags_of(place, student, root=None):
+def flags_of(place, student, root=NOWHERE):
     return " | ".join(by_student(place, root)[student].flags)

@@ -15,9 +15,10 @@ from stand_in import ISOLATION, StandIn
 from helpers.checking.cell_scan import scan_submission
 from helpers.exercises import load_lesson
 from helpers.grading import canary
-from helpers.grading.canary import MAX_DOUBTFUL, REFERENCE, BrokenMachine, Canary
+from helpers.grading.canary import MAX_DOUBTFUL, REFERENCE
+from helpers.grading.errors import GradingError
 from helpers.grading.grader import GradedSubmission, work_of
-from helpers.grading.journal import Journal
+from helpers.grading.journal import Journal, JournalEntry
 from helpers.grading.judging import CheckRun, Why
 from helpers.grading.sandbox.runner import Executed, SandboxFailed
 
@@ -194,8 +195,8 @@ def test_every_worker_grades_the_reference(course):
 
 def graded(run, says="", flags=(), problem=""):
     record = {"exercise": "f", "points": 0, "out_of": 4, "says": says, "state": "?", "aspects": []}
-    reference = Canary(REFERENCE, None)
-    return GradedSubmission(None, records=(record,), runs={"f": run}, flags=flags, problem=problem, canary=reference)
+    entry = JournalEntry("ada", verdicts=[record], flags=list(flags))
+    return GradedSubmission(None, entry=entry, runs={"f": run}, problem=problem, canary=REFERENCE)
 
 
 @pytest.mark.parametrize(
@@ -215,6 +216,6 @@ def test_what_a_broken_machine_could_have_caused_is_doubtful(run, doubtful):
 
 
 def test_a_students_text_in_the_message_cannot_steer_the_terminal():
-    with pytest.raises(BrokenMachine) as caught:
+    with pytest.raises(GradingError) as caught:
         canary.require(graded(CheckRun(sent="..."), "\x1b[2Jgone", ("\x1b]0;title\x07flag",)))
     assert "\x1b" not in str(caught.value) and "gone" in str(caught.value)

@@ -141,10 +141,10 @@ def test_a_gradebook_that_somebody_else_is_writing_to(course, file, monkeypatch)
 def test_an_error_while_marks_are_written_halts_the_batch(course, file, monkeypatch, error, words):
     real = late_policy.update_penalty
 
-    def fails(gradebook, root, submission):
+    def fails(gradebook, deadlines, submission):
         if submission.student_id == "ben":
             raise OperationalError("INSERT INTO grade VALUES (?)", {}, sqlite3.OperationalError(error))
-        return real(gradebook, root, submission)
+        return real(gradebook, deadlines, submission)
 
     with monkeypatch.context() as patch:
         patch.setattr(late_policy, "update_penalty", fails)
@@ -301,7 +301,7 @@ def test_a_copy_that_cannot_be_finished_leaves_nothing(course, file, monkeypatch
     def full(*args):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(backups.os, "replace", full)
+    monkeypatch.setattr(os, "replace", full)
     with pytest.raises(GradingError, match="no space left"):
         back_up(course.folder, file)
     assert os.listdir(course.folder / FOLDER) == []

@@ -24,7 +24,7 @@ from helpers.checking.verdicts import NO_ANSWER
 from helpers.exercises import load_lesson
 from helpers.grading import judging
 from helpers.grading.grader import work_of
-from helpers.grading.judging import earned, judge_submission
+from helpers.grading.judging import judge_submission
 from helpers.grading.sandbox import bubblewrap, fork_server
 from helpers.grading.sandbox.runner import Executed, Limits, NoSandbox, Runner, SandboxFailed
 from helpers.grading.submissions.restore import restore
@@ -170,7 +170,7 @@ def test_an_attack_earns_no_more_than_it_deserves_and_harms_nobody(attack, runne
     own, points = found.pop(attack.exercise), full.pop(attack.exercise)
     assert own.verdict.points == (points if attack.earns == DESERVED else 0)
     assert (own.decision == judging.WAITS) == (attack.earns == WAITS)
-    assert earned(own) == (0 if attack.earns == NOTHING else points)
+    assert own.earned == (0 if attack.earns == NOTHING else points)
     assert {name: one.verdict.points for name, one in found.items() if name in run} == full
     assert not any(one.look for one in found.values())
     assert LEAK not in said(executed)

@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 from conftest import FIRST
-from handed_in import EMPTY, PLAIN, SOLVED, by_student, flags_of, member, put, zipped
+from handed_in import EMPTY, NOWHERE, PLAIN, SOLVED, by_student, flags_of, member, put, zipped
 
 from helpers.grading.submissions.identity import FileOwner, identify, loose_owner, parse_platform_name
 from helpers.grading.submissions.roster import Student, canvas_name, match_key, slug
@@ -130,7 +130,7 @@ def test_times_in_a_student_s_own_zip_decide_nothing(tmp_path):
 def test_a_platform_s_name_inside_another_platform_s_does_not_count(tmp_path, name, student, packed):
     put(tmp_path, *(("class.zip", zipped(name)) if packed else (name,)))
     ((student_id, submission),) = by_student(tmp_path).items()
-    assert (student_id, submission.file.late) == (student, False)
+    assert (student_id, submission.file.owner.late) == (student, False)
 
 
 def test_an_unpacked_export_in_a_folder_is_left_out_with_what_to_do(tmp_path):
@@ -139,7 +139,7 @@ def test_an_unpacked_export_in_a_folder_is_left_out_with_what_to_do(tmp_path):
         put(tmp_path, name)
     put(tmp_path, "class.zip", zipped(*names))
     put(tmp_path, f"ada/{FIRST}/{FIRST}.ipynb")
-    submissions = read_submissions(tmp_path, FIRST)
+    submissions = read_submissions(tmp_path, FIRST, NOWHERE)
     assert [each.student.id for each in submissions.submissions] == ["ada"] and len(submissions.flags) == 2
     assert all("export of 2 students" in flag and "submitted/" in flag for flag in submissions.flags)
 
@@ -148,7 +148,7 @@ def test_two_platforms_in_one_class_stay_apart(tmp_path):
     put(tmp_path, "c.zip", zipped(*LAYOUTS["canvas"][:2]))
     put(tmp_path, "m.zip", zipped(*LAYOUTS["moodle"][:2]))
     put(tmp_path, "c (1).zip", zipped(*LAYOUTS["canvas"][:2]))
-    submissions = read_submissions(tmp_path, FIRST)
+    submissions = read_submissions(tmp_path, FIRST, NOWHERE)
     assert [(each.student.id, each.student.platform, each.student.number) for each in submissions.submissions] == [
         ("Doejane-X_77", "moodle", "77"),
         ("Roe-Y_78", "moodle", "78"),
@@ -254,11 +254,11 @@ def test_names_as_the_platforms_write_them():
     assert parse_platform_name(f"doe_LATE_77_4711_{FIRST}.ipynb").late
     assert not parse_platform_name("late_77_4711_x.ipynb").late
     anonymous = parse_platform_name("LATE_anon_8Bz3A_4711_x.ipynb")
-    assert (anonymous.owner, anonymous.late, anonymous.upload) == (FileOwner("canvas", "anon_8Bz3A"), True, 4711)
-    assert parse_platform_name("smith_jr_77_4711_x.ipynb").owner == FileOwner("canvas", "smith_jr", "77")
+    assert (anonymous, anonymous.late, anonymous.upload) == (FileOwner("canvas", "anon_8Bz3A"), True, 4711)
+    assert parse_platform_name("smith_jr_77_4711_x.ipynb") == FileOwner("canvas", "smith_jr", "77")
     assert parse_platform_name(f"Smith_2024_{FIRST}.ipynb") is None, "a loose file with a year"
     assert loose_owner(f"Smith_2024_{FIRST} (2).ipynb") == FileOwner("loose", "Smith_2024")
-    assert parse_platform_name("Group A_12_assignsubmission_file").owner == FileOwner("moodle", "Group A", "12")
+    assert parse_platform_name("Group A_12_assignsubmission_file") == FileOwner("moodle", "Group A", "12")
     assert parse_platform_name("doe_77_" + "9" * 400 + "_x.ipynb") is None, "no number is that long"
     assert match_key("Jane  DOE") == match_key("jane-doe") != match_key("jane-roe")
 

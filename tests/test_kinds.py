@@ -17,7 +17,7 @@ from helpers.checking.syntax import digest_of_tree
 from helpers.checking.verdicts import AS_GIVEN, WRONG, judge
 from helpers.exercises import Lesson, Prediction, load_lesson
 from helpers.grading.judging import judge_predictions
-from helpers.grading.records import record_of_prediction, write_verdicts
+from helpers.grading.records import records_of_predictions, write_verdicts
 from helpers.grading.reports.class_summary import names
 from helpers.grading.reports.class_summary import predictions as class_predictions
 from helpers.grading.reports.feedback import feedback_page
@@ -212,7 +212,7 @@ def test_without_its_cell_no_prediction_was_made():
 
 def test_a_choice_is_recorded_with_no_points_whatever_stood_under_the_cell():
     notebook = judged("B", forged=True)
-    (output,), record = notebook.cells[0].outputs, record_of_prediction(predicted(ASKED, "B"))
+    (output,), (record,) = notebook.cells[0].outputs, records_of_predictions([predicted(ASKED, "B")])
     assert record["prediction"] == "B"
     assert (record["points"], record["out_of"], record["earned"]) == (0, 0, 0)
     assert output.data["text/plain"] == "0" and "You said B. It is C." in output.data["text/html"]
@@ -234,7 +234,7 @@ def judged(value, forged=False):
 
 def result(student, value):
     notebook = judged(value)
-    record = record_of_prediction(predicted(ASKED, value))
+    (record,) = records_of_predictions([predicted(ASKED, value)])
     html = notebook.cells[0].outputs[0].data["text/html"]
     cells = (GradedCell("noise", 0.0, 0.0, record=record, panel=html, code=f'noise = "{value}"'), *WORKED)
     return StudentResult(student, student.title(), "", "", 1.0, 3.0, 0.0, cells if value is not None else WORKED)

@@ -20,10 +20,9 @@ from tables import table
 from helpers.checking.panel import number
 from helpers.grading import commands, late_policy
 from helpers.grading.batch import Batch
-from helpers.grading.csv_tables import BadTable
+from helpers.grading.csv_tables import BadDate, BadTable, parse_date
 from helpers.grading.gradebook import Marks
 from helpers.grading.late_policy import days_begun, read_deadlines
-from helpers.grading.submissions.dates import BadDate, parse_date
 from helpers.grading.submissions.roster import Student
 from helpers.grading.submissions.select import read_submissions
 
@@ -246,7 +245,8 @@ def penalties(book, lesson=FIRST):
     return {s.student.id: round(s.late_submission_penalty or 0, 6) for s in book.assignment_submissions(lesson)}
 
 
-settled = late_policy.update_penalties
+def settled(book, folder):
+    return late_policy.update_penalties(book, read_deadlines(folder))
 
 
 def test_a_changed_table_and_points_by_hand_change_penalties_and_nothing_else(book, tmp_path):
@@ -293,11 +293,11 @@ def test_late_days_are_used_in_the_order_of_the_due_dates(book, tmp_path):
 def test_a_student_whom_nobody_knows_is_told(tmp_path):
     book = SimpleNamespace(students=[SimpleNamespace(id="ada")])
     written(tmp_path, TABLE.replace(",ben,", ",benn,"))
-    assert late_policy.unknown_students(book, tmp_path) == [
+    assert late_policy.unknown_students(book, read_deadlines(tmp_path), tmp_path) == [
         "deadlines.csv, line 4: nobody is called benn. Write the student's id, as the report has it"
     ]
     written(tmp_path, "id\nbenn\n", "roster.csv")
-    assert late_policy.unknown_students(book, tmp_path) == []
+    assert late_policy.unknown_students(book, read_deadlines(tmp_path), tmp_path) == []
 
 
 # ------------------------------------------------------------------------------------------------ a whole batch

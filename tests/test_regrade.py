@@ -11,7 +11,7 @@ from helpers.exercises import load_lesson
 from helpers.grading.errors import GradingError
 from helpers.grading.gradebook import Marks, judged_path
 from helpers.grading.journal import Journal
-from helpers.grading.regrade import UNKNOWN, in_words
+from helpers.grading.summary import UNKNOWN, in_words
 
 
 def hand_in_anew(course):

@@ -33,7 +33,7 @@ from helpers.grading.judging import (
     Why,
     judge_submission,
 )
-from helpers.grading.review import Decision, Decisions
+from helpers.grading.review import Decisions
 from helpers.grading.sandbox.runner import Executed
 from helpers.notebooks import filled_in, sources_of, without_marks
 
@@ -106,7 +106,7 @@ def test_an_answer_that_changes_torch_waits_and_the_instructor_decides(tmp_path)
     assert [finding.rule for finding in about.look] == [CHANGES]
     assert "your instructor will look" in about.verdict.says
     for decision, points in ((ACCEPTED, 3), (REFUSED, 0)):
-        decisions.write(Decision(FIRST, "ada", "raw_weights", about.digest, decision))
+        decisions.write(FIRST, "ada", "raw_weights", about.digest, decision)
         assert (marked().decision, marked().verdict.points) == (decision, points)
     assert marked(student="bob").decision == WAITS
     assert marked(CHANGED + "# changed").decision == WAITS
@@ -119,15 +119,6 @@ def test_an_answer_that_leads_out_or_cannot_be_read_waits():
     long = "def raw_weights(x):\n    return x @ x.mT\n" + "a = 1\n" * 3000
     about = judged(FIRST, right(FIRST, raw_weights=long), "raw_weights")
     assert about.decision == WAITS and [finding.rule for finding in about.look] == [UNREADABLE]
-
-
-def test_a_line_that_a_crash_cut_off_was_not_decided(tmp_path):
-    decisions = Decisions(tmp_path)
-    decisions.write(Decision(FIRST, "ada", "row_softmax", "a", ACCEPTED))
-    with open(decisions.path, "a") as file:
-        file.write('{"lesson": "01_dot')
-    decisions.write(Decision(FIRST, "ada", "raw_weights", "b", REFUSED))
-    assert sorted(decisions.read().values()) == [ACCEPTED, REFUSED]
 
 
 # -------------------------------------------------------------------------------------- nobody is harmed
@@ -189,17 +180,17 @@ def test_the_batch_says_how_many_answers_wait(course):
     assert line.split()[3] == "1" and f"make look LESSON={FIRST}" in line
 
 
-def test_a_decision_gives_the_mark_and_survives_a_regrade(course, monkeypatch):
+def test_a_decision_gives_the_mark_and_survives_a_regrade(course):
     def waiting():
         with Gradebook(f"sqlite:///{course.folder}/gradebook.db") as gradebook:
             found = gradebook.find_submission_notebook(FIRST, FIRST, "ada")
             return {grade.name for grade in found.grades if grade.needs_manual_grade}
 
-    monkeypatch.setattr(commands, "grade", lambda root, lesson, options: course.grade() and 0)
     assert course.marks()["ada"]["raw_weights"] == 0 and waiting() == {"check_raw_weights"}
     assert course.marks()["zoe"]["raw_weights"] == 3
     for word, points in (("accept", 3), ("refuse", 0), ("accept", 3)):
         commands.decide(course.folder, FIRST, "ada", ["raw_weights"], word)
+        course.grade()
         assert course.marks()["ada"]["raw_weights"] == points and waiting() == set()
         course.grade()
         assert course.marks()["ada"]["raw_weights"] == points

@@ -16,6 +16,9 @@ from helpers.grading.sandbox.fork_server import ForkServer, setup_of
 
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python -m helpers.grading", description=__doc__)
+    # Of accept and refuse, which grade one student again
+    seconds = {"exercise_seconds": LIMITS.exercise_seconds, "total_seconds": LIMITS.total_seconds}
+    top.set_defaults(again=True, dry_run=False, jobs=None, scheduler=None, bar=True, **seconds)
     add = top.add_subparsers(dest="command", required=True).add_parser
 
     def add_for_lesson(name: str, help: str) -> argparse.ArgumentParser:
@@ -69,7 +72,7 @@ def main() -> int:
         gc.freeze()
         gc.enable()
         try:
-            return commands.run(Path.cwd(), arguments, limits_of(arguments), server)
+            return commands.run(Path.cwd(), arguments, server)
         except commands.USER_ERRORS as problem:
             raise SystemExit(f"\n{problem}\n") from None
 
@@ -82,18 +85,12 @@ def fork_server(arguments: argparse.Namespace) -> Iterator[ForkServer | None]:
         yield None
         return
     release = Path("notebooks", arguments.lesson, f"{arguments.lesson}.ipynb")
-    server = ForkServer(arguments.lesson, bubblewrap.BUBBLEWRAP, limits_of(arguments), setup_of(release))
+    limits = Limits(arguments.exercise_seconds, arguments.total_seconds)
+    server = ForkServer(arguments.lesson, bubblewrap.BUBBLEWRAP, limits, setup_of(release))
     try:
         yield server
     finally:
         server.close()
-
-
-def limits_of(arguments: argparse.Namespace) -> Limits:
-    """What a submission may use, as the command line says."""
-    if arguments.command != "grade":
-        return LIMITS
-    return Limits(exercise_seconds=arguments.exercise_seconds, total_seconds=arguments.total_seconds)
 
 
 if __name__ == "__main__":

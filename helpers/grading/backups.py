@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from helpers.course import written_whole
 from helpers.exercises.exercise import lesson_names
 from helpers.grading.errors import DAMAGED, GradingError, about, explained
 from helpers.grading.journal import Journal
@@ -31,34 +31,21 @@ def back_up(root: Path, gradebook: Path) -> Path | None:
     """
     if not gradebook.is_file() or not gradebook.stat().st_size:
         return None
-    folder = root / FOLDER
+    path, previous = root / FOLDER / f"{datetime.now(UTC):{DATED_NAME}}.db", backups(root)
     with explained(root, f"sqlite:///{gradebook}"):
-        folder.mkdir(exist_ok=True)
-        unfinished = folder / f".unfinished-{os.getpid()}"
-        try:
-            _copy(gradebook, unfinished)
-            previous = backups(root)
-            if previous and unfinished.read_bytes() == previous[0].read_bytes():
-                return None
-            path = folder / f"{datetime.now(UTC):{DATED_NAME}}.db"
-            unfinished.chmod(0o400)  # it holds marks, and nobody should open a backup in place of the gradebook
-            os.replace(unfinished, path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        # Read-only: it holds marks, and nobody should open a backup in place of the gradebook
+        with written_whole(path, 0o400) as unfinished:
+            unfinished.touch(0o600)
+            # SQLite's backup API copies a consistent state even while others write
+            with _connected(gradebook, "rw") as original, _connected(unfinished, "rw") as copy:
+                original.backup(copy)
+                _require_sound(copy, gradebook)
+        if previous and path.read_bytes() == previous[0].read_bytes():
+            path.unlink()
+            return None
         for old in backups(root)[MAX_BACKUPS:]:
             old.unlink()
     return path
-
-
-def _copy(source: Path, target: Path) -> None:
-    """By SQLite's backup API, which copies a consistent state even while others write."""
-    target.unlink(missing_ok=True)
-    target.touch(0o600)
-    with _connected(source, "rw") as original, _connected(target, "rw") as copy:
-        original.backup(copy)
-        _require_sound(copy, source)
-    with open(target, "rb") as file:
-        os.fsync(file.fileno())
 
 
 @contextlib.contextmanager
@@ -81,7 +68,6 @@ def backups(root: Path) -> list[Path]:
 
 
 def backup_table(root: Path) -> str:
-    """The backups as a table, and how to restore one."""
     paths = backups(root)
     if not paths:
         return f"There are no backups yet: {FOLDER}/ is filled before every batch that has something to grade."
@@ -99,8 +85,12 @@ def restore(root: Path, gradebook: Path, name: str) -> str:
     chosen = next(iter(by_name.values()), None) if name == "latest" else by_name.get(name.removesuffix(".db"))
     if chosen is None:
         raise GradingError(f"There is no backup called {name}.\n\n{backup_table(root)}")
-    # Opened first: the copy of the current gradebook may be the one that pushes this backup out
-    with explained(root, f"sqlite:///{gradebook}"), _no_batch(root), _connected(chosen, "ro") as backup:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(explained(root, f"sqlite:///{gradebook}"))
+        for lesson in lesson_names():  # none is graded meanwhile
+            stack.enter_context(Journal(root, lesson).locked())
+        # Opened first: the copy of the current gradebook may be the one that pushes this backup out
+        backup = stack.enter_context(_connected(chosen, "ro"))
         _require_sound(backup, chosen)
         copy = _set_aside(root, gradebook)
         with _connected(gradebook, "rwc") as database:  # the same file: programs that have it open see the change
@@ -126,12 +116,3 @@ def _set_aside(root: Path, gradebook: Path) -> Path | None:
         for end in ("", "-journal", "-wal", "-shm"):
             gradebook.with_name(gradebook.name + end).unlink(missing_ok=True)
         return path
-
-
-@contextlib.contextmanager
-def _no_batch(root: Path) -> Iterator[None]:
-    """No lesson is graded meanwhile. Raises GradingError where one is."""
-    with contextlib.ExitStack() as stack:
-        for lesson in lesson_names():
-            stack.enter_context(Journal(root, lesson).locked())
-        yield

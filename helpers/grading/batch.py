@@ -1,42 +1,38 @@
 """Grading a class: submissions run in parallel, and are written one after the other; resumable at any point.
 
-For each submission, in this order: run it, judge it, write the judged notebook and its marks in one transaction, add a
-line to the journal. That line makes it count as graded. Nothing is written before the machine has graded submissions
-with known marks correctly (see `canary`).
+For each submission: run it, judge it, write the judged notebook and its marks in one transaction, add a line to the
+journal. That line makes it count as graded.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 import nbformat
-from nbformat.notebooknode import NotebookNode
-from nbgrader.utils import is_grade
 
 from helpers.exercises import load_lesson
-from helpers.grading import canary, regrade
+from helpers.grading import canary
 from helpers.grading.backups import back_up
-from helpers.grading.canary import REFERENCE, BrokenMachine, Canary
+from helpers.grading.canary import REFERENCE
 from helpers.grading.errors import GradingError, explained
 from helpers.grading.exam import exam_key_path, load_exam_key
-from helpers.grading.gradebook import CellScore, Marks, digest_of, judged_path, sqlite_file
+from helpers.grading.gradebook import Marks, digest_of, judged_path
 from helpers.grading.grader import Everywhere, GradedSubmission, Grader, SubmissionRunner
-from helpers.grading.journal import Journal, JournalEntry
+from helpers.grading.journal import Journal
 from helpers.grading.judging import WAITS
 from helpers.grading.progress import progress
+from helpers.grading.review import Decisions
 from helpers.grading.submissions.select import Submission, read_submissions
-from helpers.grading.summary import Summary
+from helpers.grading.summary import Summary, compare
 from helpers.notebooks import check_id
 
 WORKERS = "submission"  # how the names of the threads begin
-Task = tuple[Submission, Canary | None]
+Task = tuple[Submission, str]  # and the name of the canary that it is, "" if it is none
 
 
 class Batch:
@@ -57,6 +53,7 @@ class Batch:
     ):
         self.root, self.lesson = root, lesson
         self._runner, self._jobs, self._bar, self._everywhere = runner, jobs, bar, everywhere
+        self._journal, self._marks = Journal(root, lesson), Marks(root, lesson)
         self._exam = load_exam_key(lesson, root)
         self._release = root / "notebooks" / lesson / f"{lesson}.ipynb"
         released, key = (digest_of(path.read_bytes()) for path in (self._release, exam_key_path(lesson, root)))
@@ -65,74 +62,97 @@ class Batch:
     def run(self, only: tuple[str, ...] = (), again: bool = False, dry_run: bool = False) -> Summary:
         """Grade what is not graded yet; everything with `again`; only these students with `only`.
 
-        dry_run: write nothing, and say what would change. Raises GradingError and gradebook.Unregistered. Ctrl-C ends
+        dry_run: write nothing, and say what would change. Raises GradingError. Ctrl-C ends
         early, with what was done; so does a broken machine or a full disk: then `halted` says why.
         """
-        begun, journal = time.monotonic(), Journal(self.root, self.lesson)
-        with explained(self.root), journal.locked(), Marks(self.root, self.lesson) as marks:
-            marks.require_lesson()
+        begun = time.monotonic()
+        with explained(self.root), self._journal.locked(), self._marks as marks:
             handed_in = read_submissions(self.root / "submitted", self.lesson, self.root)
-            summary = Summary(self.lesson, flags=list(handed_in.flags), dry_run=dry_run)
-            recorder = _Recorder(marks, journal, summary, journal.read(), marks.scores(), self._digests)
-            todo = [s for s in _only(handed_in.submissions, only) if again or not self._is_done(s, recorder)]
-            if todo and not dry_run and (file := sqlite_file(marks.db_url)):
-                back_up(self.root, file)
+            self._entries, self._scores = self._journal.read(), marks.scores()  # from before the batch
+            self._summary = summary = Summary(self.lesson, flags=list(handed_in.flags), dry_run=dry_run)
+            todo = [s for s in _only(handed_in.submissions, only) if again or not self._is_done(s)]
+            if todo and not dry_run and marks.file:
+                back_up(self.root, marks.file)
             try:
                 if todo:
-                    self._grade(todo, recorder)
+                    self._grade(todo)
             except KeyboardInterrupt:
                 summary.stopped = True
-            except (BrokenMachine, GradingError) as problem:
+            except GradingError as problem:
                 summary.halted = str(problem)
             if not dry_run:
                 summary.flags += marks.settle_lateness()
         summary.seconds = time.monotonic() - begun
         return summary
 
-    def _is_done(self, submission: Submission, recorder: _Recorder) -> bool:
+    def _is_done(self, submission: Submission) -> bool:
         """Is everything as the journal says: the submission, the lesson, the judged notebook and the marks?"""
         student = submission.student.id
-        entry, scores = recorder.entries.get(student), recorder.scores.get(student, {})
+        entry, scores = self._entries.get(student), self._scores.get(student, {})
         if entry is None:
             return False
         path = judged_path(self.root, student, self.lesson)
         done = (
-            entry.submitted == _digest_of_submission(submission)
+            entry.submitted == submission.fingerprint
             and (entry.released, entry.key) == (self._digests["released"], self._digests["key"])
             and path.is_file()
             and digest_of(path.read_bytes()) == entry.notebook
-            and {cell: score.automatic for cell, score in scores.items()} == entry.marks
+            and all(cell in scores and scores[cell].automatic == points for cell, points in entry.marks.items())
         )
         if done:
-            recorder.summary.resumed.append(entry)
+            self._summary.resumed.append(entry)
         return done
 
-    def _grade(self, todo: list[Submission], recorder: _Recorder) -> None:
-        marks, summary = recorder.marks, recorder.summary
-        released = marks.released(nbformat.read(self._release, as_version=4))
-        grader = Grader(self.root, self._exam, released, self._runner, marks.sanitize, self._jobs, self._everywhere)
-        canaries = canary.canaries(self.root, load_lesson(self.lesson), released)
-        if canaries[0].name != REFERENCE:
-            summary.flags.append(canary.NO_REFERENCE.format(lesson=self.lesson))
+    def _grade(self, todo: list[Submission]) -> None:
+        lesson, released = load_lesson(self.lesson), self._marks.released(nbformat.read(self._release, as_version=4))
+        decisions, sanitize, slots = Decisions(self.root), self._marks.sanitize, threading.Semaphore(self._jobs)
+        grader = Grader(
+            lesson, self._exam, self._digests, released, decisions, self._runner, sanitize, slots, self._everywhere
+        )
+        canaries = canary.canaries(self.root, lesson, released)
+        if REFERENCE not in canaries:
+            self._summary.flags.append(canary.NO_REFERENCE.format(lesson=self.lesson))
         threads = ThreadPoolExecutor(self._jobs + 1, WORKERS)  # one judges while the others run
         ahead = 2 * self._jobs + 2
 
         def graded(tasks: Iterable[Task]) -> Iterator[GradedSubmission]:
             return completed(threads, grader.grade, tasks, ahead)
 
-        def require(canaries: list[Canary], midway: bool = False) -> None:
-            for result in graded((each.as_submission(), each) for each in canaries):
+        def require(*names: str, midway: bool = False) -> None:
+            for result in graded((canaries[name], name) for name in names):
                 canary.require(result, midway)
 
         try:
             with progress(len(todo), "Grading", "submission", shown=self._bar) as bar:
-                require(canaries)
-                results = graded((submission, None) for submission in todo)
-                for result in confirmed(results, lambda: require(canaries[:1], midway=True)):
-                    recorder.write(result)
+                require(*canaries)
+                results = graded((submission, "") for submission in todo)
+                for result in confirmed(results, lambda: require(next(iter(canaries)), midway=True)):
+                    self._write(result)
                     bar.update()
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
+
+    def _write(self, graded: GradedSubmission) -> None:
+        """Write one submission's marks. Raises GradingError where nobody's could be written."""
+        submission, student = graded.submission, graded.submission.student
+        if graded.problem:
+            self._summary.failed.append((student.id, graded.problem))
+            return
+        entry = graded.entry
+        regraded = compare(self._scores.get(student.id, {}), self._entries.get(student.id), entry)
+        try:
+            if not self._summary.dry_run:
+                waiting = {check_id(r["exercise"]) for r in entry.verdicts if r["decision"] == WAITS}
+                self._marks.save(student, graded.notebook, graded.file, submission.timestamp, waiting)
+                with explained(self.root):
+                    self._journal.write(entry)
+        except GradingError:
+            raise
+        except Exception as failure:  # one submission that cannot be written does not stop the others
+            self._summary.failed.append((student.id, f"{type(failure).__name__}: {failure}"))
+            return
+        self._summary.graded.append(entry)
+        self._summary.regraded += [regraded] if regraded else []
 
 
 def confirmed(results: Iterable[GradedSubmission], require: Callable[[], None]) -> Iterator[GradedSubmission]:
@@ -167,61 +187,6 @@ def completed(
             yield future.result()
 
 
-@dataclass
-class _Recorder:
-    """Writes results into the gradebook, the journal and the summary. entries, scores: from before the batch."""
-
-    marks: Marks
-    journal: Journal
-    summary: Summary
-    entries: Mapping[str, JournalEntry]
-    scores: Mapping[str, Mapping[str, CellScore]]
-    digests: Mapping[str, str]
-
-    def write(self, graded: GradedSubmission) -> None:
-        """Write one submission's marks. Raises GradingError where nobody's could be written."""
-        submission, student = graded.submission, graded.submission.student
-        if graded.problem:
-            self.summary.failed.append((student.id, graded.problem))
-            return
-        notebook = graded.notebook
-        assert notebook is not None, "without a problem there is a judged notebook"
-        entry = self._entry(graded, notebook)
-        regraded = regrade.compare(self.scores.get(student.id, {}), self.entries.get(student.id), entry)
-        try:
-            if not self.summary.dry_run:
-                waiting = {check_id(r["exercise"]) for r in graded.records if r["decision"] == WAITS}
-                points = self.marks.save(student, notebook, graded.file, submission.timestamp, waiting)
-                total = round(sum(value or 0 for value in points.values()), 6)
-                entry = dataclasses.replace(entry, marks=points, points=total)
-                with explained(self.marks.root):
-                    self.journal.write(entry)
-        except GradingError:
-            raise
-        except Exception as failure:  # one submission that cannot be written does not stop the others
-            self.summary.failed.append((student.id, f"{type(failure).__name__}: {failure}"))
-            return
-        self.summary.graded.append(entry)
-        self.summary.regraded += [regraded] if regraded else []
-
-    def _entry(self, graded: GradedSubmission, notebook: NotebookNode) -> JournalEntry:
-        student = graded.submission.student
-        return JournalEntry(
-            student=student.id,
-            submitted=_digest_of_submission(graded.submission),
-            **self.digests,
-            notebook=digest_of(graded.file),
-            marks=dict(graded.points),
-            points=graded.total,
-            out_of=sum(float(c.metadata.nbgrader["points"]) for c in notebook.cells if is_grade(c)),
-            isolation=graded.isolation,
-            flags=list(graded.flags),
-            verdicts=list(graded.records),
-            platform=student.platform,
-            number=student.number,
-        )
-
-
 def _only(submissions: list[Submission], only: tuple[str, ...]) -> list[Submission]:
     known = {submission.student.id for submission in submissions}
     for student in only:
@@ -229,7 +194,3 @@ def _only(submissions: list[Submission], only: tuple[str, ...]) -> list[Submissi
             some = ", ".join(sorted(known)[:8]) + (", ..." if len(known) > 8 else "")
             raise GradingError(f"{student} has handed in nothing. These have: {some or 'nobody'}.")
     return [submission for submission in submissions if not only or submission.student.id in only]
-
-
-def _digest_of_submission(submission: Submission) -> str:
-    return hashlib.sha256(f"{submission.digest} {submission.timestamp}".encode()).hexdigest()

@@ -1,16 +1,13 @@
 """Grading the lesson's own solution first, so that a broken machine gives nobody a wrong mark.
 
-Before a batch, two submissions with known marks are graded by the same route as all others: the reference solution,
-which must get full marks, and the release as it is, which must get none. A result that a broken machine could have
-caused (a process that died, a missing answer, a failed sandbox) is written only after the reference solution has
-got full marks once more.
+Before a batch, the reference solution must get full marks by the same route as all others, and the release as it is
+none. A result that a broken machine could have caused is written only after the reference has got full marks again.
 """
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +18,7 @@ from nbformat.notebooknode import NotebookNode
 from helpers.checking.panel import number
 from helpers.course import SOLUTIONS
 from helpers.exercises import Lesson
+from helpers.grading.errors import GradingError
 from helpers.grading.judging import Why
 from helpers.grading.sanitize import plain
 from helpers.grading.submissions.archives import SubmittedFile
@@ -54,29 +52,20 @@ OTHER_NUMBERS = (
 EMPTY_EARNS = "The released notebook holds answers already, or the exam key is wrong: run `make check`, make both anew."
 
 
-class BrokenMachine(Exception):
-    """A submission with known marks is graded differently here. The text says what happened, and what to do."""
+def canaries(root: Path, lesson: Lesson, released: NotebookNode) -> dict[str, Submission]:
+    """What is graded before a batch, by name, as if somebody had handed it in.
 
-
-@dataclass(frozen=True)
-class Canary:
-    """A submission with known marks. name: REFERENCE, which must get full marks, or EMPTY, which must get none."""
-
-    name: str
-    notebook: NotebookNode = field(repr=False, compare=False)
-
-    def as_submission(self) -> Submission:
-        """As if somebody had handed it in."""
-        data = nbformat.writes(self.notebook).encode()
-        file = SubmittedFile(FileOwner(FOLDER, self.name), (self.name,), (), read=lambda: data)
-        return Submission(Student(self.name), file, digest="")
-
-
-def canaries(root: Path, lesson: Lesson, released: NotebookNode) -> list[Canary]:
-    """The submissions to grade before a batch. Only the empty one where solutions/ holds no reference."""
-    empty = Canary(EMPTY, released)
+    REFERENCE must get full marks; it is left out where there are no solutions. EMPTY must get none.
+    """
     answers = reference_answers(root, lesson)
-    return [Canary(REFERENCE, filled_in(released, answers)), empty] if answers else [empty]
+    notebooks = {REFERENCE: filled_in(released, answers), EMPTY: released}
+    return {name: _handed_in(name, notebook) for name, notebook in notebooks.items() if answers or name == EMPTY}
+
+
+def _handed_in(name: str, notebook: NotebookNode) -> Submission:
+    data = nbformat.writes(notebook).encode()
+    file = SubmittedFile(FileOwner(FOLDER, name), (name,), (), read=lambda: data)
+    return Submission(Student(name), file, digest="")
 
 
 def reference_answers(root: Path, lesson: Lesson) -> dict[str, str]:
@@ -96,12 +85,11 @@ def is_doubtful(graded: GradedSubmission) -> bool:
 
 
 def require(graded: GradedSubmission, midway: bool = False) -> None:
-    """Raises BrokenMachine unless this canary got the marks it must get. midway: marks were written before it."""
-    assert graded.canary is not None, "only a canary's marks are known"
-    name = graded.canary.name
-    wrong = [r for r in graded.records if r["points"] != (r["out_of"] if name == REFERENCE else 0)]
-    if graded.problem or wrong or not graded.records:
-        raise BrokenMachine(_report(name, graded, wrong, midway))
+    """Raises GradingError unless this canary got the marks it must get. midway: marks were written before it."""
+    name = graded.canary
+    wrong = [r for r in graded.entry.verdicts if r["points"] != (r["out_of"] if name == REFERENCE else 0)]
+    if graded.problem or wrong or not graded.entry.verdicts:
+        raise GradingError(_report(name, graded, wrong, midway))
 
 
 def _report(name: str, graded: GradedSubmission, wrong: list[dict], midway: bool) -> str:
@@ -113,7 +101,7 @@ def _report(name: str, graded: GradedSubmission, wrong: list[dict], midway: bool
     details = [
         *([plain(graded.problem)] if graded.problem else []),
         *(f"{r['exercise']:<{width}}  {number(r['points'])} of {number(r['out_of'])}  {_reason(r)}" for r in wrong),
-        *(f"also noticed: {plain(flag)}" for flag in graded.flags[:6]),
+        *(f"also noticed: {plain(flag)}" for flag in graded.entry.flags[:6]),
         *shortages(),
     ]
     return "\n".join(

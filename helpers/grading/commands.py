@@ -8,18 +8,16 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from helpers.checking.keys import BadKey
-from helpers.course import LIMITS, Limits
+from helpers.course import Limits
 from helpers.exercises import UnknownLesson, load_lesson
 from helpers.grading import backups, review
 from helpers.grading.batch import Batch
 from helpers.grading.csv_tables import BadTable
 from helpers.grading.errors import GradingError
-from helpers.grading.gradebook import Marks, Unregistered, sqlite_file
+from helpers.grading.gradebook import Marks
 from helpers.grading.judging import ACCEPTED, REFUSED
 from helpers.grading.late_policy import FILE as DEADLINES
 from helpers.grading.reports.export import write_exports
@@ -37,37 +35,23 @@ exam key, change marks, and delete what you own. Every mark made now says that i
 """
 
 
-@dataclass(frozen=True)
-class GradeOptions:
-    """How to grade a lesson. See `python -m helpers.grading grade --help`."""
-
-    only: tuple[str, ...] = ()
-    again: bool = False
-    dry_run: bool = False
-    jobs: int | None = None
-    scheduler: str | None = None
-    unsafe: bool = False
-    bar: bool = True
-    limits: Limits = LIMITS
-
-
-def run(root: Path, arguments: argparse.Namespace, limits: Limits, server: ForkServer | None) -> int:
-    """Run a command. Returns the exit status. Raises USER_ERRORS."""
+def run(root: Path, arguments: argparse.Namespace, server: ForkServer | None) -> int:
+    """Run a command. Returns the exit status. Raises USER_ERRORS. server: see `Runner`."""
     lesson: str = getattr(arguments, "lesson", None) or ""  # one command has none, and export can go without
     match arguments.command:
         case "collect":
             collect(root, lesson, Path(arguments.place))
         case "grade":
-            names = ("again", "dry_run", "jobs", "scheduler", "unsafe", "bar")
-            options = {name: getattr(arguments, name) for name in names}
-            return grade(root, lesson, GradeOptions(tuple(arguments.only), **options, limits=limits), server)
+            return grade(root, arguments, server)
         case "restore-gradebook":
             restore_gradebook(root, arguments.backup)
         case "look":
             load_lesson(lesson)
             print(review.listing(root, lesson))
         case "accept" | "refuse" as decision:
-            return decide(root, lesson, arguments.student, arguments.exercises, decision, arguments.unsafe)
+            decide(root, lesson, arguments.student, arguments.exercises, decision)
+            arguments.only = [arguments.student]
+            return grade(root, arguments)
         case "feedback":
             settle_lateness(root, lesson)
             return write_feedback(root, lesson, tuple(arguments.only))
@@ -80,8 +64,9 @@ def run(root: Path, arguments: argparse.Namespace, limits: Limits, server: ForkS
     return 0
 
 
-def grade(root: Path, lesson: str, options: GradeOptions, server: ForkServer | None = None) -> int:
-    """Grade what was handed in. Returns 1 when a submission could not be graded. server: see `Runner`."""
+def grade(root: Path, options: argparse.Namespace, server: ForkServer | None = None) -> int:
+    """Grade what was handed in. Returns 1 when a submission could not be graded."""
+    lesson, jobs = options.lesson, options.jobs
     load_lesson(lesson)
     if not (root / "submitted").is_dir():
         raise GradingError(
@@ -89,36 +74,30 @@ def grade(root: Path, lesson: str, options: GradeOptions, server: ForkServer | N
             "`make demo-class` makes one to try things on."
         )
     register(root, lesson, create=not options.dry_run)
-    with _batch(root, lesson, options, server) as batch:
-        summary = batch.run(options.only, options.again, options.dry_run)
-    print(summary.as_text())
-    return 1 if summary.failed or summary.stopped or summary.halted else 0
-
-
-@contextlib.contextmanager
-def _batch(root: Path, lesson: str, options: GradeOptions, server: ForkServer | None) -> Iterator[Batch]:
-    """A batch on this machine, or on the workers of a scheduler."""
     isolation = "none" if options.unsafe else "bubblewrap"
+    limits = Limits(options.exercise_seconds, options.total_seconds)
     if options.unsafe:
         print(UNSAFE, file=sys.stderr)
-    if options.scheduler:
-        with cluster(options.scheduler, lesson, isolation, options.limits) as workers:
-            jobs = options.jobs or 2 * workers.threads
-            yield Batch(root, lesson, workers, jobs, options.bar, workers.everywhere)
-    else:
-        with Runner(lesson, isolation=isolation, limits=options.limits, begun=server) as runner:
-            yield Batch(root, lesson, runner, options.jobs or os.cpu_count() or 1, options.bar)
+    with contextlib.ExitStack() as stack:
+        if options.scheduler:
+            workers = stack.enter_context(cluster(options.scheduler, lesson, isolation, limits))
+            batch = Batch(root, lesson, workers, jobs or 2 * workers.threads, options.bar, workers.everywhere)
+        else:
+            runner = stack.enter_context(Runner(lesson, isolation=isolation, limits=limits, begun=server))
+            batch = Batch(root, lesson, runner, jobs or os.cpu_count() or 1, options.bar)
+        summary = batch.run(tuple(options.only), options.again, options.dry_run)
+    print(summary.as_text())
+    return 1 if summary.failed or summary.stopped or summary.halted else 0
 
 
 def register(root: Path, lesson: str, create: bool = True) -> None:
     """Make sure that the gradebook knows the lesson. create: add a lesson that it does not know."""
     warnings.filterwarnings("ignore", message="Object of type <Submitted")  # nbgrader's own; harmless
     marks = Marks(root, lesson)
-    file = sqlite_file(marks.db_url)
-    if create or not file or file.is_file():  # opening it would create it
-        with marks, contextlib.suppress(Unregistered):
-            marks.require_lesson()
-            return
+    if create or not marks.file or marks.file.is_file():  # opening it would create it
+        with marks:
+            if marks.knows_lesson():
+                return
     if not create:
         raise GradingError(
             f"The gradebook does not know {lesson} yet: there are no marks to compare with. `make grade` first."
@@ -131,19 +110,17 @@ def register(root: Path, lesson: str, create: bool = True) -> None:
 
 
 def restore_gradebook(root: Path, backup: str) -> None:
-    """List the gradebook's backups, or restore one."""
-    file = sqlite_file(Marks(root, "").db_url)
+    file = Marks(root, "").file
     if file is None:
         raise GradingError(backups.ON_A_SERVER)
     print(backups.restore(root, file, backup) if backup else backups.backup_table(root))
 
 
-def decide(root: Path, lesson: str, student: str, exercises: list[str], decision: str, unsafe: bool = False) -> int:
-    """Accept or refuse answers that wait, and grade the student again. decision: "accept" or "refuse"."""
+def decide(root: Path, lesson: str, student: str, exercises: list[str], decision: str) -> None:
+    """Accept or refuse answers that wait. decision: "accept" or "refuse"."""
     for name in exercises:
         _ = load_lesson(lesson)[name]  # raises UnknownLesson with the names there are
     review.decide(root, lesson, student, exercises, {"accept": ACCEPTED, "refuse": REFUSED}[decision])
-    return grade(root, lesson, GradeOptions(only=(student,), again=True, unsafe=unsafe))
 
 
 def collect(root: Path, lesson: str, place: Path) -> None:

@@ -71,15 +71,11 @@ def explained(root: Path, url: str | URL | None = None) -> Iterator[None]:
     """
     try:
         yield
-    except OSError as problem:
-        text = disk_error(problem, root)
-        if not text:
-            raise
-        raise GradingError(text) from problem
-    except (SQLAlchemyError, sqlite3.Error, ModuleNotFoundError, InvalidEntry) as problem:
-        # nbgrader raises InvalidEntry for any error of its database
-        cause = problem.__context__ if isinstance(problem, InvalidEntry) else problem
-        text = database_error(cause, url) if url else ""
+    except (OSError, SQLAlchemyError, sqlite3.Error, ModuleNotFoundError, InvalidEntry) as problem:
+        if isinstance(problem, OSError):
+            text = disk_error(problem, root)
+        else:
+            text = database_error(problem, url) if url else ""
         if not text:
             raise
         raise GradingError(text) from problem
@@ -87,6 +83,8 @@ def explained(root: Path, url: str | URL | None = None) -> Iterator[None]:
 
 def database_error(problem: BaseException | None, url: str | URL) -> str:
     """What to tell the user about an error of the gradebook's database; "" where there is no remedy."""
+    if isinstance(problem, InvalidEntry):
+        problem = problem.__context__  # nbgrader raises it for any error of its database
     if isinstance(problem, (ArgumentError, NoSuchModuleError)):
         return about(url, BAD_ADDRESS)
     if isinstance(problem, ModuleNotFoundError):
@@ -94,7 +92,8 @@ def database_error(problem: BaseException | None, url: str | URL) -> str:
     if not isinstance(problem, (DBAPIError, sqlite3.Error)):
         return ""
     on_sqlite = make_url(url).get_backend_name() == "sqlite"
-    error = _first_line(getattr(problem, "orig", None) or problem)
+    first_line = str(getattr(problem, "orig", None) or problem).strip().partition("\n")[0]
+    error = " ".join(first_line.split())[:200].lower()
     for pattern, text in (SQLITE_ERRORS if on_sqlite else SERVER_ERRORS).items():
         if re.search(pattern, error):
             return about(url, text, error)
@@ -135,9 +134,3 @@ def _free_megabytes(place: Path) -> float:
     while not place.is_dir() and place != place.parent:
         place = place.parent
     return shutil.disk_usage(place).free / 2**20
-
-
-def _first_line(error: object) -> str:
-    """The database's own message: its first line, in small letters."""
-    text = str(error).strip()
-    return " ".join((text.splitlines() or [""])[0].split())[:200].lower()

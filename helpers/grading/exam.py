@@ -1,9 +1,7 @@
 """A lesson's exam keys, made (see `authoring.exam_key`) from a secret that no student has seen.
 
-A submission's code knows the seed of its inputs, and may print it. So there is a small pool of seeds, all derived from
-a secret that never leaves the grader's process. Which of them a submission gets follows from the student, the code and
-the secret. The same code gets the same seed again, so that a regrade gives the same marks; a seed that one submission
-prints reveals nothing about the next.
+A submission's code knows the seed of its inputs, and may print it. So a small pool of seeds is derived from the secret,
+which also says who gets which: the same code gets the same seed again, and one seed reveals nothing about the others.
 """
 
 from __future__ import annotations
@@ -75,7 +73,6 @@ def without_seed(run: CheckRun, seed: str) -> CheckRun:
 
 
 def exam_key_path(lesson: str, root: Path) -> Path:
-    """Where the exam key of a lesson is."""
     return root / FOLDER / f"{lesson}.safetensors"
 
 

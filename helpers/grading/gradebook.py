@@ -1,7 +1,6 @@
-"""Writing one submission's judged notebook and marks, as nbgrader does, whole or not at all.
+"""Writing one submission's judged notebook and marks, as nbgrader does, in one transaction: whole or not at all.
 
-Everything that is written for one submission is one transaction, so that nobody ever sees half of its marks, whatever
-happens to the process; nbgrader's own preprocessors commit after every cell. Judging is done before.
+nbgrader's own preprocessors commit after every cell. Judging is done before.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ import sqlite3
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-import nbformat
 from nbformat.notebooknode import NotebookNode
 from nbgrader.api import Base, BaseCell, Comment, Grade, Gradebook, MissingEntry, SubmittedAssignment, SubmittedNotebook
 from nbgrader.apps import NbGrader
@@ -23,7 +22,6 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import CheckCellMetadata, IgnorePattern, LimitOutput, OverwriteCells
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
 from sqlalchemy.engine import URL, Connection, make_url
-from sqlalchemy.exc import ArgumentError
 from sqlalchemy.orm import joinedload, scoped_session, selectinload, sessionmaker, undefer
 from traitlets.config import Application, Config
 
@@ -38,10 +36,6 @@ PATIENCE = 30  # seconds to wait for a gradebook that others use, or for a serve
 QUIET = logging.getLogger("helpers.grading.nbgrader")
 QUIET.setLevel(logging.ERROR)
 logging.getLogger("tornado.application").addFilter(lambda record: "due to database error" not in record.getMessage())
-
-
-class Unregistered(Exception):
-    """The gradebook does not know this lesson yet."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +60,6 @@ def course_config(root: Path) -> Config:
 
 
 def judged_path(root: Path, student: str, lesson: str) -> Path:
-    """Where the judged notebook of a student is."""
     return root / "autograded" / student / lesson / f"{lesson}.ipynb"
 
 
@@ -84,14 +77,18 @@ class Marks:
         self._config = course_config(root)
         course = CourseDirectory(config=self._config, root=str(root))
         self.db_url, self._course_id = course.db_url, course.course_id
+        with self._explained():
+            self._url = make_url(self.db_url)
+        database = self._url.database if self._url.get_backend_name() == "sqlite" else None
+        self.file = Path(database) if database else None  # None on a server
         self._released: frozenset[str] = frozenset()  # the texts of the released lesson's cells
         self._output_steps = [step(config=self._config, log=QUIET) for step in (IgnorePattern, LimitOutput)]
 
     def __enter__(self) -> Marks:
         with self._explained():
-            url = _with_timeout(self.db_url)
-            _require_gradebook(url)
-            self.gradebook = Gradebook(url, self._course_id)
+            if self.file and self.file.is_file():
+                _require_gradebook(self.file)
+            self.gradebook = Gradebook(_with_timeout(self._url), self._course_id)
             # One connection and one session. The session's own commits and those of nbgrader's methods count by
             # themselves; within a transaction that was begun on the connection they only flush, and its end counts.
             self._connection = self.gradebook.engine.connect()
@@ -122,21 +119,18 @@ class Marks:
                 session.rollback()
                 raise
 
-    def require_lesson(self) -> None:
-        """Raises Unregistered unless the gradebook knows the lesson's notebook and its cells."""
-        try:
-            with self._explained():
-                if not self.gradebook.find_notebook(self.lesson, self.lesson).grade_cells:
-                    raise Unregistered(self.lesson)
-        except MissingEntry:
-            raise Unregistered(self.lesson) from None
+    def knows_lesson(self) -> bool:
+        """Does the gradebook know the lesson's notebook and its cells?"""
+        with self._explained(), contextlib.suppress(MissingEntry):
+            return bool(self.gradebook.find_notebook(self.lesson, self.lesson).grade_cells)
+        return False
 
     def released(self, notebook: NotebookNode) -> NotebookNode:
         """The released lesson, with points and locked cells as in the gradebook. Submissions are restored from it.
 
         Raises ValidationError when the lesson's metadata is not nbgrader's.
         """
-        names = {"assignment": self.lesson, "notebook": self.lesson, "db_url": _with_timeout(self.db_url)}
+        names = {"assignment": self.lesson, "notebook": self.lesson, "db_url": _with_timeout(self._url)}
         with self._explained():
             OverwriteCells(config=self._config, log=QUIET).preprocess(notebook, {"nbgrader": names})
         CheckCellMetadata(config=self._config, log=QUIET).preprocess(notebook, {})
@@ -144,10 +138,9 @@ class Marks:
         return notebook
 
     def submissions(self) -> list[SubmittedAssignment]:
-        """All submissions with their notebooks, grades and comments, in a handful of queries, however many there are.
-
-        Raises MissingEntry where the gradebook does not know the lesson.
-        """
+        """All submissions with notebooks, grades and comments, in a handful of queries, however many there are."""
+        if not self.knows_lesson():
+            return []
         with self._explained():
             assignment = self.gradebook.find_assignment(self.lesson)
             query = self.gradebook.db.query(SubmittedAssignment).filter_by(assignment_id=assignment.id)
@@ -172,9 +165,8 @@ class Marks:
         for submission in self.submissions():
             cells = scores.setdefault(submission.student.id, {})
             for grade in (grade for notebook in submission.notebooks for grade in notebook.grades):
-                points = grade.auto_score or 0.0 if grade.manual_score is None else grade.manual_score
                 changed = grade.manual_score is not None or grade.extra_credit
-                cells[grade.name] = CellScore(grade.auto_score, points + (grade.extra_credit or 0) if changed else None)
+                cells[grade.name] = CellScore(grade.auto_score, grade.score if changed else None)
         return scores
 
     def sanitize(self, notebook: NotebookNode) -> None:
@@ -187,29 +179,26 @@ class Marks:
 
     def save(
         self, student: Student, notebook: NotebookNode, file: bytes, timestamp: str = "", waiting: Collection[str] = ()
-    ) -> dict[str, float | None]:
-        """Write a judged notebook, and its marks into the gradebook. Returns the automatic points by check cell.
+    ) -> None:
+        """Write a judged notebook, and its marks into the gradebook.
 
-        file: the notebook as bytes (see `file_of`). timestamp: when it was handed in, in UTC, "" if unknown. waiting:
+        file: the notebook as bytes. timestamp: when it was handed in, in UTC, "" if unknown. waiting:
         the grade ids of the cells that an instructor is to look at. Comments and points given by hand stay.
         """
         with self._one_transaction():
             submitted = self._submission(student, timestamp)
-            late_policy.enter_dates(self.gradebook, self.root, self.lesson, student.id)
-            points = self._write_scores(submitted, notebook, waiting)
+            late_policy.enter_dates(self._deadlines, submitted.assignment.assignment, [submitted.assignment])
+            self._write_scores(submitted, notebook, waiting)
             self.gradebook.db.flush()
-            late_policy.update_penalty(self.gradebook, self.root, submitted.assignment)
+            late_policy.update_penalty(self.gradebook, self._deadlines, submitted.assignment)
             self.gradebook.db.flush()
             path = judged_path(self.root, student.id, self.lesson)
             if timestamp:
                 write_whole(path.with_name("timestamp.txt"), timestamp, 0o444)
             write_whole(path, file, 0o444)  # nbgrader leaves read-only files; so do we
-            return points
 
-    def _write_scores(
-        self, submitted: SubmittedNotebook, notebook: NotebookNode, waiting: Collection[str]
-    ) -> dict[str, float | None]:
-        """Write points and automatic comments, by nbgrader's rules. Returns the points by check cell."""
+    def _write_scores(self, submitted: SubmittedNotebook, notebook: NotebookNode, waiting: Collection[str]) -> None:
+        """Write points and automatic comments, by nbgrader's rules."""
         grades, comments = self._rows(Grade, submitted), self._rows(Comment, submitted)
         for grade in grades.values():
             grade.auto_score = None  # of an earlier submission
@@ -223,7 +212,6 @@ class Marks:
             if is_solution(cell) or is_task(cell):
                 unchanged = cell.metadata.nbgrader.get("checksum") == compute_checksum(cell) and not is_task(cell)
                 comments[name].auto_comment = "No response." if unchanged else None
-        return {name: grade.auto_score for name, grade in grades.items()}
 
     def _rows(self, kind: type[Grade] | type[Comment], submitted: SubmittedNotebook) -> dict:
         """The grades or the comments of a submission by cell, read anew: the formgrader writes to these rows, too."""
@@ -233,27 +221,21 @@ class Marks:
 
     def settle_lateness(self) -> list[str]:
         """Correct every lesson's penalties by the current table of deadlines. Returns a line for each change."""
-        changes = late_policy.update_penalties(self.gradebook, self.root)
-        return [*changes, *late_policy.unknown_students(self.gradebook, self.root)]
+        changes = late_policy.update_penalties(self.gradebook, self._deadlines)
+        return [*changes, *late_policy.unknown_students(self.gradebook, self._deadlines, self.root)]
+
+    @cached_property
+    def _deadlines(self) -> late_policy.Deadlines:
+        return late_policy.read_deadlines(self.root)
 
     def _submission(self, student: Student, timestamp: str) -> SubmittedNotebook:
-        """The row of the submission; it is created if it is missing."""
         first_name, _, last_name = student.name.rpartition(" ")
-        fields = {
-            "first_name": first_name,
-            "last_name": last_name,
-            "lms_user_id": student.number,
-            "email": student.email,
-        }
+        fields = {"first_name": first_name, "last_name": last_name}
+        fields |= {"lms_user_id": student.number, "email": student.email}
         self.gradebook.update_or_create_student(student.id, **{k: v for k, v in fields.items() if v})
         with self.gradebook.db.no_autoflush:  # nbgrader builds a submission's rows before it adds them
             self.gradebook.update_or_create_submission(self.lesson, student.id, timestamp=timestamp or None)
         return self.gradebook.find_submission_notebook(self.lesson, self.lesson, student.id)
-
-
-def file_of(notebook: NotebookNode) -> bytes:
-    """A judged notebook as the bytes of its file."""
-    return nbformat.writes(notebook).encode("utf-8", "replace")
 
 
 def digest_of(file: bytes) -> str:
@@ -261,42 +243,23 @@ def digest_of(file: bytes) -> str:
     return hashlib.sha256(file).hexdigest()
 
 
-def _with_timeout(address: str) -> str:
-    """The gradebook's address, with how long to wait for it."""
-    try:
-        url = make_url(address)
-    except ArgumentError:
-        return address  # connecting to it will fail with a message
+def _with_timeout(url: URL) -> str:
     name = "timeout" if url.get_backend_name() == "sqlite" else "connect_timeout"
-    if name in url.query:
-        return address
-    return url.update_query_dict({name: str(PATIENCE)}).render_as_string(hide_password=False)
+    patient = url.update_query_dict({name: url.query.get(name, str(PATIENCE))})
+    return patient.render_as_string(hide_password=False)
 
 
-def sqlite_file(address: str | URL) -> Path | None:
-    """The file of a gradebook in SQLite; None for one on a server."""
-    try:
-        url = make_url(address)
-    except ArgumentError:
-        return None
-    return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
-
-
-def _require_gradebook(address: str) -> None:
+def _require_gradebook(file: Path) -> None:
     """Raises GradingError where a file is not a gradebook of this nbgrader, before anything is written to it."""
-    path = sqlite_file(address)
-    if path is None or not path.is_file() or not path.stat().st_size:
-        return
+    query = "SELECT t.name, c.name FROM sqlite_master t, pragma_table_info(t.name) c WHERE t.type = 'table'"
     # Not read-only: SQLite may have to undo what a killed process left half written
-    with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as database:
-        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        problem = ""
-        if tables and not tables & {"grade", "assignment", "alembic_version"}:
+    with contextlib.closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True)) as database:
+        there = set(database.execute(query))
+    tables = {table for table, _ in there}
+    needed = [(table.name, column.name) for table in Base.metadata.sorted_tables for column in table.columns]
+    missing = [names for names in needed if names not in there]
+    if tables and missing:
+        problem = "its table {} has no column {}".format(*missing[0])
+        if not tables & {"grade", "assignment", "alembic_version"}:
             problem = f"it holds other tables: {', '.join(sorted(tables)[:3])}"
-        for table in Base.metadata.sorted_tables if tables and not problem else ():
-            columns = {row[1] for row in database.execute(f'PRAGMA table_info("{table.name}")')}
-            missing = [column.name for column in table.columns if column.name not in columns]
-            if missing:
-                problem = f"its table {table.name} has no column {missing[0]}"
-        if problem:
-            raise GradingError(about(address, OTHER_VERSION, problem))
+        raise GradingError(about(f"sqlite:///{file}", OTHER_VERSION, problem))

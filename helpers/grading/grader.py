@@ -6,22 +6,24 @@ import contextlib
 import copy
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Protocol
 
+import nbformat
 from nbformat.notebooknode import NotebookNode
+from nbgrader.utils import is_grade
 
 from helpers.checking import answers
 from helpers.checking.answers import Answer
 from helpers.checking.cell_scan import SubmissionScan, SubmittedCell
 from helpers.checking.keys import AnswerKey
 from helpers.checking.verdicts import WRONG
-from helpers.exercises import Lesson, load_lesson
-from helpers.grading.canary import REFERENCE, Canary
+from helpers.exercises import Lesson
+from helpers.grading.canary import REFERENCE
 from helpers.grading.exam import HIDDEN, ExamKey, digest_of_work, without_seed
-from helpers.grading.gradebook import file_of
+from helpers.grading.gradebook import digest_of
+from helpers.grading.journal import JournalEntry
 from helpers.grading.judging import CheckRun, Judged, Why, judge_predictions, judge_submission, wrong_aspects_of
 from helpers.grading.records import record, records_of_predictions, write_verdicts
 from helpers.grading.review import Decisions
@@ -45,134 +47,112 @@ Everywhere = Callable[[Work, str], list[Executed]]  # runs a submission on each 
 
 
 @dataclass(frozen=True)
-class RestoredSubmission:
-    """A submission ready to run. problem: why it cannot be read; then the notebook is an empty one. key: judges it."""
-
-    notebook: NotebookNode
-    key: AnswerKey
-    flags: tuple[str, ...]
-    problem: str = ""
-
-
-@dataclass(frozen=True)
 class GradedSubmission:
     """The result of grading one submission, before anything is written.
 
-    file: the judged notebook's. points: by check cell. records: the verdicts (see `records.record`). runs: by
-    exercise. problem: why the machinery, and not the submission, failed; then there is nothing to write.
+    file: the judged notebook's. runs: by exercise. problem: why the machinery, and not the submission, failed; then
+    there is nothing to write. canary: the name of the canary that it is, "" if it is none.
     """
 
     submission: Submission
-    notebook: NotebookNode | None = None
+    notebook: NotebookNode = field(default_factory=NotebookNode)
     file: bytes = b""
-    points: Mapping[str, float] = field(default_factory=dict)
-    records: tuple[dict, ...] = ()
+    entry: JournalEntry = field(default_factory=lambda: JournalEntry(""))
     runs: Mapping[str, CheckRun] = field(default_factory=dict)
-    flags: tuple[str, ...] = ()
-    isolation: str = NOTHING_RAN
     problem: str = ""
-    canary: Canary | None = None
-
-    @property
-    def total(self) -> float:
-        return round(sum(self.points.values()), 6)
+    canary: str = ""
 
 
+@dataclass(frozen=True)
 class Grader:
     """Grades submissions of one lesson; `grade` may be called from several threads.
 
-    sanitize: see `Marks.sanitize`. jobs: how many submissions run at once. everywhere: runs a submission on each
-    machine, where there are several.
+    digests: of the release and the exam key. sanitize: see `Marks.sanitize`. slots: one for each submission that may
+    run. everywhere: runs a submission on each machine, where there are several.
     """
 
-    def __init__(
-        self,
-        root: Path,
-        exam: ExamKey,
-        released: NotebookNode,
-        runner: SubmissionRunner,
-        sanitize: Callable[[NotebookNode], None],
-        jobs: int,
-        everywhere: Everywhere | None = None,
-    ):
-        self._lesson, self._exam, self._released = load_lesson(exam.lesson), exam, released
-        self._runner, self._sanitize, self._everywhere = runner, sanitize, everywhere
-        self._slots, self._decisions = threading.Semaphore(jobs), Decisions(root)
+    lesson: Lesson
+    exam: ExamKey
+    digests: Mapping[str, str]
+    released: NotebookNode
+    decisions: Decisions
+    runner: SubmissionRunner
+    sanitize: Callable[[NotebookNode], None]
+    slots: threading.Semaphore
+    everywhere: Everywhere | None = None
 
-    def grade(self, submission: Submission, canary: Canary | None = None) -> GradedSubmission:
+    def grade(self, submission: Submission, canary: str = "") -> GradedSubmission:
         """Read, run and judge a submission. Any failure in doing so is in the result."""
         try:
-            restored = self._restored(submission)
-            if restored.problem:
-                return self._judged(submission, restored, self._not_run(restored.problem))
-            work = work_of(self._lesson, restored.notebook, self._released)
-            seed = restored.key.seed
-            wrong = partial(wrong_aspects_of, self._lesson, restored.key)
-            with self._slots:
-                on_each = self._everywhere if canary else None  # a canary runs on every machine
-                executed = on_each(work, seed) if on_each else [self._runner.execute(work, seed, wrong=wrong)]
-            graded = [self._judged(submission, restored, each, canary) for each in executed]
-            worst_first = sorted(graded, key=lambda result: result.total)
-            return worst_first[0 if canary and canary.name == REFERENCE else -1]
-        except Exception as problem:  # the machinery failed, not the student: no mark is written
-            return GradedSubmission(submission, problem=f"{type(problem).__name__}: {problem}", canary=canary)
+            notebook, flags, problem = self._restored(submission)
+            key = self.exam.key_for(submission.student.id, digest_of_work(notebook))
+            if problem:
+                run = CheckRun(why=Why.NOTHING_TO_RUN, says=f"Nothing could be run: {problem}")
+                runs = {exercise.name: run for exercise in self.lesson}
+                executed = [Executed(runs, SubmissionScan(), isolation=NOTHING_RAN)]
+            else:
+                work = work_of(self.lesson, notebook, self.released)
+                with self.slots:
+                    if canary and self.everywhere:  # a canary runs on every machine
+                        executed = self.everywhere(work, key.seed)
+                    else:
+                        wrong = partial(wrong_aspects_of, self.lesson, key)
+                        executed = [self.runner.execute(work, key.seed, wrong=wrong)]
+            graded = [self._judged(submission, notebook, key, flags, each) for each in executed]
+            worst_first = sorted(graded, key=lambda result: result.entry.points)
+            return replace(worst_first[0 if canary == REFERENCE else -1], canary=canary)
+        except Exception as failure:  # the machinery failed, not the student: no mark is written
+            return GradedSubmission(submission, problem=f"{type(failure).__name__}: {failure}", canary=canary)
 
-    def _not_run(self, problem: str) -> Executed:
-        run = CheckRun(why=Why.NOTHING_TO_RUN, says=problem)
-        return Executed({exercise.name: run for exercise in self._lesson}, SubmissionScan(), isolation=NOTHING_RAN)
-
-    def _restored(self, submission: Submission) -> RestoredSubmission:
+    def _restored(self, submission: Submission) -> tuple[NotebookNode, list[str], str]:
+        """A notebook to run, flags about it, and why it cannot be read; then it is an empty one."""
         try:
             screened = submission.open()
         except UnopenedFile as problem:
             raise OSError(f"the file {problem}") from None
         except UnreadableFile as problem:
-            flags, text = (*submission.flags, f"the file {problem}"), f"Nothing could be run: the file {problem}"
-            empty = copy.deepcopy(self._released)
-            return RestoredSubmission(empty, self._key_for(submission, empty), flags, text)
-        restored = restore(screened.notebook, self._released)
-        self._sanitize(restored.notebook)
-        flags = (*submission.flags, *screened.flags, *restored.flags)
-        return RestoredSubmission(restored.notebook, self._key_for(submission, restored.notebook), flags)
-
-    def _key_for(self, submission: Submission, notebook: NotebookNode) -> AnswerKey:
-        return self._exam.key_for(submission.student.id, digest_of_work(notebook))
+            text = f"the file {problem}"
+            return copy.deepcopy(self.released), [*submission.flags, text], text
+        restored = restore(screened.notebook, self.released)
+        self.sanitize(restored.notebook)
+        return restored.notebook, [*submission.flags, *screened.flags, *restored.flags], ""
 
     def _judged(
-        self, submission: Submission, restored: RestoredSubmission, executed: Executed, canary: Canary | None = None
+        self, submission: Submission, notebook: NotebookNode, key: AnswerKey, flags: list[str], executed: Executed
     ) -> GradedSubmission:
-        lesson, notebook, seed = self._lesson, restored.notebook, restored.key.seed
+        lesson, seed = self.lesson, key.seed
         runs = {name: without_seed(run, seed) for name, run in executed.runs.items()}
-        decisions = self._decisions.of(lesson.name, submission.student.id)
-        judged = judge_submission(lesson, restored.key, runs, executed.read, decisions)
+        student = submission.student
+        judged = judge_submission(lesson, key, runs, executed.read, self.decisions.of(lesson.name, student.id))
         predictions = judge_predictions(lesson, executed.read)
-        on_shipped_key = self._wrong_answers_on_shipped_key(runs, judged)
-        records = [record(one, on_shipped_key.get(name)) for name, one in judged.items()]
+        records = [record(one, self._on_shipped_key(runs.get(name), one)) for name, one in judged.items()]
         records += records_of_predictions(predictions.values())
         points = write_verdicts(notebook, lesson, judged, predictions)
-        flags = [*restored.flags, *(flag.replace(seed, HIDDEN) for flag in executed.flags)]
-        return GradedSubmission(
-            submission=submission,
-            notebook=notebook,
-            file=file_of(notebook),
-            points=points,
-            records=tuple(records),
-            runs={exercise.name: runs.get(exercise.name, CheckRun(why=Why.NOT_RUN)) for exercise in lesson},
-            flags=tuple(dict.fromkeys(flags)),
+        flags = [*flags, *(flag.replace(seed, HIDDEN) for flag in executed.flags)]
+        file = nbformat.writes(notebook).encode("utf-8", "replace")
+        entry = JournalEntry(
+            student=student.id,
+            submitted=submission.fingerprint,
+            **self.digests,
+            notebook=digest_of(file),
+            marks=points,
+            points=round(sum(points.values()), 6),
+            out_of=sum(float(cell.metadata.nbgrader["points"]) for cell in notebook.cells if is_grade(cell)),
             isolation=executed.isolation,
-            canary=canary,
+            flags=list(dict.fromkeys(flags)),
+            verdicts=records,
+            platform=student.platform,
+            number=student.number,
         )
+        runs = {exercise.name: runs.get(exercise.name, CheckRun(why=Why.NOT_RUN)) for exercise in lesson}
+        return GradedSubmission(submission, notebook, file, entry, runs)
 
-    def _wrong_answers_on_shipped_key(
-        self, runs: Mapping[str, CheckRun], judged: Mapping[str, Judged]
-    ) -> dict[str, Answer]:
-        """Wrong answers on the inputs of the shipped key, where they can be compared between students."""
-        results = {}
-        for name, one in judged.items():
-            if one.answer is not None and one.verdict.state == WRONG:
-                with contextlib.suppress(answers.MalformedAnswer):
-                    results[name] = answers.from_wire(runs[name].shipped, self._lesson[name])
-        return results
+    def _on_shipped_key(self, run: CheckRun | None, judged: Judged) -> Answer | None:
+        """A wrong answer on the inputs of the shipped key, where it can be compared between students."""
+        if run and judged.answer is not None and judged.verdict.state == WRONG:
+            with contextlib.suppress(answers.MalformedAnswer):
+                return answers.from_wire(run.shipped, self.lesson[judged.verdict.exercise])
+        return None
 
 
 def work_of(lesson: Lesson, notebook: NotebookNode, released: NotebookNode) -> Work:

@@ -1,7 +1,7 @@
 """The journal of a batch, one line for each submission: it makes grading safe to stop at any moment.
 
-A line is written last, after the judged notebook and the marks, and is on the disk when `write` returns. What is in the
-journal is done; what is not is graded again from the start, to the same end. It also keeps the verdicts, for reports.
+A line is written last, and is on the disk when `write` returns. What is not in the journal is graded again from the
+start, to the same end. It also keeps the verdicts, for reports.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class JournalEntry:
     """
 
     student: str
-    submitted: str
-    released: str
-    key: str
-    notebook: str
-    marks: dict[str, float | None]
-    points: float
-    out_of: float
-    isolation: str
+    submitted: str = ""
+    released: str = ""
+    key: str = ""
+    notebook: str = ""
+    marks: dict[str, float] = field(default_factory=dict)
+    points: float = 0
+    out_of: float = 0
+    isolation: str = ""
     flags: list[str] = field(default_factory=list)
     verdicts: list[dict] = field(default_factory=list)
     platform: str = ""
@@ -68,19 +68,15 @@ class Journal:
         append_line(self.path, {"format": FORMAT, **asdict(entry)}, mode=0o600)
 
     @contextmanager
-    def locked(self) -> Iterator[Journal]:
+    def locked(self) -> Iterator[None]:
         """Nobody else grades this lesson meanwhile. Raises GradingError where somebody does.
 
         The operating system releases the lock when the process ends, however it ends.
         """
         self.path.parent.mkdir(exist_ok=True)
-        lock = FileLock(self.path.with_suffix(".lock"))
         try:
-            lock.acquire(blocking=False)
+            with FileLock(self.path.with_suffix(".lock")).acquire(blocking=False):
+                yield
         except Timeout:
             text = f"{self.path.stem} is being graded already, by another command in this folder."
             raise GradingError(text) from None
-        try:
-            yield self
-        finally:
-            lock.release()

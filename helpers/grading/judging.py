@@ -35,7 +35,7 @@ class Finding:
 
     rule: one of RULES. cell: the grade id of the cell, or "cell 7" for one without, counted from 1 in the judged
     notebook. line: in that cell, from 1; 0 where no line can be named. excerpt: that line, as the student wrote it, not
-    yet sanitized. why: one sentence. holds: the exercise's points wait for a decision.
+    yet sanitized. why: one sentence.
     """
 
     rule: str
@@ -43,7 +43,6 @@ class Finding:
     line: int
     excerpt: str
     why: str
-    holds: bool = True
 
 
 class Why(Enum):
@@ -81,8 +80,7 @@ class Judged:
     """The verdict on one exercise, and the answer that was judged; None where there was none.
 
     facts: what its text shows. look: findings for the instructor. decision: "", WAITS, ACCEPTED or REFUSED. earned: the
-    points that the numbers earn, where the verdict's own wait or were refused; None where they are the same. digest:
-    identifies what is decided about (see `review_digest`).
+    points that the numbers earn, whatever was decided. digest: identifies what is decided about.
     """
 
     verdict: Verdict
@@ -90,7 +88,7 @@ class Judged:
     facts: CellScan = CellScan()  # noqa: RUF009 (it is frozen)
     look: tuple[Finding, ...] = ()
     decision: str = ""
-    earned: float | None = None
+    earned: float = 0
     digest: str = ""
 
 
@@ -131,17 +129,17 @@ def with_findings(judged: Judged, exercise: Exercise, run: CheckRun, program: Pr
     """
     verdict, facts = judged.verdict, judged.facts
     if facts.begun and verdict.state == RIGHT:
-        stub = Finding(STUB, exercise.name, 0, "", UNWRITTEN, holds=False)
+        stub = Finding(STUB, exercise.name, 0, "", UNWRITTEN)
         return replace(judged, verdict=no_answer(exercise, UNWRITTEN), look=(stub,))
     findings = tuple(_findings(exercise.name, facts, run))
+    judged = replace(judged, look=findings, earned=verdict.points)
     if not verdict.points or not findings:
-        return replace(judged, look=findings)
+        return judged
     digest = review_digest(exercise.name, findings, program)
     decision = decided(exercise.name, digest) or WAITS
     if decision != ACCEPTED:
-        verdict = replace(verdict, state=ON_HOLD, points=0, says=_held_up(decision, verdict.points, findings))
-    earned = judged.verdict.points
-    return replace(judged, verdict=verdict, look=findings, decision=decision, earned=earned, digest=digest)
+        verdict = replace(verdict, state=ON_HOLD, points=0, says=_held_up(decision, verdict.points, findings[0]))
+    return replace(judged, verdict=verdict, decision=decision, digest=digest)
 
 
 def _findings(exercise: str, facts: CellScan, run: CheckRun) -> Iterator[Finding]:
@@ -161,13 +159,7 @@ def review_digest(exercise: str, findings: tuple[Finding, ...], program: Program
     return hashlib.sha256("\0".join(words).encode("utf-8", "replace")).hexdigest()[:24]
 
 
-def earned(judged: Judged) -> float:
-    """The points that the numbers earn, whatever was decided about them."""
-    return judged.verdict.points if judged.earned is None else judged.earned
-
-
-def _held_up(decision: str, points: float, findings: tuple[Finding, ...]) -> str:
-    first = next(finding for finding in findings if finding.holds)
+def _held_up(decision: str, points: float, first: Finding) -> str:
     where = f"In {first.cell}, line {first.line}: " if first.line else ""
     if decision == REFUSED:
         return f"Your instructor has looked at this, and it earns no points. {where}{first.why}"

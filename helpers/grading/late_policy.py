@@ -1,14 +1,4 @@
-"""When lessons are due and what lateness costs: `deadlines.csv` in the course's folder.
-
-    lesson,student,due,per day,at most,late days,zone
-    *,,,10%,50%,3,Europe/Berlin
-    03_scaling,,2026-03-02 23:59,,,,
-    03_scaling,ada,2026-03-09 23:59,,,,
-    *,ben,,,,5,
-
-A line without a student is for the class, `*` is every lesson. per day: what each day begun after the due date costs,
-as a share of the points reached ("10%") or in points ("2"). at most: the most that lateness costs. late days: how many
-days late cost nothing, over all lessons together. zone: of dates that name none, by default this machine's.
+"""When lessons are due and what lateness costs: `deadlines.csv` in the course's folder, as site/instructors.md has it.
 
 Due dates, extensions and penalties go into nbgrader's gradebook, so that the formgrader, the feedback and every export
 know. Without the table nothing is deducted.
@@ -18,9 +8,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
-from functools import lru_cache
 from pathlib import Path
 
 from dateutil import tz
@@ -30,9 +20,8 @@ from sqlalchemy.orm import Session
 
 from helpers.checking.panel import number
 from helpers.exercises.exercise import lesson_names
-from helpers.grading.csv_tables import BadTable, TableRow, read_table
+from helpers.grading.csv_tables import BadDate, BadTable, TableRow, parse_zone, read_table
 from helpers.grading.sanitize import plain
-from helpers.grading.submissions.dates import BadDate, date_in, parse_zone
 from helpers.grading.submissions.roster import roster
 
 FILE = "deadlines.csv"
@@ -70,7 +59,6 @@ class Deadlines:
     lines: dict[str, int] = field(default_factory=dict)  # where each student is first named
 
     def due_date(self, lesson: str) -> datetime | None:
-        """When the class has to hand in, in UTC."""
         return self.due.get((lesson, ""))
 
     def extension(self, lesson: str, student: str) -> timedelta | None:
@@ -79,7 +67,6 @@ class Deadlines:
         return extended - self.due[lesson, ""] if extended else None
 
     def cost(self, lesson: str, days: int, score: float) -> float:
-        """The points that so many days late cost."""
         per_day = self.per_day.get((lesson, ""), self.per_day.get((EVERY, ""), PenaltyRate()))
         at_most = self.at_most.get((lesson, ""), self.at_most.get((EVERY, ""), PenaltyRate(fraction=1.0)))
         return round(min(days * per_day.of(score), at_most.of(score), score), 6)
@@ -102,16 +89,10 @@ def days_begun(late: timedelta) -> int:
 
 
 def read_deadlines(root: Path) -> Deadlines:
-    """The course's table, read anew when the file has changed; empty where there is none. Raises BadTable."""
-    path = Path(root, FILE).absolute()
+    """The course's table; empty where there is none. Raises BadTable."""
+    path = Path(root, FILE)
     if not path.is_file():
         return Deadlines()
-    status = path.stat()
-    return _read(path, status.st_mtime_ns, status.st_size)
-
-
-@lru_cache(maxsize=4)
-def _read(path: Path, modified: int, size: int) -> Deadlines:
     columns, rows = read_table(path)
     unknown = [column for column in columns if column and column not in COLUMNS]
     if unknown or "lesson" not in columns:
@@ -161,13 +142,10 @@ def _add_line(row: TableRow, deadlines: Deadlines) -> None:
         values = getattr(deadlines, column.replace(" ", "_"))
         if (lesson, student) in values:
             raise row.error(f'"{column}" is in an earlier line already. Write it once')
-        values[lesson, student] = _value(row, column, deadlines.zone)
-
-
-def _value(row: TableRow, column: str, zone: tzinfo) -> datetime | PenaltyRate | int:
-    if column == "due":
-        return date_in(row, column, zone, end_of_day=True)
-    return _days(row) if column == "late days" else _rate(row, column)
+        if column == "due":
+            values[lesson, student] = row.date(column, deadlines.zone, end_of_day=True)
+        else:
+            values[lesson, student] = _days(row) if column == "late days" else _rate(row, column)
 
 
 def _rate(row: TableRow, column: str) -> PenaltyRate:
@@ -192,67 +170,52 @@ def _days(row: TableRow) -> int:
 # ------------------------------------------------------------------------------------------------- in the gradebook
 
 
-def enter_dates(gradebook: Gradebook, root: Path, lesson: str, student: str | None = None) -> None:
-    """Write into the gradebook when a lesson is due, and one student's or all extensions.
-
-    Lessons without a date stay as they are.
-    """
-    deadlines = read_deadlines(root)
-    if not deadlines.due_date(lesson):
-        return
-    assignment = gradebook.find_assignment(lesson)
-    assignment.duedate = deadlines.due_date(lesson)
-    students = [student] if student else [other for name, other in deadlines.due if name == lesson]
-    condition = SubmittedAssignment.student_id.in_(students)
-    if not student:
-        condition = or_(condition, SubmittedAssignment.extension.is_not(None))
-    for submission in _submissions(gradebook, assignment, condition):
-        submission.extension = deadlines.extension(lesson, submission.student_id)
+def enter_dates(deadlines: Deadlines, assignment: Assignment, submissions: Iterable[SubmittedAssignment]) -> None:
+    """Write when a lesson is due, and these submissions' extensions. Lessons without a date stay as they are."""
+    if due := deadlines.due_date(assignment.name):
+        assignment.duedate = due
+        for submission in submissions:
+            submission.extension = deadlines.extension(assignment.name, submission.student_id)
 
 
 def days_left(session: Session, deadlines: Deadlines, lesson: str, student: str) -> int:
     """How many of a student's late days the lessons that were due earlier have left."""
-    left, earlier = deadlines.free_days(student), deadlines.before(lesson)
-    if not left or not earlier:
-        return left
+    left = deadlines.free_days(student)
     query = session.query(SubmittedAssignment.timestamp, Assignment.duedate, SubmittedAssignment.extension)
     query = query.join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
-    for handed_in, due, extension in query.filter(
-        SubmittedAssignment.student_id == student, Assignment.name.in_(earlier)
-    ):
+    earlier = Assignment.name.in_(deadlines.before(lesson))
+    for handed_in, due, extension in query.filter(SubmittedAssignment.student_id == student, earlier):
         if handed_in and due:
             left -= days_begun(handed_in - due - (extension or timedelta()))
     return max(0, left)
 
 
-def update_penalties(gradebook: Gradebook, root: Path) -> list[str]:
-    """Recompute every penalty by the table as it is now; in words, whose changed. Nothing is run; manual marks stay.
+def update_penalties(gradebook: Gradebook, deadlines: Deadlines) -> list[str]:
+    """Recompute every penalty; in words, whose changed. Nothing is run; manual marks stay.
 
     A penalty depends on more than its own submission: the table may have changed, points may have been given by hand,
     an earlier lesson may have used up late days.
     """
-    assignments = {assignment.name: assignment for assignment in gradebook.assignments}
-    for lesson in assignments:
-        enter_dates(gradebook, root, lesson)
+    for assignment in gradebook.assignments:
+        students = [student for lesson, student in deadlines.due if lesson == assignment.name]
+        extended = or_(SubmittedAssignment.student_id.in_(students), SubmittedAssignment.extension.is_not(None))
+        enter_dates(deadlines, assignment, _submissions(gradebook, assignment, extended))
     changes = []
-    for lesson in sorted(assignments, key=lambda name: (assignments[name].duedate or datetime.max, name)):
-        due = assignments[lesson].duedate
-        late = SubmittedAssignment.timestamp > due if due else false()
+    for assignment in sorted(gradebook.assignments, key=lambda each: (each.duedate or datetime.max, each.name)):
+        late = SubmittedAssignment.timestamp > assignment.duedate if assignment.duedate else false()
         condition = or_(late, SubmittedAssignment.late_submission_penalty > 0)
-        for submission in _submissions(gradebook, assignments[lesson], condition):
-            changes += update_penalty(gradebook, root, submission)
+        for submission in _submissions(gradebook, assignment, condition):
+            changes += update_penalty(gradebook, deadlines, submission)
     gradebook.db.commit()
     return changes
 
 
-def update_penalty(gradebook: Gradebook, root: Path, submission: SubmittedAssignment) -> list[str]:
+def update_penalty(gradebook: Gradebook, deadlines: Deadlines, submission: SubmittedAssignment) -> list[str]:
     """Write the penalty of one submission; in words, what it was and is, if it has changed."""
-    deadlines, lesson, student = read_deadlines(root), submission.name, submission.student_id
-    days = 0
-    if deadlines.due_date(lesson):
+    lesson, student, days, changes = submission.name, submission.student_id, 0, []
+    if deadlines.due_date(lesson) and submission.total_seconds_late:
         late = timedelta(seconds=submission.total_seconds_late)
         days = max(0, days_begun(late) - days_left(gradebook.db, deadlines, lesson, student))
-    changes = []
     for notebook in submission.notebooks:
         gradebook.db.refresh(notebook, ["score", "late_submission_penalty"])
         before = notebook.late_submission_penalty or 0.0
@@ -273,11 +236,11 @@ def _submissions(
     return query.order_by(SubmittedAssignment.student_id).populate_existing().all()
 
 
-def unknown_students(gradebook: Gradebook, root: Path) -> list[str]:
+def unknown_students(gradebook: Gradebook, deadlines: Deadlines, root: Path) -> list[str]:
     """Who is in the table and not in the class, in words: a misspelled name would cost its student points."""
     known = {student.id for student in gradebook.students} | set(roster(root))
     return [
         f"{FILE}, line {line}: nobody is called {plain(student)}. Write the student's id, as the report has it"
-        for student, line in read_deadlines(root).lines.items()
+        for student, line in deadlines.lines.items()
         if student not in known
     ]

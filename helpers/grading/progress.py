@@ -1,17 +1,9 @@
-"""Progress of a long command: tqdm's bar on a terminal, plain lines in a file.
-
-    for result in progress(results, "Writing", "page"):
-        ...
-    with progress(300, "Grading", "submission") as bar:
-        bar.update()
-
-For commands. In a notebook, lessons use `helpers.progress`.
-"""
+"""Progress of a long command: tqdm's bar on a terminal, plain lines in a file. In a notebook: `helpers.progress`."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Callable, Sequence
 from itertools import chain, repeat
 from typing import TextIO
 
@@ -30,19 +22,17 @@ class _Lines(tqdm):
 
 
 def progress(
-    items: Iterable | int, action: str, unit: str = "", *, shown: bool = True, file: TextIO | None = None
+    items: Sequence | int, action: str, unit: str = "", *, shown: bool = True, file: TextIO | None = None
 ) -> tqdm:
     """Something to loop over, or, for a number of things, to `update` inside a `with`.
 
     action: "Grading". unit: what is counted, in the singular. shown: False shows nothing. file: stderr by default.
     """
     file = file or sys.stderr
-    total = items if isinstance(items, int) else len(items) if isinstance(items, Sized) else None
-    iterable = None if isinstance(items, int) else items
+    iterable, total = (None, items) if isinstance(items, int) else (items, len(items))
     if file.isatty() or not shown:
         return tqdm(iterable, total=total, desc=action, unit=f" {unit}", disable=not shown, file=file, smoothing=0.1)
-    of = "" if total is None else f" of {total:,}"
-    layout = f"{action}: {{n:,}}{of} {unit}{'' if total == 1 else 's'}, {{elapsed}}"
+    layout = f"{action}: {{n:,}} of {total:,} {unit}{'' if total == 1 else 's'}, {{elapsed}}"
     return _Lines(iterable, total=total, bar_format=layout, file=file, mininterval=SECONDS_BETWEEN_LINES)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 
 from nbformat.notebooknode import NotebookNode
@@ -16,7 +17,7 @@ from helpers.checking.predictions import Predicted
 from helpers.checking.verdicts import Verdict
 from helpers.exercises import Lesson
 from helpers.exercises.exercise import RECALL
-from helpers.grading.judging import Judged, earned
+from helpers.grading.judging import Judged
 from helpers.notebooks import exercise_of, grade_id
 
 PREDICTED = "predicted"  # the state in the record of a prediction
@@ -31,7 +32,7 @@ def record(judged: Judged, on_shipped_key: Answer | None = None) -> dict:
     "digest": identifies what is decided about. "shape", "size": see `syntax.shape_of`. "mistakes": the weightiest
     first. "answer": see `digest_of_wrong`; its first characters are the answer's handle in the report.
 
-    The record of a prediction has "prediction" in it: see `record_of_prediction`.
+    The record of a prediction has "prediction" in it: see `records_of_predictions`.
     """
     verdict, answer, facts = judged.verdict, judged.answer, judged.facts
     return {
@@ -44,39 +45,35 @@ def record(judged: Judged, on_shipped_key: Answer | None = None) -> dict:
             {"slug": slug, "title": title, "says": says}
             for slug, title, says in zip(verdict.mistakes, verdict.titles, verdict.words, strict=True)
         ],
-        "aspects": [
-            {"name": a.name, "points": a.points, "out_of": a.out_of, "held": a.held, "waits": a.waits, "says": a.says}
-            for a in verdict.aspects
-        ],
+        "aspects": [{k: v for k, v in vars(aspect).items() if k != "pair"} for aspect in verdict.aspects],
         "answer": digest_of_wrong(on_shipped_key or answer, verdict) if answer else "",
         "shape": facts.shape,
         "size": facts.size,
         "look": [asdict(finding) for finding in judged.look],
         "decision": judged.decision,
-        "earned": earned(judged),
+        "earned": judged.earned,
         "digest": judged.digest,
     }
 
 
-def record_of_prediction(prediction: Predicted) -> dict:
-    """A prediction as JSON: a record of 0 points, and as "prediction" the choice, "" where none was made."""
-    verdict = Verdict(prediction.prediction.name, PREDICTED, 0, 0)
-    return {**record(Judged(verdict)), "prediction": prediction.chosen}
-
-
-def record_of_recall(answers: Sequence[Predicted]) -> dict:
-    """The answers about earlier lessons as JSON, in one record, as they are in one cell. "choices": each, by name."""
-    choices = {answer.prediction.name: answer.chosen for answer in answers}
-    told = " ".join(choice or "–" for choice in choices.values())
-    return {**record(Judged(Verdict(RECALL, PREDICTED, 0, 0))), "prediction": told, "choices": choices}
-
-
 def records_of_predictions(predictions: Iterable[Predicted]) -> list[dict]:
-    """The record of each cell that predicts or recalls."""
-    made = list(predictions)
-    recalled = [each for each in made if each.prediction.cell == RECALL]
-    alone = [record_of_prediction(each) for each in made if each.prediction.cell != RECALL]
-    return [record_of_recall(recalled), *alone] if recalled else alone
+    """A record of 0 points for each cell that predicts, or that answers several questions about earlier lessons.
+
+    "choices": each choice by its question's name, "" where none was made. "prediction": all of them, as a text.
+    """
+    records = []
+    for cell, asked in _by_cell(predictions).items():
+        choices = {each.prediction.name: each.chosen for each in asked}
+        told = " ".join(choice or "–" for choice in choices.values())
+        records.append({**record(Judged(Verdict(cell, PREDICTED, 0, 0))), "prediction": told, "choices": choices})
+    return records
+
+
+def _by_cell(predictions: Iterable[Predicted]) -> dict[str, list[Predicted]]:
+    cells: defaultdict[str, list[Predicted]] = defaultdict(list)
+    for each in predictions:
+        cells[each.prediction.cell].append(each)
+    return cells
 
 
 def write_verdicts(
@@ -87,16 +84,14 @@ def write_verdicts(
     judged: by exercise. predictions: by name. nbgrader reads the points from a cell whose only output is a number, and
     scales nothing: points are those of the cell's own metadata.
     """
-    points = {}
+    points, asked = {}, _by_cell(predictions.values())
     for cell in notebook.cells:
         if cell.cell_type != "code" or not is_grade(cell):
             continue
         name = exercise_of(cell)
-        if name in predictions:
-            points[grade_id(cell)] = _write_output(cell, 0.0, panel.as_html(predictions[name]))
-        elif name == RECALL and lesson.recall:
-            answers = [predictions[question.name] for question in lesson.recall]
-            points[grade_id(cell)] = _write_output(cell, 0.0, panel.as_html(answers))
+        if name in asked:
+            page = panel.as_html(asked[name] if name == RECALL else asked[name][0])
+            points[grade_id(cell)] = _write_output(cell, 0.0, page)
         elif name in judged:
             verdict = judged[name].verdict
             scale = float(cell.metadata.nbgrader["points"]) / lesson[name].points

@@ -1,15 +1,12 @@
 """Answers that wait for the instructor's decision, and the decisions, kept beside the journal.
 
-A decision belongs to a student, an exercise and a digest of the text that was looked at. It survives any regrade; an
-answer that was changed waits again.
+A decision belongs to a student, an exercise and the text that was looked at: a changed answer waits again.
 """
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,19 +21,8 @@ from helpers.grading.sanitize import escaped
 from helpers.notebooks import grade_id
 
 FILE = "decisions.jsonl"
+KEY = ("lesson", "student", "exercise", "digest")
 MAX_LINES = 30  # of a cell that are shown
-
-
-@dataclass(frozen=True)
-class Decision:
-    """One decision. digest: see `judging.review_digest`. decision: ACCEPTED or REFUSED. at: UTC."""
-
-    lesson: str
-    student: str
-    exercise: str
-    digest: str
-    decision: str
-    at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
 
 class Decisions:
@@ -45,23 +31,19 @@ class Decisions:
     def __init__(self, root: Path):
         self.path = root / FOLDER / FILE
 
-    def read(self) -> dict[tuple[str, str, str, str], str]:
-        """The decisions by lesson, student, exercise and digest."""
-        decisions = {}
-        for line in read_lines(self.path):
-            with suppress(TypeError):
-                one = Decision(**line)
-                if one.decision in (ACCEPTED, REFUSED):
-                    decisions[one.lesson, one.student, one.exercise, one.digest] = one.decision
-        return decisions
+    def read(self) -> dict[tuple, str]:
+        """The decisions by lesson, student, exercise and digest (see `judging.review_digest`)."""
+        lines = [line for line in read_lines(self.path) if line.get("decision") in (ACCEPTED, REFUSED)]
+        return {tuple(line.get(name) for name in KEY): line["decision"] for line in lines}
 
-    def write(self, decision: Decision) -> None:
-        """Add a decision, and return when the disk has it."""
+    def write(self, lesson: str, student: str, exercise: str, digest: str, decision: str) -> None:
+        """Add a decision, ACCEPTED or REFUSED, and return when the disk has it."""
         self.path.parent.mkdir(exist_ok=True)
-        append_line(self.path, asdict(decision), mode=0o600)
+        key = dict(zip(KEY, (lesson, student, exercise, digest), strict=True))
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        append_line(self.path, {**key, "decision": decision, "at": at}, mode=0o600)
 
     def of(self, lesson: str, student: str) -> Decide:
-        """The decisions about one submission."""
         decisions = self.read()
         return lambda exercise, digest: decisions.get((lesson, student, exercise, digest), "")
 
@@ -83,7 +65,7 @@ def listing(root: Path, lesson: str) -> str:
 
 
 def _description(root: Path, lesson: str, student: str, record: dict) -> str:
-    exercise, findings = record["exercise"], [finding for finding in record["look"] if finding["holds"]]
+    exercise, findings = record["exercise"], record["look"]
     points = f"{number(record['earned'])} of {number(record['out_of'])}"
     lines = [f"{student}: {exercise}, {points} points by the numbers"]
     for finding in findings:
@@ -131,6 +113,6 @@ def decide(root: Path, lesson: str, student: str, exercises: list[str], decision
         )
     decisions = Decisions(root)
     for record in chosen:
-        decisions.write(Decision(lesson, student, record["exercise"], record["digest"], decision))
+        decisions.write(lesson, student, record["exercise"], record["digest"], decision)
         written = f"Written to {decisions.path.relative_to(root)}."
         print(f"{decision.capitalize()}: {student}, {record['exercise']}. {written}")

@@ -1,7 +1,7 @@
 """Sanitizing a student's text for a terminal, a page or a file.
 
-A student chooses the names and messages of exceptions, and what is printed. Such a text can move a terminal's cursor
-and overwrite lines above, reverse the order of letters, or hold lone surrogates, which no file can be written with.
+A student chooses the names and messages of exceptions, and what is printed. Such a text can move a terminal's cursor,
+reverse the order of letters, or hold lone surrogates, which no file can be written with.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Removing from a submitted notebook whatever an instructor's browser could run.
+"""Removing from a submitted notebook whatever an instructor's browser could run: nbgrader shows it as a live page.
 
-The formgrader and nbgrader's feedback show notebooks as live pages. Text outputs and pictures stay. A Markdown cell
-stays as it is if the page that nbconvert makes of it holds plain markup only; otherwise, and always for raw cells, the
-page shows the text as it was typed.
+Text outputs and pictures stay. A Markdown cell stays as it is if the page that nbconvert makes of it holds plain markup
+only; otherwise, and always for raw cells, the page shows the text as it was typed.
 """
 
 from __future__ import annotations

@@ -1,16 +1,46 @@
-"""What a batch did, and how it is printed."""
+"""What a batch did, whose marks a regrade changes and why, and how that is printed."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from helpers.grading import regrade
+from helpers.checking.panel import number
+from helpers.checking.plain_text import without_emphasis
+from helpers.grading.gradebook import CellScore
 from helpers.grading.journal import JournalEntry
 from helpers.grading.judging import WAITS
 from helpers.grading.progress import counted
-from helpers.grading.regrade import RegradedStudent
 from helpers.grading.sanitize import plain
+from helpers.notebooks import check_id
+
+MAX_VERDICT = 90  # characters of a verdict in the table
+UNKNOWN = "not recorded"
+
+
+@dataclass(frozen=True)
+class ChangedMark:
+    """One exercise of one student. was, now: the verdicts in words. by_hand: points that count instead."""
+
+    exercise: str
+    before: float
+    after: float
+    out_of: float
+    was: str
+    now: str
+    by_hand: float | None = None
+
+
+@dataclass(frozen=True)
+class RegradedStudent:
+    """One student who had marks already. why: what differs from the last time. before, after: what counts in all."""
+
+    student: str
+    why: str
+    before: float
+    after: float
+    changes: tuple[ChangedMark, ...] = ()
 
 
 @dataclass
@@ -54,7 +84,7 @@ class Summary:
         lines += [f"  {name:<12}{count:>5}   {note}".rstrip() for name, count, note in rows]
         lines += self._notes()
         paragraphs = [
-            regrade.table(self.regraded, self.dry_run),
+            regrade_table(self.regraded, self.dry_run),
             self.halted,
             "Stopped. What is graded stays graded; the same command continues." if self.stopped else "",
         ]
@@ -68,3 +98,67 @@ class Summary:
         lines = [f"  {plain(student):<{width}}  {plain(note)}" for student, note in notes]
         lines += [f"  {plain(flag)}" for flag in self.flags]
         return ["", *lines] if lines else []
+
+
+def compare(scores: Mapping[str, CellScore], entry: JournalEntry | None, new: JournalEntry) -> RegradedStudent | None:
+    """What grading again changes for a student; None for one who had no automatic marks.
+
+    scores: the student's in the gradebook, by check cell. entry: the previous one, None where the journal has none.
+    """
+    if not any(score.automatic is not None for score in scores.values()):
+        return None
+    old = {record["exercise"]: record for record in entry.verdicts} if entry else {}
+    changes, before, after = [], 0.0, 0.0
+    for record in new.verdicts:
+        exercise = record["exercise"]
+        score, points = scores.get(check_id(exercise), CellScore(None)), new.marks.get(check_id(exercise)) or 0.0
+        before += score.counts
+        after += points if score.by_hand is None else score.by_hand
+        if (score.automatic or 0.0) != points:
+            was, now = in_words(old.get(exercise)), in_words(record)
+            changes.append(
+                ChangedMark(exercise, score.automatic or 0.0, points, record["out_of"], was, now, score.by_hand)
+            )
+    return RegradedStudent(new.student, _why(entry, new), before, after, tuple(changes))
+
+
+def in_words(record: Mapping | None) -> str:
+    """A verdict in a few words: "right", "wrong: softmax already applied"."""
+    if not record:
+        return UNKNOWN
+    known = "; ".join(mistake["title"] for mistake in record["mistakes"])
+    lost = next((aspect["says"] for aspect in record["aspects"] if not aspect["held"] and aspect["says"]), "")
+    says = known or ("" if record["state"] == "right" else record["says"] or lost)
+    decided = f" ({record['decision']})" if record.get("decision") else ""
+    return plain(f"{record['state']}{decided}" + (f": {without_emphasis(says)}" if says else ""), MAX_VERDICT)
+
+
+def _why(entry: JournalEntry | None, new: JournalEntry) -> str:
+    if entry is None:
+        return "the journal has no record of the earlier grading"
+    causes = {
+        "another file was handed in": entry.submitted != new.submitted,
+        "the exam key has changed": entry.key != new.key,
+        "the released notebook has changed": entry.released != new.released,
+        f"it was run with isolation {plain(entry.isolation, 40)} before": entry.isolation != new.isolation,
+    }
+    return "; ".join(cause for cause, holds in causes.items() if holds) or "same file and key; the course has changed"
+
+
+def regrade_table(regraded: Sequence[RegradedStudent], dry_run: bool) -> str:
+    """The students whose marks change, and why. "" where nobody had marks."""
+    if not regraded:
+        return ""
+    changed = [one for one in regraded if one.changes]
+    verb = "would change" if dry_run else "changed"
+    lines = [f"Of {counted(len(regraded), 'student')} graded before, the marks of {len(changed)} {verb}."]
+    name_width = max((len(one.student) for one in changed), default=0)
+    exercise_width = max((len(change.exercise) for one in changed for change in one.changes), default=0)
+    for one in changed:
+        lines.append(f"  {one.student:<{name_width}}  {number(one.before)} → {number(one.after)}  {one.why}")
+        for change in one.changes:
+            by_hand = "" if change.by_hand is None else f"; {number(change.by_hand)} given by hand stay"
+            points = f"{number(change.before)} → {number(change.after)} of {number(change.out_of)}{by_hand}"
+            exercise = f"{change.exercise:<{exercise_width}}"
+            lines.append(f"  {'':<{name_width}}    {exercise}  {points}  {change.was}  →  {change.now}")
+    return "\n".join(lines)

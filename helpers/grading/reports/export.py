@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from nbgrader.api import MissingEntry
 from nbgrader.plugins import CsvExportPlugin
 
 from helpers.checking.panel import number
@@ -32,10 +31,7 @@ def write_exports(root: Path, lesson: str | None = None) -> None:
         CsvExportPlugin(to=str(folder / "nbgrader.csv")).export(marks.gradebook)
     written = [folder / "nbgrader.csv"]
     for name in [lesson] if lesson else lesson_names():
-        try:
-            groups, others = by_platform(results(root, name, bar=True)[1])
-        except MissingEntry:
-            groups, others = by_platform([])
+        groups, others = by_platform(results(root, name, bar=True)[1])
         for platform, table in TABLES.items():
             path = folder / f"{name}.{platform}.csv"
             if platform in groups:

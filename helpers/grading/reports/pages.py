@@ -1,7 +1,6 @@
 """Standalone pages: one file from a template, without scripts or requests.
 
-Jinja escapes whatever templates/ show, and control characters, text direction marks and lone surrogates are removed on
-the way. Only what `code`, `marked` and `panel` return is markup.
+Jinja escapes what templates/ show, and control characters are removed. Only `code`, `marked` and `panel` return markup.
 """
 
 from __future__ import annotations

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
+import statistics
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
 from helpers.course import write_whole
 from helpers.exercises import Lesson
 from helpers.grading.csv_tables import BadTable, as_csv
-from helpers.grading.reports.class_summary import AnswerGroup, ClassSummary, ReviewItem, names, predictions, summarize
+from helpers.grading.judging import WAITS
+from helpers.grading.reports import class_summary
+from helpers.grading.reports.class_summary import mistakes_of, summarize
 from helpers.grading.reports.pages import page
 from helpers.grading.reports.results import StudentResult, results
-from helpers.grading.submissions.roster import missing_students, roster_files
+from helpers.grading.submissions.roster import Student, missing_students, roster_files
 
 MAX_MISTAKES = 12  # of the class, at the head of the page
 MAX_NAMES = 12  # that are shown without a click
-
-
-@dataclass(frozen=True)
-class Missing:
-    """Who has not handed in: people, None where there is no list of the class. problem: with that list."""
-
-    people: Sequence | None = None
-    problem: str = ""
 
 
 def write_report(root: Path, lesson: str) -> int:
@@ -38,56 +32,61 @@ def write_report(root: Path, lesson: str) -> int:
     folder = root / "report" / lesson
     write_whole(folder / "index.html", report_page(exercises, students, missing_from(root, students)))
     write_whole(folder / "marks.csv", marks_table(exercises, students))
-    write_whole(folder / "mistakes.csv", mistakes_table(summarize(exercises, students)))
+    write_whole(folder / "mistakes.csv", mistakes_table(exercises, students))
     print(predictions_text(exercises, students), end="")
     print(f"Wrote {folder.relative_to(root)}/index.html, and beside it marks.csv and mistakes.csv")
     return 0
 
 
-def report_page(lesson: Lesson, students: Sequence[StudentResult], not_handed_in: Missing | None = None) -> str:
-    """The page, as standalone HTML. students: at least one."""
-    summary = summarize(lesson, students)
+def report_page(lesson: Lesson, students: Sequence[StudentResult], missing: list[Student] | str | None = None) -> str:
+    """The page, as standalone HTML. students: at least one. missing: see `missing_from`."""
+    exercises, marks = summarize(lesson, students), [result.score for result in students]
+    mistakes = mistakes_of(exercises)
+    out_of, due = max(result.out_of for result in students), class_summary.due_date(students)
+    times = [result.handed_in for result in students if result.handed_in]
     isolations = Counter(result.isolation or "not recorded" for result in students)
     return page(
         "report.html.j2",
         title=f"{lesson.number} · {lesson.title}",
         lesson=lesson,
-        summary=summary,
-        missing=not_handed_in or Missing(),
-        max_mistakes=MAX_MISTAKES,
-        max_names=MAX_NAMES,
-        with_mistakes=len({student for mistake in summary.mistakes for student in mistake.students}),
+        students=students,
+        missing=missing,
+        mean=statistics.mean(marks),
+        median=statistics.median(marks),
+        spread=statistics.pstdev(marks),
+        out_of=out_of,
+        marks=class_summary.histogram(marks, out_of),
+        due=due,
+        timeline=class_summary.timeline(times, due),
+        untimed=len(students) - len(times),
+        exercises=exercises,
+        mistakes=mistakes,
+        with_mistakes=len({student for mistake in mistakes for student in mistake.students}),
+        predictions=class_summary.predictions(lesson, students),
+        waiting=[pair for each in exercises for pair in each.reviews if pair[1].record["decision"] == WAITS],
+        by_hand=[exercise for exercise in exercises if exercise.by_hand],
+        flagged=[result for result in students if result.flags],
         ranked=sorted(students, key=lambda result: (-result.score, result.display_name)),
         isolations="; ".join(f"{kind} ({count})" for kind, count in sorted(isolations.items())),
-        accept=lambda review: accept_command(lesson.name, review),
-        name_mistake=lambda group: name_command(lesson.name, group),
+        max_mistakes=MAX_MISTAKES,
+        max_names=MAX_NAMES,
+        accept=lambda result, cell: f"make accept LESSON={lesson.name} ARGS={quote(f'{result.student} {cell.name}')}",
     )
 
 
-def missing_from(root: Path, students: Sequence[StudentResult]) -> Missing:
-    """Who of the course's roster has no graded submission of this lesson."""
+def missing_from(root: Path, students: Sequence[StudentResult]) -> list[Student] | str | None:
+    """Who of the course's roster has no graded submission of this lesson; None without a roster, or what is wrong."""
     try:
-        if not roster_files(root):
-            return Missing()
-        return Missing(missing_students(root, [result.student for result in students]))
+        there = [Student(r.student, r.name, r.email, r.number, r.platform) for r in students]
+        return missing_students(root, there) if roster_files(root) else None
     except BadTable as problem:
-        return Missing(problem=str(problem))
-
-
-def accept_command(lesson: str, review: ReviewItem) -> str:
-    """The command that lets the points of this exercise count."""
-    return f"make accept LESSON={lesson} ARGS={quote(f'{review.student} {review.exercise}')}"
-
-
-def name_command(lesson: str, group: AnswerGroup) -> str:
-    """The command that makes a known mistake of this answer; the instructor writes its name and words."""
-    return f"make name-mistake LESSON={lesson} ANSWER={group.handle} NAME=a-name TITLE='a title' SAYS='what to look at'"
+        return str(problem)
 
 
 def predictions_text(lesson: Lesson, students: Sequence[StudentResult]) -> str:
     """How the class predicted, for a terminal; "" where the lesson asks for no predictions."""
     lines = []
-    for summary in predictions(lesson, students):
+    for summary in class_summary.predictions(lesson, students):
         counts = [f"{choice or 'no choice'} {len(who)}" for choice, who in summary.choices.items()]
         lines.append(f"  {summary.question.name}: {', '.join(counts)}; {summary.question.truth} is right")
         lines += textwrap.wrap(summary.advice, 100, initial_indent="    ", subsequent_indent="    ")
@@ -96,8 +95,7 @@ def predictions_text(lesson: Lesson, students: Sequence[StudentResult]) -> str:
 
 
 def marks_table(lesson: Lesson, students: Sequence[StudentResult]) -> str:
-    """One line a student."""
-    exercises = names(lesson, students)
+    exercises = class_summary.names(lesson, students)
     columns = ("student", "name", "points", "of", "late penalty")
     rows: list[list] = [[*columns, *exercises, "mistakes", "flags", "isolation", "graded"]]
     for result in students:
@@ -109,8 +107,8 @@ def marks_table(lesson: Lesson, students: Sequence[StudentResult]) -> str:
     return as_csv(rows)
 
 
-def mistakes_table(summary: ClassSummary) -> str:
-    """One line a known mistake."""
+def mistakes_table(lesson: Lesson, students: Sequence[StudentResult]) -> str:
     rows: list[list] = [["exercise", "mistake", "title", "students", "who"]]
-    rows += [[m.exercise, m.slug, m.title, len(m.students), "; ".join(m.students)] for m in summary.mistakes]
+    for m in mistakes_of(summarize(lesson, students)):
+        rows.append([m.exercise, m.slug, m.title, len(m.students), "; ".join(m.students)])
     return as_csv(rows)

@@ -15,7 +15,7 @@ from helpers.exercises import Lesson, load_lesson
 from helpers.grading.gradebook import Marks, digest_of, judged_path
 from helpers.grading.journal import Journal, JournalEntry
 from helpers.grading.progress import progress
-from helpers.notebooks import by_grade_id, check_id, exercise_of
+from helpers.notebooks import CHECK, by_grade_id, check_id
 
 DAMAGED = "its judged notebook is missing or is not the one in the journal, so that no code is shown: grade it again"
 
@@ -41,12 +41,12 @@ class GradedCell:
 
     @property
     def prediction(self) -> str | None:
-        """The choice, "" where none was made; None for what is no prediction."""
+        """The choice, "–" where none was made; None for what is no prediction."""
         return self.record.get("prediction")
 
     @property
     def choices(self) -> dict[str, str]:
-        """The choices by the names of the questions; the cell on earlier lessons answers several."""
+        """The choices by the names of the questions, "" where none was made."""
         return self.record.get("choices") or {self.name: self.prediction or ""}
 
 
@@ -83,22 +83,18 @@ def results(
 ) -> tuple[Lesson, list[StudentResult]]:
     """The lesson, and the result of every student who was graded, by student id.
 
-    only: the ids of students; all if none is given. bar: show progress. Raises MissingEntry where the gradebook does
-    not know the lesson.
+    only: the ids of students; all if none is given. bar: show progress.
     """
     exercises, entries, students = load_lesson(lesson), Journal(root, lesson).read(), []
     with Marks(root, lesson) as marks:
-        for submission in progress(marks.submissions(), "Reading", "submission", shown=bar):
+        submissions = marks.submissions()
+        for submission in progress(submissions, "Reading", "submission", shown=bar and bool(submissions)):
             student = submission.student.id
             graded = student in entries or judged_path(root, student, lesson).is_file()
             if graded and (not only or student in only):
-                students.append(_result(root, submission, exercises, entries.get(student) or _no_entry(student)))
+                entry = entries.get(student, JournalEntry(student, at=""))  # marks are known then, verdicts are not
+                students.append(_result(root, submission, exercises, entry))
     return exercises, sorted(students, key=lambda result: result.student)
-
-
-def _no_entry(student: str) -> JournalEntry:
-    """For a student of whom the journal has no record: marks are known then, verdicts are not."""
-    return JournalEntry(student, "", "", "", "", {}, 0, 0, "", at="")
 
 
 def _result(root: Path, submission: SubmittedAssignment, lesson: Lesson, entry: JournalEntry) -> StudentResult:
@@ -143,8 +139,7 @@ def _utc(time: datetime | None) -> datetime | None:
 def _graded_cell(
     key: str, grade: Grade, judged: Mapping[str, dict], comments: Mapping[str, str], records: Mapping[str, dict]
 ) -> GradedCell:
-    check = judged.get(key, {})
-    name = exercise_of(check) if check else key.removeprefix(check_id(""))
+    check, name = judged.get(key, {}), key.removeprefix(CHECK)
     record = records.get(name, {}) if key == check_id(name) else {}
     written = judged.get(name) or ({} if record else check)  # the solution cell; a cell marked by hand is its own
     outputs = check.get("outputs") if record else None

@@ -1,8 +1,7 @@
 """The files that a class handed in, in folders and zips, each with its owner.
 
 Nothing is unpacked, no link is followed, and no name in an archive decides where a file is written. The outermost name
-says whose a file is (`identity`), with all that is below it. Each owner has limits of their own, so that one student's
-flood costs the others nothing.
+says whose a file is (`identity`). Each owner has limits of their own: one student's flood costs the others nothing.
 """
 
 from __future__ import annotations
@@ -21,15 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from helpers.grading.sanitize import plain
-from helpers.grading.submissions.identity import (
-    FOLDER,
-    PACKED,
-    FileOwner,
-    PlatformName,
-    lessons,
-    loose_owner,
-    parse_platform_name,
-)
+from helpers.grading.submissions.identity import FOLDER, PACKED, FileOwner, lessons, loose_owner, parse_platform_name
 from helpers.grading.submissions.untrusted_notebook import LARGEST_FILE, UnopenedFile, UnreadableFile
 
 MOST_FILES = 2_000  # of one student, of whatever kind
@@ -47,7 +38,7 @@ EXPORT = (
     " in this folder, directly into submitted/"
 )
 DIRECTORY_ENTRY = b"PK\x01\x02"  # begins each entry of a zip's list of files
-ZIP_ERRORS = (OSError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError, ValueError)
+ZIP_ERRORS = (OSError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError, ValueError)
 
 
 @dataclass(frozen=True)
@@ -55,16 +46,14 @@ class SubmittedFile:
     """A file and whose it is.
 
     outer: the names that the instructor or the platform gave. inside: those below, which the student gave. modified:
-    seconds since 1970, of the outermost file; a date in a student's own zip is never read. upload: Canvas's number of
-    the file. container: the class's zip that holds it, "" if none does.
+    seconds since 1970, of the outermost file; a date in a student's own zip is never read. container: the class's zip
+    that holds it, "" if none does.
     """
 
     owner: FileOwner
     outer: tuple[str, ...]
     inside: tuple[str, ...]
     modified: float = 0.0
-    upload: int = 0
-    late: bool = False
     container: str = ""
     read: Callable[[], bytes] = field(kw_only=True, repr=False, compare=False)
 
@@ -113,7 +102,7 @@ class FileScanner:
 
     def __init__(self) -> None:
         self.left_out: list[LeftOut] = []
-        self._used: dict[FileOwner, dict[str, float]] = defaultdict(lambda: {"files": 0, "MB": 0.0})
+        self._used: dict[tuple[FileOwner, str], float] = defaultdict(float)
         self._cut_off: set[FileOwner] = set()
 
     def scan(self, place: Path) -> Iterator[SubmittedFile]:
@@ -150,8 +139,8 @@ class FileScanner:
         owners: dict[str, set[FileOwner]] = defaultdict(set)
         for entry in entries:
             folder, child, *_ = *_without_lesson(entry.names), "", ""
-            if not parse_platform_name(folder) and (parsed := parse_platform_name(child)):
-                owners[folder].add(parsed.owner)
+            if not parse_platform_name(folder) and (owner := parse_platform_name(child)):
+                owners[folder].add(owner)
         exports = {folder for folder in owners if len(owners[folder]) > 1}
         for folder in sorted(exports):
             self._leave_out(None, f"{container}/{folder}".lstrip("/"), EXPORT.format(len(owners[folder])))
@@ -192,12 +181,12 @@ class FileScanner:
 
     def _within(self, file: SubmittedFile, unit: str, amount: float, most: float) -> bool:
         """Count what an owner's files take up, and say once where it is too much."""
-        used = self._used[file.owner]
-        used[unit] += amount
-        if used[unit] > most and file.owner not in self._cut_off:
+        self._used[file.owner, unit] += amount
+        within = self._used[file.owner, unit] <= most
+        if not within and file.owner not in self._cut_off:
             self._cut_off.add(file.owner)
             self._leave_out(file.owner, "/".join(file.outer), f"holds more than {most:,} {unit}; the rest was left out")
-        return used[unit] <= most
+        return within
 
 
 def _with_owner(entry: ArchiveEntry, container: str) -> SubmittedFile | None:
@@ -206,17 +195,15 @@ def _with_owner(entry: ArchiveEntry, container: str) -> SubmittedFile | None:
         return None
     inside = _without_lesson(entry.names)[1:]
     outer = entry.names[: len(entry.names) - len(inside)]
-    parsed = parse_platform_name(outer[-1])
-    if parsed is None and inside:
-        parsed = PlatformName(FileOwner(PACKED if container else FOLDER, outer[-1]))
-    elif parsed is None and (_is_notebook(outer[-1]) or (container and _is_zip(outer[-1]))):
-        parsed = PlatformName(loose_owner(outer[-1]))
-    if parsed is None:
+    owner = parse_platform_name(outer[-1])
+    if owner is None and inside:
+        owner = FileOwner(PACKED if container else FOLDER, outer[-1])
+    elif owner is None and (_is_notebook(outer[-1]) or (container and _is_zip(outer[-1]))):
+        owner = loose_owner(outer[-1])
+    if owner is None:
         return None
     outer = (container, *outer) if container else outer
-    return SubmittedFile(
-        parsed.owner, outer, inside, entry.modified, parsed.upload, parsed.late, container, read=entry.read
-    )
+    return SubmittedFile(owner, outer, inside, entry.modified, container, read=entry.read)
 
 
 def _without_lesson(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -225,7 +212,6 @@ def _without_lesson(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _folder_entries(folder: Path, above: tuple[str, ...] = ()) -> Iterator[ArchiveEntry]:
-    """The files below a folder."""
     problem = "is too deep in folders and was left out" if len(above) > DEEPEST_FOLDER else ""
     try:
         children = [] if problem else sorted(os.scandir(folder), key=lambda child: child.name)
@@ -289,8 +275,6 @@ def _read_member(open_zip: Callable[[], zipfile.ZipFile], member: zipfile.ZipInf
     try:
         with open_zip() as archive, archive.open(member) as opened:
             return opened.read(LARGEST_FILE + 1)
-    except UnreadableFile:
-        raise
     except ZIP_ERRORS:
         raise UnreadableFile("is damaged inside the zip") from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -35,7 +36,10 @@ def copy_into(folder: Path, place: Path, lesson: str, root: Path) -> tuple[int, 
 
 def _copy(submission: Submission, folder: Path, lesson: str, flags: list[str]) -> bool:
     """Copy a notebook, unless there is another one that must stay."""
-    target, data = folder / f"{lesson}.ipynb", _bytes_of(submission)
+    target, data = folder / f"{lesson}.ipynb", b""
+    if submission.file:
+        with suppress(UnreadableFile):
+            data = submission.file.read()
     if folder.is_symlink() or target.is_symlink():
         raise OSError(f"{target} is a link, or is behind one. Remove it first.")
     modified = submission.file.modified if submission.file else 0.0
@@ -60,10 +64,3 @@ def _copy(submission: Submission, folder: Path, lesson: str, flags: list[str]) -
     if modified > 0:
         os.utime(target, (modified, modified))
     return True
-
-
-def _bytes_of(submission: Submission) -> bytes:
-    try:
-        return submission.file.read() if submission.file else b""
-    except UnreadableFile:
-        return b""

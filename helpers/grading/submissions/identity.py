@@ -48,11 +48,16 @@ def lessons() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class FileOwner:
-    """Whose a file is. kind: one of KINDS. name: as it is spelled there. number: the platform's."""
+    """Whose a file is, by its outermost name. kind: one of KINDS. name: as it is spelled there. number: the platform's.
+
+    upload, late: what that name says of this one file: its number, 0 if there is none, and whether it came late.
+    """
 
     kind: str
     name: str
     number: str = ""
+    upload: int = field(default=0, compare=False)
+    late: bool = field(default=False, compare=False)
 
     @property
     def platform(self) -> str:
@@ -74,25 +79,16 @@ class FileOwner:
         return plain(where.get(self.kind, f"{self.kind.title()}'s ") + self._numbered, 120)
 
 
-@dataclass(frozen=True)
-class PlatformName:
-    """What the name that a platform gave to a file or folder says. upload: the file's number, 0 if there is none."""
-
-    owner: FileOwner
-    upload: int = 0
-    late: bool = False
-
-
-def parse_platform_name(name: str) -> PlatformName | None:
-    """What a name says if Canvas or Moodle gave it, read from the left: the right end is the student's choice."""
+def parse_platform_name(name: str) -> FileOwner | None:
+    """Whose a file is if Canvas or Moodle gave the name, read from the left: the right end is the student's choice."""
     if match := MOODLE.match(name):
-        return PlatformName(FileOwner("moodle", match["name"].strip(), match["id"]))
+        return FileOwner("moodle", match["name"].strip(), match["id"])
     if match := ANONYMOUS.match(name):
-        return PlatformName(FileOwner("canvas", f"anon_{match['id']}"), int(match["file"]), bool(match["late"]))
+        return FileOwner("canvas", f"anon_{match['id']}", "", int(match["file"]), bool(match["late"]))
     match = CANVAS.match(name)
     if match is None or f"{match['file']}_{match['rest']}".startswith(lessons()):
         return None  # "smith_2024_10_topic.ipynb" is Smith's, and no platform's
-    return PlatformName(FileOwner("canvas", match["name"], match["id"]), int(match["file"]), bool(match["late"]))
+    return FileOwner("canvas", match["name"], match["id"], int(match["file"]), bool(match["late"]))
 
 
 def loose_owner(name: str) -> FileOwner:

@@ -15,8 +15,6 @@ from helpers.notebooks import grade_id
 def restore(submitted: NotebookNode, released: NotebookNode) -> FlaggedNotebook:
     """The released notebook with the student's solutions, edits of open cells, and added cells; and what was put right.
 
-    submitted: as `untrusted_notebook.screen` reads it.
-
     Locked cells, check cells, the order of the cells and all metadata come from the release. A solution is recognised
     by its grade id, or else by its cell id, or else by what it defines: in a cell that was added, or in another
     exercise's, with which it was merged. The halves of a cell that was split are joined. Cells that the student added

@@ -1,8 +1,4 @@
-"""Who is in the class: `roster.csv` in the course's folder.
-
-It may be Canvas's gradebook (Grades, Export), Moodle's list of participants or a grading worksheet, all unchanged, or
-a table with the columns id, number, name and email. Several classes: `roster-A.csv`, `roster-B.csv`.
-"""
+"""Who is in the class: `roster.csv` in the course's folder, from Canvas or Moodle or by hand (site/instructors.md)."""
 
 from __future__ import annotations
 
@@ -50,14 +46,6 @@ class Student:
     def shown(self) -> str:
         return self.name or self.id
 
-    def has_id(self, student: str) -> bool:
-        """Does this id of a student mean them?"""
-        if student == self.id or student in self.other_ids:
-            return True
-        # Somebody renamed in Canvas keeps the number
-        name, _, number = student.rpartition("_")
-        return bool(self.platform == "canvas" and self.number == number and name and name == canvas_name(name))
-
 
 def roster(root: Path) -> dict[str, Student]:
     """Everybody in the class by id, in the order of the tables; {} where the course has no roster. Raises BadTable."""
@@ -72,24 +60,24 @@ def roster(root: Path) -> dict[str, Student]:
 
 
 def roster_files(root: Path) -> list[Path]:
-    """The course's tables of students."""
     return sorted({path for pattern in FILES for path in Path(root).glob(pattern) if path.is_file()})
 
 
-def missing_students(root: Path, handed_in_ids: Iterable[str]) -> list[Student]:
-    """Who of the roster has not handed in, by name, given the ids of those who have. Raises BadTable."""
-    ids = set(handed_in_ids)
-    entries = roster(root).values()
-    names = Counter(match_key(entry.name) for entry in entries)
-    # Moodle numbers students anew in each assignment: of those without a number in the roster only the name is left
-    numbered = {
-        match_key(name) for name, _, number in (student.rpartition("_") for student in ids) if number.isdecimal()
-    }
+def missing_students(root: Path, handed_in: Iterable[Student]) -> list[Student]:
+    """Who of the roster has not handed in, by name, given those who have. Raises BadTable."""
+    there, entries = list(handed_in), roster(root).values()
+    ids = {student.id for student in there}
+    # Who was renamed in Canvas keeps the number. Moodle numbers students anew in each assignment: the name is left
+    numbers = {student.number for student in there if student.platform == "canvas"}
+    names = {match_key(student.name) for student in there if student.platform == "moodle"}
+    namesakes = Counter(match_key(entry.name) for entry in entries)
 
     def has_handed_in(entry: Student) -> bool:
+        if entry.platform == "canvas" and entry.number in numbers:
+            return True
         name = match_key(entry.name)
-        by_name = entry.platform == "moodle" and names[name] == 1 and name in numbered
-        return by_name or any(entry.has_id(student) for student in ids)
+        by_name = entry.platform == "moodle" and name in names and namesakes[name] == 1
+        return by_name or not ids.isdisjoint((entry.id, *entry.other_ids))
 
     left = [entry for entry in entries if not has_handed_in(entry)]
     return sorted(left, key=lambda entry: (entry.shown.casefold(), entry.id))
@@ -139,7 +127,7 @@ def _from_canvas(row: TableRow) -> Student | None:
         return None
     if not number.isdecimal():
         raise row.error(f'the ID "{number}" is no number. Export the gradebook anew, and do not open it in between')
-    logins = tuple(filter(None, (row["sis login id"], row["sis user id"], row["integration id"])))
+    logins = row.all("sis login id", "sis user id", "integration id")
     email = next((login for login in logins if "@" in login), "")
     return Student(slug(f"{canvas_name(name)}_{number}"), _in_order(name), email, number, "canvas", logins)
 
@@ -149,15 +137,15 @@ def _from_worksheet(row: TableRow) -> Student | None:
     match = re.search(r"(\d+)$", row["identifier"])
     if match is None:
         raise row.error(f'the Identifier "{row["identifier"]}" holds no number. Download the worksheet anew')
-    name, ids = row.first(*NAMES), (row["username"], row["id number"])
+    name, ids = row.first(*NAMES), row.all("username", "id number")
     student = slug(f"{name or 'Participant'}_{match[1]}")
-    return Student(student, name, row.first(*EMAILS), match[1], "moodle", tuple(filter(None, ids)))
+    return Student(student, name, row.first(*EMAILS), match[1], "moodle", ids)
 
 
 def _from_participants(row: TableRow) -> Student | None:
     """Moodle's list of participants, which has no numbers."""
     name, email = _name(row), row.first(*EMAILS)
-    ids = tuple(filter(None, (row["id number"], email)))
+    ids = row.all("id number", *EMAILS)
     return Student(slug(name or email), name, email, "", "moodle", ids) if name or email else None
 
 
@@ -181,13 +169,8 @@ def _in_order(name: str) -> str:
 
 def read_collected(submitted: Path, lesson: str) -> dict[str, Student]:
     """The students for whom `make collect` made a folder in this lesson, by id. Raises BadTable."""
-    rows = _collected_rows(submitted)
-    entries = [
-        Student(student, name, email, number, platform)
-        for (of, student), (name, email, number, platform) in rows.items()
-        if of == lesson
-    ]
-    return {entry.id: entry for entry in entries}
+    rows = _collected_rows(submitted).items()
+    return {student: Student(student, *fields) for (of, student), fields in rows if of == lesson}
 
 
 def write_collected(submitted: Path, lesson: str, entries: Iterable[Student]) -> None:
@@ -196,15 +179,15 @@ def write_collected(submitted: Path, lesson: str, entries: Iterable[Student]) ->
     The name of a student's folder holds neither platform nor number, and an export of marks needs both.
     """
     rows = _collected_rows(submitted)
-    rows |= {
-        (lesson, each.id): [each.name, each.email, each.number, each.platform] for each in entries if each.platform
-    }
+    for each in entries:
+        if each.platform:
+            rows[lesson, each.id] = (each.name, each.email, each.number, each.platform)
     if rows:
         table = [COLLECTED_COLUMNS, *((*key, *values) for key, values in sorted(rows.items()))]
         write_whole(Path(submitted, COLLECTED), as_csv(table))
 
 
-def _collected_rows(submitted: Path) -> dict[tuple[str, str], list[str]]:
+def _collected_rows(submitted: Path) -> dict[tuple[str, str], tuple[str, str, str, str]]:
     path = Path(submitted, COLLECTED)
     rows = read_table(path)[1] if path.is_file() and not path.is_symlink() else []
-    return {(row["lesson"], row["student"]): [row[column] for column in COLLECTED_COLUMNS[2:]] for row in rows}
+    return {(r["lesson"], r["student"]): (r["name"], r["email"], r["number"], r["platform"]) for r in rows}

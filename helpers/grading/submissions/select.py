@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -37,6 +37,11 @@ class Submission:
     timestamp: str = ""
     flags: tuple[str, ...] = ()
 
+    @property
+    def fingerprint(self) -> str:
+        """Changes when the file does, or the time when it was handed in."""
+        return hashlib.sha256(f"{self.digest} {self.timestamp}".encode()).hexdigest()
+
     def open(self) -> FlaggedNotebook:
         """Read it again. Raises UnreadableFile."""
         if self.file is None:
@@ -52,17 +57,15 @@ class ClassSubmissions:
     flags: list[str]
 
 
-def read_submissions(place: Path, lesson: str, root: Path | None = None) -> ClassSubmissions:
-    """Every student's submission of the lesson in this folder or zip.
+def read_submissions(place: Path, lesson: str, root: Path) -> ClassSubmissions:
+    """Every student's submission of the lesson in this folder or zip. Raises BadTable.
 
-    root: the course's folder with the roster and the tables of times; None: without them. Raises BadTable.
+    root: the course's folder, with the roster and the tables of times.
     """
-    times = read_times(root, place, lesson) if root else SubmissionTimes(lesson)
-    scanner, selection = FileScanner(), _Selection(load_lesson(lesson))
+    times, scanner, selection = read_times(root, place, lesson), FileScanner(), _Selection(load_lesson(lesson))
     for file in scanner.scan(place):
         selection.add(file)
-    owners, people = selection.owners(scanner.left_out), roster(root) if root else {}
-    students = identify(owners, people, read_collected(place, lesson))
+    students = identify(selection.owners(scanner.left_out), roster(root), read_collected(place, lesson))
     submissions = [selection.submission(student, times, scanner.left_out) for student in students]
     submissions.sort(key=lambda submission: submission.student.id)
     of_students = {flag for submission in submissions for flag in submission.flags}
@@ -143,13 +146,11 @@ class _Selection:
         flags = [*student.flags, *(str(item) for item in left_out if item.owner in student.owners)]
         candidates = [candidate for owner in student.owners for candidate in self._candidates[owner]]
         best = max(candidates, key=self._order, default=None)
-        if best is None:
-            submission = Submission(student.student, None, hashlib.sha256(b"").hexdigest())
-        else:
-            submission = Submission(student.student, best.file, best.digest)
+        file, digest = (best.file, best.digest) if best else (None, hashlib.sha256(b"").hexdigest())
+        if best:
             flags += self._flags(best, candidates)
-        timestamp = self._timestamp(submission, student.owners, times, flags)
-        return replace(submission, timestamp=timestamp, flags=tuple(dict.fromkeys(flags)))
+        timestamp = self._timestamp(student, file, times, flags)
+        return Submission(student.student, file, digest, timestamp, tuple(dict.fromkeys(flags)))
 
     def _order(self, candidate: _Candidate) -> tuple:
         """The file that counts is the last: whole, of this lesson, the newest by the platform or the disk."""
@@ -157,7 +158,7 @@ class _Selection:
         return (
             not candidate.problem,
             candidate.lesson == self._name,
-            file.upload,
+            file.owner.upload,
             int(file.modified) // 2,  # times in a zip are multiples of two seconds
             file.name == self._notebook,
             -len(file.inside),
@@ -177,17 +178,17 @@ class _Selection:
         return flags
 
     def _timestamp(
-        self, submission: Submission, owners: list[FileOwner], times: SubmissionTimes, flags: list[str]
+        self, student: IdentifiedStudent, file: SubmittedFile | None, times: SubmissionTimes, flags: list[str]
     ) -> str:
         """When it was handed in, "" if unknown; adds to the flags."""
-        file, timestamp = submission.file, times.time_of(submission.student, owners)
-        stamps = [self._stamps[owner] for owner in owners if owner in self._stamps]
+        timestamp = times.time_of(student.student, student.owners)
+        stamps = [self._stamps[owner] for owner in student.owners if owner in self._stamps]
         if not timestamp and stamps and (file is None or file.owner in self._stamps):
             timestamp = _read_stamp(stamps[0], flags)
-        if file and file.late and timestamp:
+        if file and file.owner.late and timestamp:
             flags.append("Canvas marks it as late")
-        elif file and file.late:
-            timestamp, flag = times.least_late(submission.student)
+        elif file and file.owner.late:
+            timestamp, flag = times.least_late(student.student)
             flags.append(flag)
         return timestamp
 
@@ -207,8 +208,8 @@ def _read_stamp(stamp: SubmittedFile, flags: list[str]) -> str:
 def _with_date(file: SubmittedFile) -> str:
     """A file's path from its student's place on, and what says how new it is."""
     path = plain("/".join((file.outer[-1], *file.inside)), 120)
-    if file.upload:
-        return f"{path} (Canvas's file {file.upload})"
+    if file.owner.upload:
+        return f"{path} (Canvas's file {file.owner.upload})"
     return f"{path} ({datetime.fromtimestamp(file.modified):%Y-%m-%d %H:%M})" if file.modified else f"{path} (no date)"
 
 

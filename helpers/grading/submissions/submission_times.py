@@ -1,24 +1,20 @@
 """When things were handed in, from those who can know it: the instructor, and the platform's own tables.
 
-In the course's folder, `handed_in.csv` (lesson,student,at) overrides everything else. Moodle's zip holds no times, but
-its grading worksheet does ("Last modified (submission)"): it belongs in submitted/ beside the zip, unchanged. Canvas
-says only that something is late.
-
 A table in submitted/ is the instructor's unless its name begins with a platform's name for a student.
 """
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, tzinfo
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from helpers.grading.csv_tables import BadTable, TableRow, read_table
 from helpers.grading.late_policy import Deadlines, read_deadlines
 from helpers.grading.sanitize import plain
-from helpers.grading.submissions.dates import date_in
 from helpers.grading.submissions.identity import FileOwner, parse_platform_name
 from helpers.grading.submissions.roster import Student, match_key
 
@@ -32,15 +28,14 @@ LEAST = timedelta(seconds=1)  # how late a submission is, if all that is known i
 class SubmissionTimes:
     """What is known of one lesson.
 
-    by_hand: from handed_in.csv, by student. moodle: name and time by participant's number. conflicts: the participants
-    about whom worksheets do not agree. unread: what to say about dates that cannot be read.
+    by_hand: from handed_in.csv, by student. moodle: (name, time) of every worksheet, by participant's number. unread:
+    what to say about dates that cannot be read. used: the students of `by_hand` who were asked about.
     """
 
-    lesson: str = ""
-    deadlines: Deadlines = field(default_factory=Deadlines)
+    lesson: str
+    deadlines: Deadlines
     by_hand: dict[str, tuple[TableRow, datetime]] = field(default_factory=dict)
-    moodle: dict[str, tuple[str, datetime]] = field(default_factory=dict)
-    conflicts: dict[str, str] = field(default_factory=dict)
+    moodle: defaultdict[str, set[tuple[str, datetime]]] = field(default_factory=lambda: defaultdict(set))
     unread: list[str] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
 
@@ -52,7 +47,7 @@ class SubmissionTimes:
                 return str(self.by_hand[name][1])
         for owner in owners:
             if owner.kind == "moodle" and owner.number in self.moodle:
-                name, when = self.moodle[owner.number]
+                name, when = _latest(self.moodle[owner.number])
                 if not name or match_key(name) == match_key(owner.name):
                     return str(when)
         return ""
@@ -75,8 +70,13 @@ class SubmissionTimes:
             for name, (row, _) in self.by_hand.items()
             if name not in self.used
         ]
-        if self.conflicts:
-            names = ", ".join(list(self.conflicts.values())[:5]) + (", ..." if len(self.conflicts) > 5 else "")
+        contradicted = [
+            plain(f"{_latest(said)[0] or 'participant'} ({number})", 120)
+            for number, said in self.moodle.items()
+            if len(said) > 1
+        ]
+        if contradicted:
+            names = ", ".join(contradicted[:5]) + (", ..." if len(contradicted) > 5 else "")
             flags.append(
                 f"the grading worksheets do not agree about {names}: the later time counts. "
                 "Remove the worksheet that is out of date"
@@ -84,10 +84,13 @@ class SubmissionTimes:
         return [*flags, *self.unread]
 
 
+def _latest(said: Iterable[tuple[str, datetime]]) -> tuple[str, datetime]:
+    return max(said, key=lambda each: (each[1], each[0]))
+
+
 def read_times(root: Path, place: Path, lesson: str) -> SubmissionTimes:
     """What the course's tables, and the worksheets among what was handed in, say of a lesson. Raises BadTable."""
-    deadlines = read_deadlines(root)
-    times = SubmissionTimes(lesson, deadlines)
+    times = SubmissionTimes(lesson, read_deadlines(root))
     path = Path(root, FILE)
     if path.is_file():
         columns, rows = read_table(path)
@@ -100,15 +103,15 @@ def read_times(root: Path, place: Path, lesson: str) -> SubmissionTimes:
                 raise row.error("says no student. Write the name of the student's folder")
             if row["student"] in times.by_hand:
                 raise row.error(f"{row['student']} is there twice. Leave one line")
-            times.by_hand[row["student"]] = (row, date_in(row, "at", deadlines.zone))
+            times.by_hand[row["student"]] = (row, row.date("at", times.deadlines.zone))
     for path in sorted(place.iterdir()) if place.is_dir() else ():
         is_table = path.suffix.lower() == ".csv" and path.is_file() and not path.is_symlink()
         if is_table and not parse_platform_name(path.name):
-            _add_worksheet(times, path, deadlines.zone)
+            _add_worksheet(times, path)
     return times
 
 
-def _add_worksheet(times: SubmissionTimes, path: Path, zone: tzinfo) -> None:
+def _add_worksheet(times: SubmissionTimes, path: Path) -> None:
     """Add the times in Moodle's grading worksheet; other tables are left alone."""
     try:
         columns, rows = read_table(path)
@@ -122,20 +125,10 @@ def _add_worksheet(times: SubmissionTimes, path: Path, zone: tzinfo) -> None:
         if number is None or row[MOODLE_TIME] in ("", "-"):
             continue
         try:
-            when = date_in(row, MOODLE_TIME, zone)
+            when = row.date(MOODLE_TIME, times.deadlines.zone)
+            times.moodle[number[1]].add((row.first("full name", "name"), when))
         except BadTable as problem:
             problems.append(str(problem))
-            continue
-        _add_time(times, number[1], row.first("full name", "name"), when)
     if problems:
         more = f" {len(problems) - 1} more of its dates cannot be read." if len(problems) > 1 else ""
         times.unread.append(f"{problems[0]} in {FILE}, or download the worksheet with Moodle set to English.{more}")
-
-
-def _add_time(times: SubmissionTimes, number: str, name: str, when: datetime) -> None:
-    """Of several worksheets the latest time counts."""
-    known = times.moodle.get(number)
-    if known and known != (name, when):
-        times.conflicts[number] = plain(f"{name or 'participant'} ({number})", 120)
-    if known is None or when > known[1]:
-        times.moodle[number] = (name, when)

@@ -1,8 +1,7 @@
 """Reading a file that somebody handed in, without trusting a byte of it.
 
-Size and nesting are bounded before anything is parsed, by a scan over the text that needs no recursion. The result
-holds cells, their types, sources, ids, saved outputs and nbgrader's metadata, each of the type that it should have, and
-nothing else. An exam runs no notebook, so the outputs are the student's: a line above them says so.
+Size and nesting are bounded before anything is parsed. The result holds cells, their types, sources, ids, saved outputs
+and nbgrader's metadata, each of the type that it should have, and nothing else.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from nbformat.notebooknode import NotebookNode
 
 from helpers.course import LIMITS
 from helpers.grading.sanitize import nesting, plain, sanitized
+from helpers.notebooks import grade_id, nbgrader_data
 
 LARGEST_FILE = 20 << 20  # bytes; a lesson with all its figures stays below one million
 DEEPEST = 100  # brackets within brackets; a notebook of figures and tables needs about ten
@@ -28,7 +28,7 @@ FORMATS = {b"PK\x03\x04": "a zip file", b"%PDF": "a PDF", b"\x89PNG": "a picture
 SAVED = "Saved by the student; the grader did not run this cell.\n"
 
 
-class UnreadableFile(ValueError):
+class UnreadableFile(Exception):
     """A file that is no notebook. The text completes "The file ..."."""
 
 
@@ -129,7 +129,7 @@ def _cell(value: object, budget: OutputBudget) -> NotebookNode | None:
         return None
     cell_type = value.get("cell_type")
     cell_type = cell_type if cell_type in ("code", "markdown", "raw") else "raw"
-    cell = NotebookNode(cell_type=cell_type, source=_clean(source), metadata=_metadata(value.get("metadata")))
+    cell = NotebookNode(cell_type=cell_type, source=_clean(source), metadata=_metadata(value))
     if isinstance(value.get("id"), str):
         cell.id = _clean(value["id"])[:64]
     if cell_type == "code":
@@ -137,13 +137,12 @@ def _cell(value: object, budget: OutputBudget) -> NotebookNode | None:
     return cell
 
 
-def _metadata(value: object) -> NotebookNode:
+def _metadata(cell: dict) -> NotebookNode:
     """What `restore` looks at: the grade id and the points."""
     metadata = NotebookNode()
-    about = value.get("nbgrader") if isinstance(value, dict) else None
-    if isinstance(about, dict) and isinstance(about.get("grade_id"), str):
-        metadata.nbgrader = NotebookNode(grade_id=_clean(about["grade_id"])[:200])
-        points = about.get("points")
+    if name := grade_id(cell):
+        metadata.nbgrader = NotebookNode(grade_id=_clean(name)[:200])
+        points = nbgrader_data(cell).get("points")
         if isinstance(points, (int, float)) and not isinstance(points, bool):
             metadata.nbgrader.points = points
     return metadata
