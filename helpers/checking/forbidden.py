@@ -7,7 +7,6 @@ replaced. A name for which there is neither is looked for in the text of the ans
 
 from __future__ import annotations
 
-import ast
 import ctypes
 import inspect
 import re
@@ -21,7 +20,7 @@ from types import CodeType, FunctionType
 
 import torch
 
-from helpers.checking.syntax import parsed
+from helpers.checking.syntax import spelled
 from helpers.exercises.aspects import Forbidden
 
 _SOFTMAX = r"\w*softmax|\w*logsumexp|_?logcumsumexp"
@@ -178,11 +177,9 @@ def forbidden_use(source: str, forbidden: Mapping[str, str]) -> str:
     A name in a comment or a docstring is no use of it. What is not Python says nothing here.
     """
     says = _names(forbidden)
-    tree = parsed(source) if says else None
-    for node in ast.walk(tree) if tree else ():
-        for name in _spelled(node):
-            if name in says:
-                return f"Line {getattr(node, 'lineno', 1)} uses {name}. {says[name]}"
+    for line, name in spelled(source) if says else ():
+        if name in says:
+            return f"Line {line} uses {name}. {says[name]}"
     return ""
 
 
@@ -193,15 +190,3 @@ def _names(forbidden: Mapping[str, str]) -> dict[str, str]:
         for each in FAMILIES[name].names if name in FAMILIES else (name,):
             sentences.setdefault(each, says)
     return sentences
-
-
-def _spelled(node: ast.AST) -> list[str]:
-    """The names that this one node uses, ``getattr(torch.nn, "Transformer")`` among them."""
-    match node:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return [name]
-        case ast.Constant(value=str(name)):
-            return [name]
-        case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
-            return [part for alias in aliases for part in alias.name.split(".")]
-    return []

@@ -262,6 +262,24 @@ def _root(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
+def spelled(source: str) -> Iterator[tuple[int, str]]:
+    """The names that a cell reads, defines as functions, imports, or has as strings, each with its line.
+
+    Strings are among them because of ``getattr(torch.nn, "Transformer")``. Of an import: the path, and each part of it.
+    """
+    tree = parsed(source)
+    for node in ast.walk(tree) if tree else ():
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.FunctionDef(name=name):
+                yield node.lineno, name
+            case ast.Constant(value=str(name)):
+                yield node.lineno, name
+            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+                module = getattr(node, "module", None)
+                for path in [f"{module}.{alias.name}" if module else alias.name for alias in aliases]:
+                    yield from ((node.lineno, name) for name in dict.fromkeys([path, *path.split(".")]))
+
+
 # ------------------------------------------------------------------------------------------ equal programs
 
 
