@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import torch
 
@@ -16,7 +16,7 @@ def close(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect) -> bool:
     """Same shape (nothing is broadcast), and every entry within the aspect's tolerance."""
     if aspect.dtype and yours.dtype != target.dtype:
         return False
-    return yours.is_complex() == target.is_complex() and aspect.tolerance.holds(yours, target)
+    return aspect.tolerance.holds(yours, target)
 
 
 def same_outcome(yours: Outcome, theirs: Outcome, aspect: Aspect) -> bool:
@@ -37,15 +37,6 @@ def distinctive(mistake: Mapping[str, torch.Tensor], reference: Mapping[str, tor
     that does not occur by chance.
     """
     return any(_speaks(tensor, aspect) for tensor in _different(mistake, reference, aspect))
-
-
-def distinctive_together(
-    shown: Iterable[tuple[Aspect, Mapping[str, torch.Tensor], Mapping[str, torch.Tensor]]],
-) -> bool:
-    """The same of all that a mistake changes, aspect by aspect: two numbers, or a whole mask, are no chance either."""
-    tensors = [tensor for aspect, mistake, reference in shown for tensor in _different(mistake, reference, aspect)]
-    numbers = {round(number, 6) for tensor in tensors for number in widened(tensor).flatten().tolist()[:100]}
-    return len(numbers) > 1 or any(not t.is_floating_point() and t.numel() >= ENOUGH for t in tensors)
 
 
 def _different(

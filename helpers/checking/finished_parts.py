@@ -31,19 +31,15 @@ def sources_for(exercise: Exercise) -> dict[str, str]:
     order: TopologicalSorter[str] = TopologicalSorter()
     for module in sorted(needed):
         order.add(module, *sorted({part.partition(".")[0] for one in needed[module] for part in one.parts}))
-    return {f"{PARTS}.{module}": _text(needed[module]) for module in order.static_order()}
+    return {f"{PARTS}.{module}": _text(module, needed[module]) for module in order.static_order()}
 
 
 def answers_in_reach(exercise: Exercise) -> list[str]:
     """What answers the exercise among the parts that `sources_for` holds; empty for every exercise that is sound."""
     needed = _needed(exercise.builds_on).items()
     there = {f"{PARTS}.{module}.{name}" for module, statements in needed for one in statements for name in one.binds}
-    return [part for part in answered_by(exercise) if part in there]
-
-
-def answered_by(exercise: Exercise) -> tuple[str, ...]:
-    """The finished parts that answer an exercise: those of its name, and those that it names itself."""
-    return (*parts_that_answer(exercise.name), *(f"{PARTS}.{part}" for part in exercise.answered_by))
+    answers = [*parts_that_answer(exercise.name), *(f"{PARTS}.{part}" for part in exercise.answered_by)]
+    return [part for part in answers if part in there]
 
 
 @cache
@@ -80,12 +76,13 @@ def parts_imported(tree: ast.AST) -> dict[str, str]:
 
 def parts_used(tree: ast.AST, imported: Mapping[str, str]) -> set[str]:
     """The finished parts that code uses by such names, "masks.causal_mask", of a whole module by its attributes."""
-    names = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
-    used = {imported[name] for name in names if "." in imported.get(name, "")}
+    used: set[str] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            module = imported.get(node.value.id, ".")
-            used |= set() if "." in module else {f"{module}.{node.attr}"}
+        match node:
+            case ast.Name(id=name) if "." in imported.get(name, ""):
+                used.add(imported[name])
+            case ast.Attribute(value=ast.Name(id=name), attr=attribute) if "." not in imported.get(name, "."):
+                used.add(f"{imported[name]}.{attribute}")
     return used
 
 
@@ -99,7 +96,6 @@ class _Statement:
     parts: what it imports from other modules of helpers.parts, or reads as attributes of them.
     """
 
-    place: int
     node: ast.stmt
     binds: frozenset[str]
     needs: frozenset[str]
@@ -121,8 +117,8 @@ def _needed(parts: tuple[str, ...]) -> dict[str, set[_Statement]]:
     return needed
 
 
-def _text(statements: set[_Statement]) -> str:
-    nodes = [one.node for one in sorted(statements, key=lambda one: one.place)]
+def _text(module: str, needed: set[_Statement]) -> str:
+    nodes = [one.node for one in _statements(module) if one in needed]
     return f"{ANNOTATIONS_ARE_TEXT}\n{ast.unparse(ast.Module(nodes, []))}\n"
 
 
@@ -133,9 +129,9 @@ def _statements(module: str) -> tuple[_Statement, ...]:
     names = [names_of(f"{ANNOTATIONS_ARE_TEXT}\n{ast.unparse(node)}") for node in body]
     known = frozenset().union(*(binds for binds, _ in names))
     statements = []
-    for place, (node, (binds, uses)) in enumerate(zip(body, names, strict=True)):
+    for node, (binds, uses) in zip(body, names, strict=True):
         parts = parts_used(node, modules) | {part for part in parts_imported(node).values() if "." in part}
-        statements.append(_Statement(place, node, binds, known & uses, frozenset(parts)))
+        statements.append(_Statement(node, binds, known & uses, frozenset(parts)))
     return tuple(statements)
 
 
