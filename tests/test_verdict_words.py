@@ -107,7 +107,6 @@ def test_after_one_input_nobody_knows_what_would_be_for_others():
         (NUMBERS * 0.4711, "Every number is the right one times 0.4711."),
         (NUMBERS * torch.tensor([[1.0], [2.0], [3.0]]), "a factor, which differs along axis t: it is 1, 2 and 3"),
         (NUMBERS[0], "has 2 axes"),
-        (NUMBERS[:1].squeeze(0)[:, None].mT[:, :0], "is empty"),
     ],
 )
 def test_a_difference_of_a_kind_is_named(yours, says):
@@ -161,7 +160,7 @@ def test_a_number_is_wanted_and_a_number_is_asked_for():
 def test_an_empty_dict_and_a_dict_of_something_else_are_called_what_they_are():
     asked, right = giving(ROWS)
     assert "leaves an empty dict" in told(asked, right, dict)
-    assert "Your code returns a dict; one tensor is needed." in told(asked, right, lambda: {"weights": ROWS})
+    assert "Your code returns a dict of weights; one tensor is needed." in told(asked, right, lambda: {"weights": ROWS})
 
 
 @pytest.mark.parametrize("layout", [torch.strided, torch.jagged])
@@ -344,11 +343,6 @@ def test_numbers_that_cannot_be_there_by_chance_name_a_mistake():
     assert judged(PRODUCT, product, lambda x, w: -(x @ w), sign=lambda x, w: -x @ w).mistakes == ("sign",)
 
 
-def test_a_single_number_that_many_answers_give_names_none():
-    asked, right = giving(0.75, accepts="number")
-    assert judged(asked, right, lambda: 0.0, counted_wrong=lambda: 0.0).mistakes == ()
-
-
 def test_errors_are_compared_in_all_their_words():
     def refusing(text):
         def probe(answer, draw):
@@ -423,44 +417,6 @@ def test_an_idle_mistake_earns_nothing_for_what_it_leaves_alone():
 # ------------------------------------------------------------------------------------------ causes, and their place
 
 
-def test_two_mistakes_with_the_same_numbers_are_both_named():
-    def once(answer, draw):
-        return answer(*pair(draw))
-
-    asked = exercise(*(Aspect(name, 1, once) for name in ("one", "two", "three")))
-
-    def with_states(states):
-        """An answer that gives something else each time it is called."""
-        calls = iter(states)
-        return lambda x, w: next(calls)(x @ w)
-
-    same, sine, tanh, cosine = torch.clone, torch.sin, torch.tanh, torch.cos
-    mistakes = {"first": with_states([sine, tanh, same]), "second": with_states([sine, same, tanh])}
-    verdict = judged(asked, product, with_states([sine, cosine, cosine]), **mistakes)
-    assert verdict.titles == ("title of first, or title of second",)
-    assert "Either title of first: This is first. Or title of second" in verdict.aspects[0].says
-
-
-def test_two_mistakes_of_one_title_are_named_once():
-    asked = exercise(values(1, pair))
-    known = key_for(asked, product, one=lambda x, w: -x @ w, two=lambda x, w: x @ -w)
-    alike = tuple(replace(mistake, title="a sign") for mistake in known.mistakes)
-    verdict = judge(asked, run(asked, lambda x, w: -(x @ w), SEED), replace(known, mistakes=alike))
-    assert verdict.titles == ("a sign",) and verdict.aspects[0].says == "This is one. Or: This is two."
-
-
-def test_ids_of_a_mistake_are_no_headline_where_as_much_is_wrong_that_it_has_nothing_to_do_with():
-    def aspect(name, place):
-        return Aspect(name, 1, lambda answer, draw: answer()[place])
-
-    asked = exercise(*(aspect(name, place) for place, name in enumerate(("several", "one", "room"))))
-    ids = torch.tensor([[3, 1, 4, 1], [5, 9, 2, 6]])
-    known = {"mean": lambda: (ids, ids, ids + 7)}
-    verdict = lambda *given: judged(asked, lambda: (ids, ids, ids), lambda: given, **known)  # noqa: E731
-    assert verdict(ids.flip(0), ids, ids + 7).mistakes == ()
-    assert verdict(ids, ids, ids + 7).mistakes == ("mean",)
-
-
 def test_a_mistake_is_not_named_where_other_values_raise_what_it_does_not():
     asked = exercise(values(1, pair), values(1, lambda draw: (draw.normal(2, 5), draw.normal(5, 4)), name="wide"))
 
@@ -497,22 +453,6 @@ def test_of_parameters_that_are_not_asked_for_it_is_said_how_many():
     assert "has bias (4,), which is not asked for" in told(asked, plain, biased)
     layer = lambda: torch.nn.Sequential(torch.nn.Linear(3, 4))  # noqa: E731
     assert "0.bias (4,) and 0.weight (4, 3), which are not asked for" in told(asked, plain, layer)
-
-
-def test_a_parameter_that_is_missing_may_be_the_same_tensor_as_another():
-    class Tied(torch.nn.Module):
-        def __init__(self, tied=True):
-            super().__init__()
-            self.tokens, self.to_logits = torch.nn.Embedding(3, 2), torch.nn.Linear(2, 3, bias=False)
-            if tied:
-                self.to_logits.weight = self.tokens.weight
-
-        def forward(self, ids):
-            return self.to_logits(self.tokens(ids))
-
-    asked = exercise(parameters(1, built()), values(1, lambda draw: (draw.integers(0, 3, 4),), via=built()))
-    said = told(asked, lambda: Tied(tied=False), Tied)
-    assert "is to_logits.weight the same one as tokens.weight?" in said
 
 
 # --------------------------------------------------------------------------------------------------- errors, Markdown

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 
 from helpers.checking.pair import ENOUGH, Pair
@@ -43,13 +41,6 @@ def one_length_wrong(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect, 
 
 # ------------------------------------------------------------------------------------- rows that end somewhere
 
-# What each wrong row of yours may be, beside the right one
-RELATIONS: tuple[tuple[str, Callable[[Ids, Ids], bool]], ...] = (
-    ("the right one without its last id", lambda mine, goal: mine == goal[:-1]),
-    ("the beginning of the right one, and ends too early", lambda mine, goal: mine == goal[: len(mine)]),
-    ("the right one, and goes on after its end", lambda mine, goal: goal == mine[: len(goal)]),
-)
-
 
 def _wrong_rows(pair: Pair) -> list[tuple[Ids, Ids]]:
     """The rows that are wrong, yours and the right one, each up to its end. [] where the aspect has no such rows."""
@@ -58,15 +49,6 @@ def _wrong_rows(pair: Pair) -> list[tuple[Ids, Ids]]:
         return []
     rows = zip(pair.yours.tolist(), pair.target.tolist(), strict=True)
     return [([i for i in mine if i != filler], [i for i in goal if i != filler]) for mine, goal in rows if mine != goal]
-
-
-def rows_that_end(pair: Pair) -> str:
-    """One relation between all wrong rows and the right ones."""
-    wrong = _wrong_rows(pair)
-    if sum(len(goal) for _, goal in wrong) < ENOUGH:
-        return ""
-    related = (words for words, holds in RELATIONS if all(holds(*two) for two in wrong))
-    return _counted(pair, wrong, f" Each wrong one is {words}.") if (words := next(related, "")) else ""
 
 
 def first_wrong_row(pair: Pair) -> str:

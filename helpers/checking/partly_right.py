@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import torch
 
-from helpers.checking.pair import ENOUGH, Pair, shown
+from helpers.checking.pair import Pair, shown
 from helpers.checking.positions import entry, indices, region
 
 NUMBERS_WRONG = "the numbers are not."  # said when nothing better is known
-LARGEST_DENOMINATOR = 16
 LARGEST_STEP = 16  # a whole number by which a fraction may be too large
-TELLING = (0.0, 1.0, -1.0, -100.0, float("inf"), float("-inf"))  # values that mean something: hidden, left out, none
-
-
-def by_value(pair: Pair) -> str:
-    """Wrong exactly where the target holds one certain value."""
-    wrong = ~pair.near
-    if int(wrong.sum()) < 2 or not pair.near.any() or pair.target.dtype == torch.bool:
-        return ""
-    value, right = pair.goal[wrong][0], pair.goal[pair.near]
-    told_apart = right.numel() >= ENOUGH and not (right == right[0]).all()
-    if value in TELLING and torch.equal(wrong, pair.goal == value) and told_apart:
-        mine = pair.mine[wrong]
-        there = f", and yours is {shown(mine[0])}" if (mine == mine[0]).all() else ""
-        return f"Your result is wrong exactly where {shown(value)} is needed{there} ({int(wrong.sum())} entries)."
-    return ""
 
 
 def along_an_axis(pair: Pair) -> str:
@@ -83,26 +65,17 @@ def beginning(pair: Pair) -> str:
 
 
 def single_number(pair: Pair) -> str:
-    """Two numbers, and their ratio or difference where that says something."""
-    if pair.goal.numel() != 1:
+    """Two numbers, and their difference where that says something."""
+    if pair.goal.numel() != 1 or not pair.finite:
         return ""
     mine, goal = pair.mine.item(), pair.goal.item()
-    if not pair.finite:
-        return f"Your number is {shown(mine)}; the right one, for the same input, is {shown(goal)}."
     whole, apart = mine == round(mine) and goal == round(goal), round(abs(mine - goal))
     digits = ".0f" if whole else ".6g"
     said = f"Your number is {mine:{digits}}; the right one, for the same input, is {goal:{digits}}"
     exact = abs(abs(mine - goal) - apart) <= 2e-6 * max(1.0, abs(goal))
     if abs(goal) > 1 if whole else exact and 1 <= apart <= LARGEST_STEP and abs(goal) < 100:
         return f"{said}: yours is {apart} too {'large' if mine > goal else 'small'}."
-    said = f"{said}."
-    ratio = mine / goal if goal and not whole else 0.0
-    part = Fraction(ratio).limit_denominator(LARGEST_DENOMINATOR)
-    up, down = part.numerator, part.denominator
-    few_digits = abs(goal - float(Fraction(goal).limit_denominator(100))) < 1e-6  # a share of few: so is any other
-    if 1 < up <= LARGEST_DENOMINATOR and down > 1 and abs(ratio / float(part) - 1) < 2e-6 and not few_digits:
-        return f"{said} Yours is {up}/{down} of it: count what is added up, and what it is divided by."
-    return said
+    return f"{said}."
 
 
 def largest_difference(pair: Pair) -> str:

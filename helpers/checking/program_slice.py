@@ -154,12 +154,14 @@ class _Definitions:
             for place in set(places) - chosen:
                 chosen.add(place)
                 names |= self._order[place][1].uses
-            cell = (self._changed if places else self._computed).get(name, "")
             if places:
-                reason = CHANGED if cell else ""
+                reason = CHANGED if name in self._changed else ""
+            elif name in there:
+                reason = ""
             else:
-                reason = "" if name in there else COMPUTED if cell else UNKNOWN
+                reason = COMPUTED if name in self._computed else UNKNOWN
             if reason:
+                cell = (self._changed if places else self._computed).get(name)
                 missing[name] = reason.format(name=name, cell=cell, rule=MAY_USE)
         needed = [self._order[place] for place in sorted(chosen)]
         return tuple(Definition(cell.label, each.line, each.text) for cell, each in needed), missing

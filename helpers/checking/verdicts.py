@@ -7,14 +7,14 @@ the verdict out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import torch
 
 from helpers.checking.answers import ANSWERED, FORBIDDEN, NOT_ATTEMPTED, RAISED, Answer, Outcome
 from helpers.checking.cell_scan import CellScan
-from helpers.checking.compare import ENOUGH, close, distinctive, distinctive_together, same_outcome
+from helpers.checking.compare import ENOUGH, close, distinctive, same_outcome
 from helpers.checking.diagnosis import NAMES, difference, without_gradient
 from helpers.checking.error_words import meaning
 from helpers.checking.keys import ExerciseKey, KnownMistake, Outcomes
@@ -43,11 +43,6 @@ ON_HOLD = "to be looked at"  # the numbers earn something, and an instructor loo
 MISNAMED = (
     "The check fills your module with weights by their names, so the numbers cannot be right before the names and "
     "shapes of its parameters are."
-)
-
-UNREGISTERED = (
-    "A tensor that is not a parameter of your module may stay behind when the module moves to another device: fix the "
-    "names and shapes of its parameters first."
 )
 
 NOT_CHANGED = "You have not changed the cell yet. It runs; something in it is wrong."
@@ -212,13 +207,12 @@ Explained = Mapping[str, KnownMistake]  # by aspect
 def _recognise(comparison: _Comparison) -> tuple[Explained, Explained]:
     """For each aspect that fails, the known mistake that explains it, if one does; and a mistake with its numbers.
 
-    A mistake is named where its numbers show and cannot be there by chance, or where all that it loses shows, no other
-    value is wrong (it may say that they are right), and something holds or more than one number speaks for it; never
-    where something holds that it loses, nor, if not all of it shows, where values raise an error that it does not. Of
-    those, as few as possible shall explain as much as possible: first come mistakes all of whose aspects show, then
-    those that explain most. Two that explain the same are both named. None is named where the first wrong value and
-    more than it explains have nothing to do with it. Where something speaks against a mistake whose numbers show, they
-    are no more than similar, if they are no gradients and enough of them are wrong.
+    A mistake is named where its numbers show and cannot be there by chance, or where all that it loses shows and no
+    other value is wrong (it may say that they are right); never where something holds that it loses, nor, if not all of
+    it shows, where values raise an error that it does not. Of those, as few as possible shall explain as much as
+    possible: first come mistakes all of whose aspects show, then those that explain most. Where something speaks
+    against a mistake whose numbers show, they are no more than similar, if they are no gradients and enough of them are
+    wrong.
     """
     exercise, outcomes, key = comparison.exercise, comparison.outcomes, comparison.key
     values_right = comparison.right & _names(_values(exercise))
@@ -232,8 +226,7 @@ def _recognise(comparison: _Comparison) -> tuple[Explained, Explained]:
         by_numbers = [a for a in shows if _shows_numbers(mistake, a, key)]
         complete = _names(shows) == lost
         nothing_else = values_wrong <= lost
-        whole = complete and nothing_else and (values_right or not _by_chance(shows, mistake, key))
-        if not shows or not (whole or any(nothing_else or not a.side for a in by_numbers)):
+        if not shows or not (complete and nothing_else or any(nothing_else or not a.side for a in by_numbers)):
             continue
         raises_more = any(
             outcomes[a.name].state == RAISED != mistake.outcomes[a.name].state
@@ -247,32 +240,10 @@ def _recognise(comparison: _Comparison) -> tuple[Explained, Explained]:
             candidates.append((complete, [a.name for a in shows], mistake))
     explained: dict[str, KnownMistake] = {}
     while useful := [each for each in candidates if not explained.keys() >= set(each[1])]:
-        complete, shown, mistake = max(useful, key=lambda each: (each[0], len(set(each[1]) - explained.keys())))
-        rivals = [other for *same, other in useful if same == [complete, shown] and other is not mistake]
-        if rivals and UNCHANGED not in (mistake.slug, rivals[0].slug):  # the cell began with that one
-            mistake = _either(mistake, rivals[0])
+        _, shown, mistake = max(useful, key=lambda each: (each[0], len(set(each[1]) - explained.keys())))
         explained |= {name: mistake for name in shown if name not in explained}
-    explained = _leading(comparison, explained)
     ordered = {a.name: explained[a.name] for a in exercise.aspects if a.name in explained}
     return ordered, {name: mistake for name, mistake in similar.items() if name not in explained}
-
-
-def _leading(comparison: _Comparison, explained: Explained) -> dict[str, KnownMistake]:
-    """Without a mistake that explains less than is wrong for another reason, the first wrong value included.
-
-    Of ids it has to explain more than that: two mistakes may come to the same ones.
-    """
-    wrong = [a.name for a in comparison.wrong if not a.side]
-    kept = {}
-    for name, mistake in explained.items():
-        lost = lost_aspects(comparison.exercise, mistake, comparison.key)
-        others = [other for other in wrong if other not in explained and other not in lost]
-        shows = [other for other, its in explained.items() if its.slug == mistake.slug]
-        tensors = [tensor for each in shows for tensor in mistake.outcomes[each].tensors.values()]
-        ids = not any(tensor.is_floating_point() or tensor.dtype == torch.bool for tensor in tensors)
-        if wrong[:1] != others[:1] or len(others) < len(shows) + (not ids):
-            kept[name] = mistake
-    return kept
 
 
 def _holds_gradients(outcome: Outcome) -> bool:
@@ -282,17 +253,6 @@ def _holds_gradients(outcome: Outcome) -> bool:
 def _is_gradients_of_values(outcome: Outcome) -> bool:
     """Are these the gradients of the result, as `aspects.gradient` names them, and not what is asked for?"""
     return all(re.fullmatch(r"(.+, )?gradient (\d+|of .+)", name) for name in outcome.tensors)
-
-
-def _either(one: KnownMistake, other: KnownMistake) -> KnownMistake:
-    """Two mistakes that come to the same in all that shows, as one."""
-    if one.title == other.title:
-        title, says = one.title, f"{one.says} Or: {other.says}"
-    else:
-        title = f"{one.title}, or {other.title}"
-        says = f"One of two mistakes. Either {one.title}: {one.says} Or {other.title}: {other.says}"
-    both = f"{one.slug}-or-{other.slug}"
-    return replace(one, slug=both, title=title, says=says, idle=one.idle and other.idle)
 
 
 def _shows_numbers(mistake: KnownMistake, aspect: Aspect, key: ExerciseKey) -> bool:
@@ -313,13 +273,6 @@ def _count_wrong(mistake: KnownMistake, aspect: Aspect, key: ExerciseKey) -> int
 def _shows_work(mistake: KnownMistake, aspect: Aspect, key: ExerciseKey) -> bool:
     """Was something computed, if wrongly?"""
     return not mistake.idle and _shows_numbers(mistake, aspect, key)
-
-
-def _by_chance(shows: Sequence[Aspect], mistake: KnownMistake, key: ExerciseKey) -> bool:
-    """Is all that shows of the mistake a single number, such as many other answers give?"""
-    if any(a.side or mistake.outcomes[a.name].state != ANSWERED for a in shows):
-        return False
-    return not distinctive_together((a, mistake.outcomes[a.name].tensors, key.reference[a.name].tensors) for a in shows)
 
 
 # ------------------------------------------------------------------------------------------------ layout
@@ -364,7 +317,7 @@ def _pair(aspect: Aspect, yours: Outcome, target: Outcome) -> tuple[torch.Tensor
     if len(both) < len(pairs):
         return None
     goal, mine = next((pair for pair in both if not close(pair[1], pair[0], aspect)), both[0])
-    if mine.is_complex() or goal.dim() < 1 or goal.numel() == 0:
+    if goal.dim() < 1 or goal.numel() == 0:
         return None
     while goal.dim() > 2:
         slices = list(zip(goal, mine, strict=True))
@@ -397,13 +350,11 @@ def _messages(comparison: _Comparison, recognised: Explained, similar: Explained
             cause = outcome.says  # the same error may come from another line, or with other words around it
             if aspect.side and values_raise and raised_above:
                 message = SAME_CAUSE
-            elif aspect.side and misnamed:
-                message = UNREGISTERED
             else:  # an error that the values raise too has nothing to do with a side aspect
                 own = aspect.side and aspect.name != LEFT_ALONE and not values_raise
                 message = _error_message(outcome, aspect.missed if own else "")
             raised_above = True
-        elif misnamed and not aspect.side and outcome.state == ANSWERED and _follows_names(outcome, target):
+        elif misnamed and not aspect.side and outcome.state == ANSWERED:
             message = MISNAMED
         elif wrong_above and outcome.state == ANSWERED and _is_gradients_of_values(target):
             message = f"{unused} {OF_WRONG_VALUES}" if unused not in told else OF_WRONG_VALUES
@@ -472,9 +423,3 @@ def _names_differ(yours: Outcome, target: Outcome) -> bool:
     """Did a module's parameters come out with other names or shapes than the reference's?"""
     mine, goal = yours.tensors.get(NAMES), target.tensors.get(NAMES)
     return mine is not None and goal is not None and not torch.equal(mine, goal)
-
-
-def _follows_names(yours: Outcome, target: Outcome) -> bool:
-    """Is nothing wrong with the shapes, or only that gradients come under other parameters' names?"""
-    shapes = {name: t.shape for name, t in yours.tensors.items() if not name.startswith("gradient of ")}
-    return all(name in target.tensors and target.tensors[name].shape == shape for name, shape in shapes.items())
