@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 import torch
 
-from helpers.checking import arrangement, lengths, partly_right, relations
+from helpers.checking import arrangement, partly_right, relations
 from helpers.checking.answers import NOT_ATTEMPTED, REFUSED, Outcome
 from helpers.checking.compare import close
 from helpers.checking.pair import ENOUGH, Detector, Pair, dtype_name
@@ -38,7 +38,7 @@ KINDS: tuple[Detector, ...] = (
     relations.same_along,
 )
 PLACES: tuple[Detector, ...] = (
-    lengths.first_wrong_row,
+    partly_right.first_wrong_row,
     partly_right.along_an_axis,
     partly_right.beginning,
     partly_right.single_number,
@@ -256,7 +256,7 @@ def _wrong_shape(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect, axes
     sentence = f"Your result has shape {tuple(yours.shape)}; {need} is needed."
     if len(wrong) == 1:
         along = f" along {which[0]}" if target.dim() > 1 else ""
-        if holds := lengths.one_length_wrong(yours, target, aspect, wrong[0], along):
+        if holds := partly_right.one_length_wrong(yours, target, aspect, wrong[0], along):
             return f"{sentence} {holds}"
     return f"{sentence} Look at {listed(list(dict.fromkeys(which)))}." if target.dim() > 1 else sentence
 

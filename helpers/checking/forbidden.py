@@ -61,13 +61,16 @@ FAMILIES = {
     "softmax": Family(f"{_SOFTMAX}|{_ATTENTION}"),
     "scaled_dot_product_attention": Family(_ATTENTION, (*_OF_ATTENTION, *_OF_TRANSFORMERS)),
     "MultiheadAttention": Family(_MODULES, (*_OF_ATTENTION, *_OF_TRANSFORMERS)),
-    "flex_attention": Family("", ("flex_attention",)),
     "LayerNorm": Family(_NORM),
     "rms_norm": Family(r"\w*rms_norm\w*"),
     "Transformer": Family("", tuple(name for name in _OF_TRANSFORMERS if name != "TransformerEncoderLayer")),
     "TransformerEncoderLayer": Family(r"_transformer_encoder\w*", ("TransformerEncoderLayer", "TransformerEncoder")),
     "numel": Family("", ("numel", "nelement")),
 }
+
+
+def _family(name: str) -> Family:
+    return FAMILIES.get(name, Family("", (name,)))
 
 
 @contextmanager
@@ -97,15 +100,14 @@ def _library():
 
 def _bar(forbidden: Mapping[str, str], library) -> dict[FunctionType, CodeType]:
     """Have these functions raise, for as long as the library lasts. Returns what was the code of those in Python."""
-    families = {name: FAMILIES.get(name, Family("", (name,))) for name in forbidden}
     codes: dict[FunctionType, CodeType] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch warns that an operator is overridden
         for name, says in forbidden.items():
-            for operator, keys in _operators(families[name].operators):
+            for operator, keys in _operators(_family(name).operators):
                 for key in keys:
                     library.impl(operator, key, _raising(operator, says), False)
-            for function in _functions(families[name].pattern):
+            for function in _functions(_family(name).pattern):
                 codes.setdefault(function, function.__code__)
                 function.__code__ = _raising_code(function, says)
     return codes
@@ -167,8 +169,7 @@ def _functions(pattern: str) -> tuple[FunctionType, ...]:
 def find(forbidden: Mapping[str, str]) -> None:
     """Look up what has to raise for these names, so that what is forked later need not."""
     for name in forbidden:
-        family = FAMILIES.get(name, Family("", (name,)))
-        _operators(family.operators), _functions(family.pattern)
+        _operators(_family(name).operators), _functions(_family(name).pattern)
 
 
 def forbidden_use(source: str, forbidden: Mapping[str, str]) -> str:
@@ -187,6 +188,6 @@ def _names(forbidden: Mapping[str, str]) -> dict[str, str]:
     """What is known by its name, with the sentence to say."""
     sentences: dict[str, str] = {}
     for name, says in forbidden.items():
-        for each in FAMILIES[name].names if name in FAMILIES else (name,):
+        for each in _family(name).names:
             sentences.setdefault(each, says)
     return sentences
