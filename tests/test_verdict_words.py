@@ -417,20 +417,6 @@ def test_an_idle_mistake_earns_nothing_for_what_it_leaves_alone():
 # ------------------------------------------------------------------------------------------ causes, and their place
 
 
-def test_a_mistake_is_not_named_where_other_values_raise_what_it_does_not():
-    asked = exercise(values(1, pair), values(1, lambda draw: (draw.normal(2, 5), draw.normal(5, 4)), name="wide"))
-
-    def doubled(x, w):
-        return 2 * (x @ w).sin()
-
-    def raising(x, w):
-        return doubled(x, w) if x.shape[-1] == 3 else x @ w.T
-
-    verdict = judged(asked, product, raising, doubled=doubled)
-    assert verdict.mistakes == ()
-    assert "your result is that of a known mistake: title of doubled." in verdict.aspects[0].says
-
-
 def test_the_cause_is_told_at_the_first_cross():
     asked = exercise(
         values(1, pair, also={"with a batch of one": lambda draw: (draw.normal(1, 3), draw.normal(3, 4))}),

@@ -36,17 +36,8 @@ def distinctive(mistake: Mapping[str, torch.Tensor], reference: Mapping[str, tor
     They do where some tensor that is not the reference's holds at least four numbers that are not all one, or a number
     that does not occur by chance.
     """
-    return any(_speaks(tensor, aspect) for tensor in _different(mistake, reference, aspect))
-
-
-def _different(
-    mistake: Mapping[str, torch.Tensor], reference: Mapping[str, torch.Tensor], aspect: Aspect
-) -> list[torch.Tensor]:
-    return [
-        tensor
-        for name, tensor in mistake.items()
-        if name not in reference or not close(tensor, reference[name], aspect)
-    ]
+    different = (t for name, t in mistake.items() if name not in reference or not close(t, reference[name], aspect))
+    return any(_speaks(tensor, aspect) for tensor in different)
 
 
 ENOUGH = 4

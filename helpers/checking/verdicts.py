@@ -208,11 +208,10 @@ def _recognise(comparison: _Comparison) -> tuple[Explained, Explained]:
     """For each aspect that fails, the known mistake that explains it, if one does; and a mistake with its numbers.
 
     A mistake is named where its numbers show and cannot be there by chance, or where all that it loses shows and no
-    other value is wrong (it may say that they are right); never where something holds that it loses, nor, if not all of
-    it shows, where values raise an error that it does not. Of those, as few as possible shall explain as much as
-    possible: first come mistakes all of whose aspects show, then those that explain most. Where something speaks
-    against a mistake whose numbers show, they are no more than similar, if they are no gradients and enough of them are
-    wrong.
+    other value is wrong (it may say that they are right); never where something holds that it loses. Of those, as few
+    as possible shall explain as much as possible: first come mistakes all of whose aspects show, then those that
+    explain most. Where something speaks against a mistake whose numbers show, they are no more than similar, if they
+    are no gradients and enough of them are wrong.
     """
     exercise, outcomes, key = comparison.exercise, comparison.outcomes, comparison.key
     values_right = comparison.right & _names(_values(exercise))
@@ -228,12 +227,7 @@ def _recognise(comparison: _Comparison) -> tuple[Explained, Explained]:
         nothing_else = values_wrong <= lost
         if not shows or not (complete and nothing_else or any(nothing_else or not a.side for a in by_numbers)):
             continue
-        raises_more = any(
-            outcomes[a.name].state == RAISED != mistake.outcomes[a.name].state
-            for a in _values(exercise)
-            if not _holds_gradients(key.reference[a.name])  # these raise where anything was changed in place
-        )
-        if raises_more and not complete or lost & (values_right | comparison.right & {LEFT_ALONE}):
+        if lost & (values_right | comparison.right & {LEFT_ALONE}):
             telling = (a.name for a in by_numbers if a.name in values_wrong and _count_wrong(mistake, a, key) >= ENOUGH)
             similar = dict.fromkeys(telling, mistake) | similar
         else:

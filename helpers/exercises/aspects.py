@@ -238,8 +238,6 @@ def any_device(points: float, inputs: Inputs, *, via: Via = as_is, also: Others 
     (``.item()``, a loop over indices) cannot run there for another reason. It runs with numbers, and with `meta` as
     the device of tensors that were made without one: its result must not be there. If it cannot run so either, it gets
     the benefit of the doubt.
-    Writing into a part of a tensor on another device is allowed, as between real devices; the result stays there. An
-    embedding and its indices have to be on one device.
     """
 
     def probe(answer, draw):
