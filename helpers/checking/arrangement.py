@@ -139,10 +139,8 @@ def reordered(pair: Pair) -> str:
     for place in range(pair.goal.dim()):
         if pair.alike(pair.mine.sort(place).values, pair.goal.sort(place).values):
             return f"Along {pair.axis(place)} your result holds the right numbers in another order."
-    return "Your result holds the right numbers at other places." + (RESHAPED if pair.fractions else "")
-
-
-RESHAPED = " Look for a reshape (view, flatten) where axes have to be exchanged, or for a different order."
+    look = " Look for a reshape (view, flatten) where axes have to be exchanged, or for a different order."
+    return f"Your result holds the right numbers at other places.{look if pair.fractions else ''}"
 
 
 # -------------------------------------------------------------------------------------- more or fewer are True

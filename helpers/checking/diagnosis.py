@@ -82,14 +82,8 @@ def difference(aspect: Aspect, yours: Outcome, target: Outcome) -> tuple[str, bo
 def without_gradient(yours: Outcome, target: Outcome) -> str:
     """Which gradient is 0 everywhere and should not be, as a sentence without its end; "" for none."""
     for name, goal in target.tensors.items():
-        mine = yours.tensors.get(name)
-        if (
-            name.startswith("gradient")
-            and mine is not None
-            and mine.shape == goal.shape
-            and goal.any()
-            and not mine.any()
-        ):
+        mine = yours.tensors.get(name, goal)
+        if name.startswith("gradient") and mine.shape == goal.shape and goal.any() and not mine.any():
             called = _called(name)
             return f"{called[0].upper()}{called[1:]} is 0 everywhere"
     return ""
@@ -113,7 +107,7 @@ def _called(name: str) -> str:
         return f"{where or ''}{of.get(kind, f'the {which} input')}"
     if name.startswith("gradient of "):
         return f"the {name}"
-    return name.removesuffix(", result") if name.startswith(PHRASES) else f"for {name.removesuffix(', result')}"
+    return name if name.startswith(PHRASES) else f"for {name}"
 
 
 def _introduced(name: str, sentence: str) -> str:
@@ -122,7 +116,7 @@ def _introduced(name: str, sentence: str) -> str:
         return sentence
     called, sentence = _called(name), f"{sentence[0].lower()}{sentence[1:]}"
     if "gradient" in called:
-        sentence = sentence.replace("your result", "it").replace(arrangement.RESHAPED, "")
+        sentence = sentence.replace("your result", "it")
     return f"{called[0].upper()}{called[1:]}: {sentence}"
 
 
@@ -199,8 +193,7 @@ def _different_names(yours: torch.Tensor, target: torch.Tensor, whose: str) -> s
         shapes = listed([f"{name} has shape {mine[name]} and needs {goal[name]}" for name in turned], 3)
         sentences.append(f"In your {whose}, {shapes}.")
     if missing or extra:
-        most = 6 if max(len(missing), len(extra)) <= 6 else 3
-        lacks, has = (listed([f"{name} {shape}" for name, shape in some.items()], most) for some in (missing, extra))
+        lacks, has = (listed([f"{name} {shape}" for name, shape in some.items()], 3) for some in (missing, extra))
         unasked = f"which {'is' if len(extra) == 1 else 'are'} not asked for"
         parts = [f"is missing {lacks}" if lacks else "", f"has {has}, {unasked}" if has else ""]
         sentences.append(f"Your {whose} {' and '.join(part for part in parts if part)}.")
@@ -251,14 +244,13 @@ def _wrong_shape(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect, axes
     if sorted(yours.shape) == sorted(target.shape):
         return f"Your result has shape {tuple(yours.shape)}: the right sizes in another order. {need} is needed."
     wrong = [place for place in range(target.dim()) if yours.shape[place] != target.shape[place]]
-    named = len(axes) == target.dim() and not any(axes[place][0].isdigit() for place in wrong)
-    which = [f"axis {axes[place]}" if named else axis_name(place, axes, target.shape) for place in wrong]
+    which = [axis_name(place, axes, target.shape) for place in wrong]
     sentence = f"Your result has shape {tuple(yours.shape)}; {need} is needed."
     if len(wrong) == 1:
         along = f" along {which[0]}" if target.dim() > 1 else ""
         if holds := partly_right.one_length_wrong(yours, target, aspect, wrong[0], along):
             return f"{sentence} {holds}"
-    return f"{sentence} Look at {listed(list(dict.fromkeys(which)))}." if target.dim() > 1 else sentence
+    return f"{sentence} Look at {listed(which)}." if target.dim() > 1 else sentence
 
 
 def _shape(target: torch.Tensor, axes: list[str]) -> str:

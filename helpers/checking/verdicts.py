@@ -311,8 +311,6 @@ def _pair(aspect: Aspect, yours: Outcome, target: Outcome) -> tuple[torch.Tensor
     if len(both) < len(pairs):
         return None
     goal, mine = next((pair for pair in both if not close(pair[1], pair[0], aspect)), both[0])
-    if goal.dim() < 1 or goal.numel() == 0:
-        return None
     while goal.dim() > 2:
         slices = list(zip(goal, mine, strict=True))
         goal, mine = next((pair for pair in slices if not close(pair[1], pair[0], aspect)), slices[0])
@@ -328,8 +326,7 @@ def _messages(comparison: _Comparison, recognised: Explained, similar: Explained
     values_raise = any(outcomes[a.name].state == RAISED for a in _values(comparison.exercise))
     misnamed = any(_names_differ(outcomes[a.name], reference[a.name]) for a in comparison.exercise.aspects)
     explained = {**_at_first_cross(comparison, recognised), **recognised}
-    wrong_values = [a for a in comparison.wrong if not a.side]
-    first = wrong_values[0].name if wrong_values else ""
+    first = next((a.name for a in comparison.wrong if not a.side), "")
     unused = _unused(comparison)
     messages: dict[str, str] = {}
     causes: set[str] = set()
@@ -337,11 +334,9 @@ def _messages(comparison: _Comparison, recognised: Explained, similar: Explained
     raised_above = wrong_above = False
     for aspect in comparison.wrong:
         outcome, target = outcomes[aspect.name], reference[aspect.name]
-        cause = ""
         if aspect.name in explained:
             message = explained[aspect.name].says
         elif outcome.state == RAISED:
-            cause = outcome.says  # the same error may come from another line, or with other words around it
             if aspect.side and values_raise and raised_above:
                 message = SAME_CAUSE
             else:  # an error that the values raise too has nothing to do with a side aspect
@@ -360,15 +355,15 @@ def _messages(comparison: _Comparison, recognised: Explained, similar: Explained
                 message = MAY_BE_THE_SAME
             elif aspect.name in similar and not of_a_kind:
                 message = LIKE.format(similar[aspect.name].title)
-            elif unused not in told and not (of_a_kind or aspect.side or _holds_gradients(target)):
+            elif unused not in told and not of_a_kind:
                 message = f"The numbers are wrong. {unused}"
                 told.add(unused)
             elif not of_a_kind and aspect.name == first:
-                gradients = wrong_values == [aspect] and _is_gradients_of_values(target)
-                message += f" {CUT_OR_WRONG}" if gradients else _elsewhere(comparison, aspect)
+                cut = _is_gradients_of_values(target)
+                message += f" {CUT_OR_WRONG}" if cut else _elsewhere(comparison, aspect)
         wrong_above |= not aspect.side and outcome.state == ANSWERED
-        messages[aspect.name] = SAME_CAUSE if (cause or message) in causes else message
-        causes |= {cause or message} - {MAY_BE_THE_SAME}
+        messages[aspect.name] = SAME_CAUSE if message in causes else message
+        causes |= {message} - {MAY_BE_THE_SAME}
     return messages
 
 
