@@ -124,7 +124,10 @@ def _text(module: str, needed: set[_Statement]) -> str:
 
 @cache
 def _statements(module: str) -> tuple[_Statement, ...]:
-    body = _body(module)
+    """The statements of a module; none where there is no such module."""
+    path = HELPERS / "parts" / f"{module}.py"
+    tree = ast.parse(path.read_text(encoding="utf-8") if path.is_file() else "")
+    body = [one for node in tree.body for one in _one_a_name(node)]
     modules = {name: part for name, part in parts_imported(ast.Module(body, [])).items() if "." not in part}
     names = [names_of(f"{ANNOTATIONS_ARE_TEXT}\n{ast.unparse(node)}") for node in body]
     known = frozenset().union(*(binds for binds, _ in names))
@@ -135,19 +138,11 @@ def _statements(module: str) -> tuple[_Statement, ...]:
     return tuple(statements)
 
 
-def _body(module: str) -> list[ast.stmt]:
-    """A module's statements, imports made absolute and cut into one a name; none where there is no such module."""
-    path = HELPERS / "parts" / f"{module}.py"
-    tree = ast.parse(path.read_text(encoding="utf-8") if path.is_file() else "")
-    return [one for node in tree.body for one in _one_a_name(node)]
-
-
 def _one_a_name(node: ast.stmt) -> list[ast.stmt]:
-    if isinstance(node, ast.ImportFrom):
-        return [ast.ImportFrom(_source(node), [alias], 0, lineno=node.lineno, col_offset=0) for alias in node.names]
-    if isinstance(node, ast.Import):
-        return [ast.Import([alias], lineno=node.lineno, col_offset=0) for alias in node.names]
-    return [node]
+    """Of ``from here import this, that`` an absolute import of each; any other statement as it is."""
+    if not isinstance(node, ast.ImportFrom):
+        return [node]
+    return [ast.ImportFrom(_source(node), [alias], 0) for alias in node.names]
 
 
 def _source(node: ast.ImportFrom) -> str:
