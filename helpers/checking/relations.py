@@ -40,7 +40,7 @@ def _by_chance(mine: float, goal: float) -> bool:
     return mine == round(mine) and goal == round(goal) and min(abs(mine), abs(goal)) <= SMALL
 
 
-def simple_factor(factor: float, many: bool = True) -> str:
+def simple_factor(factor: float, many: bool) -> str:
     """The factor as one writes it, where it is one that means something: 2, 1/8, √3, 1/√3, ln 2; "" for any other."""
     sign, size = ("-" if factor < 0 else ""), abs(factor)
     if abs(size - 1) < 1e-3:
