@@ -132,7 +132,7 @@ def load_key(lesson: Lesson, path: Path, remedy: str) -> AnswerKey:
         data = path.read_bytes()
     except OSError as problem:
         raise BadKey(
-            f"The answer key of {lesson.name} is missing or cannot be read ({path.name}). {remedy}"
+            f"The answer key of {lesson.name} is missing or unreadable ({path.name}). {remedy}"
         ) from problem
     return key_from_bytes(lesson, data, path.name, remedy)
 
