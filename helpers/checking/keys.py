@@ -131,9 +131,7 @@ def load_key(lesson: Lesson, path: Path, remedy: str) -> AnswerKey:
     try:
         data = path.read_bytes()
     except OSError as problem:
-        raise BadKey(
-            f"The answer key of {lesson.name} is missing or unreadable ({path.name}). {remedy}"
-        ) from problem
+        raise BadKey(f"The answer key of {lesson.name} is missing or unreadable ({path.name}). {remedy}") from problem
     return key_from_bytes(lesson, data, path.name, remedy)
 
 

@@ -167,8 +167,7 @@ def _compare(exercise: Exercise, outcomes: Outcomes, key: ExerciseKey) -> _Compa
 
 def _agreeing(exercise: Exercise, one: Outcomes, other: Outcomes) -> set[str]:
     """The names of the aspects in which both have the same outcome."""
-    pairs = [(a, one[a.name], other[a.name]) for a in exercise.aspects]
-    return {a.name for a, mine, yours in pairs if mine is yours or same_outcome(mine, yours, a)}
+    return {a.name for a in exercise.aspects if same_outcome(one[a.name], other[a.name], a)}
 
 
 def lost_aspects(exercise: Exercise, mistake: KnownMistake, key: ExerciseKey) -> set[str]:

@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import inspect
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -153,7 +153,8 @@ def _learned(call: Answer, weights: bool | tuple[str, ...]) -> dict[str, torch.T
 def _together(returned: object, also: Others, draw: Draw, call: Callable[[tuple], object]) -> object:
     """What was returned for the first inputs, and for the further ones under what is said of them."""
     first = list(itertools.islice(_by_name(returned), MOST_RESULTS + 1))  # a dict of somebody's own may have no end
-    if not _sendable(first):
+    of_a_kind = all(isinstance(value, (torch.Tensor, bool, int, float)) for _, value in first)
+    if not of_a_kind or not 0 < len(first) <= MOST_RESULTS:
         return returned  # not even the first inputs gave tensors; that is told without more ado
     results = dict(first)
     for said, inputs in also.items():
@@ -167,11 +168,6 @@ def _together(returned: object, also: Others, draw: Draw, call: Callable[[tuple]
         for name, value in itertools.islice(_by_name(further), MOST_RESULTS):
             results[said if name == "result" else f"{said}, {name}"] = value
     return results
-
-
-def _sendable(named: Sequence[tuple[object, object]]) -> bool:
-    of_a_kind = all(isinstance(value, (torch.Tensor, bool, int, float)) for _, value in named)
-    return 0 < len(named) <= MOST_RESULTS and of_a_kind
 
 
 def _by_name(returned: object) -> Iterator[tuple[str, object]]:
