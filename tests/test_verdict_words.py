@@ -145,7 +145,7 @@ def test_a_number_is_wanted_and_a_number_is_asked_for():
 def test_an_empty_dict_and_a_dict_of_something_else_are_called_what_they_are():
     asked, right = giving(ROWS)
     assert "leaves an empty dict" in told(asked, right, dict)
-    assert "Your code returns a dict of weights; one tensor is needed." in told(asked, right, lambda: {"weights": ROWS})
+    assert "Your code returns a dict; one tensor is needed." in told(asked, right, lambda: {"weights": ROWS})
 
 
 @pytest.mark.parametrize("layout", [torch.strided, torch.jagged])
@@ -400,6 +400,24 @@ def test_an_idle_mistake_earns_nothing_for_what_it_leaves_alone():
 
 
 # ------------------------------------------------------------------------------------------ causes, and their place
+
+
+def test_two_mistakes_with_the_same_numbers_are_both_named():
+    def once(answer, draw):
+        return answer(*pair(draw))
+
+    asked = exercise(*(Aspect(name, 1, once) for name in ("one", "two", "three")))
+
+    def with_states(states):
+        """An answer that gives something else each time it is called."""
+        calls = iter(states)
+        return lambda x, w: next(calls)(x @ w)
+
+    same, sine, tanh, cosine = torch.clone, torch.sin, torch.tanh, torch.cos
+    mistakes = {"first": with_states([sine, tanh, same]), "second": with_states([sine, same, tanh])}
+    verdict = judged(asked, product, with_states([sine, cosine, cosine]), **mistakes)
+    assert verdict.titles == ("title of first, or title of second",)
+    assert "Either title of first: This is first. Or title of second" in verdict.aspects[0].says
 
 
 def test_the_cause_is_told_at_the_first_cross():

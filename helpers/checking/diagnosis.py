@@ -107,6 +107,7 @@ def _called(name: str) -> str:
         return f"{where or ''}{of.get(kind, f'the {which} input')}"
     if name.startswith("gradient of "):
         return f"the {name}"
+    name = name.removesuffix(", result")
     return name if name.startswith(PHRASES) else f"for {name}"
 
 
@@ -193,7 +194,8 @@ def _different_names(yours: torch.Tensor, target: torch.Tensor, whose: str) -> s
         shapes = listed([f"{name} has shape {mine[name]} and needs {goal[name]}" for name in turned], 3)
         sentences.append(f"In your {whose}, {shapes}.")
     if missing or extra:
-        lacks, has = (listed([f"{name} {shape}" for name, shape in some.items()], 3) for some in (missing, extra))
+        most = 6 if max(len(missing), len(extra)) <= 6 else 3
+        lacks, has = (listed([f"{name} {shape}" for name, shape in some.items()], most) for some in (missing, extra))
         unasked = f"which {'is' if len(extra) == 1 else 'are'} not asked for"
         parts = [f"is missing {lacks}" if lacks else "", f"has {has}, {unasked}" if has else ""]
         sentences.append(f"Your {whose} {' and '.join(part for part in parts if part)}.")
@@ -207,9 +209,15 @@ def _other_things(yours: Mapping[str, torch.Tensor], target: Mapping[str, torch.
         if "result" in tensors:
             return "one tensor"
         count = sum(re.fullmatch(r"result \d+", name) is not None for name in tensors)
-        return f"a tuple of {count} thing{'s' * (count > 1)}" if count else f"a dict of {listed(list(tensors))}"
+        return f"a tuple of {count} thing{'s' * (count > 1)}" if count else "a dict"
 
-    return f"Your code returns {returned(yours)}; {returned(target)} is needed."
+    if returned(yours) != returned(target):
+        return f"Your code returns {returned(yours)}; {returned(target)} is needed."
+    missing, extra = (
+        listed([n for n in one if n not in other], 3) for one, other in ((target, yours), (yours, target))
+    )
+    parts = [f"does not give {missing}" if missing else "", f"gives {extra}, not asked for" if extra else ""]
+    return f"Your code {' and '.join(filter(None, parts))}."
 
 
 def _diagnosed(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect) -> tuple[str, bool]:
@@ -244,13 +252,14 @@ def _wrong_shape(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect, axes
     if sorted(yours.shape) == sorted(target.shape):
         return f"Your result has shape {tuple(yours.shape)}: the right sizes in another order. {need} is needed."
     wrong = [place for place in range(target.dim()) if yours.shape[place] != target.shape[place]]
-    which = [axis_name(place, axes, target.shape) for place in wrong]
+    named = len(axes) == target.dim() and not any(axes[place][0].isdigit() for place in wrong)
+    which = [f"axis {axes[place]}" if named else axis_name(place, axes, target.shape) for place in wrong]
     sentence = f"Your result has shape {tuple(yours.shape)}; {need} is needed."
     if len(wrong) == 1:
         along = f" along {which[0]}" if target.dim() > 1 else ""
         if holds := partly_right.one_length_wrong(yours, target, aspect, wrong[0], along):
             return f"{sentence} {holds}"
-    return f"{sentence} Look at {listed(which)}." if target.dim() > 1 else sentence
+    return f"{sentence} Look at {listed(list(dict.fromkeys(which)))}." if target.dim() > 1 else sentence
 
 
 def _shape(target: torch.Tensor, axes: list[str]) -> str:

@@ -209,8 +209,8 @@ def _recognise(comparison: _Comparison) -> tuple[Explained, Explained]:
     A mistake is named where its numbers show and cannot be there by chance, or where all that it loses shows and no
     other value is wrong (it may say that they are right); never where something holds that it loses. Of those, as few
     as possible shall explain as much as possible: first come mistakes all of whose aspects show, then those that
-    explain most. Where something speaks against a mistake whose numbers show, they are no more than similar, if they
-    are no gradients and enough of them are wrong.
+    explain most. Two that explain the same are both named. Where something speaks against a mistake whose numbers show,
+    they are no more than similar, if they are no gradients and enough of them are wrong.
     """
     exercise, outcomes, key = comparison.exercise, comparison.outcomes, comparison.key
     values_right = comparison.right & _names(_values(exercise))
@@ -233,7 +233,10 @@ def _recognise(comparison: _Comparison) -> tuple[Explained, Explained]:
             candidates.append((complete, [a.name for a in shows], mistake))
     explained: dict[str, KnownMistake] = {}
     while useful := [each for each in candidates if not explained.keys() >= set(each[1])]:
-        _, shown, mistake = max(useful, key=lambda each: (each[0], len(set(each[1]) - explained.keys())))
+        complete, shown, mistake = max(useful, key=lambda each: (each[0], len(set(each[1]) - explained.keys())))
+        rivals = [other for *same, other in useful if same == [complete, shown] and other is not mistake]
+        if rivals and UNCHANGED not in (mistake.slug, rivals[0].slug):  # the cell began with that one
+            mistake = _either(mistake, rivals[0])
         explained |= {name: mistake for name in shown if name not in explained}
     ordered = {a.name: explained[a.name] for a in exercise.aspects if a.name in explained}
     return ordered, {name: mistake for name, mistake in similar.items() if name not in explained}
@@ -246,6 +249,13 @@ def _holds_gradients(outcome: Outcome) -> bool:
 def _is_gradients_of_values(outcome: Outcome) -> bool:
     """Are these the gradients of the result, as `aspects.gradient` names them, and not what is asked for?"""
     return all(re.fullmatch(r"(.+, )?gradient (\d+|of .+)", name) for name in outcome.tensors)
+
+
+def _either(one: KnownMistake, other: KnownMistake) -> KnownMistake:
+    """Two mistakes that come to the same in all that shows, as one."""
+    title = f"{one.title}, or {other.title}"
+    says = f"One of two mistakes. Either {one.title}: {one.says} Or {other.title}: {other.says}"
+    return replace(one, slug=f"{one.slug}-or-{other.slug}", title=title, says=says, idle=one.idle and other.idle)
 
 
 def _shows_numbers(mistake: KnownMistake, aspect: Aspect, key: ExerciseKey) -> bool:
@@ -333,9 +343,11 @@ def _messages(comparison: _Comparison, recognised: Explained, similar: Explained
     raised_above = wrong_above = False
     for aspect in comparison.wrong:
         outcome, target = outcomes[aspect.name], reference[aspect.name]
+        cause = ""
         if aspect.name in explained:
             message = explained[aspect.name].says
         elif outcome.state == RAISED:
+            cause = outcome.says  # the same error may come from another line, or with other words around it
             if aspect.side and values_raise and raised_above:
                 message = SAME_CAUSE
             else:  # an error that the values raise too has nothing to do with a side aspect
@@ -361,8 +373,8 @@ def _messages(comparison: _Comparison, recognised: Explained, similar: Explained
                 cut = _is_gradients_of_values(target)
                 message += f" {CUT_OR_WRONG}" if cut else _elsewhere(comparison, aspect)
         wrong_above |= not aspect.side and outcome.state == ANSWERED
-        messages[aspect.name] = SAME_CAUSE if message in causes else message
-        causes |= {message} - {MAY_BE_THE_SAME}
+        messages[aspect.name] = SAME_CAUSE if (cause or message) in causes else message
+        causes |= {cause or message} - {MAY_BE_THE_SAME}
     return messages
 
 
