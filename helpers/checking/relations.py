@@ -1,4 +1,4 @@
-"""Detectors of one relation between all numbers and the right ones: a factor, a term, a function, sums of rows."""
+"""Detectors of one relation between all numbers and the right ones: a factor, a term, a softmax, sums of rows."""
 
 from __future__ import annotations
 
