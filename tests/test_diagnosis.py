@@ -82,11 +82,6 @@ def sign(found, mine, goal, axes, right):
     return near(mine, -goal).all()
 
 
-def transpose(found, mine, goal, axes, right):
-    first, second = (-2, -1) if found[1] == "last two axes" else places(found[1], axes, goal.ndim)
-    return near(mine, np.swapaxes(goal, first, second)).all()
-
-
 def ahead(found, mine, goal, axes, right):
     (place,) = places(found[1], axes, goal.ndim)
     step = int(found[4]) * (1 if found[3] == "+" else -1)
@@ -121,21 +116,10 @@ def along(found, mine, goal, axes, right):
     return near(mine, fitted).all()
 
 
-def made_to_sum(found, mine, goal, axes, right):
-    (place,) = places(found[1], axes, goal.ndim)
-    return np.allclose(mine.sum(place), 1, atol=1e-3) and not np.allclose(goal.sum(place), 1, atol=1e-3)
-
-
 def has_to_sum(found, mine, goal, axes, right):
     (place,) = places(found[1], axes, goal.ndim)
     off = mine.sum(place).flatten()
     return np.allclose(goal.sum(place), 1, atol=1e-3) and np.isclose(off, value(found[2]), rtol=1e-3).any()
-
-
-def exactly(found, mine, goal, axes, right):
-    there = goal == value(found[1])
-    other = found[2] is None or (mine[there] == value(found[2])).all()
-    return there.sum() == int(found[3]) and other and right[~there].all()
 
 
 def which_along(found, mine, goal, axes, right):
@@ -162,22 +146,9 @@ def which_along(found, mine, goal, axes, right):
     return told == set(np.flatnonzero(right)) or " more" in words
 
 
-FUNCTIONS = {"the exponential of": np.exp, "1 minus": lambda x: 1 - x, "1 divided by": np.reciprocal}
-
-
-def function(found, mine, goal, axes, right):
-    return found[1] not in FUNCTIONS or near(mine, FUNCTIONS[found[1]](goal)).all()
-
-
 def in_another_order(found, mine, goal, axes, right):
     (place,) = places(found[1], axes, goal.ndim)
     return near(np.sort(mine, place), np.sort(goal, place)).all()
-
-
-def of_scores_times(found, mine, goal, axes, right):
-    (place,) = places(found[1], axes, goal.ndim)
-    raised = goal ** value(found[2])
-    return near(mine, raised / raised.sum(place, keepdims=True)).all()
 
 
 def softmax(found, mine, goal, axes, right):
@@ -191,7 +162,6 @@ CLAIMS = [
     (r"(?:right ones?|right one) times ([-\d√l][^:]*?)(?:, as|: they|\.$|\. )", factor),
     (r"right ones (plus|minus) (\S+) everywhere", term),
     (r"with the sign turned round", sign),
-    (r"with the (last two axes|ax[ei]s .+?) exchanged: you have", transpose),
     (rf"[Aa]long {AXIS} your result is (\w+ places?) \w+: index i holds what belongs at i ([+−]) (\d)", ahead),
     (
         rf"[Aa]long {AXIS} the right entries are at other places: yours are those of ([\d, and]+)\.",
@@ -203,14 +173,10 @@ CLAIMS = [
     ),
     (rf"[Aa]long {AXIS} all entries of your result are alike; th", alike),
     (r"except for a factor, which differs along (ax[ei]s .+?): it is", along),
-    (r"[Yy]our numbers sum to 1 along (ax[ei]s .+?); the right ones do not", made_to_sum),
     (r"[Tt]he right numbers sum to 1 along (ax[ei]s .+?); yours sum to ([-\d.e+]+) in", has_to_sum),
-    (r"wrong exactly where (\S+) is needed(?:, and yours is (\S+))? \((\d+) entries\)", exactly),
     (rf"[Aa]long {AXIS}((?: the (?:first|second) half|(?: all \d| only)|, \d+ of| the (?:even|odd)) .*)", which_along),
-    (r"(?:is|are) (the [\w-]+ of|[12] [\w ]+?) the right one", function),
     (r"are the softmax of the right ones along (ax[ei]s .+?)\.", softmax),
     (rf"[Aa]long {AXIS} your result holds the right numbers in another order", in_another_order),
-    (rf"[Aa]long {AXIS} your numbers are a softmax of scores that are (\S+) times", of_scores_times),
 ]
 
 
@@ -236,7 +202,6 @@ def changes(goal, seed):
     yield goal * math.sqrt(8)
     yield -goal
     yield goal + 0.37
-    yield 1 - goal
     for place in range(goal.ndim):
         count = goal.shape[place]
         yield np.flip(goal, place)
@@ -253,8 +218,6 @@ def changes(goal, seed):
         some = random.permutation(count)[: random.randint(1, count)]
         moved_back(wrong, place)[some] += random.uniform(1, 2, moved_back(goal, place)[some].shape)
         yield wrong
-    if goal.ndim > 1 and goal.shape[-1] == goal.shape[-2]:
-        yield np.swapaxes(goal, -1, -2)
 
 
 @pytest.mark.parametrize("axes", ["", NAMES])
@@ -279,7 +242,7 @@ def test_wrong_numbers_that_have_nothing_to_do_with_the_right_ones_are_told_no_r
         goals = (goal, np.exp(goal) / np.exp(goal).sum(-1, keepdims=True), np.maximum(goal, 0), np.round(3 * goal))
         for right in goals:
             said = said_of(wrong, right, **({"atol": 0.1, "rtol": 0.1} if seed % 3 == 0 else {}))
-            shares = "sum to 1 along" in said or "some of yours are negative" in said
+            shares = "sum to 1 along" in said
             assert said.startswith(UNKNOWN) or shares and right is goals[1], said
 
 
@@ -297,9 +260,7 @@ def test_of_gradients_that_are_multiples_of_one_vector_nothing_is_said_of_a_fact
 @pytest.mark.parametrize(
     ("mine", "goal", "says"),
     [
-        (5 / 4 * 3.217419, 3.217419, "Yours is 5/4 of it"),
         (3.217419 * math.log(2), 3.217419, "times ln 2 (0.6931), as between bits and natural logarithms"),
-        (math.exp(3.217419), 3.217419, "the exponential of the right one"),
         (32 * 3.217419, 3.217419, "Your number is the right one times 32."),
         (3.217419 / math.sqrt(24), 3.217419, "Your number is the right one times 1/√24 (0.2041)."),
         (3.217419 + 1, 3.217419, "4.21742; the right one, for the same input, is 3.21742: yours is 1 too large."),
@@ -383,9 +344,6 @@ def test_of_ids_of_a_wrong_length_it_is_said_how_many_agree():
 @pytest.mark.parametrize(
     ("rows", "says"),
     [
-        ([[3, 1], [4, 5]], "Each wrong one is the right one without its last id. The first wrong one is [3, 1], and "),
-        ([[3, 1, 4], [4, 5, 9, 2]], "1 of 2 sentences are right. Each wrong one is the right one, and goes on after"),
-        ([[3], [4]], "None of the sentences is right. Each wrong one is the beginning of the right one, and ends too"),
         (
             [[7, 1, 4], [4, 5, 7]],
             "None of the sentences is right. All have the right length. The first wrong one is [7,",
@@ -396,15 +354,6 @@ def test_of_ids_of_a_wrong_length_it_is_said_how_many_agree():
 def test_rows_that_are_filled_up_are_compared_up_to_their_ends(rows, says):
     right, wrong = ([row + [-1] * (5 - len(row)) for row in some] for some in ([[3, 1, 4], [4, 5, 9]], rows))
     assert says in said_of(np.array(wrong), np.array(right), "sentence t", filler=-1)
-
-
-def test_a_softmax_of_scores_that_are_too_large_is_told_by_how_much():
-    scores = numbers(1, 4, 6)
-    shares = [np.exp(some) / np.exp(some).sum(-1, keepdims=True) for some in (2.5 * scores, scores)]
-    assert (
-        said_of(*shares, "t s")
-        == "Along axis s your numbers are a softmax of scores that are 2.5 times the right ones."
-    )
 
 
 def test_infinities_that_are_wanted_elsewhere_are_counted():
@@ -428,18 +377,6 @@ def test_two_results_that_are_exchanged_and_cases_that_hold_are_told():
 
 def cases(**tensors):
     return Outcome(ANSWERED, {name.replace("_", " "): tensor for name, tensor in tensors.items()})
-
-
-def test_of_several_cases_one_is_told_in_which_no_axis_has_length_one():
-    aspect = Aspect("values", 1, lambda answer, draw: None)
-    goal = torch.tensor(numbers(1, 4, 5))
-    target = cases(result=goal, with_a_single_row=goal[:1], with_three_rows=goal[:3])
-    wrong = cases(result=goal, with_a_single_row=goal[:1].sin(), with_three_rows=-goal[:3])
-    assert difference(aspect, wrong, target)[0] == (
-        "With three rows: your numbers are the right ones with the sign turned round. Right: the first case."
-    )
-    lost = cases(result=goal, with_a_single_row=goal[0], with_three_rows=-goal[:3])
-    assert "With a single row: your result has 1 axis" in difference(aspect, lost, target)[0]
 
 
 def test_of_many_names_some_are_shown_and_how_many_more_there_are():

@@ -107,7 +107,7 @@ def test_the_variance_may_be_measured_on_any_vectors_of_mean_0_and_variance_1(ke
 
 @pytest.mark.parametrize("seed", range(12))
 def test_an_honest_measurement_is_within_five_standard_errors_on_any_seed(solution, seed):
-    aspect = LESSON["score_variance"].aspect("values")
+    aspect = next(a for a in LESSON["score_variance"].aspects if a.name == "values")
     draw = LESSON["score_variance"].draw(f"another {seed}", aspect)
     (found,) = aspect.probe(solution["score_variance"], draw).values()
     assert torch.equal(found, found.round())  # reported as the widths themselves

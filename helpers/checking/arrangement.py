@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import torch
 
 from helpers.checking.pair import ENOUGH, Pair, dtype_name, shown
-from helpers.checking.positions import axis_names, entry, listed, region
+from helpers.checking.positions import entry, listed, region
 
 LONGEST_AXIS = 64  # along which entries are looked for at other places
 
@@ -85,18 +84,6 @@ def constant(pair: Pair) -> str:
 # ---------------------------------------------------------------------------- the right numbers at other places
 
 
-def transposed(pair: Pair) -> str:
-    """Two axes of one length exchanged."""
-    for first, second in itertools.combinations(range(pair.goal.dim()), 2):
-        alike = pair.goal.shape[first] == pair.goal.shape[second] > 1
-        if alike and pair.alike(pair.mine.transpose(first, second), pair.goal):
-            last = (first, second) == (pair.goal.dim() - 2, pair.goal.dim() - 1)
-            both = axis_names((first, second), pair.axes, pair.goal.shape)
-            which = "last two axes" if last and both == f"axes {first} and {second}" else both
-            return f"Your numbers are the right ones with the {which} exchanged: you have the transpose."
-    return ""
-
-
 def moved(pair: Pair) -> str:
     """The right slices along an axis at other places: one place on, in reverse, in another order, one for all."""
     for place in range(pair.goal.dim()):
@@ -110,8 +97,6 @@ def moved(pair: Pair) -> str:
 def _sources(pair: Pair, place: int) -> list[int | None]:
     """For each slice of yours along the axis, where in the target it belongs; [] where that is not told apart."""
     count = pair.goal.shape[place]
-    if not pair.goal.numel():
-        return []
     mine, goal = (tensor.movedim(place, 0).reshape(count, -1) for tensor in (pair.mine, pair.goal))
     size = goal.shape[1]
     if not pair.finite or not 1 < count <= LONGEST_AXIS or (size == 1 and count < 4):
@@ -154,10 +139,8 @@ def reordered(pair: Pair) -> str:
     for place in range(pair.goal.dim()):
         if pair.alike(pair.mine.sort(place).values, pair.goal.sort(place).values):
             return f"Along {pair.axis(place)} your result holds the right numbers in another order."
-    return "Your result holds the right numbers at other places." + (RESHAPED if pair.fractions else "")
-
-
-RESHAPED = " Look for a reshape (view, flatten) where axes have to be exchanged, or for a different order."
+    look = " Look for a reshape (view, flatten) where axes have to be exchanged, or for a different order."
+    return f"Your result holds the right numbers at other places.{look if pair.fractions else ''}"
 
 
 # -------------------------------------------------------------------------------------- more or fewer are True

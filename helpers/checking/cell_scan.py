@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from helpers.checking.forbidden import forbidden_use
 from helpers.checking.program_slice import CodeCell, ProgramSlice, finished_names, slice_of
-from helpers.checking.syntax import digest_of_tree, holds_stub, parsed, shape_of, stubs
+from helpers.checking.syntax import digest_of_tree, holds_stub, parsed, shape_of, spelled, stubs
 from helpers.exercises import Exercise, Lesson
 from helpers.notebooks import CHECK, check_id
 
@@ -85,28 +85,12 @@ def _suspicious_lines(own: str, program: ProgramSlice) -> Iterator[SuspiciousLin
     texts = [(each.cell, each.line, each.text) for each in program.definitions]
     for cell, first, text in [*texts, (own, 1, program.own)]:
         lines = text.split("\n")
-        for line, name in _introspection(text):
+        for line, name in spelled(text):
+            if name not in INTROSPECTION and not name.startswith(OWN_ROOMS):
+                continue
             excerpt = lines[line - 1].strip()[:LONGEST_EXCERPT] if line <= len(lines) else ""
             why = f"It uses `{name}`, which leads out of the answer and which no exercise needs."
             yield SuspiciousLine(cell, first + line - 1, excerpt, why)
-
-
-def _introspection(text: str) -> Iterator[tuple[int, str]]:
-    """The lines that use such a name, and the name."""
-    tree = parsed(text)
-    for node in ast.walk(tree) if tree else ():
-        match node:
-            case ast.Name(id=name) | ast.Attribute(attr=name) if name in INTROSPECTION:
-                yield node.lineno, name
-            case ast.Constant(value=str(name)) if name in INTROSPECTION or name.startswith(OWN_ROOMS):
-                yield node.lineno, name
-            case ast.FunctionDef(name=name) if name in INTROSPECTION:
-                yield node.lineno, name
-            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
-                module = getattr(node, "module", None)
-                for path in [f"{module}.{alias.name}" if module else alias.name for alias in aliases]:
-                    if path.startswith(OWN_ROOMS) or set(path.split(".")) & INTROSPECTION:
-                        yield node.lineno, path
 
 
 # ------------------------------------------------------------------------------------------- a submission

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import torch
 
@@ -16,17 +16,17 @@ def close(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect) -> bool:
     """Same shape (nothing is broadcast), and every entry within the aspect's tolerance."""
     if aspect.dtype and yours.dtype != target.dtype:
         return False
-    return yours.is_complex() == target.is_complex() and aspect.tolerance.holds(yours, target)
+    return aspect.tolerance.holds(yours, target)
 
 
 def same_outcome(yours: Outcome, theirs: Outcome, aspect: Aspect) -> bool:
     """Did both come to the same: the same tensors, or the same error in the same words?"""
-    if yours.state != theirs.state:
+    if yours is theirs:
+        return True
+    if yours.state != theirs.state or yours.tensors.keys() != theirs.tensors.keys():
         return False
     if yours.state != ANSWERED:
         return yours.says == theirs.says
-    if yours.tensors.keys() != theirs.tensors.keys():
-        return False
     return all(close(tensor, theirs.tensors[name], aspect) for name, tensor in yours.tensors.items())
 
 
@@ -36,26 +36,8 @@ def distinctive(mistake: Mapping[str, torch.Tensor], reference: Mapping[str, tor
     They do where some tensor that is not the reference's holds at least four numbers that are not all one, or a number
     that does not occur by chance.
     """
-    return any(_speaks(tensor, aspect) for tensor in _different(mistake, reference, aspect))
-
-
-def distinctive_together(
-    shown: Iterable[tuple[Aspect, Mapping[str, torch.Tensor], Mapping[str, torch.Tensor]]],
-) -> bool:
-    """The same of all that a mistake changes, aspect by aspect: two numbers, or a whole mask, are no chance either."""
-    tensors = [tensor for aspect, mistake, reference in shown for tensor in _different(mistake, reference, aspect)]
-    numbers = {round(number, 6) for tensor in tensors for number in widened(tensor).flatten().tolist()[:100]}
-    return len(numbers) > 1 or any(not t.is_floating_point() and t.numel() >= ENOUGH for t in tensors)
-
-
-def _different(
-    mistake: Mapping[str, torch.Tensor], reference: Mapping[str, torch.Tensor], aspect: Aspect
-) -> list[torch.Tensor]:
-    return [
-        tensor
-        for name, tensor in mistake.items()
-        if name not in reference or not close(tensor, reference[name], aspect)
-    ]
+    different = (t for name, t in mistake.items() if name not in reference or not close(t, reference[name], aspect))
+    return any(_speaks(tensor, aspect) for tensor in different)
 
 
 ENOUGH = 4

@@ -8,7 +8,7 @@ IN_PLACE = (
     "(with +=, an assignment to x[...], or a method whose name ends in _). Make a new tensor instead: x = x + y for "
     "x += y, torch.where or torch.stack for an assignment, the method without the _ at its end."
 )
-KINDS = ("RuntimeError", "IndexError", "ValueError", "TypeError", "AttributeError", "ZeroDivisionError")
+KINDS = ("RuntimeError", "IndexError", "ValueError", "TypeError", "AttributeError")
 MEANINGS: tuple[tuple[str, str], ...] = (
     (
         r"modified by an inplace operation|a leaf Variable that requires grad|being modified inplace|"
@@ -19,11 +19,6 @@ MEANINGS: tuple[tuple[str, str], ...] = (
         r"does not require grad",
         "A gradient is asked for where none was recorded: under no_grad, in a Function without enable_grad, after"
         " detach(), or of what needs none.",
-    ),
-    (r"not have been used in the graph", "The result does not depend on a tensor whose gradient is asked for."),
-    (
-        r"returned an (incorrect number of gradients|invalid gradient)",
-        "A Function's backward returns one thing for each argument of its forward: a gradient of its shape, or None.",
     ),
     (
         r"backward through the graph a second time",
@@ -57,8 +52,6 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ),
     (r"selected index k out of range", "topk was asked for more entries than there are along the axis."),
     (r"maximum size for tensor at dimension", "unfold was asked for pieces that are longer than the axis."),
-    (r"inconsistent with step sign", "arange was asked for numbers that rise to an end below their start."),
-    (r"probability tensor contains", "multinomial needs weights that are finite and not below 0."),
     (r"index out of range in self", "An index is not below the number of rows in the embedding's table."),
     (r"index -?\d+ is out of bounds", "An index is not below the length of the axis."),
     (
@@ -78,7 +71,6 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     (r"before Module\.__init__", "The constructor of a module begins with super().__init__()."),
     (r"'(tuple|list|dict|int|float|bool|str)' object has no attribute", "What is before the dot is no tensor."),
     (r"'(?!Tensor)\w+' object has no attribute", "No attribute of that name was set. Look at its spelling."),
-    (r"division by zero", "What your code divides by is 0 here."),
 )
 
 

@@ -31,19 +31,15 @@ def sources_for(exercise: Exercise) -> dict[str, str]:
     order: TopologicalSorter[str] = TopologicalSorter()
     for module in sorted(needed):
         order.add(module, *sorted({part.partition(".")[0] for one in needed[module] for part in one.parts}))
-    return {f"{PARTS}.{module}": _text(needed[module]) for module in order.static_order()}
+    return {f"{PARTS}.{module}": _text(module, needed[module]) for module in order.static_order()}
 
 
 def answers_in_reach(exercise: Exercise) -> list[str]:
     """What answers the exercise among the parts that `sources_for` holds; empty for every exercise that is sound."""
     needed = _needed(exercise.builds_on).items()
     there = {f"{PARTS}.{module}.{name}" for module, statements in needed for one in statements for name in one.binds}
-    return [part for part in answered_by(exercise) if part in there]
-
-
-def answered_by(exercise: Exercise) -> tuple[str, ...]:
-    """The finished parts that answer an exercise: those of its name, and those that it names itself."""
-    return (*parts_that_answer(exercise.name), *(f"{PARTS}.{part}" for part in exercise.answered_by))
+    answers = [*parts_that_answer(exercise.name), *(f"{PARTS}.{part}" for part in exercise.answered_by)]
+    return [part for part in answers if part in there]
 
 
 @cache
@@ -80,12 +76,13 @@ def parts_imported(tree: ast.AST) -> dict[str, str]:
 
 def parts_used(tree: ast.AST, imported: Mapping[str, str]) -> set[str]:
     """The finished parts that code uses by such names, "masks.causal_mask", of a whole module by its attributes."""
-    names = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
-    used = {imported[name] for name in names if "." in imported.get(name, "")}
+    used: set[str] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            module = imported.get(node.value.id, ".")
-            used |= set() if "." in module else {f"{module}.{node.attr}"}
+        match node:
+            case ast.Name(id=name) if "." in imported.get(name, ""):
+                used.add(imported[name])
+            case ast.Attribute(value=ast.Name(id=name), attr=attribute) if "." not in imported.get(name, "."):
+                used.add(f"{imported[name]}.{attribute}")
     return used
 
 
@@ -99,7 +96,6 @@ class _Statement:
     parts: what it imports from other modules of helpers.parts, or reads as attributes of them.
     """
 
-    place: int
     node: ast.stmt
     binds: frozenset[str]
     needs: frozenset[str]
@@ -121,37 +117,32 @@ def _needed(parts: tuple[str, ...]) -> dict[str, set[_Statement]]:
     return needed
 
 
-def _text(statements: set[_Statement]) -> str:
-    nodes = [one.node for one in sorted(statements, key=lambda one: one.place)]
+def _text(module: str, needed: set[_Statement]) -> str:
+    nodes = [one.node for one in _statements(module) if one in needed]
     return f"{ANNOTATIONS_ARE_TEXT}\n{ast.unparse(ast.Module(nodes, []))}\n"
 
 
 @cache
 def _statements(module: str) -> tuple[_Statement, ...]:
-    body = _body(module)
+    """The statements of a module; none where there is no such module."""
+    path = HELPERS / "parts" / f"{module}.py"
+    tree = ast.parse(path.read_text(encoding="utf-8") if path.is_file() else "")
+    body = [one for node in tree.body for one in _one_a_name(node)]
     modules = {name: part for name, part in parts_imported(ast.Module(body, [])).items() if "." not in part}
     names = [names_of(f"{ANNOTATIONS_ARE_TEXT}\n{ast.unparse(node)}") for node in body]
     known = frozenset().union(*(binds for binds, _ in names))
     statements = []
-    for place, (node, (binds, uses)) in enumerate(zip(body, names, strict=True)):
+    for node, (binds, uses) in zip(body, names, strict=True):
         parts = parts_used(node, modules) | {part for part in parts_imported(node).values() if "." in part}
-        statements.append(_Statement(place, node, binds, known & uses, frozenset(parts)))
+        statements.append(_Statement(node, binds, known & uses, frozenset(parts)))
     return tuple(statements)
 
 
-def _body(module: str) -> list[ast.stmt]:
-    """A module's statements, imports made absolute and cut into one a name; none where there is no such module."""
-    path = HELPERS / "parts" / f"{module}.py"
-    tree = ast.parse(path.read_text(encoding="utf-8") if path.is_file() else "")
-    return [one for node in tree.body for one in _one_a_name(node)]
-
-
 def _one_a_name(node: ast.stmt) -> list[ast.stmt]:
-    if isinstance(node, ast.ImportFrom):
-        return [ast.ImportFrom(_source(node), [alias], 0, lineno=node.lineno, col_offset=0) for alias in node.names]
-    if isinstance(node, ast.Import):
-        return [ast.Import([alias], lineno=node.lineno, col_offset=0) for alias in node.names]
-    return [node]
+    """Of ``from here import this, that`` an absolute import of each; any other statement as it is."""
+    if not isinstance(node, ast.ImportFrom):
+        return [node]
+    return [ast.ImportFrom(_source(node), [alias], 0) for alias in node.names]
 
 
 def _source(node: ast.ImportFrom) -> str:

@@ -7,7 +7,6 @@ replaced. A name for which there is neither is looked for in the text of the ans
 
 from __future__ import annotations
 
-import ast
 import ctypes
 import inspect
 import re
@@ -21,7 +20,7 @@ from types import CodeType, FunctionType
 
 import torch
 
-from helpers.checking.syntax import parsed
+from helpers.checking.syntax import spelled
 from helpers.exercises.aspects import Forbidden
 
 _SOFTMAX = r"\w*softmax|\w*logsumexp|_?logcumsumexp"
@@ -62,13 +61,16 @@ FAMILIES = {
     "softmax": Family(f"{_SOFTMAX}|{_ATTENTION}"),
     "scaled_dot_product_attention": Family(_ATTENTION, (*_OF_ATTENTION, *_OF_TRANSFORMERS)),
     "MultiheadAttention": Family(_MODULES, (*_OF_ATTENTION, *_OF_TRANSFORMERS)),
-    "flex_attention": Family("", ("flex_attention",)),
     "LayerNorm": Family(_NORM),
     "rms_norm": Family(r"\w*rms_norm\w*"),
     "Transformer": Family("", tuple(name for name in _OF_TRANSFORMERS if name != "TransformerEncoderLayer")),
     "TransformerEncoderLayer": Family(r"_transformer_encoder\w*", ("TransformerEncoderLayer", "TransformerEncoder")),
     "numel": Family("", ("numel", "nelement")),
 }
+
+
+def _family(name: str) -> Family:
+    return FAMILIES.get(name, Family("", (name,)))
 
 
 @contextmanager
@@ -98,15 +100,14 @@ def _library():
 
 def _bar(forbidden: Mapping[str, str], library) -> dict[FunctionType, CodeType]:
     """Have these functions raise, for as long as the library lasts. Returns what was the code of those in Python."""
-    families = {name: FAMILIES.get(name, Family("", (name,))) for name in forbidden}
     codes: dict[FunctionType, CodeType] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch warns that an operator is overridden
         for name, says in forbidden.items():
-            for operator, keys in _operators(families[name].operators):
+            for operator, keys in _operators(_family(name).operators):
                 for key in keys:
                     library.impl(operator, key, _raising(operator, says), False)
-            for function in _functions(families[name].pattern):
+            for function in _functions(_family(name).pattern):
                 codes.setdefault(function, function.__code__)
                 function.__code__ = _raising_code(function, says)
     return codes
@@ -168,8 +169,7 @@ def _functions(pattern: str) -> tuple[FunctionType, ...]:
 def find(forbidden: Mapping[str, str]) -> None:
     """Look up what has to raise for these names, so that what is forked later need not."""
     for name in forbidden:
-        family = FAMILIES.get(name, Family("", (name,)))
-        _operators(family.operators), _functions(family.pattern)
+        _operators(_family(name).operators), _functions(_family(name).pattern)
 
 
 def forbidden_use(source: str, forbidden: Mapping[str, str]) -> str:
@@ -178,11 +178,9 @@ def forbidden_use(source: str, forbidden: Mapping[str, str]) -> str:
     A name in a comment or a docstring is no use of it. What is not Python says nothing here.
     """
     says = _names(forbidden)
-    tree = parsed(source) if says else None
-    for node in ast.walk(tree) if tree else ():
-        for name in _spelled(node):
-            if name in says:
-                return f"Line {getattr(node, 'lineno', 1)} uses {name}. {says[name]}"
+    for line, name in spelled(source) if says else ():
+        if name in says:
+            return f"Line {line} uses {name}. {says[name]}"
     return ""
 
 
@@ -190,18 +188,6 @@ def _names(forbidden: Mapping[str, str]) -> dict[str, str]:
     """What is known by its name, with the sentence to say."""
     sentences: dict[str, str] = {}
     for name, says in forbidden.items():
-        for each in FAMILIES[name].names if name in FAMILIES else (name,):
+        for each in _family(name).names:
             sentences.setdefault(each, says)
     return sentences
-
-
-def _spelled(node: ast.AST) -> list[str]:
-    """The names that this one node uses, ``getattr(torch.nn, "Transformer")`` among them."""
-    match node:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return [name]
-        case ast.Constant(value=str(name)):
-            return [name]
-        case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
-            return [part for alias in aliases for part in alias.name.split(".")]
-    return []

@@ -128,12 +128,10 @@ def load_key(lesson: Lesson, path: Path, remedy: str) -> AnswerKey:
     Raises BadKey when the file is missing, damaged, of another lesson or of another version; the text
     ends with `remedy`, the sentence that says what to run.
     """
-    if not path.is_file():
-        raise BadKey(f"The answer key of {lesson.name} is missing ({path.name}). {remedy}")
     try:
         data = path.read_bytes()
     except OSError as problem:
-        raise BadKey(f"The answer key {path.name} cannot be read. {remedy}") from problem
+        raise BadKey(f"The answer key of {lesson.name} is missing or unreadable ({path.name}). {remedy}") from problem
     return key_from_bytes(lesson, data, path.name, remedy)
 
 
@@ -141,18 +139,14 @@ def key_from_bytes(lesson: Lesson, data: bytes, name: str, remedy: str) -> Answe
     """The key that a file of these bytes holds. name: the file's, for messages. Raises BadKey as `load_key` does."""
     try:
         about, tensors = json.loads(metadata_of(data)["key"]), load(data)
-        version, key_lesson, digest = about["format"], about["lesson"], about["fingerprint"]
-    except (SafetensorError, KeyError, TypeError, ValueError) as problem:
-        raise BadKey(f"The answer key {name} is damaged and cannot be read. {remedy}") from problem
-    if key_lesson != lesson.name:
-        raise BadKey(f"The answer key {name} belongs to {key_lesson}, not to {lesson.name}. {remedy}")
-    if version != FORMAT or digest != digest_of_exercises(lesson):
-        raise BadKey(f"The answer key {name} was made for another version of {lesson.name}. {remedy}")
-    try:
+        if about["lesson"] != lesson.name:
+            raise BadKey(f"The answer key {name} belongs to {about['lesson']}, not to {lesson.name}. {remedy}")
+        if (about["format"], about["fingerprint"]) != (FORMAT, digest_of_exercises(lesson)):
+            raise BadKey(f"The answer key {name} was made for another version of {lesson.name}. {remedy}")
         exercises = {e.name: _exercise_key(e, about["exercises"][e.name], tensors) for e in lesson}
         return AnswerKey(lesson.name, about["seed"], exercises)
-    except (KeyError, TypeError, AttributeError, ValueError) as problem:
-        raise BadKey(f"The answer key {name} is incomplete. {remedy}") from problem
+    except (SafetensorError, AttributeError, KeyError, TypeError, ValueError) as problem:
+        raise BadKey(f"The answer key {name} is damaged and cannot be read. {remedy}") from problem
 
 
 def metadata_of(data: bytes) -> dict[str, str]:

@@ -101,16 +101,12 @@ class Display:
 def as_html(shown: Shown) -> str:
     """The panel. Everything that a student's code had a hand in is escaped."""
     panel = _panel(shown)
+    label = escape(panel.headline, quote=True)
+    name = f'<code class="name">{escape(panel.name)}</code> <span>{escape(panel.state)}</span>'
     earned = f"<b>{panel.earned}</b> " if panel.earned else ""
     parts = [  # spaces between the parts: a notebook that is not trusted shows them without their style
-        (
-            f'<div class="verdict" style="--verdict:{panel.colour}" role="group"'
-            f' aria-label="{escape(panel.headline, quote=True)}">'
-        ),
-        (
-            f'<p class="head"><code class="name">{escape(panel.name)}</code> <span>{escape(panel.state)}</span>'
-            f' <span class="points">{earned}{panel.worth}</span></p>'
-        ),
+        f'<div class="verdict" style="--verdict:{panel.colour}" role="group" aria-label="{label}">',
+        f'<p class="head">{name} <span class="points">{earned}{panel.worth}</span></p>',
     ]
     if panel.note:
         parts.append(f"<p><b>{marked(panel.note)}</b></p>")

@@ -1,32 +1,17 @@
-"""Which part of a tensor is right, what sets the other part apart, and how far off it is: facts, not relations."""
+"""Which part of a tensor is right, how far off the other part is, and what is too long or too short."""
 
 from __future__ import annotations
-
-from fractions import Fraction
 
 import torch
 
 from helpers.checking.pair import ENOUGH, Pair, shown
 from helpers.checking.positions import entry, indices, region
+from helpers.exercises.exercise import Aspect
 
 NUMBERS_WRONG = "the numbers are not."  # said when nothing better is known
-LARGEST_DENOMINATOR = 16
+LONGEST = 1000  # slices that are compared
+OF_ALL = {1: " All wrong ones are too long.", -1: " All wrong ones are too short.", 0: " All have the right length."}
 LARGEST_STEP = 16  # a whole number by which a fraction may be too large
-TELLING = (0.0, 1.0, -1.0, -100.0, float("inf"), float("-inf"))  # values that mean something: hidden, left out, none
-
-
-def by_value(pair: Pair) -> str:
-    """Wrong exactly where the target holds one certain value."""
-    wrong = ~pair.near
-    if int(wrong.sum()) < 2 or not pair.near.any() or pair.target.dtype == torch.bool:
-        return ""
-    value, right = pair.goal[wrong][0], pair.goal[pair.near]
-    told_apart = right.numel() >= ENOUGH and not (right == right[0]).all()
-    if value in TELLING and torch.equal(wrong, pair.goal == value) and told_apart:
-        mine = pair.mine[wrong]
-        there = f", and yours is {shown(mine[0])}" if (mine == mine[0]).all() else ""
-        return f"Your result is wrong exactly where {shown(value)} is needed{there} ({int(wrong.sum())} entries)."
-    return ""
 
 
 def along_an_axis(pair: Pair) -> str:
@@ -34,9 +19,6 @@ def along_an_axis(pair: Pair) -> str:
     part = region(pair.near, pair.axes) if pair.near.dim() > 1 and pair.near.any() else ""
     if "diagonal" in part:
         return f"Your result is right {part}, and nowhere else."
-    part = region(~pair.near, pair.axes) if pair.near.dim() > 1 else ""
-    if "diagonal" in part:
-        return f"Your result is wrong {part}, and right everywhere else."
     best, sentence = 0.0, ""
     for place in range(pair.goal.dim()):
         others = [axis for axis in range(pair.goal.dim()) if axis != place]
@@ -83,26 +65,17 @@ def beginning(pair: Pair) -> str:
 
 
 def single_number(pair: Pair) -> str:
-    """Two numbers, and their ratio or difference where that says something."""
-    if pair.goal.numel() != 1:
+    """Two numbers, and their difference where that says something."""
+    if pair.goal.numel() != 1 or not pair.finite:
         return ""
     mine, goal = pair.mine.item(), pair.goal.item()
-    if not pair.finite:
-        return f"Your number is {shown(mine)}; the right one, for the same input, is {shown(goal)}."
     whole, apart = mine == round(mine) and goal == round(goal), round(abs(mine - goal))
     digits = ".0f" if whole else ".6g"
     said = f"Your number is {mine:{digits}}; the right one, for the same input, is {goal:{digits}}"
     exact = abs(abs(mine - goal) - apart) <= 2e-6 * max(1.0, abs(goal))
     if abs(goal) > 1 if whole else exact and 1 <= apart <= LARGEST_STEP and abs(goal) < 100:
         return f"{said}: yours is {apart} too {'large' if mine > goal else 'small'}."
-    said = f"{said}."
-    ratio = mine / goal if goal and not whole else 0.0
-    part = Fraction(ratio).limit_denominator(LARGEST_DENOMINATOR)
-    up, down = part.numerator, part.denominator
-    few_digits = abs(goal - float(Fraction(goal).limit_denominator(100))) < 1e-6  # a share of few: so is any other
-    if 1 < up <= LARGEST_DENOMINATOR and down > 1 and abs(ratio / float(part) - 1) < 2e-6 and not few_digits:
-        return f"{said} Yours is {up}/{down} of it: count what is added up, and what it is divided by."
-    return said
+    return f"{said}."
 
 
 def largest_difference(pair: Pair) -> str:
@@ -121,3 +94,51 @@ def largest_difference(pair: Pair) -> str:
         f"Shape and type are right, {NUMBERS_WRONG} {which} {entry(list(index), pair.axes)}: "
         f"yours is {shown(pair.mine[index])}, the target {shown(pair.goal[index])}.{still}"
     )
+
+
+# ------------------------------------------------------------------------- of another length, or rows that end
+
+
+def one_length_wrong(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect, place: int, along: str) -> str:
+    """What of yours is right where one axis, `place`, has another length. along: " along axis t", or ""."""
+    if not (yours.numel() and target.numel()) or target.dtype == torch.bool or yours.shape[place] > LONGEST:
+        return ""
+    mine, goal = (tensor.movedim(place, 0).reshape(tensor.shape[place], -1) for tensor in (yours, target))
+    short, long = sorted((mine, goal), key=len)
+    found, after = [], 0  # where the slices of the shorter one are in the longer one, one after the other
+    for part in short:
+        after = next((i + 1 for i in range(after, len(long)) if aspect.tolerance.near(part, long[i]).all()), 0)
+        if not after:
+            break
+        found.append(after - 1)
+    if len(found) < len(short):
+        if target.is_floating_point() or yours.is_floating_point():
+            return ""
+        agree = int((short == long[: len(short)]).sum())
+        return f"Not only its length is wrong: compared from the start, {agree} of {short.numel()} numbers agree."
+    gaps = found[-1] - found[0] >= len(found)
+    if short.unique().numel() < ENOUGH or gaps and short.shape[1] == 1:  # of ids one by one, some are found anywhere
+        return ""
+    many = len(long) - len(short)
+    counted = f"{'one' if many == 1 else many} of {len(long)}{along} {'is' if many == 1 else 'are'}"
+    where = "" if gaps else ", at the end" if not found[0] else ", at the beginning" if found[0] == many else ""
+    if len(mine) < len(goal):
+        return f"What it holds is right; {counted} missing{where}."
+    return f"All that is needed is there; {counted} too many{where}."
+
+
+# ------------------------------------------------------------------------------------- rows that end somewhere
+
+
+def first_wrong_row(pair: Pair) -> str:
+    """Of rows up to their ends: whether the wrong ones end too early or too late, and the first of them."""
+    filler = pair.aspect.filler
+    if filler is None or pair.goal.dim() != 2 or pair.yours.is_floating_point():
+        return ""
+    both = zip(pair.yours.tolist(), pair.target.tolist(), strict=True)
+    rows = [([i for i in mine if i != filler], [i for i in goal if i != filler]) for mine, goal in both if mine != goal]
+    ends = {(len(mine) > len(goal)) - (len(mine) < len(goal)) for mine, goal in rows}
+    kind, right = f"{pair.axes[0]}s" if pair.axes else "rows", len(pair.goal) - len(rows)
+    count = f"{right} of {len(pair.goal)} {kind} are right." if right else f"None of the {kind} is right."
+    of_all = OF_ALL[ends.pop()] if len(ends) == 1 else ""
+    return f"{count}{of_all} The first wrong one is {rows[0][0]}, and has to be {rows[0][1]}."

@@ -154,23 +154,17 @@ class _Definitions:
             for place in set(places) - chosen:
                 chosen.add(place)
                 names |= self._order[place][1].uses
-            reason = (
-                self._why_missing(name, there)
-                if name not in self._by_name and not places
-                else CHANGED
-                if name in self._changed
-                else ""
-            )
+            if places:
+                reason = CHANGED if name in self._changed else ""
+            elif name in there:
+                reason = ""
+            else:
+                reason = COMPUTED if name in self._computed else UNKNOWN
             if reason:
-                cell = self._computed.get(name) or self._changed.get(name)
+                cell = (self._changed if places else self._computed).get(name)
                 missing[name] = reason.format(name=name, cell=cell, rule=MAY_USE)
         needed = [self._order[place] for place in sorted(chosen)]
         return tuple(Definition(cell.label, each.line, each.text) for cell, each in needed), missing
-
-    def _why_missing(self, name: str, there: frozenset[str]) -> str:
-        if name in there:
-            return ""
-        return COMPUTED if name in self._computed else UNKNOWN
 
 
 def _bound(inside: Iterable[Statement]) -> frozenset[str]:

@@ -1,10 +1,10 @@
-"""Detectors of one relation between all numbers and the right ones: a factor, a term, a function, sums of rows."""
+"""Detectors of one relation between all numbers and the right ones: a factor, a term, a softmax, sums of rows."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import torch
 
@@ -40,7 +40,7 @@ def _by_chance(mine: float, goal: float) -> bool:
     return mine == round(mine) and goal == round(goal) and min(abs(mine), abs(goal)) <= SMALL
 
 
-def simple_factor(factor: float, many: bool = True) -> str:
+def simple_factor(factor: float, many: bool) -> str:
     """The factor as one writes it, where it is one that means something: 2, 1/8, √3, 1/√3, ln 2; "" for any other."""
     sign, size = ("-" if factor < 0 else ""), abs(factor)
     if abs(size - 1) < 1e-3:
@@ -70,44 +70,13 @@ def added(pair: Pair) -> str:
     return ""
 
 
-def powers(pair: Pair) -> str:
-    """Shares of 1 that are powers of the right ones: a softmax of scores that are all some times too large."""
-    if not (pair.fractions and pair.finite and pair.yours.is_floating_point()):
-        return ""
-    for place in reversed(range(pair.goal.dim())):
-        both = [tensor.movedim(place, -1) for tensor in (pair.mine, pair.goal)]
-        if both[0].shape[-1] <= ENOUGH or not all(_sums_to_one(rows) and rows.min() > 0 for rows in both):
-            continue
-        mine, goal = (rows.log() - rows.log().mean(-1, keepdim=True) for rows in both)
-        power = ((mine * goal).sum() / (goal * goal).sum()).item()
-        if (mine - power * goal).abs().max() < 1e-3 * goal.abs().max() and abs(power) > 1e-3 < abs(power - 1):
-            along = pair.axis(place)
-            return f"Along {along} your numbers are a softmax of scores that are {power:.4g} times the right ones."
-    return ""
-
-
 def _right(pair: Pair) -> str:
     return "Your number is the right one" if pair.goal.numel() == 1 else "Your numbers are the right ones"
 
 
-# What yours would be of the right numbers, entry by entry
-OF_THE_RIGHT: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "the exponential of the right one": torch.exp,
-    "1 minus the right one": lambda x: 1 - x,
-    "1 divided by the right one": torch.reciprocal,
-}
-
-
-def another_function(pair: Pair) -> str:
-    """The right numbers, and a function too many."""
-    single = pair.goal.numel() == 1 and (pair.goal * 12 - (pair.goal * 12).round()).abs().item() > 1e-3
-    if not (pair.fractions and pair.finite and pair.yours.is_floating_point() and (pair.varied or single)):
-        return ""
-    each = "Your number" if single else "Each of your numbers"
-    for words, function in OF_THE_RIGHT.items():
-        if pair.alike(pair.mine, function(pair.goal)):
-            return f"{each} is {words}."
-    if single:
+def softmax_of_the_right(pair: Pair) -> str:
+    """The right numbers, and a softmax too many."""
+    if not (pair.fractions and pair.finite and pair.yours.is_floating_point() and pair.varied):
         return ""
     for place in range(pair.goal.dim()):
         if pair.goal.shape[place] > 2 and pair.alike(pair.mine, pair.goal.softmax(place)):
@@ -186,34 +155,16 @@ def same_along(pair: Pair) -> str:
 
 
 def sums(pair: Pair) -> str:
-    """Rows that have to sum to 1 and do not, or do and should not."""
+    """Rows that have to sum to 1 and do not."""
     if not (pair.fractions and pair.finite and pair.yours.is_floating_point()):
         return ""
-    places = [place for place in reversed(range(pair.goal.dim())) if pair.goal.shape[place] > 1]
-    needed, made = (
-        next((place for place in places if _sums_to_one(numbers.movedim(place, -1))), None)
-        for numbers in (pair.goal, pair.mine)
-    )
-    if needed is not None and _sums_to_one(pair.mine.movedim(needed, -1)):
-        return ""
-    if needed is None:
-        if made is None:
-            return ""
-        off = _other_than_one(pair.goal.sum(made))
-        says = f"Your numbers sum to 1 along {pair.axis(made)}; the right ones do not: one of their sums is "
-        return f"{says}{off[0]:.4g}." if off.numel() and pair.mine.numel() > pair.mine.shape[made] else ""
-    along = pair.axis(needed)
-    if made is not None:
-        return f"Your numbers sum to 1 along {pair.axis(made)}; they have to along {along}."
-    if (pair.mine < -1e-4).any():
-        return f"The right numbers are at least 0 and sum to 1 along {along}; some of yours are negative."
-    off = _other_than_one(pair.mine.sum(needed))
-    says = f"The right numbers sum to 1 along {along}; yours sum to "
-    return f"{says}{off[0]:.4g} in the first row that does not." if off.numel() else ""
-
-
-def _other_than_one(totals: torch.Tensor) -> torch.Tensor:
-    return totals[(totals - 1).abs() > 1e-3]
+    for place in reversed(range(pair.goal.dim())):
+        if pair.goal.shape[place] > 1 and _sums_to_one(pair.goal.movedim(place, -1)):
+            totals = pair.mine.sum(place)
+            off = totals[(totals - 1).abs() > 1e-3]
+            says = f"The right numbers sum to 1 along {pair.axis(place)}; yours sum to "
+            return f"{says}{off[0]:.4g} in the first row that does not." if off.numel() else ""
+    return ""
 
 
 def _sums_to_one(rows: torch.Tensor) -> bool:

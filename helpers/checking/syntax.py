@@ -164,7 +164,7 @@ def _statement(node: ast.stmt, lines: list[str]) -> Statement:
     binds, uses = names_of(text)
     if isinstance(node, ast.ImportFrom) and node.names[0].name == STAR:
         binds = frozenset({STAR})
-    defines, function = is_definition(node), isinstance(node, FUNCTIONS)
+    defines, function = is_definition(node), isinstance(node, Function)
     changes = frozenset() if defines else _changed_by(node)
     return Statement(text, line, binds, uses, defines, function, _called_by(node), changes)
 
@@ -193,28 +193,23 @@ def names_of(text: str) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(binds), frozenset(uses)
 
 
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-CONSTANTS = (ast.Assign, ast.AnnAssign)
-_SIMPLE = (
-    ast.Constant, ast.Name, ast.Attribute, ast.Subscript, ast.Slice, ast.Tuple, ast.List, ast.Dict, ast.Set,
-    ast.UnaryOp, ast.BinOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.JoinedStr, ast.FormattedValue, ast.Starred,
-    ast.keyword, ast.Call, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.comprehension,
-    ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context, ast.NamedExpr,
-)  # fmt: skip
+Assignment = ast.Assign | ast.AnnAssign
 
 
 def is_definition(node: ast.stmt) -> bool:
     """Is this a function, a class, an import or a constant, or an `if` or `try` around nothing else?
 
-    A constant is a name that is given the value of an expression without `await` and `yield`.
+    A constant is a name that is given the value of an expression without `await` and `yield`. What a lambda does is not
+    looked at.
     """
-    if isinstance(node, (*FUNCTIONS, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Pass)):
+    if isinstance(node, (Function, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Pass)):
         return True
-    if isinstance(node, CONSTANTS):
+    if isinstance(node, Assignment):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         plain = all(isinstance(each, (ast.Name, ast.Tuple, ast.List)) for each in targets)
-        return plain and node.value is not None and _is_constant(node.value)
+        waits = any(isinstance(inner, (ast.Await, ast.Yield, ast.YieldFrom)) for inner in _own(node))
+        return plain and node.value is not None and not waits
     if isinstance(node, ast.If):
         return all(map(is_definition, [*node.body, *node.orelse]))
     if isinstance(node, ast.Try):
@@ -223,22 +218,9 @@ def is_definition(node: ast.stmt) -> bool:
     return False
 
 
-def _is_constant(value: ast.expr) -> bool:
-    """May the value be computed again, wherever the name is needed? What a lambda does is not looked at."""
-    rest: list[ast.AST] = [value]
-    while rest:
-        node = rest.pop()
-        if isinstance(node, ast.Lambda):
-            continue
-        if not isinstance(node, _SIMPLE):
-            return False
-        rest += ast.iter_child_nodes(node)
-    return True
-
-
 def _called_by(node: ast.stmt) -> frozenset[str]:
     """The plain names that a constant's expression calls."""
-    calls = (inner for inner in ast.walk(node) if isinstance(inner, ast.Call)) if isinstance(node, CONSTANTS) else ()
+    calls = (inner for inner in ast.walk(node) if isinstance(inner, ast.Call)) if isinstance(node, Assignment) else ()
     return frozenset(call.func.id for call in calls if isinstance(call.func, ast.Name))
 
 
@@ -260,6 +242,24 @@ def _root(node: ast.AST) -> str:
     while isinstance(node, (ast.Attribute, ast.Subscript)):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""
+
+
+def spelled(source: str) -> Iterator[tuple[int, str]]:
+    """The names that a cell reads, defines as functions, imports, or has as strings, each with its line.
+
+    Strings are among them because of ``getattr(torch.nn, "Transformer")``. Of an import: the path, and each part of it.
+    """
+    tree = parsed(source)
+    for node in ast.walk(tree) if tree else ():
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.FunctionDef(name=name):
+                yield node.lineno, name
+            case ast.Constant(value=str(name)):
+                yield node.lineno, name
+            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+                module = getattr(node, "module", None)
+                for path in [f"{module}.{alias.name}" if module else alias.name for alias in aliases]:
+                    yield from ((node.lineno, name) for name in dict.fromkeys([path, *path.split(".")]))
 
 
 # ------------------------------------------------------------------------------------------ equal programs
@@ -331,7 +331,7 @@ def stubs(source: str, name: str) -> tuple[int, int]:
         return 0, 0
     defined = _last_definitions(tree.body)
     last = defined.get(name)
-    if not isinstance(last, (*FUNCTIONS, ast.ClassDef)):
+    if not isinstance(last, Function | ast.ClassDef):
         return 0, 0
     functions = list(_functions_of(last))
     left = sum(_comes_to_stub(f.body) for f in functions)
@@ -354,21 +354,15 @@ def holds_stub(source: str, name: str, released: str = "") -> bool:
 
 def _functions_of(node: Function | ast.ClassDef) -> Iterator[Function]:
     """The function itself, or the methods of a class, of each name the last."""
-    if isinstance(node, FUNCTIONS):
+    if isinstance(node, Function):
         yield node
         return
-    yield from (inner for inner in _last_definitions(node.body).values() if isinstance(inner, FUNCTIONS))
+    yield from (inner for inner in _last_definitions(node.body).values() if isinstance(inner, Function))
 
 
 def _last_definitions(body: list[ast.stmt]) -> dict[str, ast.stmt]:
     """The statement that binds each name last."""
-    return {name: node for node in body for name in _bound_by(node)}
-
-
-def _bound_by(node: ast.stmt) -> frozenset[str]:
-    if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-        return frozenset({node.name})
-    return names_of(ast.unparse(node))[0]
+    return {name: node for node in body for name in names_of(ast.unparse(node))[0]}
 
 
 def _handed_on_to(function: Function, defined: Mapping[str, ast.stmt]) -> list[Function]:
@@ -403,6 +397,6 @@ def _raises_stub(node: ast.stmt) -> bool:
 def _own(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a statement, without the insides of functions and classes that it defines."""
     yield node
-    if not isinstance(node, (*FUNCTIONS, ast.Lambda, ast.ClassDef)):
+    if not isinstance(node, Function | ast.Lambda | ast.ClassDef):
         for child in ast.iter_child_nodes(node):
             yield from _own(child)

@@ -7,14 +7,14 @@ the verdict out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import torch
 
 from helpers.checking.answers import ANSWERED, FORBIDDEN, NOT_ATTEMPTED, RAISED, Answer, Outcome
 from helpers.checking.cell_scan import CellScan
-from helpers.checking.compare import ENOUGH, close, distinctive, distinctive_together, same_outcome
+from helpers.checking.compare import ENOUGH, close, distinctive, same_outcome
 from helpers.checking.diagnosis import NAMES, difference, without_gradient
 from helpers.checking.error_words import meaning
 from helpers.checking.keys import ExerciseKey, KnownMistake, Outcomes
@@ -43,11 +43,6 @@ ON_HOLD = "to be looked at"  # the numbers earn something, and an instructor loo
 MISNAMED = (
     "The check fills your module with weights by their names, so the numbers cannot be right before the names and "
     "shapes of its parameters are."
-)
-
-UNREGISTERED = (
-    "A tensor that is not a parameter of your module may stay behind when the module moves to another device: fix the "
-    "names and shapes of its parameters first."
 )
 
 NOT_CHANGED = "You have not changed the cell yet. It runs; something in it is wrong."
@@ -172,8 +167,7 @@ def _compare(exercise: Exercise, outcomes: Outcomes, key: ExerciseKey) -> _Compa
 
 def _agreeing(exercise: Exercise, one: Outcomes, other: Outcomes) -> set[str]:
     """The names of the aspects in which both have the same outcome."""
-    pairs = [(a, one[a.name], other[a.name]) for a in exercise.aspects]
-    return {a.name for a, mine, yours in pairs if mine is yours or same_outcome(mine, yours, a)}
+    return {a.name for a in exercise.aspects if same_outcome(one[a.name], other[a.name], a)}
 
 
 def lost_aspects(exercise: Exercise, mistake: KnownMistake, key: ExerciseKey) -> set[str]:
@@ -212,13 +206,11 @@ Explained = Mapping[str, KnownMistake]  # by aspect
 def _recognise(comparison: _Comparison) -> tuple[Explained, Explained]:
     """For each aspect that fails, the known mistake that explains it, if one does; and a mistake with its numbers.
 
-    A mistake is named where its numbers show and cannot be there by chance, or where all that it loses shows, no other
-    value is wrong (it may say that they are right), and something holds or more than one number speaks for it; never
-    where something holds that it loses, nor, if not all of it shows, where values raise an error that it does not. Of
-    those, as few as possible shall explain as much as possible: first come mistakes all of whose aspects show, then
-    those that explain most. Two that explain the same are both named. None is named where the first wrong value and
-    more than it explains have nothing to do with it. Where something speaks against a mistake whose numbers show, they
-    are no more than similar, if they are no gradients and enough of them are wrong.
+    A mistake is named where its numbers show and cannot be there by chance, or where all that it loses shows and no
+    other value is wrong (it may say that they are right); never where something holds that it loses. Of those, as few
+    as possible shall explain as much as possible: first come mistakes all of whose aspects show, then those that
+    explain most. Two that explain the same are both named. Where something speaks against a mistake whose numbers show,
+    they are no more than similar, if they are no gradients and enough of them are wrong.
     """
     exercise, outcomes, key = comparison.exercise, comparison.outcomes, comparison.key
     values_right = comparison.right & _names(_values(exercise))
@@ -232,15 +224,9 @@ def _recognise(comparison: _Comparison) -> tuple[Explained, Explained]:
         by_numbers = [a for a in shows if _shows_numbers(mistake, a, key)]
         complete = _names(shows) == lost
         nothing_else = values_wrong <= lost
-        whole = complete and nothing_else and (values_right or not _by_chance(shows, mistake, key))
-        if not shows or not (whole or any(nothing_else or not a.side for a in by_numbers)):
+        if not shows or not (complete and nothing_else or any(nothing_else or not a.side for a in by_numbers)):
             continue
-        raises_more = any(
-            outcomes[a.name].state == RAISED != mistake.outcomes[a.name].state
-            for a in _values(exercise)
-            if not _holds_gradients(key.reference[a.name])  # these raise where anything was changed in place
-        )
-        if raises_more and not complete or lost & (values_right | comparison.right & {LEFT_ALONE}):
+        if lost & (values_right | comparison.right & {LEFT_ALONE}):
             telling = (a.name for a in by_numbers if a.name in values_wrong and _count_wrong(mistake, a, key) >= ENOUGH)
             similar = dict.fromkeys(telling, mistake) | similar
         else:
@@ -252,27 +238,8 @@ def _recognise(comparison: _Comparison) -> tuple[Explained, Explained]:
         if rivals and UNCHANGED not in (mistake.slug, rivals[0].slug):  # the cell began with that one
             mistake = _either(mistake, rivals[0])
         explained |= {name: mistake for name in shown if name not in explained}
-    explained = _leading(comparison, explained)
     ordered = {a.name: explained[a.name] for a in exercise.aspects if a.name in explained}
     return ordered, {name: mistake for name, mistake in similar.items() if name not in explained}
-
-
-def _leading(comparison: _Comparison, explained: Explained) -> dict[str, KnownMistake]:
-    """Without a mistake that explains less than is wrong for another reason, the first wrong value included.
-
-    Of ids it has to explain more than that: two mistakes may come to the same ones.
-    """
-    wrong = [a.name for a in comparison.wrong if not a.side]
-    kept = {}
-    for name, mistake in explained.items():
-        lost = lost_aspects(comparison.exercise, mistake, comparison.key)
-        others = [other for other in wrong if other not in explained and other not in lost]
-        shows = [other for other, its in explained.items() if its.slug == mistake.slug]
-        tensors = [tensor for each in shows for tensor in mistake.outcomes[each].tensors.values()]
-        ids = not any(tensor.is_floating_point() or tensor.dtype == torch.bool for tensor in tensors)
-        if wrong[:1] != others[:1] or len(others) < len(shows) + (not ids):
-            kept[name] = mistake
-    return kept
 
 
 def _holds_gradients(outcome: Outcome) -> bool:
@@ -286,13 +253,9 @@ def _is_gradients_of_values(outcome: Outcome) -> bool:
 
 def _either(one: KnownMistake, other: KnownMistake) -> KnownMistake:
     """Two mistakes that come to the same in all that shows, as one."""
-    if one.title == other.title:
-        title, says = one.title, f"{one.says} Or: {other.says}"
-    else:
-        title = f"{one.title}, or {other.title}"
-        says = f"One of two mistakes. Either {one.title}: {one.says} Or {other.title}: {other.says}"
-    both = f"{one.slug}-or-{other.slug}"
-    return replace(one, slug=both, title=title, says=says, idle=one.idle and other.idle)
+    title = f"{one.title}, or {other.title}"
+    says = f"One of two mistakes. Either {one.title}: {one.says} Or {other.title}: {other.says}"
+    return replace(one, slug=f"{one.slug}-or-{other.slug}", title=title, says=says, idle=one.idle and other.idle)
 
 
 def _shows_numbers(mistake: KnownMistake, aspect: Aspect, key: ExerciseKey) -> bool:
@@ -313,13 +276,6 @@ def _count_wrong(mistake: KnownMistake, aspect: Aspect, key: ExerciseKey) -> int
 def _shows_work(mistake: KnownMistake, aspect: Aspect, key: ExerciseKey) -> bool:
     """Was something computed, if wrongly?"""
     return not mistake.idle and _shows_numbers(mistake, aspect, key)
-
-
-def _by_chance(shows: Sequence[Aspect], mistake: KnownMistake, key: ExerciseKey) -> bool:
-    """Is all that shows of the mistake a single number, such as many other answers give?"""
-    if any(a.side or mistake.outcomes[a.name].state != ANSWERED for a in shows):
-        return False
-    return not distinctive_together((a, mistake.outcomes[a.name].tensors, key.reference[a.name].tensors) for a in shows)
 
 
 # ------------------------------------------------------------------------------------------------ layout
@@ -364,8 +320,6 @@ def _pair(aspect: Aspect, yours: Outcome, target: Outcome) -> tuple[torch.Tensor
     if len(both) < len(pairs):
         return None
     goal, mine = next((pair for pair in both if not close(pair[1], pair[0], aspect)), both[0])
-    if mine.is_complex() or goal.dim() < 1 or goal.numel() == 0:
-        return None
     while goal.dim() > 2:
         slices = list(zip(goal, mine, strict=True))
         goal, mine = next((pair for pair in slices if not close(pair[1], pair[0], aspect)), slices[0])
@@ -381,8 +335,7 @@ def _messages(comparison: _Comparison, recognised: Explained, similar: Explained
     values_raise = any(outcomes[a.name].state == RAISED for a in _values(comparison.exercise))
     misnamed = any(_names_differ(outcomes[a.name], reference[a.name]) for a in comparison.exercise.aspects)
     explained = {**_at_first_cross(comparison, recognised), **recognised}
-    wrong_values = [a for a in comparison.wrong if not a.side]
-    first = wrong_values[0].name if wrong_values else ""
+    first = next((a.name for a in comparison.wrong if not a.side), "")
     unused = _unused(comparison)
     messages: dict[str, str] = {}
     causes: set[str] = set()
@@ -397,13 +350,11 @@ def _messages(comparison: _Comparison, recognised: Explained, similar: Explained
             cause = outcome.says  # the same error may come from another line, or with other words around it
             if aspect.side and values_raise and raised_above:
                 message = SAME_CAUSE
-            elif aspect.side and misnamed:
-                message = UNREGISTERED
             else:  # an error that the values raise too has nothing to do with a side aspect
                 own = aspect.side and aspect.name != LEFT_ALONE and not values_raise
                 message = _error_message(outcome, aspect.missed if own else "")
             raised_above = True
-        elif misnamed and not aspect.side and outcome.state == ANSWERED and _follows_names(outcome, target):
+        elif misnamed and not aspect.side and outcome.state == ANSWERED:
             message = MISNAMED
         elif wrong_above and outcome.state == ANSWERED and _is_gradients_of_values(target):
             message = f"{unused} {OF_WRONG_VALUES}" if unused not in told else OF_WRONG_VALUES
@@ -415,12 +366,12 @@ def _messages(comparison: _Comparison, recognised: Explained, similar: Explained
                 message = MAY_BE_THE_SAME
             elif aspect.name in similar and not of_a_kind:
                 message = LIKE.format(similar[aspect.name].title)
-            elif unused not in told and not (of_a_kind or aspect.side or _holds_gradients(target)):
+            elif unused not in told and not of_a_kind:
                 message = f"The numbers are wrong. {unused}"
                 told.add(unused)
             elif not of_a_kind and aspect.name == first:
-                gradients = wrong_values == [aspect] and _is_gradients_of_values(target)
-                message += f" {CUT_OR_WRONG}" if gradients else _elsewhere(comparison, aspect)
+                cut = _is_gradients_of_values(target)
+                message += f" {CUT_OR_WRONG}" if cut else _elsewhere(comparison, aspect)
         wrong_above |= not aspect.side and outcome.state == ANSWERED
         messages[aspect.name] = SAME_CAUSE if (cause or message) in causes else message
         causes |= {cause or message} - {MAY_BE_THE_SAME}
@@ -472,9 +423,3 @@ def _names_differ(yours: Outcome, target: Outcome) -> bool:
     """Did a module's parameters come out with other names or shapes than the reference's?"""
     mine, goal = yours.tensors.get(NAMES), target.tensors.get(NAMES)
     return mine is not None and goal is not None and not torch.equal(mine, goal)
-
-
-def _follows_names(yours: Outcome, target: Outcome) -> bool:
-    """Is nothing wrong with the shapes, or only that gradients come under other parameters' names?"""
-    shapes = {name: t.shape for name, t in yours.tensors.items() if not name.startswith("gradient of ")}
-    return all(name in target.tensors and target.tensors[name].shape == shape for name, shape in shapes.items())

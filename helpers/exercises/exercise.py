@@ -95,10 +95,6 @@ class Exercise:
         """What all its aspects are worth."""
         return sum(aspect.points for aspect in self.aspects)
 
-    def aspect(self, name: str) -> Aspect:
-        """The aspect of that name."""
-        return next(aspect for aspect in self.aspects if aspect.name == name)
-
     def draw(self, seed: int | str, aspect: Aspect) -> Draw:
         """The inputs of one aspect under one seed."""
         return Draw(seed, self.name, aspect.name)

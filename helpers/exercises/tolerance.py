@@ -11,9 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-WHOLE = (
-    1e-4  # how far from a whole number a fraction may lie that is meant to be one (a mean of ones, a float that counts)
-)
+WHOLE = 1e-4  # how far a fraction may lie from the whole number that it is meant to be (a mean of ones, a count)
 
 
 @dataclass(frozen=True)
@@ -30,8 +28,8 @@ class Tolerance:
         never holds them.
         """
         mine, goal = widened(yours), widened(target)
-        if not (target.is_floating_point() or target.is_complex()):
-            return (mine - goal).abs() <= (WHOLE if yours.is_floating_point() or yours.is_complex() else 0)
+        if not target.is_floating_point():
+            return (mine - goal).abs() <= (WHOLE if yours.is_floating_point() else 0)
         allowed = self.atol * size_of(goal) + self.rtol * goal.abs()
         apart = (mine - goal).abs()  # NaN where an entry is infinite in both, and then nothing is near
         return (mine == goal) | (apart <= allowed) & torch.isfinite(goal) | mine.isnan() & goal.isnan()
@@ -42,10 +40,6 @@ class Tolerance:
             return False
         same = yours.dtype == target.dtype and torch.equal(yours, target)  # to the bit, as most that are near are
         return same or bool(self.near(yours, target).all())
-
-    def at_most(self, other: Tolerance) -> Tolerance:
-        """The narrower of the two, in both respects."""
-        return Tolerance(min(self.rtol, other.rtol), min(self.atol, other.atol))
 
 
 # The same computation on two processors, with other thread counts, or summed in another order: seen were differences
@@ -59,7 +53,7 @@ GRADIENTS = Tolerance(rtol=1e-3, atol=1e-4)
 
 def widened(tensor: torch.Tensor) -> torch.Tensor:
     """The same numbers in double precision."""
-    return tensor.to(torch.complex128 if tensor.is_complex() else torch.float64)
+    return tensor.to(torch.float64)
 
 
 def size_of(target: torch.Tensor) -> float:
@@ -74,4 +68,6 @@ def between_machines(verdict: Tolerance, dtype: torch.dtype) -> Tolerance:
     verdict: what answers are judged with; never wider than that. Numbers of 16 bits are judged as an answer is: with
     eight or eleven bits, one rounding elsewhere is a hundredth or a thousandth.
     """
-    return verdict if dtype in (torch.float16, torch.bfloat16) else MACHINES.at_most(verdict)
+    if dtype in (torch.float16, torch.bfloat16):
+        return verdict
+    return Tolerance(min(MACHINES.rtol, verdict.rtol), min(MACHINES.atol, verdict.atol))
