@@ -82,6 +82,11 @@ def sign(found, mine, goal, axes, right):
     return near(mine, -goal).all()
 
 
+def transpose(found, mine, goal, axes, right):
+    first, second = (-2, -1) if found[1] == "last two axes" else places(found[1], axes, goal.ndim)
+    return near(mine, np.swapaxes(goal, first, second)).all()
+
+
 def ahead(found, mine, goal, axes, right):
     (place,) = places(found[1], axes, goal.ndim)
     step = int(found[4]) * (1 if found[3] == "+" else -1)
@@ -162,6 +167,7 @@ CLAIMS = [
     (r"(?:right ones?|right one) times ([-\d√l][^:]*?)(?:, as|: they|\.$|\. )", factor),
     (r"right ones (plus|minus) (\S+) everywhere", term),
     (r"with the sign turned round", sign),
+    (r"with the (last two axes|ax[ei]s .+?) exchanged: you have", transpose),
     (rf"[Aa]long {AXIS} your result is (\w+ places?) \w+: index i holds what belongs at i ([+−]) (\d)", ahead),
     (
         rf"[Aa]long {AXIS} the right entries are at other places: yours are those of ([\d, and]+)\.",
@@ -218,6 +224,8 @@ def changes(goal, seed):
         some = random.permutation(count)[: random.randint(1, count)]
         moved_back(wrong, place)[some] += random.uniform(1, 2, moved_back(goal, place)[some].shape)
         yield wrong
+    if goal.ndim > 1 and goal.shape[-1] == goal.shape[-2]:
+        yield np.swapaxes(goal, -1, -2)
 
 
 @pytest.mark.parametrize("axes", ["", NAMES])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import torch
 
 from helpers.checking.pair import ENOUGH, Pair, dtype_name, shown
-from helpers.checking.positions import entry, listed, region
+from helpers.checking.positions import axis_names, entry, listed, region
 
 LONGEST_AXIS = 64  # along which entries are looked for at other places
 
@@ -82,6 +83,18 @@ def constant(pair: Pair) -> str:
 
 
 # ---------------------------------------------------------------------------- the right numbers at other places
+
+
+def transposed(pair: Pair) -> str:
+    """Two axes of one length exchanged."""
+    for first, second in itertools.combinations(range(pair.goal.dim()), 2):
+        alike = pair.goal.shape[first] == pair.goal.shape[second] > 1
+        if alike and pair.alike(pair.mine.transpose(first, second), pair.goal):
+            last = (first, second) == (pair.goal.dim() - 2, pair.goal.dim() - 1)
+            both = axis_names((first, second), pair.axes, pair.goal.shape)
+            which = "last two axes" if last and both == f"axes {first} and {second}" else both
+            return f"Your numbers are the right ones with the {which} exchanged: you have the transpose."
+    return ""
 
 
 def moved(pair: Pair) -> str:

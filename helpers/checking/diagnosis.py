@@ -31,6 +31,7 @@ KINDS: tuple[Detector, ...] = (
     relations.scaled,
     relations.added,
     relations.softmax_of_the_right,
+    arrangement.transposed,
     arrangement.moved,
     arrangement.reordered,
     relations.sums,
