@@ -45,7 +45,7 @@ class EqualToAll:
         (lambda x: "weights", "the text 'weights'"),
         (lambda x: right(x).long(), "cannot hold fractions"),
         (lambda x: right(x)[0], "has 2 axes, of shape (5, 5)"),
-        (lambda x: torch.empty(0), "is empty"),
+        (lambda x: torch.empty(0), "Your result has 1 axis, of shape (0,)"),
         (lambda x: torch.empty(500_000_000), "2,000 MB"),
         (lambda x: EqualToAll(), "an object of type EqualToAll"),
         (lambda x: right, "Was it meant to be called?"),

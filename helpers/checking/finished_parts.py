@@ -139,10 +139,10 @@ def _statements(module: str) -> tuple[_Statement, ...]:
 
 
 def _one_a_name(node: ast.stmt) -> list[ast.stmt]:
-    """Of ``from here import this, that`` an absolute import of each; any other statement as it is."""
-    if not isinstance(node, ast.ImportFrom):
-        return [node]
-    return [ast.ImportFrom(_source(node), [alias], 0) for alias in node.names]
+    """Of an import, an absolute one of each name; any other statement as it is."""
+    if isinstance(node, ast.ImportFrom):
+        return [ast.ImportFrom(_source(node), [alias], 0) for alias in node.names]
+    return [ast.Import([alias]) for alias in node.names] if isinstance(node, ast.Import) else [node]
 
 
 def _source(node: ast.ImportFrom) -> str:
