@@ -45,11 +45,13 @@ class ExerciseKey:
     """What is right for one exercise, and what is wrong in a known way.
 
     released: where a bug is to be fixed, the digest of the program in the student's cell; "" for other exercises.
+    lost: what `verdicts.lost_aspects` has found out, by mistake.
     """
 
     reference: Outcomes
     mistakes: tuple[KnownMistake, ...] = ()
     released: str = ""
+    lost: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
 
 @dataclass(frozen=True)

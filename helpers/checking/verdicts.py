@@ -170,9 +170,12 @@ def _agreeing(exercise: Exercise, one: Outcomes, other: Outcomes) -> set[str]:
     return {a.name for a in exercise.aspects if same_outcome(one[a.name], other[a.name], a)}
 
 
-def lost_aspects(exercise: Exercise, mistake: KnownMistake, key: ExerciseKey) -> set[str]:
-    """The names of the aspects in which the mistake differs from the reference."""
-    return _names(exercise.aspects) - _agreeing(exercise, mistake.outcomes, key.reference)
+def lost_aspects(exercise: Exercise, mistake: KnownMistake, key: ExerciseKey) -> frozenset[str]:
+    """The names of the aspects in which the mistake differs from the reference. Compared once for a key."""
+    if mistake.slug not in key.lost:
+        agreeing = _agreeing(exercise, mistake.outcomes, key.reference)
+        key.lost[mistake.slug] = frozenset(_names(exercise.aspects) - agreeing)
+    return key.lost[mistake.slug]
 
 
 def _spoilt_by_bug(exercise: Exercise, key: ExerciseKey) -> set[str]:
