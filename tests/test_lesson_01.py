@@ -97,9 +97,10 @@ def test_predictions_are_true_of_what_the_lesson_prints(printed_text):
     assert largest["0.1"] < 0.15 and largest["1"] < 0.95 and largest["10"] == 1
     assert SOURCE.lesson.prediction("ten_times").truth == "A"  # one word takes all
     same, other = (
-        float(re.search(rf"before, and of {word} after: (\S+) apart", printed_text)[1]) for word in ("exception", "an")
+        float(re.search(rf"before, and at place {now} after: (\S+) apart", printed_text)[1])
+        for now in (r"4 \(exception\)", r"8 \(function\)")
     )
-    assert same < 1e-5 < 0.1 < other
+    assert SENTENCE.index("exception") == 8 and same < 1e-5 < 0.1 < other
     assert SOURCE.lesson.prediction("shuffled_words").truth == "B"  # the same vector, where the word now stands
 
 
@@ -111,6 +112,10 @@ def test_outcomes_that_the_lesson_tells_are_those_that_it_printed(printed_text):
     start, end = map(float, re.search(r"error: ([\d.]+) at the start, ([\d.]+) at the end", printed_text).groups())
     assert end < start / 5
     assert "fast and slow agree to within 0.00001: True" in printed_text
+
+
+def test_the_model_looks_at_the_last_byte_as_the_text_says(printed_text):
+    assert "weight on the last byte: 0.43 on its own position, 0.91 with its copies" in printed_text
 
 
 def test_the_two_longest_vectors_of_the_hull_move_least():
@@ -129,8 +134,8 @@ def test_the_small_cases_of_the_hints_give_the_numbers_that_they_say():
     x = torch.tensor([[[1.0, 2], [3, 0], [0, 1]]])
     assert solved("raw_weights")(x).tolist() == [[[5, 3, 2], [3, 9, 0], [2, 0, 1]]]
     assert (x.mT @ x).tolist() == [[[10, 2], [2, 5]]]
-    shares = solved("row_softmax")(torch.tensor([[[0.0, math.log(2), 0.0]]]))
-    torch.testing.assert_close(shares, torch.tensor([[[0.25, 0.5, 0.25]]]))
+    weights = solved("row_softmax")(torch.tensor([[[0.0, math.log(2), 0.0]]]))
+    torch.testing.assert_close(weights, torch.tensor([[[0.25, 0.5, 0.25]]]))
     x = torch.tensor([[[0.0], [1.0]]])
     assert [round(y, 2) for y in solved("self_attention")(x).flatten().tolist()] == [0.5, 0.73]
     assert round((torch.softmax(x @ x.mT, dim=1) @ x)[0, 0, 0].item(), 2) == 0.27
