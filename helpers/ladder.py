@@ -4,6 +4,7 @@
     attend = ladder.own(self_attention)    # the student's, or the finished part where theirs does not hold yet
     ladder.climb(ByteModel(attend))        # trains, prints bits per byte and a sample
     ladder.show()                          # all rungs so far
+    ladder.last_byte(model)                # how much weight it gives to the last byte
 
 One text, one size, one recipe and about the same seconds of one core for each rung: only the model changes. The text is
 Python's reference manual, or with `Ladder(check, text="enwik8")` Wikipedia, where there is data. The first nineteen
@@ -164,6 +165,11 @@ class Ladder:
             print(f"{name:<28}{f'{bits:.2f}' if bits else '':>8}   {spread}")
         print(", ".join(f"{name} {bits:.2f}" for name, bits in references(self.text).items()))
 
+    def last_byte(self, model: ByteModel) -> None:
+        """Print how much weight the last position gives to the last byte, at its own place and in all places."""
+        own, copies = weight_on_last_byte(model, self.text)
+        print(f"weight on the last byte: {own:.2f} on its own position, {copies:.2f} with its copies")
+
 
 def measured(model: nn.Module, steps: int, text_name: str = MANUAL) -> tuple[float, int]:
     """Train a model on a text. Returns (held-out bits per byte, after how many steps the training ended)."""
@@ -231,15 +237,37 @@ def _half_cosine(share: float) -> float:
 
 @torch.no_grad()
 def held_out_bits(model: nn.Module, text_name: str = MANUAL) -> float:
-    """Bits per held-out byte, each predicted from the `t_max` bytes before it: the same bytes for all models."""
-    t = length_of(model)
-    windows = text(text_name)[1][LONGEST - t :].unfold(0, t + 1, EVERY).long()  # (windows, t + 1)
+    """Bits per held-out byte, each predicted from the `t_max` bytes before it."""
+    windows = _held_out_windows(model, text_name)
     with evaluating(model):
         nats = sum(
             F.cross_entropy(model(part[:, :-1])[:, -1], part[:, -1], reduction="sum").item()
-            for part in windows.to(device()).split(256)
+            for part in windows.split(256)
         )
     return float(bits_per_byte(nats / len(windows)))
+
+
+@torch.no_grad()
+def weight_on_last_byte(model: ByteModel, text_name: str = MANUAL) -> tuple[float, float]:
+    """What the last position gives of its weight to itself, and to all positions that hold its byte: two means.
+
+    model.mix: attention without parameters, or a module with `to_queries` and `to_keys`. The windows are held out.
+    """
+    ids = _held_out_windows(model, text_name)[:, :-1]
+    to_queries, to_keys = (getattr(model.mix, name, nn.Identity()) for name in ("to_queries", "to_keys"))
+    own = copies = 0.0
+    for part in ids.split(256):
+        x = model.positions(model.tokens(part))  # (b, t, e)
+        weights = torch.softmax(to_queries(x[:, -1:]) @ to_keys(x).mT, dim=-1)[:, 0]  # (b, t)
+        own += weights[:, -1].sum().item()
+        copies += weights[part == part[:, -1:]].sum().item()
+    return own / len(ids), copies / len(ids)
+
+
+def _held_out_windows(model: nn.Module, text_name: str) -> torch.Tensor:
+    """(windows, t + 1), each with the byte that it predicts: the same bytes for all models."""
+    t = length_of(model)
+    return text(text_name)[1][LONGEST - t :].unfold(0, t + 1, EVERY).long().to(device())
 
 
 def sample(model: nn.Module, text_name: str = MANUAL) -> str:

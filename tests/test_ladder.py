@@ -11,6 +11,7 @@ from helpers.course import LADDER_STEPS, PROGRESS_FILE, VALIDATING
 from helpers.data.datasets import generator_text
 from helpers.data.recorded import recorded
 from helpers.ladder import ByteModel, Ladder
+from helpers.parts.attention import SingleHeadAttention
 from helpers.rungs import RUNGS, Score
 from helpers.student.start_page import Page
 from helpers.training.ladder import MODELS
@@ -82,6 +83,22 @@ def test_a_climb_prints_a_score_and_a_sample_and_is_kept(monkeypatch, capsys):
     assert kept == rung.score and kept.own and kept.steps == 3 and kept.references == ladder.references()
     printed = capsys.readouterr().out
     assert f"{kept.bits:.2f} bits per byte after 3 steps" in printed and "▸" in printed
+
+
+def test_the_weight_on_the_last_byte_is_that_of_its_position_and_of_its_copies(monkeypatch, capsys):
+    """Long vectors at right angles share the weight among the copies; zero queries give each position the same."""
+    monkeypatch.setattr(ladder, "EVERY", 50 * ladder.EVERY)
+    ids = ladder.text()[1][ladder.LONGEST - ladder.T :].unfold(0, ladder.T + 1, ladder.EVERY)[:, :-1]
+    copies = (ids == ids[:, -1:]).sum(1)
+    model = ByteModel(right)
+    model.tokens = nn.Embedding.from_pretrained(30 * torch.eye(256))
+    assert ladder.weight_on_last_byte(model) == pytest.approx(((1 / copies).mean().item(), 1), abs=1e-5)
+    model.mix = SingleHeadAttention(256, 256)
+    nn.init.zeros_(model.mix.to_queries.weight)
+    equal = (1 / ladder.T, (copies / ladder.T).mean().item())
+    assert ladder.weight_on_last_byte(model) == pytest.approx(equal, abs=1e-5)
+    Ladder(start(FIRST)).last_byte(model)
+    assert f"{equal[0]:.2f} on its own position, {equal[1]:.2f} with its copies" in capsys.readouterr().out
 
 
 def test_the_stop_button_ends_a_training_and_what_was_trained_counts(capsys):

@@ -68,9 +68,10 @@ def test_predictions_are_true_of_what_the_lesson_prints(printed_text):
     assert largest["0.1"] < 0.15 and largest["1"] < 0.95 and largest["10"] == 1
     assert SOURCE.lesson.prediction("ten_times").truth == "A"  # one word takes all
     same, other = (
-        float(re.search(rf"before, and of {word} after: (\S+) apart", printed_text)[1]) for word in ("exception", "an")
+        float(re.search(rf"before, and at place {now} after: (\S+) apart", printed_text)[1])
+        for now in (r"4 \(exception\)", r"8 \(function\)")
     )
-    assert same < 1e-5 < 0.1 < other
+    assert SENTENCE.index("exception") == 8 and same < 1e-5 < 0.1 < other
     assert SOURCE.lesson.prediction("shuffled_words").truth == "B"  # the same vector, where the word now stands
 
 
@@ -82,6 +83,10 @@ def test_outcomes_that_the_lesson_tells_are_those_that_it_printed(printed_text):
     start, end = map(float, re.search(r"error: ([\d.]+) at the start, ([\d.]+) at the end", printed_text).groups())
     assert end < start / 5
     assert "fast and slow agree to within 0.00001: True" in printed_text
+
+
+def test_the_model_looks_at_the_last_byte_as_the_text_says(printed_text):
+    assert "weight on the last byte: 0.43 on its own position, 0.91 with its copies" in printed_text
 
 
 def test_a_maximum_over_the_batch_is_no_maximum_of_a_row():

@@ -6,9 +6,10 @@ import re
 import pytest
 import torch
 import torch.nn.functional as F
-from lesson_harness import near_with_slopes
+from lesson_harness import near_with_slopes, printed
 from torch import nn
 
+from helpers import ladder
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.checking import check
 from helpers.data.recorded import recorded
@@ -203,3 +204,16 @@ def test_what_positions_save_in_the_three_recorded_runs():
     assert saved(with_matrices, "02 with positions") == (0.17, 0.25), "the lesson says 0.17 to 0.25"
     assert saved(bare, "01 with positions") == (0.05, 0.08)
     assert round(sum(with_matrices) / 3 - sum(bare) / 3, 2) == 0.13
+
+
+def test_training_finds_less_than_lesson_1s_model_even_from_the_identity(printed_text):
+    weights = re.findall(
+        r"weight on the last byte: ([\d.]+) on its own position, ([\d.]+) with its copies", printed_text
+    )
+    assert len(weights) == 3 and weights[0][1] == "0.11", "the lesson says 0.11"
+    assert "0.91 with its copies" in printed(sources(["01_dot_product_attention"])[0])
+    windows = ladder.text()[1][ladder.LONGEST - ladder.T :].unfold(0, ladder.T, ladder.EVERY)
+    assert round((windows == windows[:, -1:]).float().mean().item(), 2) in (0.09, 0.1), "of equal weights"
+    bits = float(re.search(r"from identity: ([\d.]+) bits", printed_text)[1])
+    assert bits > 3.65 > max(recorded("ladder")["result"]["bits"]["01_dot_product_attention"])
+    assert float(re.search(r"with positions: ([\d.]+) bits", printed_text)[1]) < 3.6

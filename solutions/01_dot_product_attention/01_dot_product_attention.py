@@ -17,7 +17,7 @@
 # *A weighted average that picks its own weights*
 #
 # Everything that passes from one word to another in a transformer passes through one operation, and that operation is
-# small: compare every vector with every other one, and replace each by a weighted average of them all. This lesson
+# small: compare every vector with all of them, itself included, and replace it by their weighted average. This lesson
 # builds it from a dot product.
 #
 # | | |
@@ -25,13 +25,13 @@
 # | **You will build** | self-attention in its barest form: two matrix products with a softmax between them |
 # | **You need** | matrices, gradients, and enough PyTorch to read `x @ y` and `loss.backward()` |
 # | **It takes** | about 80 minutes: six exercises, 21 points, and two predictions |
-# | **It computes** | in seconds, on any laptop; in the last section for up to twenty, which you may stop |
+# | **It computes** | in seconds, on any laptop; the last section takes up to twenty seconds, and you may stop it |
 #
 # The letters for sizes are the same in every lesson: b is the batch, t the number of positions, e the width of a
 # vector. They are all in [one table](../../site/notation.md).
 #
 # Under each exercise is a check. Run it as often as you like: it says what holds, what does not, and what to look at.
-# A prediction carries no points: commit to an answer, then run the cell that shows the truth.
+# A prediction carries no points: commit to an answer, then run the cell that settles it.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import matplotlib.pyplot as plt
@@ -59,7 +59,7 @@ check = start("01_dot_product_attention")
 # $$\text{match}(u, f) \;=\; u \cdot f \;=\; \sum_a u_a\, f_a .$$
 #
 # Each feature votes. Where the **signs** agree, the product is positive and speaks for the film; where they
-# differ, it speaks against. The **sizes** say how loudly: a feature that a viewer is indifferent to, near 0,
+# differ, it speaks against. The **sizes** say how loudly: a feature to which a viewer is indifferent (a number near 0)
 # hardly counts, whatever the film is like.
 
 # %% mystnb={"image": {"alt": "Two tables as heat maps. Left, four viewers described by romance and action. Right, their dot products with five films: large and positive where tastes and films agree, negative where they differ."}}
@@ -79,9 +79,8 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each row is a viewer. Blue is positive, orange negative; the darker, the farther from 0, on a
-# scale of its own for each side. On the left, what each viewer cares for; on the right, the dot products of viewers
-# and films.
+# **How to read it.** Each row is a viewer. Blue is positive, orange negative; darker is farther from 0, and each table
+# has its own scale. On the left, what each viewer cares for; on the right, the dot products of viewers and films.
 #
 # </div>
 #
@@ -98,12 +97,12 @@ show_player("dot-product")
 # ## Let the numbers be learned
 #
 # There is a catch: millions of films would have to be described by hand. But many viewers have rated *some* films, and
-# that is enough. Make the descriptions themselves the parameters, start them at random, and ask that the
-# dot products come out like the ratings we know. Gradient descent finds the descriptions.
+# that is enough. Make the descriptions themselves the parameters, start them at random, and let gradient descent bring
+# the dot products close to the ratings we know.
 #
 # Write $U$ for the viewers' vectors, of shape (users, 2), and $F$ for the films', of shape (films, 2). All predicted
-# ratings at once are $U F^\top$, of shape (users, films). The error is taken over the ratings that exist
-# and over no others; the empty cells of the table are not zeros, they are unknown:
+# ratings at once are $U F^\top$, of shape (users, films). The empty cells of the table are not zeros, they
+# are unknown, so the error counts only the ratings that exist:
 #
 # $$L \;=\; \frac{1}{|\text{seen}|} \sum_{(u,f)\,\in\,\text{seen}} \big(u \cdot f - r_{uf}\big)^2 .$$
 #
@@ -116,8 +115,8 @@ show_player("dot-product")
 # **Exercise 1 · `masked_squared_error`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
 # Return the mean squared difference between the predicted ratings and the known ones, **over the seen entries only**.
-# A rating of 0 may be seen or not, and an unseen entry may hold any finite number. A user or a film may have no rating.
-# At least one entry is seen.
+# A rating of 0 may be seen or not, and an unseen entry may hold any finite number. A viewer or a film may have no
+# ratings. At least one entry is seen.
 #
 # <details><summary>Hint 1: what to compute first</summary>
 #
@@ -151,9 +150,9 @@ check(masked_squared_error)
 
 # %% [markdown]
 # Now train with it. The films below are real; their 200 viewers, and what each film is like, are made up. Each viewer
-# rates by two things, romance against action and light against serious, plus noise, and has seen about a third of the
-# films. So there *are* two features to find, because we put them there. The training sees only the ratings: the
-# question is whether it gets the two back.
+# rates by two things, romance against action (one scale now, not two) and light against serious, plus noise, and has
+# seen about a third of the films. So there *are* two features to find, because we put them there. The training sees
+# only the ratings: the question is whether it recovers the two.
 
 # %%
 known = film_ratings()
@@ -183,15 +182,15 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each point is a film, at its two learned numbers. The horizontal axis is the direction in which
-# the predictions vary most (found by a [singular value
-# decomposition](../../site/glossary.md#singular-value-decomposition), SVD); any rotation of users and films together
-# would predict the same. Along it: romance at one end, action at the other. Across it: light films and serious ones.
+# **How to read it.** Each point is a film. Films and viewers were moved to new axes together, which changes no
+# prediction: the horizontal one is the direction in which the predictions are largest (found by a [singular value
+# decomposition](../../site/glossary.md#singular-value-decomposition), SVD). Along it: romance at one end, action at the
+# other. Across it: light films and serious ones.
 #
 # </div>
 #
-# This is **matrix factorisation**. Made-up ratings can only give back what was put into them; for the factors that real
-# ratings hold, see figure 3 of [Koren, Bell and Volinsky, 2009](https://doi.org/10.1109/MC.2009.263). What matters here
+# This is **matrix factorisation**. Made-up ratings can only give back what was put into them; for the factors in real
+# ratings, see figure 3 of [Koren, Bell and Volinsky, 2009](https://doi.org/10.1109/MC.2009.263). What matters here
 # is the pattern: *give everything a vector, let dot products be the matches, and learn the vectors from what the
 # matches should have been.*
 
@@ -212,8 +211,8 @@ for word in ["integer", "list", "import", "loop"]:
 
 # %% [markdown]
 # No dictionary was involved: the manual uses *integer* and *float* in similar places, and the dot products show it.
-# Company is not meaning, though: *point* and *presentation* match *integer* better still, and *really* is among the
-# neighbours of *loop*.
+# Similar company is not similar meaning, though: *point* and *presentation* match *integer* better still, and *really*
+# is among the neighbours of *loop*.
 #
 # ## From pairs to a sentence
 #
@@ -281,17 +280,17 @@ check(raw_weights)
 #
 # $$w_{ij} \;=\; \frac{\exp w'_{ij}}{\sum_{j'} \exp w'_{ij'}} .$$
 #
-# The exponential makes everything positive, the division makes each **row** sum to 1. Which way round matters: row $i$
-# holds the weights that make output $i$, so each row must sum to 1.
+# The exponential makes everything positive, the division makes each **row** sum to 1. Rows, not columns: row $i$ holds
+# the weights that make output $i$.
 #
 # One more thing, and it is the difference between a formula and a program. $e^{89}$ is already too large for a 32-bit
 # float; it becomes infinite, and ∞/∞ is not a number. Scores of 89 do occur. But softmax does not change when the
-# same amount $m$ is taken off every score of a row, because $e^{-m}$ cancels:
+# same amount $m$ is subtracted from every score of a row, because $e^{-m}$ cancels:
 #
 # $$\frac{e^{w'_{ij} - m}}{\sum_{j'} e^{w'_{ij'} - m}}
 # \;=\; \frac{e^{-m}\, e^{w'_{ij}}}{e^{-m} \sum_{j'} e^{w'_{ij'}}} .$$
 #
-# So take off the largest score of the row. Then the largest exponent is 0, and nothing can overflow.
+# So subtract the largest score of the row. Then the largest exponent is 0, and nothing can overflow.
 
 # %% [markdown]
 # <div class="card">
@@ -310,9 +309,9 @@ check(raw_weights)
 # </details>
 # <details><summary>Hint 2: one row, with numbers</summary>
 #
-# Let the scores be the single row (0, ln 2, 0), of shape (1, 1, 3). With the largest score taken off, the row is
-# (−ln 2, 0, −ln 2), its exponentials are 1/2, 1 and 1/2, their sum is 2, and the shares are 1/4, 1/2 and 1/4. If all
-# your shares are 1, you divided along an axis of length 1.
+# Let the scores be the single row (0, ln 2, 0), of shape (1, 1, 3). With the largest score subtracted, the row is
+# (−ln 2, 0, −ln 2), its exponentials are 1/2, 1 and 1/2, their sum is 2, and the weights are 1/4, 1/2 and 1/4. If all
+# your weights are 1, you divided along an axis of length 1.
 #
 # </details>
 # </div>
@@ -335,7 +334,7 @@ check(row_softmax)
 # %% [markdown]
 # Both of your functions at work on a sentence. The vectors are the ones learned above.
 
-# %% mystnb={"image": {"alt": "Two heat maps of a nine-word sentence against itself. Left, raw weights: symmetric, 4 on the diagonal and where the two words the meet, smaller elsewhere. Right, after softmax: each row sums to one, and its largest weight, about a half, is on the diagonal; the two rows of the divide it equally between both."}}
+# %% mystnb={"image": {"alt": "Two heat maps of a nine-word sentence against itself. Left, raw weights: symmetric, 4 on the diagonal and where one 'the' meets the other, smaller elsewhere. Right, after softmax: each row sums to one, and its largest weight, mostly about a half, is on the diagonal; the two rows of 'the' give equal weight to both."}}
 sentence = "the loop terminates when the function raises an exception".split()
 x = vectors[[vocabulary.index(word) for word in sentence]]    # (t, e)
 x = x.unsqueeze(0).to(device())                               # (1, t, e): a batch of one
@@ -355,8 +354,8 @@ plt.show()
 #
 # </div>
 #
-# The diagonal of the scores is 4 everywhere, and every word gives its own vector more weight than any other. See where
-# *loop* and *raises* put most of the rest: on *terminates*, and on *an* and *exception*. The word *the* occurs twice,
+# The diagonal of the scores is 4 everywhere, and every word gives its own vector more weight than any other. Most of
+# the rest goes, for *loop*, to *terminates*, and for *raises*, to *an* and *exception*. The word *the* occurs twice,
 # with the same vector: its two rows are the same.
 
 # %% [markdown]
@@ -366,7 +365,7 @@ plt.show()
 #
 # Multiply every vector of the sentence by 10, and compute the weights again. What happens to them?
 #
-# - **A.** In nearly every row one word takes all the weight, or shares it with a word of the same vector.
+# - **A.** In every row one word takes nearly all the weight, or shares it with another that has the same vector.
 # - **B.** Nothing: softmax divides by the sum, so a common factor cancels.
 # - **C.** They become more even.
 # </div>
@@ -403,11 +402,11 @@ plots.diagrams.one_output_row()
 #
 # </div>
 #
-# In symbols, output $i$ is the sum of all inputs, each with its weight:
+# In symbols, output $i$ is the sum of all inputs, each times its weight:
 #
 # $$y_i \;=\; \sum_j w_{ij}\, x_j .$$
 #
-# As a program of loops, this is slow and easy to read:
+# Written with loops, it is slow and easy to read:
 
 # %%
 def self_attention_in_loops(x):
@@ -432,8 +431,8 @@ def self_attention_in_loops(x):
 #
 # <details><summary>Hint 1: one loop at a time</summary>
 #
-# `raw` of all positions is exercise 2, of shape (b, t, t). The last loop adds up over j: which two shapes meet in j,
-# and what is left? Write the shape behind each line.
+# `raw` of all positions is exercise 2, of shape (b, t, t). The last loop sums over j: which two tensors have that axis,
+# and what is left? Write the shape next to each line.
 #
 # </details>
 # <details><summary>Hint 2: two positions, with numbers</summary>
@@ -468,14 +467,14 @@ apart = (self_attention(x_small) - self_attention_in_loops(x_small)).abs().max()
 print("fast and slow agree to within 0.00001:", apart < 1e-5)
 
 # %% [markdown]
-# So the inner sums over $j$, a row of $w$ times a column of $x$, are a second matrix product, (t, t) times (t, e). With
-# $X$ for one sentence, all of [self-attention](../../site/glossary.md#self-attention) is
+# So each sum over $j$ is a row of $w$ times a column of $x$: a second matrix product, (t, t) times (t, e). With $X$ for
+# one sentence, all of [self-attention](../../site/glossary.md#self-attention) is
 #
 # $$Y \;=\; \operatorname{softmax}\!\big(X X^\top\big)\, X .$$
 #
 # What does it do to vectors? In two dimensions we can watch.
 
-# %% mystnb={"image": {"alt": "Eight points in the plane with their convex hull drawn. An arrow leads from each to its output, which lies inside the hull; the two points farthest out move least, the others move towards larger vectors on their side."}}
+# %% mystnb={"image": {"alt": "Eight points in the plane with their convex hull drawn. An arrow leads from each to its output, which lies inside the hull; the two points farthest out move least, the others move towards longer vectors that point their way."}}
 points = torch.randn(1, 8, 2, generator=torch.Generator().manual_seed(5)).to(device())
 plots.hull_picture(points[0], self_attention(points)[0])
 plt.show()
@@ -612,9 +611,10 @@ y, y_shuffled = self_attention(x), self_attention(x[:, order])    # (1, t, e) ea
 
 before = y[0, sentence.index("exception")]
 print("shuffled:", " ".join(shuffled))
-for word in ("exception", "an"):
-    apart = (y_shuffled[0, shuffled.index(word)] - before).abs().max().item()
-    print(f"output of exception before, and of {word} after: {apart:.1g} apart")
+for place in (shuffled.index("exception"), sentence.index("exception")):
+    apart = (y_shuffled[0, place] - before).abs().max().item()
+    shown = f"at place {place} ({shuffled[place]}) after"
+    print(f"output of exception before, and {shown}: {apart:.1g} apart")
 
 # %% nbgrader={"grade": true, "grade_id": "check_shuffled_words", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("shuffled_words", shuffled_words)
@@ -687,8 +687,9 @@ for function in (self_attention, running_sum):
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each row is one output; blue is positive, orange (with a minus) negative, on one scale for both
-# sides. A line joins a word on the left to the same word on the right: joined rows have the same colours.
+# **How to read it.** Each row is one output, its first 8 components of 40; blue is positive, orange (with a minus)
+# negative, on one scale for both sides. A line joins a word on the left to the same word on the right: joined rows have
+# the same colours.
 #
 # </div>
 #
@@ -707,18 +708,18 @@ for function in (self_attention, running_sum):
 # - **It is the only place where positions meet.** Every other layer of a transformer treats each position alone.
 #   Whatever passes from one word to another passes through these weights.
 # - **It mostly looks at itself.** For vectors of equal length $x_i \cdot x_i$ is the largest entry of its row (lesson 2
-#   says what holds in general). That need not be what a word needs; there is no way, yet, to ask for anything else.
+#   says what holds in general). A word may need something else, and as yet it has no way to ask.
 #
 # The last point leads on. One vector is used three times here: it is compared with the others, the others are compared
-# with it, and it is summed. Lesson 2 gives it a vector for each.
+# with it, and it is summed. Lesson 2 gives each use a vector of its own.
 
 # %% [markdown]
 # ## Your model so far
 #
 # From here to lesson 9 one small language model grows. It reads 32 bytes of Python's reference manual and predicts the
 # byte that comes next. Each lesson plugs in the part that you have just written. Text and width stay as they are, and
-# up to lesson 4 so does the training. So a change of the score comes from the part, or from chance; three runs of ours
-# show how much chance can do.
+# up to lesson 4 so does the training. So a change in the score comes from the new part or from chance; three runs of
+# ours show how much is chance.
 #
 # Today's model is the smallest with attention in it. Each possible byte has a vector of e = 64 numbers, your
 # `self_attention` averages the 32 vectors of a window, and from the last output a linear map computes how probable each
@@ -726,21 +727,23 @@ for function in (self_attention, running_sum):
 #
 # The score is in [bits per byte](../../site/glossary.md#bits-per-byte) on text that was kept out of the training: a
 # model that knows nothing needs 8, and fewer is better. (Lesson 9 explains the score and the training.) The cell takes
-# about 10 seconds on one core. The stop button ends it early, and what was trained until then counts.
+# about 10 seconds on one core. The stop button ends it early, and the model trained so far counts.
 
-# %% mystnb={"image": {"alt": "A scoreboard of two rungs over a horizontal axis of bits per byte. The plain average lies at the dashed line of order 0, near 4.5. Bare self-attention lies near 3.6, a little right of the line of order 1. The lines of gzip and xz are far to the left, near 2.5 and 2."}}
+# %% mystnb={"image": {"alt": "A scoreboard of two models over a horizontal axis of bits per byte. The plain average lies at the dashed line of order 0, near 4.5. Bare self-attention lies near 3.6, a little right of the line of order 1. The lines of gzip and xz are far to the left, near 2.5 and 2."}}
 from helpers.ladder import ByteModel, Ladder
 
 ladder = Ladder(check)
 attend = ladder.own(self_attention)
 torch.manual_seed(0)
-ladder.climb(ByteModel(attend))
+model = ByteModel(attend)
+ladder.climb(model)
 ladder.show()
+ladder.last_byte(model)
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One row for each rung, the first at the bottom; farther left is better. The point is your model,
+# **How to read it.** One row for each model, the first at the bottom; farther left is better. The point is your model,
 # the ticks are three runs of ours. *Plain average* is the same model with 32 equal weights. Dashed lines:
 # *order 0* knows only how frequent each byte is, *order 1* also knows the byte before; *gzip* and *xz* are programs
 # that compress files.
@@ -748,16 +751,18 @@ ladder.show()
 # </div>
 #
 # The text above the picture is the model's: a prompt, then, after ▸, 200 bytes drawn one by one from its predictions.
-# It is babble. Your attention tends to give most weight to the last byte itself, so the model knows little more than
-# which byte that is, and it does not quite reach order 1. Your scores are kept beside the results of your checks, and
-# the start page shows them. With `Ladder(check, text="enwik8")` the model grows on Wikipedia instead, if the data
-# folder or the Hub has it; those scores are kept apart.
+# It is babble. The line under the table says why. The last position, which predicts the next byte, gives 0.43 of its
+# weight to itself on average. Earlier copies of its byte have the same vector, so each gets as much; with them it is
+# 0.91. So the model knows little more than which byte the last one is, and it does not quite reach order 1.
+#
+# Your scores are kept with your checks, and the start page shows them. With `Ladder(check, text="enwik8")` the model
+# grows on Wikipedia instead, if the data folder or the Hub has it; those scores are kept apart.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can say why a dot product is a match and learn vectors from matches; turn raw weights into a numerically sound
-# average; write self-attention as two matrix products; and measure whether a function sees order.
+# You can say why a dot product is a match and learn vectors from matches; make weights from scores with a numerically
+# stable softmax; write self-attention as two matrix products; and measure whether a function sees order.
 #
 # **Three questions to think about**
 #
@@ -766,22 +771,22 @@ ladder.show()
 #
 # If they are the same, all raw weights are equal, every weight is 1/t, and the average of equal vectors is that vector:
 # nothing changes. If they are orthogonal and long, each x_i·x_i is huge and all other products are 0: softmax puts all
-# weight on the diagonal, and again nothing changes. It is in between that attention does anything.
+# weight on the diagonal, and again nothing changes. Only in between does attention do anything.
 #
 # </details>
 # <details><summary>2. Rotate all input vectors by the same rotation. What happens to the weights, and to the
 # outputs?</summary>
 #
 # A rotation changes no length and no angle, so no dot product and no weight. The outputs are the same averages of
-# rotated vectors: they are rotated alike. So no single component of a vector means anything to this attention, and for
-# the same reason the film factors could be turned at will.
+# rotated vectors: they are rotated too. So no single component of a vector means anything to this attention, and for
+# the same reason the film factors could be rotated at will.
 #
 # </details>
 # <details><summary>3. Could softmax be left out, and the raw weights used as they are?</summary>
 #
 # Then Y = X Xᵀ X. The outputs are no longer averages: they grow with t and with the cube of the vectors' length, and
 # weights can be negative. Without the softmax the product can also be bracketed as X (Xᵀ X), which costs t·e² instead
-# of t²·e. What can be made of that, with care, is called linear attention (A. Katharopoulos et al.,
+# of t²·e. Developed with care, this becomes linear attention (A. Katharopoulos et al.,
 # [Transformers are RNNs: fast autoregressive transformers with linear attention](https://arxiv.org/abs/2006.16236),
 # *ICML* 2020).
 #
@@ -790,8 +795,8 @@ ladder.show()
 # **Further reading**
 #
 # - **[Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers)**: lessons 1 to 4 and 7 follow its order. The
-#   recommender of films, the plain dot product before any weights, and the view of self-attention as an operation on
-#   sets are from there; the checks, the experiments and the tests by permutation are this course's.
+#   film recommender, the plain dot product before any learned matrices, and the view of self-attention as an operation
+#   on sets are from there; the checks, the experiments and the permutation tests are this course's.
 # - [Koren, Bell and Volinsky, *Matrix factorization techniques for recommender systems*,
 #   2009](https://doi.org/10.1109/MC.2009.263): eight pages, and figure 3 for the factors in real ratings.
 # - [Levy and Goldberg, *Neural word embedding as implicit matrix factorization*,

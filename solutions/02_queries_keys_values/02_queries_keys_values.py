@@ -16,19 +16,19 @@
 #
 # *Three roles for every vector*
 #
-# The self-attention of lesson 1 has nothing in it to train, and every word looks mostly at itself. Both have one cause:
-# a single vector does three different jobs. This lesson gives each job a vector of its own. The result is the attention
-# of the original transformer, apart from one division (lesson 3) and several copies side by side (lesson 4).
+# In lesson 1's self-attention there is nothing to train. And every word looks mostly at itself, since a single vector
+# does three different jobs. This lesson gives each job a vector of its own. The result is the attention of the original
+# transformer, apart from one division (lesson 3) and several copies side by side (lesson 4).
 #
 # | | |
 # |---|---|
-# | **You will build** | a soft dictionary; attention over queries, keys and values, from a version with a fault; a module of it with three learned matrices; two such matrices by hand |
-# | **You need** | [lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb), and a first acquaintance with `torch.nn.Module` |
+# | **You will build** | a soft dictionary; attention over queries, keys and values, by mending a faulty version; a module with three learned matrices; two such matrices, written by hand |
+# | **You need** | [lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb), and to have met `torch.nn.Module` |
 # | **It takes** | about 100 minutes: five exercises, 17 points, and four predictions |
-# | **It computes** | in seconds, on any laptop; in the last section for about half a minute, which you may stop |
+# | **It computes** | in seconds, on any laptop; the last section takes about half a minute, and you may stop it |
 #
-# Two new letters: s counts the positions that are looked *at*, when these may differ from the t that look, and d is the
-# width of one query and of one key. All letters are in [one table](../../site/notation.md).
+# New letters: s counts the positions that are looked *at*, when these may differ from the t that look; d is the width
+# of a query and of a key, v that of a value. All letters are in [one table](../../site/notation.md).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import matplotlib.pyplot as plt
@@ -51,7 +51,7 @@ check = start("02_queries_keys_values")
 #
 # $$y_i \;=\; \sum_j \operatorname{softmax}_j\big(x_i \cdot x_j\big)\; x_j .$$
 #
-# The letter $x$ occurs three times, and each time it does something else.
+# The letter $x$ occurs three times, each time with a different job.
 #
 # | where it stands | what it does there | called |
 # |---|---|---|
@@ -61,8 +61,6 @@ check = start("02_queries_keys_values")
 #
 # A word may ask for one thing, match on another, and pass on a third. An adjective looks for its noun (query), can be
 # found by that noun (key), and contributes its meaning (value).
-#
-# The three names come from a data structure that you use every day.
 
 # %% [markdown]
 # ## A dictionary with soft matches
@@ -132,8 +130,7 @@ def soft_lookup(query, keys, values):
 check(soft_lookup)
 
 # %% [markdown]
-# Put the categories into your dictionary. The keys will be word vectors: those of lesson 1, learned from Python's
-# manual.
+# Put the categories into your dictionary. The keys are the word vectors of lesson 1, learned from Python's manual.
 
 # %%
 vocabulary, vectors = word_vectors()
@@ -144,7 +141,7 @@ def embed(words):
 
 # %% [markdown]
 # A category is stored as a [one-hot](../../site/glossary.md#one-hot-vector) row, with a single 1, so the answer says
-# which share each category got. None of the words below is among the keys.
+# what share each category got. None of the words below is among the keys.
 
 # %%
 labels = list(dict.fromkeys(category.values()))       # each category once
@@ -159,7 +156,7 @@ for word in ["tuple", "float", "finally", "while"]:
 
 # %% [markdown]
 # Read a line across: the four shares add up to 1, and the largest is the answer. No key is much like *while*, and the
-# dictionary says so in its own way: the shares of the last line are the most even.
+# shares say so: they are the most even.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -267,6 +264,8 @@ check.prediction("longer_query", longer_query)
 # %% [markdown]
 # Every product is doubled, so **the length of the query acts as its $\beta$**. A model that has learned long queries
 # asks sharply; one with short queries takes averages. Lesson 3 comes back to this.
+#
+# ## Can two words look only at each other?
 
 # %% [markdown]
 # <div class="card">
@@ -307,7 +306,7 @@ check.prediction("mutual", mutual)
 # %% [markdown]
 # ## Why one vector cannot do it
 #
-# So a single vector for all three roles rules something out. Two things, in fact.
+# A single vector for all three roles rules out two things.
 #
 # **The scores are symmetric.** $x_i \cdot x_j = x_j \cdot x_i$: if *cat* matches *walks*, then *walks* matches *cat*,
 # exactly as well. But a word may matter to another that does not matter to it.
@@ -317,8 +316,8 @@ check.prediction("mutual", mutual)
 # $$x_i \cdot x_j \;\le\; \lVert x_i\rVert\,\lVert x_j\rVert
 # \;\le\; \max\big(\lVert x_i\rVert^2, \lVert x_j\rVert^2\big) \;=\; \max\big(x_i \cdot x_i,\; x_j \cdot x_j\big) .$$
 #
-# So of any two positions, at least one matches *itself* at least as well as it matches the other. No two words can each
-# give the other more weight than they give themselves, whatever their vectors are.
+# So of any two positions, at least one matches *itself* at least as well as it matches the other, whatever their
+# vectors are.
 #
 # The way out is to let the model make three vectors out of each. Three matrices do it, and they are learned:
 #
@@ -345,8 +344,8 @@ plots.diagrams.three_roles()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Rectangles are matrices, drawn with their numbers of rows and columns; the batch is left out. One
-# x becomes q, k and v. Queries meet keys in the scores, one row for each query; the softmax makes weights of each row;
+# **How to read it.** Rectangles are matrices, with their numbers of rows and columns; the batch is left out. One x
+# becomes q, k and v. Queries meet keys in the scores, one row for each query; the softmax makes weights of each row;
 # the weights add up the values.
 #
 # </div>
@@ -365,11 +364,10 @@ plots.diagrams.three_roles()
 #         y[row, i] = soft_lookup(q[row, i], k[row], v[row])
 # ```
 #
-# Why t and s, when a sentence attends to itself and both are its length? Because queries may come from one sequence,
-# keys and values from another: a translation of t words so far looks at a source sentence of s words ([lesson
-# 10](../10_encoder_decoder/10_encoder_decoder.ipynb)). Keys and values always come in pairs, as in any dictionary.
-# There is a second reason: with t = s a matrix of weights is square, and many a wrong product still has fitting shapes.
-# With t ≠ s it does not.
+# Why two letters, when in self-attention t and s are the same? Because queries may come from one sequence, keys and
+# values from another: a translation, t words long so far, looks at a source sentence of s words ([lesson
+# 10](../10_encoder_decoder/10_encoder_decoder.ipynb)). Keys and values always come in pairs, as in any dictionary. And
+# with t = s a matrix of weights is square, so more wrong products have fitting shapes.
 #
 # | tensor | shape | a row of it is |
 # |---|---|---|
@@ -444,8 +442,8 @@ print(f"output: {output.item():.2f}")
 #
 # The components of the queries were called d, those of the keys e. Both letters are missing after the arrow, so einsum
 # sums over each **by itself**: every component of the query is multiplied by every component of the key. The score is
-# then the sum of the query times the sum of the key, and the directions of both are lost. In hint 2 the scores were 1
-# and 3. The same letter on both sides, `"btd,bsd->bts"`, multiplies like with like.
+# then the sum of the query's components times the sum of the key's, whichever components they are. In hint 2 the
+# scores were 1 and 3. The same letter on both sides, `"btd,bsd->bts"`, multiplies like with like.
 #
 # Two habits catch this. Compare with a product whose answer you know, and test with vectors at right angles.
 #
@@ -505,7 +503,7 @@ print("as you compute it:", torch.allclose(mine, X_weights @ X_v, atol=1e-5))
 #
 # The noun and the verb look at each other here, and away from themselves. With one vector for both roles that cannot be
 # done, by the inequality above, and a single projection for queries and keys does not help: then $x_i W$ stands in the
-# inequality where $x_i$ stood. So train it twice, once with $W_k$ and once with $W_q$ in its place.
+# inequality where $x_i$ stood. So train twice, once with $W_k$ and once with $W_q$ in its place.
 
 # %%
 def phrase_loss(ids, answers, w_q, w_k, w_v):
@@ -549,8 +547,8 @@ plt.show()
 #
 # </div>
 #
-# To look at the weights, use your dictionary once more. Store under key $j$ the one-hot vector of $j$; then what comes
-# back **is** the weights. No second function is needed to see inside the first.
+# To look at the weights, use your dictionary once more. Store under key $j$ the one-hot vector of $j$: then what comes
+# back is the row of weights.
 
 # %% mystnb={"image": {"alt": "Two heat maps of raw scores for the phrase every empty list contains. Left, the products of the word vectors: symmetric, with 4 on the diagonal. Right, query times key: not symmetric; the largest entry of each row: every to list, empty to list, list to contains, contains to list."}}
 def weights_of(q, k):
@@ -588,7 +586,7 @@ plt.show()
 # %% [markdown]
 # ## One word, two places
 #
-# Since d = 2, queries and keys can be drawn as they are. (Values are 40 wide here, and are never compared with either.)
+# Since d = 2, queries and keys can be drawn as they are. (Values are 40 wide, and never compared with either.)
 
 # %%
 kinds = known_words(vocabulary)
@@ -621,10 +619,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The same words twice, on one scale; the words of our phrase are named. The arrows are the
-# queries of *empty* (solid) and of *list* (dashed), drawn among the keys once more: a query finds the keys that lie
-# farthest along its arrow. Along that of *empty*, downwards, these are nouns; along that of *list*, to the left,
-# verbs.
+# **How to read it.** The same words twice, on one scale; the words of our phrase are named. The arrows, all of one
+# length, point the way of the queries of *empty* (solid) and *list* (dashed), in both panels: a query finds the keys
+# that lie farthest along its arrow. Downwards, for *empty*, these are nouns; to the left, for *list*, verbs.
 #
 # </div>
 #
@@ -636,8 +633,8 @@ plt.show()
 #
 # Values have not yet shown what they are for: the right answer was always some word's own vector, and the values
 # started as these vectors. So give every word a second vector, drawn at random: its translation into an invented
-# language. The questions stay the same, but the answer is now the **translation** of the word asked for. Train for both
-# answers, with $W_v$ fixed to the identity and with $W_v$ learned, from three starts each.
+# language. The questions stay the same, but the answer is now the **translation** of the word asked for. Train on each
+# kind of answer, with $W_v$ fixed to the identity and with $W_v$ learned, from three starts each.
 
 # %%
 generator = torch.Generator().manual_seed(7)
@@ -674,7 +671,7 @@ for answer, answers in {"its own vector": vectors, "its translation": translatio
 # | `head(x)` | x, (b, t, e) | x | self-attention |
 # | `head(x, context)` | x, (b, t, e) | context, (b, s, e) | [cross-attention](../../site/glossary.md#cross-attention) |
 #
-# This signature is meant to last: later lessons build on it, and only the inside gets richer.
+# Later lessons keep this signature; only the inside gets richer.
 
 # %% [markdown]
 # <div class="card">
@@ -796,7 +793,7 @@ check.prediction("shuffled_context", shuffled_context)
 # So the two matrices act as one, $M = W_q W_k^\top$ of shape (e, e), put between the two vectors. Lesson 1 had the
 # identity in that place. Now it can be any matrix of rank d at most, symmetric or not: the entry of M in row f and
 # column g says how much it adds to the score when the word that asks has feature f and the word that is asked has
-# feature g. M is a rule of which word matters to which. Training finds one; here you write one yourself.
+# feature g. M says which word matters to which. Training finds such an M; here you write one yourself.
 
 # %% [markdown]
 # <div class="card">
@@ -865,15 +862,14 @@ print("columns:", w_q.shape[1], " rank of M:", torch.linalg.matrix_rank(w_q @ w_
 # d = 2 was enough above.
 #
 # As two thin matrices M has 2·e·d parameters; written out, it would have e². The two are smaller when d is less than
-# e/2. And each position makes its query and its key once, for all comparisons.
+# e/2. And when d is less than e, each comparison multiplies d pairs of numbers, not e.
 
 # %% [markdown]
 # ## Your model so far
 #
 # In lesson 1 your `self_attention` became a language model: it reads 32 bytes and predicts the next one. Our three runs
 # of it needed 3.62 or 3.63 [bits per byte](../../site/glossary.md#bits-per-byte). Now your `SingleHeadAttention(64,
-# 64)` takes its place, with three trained matrices where there were none. Text, training and number of steps stay the
-# same.
+# 64)` takes its place, with three trained matrices where there were none. All else stays the same.
 
 # %% [markdown]
 # <div class="card">
@@ -894,52 +890,64 @@ second_rung = "C"
 # second_rung = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% mystnb={"image": {"alt": "A scoreboard of three rungs over bits per byte. The plain average lies near 4.5, at the line of order 0. Bare self-attention is at 3.6, and queries, keys and values lie to its right, near 3.8. Both are right of the line of order 1, at 3.5."}}
-from helpers.ladder import ByteModel, Ladder, measured, self_attention
+# %% mystnb={"image": {"alt": "A scoreboard of three models over bits per byte. The plain average lies near 4.5, at the line of order 0. Bare self-attention is at 3.6, and queries, keys and values lie to its right, near 3.8. Both are right of the line of order 1, at 3.5."}}
+from helpers.ladder import ByteModel, Ladder, measured
 from helpers.parts.positions import PositionEmbedding
 
 ladder = Ladder(check)
 head_class = ladder.own(SingleHeadAttention)
 torch.manual_seed(0)
-ladder.climb(ByteModel(head_class(64, 64)))
+model = ByteModel(head_class(64, 64))
+ladder.climb(model)
 ladder.show()
+ladder.last_byte(model)
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** One row for each model; farther left is better. Points are yours, ticks are three runs of ours.
+# *Order 0* knows only how frequent each byte is, *order 1* also knows the byte before; *gzip* and *xz* are programs
+# that compress files.
+#
+# </div>
 
 # %% nbgrader={"grade": true, "grade_id": "check_second_rung", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("second_rung", second_rung)
 
 # %% [markdown]
-# <div class="figure-caption">
+# Why is it worse, with three more matrices? Lesson 1's model gives 0.91 of its weight to the last byte and its copies,
+# as it can hardly do otherwise, and that byte says most about the next one. The new model may look anywhere, and here
+# gives them 0.11, hardly more than equal weights would.
 #
-# **How to read it.** One row for each rung; farther left is better. Points are your models, ticks are three runs of
-# ours. *Order 0* knows only how frequent each byte is, *order 1* also knows the byte before; *gzip* and *xz* are
-# programs that compress files.
-#
-# </div>
-#
-# Why is it worse, with three more matrices? Here is a guess. Lesson 1's model can hardly help looking at the byte that
-# it is at, and that byte says most about the next one. The new model may look anywhere. But its query can only ask for
-# a kind of byte: without positions a window is a bag of bytes, and it cannot ask for *the byte before this one*. If the
-# guess is right, vectors that mark the 32 positions (lesson 6) should help the new model more than the old one.
+# It could do what the old one does: with the identity in all three matrices it *is* the old one. So start the training
+# there. And give another model vectors that mark the 32 positions (lesson 6): without them a query can ask for a kind
+# of byte, not for a place.
 
 # %%
 torch.manual_seed(0)
-for name, attend in {"bare": self_attention, "q, k, v": head_class(64, 64)}.items():
-    bits, _ = measured(ByteModel(attend, PositionEmbedding(32, 64)), 4000)
-    print(f"{name} with positions: {bits:.2f} bits per byte")
+with_positions = ByteModel(head_class(64, 64), PositionEmbedding(32, 64))
+as_lesson_1 = ByteModel(head_class(64, 64))
+for matrix in as_lesson_1.mix.parameters():
+    nn.init.eye_(matrix)    # before the first step, q = k = v = x
+for name, model in {"from identity": as_lesson_1, "with positions": with_positions}.items():
+    print(f"{name}: {measured(model, 4000)[0]:.2f} bits per byte")
+    ladder.last_byte(model)
 
 # %% [markdown]
-# They do: in our three runs positions save the new model 0.17 to 0.25 bits and the old one 0.05 to 0.08, and what was a
-# disadvantage of 0.13 is gone. So the guess stands, but it is not the whole story, since with positions the two are
-# about equal, and three matrices should do better than none. A second guess: one answer per window is little to learn
+# Even from the identity, training ends worse than lesson 1's model. So the cause is not what the new model can do, but
+# what training finds. Positions help it: in our three runs they save the new model 0.17 to 0.25 bits, the old one 0.05
+# to 0.08, and the disadvantage of 0.13 is gone.
+#
+# Still, three matrices should do better than none, not just as well. A guess: one answer per window is little to learn
 # three matrices from. Lesson 5 brings 32, and then positions (lesson 6) are worth more than half a bit.
 
 # %% [markdown]
 # ## What you can do now
 #
 # You can look a query up in a soft dictionary and say what makes it sharp; explain why one vector for all roles forces
-# symmetric scores, and words that look at themselves; find a fault in attention that no shape shows; wrap attention for
-# queries from one sequence and keys from another in a module with learned projections; and write such projections by
-# hand.
+# symmetric scores, and keeps two words from looking only at each other; find a fault in attention that no shape shows;
+# write a module with learned projections, for queries from one sequence and keys from another; and write such
+# projections by hand.
 #
 # **Three questions to think about**
 #
@@ -961,7 +969,7 @@ for name, attend in {"bare": self_attention, "q, k, v": head_class(64, 64)}.item
 # 1?</summary>
 #
 # Yes: the projections treat each position alike, so permuted inputs give the same outputs, permuted. Three learned
-# matrices do not tell the order of the words either.
+# matrices cannot see the order of the words either.
 #
 # </details>
 #
