@@ -252,9 +252,10 @@ def test_the_nucleus_is_the_smallest_that_has_p(p):
         assert kept.all() or chances[kept].min() > chances[~kept].max()
 
 
-def test_the_part_keeps_everything_at_p_of_1():
+@pytest.mark.parametrize("keep", [generator.keep_top_p, ANSWERS.make("keep_top_p")], ids=["the part", "the solution"])
+def test_everything_is_kept_at_p_of_1(keep):
     logits = 12 * torch.randn(200, 300)
-    assert torch.equal(generator.keep_top_p(logits, 1.0), logits)
+    assert torch.equal(keep(logits, 1.0), logits)
 
 
 # ------------------------------------------------------------------------------------------------- generating

@@ -621,6 +621,7 @@ def keep_top_p(logits, p):
     chances = ranked.softmax(dim=-1)
     before = chances.cumsum(dim=-1) - chances    # what the more probable ones have together
     dropped = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, before >= p)
+    dropped &= p < 1    # at p = 1 everything stays, however `before` was rounded
     return logits.masked_fill(dropped, -torch.inf)
     ### END SOLUTION
 
