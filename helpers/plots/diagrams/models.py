@@ -86,16 +86,16 @@ def classifier_flow() -> Sheet:
 
 
 def teaching_and_writing() -> Sheet:
-    """Lesson 9: training on a true text, all positions at once, beside writing, one character at a time."""
+    """Lesson 9: training on a true text, all positions at once, beside writing, one byte at a time."""
     text = "the cat"
     sheet = Sheet(
         "teaching-and-writing",
-        "Training in one pass, writing one character at a time",
-        "Above, training: the characters of a true text, t, h, e, space, c, a, go into the model in one pass; at each "
-        "position the target is the character after it: h, e, space, c, a, t. That gives a loss at every position, "
+        "Training in one pass, writing one byte at a time",
+        "Above, training: the bytes of a true text, t, h, e, space, c, a, go into the model in one pass; at each "
+        "position the target is the byte after it: h, e, space, c, a, t. That gives a loss at every position, "
         "whatever the model would have said. Below, writing: the model reads t, h, e and gives a distribution for the "
-        "next character; one is sampled and put behind the text, and the model reads again. There is one pass for each "
-        "character, and what it wrote is what it reads.",
+        "next byte; one is sampled and appended to the text, and the model reads again. There is one pass for each "
+        "byte, and what it wrote is what it reads.",
         486,
     )
     wide, left, t = 44, 72, 6
@@ -130,9 +130,9 @@ def teaching_and_writing() -> Sheet:
                 (left + (seen + 0.5) * small, y + 38),
                 (left + (seen + 0.5) * small, y + 58),
             )
-            sheet.text(262, y + 28, "put behind the text", SMALL, soft=True)
+            sheet.text(262, y + 28, "appended", SMALL, soft=True)
     sheet.text(328, 448, "sampled", SMALL, soft=True)
-    sheet.text(180, 472, "one pass for each character: it reads what it wrote", SMALL, soft=True)
+    sheet.text(180, 472, "one pass for each byte: it reads what it wrote", SMALL, soft=True)
     return sheet
 
 
