@@ -923,7 +923,7 @@ for name, scores in {"divided by √d": plain / math.sqrt(64), "as they are": pl
 # them by 8; everything else stays the same. The cell takes up to twenty seconds on one core. The stop button ends it
 # early, and what was trained counts.
 
-# %% mystnb={"image": {"alt": "A scoreboard of four rungs over bits per byte. The plain average lies at the line of order 0, near 4.5. Bare self-attention is at 3.6. Queries, keys and values lie near 3.75, and scaled scores in the same place, between 3.7 and 3.8. All are right of the line of order 1."}}
+# %% mystnb={"image": {"alt": "A scoreboard of four models over bits per byte. The plain average lies at the line of order 0, near 4.5. Bare self-attention is at 3.6. Queries, keys and values lie near 3.75, and scaled scores in the same place, between 3.7 and 3.8. All are right of the line of order 1."}}
 from helpers.ladder import ByteModel, Ladder, ScaledHead
 
 ladder = Ladder(check)

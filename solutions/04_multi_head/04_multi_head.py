@@ -915,7 +915,7 @@ for kind in ("narrow", "wide", "multi-query"):
 # head. It brings a fourth matrix, `unify`. The cell takes up to twenty seconds on one core; the stop button ends it
 # early.
 
-# %% mystnb={"image": {"alt": "A scoreboard of five rungs over bits per byte. From the bottom: the plain average near 4.5, bare self-attention at 3.6, then queries, keys and values, scaled scores and four heads, all three near 3.7. All are right of the line of order 1, at 3.5."}}
+# %% mystnb={"image": {"alt": "A scoreboard of five models over bits per byte. From the bottom: the plain average near 4.5, bare self-attention at 3.6, then queries, keys and values, scaled scores and four heads, all three near 3.7. All are right of the line of order 1, at 3.5."}}
 from helpers.ladder import ByteModel, Ladder
 
 ladder = Ladder(check)

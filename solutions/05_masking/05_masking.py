@@ -1030,7 +1030,7 @@ for kind in [torch.float32, torch.bfloat16, torch.float16]:
 # `CausalSelfAttention` each of the 32 positions predicts the byte after it, and a step of training learns from 32
 # answers per window. The heads are as before. A step takes longer, so we take a tenth fewer of them.
 
-# %% mystnb={"image": {"alt": "A scoreboard of six rungs over bits per byte. From the bottom: the plain average near 4.5, bare self-attention at 3.6, three rungs near 3.7, and a causal mask farthest left, at the line of order 1."}}
+# %% mystnb={"image": {"alt": "A scoreboard of six models over bits per byte. From the bottom: the plain average near 4.5, bare self-attention at 3.6, three models near 3.7, and a causal mask farthest left, at the line of order 1."}}
 from helpers.ladder import ByteModel, Ladder
 
 ladder = Ladder(check)

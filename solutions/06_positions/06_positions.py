@@ -927,7 +927,7 @@ report("shared, set to −4", clipped)
 # Up to here the model has read each window as a bag of bytes. Now your `PositionEmbedding` adds one of 32 trained
 # vectors to each byte's vector before the causal attention of lesson 5. Everything else stays the same.
 
-# %% mystnb={"image": {"alt": "A scoreboard of seven rungs over bits per byte. The first six are between 3.5 and 4.5. Positions, at the top, are far to their left, past the line of order 1."}}
+# %% mystnb={"image": {"alt": "A scoreboard of seven models over bits per byte. The first six are between 3.5 and 4.5. Positions, at the top, are far to their left, past the line of order 1."}}
 from helpers.ladder import ByteModel, Ladder
 from helpers.parts.masks import CausalSelfAttention
 

@@ -69,7 +69,7 @@ def classifier_flow() -> Sheet:
 
 
 def teaching_and_writing() -> Sheet:
-    """Lesson 9: training on a true text, all positions at once, beside writing, one character at a time."""
+    """Lesson 9: training on a true text, all positions at once, beside writing, one byte at a time."""
     text = "the cat"
     sheet = Sheet.named("teaching-and-writing", 486)
     wide, left, t = 44, 72, 6
@@ -104,9 +104,9 @@ def teaching_and_writing() -> Sheet:
                 (left + (seen + 0.5) * small, y + 38),
                 (left + (seen + 0.5) * small, y + 58),
             )
-            sheet.text(262, y + 28, "put behind the text", SMALL, soft=True)
+            sheet.text(262, y + 28, "appended", SMALL, soft=True)
     sheet.text(328, 448, "sampled", SMALL, soft=True)
-    sheet.text(180, 472, "one pass for each character: it reads what it wrote", SMALL, soft=True)
+    sheet.text(180, 472, "one pass for each byte: it reads what it wrote", SMALL, soft=True)
     return sheet
 
 
