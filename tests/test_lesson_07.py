@@ -2,6 +2,7 @@
 
 import re
 
+import nbformat
 import pytest
 import torch
 import torch.nn.functional as F
@@ -10,6 +11,7 @@ from torch import nn
 
 from helpers import plots
 from helpers.authoring.lesson_source import Answers, sources
+from helpers.data.recorded import recorded
 from helpers.exercises import load_lesson
 from helpers.parts import blocks
 from helpers.parts.masks import causal_mask, masked_softmax
@@ -247,6 +249,26 @@ def test_stacks_without_shortcuts_learn_nothing_and_norm_last_needs_its_warm_up(
         assert 0.95 < loss[version] < 1.05
     assert loss["both, norm first"] < loss["shortcuts only"] < 0.8
     assert loss["both, norm last, warm-up"] < 0.8
+
+
+def test_the_biases_that_hold_the_vectors_of_the_bare_tower_are_about_a_tenth():
+    torch.manual_seed(1)
+    assert 0.09 < blocks.SelfAttention(32, 4).unify.bias.square().mean().sqrt() < 0.12
+
+
+def test_the_sum_that_is_missing_by_hand_is_in_no_other_cell():
+    cells = [cell for cell in nbformat.read(SOURCE.notebook, as_version=4).cells if "number_grids(" in cell.source]
+    (sheet,) = [output.data["image/svg+xml"] for cell in cells for output in cell.outputs if "data" in output]
+    missing = re.search(r"x \+ attention of loop, second component: (\S+)", printed(SOURCE))[1]
+    words = re.search(r"<desc[^>]*>(.*?)</desc>", sheet)[1]
+    assert "y: " in words and missing not in words
+
+
+def test_one_block_saves_about_half_a_bit_and_two_more_less_than_a_tenth():
+    one = float(re.search(r"one block: (\S+) bits per byte", printed(SOURCE))[1])
+    three = float(re.search(r"held out: (\S+) bits per byte", printed(SOURCE))[1])
+    before = recorded("ladder")["result"]["bits"]["06_positions"]
+    assert 0.4 < sum(before) / len(before) - one < 0.6 and 0 < one - three < 0.1
 
 
 @pytest.mark.parametrize("t,reach", [(7, 2), (5, 1), (2, 3)])

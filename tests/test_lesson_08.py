@@ -131,12 +131,12 @@ def test_the_share_is_counted_over_texts():
 
 
 def test_the_stored_lesson_measures_what_its_data_are_made_for():
-    """Counting words under 65 % of unseen reviews, the trained model over 95 %, not without the words' order."""
+    """Counting words under 65 % of unseen reviews, the trained model over 90 %, not without the words' order."""
     outputs = [o for cell in nbformat.read(SOURCE.notebook, as_version=4).cells for o in cell.get("outputs", [])]
     text = "".join(o.get("text", "") for o in outputs)
     read, counted = map(float, re.search(r"unseen reviews: ([\d.]+)% right; bag of words: ([\d.]+)%", text).groups())
     ordered, shuffled = map(float, re.search(r"([\d.]+)% right in order, ([\d.]+)% after 32 exchanges", text).groups())
-    assert 50 < counted < 65 and read > 95
+    assert 50 < counted < 65 and read > 90 and read - counted > 30
     assert ordered == read and shuffled < 70
 
 
@@ -146,6 +146,8 @@ def test_the_stored_overfitting_is_one():
     shares, losses = [int(share) for _, share, _ in epochs], [float(loss) for *_, loss in epochs]
     assert [int(k) for k, *_ in epochs] == [1, 5, 15, 30, 45]
     assert 56 <= shares[-1] <= 68 and shares[-1] > shares[0] and losses[-1] > 1 and losses[0] < 0.75
+    learned = [float(loss) for loss in re.findall(r"training loss ([\d.]+)", printed(SOURCE))]
+    assert learned == sorted(learned, reverse=True) and learned[-1] < 0.05, "the training reviews are known by heart"
 
 
 def test_the_stored_model_is_sure_of_word_salad():
@@ -267,6 +269,20 @@ def test_sizes_that_the_prose_names_are_those_of_the_data_and_the_model():
     (few,) = [cell.source for cell in SOURCE.read().cells if "few = in_batches(" in cell.source]
     low, high = map(int, re.search(r"few = in_batches\(train\.texts\[(\d+):(\d+)\]", few).groups())
     assert high - low == 256
+
+
+def test_short_reviews_run_out_and_no_text_repeats():
+    (texts, _), (others, _) = reviews()
+    assert len({*texts, *others}) == len(texts) + len(others)
+    first, last = ([len(words.split_words(text)) for text in part] for part in (texts[:1000], others))
+    assert (round(sum(first) / len(first)), round(sum(last) / len(last))) == (15, 20)
+
+
+def test_the_transformer_is_at_first_no_better_than_the_bag_of_words_on_the_same_reviews():
+    """The dashed line of the curve is measured on the validation reviews, which the bag of words has not seen."""
+    shares = re.findall(r"bag of words: accuracy ([\d.]+)% on", printed(SOURCE))
+    unseen, aside = map(float, shares)
+    assert 55 < unseen < aside < 65
 
 
 def test_the_bag_of_words_is_right_about_as_often_as_a_question_at_the_end_says():

@@ -25,7 +25,7 @@ def build_vocabulary(texts: Iterable[str], size: int) -> dict[str, int]:
     """The ids of the most frequent words.
 
     texts: list of str. size: how many entries there may be, the two special ones included. Returns a dict
-    from word to id: <pad> is 0, <unk> is 1, then the words by falling frequency, and in alphabetical order
+    from word to id: <pad> is 0, <unk> is 1, then the words by decreasing frequency, and in alphabetical order
     where two are equally frequent. ValueError for one text in place of a list.
     """
     _require_list(texts)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from .diagrams.drawing import NORMAL, SMALL, Sheet
+from .diagrams.drawing import NORMAL, SMALL, WIDTH, Sheet
 from .style import Numbers, as_array
 
 MARGIN, GAP, NAMES, ROW, TITLE = 4, 12, 36, 22, 26  # units of a sheet; NAMES: the room for the rows' names
@@ -41,7 +41,7 @@ def number_grids(
                 left, named = left + NAMES, True
                 for i, row in enumerate(rows):
                     sheet.text(left - 4, top + TITLE + (i + 0.5) * ROW, row, SMALL, "end", soft=True)
-            wide = _cell_width(cells)
+            wide = min(_cell_width(cells), (WIDTH - MARGIN - left) / len(cells[0]))  # all of them on the sheet
             kinds = [["empty" if cell == "?" else _kind(grid) for cell in row] for row in cells]
             across = wide * len(cells[0])
             sheet.text(left + across / 2, top + TITLE / 2, grid, NORMAL)

@@ -108,8 +108,8 @@ check.recall(recall_shape, recall_cause, recall_bug)
 # The usual data set for this task is IMDb ([Maas et al., 2011](https://aclanthology.org/P11-1015/)), 50,000 film reviews.
 # It appears at the end of the lesson. Until then you work with reviews that a small grammar generates.
 #
-# They are a sentence or two long, **positive** (label 1) or **negative** (label 0), and hard in exactly one way: words
-# of praise and blame say little by themselves. The label turns on a *not*, a *but*, a *nobody can say that*.
+# They are one to four sentences long, **positive** (label 1) or **negative** (label 0), and hard in exactly one way:
+# words of praise and blame say little by themselves. The label turns on a *not*, a *but*, a *nobody can say that*.
 
 # %% tags=["nbval-check-output"]
 train, test, _ = classifier_reviews(places="embedded")
@@ -171,7 +171,7 @@ def build_vocabulary(texts, size):
     """The ids of the most frequent words.
 
     texts: a list of str. size: how many entries there may be, <pad> and <unk> included.
-    Returns a dict from word to id: <pad> is 0, <unk> is 1, then the words by falling
+    Returns a dict from word to id: <pad> is 0, <unk> is 1, then the words by decreasing
     frequency, and in alphabetical order where two are equally frequent.
     """
     ### BEGIN SOLUTION
@@ -224,9 +224,9 @@ def encode_batch(texts, vocabulary, length):
     """Texts as one rectangle of ids.
 
     texts: a list of b str. vocabulary: from build_vocabulary.
-    length: a text is cut after so many words.
+    length: a text is cut after this many words.
     Returns ids (b, t), int64, with <pad> after the words of short texts, and mask (b, t),
-    booleans, True where there is a word. t: the words of the longest text, after cutting.
+    booleans, True where there is a word. t: the length of the longest text, after cutting.
     """
     ### BEGIN SOLUTION
     unknown = vocabulary["<unk>"]
@@ -261,17 +261,17 @@ print(mask.long())
 # class, and the weights of the words in the text are added up. A softmax turns the logits into probabilities. The loss
 # is the **[cross-entropy](../../site/glossary.md#cross-entropy)**: minus the logarithm of the probability of the right
 # class, averaged over the texts. This is logistic regression. **Accuracy** is the share of texts whose class is
-# predicted correctly.
+# predicted correctly. (The first thousand training reviews are set aside for later.)
 
 # %%
 def word_counts(texts):
-    """(b, n): how often each word of the vocabulary stands in each text."""
+    """(b, n): how often each word of the vocabulary occurs in each text."""
     ids, mask = encode_batch(texts, vocabulary, length=64)
     counts = torch.zeros(len(texts), len(vocabulary))
     return counts.scatter_add(1, ids, mask.float())    # each word adds 1 in its own column
 
 torch.manual_seed(0)
-counts, labels = word_counts(train.texts), torch.tensor(train.labels)
+counts, labels = word_counts(train.texts[1000:]), torch.tensor(train.labels[1000:])
 bag = nn.Linear(len(vocabulary), 2)
 optimiser = torch.optim.LBFGS(bag.parameters(), max_iter=60)
 
@@ -282,11 +282,16 @@ def loss_of_bag():
     return loss
 
 optimiser.step(loss_of_bag)    # LBFGS asks for the loss several times in one step
-bag_guesses = bag(word_counts(test.texts)).argmax(dim=-1)
-bag_accuracy = (bag_guesses == torch.tensor(test.labels)).float().mean().item()
+
+def bag_on(texts, labels):
+    """What the bag of words predicts, and its accuracy."""
+    guesses = bag(word_counts(texts)).argmax(dim=-1)
+    return guesses, (guesses == torch.tensor(labels)).float().mean().item()
+
+bag_guesses, bag_accuracy = bag_on(test.texts, test.labels)
 print(f"bag of words: accuracy {bag_accuracy:.1%} on {len(test.labels):,} unseen reviews")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Horizontal bars of the learned weights of twelve words. Gripping, good, great and moving weigh a third or more towards positive, silly, dull and fake about as much towards negative. Not, but, hardly, although and nobody weigh less than a tenth, to either side."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Horizontal bars of the learned weights of twelve words. Gripping, good, great and moving weigh between 0.3 and 0.5 towards positive, silly, dull and fake about as much towards negative. Not, but, hardly, although and nobody weigh about a tenth or less, to either side."}}
 shown = "gripping good great moving not but hardly although nobody silly dull fake".split()
 towards_positive = (bag.weight[1] - bag.weight[0]).detach()
 weights = [towards_positive[vocabulary[word]].item() for word in shown]
@@ -395,8 +400,8 @@ plots.diagrams.classifier_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** From top to bottom, with the shape beside each arrow. The mask enters twice: in the attention of
-# every block, and in the mean.
+# **How to read it.** From top to bottom, with the shapes. The mask enters twice: in the attention of every block, and
+# in the mean.
 #
 # </div>
 #
@@ -450,7 +455,7 @@ class Classifier(nn.Module):
     def forward(self, ids, mask):
         """ids: (b, t), int64. mask: (b, t), booleans, True where there is a word.
 
-        Returns (b, c), the logits of the classes, for a softmax to come.
+        Returns (b, c), the logits of the classes, before any softmax.
         """
         ### BEGIN SOLUTION
         x = self.positions(self.tokens(ids))          # (b, t, e)
@@ -642,7 +647,7 @@ check(train_epoch)
 # ## Batches, and a rate that warms up
 #
 # Texts of similar length are batched together, so that there is little padding to compute, and the batches come in
-# random order. A thousand of the training reviews become the **[validation
+# random order. The thousand reviews set aside become the **[validation
 # set](../../site/glossary.md#held-out-data)**: the accuracy during training is measured on them. The transformer meets
 # the test reviews only at the end; using them to make choices would be a slow way of training on them.
 
@@ -661,7 +666,9 @@ def batches_of(texts, labels, size, seed):
 validation = list(batches_of(train.texts[:1000], train.labels[:1000], 250, seed=0))
 learn_from = train.texts[1000:], train.labels[1000:]
 once = list(batches_of(*learn_from, 32, seed=1))
+_, bag_aside = bag_on(train.texts[:1000], train.labels[:1000])
 print(f"{len(once)} batches; {len(train.texts[:1000]):,} reviews for validation")
+print(f"bag of words: accuracy {bag_aside:.1%} on the validation reviews")
 
 # %% [markdown]
 # **[Adam](../../site/glossary.md#adam)** divides each gradient by a running estimate of its size. At the first step that
@@ -715,11 +722,11 @@ except KeyboardInterrupt:
     print(f"Stopped after {len(losses)} of {len(plan)} steps. Model and curve are kept; "
           "run this cell again to go on.")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against the training step. Left, the loss of each batch, noisy, and its running mean: it falls from log 2 towards 0. Right, the accuracy on the validation reviews: for a few hundred steps it stays near the landmark bag of words, then climbs steeply and at last slowly to nearly 100 per cent."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against the training step. Left, the loss of each batch, noisy, and its running mean: it falls from log 2 towards 0. Right, the accuracy on the validation reviews: for a few hundred steps it stays near the landmark bag of words, then climbs steeply and at last slowly to above nine tenths."}}
 figure, axes = plt.subplots(1, 2, figsize=(6, 3.2))
 plots.loss_curve(losses, landmarks={"log 2": math.log(2)}, smooth=min(25, len(losses) or 1),
                  title="loss on training batches", ax=axes[0])
-landmarks = {"chance": 0.5, "bag of words": bag_accuracy}
+landmarks = {"chance": 0.5, "bag of words": bag_aside}
 plots.curves({"": tuple(zip(*looks)) or ([], [])}, "step", "accuracy",
              landmarks=landmarks, title="validation reviews", ax=axes[1])
 axes[1].set_ylim(0.4, 1.02)
@@ -729,7 +736,7 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Left: the pale line is the loss of each batch, the dark one its running mean. Right: for the first
-# few hundred steps the model is no better than the bag of words; then the curve rises steeply.
+# few hundred steps the model is no better than the bag of words on the same reviews; then the curve rises steeply.
 #
 # </div>
 #
@@ -743,6 +750,11 @@ def in_batches(texts, labels, size=250):
 
 test_accuracy = accuracy(model, in_batches(test.texts, test.labels))
 print(f"unseen reviews: {test_accuracy:.1%} right; bag of words: {bag_accuracy:.1%}")
+
+# %% [markdown]
+# That is less than on the validation reviews. The generator never repeats what a review says about the film, so the
+# short, easy reviews run out. The validation reviews were generated first, and have 15 words on average; the test
+# reviews were generated last, and have 20.
 
 # %% [markdown]
 # ## Which ones are wrong
@@ -765,7 +777,7 @@ def confusion(guesses):
 probabilities = positive_probability(test.texts)
 guesses = (probabilities > 0.5).long()
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two confusion matrices, two by two. Bag of words: all four cells are of similar size, those on the diagonal somewhat larger. Transformer: nearly all reviews are on the diagonal, and a few dozen off it, on both sides."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two confusion matrices, two by two. Bag of words: all four cells are of similar size, those on the diagonal somewhat larger. Transformer: nearly all reviews are on the diagonal, and some dozens off it on either side."}}
 labels = ["negative", "positive"]
 plots.heat_pair(confusion(bag_guesses), confusion(guesses), labels, same_scale=True,
                 titles=("bag of words", "transformer"), digits=0,
@@ -797,8 +809,8 @@ for cue in "not hardly but although nobody less neither wrong still".split():
 
 # %% [markdown]
 # The bag of words is at chance wherever something reverses the verdict, because all it has learned comes from plain
-# reviews. Compare the transformer's numbers with their standard error: with several hundred reviews it is about one
-# point, with fifty about three. Here are its three most confident mistakes:
+# reviews. Mind the standard error of the transformer's numbers: one or two points for several hundred reviews, about
+# three for fifty. Here are its three most confident mistakes:
 
 # %% tags=["hide-input"]
 distances = (probabilities - 0.5).abs()
@@ -824,7 +836,7 @@ def without_each_word(text):
     scores = model.eval()(ids.expand(t + 1, t), hidden)    # (1 + t, c)
     return (scores[:, 1] - scores[:, 0]).cpu()
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of horizontal bars, one bar for each word of a review: the logit of positive minus that of negative when that word is hidden. Left, where not comes after but, all bars point to positive except that of not, which points to negative; that of weak is short. Right, where not comes before but, all bars point to negative; only that of weak is shorter."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of horizontal bars, one bar for each word of a review: the logit of positive minus that of negative when that word is hidden. Left, where not comes after but, the bars point far to positive, except that of not, which points far to negative, and that of weak, which is short. Right, where not comes before but, all bars point far to negative, that of not as far as the others."}}
 review = "The plot is dull, but the cast is not weak."
 pair = {"not after but": review,
         "not before but": "The plot is not dull, but the cast is weak."}
@@ -867,7 +879,7 @@ def shuffled(text, exchanges, rng):
         words[i], words[j] = words[j], words[i]
     return " ".join(words)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Against the number of exchanged pairs, from 0 to 32, two falling curves: the accuracy, from nearly 1 down to somewhat below six tenths, and the mean probability of the right class, a little below it at first and equal to it from 8 pairs on. Dashed lines mark chance at one half and, a little above it, the bag of words, where both curves end."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Against the number of exchanged pairs, from 0 to 32, two falling curves: the accuracy, from above nine tenths down to somewhat below six tenths, and the mean probability of the right class, a little below it at first and equal to it from 8 pairs on. Dashed lines mark chance at one half and, a little above it, the bag of words, where both curves end."}}
 rng, truth = random.Random(0), torch.tensor(test.labels)
 exchanges = [0, 1, 2, 4, 8, 16, 32]
 right, confidence = [], []
@@ -942,8 +954,8 @@ check.prediction("sure_of_salad", sure_of_salad)
 #
 # **Prediction · `loss_by_heart`** &nbsp; 1 minute · no points
 #
-# At the end the model is right about three in five validation reviews, more than at the start. Where does the *loss* on
-# the same reviews end? At the start it is near log 2 = 0.69.
+# At the end the model gets about three in five validation reviews right, more than at the start. Where does the *loss*
+# on the same reviews end? At the start it is near log 2 = 0.69.
 #
 # - **A.** Below 0.4: it follows the training loss down.
 # - **B.** Between 0.5 and 0.7: the accuracy gets a little better, and so does the loss.
@@ -965,15 +977,17 @@ optimiser = torch.optim.Adam(learner.parameters(), lr=0.002)
 for epoch in range(1, 46):
     share, loss = train_epoch(learner, few, validation, optimiser)
     if epoch in (1, 5, 15, 30, 45):
-        print(f"epoch {epoch}: validation accuracy {share:.0%}, loss {loss:.3f}")
+        known = [F.cross_entropy(learner(*text), label).item() for *text, label in few]
+        print(f"epoch {epoch}: validation accuracy {share:.0%}, loss {loss:.3f}; "
+              f"training loss {sum(known) / len(known):.3f}")
 
 # %% nbgrader={"grade": true, "grade_id": "check_loss_by_heart", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("loss_by_heart", loss_by_heart)
 
 # %% [markdown]
-# A confident wrong answer costs far more than log 2. Accuracy counts mistakes; the loss weighs them. When the loss on
-# the validation set starts to rise, **[overfitting](../../site/glossary.md#overfitting)** has begun, whatever the
-# accuracy says.
+# The model knows its 256 reviews by heart: the training loss is near 0. A confident wrong answer costs far more than
+# log 2. Accuracy counts mistakes; the loss weighs them. When the loss on the validation set starts to rise,
+# **[overfitting](../../site/glossary.md#overfitting)** has begun, whatever the accuracy says.
 
 # %% [markdown]
 # ## An open experiment
@@ -988,7 +1002,7 @@ check.prediction("loss_by_heart", loss_by_heart)
 # %%
 own = looks[-1][1] if looks else 0.5
 bench = Experiment("08_classifier", "accuracy", beat=own, lower=False,
-                   landmarks={"chance": 0.5, "bag of words": bag_accuracy})
+                   landmarks={"chance": 0.5, "bag of words": bag_aside})
 
 def attempt(note, seconds=30, steps=None):
     torch.manual_seed(0)
@@ -1020,8 +1034,8 @@ bench.show()
 #
 # **Prediction · `who_wins_imdb`** &nbsp; 1 minute · no points
 #
-# On the generated reviews the transformer is about forty points better than a bag of words. On IMDb, both are trained
-# on the same 22,500 real reviews. Which is right more often on the test reviews?
+# On the generated reviews the transformer is more than thirty points better than a bag of words. On IMDb, both are
+# trained on the same 22,500 real reviews. Which is right more often on the test reviews?
 #
 # - **A.** The bag of words: it needs fewer examples.
 # - **B.** The transformer, by ten points or more: real reviews have a *not* and a *but* too.
@@ -1104,8 +1118,8 @@ for sample in run["samples"]:
 #
 # **A question to think about**
 #
-# <details><summary>Leave the positions out of the classifier. How much of its accuracy is left, and why can it be
-# more than the bag of words' 58 %?</summary>
+# <details><summary>Leave the positions out of the classifier. Why can it still be better than the bag of words with its
+# 58 %?</summary>
 #
 # Without positions a shuffled review looks like the original, so the model can do no better than the best judge of
 # shuffled reviews. That may be more than logistic regression, which adds up one weight for each word: attention can
