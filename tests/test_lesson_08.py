@@ -228,7 +228,7 @@ def test_a_training_that_is_stopped_leaves_model_and_curve_and_goes_on(capsys, m
     exec(SOURCE.cells()["setup"], space)
     model = classifier.Classifier(9, 3, 4, 2, 1, 6)
     space |= {"model": model, "plan": [batch] * 12, "validation": [batch], "losses": [], "looks": []}
-    space |= {"optimiser": torch.optim.AdamW(model.parameters()), "rate": lambda step, steps: 0.01, "bag_accuracy": 0.5}
+    space |= {"optimiser": torch.optim.AdamW(model.parameters()), "rate": lambda step, steps: 0.01, "bag_aside": 0.5}
     space["train_step"] = classifier.train_step
 
     def interrupted(*given):
