@@ -1153,8 +1153,8 @@ bits, done = measured(ByteModel(one, PositionEmbedding(32, 64), mask=True), 1200
 print(f"one block: {bits:.2f} bits per byte after {done:,} steps")
 
 # %% [markdown]
-# One block already saves about half a bit, in a third of the steps; two more save less than a tenth of a bit. At this
-# size most of the gain is not the depth.
+# One block saves about half a bit, in a third of the steps; two more save less than a tenth of a bit. At this size most
+# of the gain does not come from depth.
 
 # %% [markdown]
 # ## What you can do now
