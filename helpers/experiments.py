@@ -67,13 +67,7 @@ class Experiment:
     """
 
     def __init__(
-        self,
-        lesson: str,
-        unit: str,
-        *,
-        beat: float,
-        lower: bool = True,
-        landmarks: Mapping[str, float] | None = None,
+        self, lesson: str, unit: str, *, beat: float, lower: bool = True, landmarks: Mapping[str, float] | None = None
     ):
         self.unit, self.beat, self.lower = unit, float(beat), lower
         self.landmarks = dict(landmarks or {})

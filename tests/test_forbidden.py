@@ -284,13 +284,7 @@ ROWS = Exercise(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        lambda x: x.softmax(-1),
-        lambda x: by_hand(x) if x.softmax(-1) is None else x,
-    ],
-)
+@pytest.mark.parametrize("answer", [lambda x: x.softmax(-1), lambda x: by_hand(x) if x.softmax(-1) is None else x])
 def test_an_answer_that_calls_it_is_not_allowed_and_told_why(answer):
     with barred(ROWS.forbidden):
         given = run(ROWS, answer, "seed")

@@ -34,11 +34,7 @@ def key_for(asked, right, **mistakes):
     """The key of an exercise. mistakes: wrong answers, by slug; `idle_...` computes nothing."""
     known = tuple(
         KnownMistake(
-            slug,
-            f"title of {slug}",
-            f"This is {slug}.",
-            run(asked, wrong, SEED).outcomes,
-            slug.startswith("idle"),
+            slug, f"title of {slug}", f"This is {slug}.", run(asked, wrong, SEED).outcomes, slug.startswith("idle")
         )
         for slug, wrong in mistakes.items()
     )
@@ -310,10 +306,7 @@ def test_the_cause_stands_first_and_the_same_cause_below_it():
 
 def test_the_panel_of_a_shortcut_ticks_nothing():
     asked = exercise(values(1, pair), forbidden={"softmax": "Write the sum."})
-    for given, source in (
-        (lambda x, w: (x @ w).softmax(-1), ""),
-        (product, "def answer(x, w):\n    return x.numel()"),
-    ):
+    for given, source in ((lambda x, w: (x @ w).softmax(-1), ""), (product, "def answer(x, w):\n    return x.numel()")):
         by_name = {"numel": "Count them."} if source else {}
         one = replace(asked, forbidden={**asked.forbidden, **by_name})
         verdict = judged(one, product, given, source=source)

@@ -81,12 +81,7 @@ def test_an_unforeseen_answer_gets_no_points_for_its_values_and_a_sentence_that_
 
 
 @pytest.mark.parametrize(
-    "answer",
-    [
-        lambda x: right(x).double(),
-        lambda x: right(x).requires_grad_(),
-        lambda x: right(x).mT,
-    ],
+    "answer", [lambda x: right(x).double(), lambda x: right(x).requires_grad_(), lambda x: right(x).mT]
 )
 def test_a_right_answer_in_another_dress_gets_all_points(answer):
     assert verdict(answer).state == RIGHT

@@ -102,12 +102,7 @@ def measure(folder: Path, lesson: str, *words: str) -> Measured:
     """Grade with this command, and look on."""
     begun, before = time.monotonic(), _processor()
     process = subprocess.Popen(
-        _command(*words),
-        cwd=folder,
-        env=_environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
+        _command(*words), cwd=folder, env=_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
     watcher = _Watcher(process.pid)
     watcher.start()

@@ -92,13 +92,7 @@ def fill(module: torch.nn.Module, draw: Draw) -> torch.nn.Module:
 
 
 def values(
-    points: float,
-    inputs: Inputs,
-    *,
-    name: str = "values",
-    via: Via = as_is,
-    also: Others | None = None,
-    **policy: Any,
+    points: float, inputs: Inputs, *, name: str = "values", via: Via = as_is, also: Others | None = None, **policy: Any
 ) -> Aspect:
     """The result on drawn inputs is the right one, and on every further set of inputs of `also`."""
 

@@ -80,10 +80,7 @@ def elsewhere(draw: Draw) -> tuple[int, torch.device]:
     return 6, THERE
 
 
-OTHER_GRIDS = {
-    "for a single position": lambda draw: (1, draw.device),
-    "for t = 2": lambda draw: (2, draw.device),
-}
+OTHER_GRIDS = {"for a single position": lambda draw: (1, draw.device), "for t = 2": lambda draw: (2, draw.device)}
 
 
 def sentence_lengths(draw: Draw) -> tuple[torch.Tensor, int]:

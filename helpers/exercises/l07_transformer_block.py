@@ -6,16 +6,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 
-from helpers.exercises.aspects import (
-    Unmet,
-    any_device,
-    built,
-    gradient,
-    input_left_alone,
-    parameters,
-    renamed,
-    values,
-)
+from helpers.exercises.aspects import Unmet, any_device, built, gradient, input_left_alone, parameters, renamed, values
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
 from helpers.exercises.questions import predictions_of

@@ -625,12 +625,7 @@ LESSON = Lesson(
                 values(1, block_without_masks, via=BLOCK, axes="b t e", picture=True),
                 values(1, block_with_masks, name="masks", via=BLOCK, axes="b t e", picture=True, also=OTHER_BLOCKS),
                 values(
-                    0.5,
-                    block_equally_long,
-                    name="equal lengths",
-                    via=BLOCK_OF_THREE_HEADS,
-                    axes="b t e",
-                    picture=True,
+                    0.5, block_equally_long, name="equal lengths", via=BLOCK_OF_THREE_HEADS, axes="b t e", picture=True
                 ),
                 gradient(0.5, block_with_masks, via=BLOCK, weights=True),
                 input_left_alone(0.5, block_with_masks, via=BLOCK),
@@ -691,13 +686,7 @@ LESSON = Lesson(
             minutes=12,
             aspects=(
                 values(1.5, predictions(0.1), rtol=1e-4, also=OTHER_SIZES),
-                values(
-                    0.5,
-                    predictions(0.0),
-                    name="without smoothing",
-                    rtol=1e-4,
-                    also=NO_SMOOTHING,
-                ),
+                values(0.5, predictions(0.0), name="without smoothing", rtol=1e-4, also=NO_SMOOTHING),
                 values(
                     0.5,
                     far_apart(0.2),

@@ -387,10 +387,7 @@ LESSON = Lesson(
                 input_left_alone(0.25, some_step, via=stepping(0, 1, 2)),
                 any_device(0.25, some_step, via=stepping(0, 1, 2)),
             ),
-            forbidden={
-                "finished_parts.AttentiveDecoder": FINISHED,
-                "finished_parts.RecurrentTranslator": FINISHED,
-            },
+            forbidden={"finished_parts.AttentiveDecoder": FINISHED, "finished_parts.RecurrentTranslator": FINISHED},
             builds_on=("masks.masked_softmax", "recurrent.additive_scores"),
         ),
         Exercise(

@@ -12,16 +12,7 @@ from typing import Any
 
 import torch
 
-from helpers.exercises.aspects import (
-    Inputs,
-    Unmet,
-    Via,
-    any_device,
-    gradient,
-    input_left_alone,
-    kind_of,
-    values,
-)
+from helpers.exercises.aspects import Inputs, Unmet, Via, any_device, gradient, input_left_alone, kind_of, values
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
 from helpers.exercises.l12_gpt2 import Shapes, in_a_plain_list, named_numbers, names_of

@@ -204,11 +204,7 @@ FIRST: Segments = (
     ("with a batch of one", 1, 4, None, 9),
     ("with one position", 2, 1, None, 3),
 )
-LATER: Segments = (
-    ("result", 3, 4, 5, 7),
-    ("with a batch of one", 1, 3, 6, 4),
-    ("with one position", 2, 1, 4, 4),
-)
+LATER: Segments = (("result", 3, 4, 5, 7), ("with a batch of one", 1, 3, 6, 4), ("with one position", 2, 1, 4, 4))
 KEEPING_NOTHING: Segments = (("without a memory", 2, 4, None, 0), ("with a memory", 2, 3, 5, 0))
 
 

@@ -433,17 +433,11 @@ LESSON = Lesson(
                     "rows of different length",
                     1.5,
                     accumulated(
-                        FOUR_PARTS._replace(parts=2),
-                        Rows((5, 2), 5, 2, pad=4),
-                        Rows((1, 3, 2), 4, 3, in_front=True),
+                        FOUR_PARTS._replace(parts=2), Rows((5, 2), 5, 2, pad=4), Rows((1, 3, 2), 4, 3, in_front=True)
                     ),
                     missed=ALIKE,
                 ),
-                Aspect(
-                    "no padding",
-                    0.5,
-                    accumulated(Rows((3, 3, 3, 3), 3, 2), Rows((2, 2), 2, 1), Rows((4,), 4, 1)),
-                ),
+                Aspect("no padding", 0.5, accumulated(Rows((3, 3, 3, 3), 3, 2), Rows((2, 2), 2, 1), Rows((4,), 4, 1))),
                 Aspect("rows that do not divide evenly", 0.5, accumulated(Rows((3,) * 7, 3, 3), Rows((2,) * 5, 2, 4))),
                 Aspect("a part of padding alone", 0.5, accumulated(Rows((3, 0, 2), 3, 3), Rows((1, 4, 0, 0), 4, 2))),
                 Aspect("gradients from before", 0.5, accumulated(FOUR_PARTS, stale=True)),
@@ -498,9 +492,7 @@ LESSON = Lesson(
                     missed=GO_ON,
                 ),
             ),
-            forbidden={
-                "checkpoint": "torch.utils.checkpoint does all of this; the exercise is to write it.",
-            },
+            forbidden={"checkpoint": "torch.utils.checkpoint does all of this; the exercise is to write it."},
             builds_on=("big.random_state", "big.set_random_state", "big.keeping_autocast"),
         ),
         Exercise(

@@ -94,11 +94,7 @@ _SETTINGS = SettingNames(
         "depth": "num_hidden_layers",
         "hidden": "intermediate_size",
     },
-    {
-        "segments": ("type_vocab_size", 2),
-        "epsilon": ("layer_norm_eps", 1e-12),
-        "dropout": ("hidden_dropout_prob", 0.1),
-    },
+    {"segments": ("type_vocab_size", 2), "epsilon": ("layer_norm_eps", 1e-12), "dropout": ("hidden_dropout_prob", 0.1)},
     {"model_type": ("bert",), "hidden_act": ("gelu",), "position_embedding_type": ("absolute",)},
 )
 

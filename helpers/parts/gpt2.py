@@ -25,15 +25,7 @@ from .gpt2_heads import even_weights, first_score, induction_score, previous_sco
 from .gpt2_writing import generate, generate_cached, perplexity  # noqa: F401
 from .masks import causal_mask, masked_softmax
 from .multi_head import merge_heads, split_heads
-from .published import (
-    SettingNames,
-    TensorNames,
-    assembled,
-    drop_tied_head,
-    fitted,
-    published_tensors,
-    require_sizes,
-)
+from .published import SettingNames, TensorNames, assembled, drop_tied_head, fitted, published_tensors, require_sizes
 from .weight_files import read_weights
 
 ##### Sizes

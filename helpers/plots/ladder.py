@@ -9,10 +9,7 @@ import matplotlib.pyplot as plt
 from .style import COLOURS, WIDTH
 
 
-def ladder(
-    rows: Sequence[tuple[str, float | None, bool, Sequence[float]]],
-    references: Mapping[str, float],
-) -> None:
+def ladder(rows: Sequence[tuple[str, float | None, bool, Sequence[float]]], references: Mapping[str, float]) -> None:
     """One row for each rung, the first at the bottom; lower bits, farther left, are better.
 
     rows        (name, bits, own, ours): a point at `bits`, filled if it is the student's own, none where it is None; a

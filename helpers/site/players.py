@@ -26,7 +26,7 @@ ASSETS = {name: tuple(f"by-hand/{file}" for file in (STYLE, *scripts)) for name,
 }
 BEFORE = {  # in MyST, before a player in a lesson's page
     "pocket": "The pocket model runs in this page too, with its heads to choose and to switch off. "
-    "[A page of its own](../players/pocket.md) says what to try.\n\n",
+    "[A page of its own](../players/pocket.md) says what to try.\n\n"
 }
 
 

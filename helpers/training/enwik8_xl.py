@@ -84,10 +84,7 @@ def main() -> None:
         record,
         steps=steps,
         every=max(1, steps // 20),
-        look=lambda loss: {
-            "training_bits": bits_per_byte(loss),
-            "held_out_bits": streaming_bits(model, look_at, T, M),
-        },
+        look=lambda loss: {"training_bits": bits_per_byte(loss), "held_out_bits": streaming_bits(model, look_at, T, M)},
     )
     judged = look_at if options.attempt else held_out.to(device())
     result = {f"held_out_bits_m_{m}": round(streaming_bits(model, judged, T, m), 4) for m in MEMORIES}

@@ -109,11 +109,7 @@ class Runner:
                 talk.stop()
 
     def execute(
-        self,
-        work: Work,
-        seed: str,
-        only: Collection[str] | None = None,
-        wrong: WrongAspects | None = None,
+        self, work: Work, seed: str, only: Collection[str] | None = None, wrong: WrongAspects | None = None
     ) -> Executed:
         """Read a submission, and run its answers with the inputs of a seed.
 
