@@ -1,7 +1,9 @@
 """Where tensors live: one answer for every lesson."""
 
+import contextlib
 import functools
 import os
+from collections.abc import Iterator
 
 import torch
 
@@ -15,6 +17,19 @@ def device() -> torch.device:
     COURSE_DEVICE overrides the choice, for example COURSE_DEVICE=cpu.
     """
     return _choose(os.environ.get(DEVICE, "").strip().lower())
+
+
+@contextlib.contextmanager
+def on_the_cpu() -> Iterator[None]:
+    """Within the block the course computes on the CPU, whatever the machine has: keys are made there."""
+    before = os.environ.get(DEVICE)
+    os.environ[DEVICE] = "cpu"
+    try:
+        yield
+    finally:
+        os.environ.pop(DEVICE)
+        if before is not None:
+            os.environ[DEVICE] = before
 
 
 @functools.cache

@@ -7,10 +7,11 @@ import inspect
 import torch
 
 from helpers.authoring.keys import make_key
-from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
+from helpers.authoring.lesson_source import Answers, sources
 from helpers.checking.answers import run
 from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.verdicts import judge
+from helpers.device import on_the_cpu
 
 
 def each_tensor(change):

@@ -3,11 +3,12 @@
 import pytest
 
 from helpers.authoring.check_answers import fresh_seeds, judged
-from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
+from helpers.authoring.lesson_source import Answers, sources
 from helpers.authoring.mistakes import Accepted, Mistake
 from helpers.checking.cell_scan import scan_cell
 from helpers.checking.keys import ExerciseKey
 from helpers.checking.verdicts import judge
+from helpers.device import on_the_cpu
 
 LESSONS = pytest.mark.parametrize("source", sources(), ids=lambda source: source.name)
 

@@ -12,13 +12,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from helpers.authoring import check_answers
 from helpers.authoring.check_answers import answer_of, constant, stale_key
 from helpers.authoring.keys import same_on_another_machine
-from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
+from helpers.authoring.lesson_source import Answers, sources
 from helpers.authoring.mistakes import Accepted, Alias, Mistake
 from helpers.checking.answers import ANSWERED, RAISED, Answer, Outcome, run
 from helpers.checking.cell_scan import scan_cell
 from helpers.checking.compare import same_outcome
 from helpers.checking.keys import SHIPPED_SEED, AnswerKey, ExerciseKey, load_key, shipped_path
 from helpers.checking.verdicts import RIGHT, judge
+from helpers.device import on_the_cpu
 from helpers.exercises.exercise import UNCHANGED, Aspect, lesson_names
 from helpers.exercises.tolerance import GRADIENTS, MACHINES, Tolerance
 

@@ -12,9 +12,10 @@ from lesson_harness import KINDS, encoder, near, near_with_slopes, printed
 from torch import nn
 
 from helpers import plots
-from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
+from helpers.authoring.lesson_source import Answers, sources
 from helpers.data.recorded import recorded
 from helpers.data.toy.reviews import reviews
+from helpers.device import on_the_cpu
 from helpers.exercises import load_lesson
 from helpers.parts import classifier, words
 

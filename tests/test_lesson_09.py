@@ -14,13 +14,13 @@ from lesson_harness import KINDS, encoder, near
 from torch import nn
 
 from helpers import ladder, plots
-from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
+from helpers.authoring.lesson_source import Answers, sources
 from helpers.checking.answers import run
 from helpers.checking.keys import ExerciseKey
 from helpers.checking.verdicts import judge
 from helpers.data.datasets import generator_text
 from helpers.data.recorded import recorded
-from helpers.device import device
+from helpers.device import device, on_the_cpu
 from helpers.exercises import load_lesson
 from helpers.exercises.aspects import Unmet
 from helpers.exercises.draw import Draw

@@ -13,13 +13,14 @@ from functools import cache
 import pytest
 from written_answers import RIGHT, WRONG, written_answers
 
-from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
+from helpers.authoring.lesson_source import Answers, sources
 from helpers.authoring.mutant_verdicts import Feedback, feedback_on
 from helpers.checking.answers import run
 from helpers.checking.cell_scan import scan_cell
 from helpers.checking.forbidden import barred
 from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.verdicts import judge
+from helpers.device import on_the_cpu
 
 LESSONS = {source.name[:2]: source for source in sources()}
 pytestmark = pytest.mark.deep

@@ -15,9 +15,10 @@ from nbclient.exceptions import CellExecutionError
 
 from helpers.authoring.facts import write_facts
 from helpers.authoring.keys import make_key
-from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, Source, on_the_cpu
+from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, Source
 from helpers.checking.keys import SHIPPED_SEED, save_key, shipped_path
 from helpers.course import EXPERIMENTS_FOLDER, PROGRESS_FILE
+from helpers.device import on_the_cpu
 
 # The nbgrader command, as `python -c`; imported after helpers it starts in half of the time
 NBGRADER = "import helpers, runpy; runpy.run_module('nbgrader', run_name='__main__', alter_sys=True)"

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from helpers.authoring.keys import BrokenReference, make_key, same_on_another_machine
-from helpers.authoring.lesson_source import Answers, Source, on_the_cpu
+from helpers.authoring.lesson_source import Answers, Source
 from helpers.authoring.mistakes import (
     Accepted,
     Alias,
@@ -26,6 +26,7 @@ from helpers.checking.keys import SHIPPED_SEED, AnswerKey, BadKey, ExerciseKey, 
 from helpers.checking.panel import number
 from helpers.checking.syntax import digest_of_tree
 from helpers.checking.verdicts import AS_GIVEN, RIGHT, Verdict, earns_sides, judge, lost_aspects
+from helpers.device import on_the_cpu
 from helpers.exercises import Exercise, load_lesson
 from helpers.exercises.exercise import UNCHANGED, Aspect
 from helpers.grading.sandbox.bubblewrap import NoSandbox, SandboxFailed

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from helpers.authoring.lesson_source import Answers, Source, on_the_cpu
+from helpers.authoring.lesson_source import Answers, Source
 from helpers.authoring.mistakes import Mistake, StudentMistake
 from helpers.authoring.student_mistakes import running
 from helpers.checking.answers import ANSWERED, RAISED, Outcome
 from helpers.checking.keys import AnswerKey, ExerciseKey, KnownMistake, Outcomes
 from helpers.checking.syntax import digest_of_tree
+from helpers.device import on_the_cpu
 from helpers.exercises import Exercise
 from helpers.exercises.exercise import Aspect
 from helpers.exercises.tolerance import between_machines

@@ -6,8 +6,6 @@ import contextlib
 import functools
 import hashlib
 import io
-import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType
@@ -20,7 +18,7 @@ from helpers.checking.answers import Answer
 from helpers.checking.finished_parts import sources_for
 from helpers.checking.isolation import run_alone
 from helpers.checking.program_slice import ProgramSlice
-from helpers.course import DEVICE, NOTEBOOKS, ROOT, SOLUTIONS
+from helpers.course import NOTEBOOKS, ROOT, SOLUTIONS
 from helpers.exercises import Exercise, Lesson, load_lesson
 from helpers.notebooks import SETUP, as_released, as_solved, grade_id, sources_of
 
@@ -133,19 +131,6 @@ def _name_cells(notebook: nbformat.NotebookNode) -> None:
             unique, count = f"{name}-{count}", count + 1
         ids.add(unique)
         cell.id = unique
-
-
-@contextlib.contextmanager
-def on_the_cpu() -> Iterator[None]:
-    """Keys are made on the CPU, whatever the machine has."""
-    before = os.environ.get(DEVICE)
-    os.environ[DEVICE] = "cpu"
-    try:
-        yield
-    finally:
-        os.environ.pop(DEVICE)
-        if before is not None:
-            os.environ[DEVICE] = before
 
 
 class Answers:

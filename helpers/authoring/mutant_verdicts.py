@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from helpers.authoring.lesson_source import Answers, Source, on_the_cpu
+from helpers.authoring.lesson_source import Answers, Source
 from helpers.authoring.mistakes import EquivalentMutant
 from helpers.authoring.mutants import Mutant, mutants
 from helpers.checking.answers import RAISED, Answer
@@ -23,6 +23,7 @@ from helpers.checking.cell_scan import scan_cell
 from helpers.checking.keys import AnswerKey
 from helpers.checking.partly_right import NUMBERS_WRONG
 from helpers.checking.verdicts import LIKE, Verdict, judge
+from helpers.device import on_the_cpu
 
 SECONDS = 4  # that a mutant has for all its probes: changed loops may never end
 

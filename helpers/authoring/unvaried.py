@@ -15,7 +15,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 import torch
 
-from helpers.authoring.lesson_source import Answers, Source, on_the_cpu
+from helpers.authoring.lesson_source import Answers, Source
+from helpers.device import on_the_cpu
 from helpers.exercises import Exercise
 from helpers.exercises.exercise import Aspect
 

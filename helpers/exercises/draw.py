@@ -47,6 +47,10 @@ class Draw:
         """A source of its own for `name`: what it gives does not depend on what was drawn before."""
         return Draw(*self._words, name)
 
+    def again(self) -> Draw:
+        """The same source from its beginning, on the device that the course computes on now."""
+        return Draw(*self._words)
+
     def weights(self, name: str, *shape: int) -> torch.Tensor:
         """Normal numbers of the given shape for the parameter `name`, as `named(name).normal(*shape)` gives them.
 
