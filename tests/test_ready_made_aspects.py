@@ -83,8 +83,10 @@ def test_what_would_fail_on_a_gpu_fails(on_the_cpu):
         lambda w: torch.autograd.grad((w.requires_grad_() ** 2).sum(), w)[0],
         lambda w: torch.tensor(w.numpy(force=True), device=w.device),
         lambda w: torch.stack([row * row.max().item() for row in w]),
+        lambda w: (w.to_sparse() * 2).to_dense(),
+        lambda w: (lambda x: x @ x)(w.as_subclass(type("Mine", (torch.Tensor,), {}))),
     ],
-    ids="number index like module to jacrev grad numpy rows".split(),
+    ids="number index like module to jacrev grad numpy rows sparse subclass".split(),
 )
 def test_what_runs_on_a_gpu_passes(anywhere):
     assert any_device(1, some_matrix).probe(anywhere, Draw("seed")) == 1

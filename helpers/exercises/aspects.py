@@ -18,7 +18,7 @@ import torch
 from helpers.device import on_the_cpu
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect
-from helpers.exercises.other_device import THERE, OtherDevice
+from helpers.exercises.other_device import THERE, OtherDevice, is_tensor
 from helpers.exercises.tolerance import GRADIENTS
 
 Inputs = Callable[[Draw], tuple]
@@ -252,7 +252,7 @@ def _on_another_device(answer: Answer, draw: Draw, inputs: Inputs, via: Via) -> 
     call, arguments = other.moved(via(answer, draw)), [other.moved(each) for each in inputs(draw)]
     with other:
         result = call(*arguments)
-    if isinstance(result, torch.Tensor) and other.device_of(result) != THERE:
+    if is_tensor(result) and other.device_of(result) != THERE:
         raise Unmet(
             "Your result is on the wrong device: somewhere a tensor is created without saying on which device."
             f" {ON_WHICH_DEVICE}"

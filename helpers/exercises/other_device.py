@@ -7,7 +7,7 @@ Most of its operators are Python, which makes them slow, and the first one impor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch._C._functorch import get_unwrapped, is_functorch_wrapped_tensor
@@ -73,7 +73,7 @@ class OtherDevice(TorchFunctionMode):
         if function in _MAY_MIX:
             return self.device_of(args[0])
         if function in _device_constructors():  # torch.arange(x.max()) is on the CPU; torch.tensor(x) is where x is
-            args, kwargs = tuple(each for each in args[:1] if isinstance(each, torch.Tensor) and each.dim()), {}
+            args, kwargs = tuple(each for each in args[:1] if is_tensor(each) and each.dim()), {}
         tensors = list(_tensors((args, tuple(kwargs.values()))))
         there = any(self.device_of(tensor) == THERE for tensor in tensors)
         if there and any(tensor.dim() and self.device_of(tensor) == HERE for tensor in tensors):
@@ -86,7 +86,7 @@ class OtherDevice(TorchFunctionMode):
         if function is torch.Tensor.cpu:
             where = HERE
         for goal in (*args, *kwargs.values()):
-            if isinstance(goal, torch.Tensor):
+            if is_tensor(goal):
                 where = self.device_of(goal)
             elif isinstance(goal, (str, torch.device)):
                 where = torch.device(goal)
@@ -101,19 +101,28 @@ def _on_the_cpu(argument: Any) -> Any:
     return HERE if isinstance(argument, (str, torch.device)) else argument
 
 
+def is_tensor(value: Any) -> TypeGuard[torch.Tensor]:
+    """Is it one? An object that only says so would end the process where torch is asked about its memory."""
+    return issubclass(type(value), torch.Tensor)
+
+
 def _memory(tensor: torch.Tensor) -> int:
-    while is_functorch_wrapped_tensor(tensor):  # within torch.vmap and the like
-        tensor = get_unwrapped(tensor)
-    return tensor.untyped_storage()._cdata
+    """What stands for a tensor's memory; for the tensor itself where it is sparse, or hides its memory."""
+    try:
+        while is_functorch_wrapped_tensor(tensor):  # within torch.vmap and the like
+            tensor = get_unwrapped(tensor)
+        return tensor.untyped_storage()._cdata
+    except Exception:
+        return -id(tensor)
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:
     """A tensor, a module's parameters and buffers, and those in lists and tuples of them."""
-    if isinstance(value, torch.Tensor):
+    if is_tensor(value):
         yield value
-    elif isinstance(value, torch.nn.Module):
+    elif issubclass(type(value), torch.nn.Module):
         yield from value.parameters()
         yield from value.buffers()
-    elif isinstance(value, (tuple, list)):
+    elif issubclass(type(value), (tuple, list)):
         for each in value:
             yield from _tensors(each)
