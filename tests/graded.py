@@ -7,7 +7,6 @@ import shutil
 from conftest import FIRST, Course, answer_notebook, solved
 from stand_in import StandIn
 
-from helpers.course import LIMITS
 from helpers.exercises import load_lesson
 from helpers.grading import commands
 from helpers.grading.__main__ import parser
@@ -35,7 +34,7 @@ def batch(course, runner=None, jobs=2, **more):
 
 def command(course, *words):
     """A command of the instructor, in this process. Raises what `main` shows without a traceback."""
-    return commands.run(course.folder, parser().parse_args(words), LIMITS, None)
+    return commands.run(course.folder, parser().parse_args(words), None)
 
 
 class Instead:

@@ -1,5 +1,6 @@
 """Lesson 1: its solutions against PyTorch's own attention, and what its text tells against what it printed."""
 
+import math
 import re
 
 import pytest
@@ -93,3 +94,32 @@ def test_a_maximum_over_the_batch_is_no_maximum_of_a_row():
     (scores,) = l01_dot_product_attention.large_scores(Draw(0, "scores"))
     powers = (scores - scores.amax((0, 2), keepdim=True)).exp()
     assert not torch.isfinite(powers / powers.sum(-1, keepdim=True)).all()
+
+
+def test_numbers_that_the_text_gives():
+    assert torch.tensor(89.0).exp().isinf() and torch.tensor(88.0).exp().isfinite()  # a 32-bit float
+    vectors = word_vectors()[1]
+    assert vectors.shape[1] == 40  # e = 40
+    torch.testing.assert_close((vectors * vectors).sum(-1), torch.full((len(vectors),), 4.0))
+    # how much each output gets where the softmax runs over the columns, of three inputs (0, 0), (1, 1), (2, 2)
+    x = torch.ones(1, 3, 2) * torch.tensor([[[0.0], [1.0], [2.0]]])
+    rows = torch.softmax(x @ x.mT, dim=1).sum(dim=-1)[0].tolist()
+    assert [round(total, 2) for total in rows] == [0.35, 0.47, 2.18]
+
+
+def test_the_small_cases_of_the_hints_give_the_numbers_that_they_say():
+    solved = ANSWERS.make
+    errors, seen = torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([[True, False], [False, True]])
+    nothing = torch.zeros(2, 1)
+    assert solved("masked_squared_error")(nothing, nothing, errors, seen).item() == 8.5
+    assert errors.square().mean() == 7.5 and (errors[seen].square().sum() / 4).item() == 4.25
+    x = torch.tensor([[[1.0, 2], [3, 0], [0, 1]]])
+    assert solved("raw_weights")(x).tolist() == [[[5, 3, 2], [3, 9, 0], [2, 0, 1]]]
+    assert (x.mT @ x).tolist() == [[[10, 2], [2, 5]]]
+    shares = solved("row_softmax")(torch.tensor([[[0.0, math.log(2), 0.0]]]))
+    torch.testing.assert_close(shares, torch.tensor([[[0.25, 0.5, 0.25]]]))
+    x = torch.tensor([[[0.0], [1.0]]])
+    assert [round(y, 2) for y in solved("self_attention")(x).flatten().tolist()] == [0.5, 0.73]
+    assert round((torch.softmax(x @ x.mT, dim=1) @ x)[0, 0, 0].item(), 2) == 0.27
+    x = torch.tensor([[[1.0], [2.0], [4.0]]])
+    assert solved("equivariance_gap")(lambda y: y.cumsum(1), x, torch.tensor([1, 2, 0])) == 6

@@ -217,3 +217,16 @@ def test_training_finds_less_than_lesson_1s_model_even_from_the_identity(printed
     bits = float(re.search(r"from identity: ([\d.]+) bits", printed_text)[1])
     assert bits > 3.65 > max(recorded("ladder")["result"]["bits"]["01_dot_product_attention"])
     assert float(re.search(r"with positions: ([\d.]+) bits", printed_text)[1]) < 3.6
+
+
+def test_the_small_cases_of_the_hints_give_the_numbers_that_they_say(solved):
+    """ln 3 ≈ 1.0986 and the weights 3/4 and 1/4; e and e² for products 2 and 1."""
+    query, keys, values = torch.tensor([1.0986, 0.0]), torch.eye(2), torch.tensor([[4.0], [8.0]])
+    assert solved("soft_lookup")(query, keys, values).item() == pytest.approx(5, abs=1e-3)
+    weights = [solved("sharpen")(torch.tensor([[2.0], [1.0]]), torch.ones(1), beta) for beta in (1, 2)]
+    assert [round(w, 2) for pair in weights for w in pair.tolist()] == [0.73, 0.27, 0.88, 0.12]
+    rules = torch.tensor([0, 1]), torch.tensor([2, 2]), torch.tensor([5.0, 4.0])
+    w_q, w_k = solved("matrices_of_rules")(*rules, 3)
+    assert torch.equal(w_q @ w_k.T, torch.tensor([[0.0, 0, 5], [0, 0, 4], [0, 0, 0]]))
+    w_q[:2] = rules[2]  # each of the two features obeys both rules
+    assert torch.equal(w_q @ w_k.T, torch.tensor([[0.0, 0, 9], [0, 0, 9], [0, 0, 0]]))

@@ -250,3 +250,20 @@ def test_outcomes_that_the_lesson_tells_are_those_that_it_printed(printed_text):
         number(rf"scores {how}: mean entropy ([\d.]+)", printed_text) for how in ("divided by √d", "as they are")
     )
     assert plain < 1 < 2 < scaled  # "every row is too sharp"
+
+
+def test_the_jacobian_of_a_row_of_a_thousand_has_a_million_entries():
+    assert scaling.softmax_jacobian(torch.full((1_000,), 1 / 1_000)).numel() == 1_000_000
+
+
+def test_the_small_cases_of_the_hints_give_the_numbers_that_they_say():
+    solved = Answers(sources(["03_scaling"])[0]).make
+    q, k = torch.tensor([[1.0, 0], [0, 2], [1, 1]]), torch.tensor([[3.0, 5], [1, -1], [2, 0]])
+    scores = (q * k).sum(-1)
+    assert scores.tolist() == [3, -2, 2] and scores.var().item() == pytest.approx(7)
+    q, k = torch.full((1, 1, 16), 4.0), torch.full((1, 1, 16), 6.0)
+    assert solved("scaled_scores_early")(q, k).item() == 96 and (q @ k.mT).item() == 384
+    p = torch.tensor([0.5, 0.25, 0.25])
+    assert solved("softmax_backward")(p, torch.tensor([4.0, 0, 0])).tolist() == [1, -0.5, -0.5]
+    rows = torch.tensor([[0.5, 0.5, 0], [1, 0, 0], [0.5, 0.25, 0.25]])
+    assert [round(h, 2) for h in solved("attention_entropy")(rows).tolist()] == [0.69, 0, 1.04]

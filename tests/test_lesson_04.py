@@ -183,3 +183,24 @@ def test_the_code_to_mend_is_off_in_nearly_every_number():
     q, k, v = (torch.randn(2, 5, 12) for _ in range(3))
     unify, right = torch.randn(12, 12), Answers(SOURCE).make("folded_heads")(q, k, v, 3)
     assert ((namespace["folded_heads"](q, k, v, 3) - right) @ unify).abs().gt(1e-3).float().mean() > 0.95
+
+
+def test_the_row_of_gave_is_made_of_the_pieces_that_the_prose_names():
+    """Numbers 24 to 47 of (3, 5, 8): what head 0 found for positions 3 and 4, and what head 1 found for position 0."""
+    row = torch.arange(3 * 5 * 8).view(3, 5, 8).reshape(5, 24)[GAVE]
+    assert row.tolist() == list(range(24, 48))
+    assert [(n // 40, n // 8 % 5) for n in row[::8].tolist()] == [(0, 3), (0, 4), (1, 0)]
+
+
+def test_the_small_cases_of_the_hints_give_the_numbers_that_they_say(answers):
+    x = torch.arange(8).view(1, 2, 4)
+    heads = answers.make("split_heads")(x, 2)
+    assert heads.tolist() == [[[[0, 1], [4, 5]], [[2, 3], [6, 7]]]]
+    assert x.reshape(1, 2, 2, 2)[0, 0].tolist() == [[0, 1], [2, 3]]
+    assert x.reshape(1, 2, 2, 2).permute(0, 3, 1, 2)[0, 0].tolist() == [[0, 2], [4, 6]]
+    assert torch.equal(answers.make("merge_heads")(heads), x)
+    assert heads.reshape(1, 2, 4)[0, 0].tolist() == [0, 1, 4, 5]
+    labels = [["00", "01"], ["10", "11"], ["20", "21"]]
+    assert [list(head) for head in zip(*labels, strict=True)] == [["00", "10", "20"], ["01", "11", "21"]]
+    count = answers.make("count_parameters")
+    assert [count(4, 2, kind) for kind in ("narrow", "wide", "multi-query")] == [68, 132, 52]

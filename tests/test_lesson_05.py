@@ -214,3 +214,11 @@ def test_the_mended_layer_is_pytorchs_own(b, t, e, h):
     heads = F.scaled_dot_product_attention(q, k, v, is_causal=True)
     near(layer(x), layer.unify(heads.transpose(1, 2).reshape(b, t, e)))
     assert set(layer.state_dict()) == {"to_qkv.weight", "to_qkv.bias", "unify.weight", "unify.bias", "triangle"}
+
+
+def test_the_hints_worked_cases_are_right():
+    shares = torch.softmax(torch.tensor([1.0, -torch.inf, 3.0]), dim=0)
+    assert [round(share, 2) for share in shares.tolist()] == [0.12, 0, 0.88]
+    near(torch.softmax(torch.full((3,), -1000.0), dim=0), torch.full((3,), 1 / 3))
+    assert torch.softmax(torch.full((3,), -torch.inf), dim=0).isnan().all()
+    assert torch.finfo(torch.float16).min == -65_504 and torch.tensor(-1e9).half() == -torch.inf

@@ -190,3 +190,13 @@ def test_the_head_made_by_hand_is_right_at_6000_too():
     moved = place @ ANSWERS.make("shift_matrix")(-2, 32).T
     some = torch.arange(2, 6000, 97)
     assert ((moved[some] @ place.T).argmax(dim=-1) == some - 2).all()
+
+
+def test_the_hints_worked_cases_are_right():
+    def rounded(*numbers):
+        return [round(number, 2) for number in numbers]
+
+    assert rounded(math.sin(3), math.cos(3), math.sin(0.03), math.cos(0.03)) == [0.14, -0.99, 0.03, 1.00]
+    assert rounded(math.cos(2), math.sin(2), math.cos(0.02), math.sin(0.02)) == [-0.42, 0.91, 1.00, 0.02]
+    turned = [(1 + 0j) * complex(math.cos(3), math.sin(3)), 2j * complex(math.cos(0.03), math.sin(0.03))]
+    assert rounded(*(part for z in turned for part in (z.real, z.imag))) == [-0.99, 0.14, -0.06, 2.00]

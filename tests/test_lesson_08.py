@@ -289,3 +289,11 @@ def test_the_transformer_is_at_first_no_better_than_the_bag_of_words_on_the_same
 def test_the_bag_of_words_is_right_about_as_often_as_a_question_at_the_end_says():
     shares = re.findall(r"(\d\d\.\d) ?%", printed(SOURCE, "optimiser = torch.optim.LBFGS(bag.parameters()"))
     assert any(round(float(share)) == 58 for share in shares), shares
+
+
+def test_the_loss_of_an_even_guess_is_the_logarithm_of_two():
+    assert round(F.cross_entropy(torch.zeros(1, 2), torch.tensor([0])).item(), 2) == 0.69
+
+
+def test_the_mean_of_the_hint_is_over_texts():
+    assert sum((0.2, 0.4, 0.9)) / 3 == pytest.approx(0.5) and (0.3 + 0.9) / 2 == 0.6

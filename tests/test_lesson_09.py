@@ -448,3 +448,33 @@ def test_with_as_many_windows_as_before_the_longer_ones_win(monkeypatch):
     for _ in ladder.training_steps(model, 1200):
         pass
     assert ladder.held_out_bits(model) == pytest.approx(2.2, abs=0.06)
+
+
+def test_the_hints_worked_temperature_is_right():
+    logits = torch.tensor([2.0, 1.0])
+    assert (logits / 0.5).tolist() == [4, 2]
+    assert [round(torch.softmax(given, dim=0)[0].item(), 2) for given in (logits, logits / 0.5)] == [0.73, 0.88]
+
+
+def test_the_table_of_top_p_is_what_the_function_keeps():
+    ranked = torch.tensor([0.45, 0.30, 0.15, 0.06, 0.04])
+    sums = [round(value, 2) for value in ranked.cumsum(0).tolist()]
+    assert sums == [0.45, 0.75, 0.90, 0.96, 1.00]
+    kept = generator.keep_top_p(ranked.log()[None], 0.8)
+    assert torch.isfinite(kept)[0].tolist() == [True, True, True, False, False]
+
+
+def test_at_half_the_temperature_a_rare_byte_costs_nearly_twice_as_much():
+    chances = torch.tensor([0.6, 0.2, 0.1, 0.05, 0.04, 0.01])
+    sharp = torch.softmax(chances.log() / 0.5, dim=0)
+    assert 1.8 < math.log(sharp[-1]) / math.log(0.01) < 2 and sharp[0] > 0.6
+
+
+def test_nats_a_piece_are_compared_as_bits_a_byte():
+    assert round(4.2 / 3, 6) == 1.4 and [round(x / math.log(2), 2) for x in (1.4, 1.5)] == [2.02, 2.16]
+
+
+def test_a_byte_is_one_of_256_numbers():
+    assert min(bytes(range(256))) == 0 and max(bytes(range(256))) == 255
+    with pytest.raises(ValueError):
+        bytes([256])

@@ -446,3 +446,17 @@ def test_an_alignment_draws_every_link_and_makes_the_crossing_ones_stand_out():
     first, second = ax.lines[0].get_xdata(), ax.lines[1].get_xdata()
     assert (first[0] - second[0]) * (first[1] - second[1]) < 0
     plots.style.plt.close("all")
+
+
+def test_the_greedy_beginning_of_the_example_misses_twice_as_much():
+    first, then = {"a": 0.6, "b": 0.4}, {"a": 0.3, "b": 0.9}
+    greedy = max(first, key=first.get)
+    assert round(first[greedy] * then[greedy], 2) == 0.18
+    assert round(max(first[word] * then[word] for word in first), 2) == 0.36
+
+
+def test_the_hints_worked_loss_is_right():
+    asked, p = torch.tensor([0.1, 0.8, 0.1, 0.0]), torch.tensor([0.2, 0.4, 0.3, 0.1])
+    by_hand = -0.8 * math.log(0.4) - 0.1 * math.log(0.2) - 0.1 * math.log(0.3)
+    assert round(by_hand, 3) == 1.014
+    near(F.cross_entropy(p.log().unsqueeze(0), asked.unsqueeze(0)), torch.tensor(by_hand))

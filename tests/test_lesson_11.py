@@ -5,6 +5,7 @@ import math
 import re
 
 import pytest
+import torch
 from lesson_harness import printed
 
 from helpers.authoring.lesson_source import sources
@@ -12,7 +13,7 @@ from helpers.data import store
 from helpers.data.recorded import recorded
 from helpers.data.toy.five_sentences import CODE, SENTENCES
 from helpers.exercises import load_lesson
-from helpers.parts import bpe
+from helpers.parts import bpe, gpt2
 
 SOURCE = sources(["11_tokens"])[0]
 LESSON = load_lesson("11_tokens")
@@ -95,3 +96,17 @@ def test_the_encoder_that_students_get_cuts_words_wrongly():
 def test_the_two_files_of_the_vocabulary_have_the_size_that_the_lesson_gives():
     size = sum((store.folder() / "gpt2" / name).stat().st_size for name in ("vocab.json", "merges.txt"))
     assert round(size / 1e6, 1) == 1.5
+
+
+def test_the_numbers_on_the_cards_and_in_the_answers():
+    table = bpe.byte_alphabet()
+    own = [byte for byte, character in table.items() if ord(character) == byte]
+    assert own == [*range(33, 126 + 1), *range(161, 172 + 1), *range(174, 255 + 1)]
+    assert [table[byte] for byte in (0, 1, 2)] == [chr(256), chr(257), chr(258)]
+    assert (ord(table[32]), ord(table[127]), table[32], 256 - len(own)) == (288, 289, "Ġ", 68)
+    assert range(33, 126)[-1] == 125
+    assert PUBLISHED["cuts"]["1234567890"] != ["123", "456", "789", "0"], "answer C"
+    with torch.device("meta"):
+        model = gpt2.GPT2(gpt2.Config.published("gpt2"))
+    assert round(model.tokens.weight.numel() / 1e6, 1) == 38.6
+    assert round(sum(p.numel() for p in model.parameters()) / 1e6, 1) == 124.4

@@ -119,3 +119,20 @@ def test_other_weights_and_no_record_are_told(tmp_path):
             reference(tmp_path)
     with pytest.raises(LookupError, match="gpt2_reference"):
         reference(tmp_path, tmp_path / "nothing.safetensors")
+
+
+PUBLISHED = {"gpt2": 124_439_808, "gpt2-medium": 354_823_168, "gpt2-large": 774_030_080, "gpt2-xl": 1_557_611_200}
+
+
+def test_the_drawing_forgets_what_the_lesson_says():
+    bias, norm = 3_072 - 768, 2 * 768
+    assert (bias, norm, 12 * bias + norm) == (2_304, 1_536, 29_184)
+    assert PUBLISHED["gpt2"] - 29_184 == 124_410_624
+
+
+def test_the_sizes_that_the_prose_gives():
+    table = 50_257 * 768
+    assert round(table / 1e6, 1) == 38.6 and round((PUBLISHED["gpt2"] + table) / 1e6, 1) == 163.0
+    assert 75 < 2 * 1_024 * 768 * 12 * 4 / 1e6 < 76, "megabytes of cache"
+    assert list(range(1, 200))[-2:] == [198, 199], "tokens that were read before token 200"
+    assert 548 < (PUBLISHED["gpt2"] * 4 + 12 * 1_024**2 * 4) / 1e6 < 550, "the file on the Hub, with its masks"

@@ -1,5 +1,6 @@
 """Lesson 13: the score that is fixed in it, and what its stored outputs say."""
 
+import math
 import re
 
 import torch
@@ -138,3 +139,8 @@ def test_steps_that_wait_take_longer_than_the_same_products_at_once():
         assert float(one_by_one) > 2 * float(at_once) and float(gru) > float(attention)
     first, _, last = ([float(x) for x in row] for row in rows)
     assert last[1] / last[4] < first[1] / first[4]
+
+
+def test_the_hints_worked_loss_is_right():
+    parts = [-math.log(1 / (1 + math.exp(-z))) for z in (2, -1, 3)]
+    assert [round(part, 3) for part in parts] == [0.127, 1.313, 0.049] and round(sum(parts), 3) == 1.489

@@ -168,3 +168,11 @@ def test_the_recorded_fine_tuning_says_what_the_lesson_says():
     assert (2 * shares[0][2] * (1 - shares[0][2]) / 2000) ** 0.5 < 0.015, "1.0 to 1.5 per cent"
     assert all(abs(row["frozen"]["accuracy"] - row["bag of words"]) < 0.021 for row in few.values())
     assert all(0 <= row["all"] - row["low rank"] < 0.022 for row in few.values()), "steps of rank 8 come near"
+
+
+def test_the_hints_worked_thousand_is_right():
+    chosen = 1_000
+    assert [round(share * chosen) for share in (0.8, 0.1, 0.1)] == [800, 100, 100], "what the card asks for"
+    random = round(0.1 * chosen)
+    taken = round(0.9 * random)
+    assert (random, taken, random - taken) == (100, 90, 10), "what the code that is given does"

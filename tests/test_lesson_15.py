@@ -143,3 +143,12 @@ def test_u_and_v_are_not_steps_of_muon():
     inner = {id(p) for group in muon.param_groups for p in group["params"]}
     assert {id(attention.u), id(attention.v), id(model.tokens.weight)} <= outer
     assert {id(attention.to_positions.weight), id(attention.unify.weight)} <= inner
+
+
+def test_the_hints_worked_reach_is_right():
+    t, m, depth = 4, 6, 2
+    seen = {(0, t - 1)}  # (segment, place in it); segment 0 is the last one
+    for _ in range(depth):
+        first = min(segment for segment, _ in seen) * t  # a segment is computed with the memory before its beginning
+        seen |= {divmod(position, t) for position in range(first - m, t)}
+    assert t - 1 - min(segment * t + place for segment, place in seen) == 17 == 3 + 8 + 6

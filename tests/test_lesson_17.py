@@ -1,10 +1,12 @@
 """Lesson 17: its stored outputs and records say what its prose says."""
 
+import math
 import re
 
 import nbformat
 import numpy as np
 import pytest
+import torch
 from lesson_harness import numbers, printed
 
 from helpers.authoring.lesson_source import sources
@@ -160,3 +162,11 @@ def test_where_no_process_can_be_started_the_lesson_says_so_and_no_point_hangs_o
     for cell in starts:
         assert "nbgrader" not in cell.metadata
         assert "if not workers.available():\n    print(" in cell.source
+
+
+def test_the_hints_and_answers_count_right():
+    assert 16 * 7 == 112 == 2 * 80 - 48, "GB: 7 billion parameters, two GPUs"
+    assert 16 * 1000**2 * 4 == 64e6 and 4 * 64 == 256, "MB: one head, and four"
+    assert big.flops_per_token(2, 1, 3, 5)[0] == 2 * (48 + 10) + 12 + 12 == 116 + 24 == 140
+    assert big.averaged([[torch.tensor(2.0)], [torch.tensor(10.0)]], [3, 1]) == [torch.tensor(4.0)]
+    assert big.fit_power_law([1, math.exp(2)], [math.exp(3), math.exp(1)]) == pytest.approx((math.exp(3), 1))

@@ -105,3 +105,27 @@ def test_a_temperature_brings_back_the_tail_of_top_p_and_not_that_of_min_p():
     assert (cold_p, cold_min, hot_min) == (1, 1, 1)
     assert 10 < hot_p < 100 and LESSON.prediction("hot_top_p").truth == "C"
     assert tail > 200 and 24 <= dozens < 100
+
+
+def rounded(tensor, digits):
+    return [round(number, digits) for number in tensor.flatten().tolist()]
+
+
+def test_the_hints_count_right():
+    x = torch.tensor([3.0, 4.0])
+    assert round(x.square().mean().item() ** 0.5, 2) == 3.54
+    assert rounded(llama.RMSNorm(2, eps=0)(x), 2) == [0.85, 1.13]
+    network = ANSWERS.make("SwiGLU")(1, 1)
+    with torch.no_grad():
+        for layer, weight in ((network.gate, 1.0), (network.up, 3.0), (network.down, 2.0)):
+            layer.weight.fill_(weight)
+        inside = torch.nn.functional.silu(torch.tensor(2.0)).item()
+        assert (round(inside, 2), round(6 * inside, 2)) == (1.76, 10.57)
+        assert rounded(network(torch.tensor([2.0])), 2) == [21.14]
+    chances = torch.tensor([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]])
+    f, mean = torch.tensor([2 / 3, 1 / 3]), chances.mean(dim=0)
+    assert rounded(mean, 3) == [0.567, 0.433] and rounded(f * mean, 3) == [0.378, 0.144]
+    assert round(ANSWERS.make("route")(chances.log(), 1)[2].item(), 2) == 1.04
+    assert round(0.25 * 0.6, 2) == 0.15
+    order = ANSWERS.make("halves_from_pairs")(torch.arange(8.0).reshape(8, 1), 2)
+    assert order.flatten().tolist() == [0, 2, 1, 3, 4, 6, 5, 7]

@@ -12,6 +12,7 @@ from tables import table
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.data.recorded import recorded
 from helpers.exercises import load_lesson
+from helpers.parts import induction
 
 SOURCE = sources(["19_looking_inside"])[0]
 LESSON = load_lesson("19_looking_inside")
@@ -151,3 +152,22 @@ def test_the_last_page_says_what_the_long_runs_have_reached():
     assert f"on Wikipedia {recorded('enwik8')['result']['held_out_bits']:.2f} |" in text
     assert f"{recorded('multi30k')['result']['bleu']:.2f} BLEU" in text
     assert f"{recorded('pocket_gpt2')['result']['held_out_bits_per_byte']:.2f} bits per byte |" in text
+
+
+def test_the_hints_count_right():
+    parts = torch.tensor([[3.0, 1], [1, -1]]).view(2, 1, 1, 2)
+    added = ANSWERS.make("direct_contributions")(parts, torch.tensor([[[1.0, 0]]]), torch.ones(2), 0.0)
+    assert added.flatten().tolist() == [0.5, 0.5]
+    states = torch.tensor([[1.0, -1], [10, -10]]).view(2, 1, 1, 2)
+    seen = ANSWERS.make("logit_lens")(states, torch.ones(2), torch.zeros(2), torch.eye(2), 0.0)
+    assert seen.flatten().tolist() == [1, -1, 1, -1]
+    unify = torch.tensor([[0.0, 1], [1, 0]])
+    scores = ANSWERS.make("composition_scores")(torch.tensor([[1.0, 0], [1, 1]]), torch.eye(2), unify, 2)
+    assert [round(score, 2) for score in scores[:, 0].tolist()] == [0, 0.71]
+
+
+def test_a_guess_costs_what_the_card_says_and_an_induction_head_of_24_looks_23_places_back():
+    assert f"{math.log(64):.2f}" == "4.16" and f"{math.log(64):.1f}" == "4.2"
+    weights = torch.zeros(1, 1, 47, 47)
+    weights.diagonal(-23, -2, -1)[:] = 1
+    assert induction.induction_scores(weights, 24) == 1
