@@ -81,8 +81,9 @@ def killed(lesson: str, kills: int) -> None:
         child = os.fork()
         if not child:
             try:
-                Batch(Path.cwd(), lesson, StandIn(lesson, delay=0.01), 2, bar=False).run()
-                os._exit(0)
+                summary = Batch(Path.cwd(), lesson, StandIn(lesson, delay=0.01), 2, bar=False).run()
+                print(summary.as_text(), file=sys.stderr)
+                os._exit(1 if summary.failed or summary.halted or summary.stopped else 0)
             except BaseException as problem:
                 print(f"{type(problem).__name__}: {problem}", file=sys.stderr)
                 os._exit(1)

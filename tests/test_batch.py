@@ -223,7 +223,9 @@ def run_and_kill(course, kills):
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
     done = subprocess.run(command, cwd=course.folder, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    steps = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [step["code"] for step in steps] == [-9] * kills + [0], done.stderr[-2000:]
+    return steps
 
 
 @pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.deep)])
@@ -233,7 +235,6 @@ def test_a_batch_that_is_killed_again_and_again_ends_as_if_left_alone(pattern, t
     killed = copied(alone, tmp_path / "killed")
     assert len(batch(alone).run().entries) == size
     steps = run_and_kill(killed, kills)
-    assert [step["code"] for step in steps] == [-9] * kills + [0]
     assert all(step["half"] == 0 for step in steps)
     assert all(step["journal"] <= step["marked"] <= step["written"] for step in steps)
     assert [step["journal"] for step in steps] == sorted(step["journal"] for step in steps)
