@@ -7,6 +7,7 @@ replaced. A name for which there is neither is looked for in the text of the ans
 
 from __future__ import annotations
 
+import ast
 import ctypes
 import inspect
 import re
@@ -20,7 +21,7 @@ from types import CodeType, FunctionType
 
 import torch
 
-from helpers.checking.syntax import spelled
+from helpers.checking.syntax import parsed
 from helpers.exercises.aspects import Forbidden
 
 _SOFTMAX = r"\w*softmax|\w*logsumexp|_?logcumsumexp"
@@ -178,10 +179,22 @@ def forbidden_use(source: str, forbidden: Mapping[str, str]) -> str:
     A name in a comment or a docstring is no use of it. What is not Python says nothing here.
     """
     says = _names(forbidden)
-    for line, name in spelled(source) if says else ():
-        if name in says:
-            return f"Line {line} uses {name}. {says[name]}"
+    tree = parsed(source) if says else None
+    for node in ast.walk(tree) if tree else ():
+        for name in _spelled(node):
+            if name in says:
+                return f"Line {getattr(node, 'lineno', 1)} uses {name}. {says[name]}"
     return ""
+
+
+def _spelled(node: ast.AST) -> list[str]:
+    """The names that one node uses, ``getattr(torch.nn, "Transformer")`` among them; not the module of a from."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.Constant(value=str(name)):
+            return [name]
+        case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+            return [part for alias in aliases for part in alias.name.split(".")]
+    return []
 
 
 def _names(forbidden: Mapping[str, str]) -> dict[str, str]:
