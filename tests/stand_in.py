@@ -32,7 +32,7 @@ from helpers.course import SHIPPED_SEED
 from helpers.exercises import Exercise, load_lesson
 from helpers.grading.batch import Batch
 from helpers.grading.judging import CheckRun, Why
-from helpers.grading.sandbox.fork_server import setup_of
+from helpers.grading.sandbox.fork_server import released_code
 from helpers.grading.sandbox.runner import Executed, Work
 
 ISOLATION = "none (a stand-in)"
@@ -75,7 +75,7 @@ class StandIn:
 def killed(lesson: str, kills: int) -> None:
     """Grade with forks of this process, `kills` of which are killed, and one more that is left alone."""
     with contextlib.redirect_stdout(io.StringIO()):
-        prepare(load_lesson(lesson), setup_of(Path("notebooks", lesson, f"{lesson}.ipynb")))
+        prepare(load_lesson(lesson), released_code(lesson))
     chance = random.Random(11)
     for left in range(kills, -1, -1):
         child = os.fork()

@@ -16,17 +16,19 @@ import linecache
 import operator
 import sys
 import threading
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from types import CellType, CodeType, FunctionType, ModuleType
 
 import torch
 
 from helpers.checking import answers
 from helpers.checking.answers import Answer
+from helpers.checking.cell_scan import SubmittedCell, scan_submission
 from helpers.checking.finished_parts import PARTS
 from helpers.checking.forbidden import barred, find
 from helpers.checking.program_slice import FINISHED, ProgramSlice
 from helpers.exercises import Exercise, Lesson
+from helpers.notebooks import SETUP
 
 Parts = Mapping[str, str | CodeType]
 
@@ -198,12 +200,16 @@ _WATCHED_CLASSES = (torch.Tensor, torch.nn.Module, torch.nn.Parameter, torch.Gen
 _OWN_ROOMS = ("helpers.exercises", "helpers.checking")
 
 
-def prepare(lesson: Lesson, setup: str) -> None:
-    """Do once what every answer of a lesson needs, so that processes forked later need not.
+def prepare(lesson: Lesson, released: Sequence[tuple[str, str]]) -> None:
+    """Do once what every submission of a lesson needs, so that processes forked later need not.
 
-    Each exercise's stub is run, for Python adapts code to its use when it first runs, and each process would have to
-    copy that code. setup: the released setup cell.
+    The released cells are read, and what was read of them is remembered. Each exercise's stub is run: Python adapts
+    code to its use when it first runs, and each process would have to copy that code. released: the grade ids and
+    texts of the code cells.
     """
+    setup = dict(released).get(SETUP, "")
+    cells = [SubmittedCell(name, name, text) for name, text in released if name != SETUP]
+    scan_submission(lesson, cells, dict(released), setup)
     for name in lesson.late_imports:
         importlib.import_module(name)
     _torch_and_check()

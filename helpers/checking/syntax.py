@@ -61,12 +61,12 @@ def python_of(source: str) -> str:
 
     Raises Unreadable for what is too long to be read.
     """
-    return _read(source)[0]
+    return _checked(source)
 
 
 def parse(source: str) -> ast.Module:
     """The syntax tree of a cell; magics and shell lines are left out. Raises Unreadable and NotPython."""
-    return _read(source)[1]
+    return _tree(_checked(source))
 
 
 def parsed(source: str) -> ast.Module | None:
@@ -77,7 +77,9 @@ def parsed(source: str) -> ast.Module | None:
         return None
 
 
-def _read(source: str) -> tuple[str, ast.Module]:
+@lru_cache(maxsize=256)  # a cell is read for many purposes, and each changes its own tree
+def _checked(source: str) -> str:
+    """The text of a cell as Python that can be read. Raises Unreadable and NotPython."""
     source = source.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
     if len(source) > LONGEST:
         raise Unreadable(f"the cell has {len(source):,} characters, and {LONGEST:,} are read")
@@ -94,7 +96,7 @@ def _read(source: str) -> tuple[str, ast.Module]:
         except SyntaxError as still:
             raise NotPython(_described(still)) from None
     _require_moderate(tree)
-    return source, tree
+    return source
 
 
 def _tree(source: str) -> ast.Module:
@@ -152,9 +154,9 @@ class Statement:
 
 def statements(source: str) -> list[Statement]:
     """The statements of a cell. Raises Unreadable and NotPython."""
-    text, tree = _read(source)
+    text = _checked(source)
     lines = text.split("\n")
-    return [_statement(node, lines) for node in tree.body]
+    return [_statement(node, lines) for node in _tree(text).body]
 
 
 def _statement(node: ast.stmt, lines: list[str]) -> Statement:

@@ -61,7 +61,7 @@ class Draw:
         return _weights(self._words, name, shape, self.device).clone()
 
     def _tensor(self, array: np.ndarray, dtype: torch.dtype) -> torch.Tensor:
-        return torch.tensor(array, dtype=dtype).to(self.device)
+        return torch.as_tensor(array).to(self.device, dtype)
 
     def normal(
         self, *shape: int, mean: float = 0.0, std: float = 1.0, dtype: torch.dtype = torch.float32

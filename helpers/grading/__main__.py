@@ -11,7 +11,7 @@ from pathlib import Path
 
 from helpers.course import EXERCISES, LIMITS, Limits
 from helpers.grading.sandbox import bubblewrap
-from helpers.grading.sandbox.fork_server import ForkServer, setup_of
+from helpers.grading.sandbox.fork_server import ForkServer
 
 
 def parser() -> argparse.ArgumentParser:
@@ -84,9 +84,8 @@ def fork_server(arguments: argparse.Namespace) -> Iterator[ForkServer | None]:
     if not needed or not (EXERCISES / f"l{arguments.lesson}.py").is_file() or not bubblewrap.is_installed():
         yield None
         return
-    release = Path("notebooks", arguments.lesson, f"{arguments.lesson}.ipynb")
     limits = Limits(arguments.exercise_seconds, arguments.total_seconds)
-    server = ForkServer(arguments.lesson, bubblewrap.BUBBLEWRAP, limits, setup_of(release))
+    server = ForkServer(arguments.lesson, bubblewrap.BUBBLEWRAP, limits)
     try:
         yield server
     finally:

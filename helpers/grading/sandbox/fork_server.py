@@ -18,6 +18,7 @@ from pathlib import Path
 from helpers.course import Limits
 from helpers.grading.sandbox import bubblewrap
 from helpers.grading.sandbox.bubblewrap import BUBBLEWRAP, SandboxFailed
+from helpers.notebooks import grade_id, text_of
 
 START = 120.0  # seconds in which the imports have to be done
 LEAVE = 2.0  # seconds in which it has to end once it was told to
@@ -34,12 +35,9 @@ isolation.prepare(load_lesson({!r}), {!r})
 
 
 class ForkServer:
-    """See `inside.__main__.serve`. Returns at once; `ready` waits until the imports are done.
+    """See `inside.__main__.serve`. Returns at once; `ready` waits until the imports are done. lesson: NN_topic."""
 
-    lesson: NN_topic. setup: its released setup cell.
-    """
-
-    def __init__(self, lesson: str, isolation: str, limits: Limits, setup: str):
+    def __init__(self, lesson: str, isolation: str, limits: Limits):
         self._control, theirs = socket.socketpair()
         sandboxed = isolation == BUBBLEWRAP
         self._temporary = None if sandboxed else tempfile.TemporaryDirectory(prefix="grading-")
@@ -47,7 +45,7 @@ class ForkServer:
         options = bubblewrap.sandboxed_options(
             limits,
             needed=NEEDED,
-            prepared=PREPARED.format(lesson, setup),
+            prepared=PREPARED.format(lesson, released_code(lesson)),
             nested=sandboxed,
             sandboxed=sandboxed,
             folder=self._folder,
@@ -128,9 +126,10 @@ class ForkServer:
                 self._temporary.cleanup()
 
 
-def setup_of(release: Path) -> str:
-    """A released lesson's setup cell; "" where it cannot be read."""
-    with contextlib.suppress(OSError, ValueError, StopIteration, KeyError, TypeError, AttributeError):
-        cells = json.loads(release.read_text(encoding="utf-8"))["cells"]
-        return "".join(next(c for c in cells if c["metadata"].get("nbgrader", {}).get("grade_id") == "setup")["source"])
-    return ""
+def released_code(lesson: str) -> list[tuple[str, str]]:
+    """The grade ids, or "", and texts of a released lesson's code cells; none where they cannot be read."""
+    try:
+        notebook = json.loads(Path("notebooks", lesson, f"{lesson}.ipynb").read_text(encoding="utf-8"))
+        return [(grade_id(cell), text_of(cell)) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []

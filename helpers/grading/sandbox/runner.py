@@ -17,7 +17,6 @@ import weakref
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
-from pathlib import Path
 
 from helpers.checking.cell_scan import CellScan, SubmissionScan, SubmittedCell
 from helpers.checking.finished_parts import sources_for
@@ -27,7 +26,7 @@ from helpers.exercises import Exercise, load_lesson
 from helpers.grading.judging import CheckRun, Why
 from helpers.grading.sandbox import bubblewrap
 from helpers.grading.sandbox.bubblewrap import BUBBLEWRAP, NONE, UNSAFE_LABEL, NoSandbox, SandboxFailed
-from helpers.grading.sandbox.fork_server import ForkServer, setup_of
+from helpers.grading.sandbox.fork_server import ForkServer
 from helpers.grading.sandbox.protocol import DONE, FLOODED, LATE, Conversation, Reply
 from helpers.grading.sanitize import plain
 
@@ -123,8 +122,7 @@ class Runner:
     def _new_server(self) -> ForkServer:
         if self._closed:
             raise SandboxFailed("grading was stopped")
-        release = Path("notebooks", self.lesson, f"{self.lesson}.ipynb")
-        return ForkServer(self.lesson, self.isolation, self.limits, setup_of(release))
+        return ForkServer(self.lesson, self.isolation, self.limits)
 
     def process(self, processor_seconds: float) -> tuple[Conversation, str]:
         """Fresh processes for a submission, and how they came about."""
