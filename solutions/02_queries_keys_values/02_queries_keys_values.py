@@ -18,16 +18,16 @@
 #
 # In lesson 1's self-attention there is nothing to train. And every word looks mostly at itself, since a single vector
 # does three different jobs. This lesson gives each job a vector of its own. The result is the attention of the original
-# transformer, apart from one division (lesson 3) and several copies side by side (lesson 4).
+# transformer, without its division (lesson 3), its copies side by side (lesson 4) and its decoder's mask (lesson 5).
 #
 # | | |
 # |---|---|
 # | **You will build** | a soft dictionary; attention over queries, keys and values, by mending a faulty version; a module with three learned matrices; two such matrices, written by hand |
 # | **You need** | [lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb), and to have met `torch.nn.Module` |
-# | **It takes** | about 100 minutes: five exercises, 17 points, and four predictions |
+# | **It takes** | about 105 minutes: five exercises, 17 points, and four predictions |
 # | **It computes** | in seconds, on any laptop; the last section takes about half a minute, and you may stop it |
 #
-# New letters: s counts the positions that are looked *at*, when these may differ from the t that look; d is the width
+# New letters: t positions look, as before, and s positions are looked *at*, perhaps in another sequence; d is the width
 # of a query and of a key, v that of a value. All letters are in [one table](../../site/notation.md).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -55,8 +55,8 @@ check = start("02_queries_keys_values")
 #
 # | where it stands | what it does there | called |
 # |---|---|---|
-# | $x_i$, left of the dot | it is compared with all others, to set the weights of **its own** output | the [**query**](../../site/glossary.md#query) |
-# | $x_j$, right of the dot | the others are compared with it, to set its weight in **their** outputs | the [**key**](../../site/glossary.md#key) |
+# | $x_i$, left of the dot | it is compared with all, itself included, to set the weights of **its own** output | the [**query**](../../site/glossary.md#query) |
+# | $x_j$, right of the dot | all are compared with it, to set its weight in **their** outputs | the [**key**](../../site/glossary.md#key) |
 # | $x_j$, at the end | it is added up, once the weights are known | the [**value**](../../site/glossary.md#value) |
 #
 # A word may ask for one thing, match on another, and pass on a third. An adjective looks for its noun (query), can be
@@ -86,8 +86,8 @@ except KeyError as missing:
 # $$\text{lookup}(q) \;=\; \sum_{j=1}^{s} w_j\, v_j ,
 # \qquad w_j \;=\; \frac{\exp (q \cdot k_j)}{\sum_{j'} \exp (q \cdot k_{j'})} .$$
 #
-# Every key matches a little, so there is always an answer. And since it is made of products, sums and exponentials,
-# gradients flow through it to the query, to the keys and to the values. No gradient gets through `category["list"]`.
+# Every key matches a little, so there is always an answer. And since every step is smooth, gradients flow to the
+# query, the keys and the values. None gets through `category["list"]`.
 #
 # **What every check of this lesson asks:** gradients flow back to every input, no input is changed, new tensors are
 # created on the device of the inputs, and any size may be 1. What else a check asks is on the card.
@@ -155,8 +155,8 @@ for word in ["tuple", "float", "finally", "while"]:
     print(f"{word:>8}:", "  ".join(shares))
 
 # %% [markdown]
-# Read a line across: the four shares add up to 1, and the largest is the answer. No key is much like *while*, and the
-# shares say so: they are the most even.
+# Read a line across: the four shares add up to 1, and the largest is the answer. For *while* no key
+# stands out: its shares are the most even.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -172,16 +172,16 @@ show_player("lookup")
 # - At $\beta = 0$ every weight is $1/s$: the dictionary returns the average of all its values, whatever you ask.
 # - In general, **the ratio of any two weights is raised to the power β**. Where one key has three times the weight of
 #   another at $\beta = 1$, it has nine times its weight at $\beta = 2$.
-# - As $\beta$ grows, the best key answers alone. That is an ordinary lookup, with one difference: it takes the *best*
-#   match where Python insists on an equal one. If two keys are equally good, they share.
+# - As $\beta$ grows, the best key answers alone. For keys of one length, as here, that is an ordinary lookup, with one
+#   difference: it takes the *best* match where Python insists on an equal one. If two are equally good, they share.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 2 · `sharpen`** &nbsp; ★★☆ · 7 minutes · 3 points
 #
-# Find where $\beta$ has to go, and return the weights. They must be right for every $\beta$ from 0 to 10,000, also
-# where two keys match equally well or nearly so.
+# Find where $\beta$ has to go, and return the weights. They must be right for every $\beta$ from 0 to 10,000, even
+# where two keys match equally well, or nearly so.
 #
 # <details><summary>Hint 1: the ratio of two weights</summary>
 #
@@ -262,8 +262,8 @@ for length in (1, 2):
 check.prediction("longer_query", longer_query)
 
 # %% [markdown]
-# Every product is doubled, so **the length of the query acts as its $\beta$**. A model that has learned long queries
-# asks sharply; one with short queries takes averages. Lesson 3 comes back to this.
+# Every product is doubled, so **the length of the query acts as its $\beta$**. With the same keys, long queries ask
+# sharply and short ones take averages. Lesson 3 comes back to this.
 #
 # ## Can two words look only at each other?
 
@@ -306,7 +306,7 @@ check.prediction("mutual", mutual)
 # %% [markdown]
 # ## Why one vector cannot do it
 #
-# A single vector for all three roles rules out two things.
+# A single vector for all three roles has two consequences.
 #
 # **The scores are symmetric.** $x_i \cdot x_j = x_j \cdot x_i$: if *cat* matches *walks*, then *walks* matches *cat*,
 # exactly as well. But a word may matter to another that does not matter to it.
@@ -319,7 +319,7 @@ check.prediction("mutual", mutual)
 # So of any two positions, at least one matches *itself* at least as well as it matches the other, whatever their
 # vectors are.
 #
-# The way out is to let the model make three vectors out of each. Three matrices do it, and they are learned:
+# The way out: make three vectors out of each, with three learned matrices.
 #
 # $$q_i = x_i W_q , \qquad k_i = x_i W_k , \qquad v_i = x_i W_v .$$
 #
@@ -344,9 +344,9 @@ plots.diagrams.three_roles()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Rectangles are matrices, with their numbers of rows and columns; the batch is left out. One x
-# becomes q, k and v. Queries meet keys in the scores, one row for each query; the softmax makes weights of each row;
-# the weights add up the values.
+# **How to read it.** Rectangles are matrices, with their numbers of rows and columns; the batch is left out, and values
+# are d wide here. One x becomes q, k and v. Queries meet keys in the scores, one row for each query; the
+# softmax turns each row into weights; these average the values.
 #
 # </div>
 #
@@ -366,8 +366,8 @@ plots.diagrams.three_roles()
 #
 # Why two letters, when in self-attention t and s are the same? Because queries may come from one sequence, keys and
 # values from another: a translation, t words long so far, looks at a source sentence of s words ([lesson
-# 10](../10_encoder_decoder/10_encoder_decoder.ipynb)). Keys and values always come in pairs, as in any dictionary. And
-# with t = s a matrix of weights is square, so more wrong products have fitting shapes.
+# 10](../10_encoder_decoder/10_encoder_decoder.ipynb)). Keys and values always come in pairs, as in any dictionary. Two
+# letters also expose mistakes: with t = s the weights are square, and a wrong product may still fit.
 #
 # | tensor | shape | a row of it is |
 # |---|---|---|
@@ -378,10 +378,9 @@ plots.diagrams.three_roles()
 # | output | (b, t, v) | one query's average of the values |
 
 # %% [markdown]
-# Here is attention, written with `einsum`. Each axis has its letter from the table, and a letter that does not occur
-# after the arrow is summed away, so no product needs a transpose. The result has the right shape for any sizes, every
-# row of weights sums to 1, and no error is ever raised; but almost every number is wrong. (We planted this bug, but it
-# is an easy one to write.)
+# Here is attention, written with `einsum`. Each axis has a letter, and a letter that does not occur after the arrow is
+# summed away, so no product needs a transpose. The result has the right shape for any sizes, every row of weights sums
+# to 1, and no error is ever raised; but almost every number is wrong. (The bug is planted, but easy to write.)
 
 # %% [markdown]
 # <div class="card">
@@ -443,7 +442,7 @@ print(f"output: {output.item():.2f}")
 # The components of the queries were called d, those of the keys e. Both letters are missing after the arrow, so einsum
 # sums over each **by itself**: every component of the query is multiplied by every component of the key. The score is
 # then the sum of the query's components times the sum of the key's, whichever components they are. In hint 2 the
-# scores were 1 and 3. The same letter on both sides, `"btd,bsd->bts"`, multiplies like with like.
+# scores were 1 and 3. One letter for both, `"btd,bsd->bts"`, multiplies like with like.
 #
 # Two habits catch this. Compare with a product whose answer you know, and test with vectors at right angles.
 #
@@ -452,8 +451,7 @@ print(f"output: {output.item():.2f}")
 # %% [markdown]
 # ## Three words by hand
 #
-# The three vectors of lesson 1 again, now with three matrices of whole numbers, so e = d = 4. Fill in the two missing
-# numbers.
+# The three vectors of lesson 1 again, now with three 4 × 4 matrices of whole numbers. Fill in the two missing numbers.
 
 # %% tags=["hide-input"]
 from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, W_V, X
@@ -472,8 +470,9 @@ plots.number_grids(
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Above, *q* is the product of *x* and $W_q$. The keys and the values are made in the same way with
-# matrices of their own, which are not drawn. Below, *w*′ compares each query with each key; it is not symmetric.
+# **How to read it.** First row: *q* is the product of *x* and $W_q$. Second row: *k* and *v* are made in the same way,
+# with matrices that are not drawn; *w*′ compares each query with each key and is not symmetric. Last row: the weights,
+# and the averages of the values.
 #
 # </div>
 #
@@ -503,7 +502,7 @@ print("as you compute it:", torch.allclose(mine, X_weights @ X_v, atol=1e-5))
 #
 # The noun and the verb look at each other here, and away from themselves. With one vector for both roles that cannot be
 # done, by the inequality above, and a single projection for queries and keys does not help: then $x_i W$ stands in the
-# inequality where $x_i$ stood. So train twice, once with $W_k$ and once with $W_q$ in its place.
+# inequality where $x_i$ stood. So train twice: with both matrices, and with $W_q$ in the place of $W_k$.
 
 # %%
 def phrase_loss(ids, answers, w_q, w_k, w_v):
@@ -547,8 +546,8 @@ plt.show()
 #
 # </div>
 #
-# To look at the weights, use your dictionary once more. Store under key $j$ the one-hot vector of $j$: then what comes
-# back is the row of weights.
+# To look at the weights, use your dictionary once more. Store as value $j$ the one-hot row with its 1 at place $j$:
+# then what comes back is the row of weights.
 
 # %% mystnb={"image": {"alt": "Two heat maps of raw scores for the phrase every empty list contains. Left, the products of the word vectors: symmetric, with 4 on the diagonal. Right, query times key: not symmetric; the largest entry of each row: every to list, empty to list, list to contains, contains to list."}}
 def weights_of(q, k):
@@ -580,8 +579,8 @@ plt.show()
 # Compare *empty* → *list* with *list* → *empty*: the adjective looks at the noun, and the noun does not look back.
 # Each row points at the word that its question is about.
 #
-# One caution. These matrices know the words on our lists and have no reason to be right about any other. From a few
-# dozen words in 300 steps one learns the words, not the grammar.
+# One caution. These matrices have learned the words on our lists, not the grammar: they have no reason to be right
+# about any other word.
 
 # %% [markdown]
 # ## One word, two places
@@ -649,9 +648,9 @@ for answer, answers in {"its own vector": vectors, "its translation": translatio
 
 # %% [markdown]
 # Read the third line. An output of zeros would have a loss of 4 on translations, and fixed values do worse: their
-# outputs are averages of the phrase's own vectors, and no choice of weights makes one a translation. With learned
-# values the loss falls almost to 0. The first line tests the explanation by taking the cause away: where a word's own
-# vector is the answer, fixed values succeed too.
+# outputs are averages of the phrase's own vectors, and no weights turn such an average into a translation. With learned
+# values the loss falls almost to 0. The first line is the control: where a word's own vector is the answer, fixed
+# values succeed too.
 #
 # So queries and keys decide **who** answers, and the value decides **what** the answer is. Since $W_v$ is linear, it
 # could also be applied after the average: $\sum_j w_{ij}\,(x_j W_v) = \big(\sum_j w_{ij}\,x_j\big)\,W_v$. It cannot be
@@ -661,8 +660,7 @@ for answer, answers in {"its own vector": vectors, "its translation": translatio
 # ## A module
 #
 # In a model the matrices belong to a layer that keeps them, shows them to the optimiser and moves them to a device: an
-# `nn.Module` with three `nn.Linear` layers named `to_queries`, `to_keys` and `to_values`, without bias, since a
-# projection here is a matrix and nothing more.
+# `nn.Module` with three `nn.Linear` layers named `to_queries`, `to_keys` and `to_values`, without bias.
 #
 # Its `forward` takes the sequence that asks and, if you like, a second one that is asked:
 #
@@ -671,14 +669,14 @@ for answer, answers in {"its own vector": vectors, "its translation": translatio
 # | `head(x)` | x, (b, t, e) | x | self-attention |
 # | `head(x, context)` | x, (b, t, e) | context, (b, s, e) | [cross-attention](../../site/glossary.md#cross-attention) |
 #
-# Later lessons keep this signature; only the inside gets richer.
+# The next lessons need only the first call; lesson 10 needs the second.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 4 · `SingleHeadAttention`** &nbsp; ★★☆ · 15 minutes · 4 points
 #
-# Write the module. Its only parameters are the weights of the three layers, each with a weight of its own. For the
+# Write the module. Its only parameters are the weights of the three layers, none of them shared. For the
 # attention itself call `finished_attention(q, k, v)`, which the first cell imported: it does what exercise 3 asks for,
 # so an error there does not carry over. Gradients must reach the three weights too, and a call must not depend on
 # earlier calls.
@@ -729,9 +727,9 @@ class SingleHeadAttention(nn.Module):
 check(SingleHeadAttention)
 
 # %% [markdown]
-# Give your module the two matrices that say where to look, as they were trained above. An `nn.Linear` from e to d
-# stores its weight as (d, e) and multiplies with its transpose, hence the `.T`. Then let the words of one phrase ask,
-# and those of another answer.
+# Give your module the two matrices that say where to look, as they were trained above; its values stay untrained. An
+# `nn.Linear` from e to d stores its weight as (d, e) and multiplies with its transpose, hence the `.T`. Then the words
+# of one phrase ask, and the words of another are asked.
 
 # %% mystnb={"image": {"alt": "A heat map with three rows and four columns. Rows: this, generator, fails. Columns: every, nested, loop, succeeds. The row of this points at loop, that of generator at succeeds, that of fails at loop."}}
 head = SingleHeadAttention(40, 2).to(device())
@@ -792,8 +790,8 @@ check.prediction("shuffled_context", shuffled_context)
 #
 # So the two matrices act as one, $M = W_q W_k^\top$ of shape (e, e), put between the two vectors. Lesson 1 had the
 # identity in that place. Now it can be any matrix of rank d at most, symmetric or not: the entry of M in row f and
-# column g says how much it adds to the score when the word that asks has feature f and the word that is asked has
-# feature g. M says which word matters to which. Training finds such an M; here you write one yourself.
+# column g is what the score gains when the word that asks has feature f (a 1 in component f) and the word that is asked
+# has feature g. M says which word matters to which. Training finds such an M; here you write one yourself.
 
 # %% [markdown]
 # <div class="card">
@@ -858,11 +856,11 @@ print("columns:", w_q.shape[1], " rank of M:", torch.linalg.matrix_rank(w_q @ w_
 #
 # </div>
 #
-# Your four columns make a matrix of rank 2, because three of the rules ask for the same thing, the noun. That is why
-# d = 2 was enough above.
+# Your four columns make a matrix of rank 2, because three of the rules ask for the same thing, the noun. So d = 2 is
+# enough. Even d = 1 would do: let nouns ask with −5 and all others with 5; give nouns the key 1, verbs −1, the rest 0.
 #
-# As two thin matrices M has 2·e·d parameters; written out, it would have e². The two are smaller when d is less than
-# e/2. And when d is less than e, each comparison multiplies d pairs of numbers, not e.
+# As two thin matrices M has 2·e·d parameters, written out e²: the two are smaller when d is less than e/2. And each
+# comparison multiplies d pairs of numbers, not e.
 
 # %% [markdown]
 # ## Your model so far
@@ -917,11 +915,11 @@ check.prediction("second_rung", second_rung)
 # %% [markdown]
 # Why is it worse, with three more matrices? Lesson 1's model gives 0.91 of its weight to the last byte and its copies,
 # as it can hardly do otherwise, and that byte says most about the next one. The new model may look anywhere, and here
-# gives them 0.11, hardly more than equal weights would.
+# gives them 0.11; equal weights would give about 0.1.
 #
-# It could do what the old one does: with the identity in all three matrices it *is* the old one. So start the training
-# there. And give another model vectors that mark the 32 positions (lesson 6): without them a query can ask for a kind
-# of byte, not for a place.
+# It could do what the old one does: with the identity in all three matrices it *is* the old one. So start one training
+# there. In another, add to the inputs vectors that mark the 32 positions (lesson 6): without them a query can ask for a
+# kind of byte, not for a place.
 
 # %%
 torch.manual_seed(0)
@@ -934,12 +932,13 @@ for name, model in {"from identity": as_lesson_1, "with positions": with_positio
     ladder.last_byte(model)
 
 # %% [markdown]
-# Even from the identity, training ends worse than lesson 1's model. So the cause is not what the new model can do, but
-# what training finds. Positions help it: in our three runs they save the new model 0.17 to 0.25 bits, the old one 0.05
-# to 0.08, and the disadvantage of 0.13 is gone.
+# Even from the identity, training ends worse than lesson 1's model, with 0.17 of the weight on the last byte and its
+# copies, not 0.91. So the cause is neither what the model can do nor where it starts, but where training leads.
+# Positions help: in our three runs they save the new model 0.17 to 0.25 bits, the old one 0.05 to 0.08, and the
+# disadvantage of 0.13 is gone.
 #
-# Still, three matrices should do better than none, not just as well. A guess: one answer per window is little to learn
-# three matrices from. Lesson 5 brings 32, and then positions (lesson 6) are worth more than half a bit.
+# But three matrices should do better than none, and so far they only draw level. A guess: one answer per window is
+# little to learn them from. With lesson 5's 32 answers per window, positions (lesson 6) save more than half a bit.
 
 # %% [markdown]
 # ## What you can do now

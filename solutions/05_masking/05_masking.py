@@ -17,20 +17,20 @@
 # *What a position may see*
 #
 # A language model learns to predict the next **token**: a letter, a word or a piece of a word, depending on how its
-# text is split. In the attention that you have built so far, every position looks at every other, and so at the answer
-# as well. In this lesson you hide the answer: a mask says for each pair of positions whether one may look at the other,
-# and the forbidden weights become exactly zero. At the end come two tests for leaks.
+# text is split. In the attention that you have built so far, every position looks at every other, and so at the very
+# token that it should predict. In this lesson you hide it: a mask says for each pair of positions whether one may look
+# at the other, and the forbidden weights become exactly zero. Two tests then look for leaks.
 #
 # | | |
 # |---|---|
 # | **You will build** | masks for time and for padding, a softmax that obeys them, the self-attention of a language model, and a function that finds leaks; and you fix a layer that has one wrong line |
 # | **You need** | lessons 1 to 4; booleans and broadcasting in PyTorch |
 # | **It takes** | about 120 minutes: seven exercises, 25 points, and two predictions |
-# | **It computes** | in seconds, on any laptop; in the last section for up to twenty, which you may stop |
+# | **It computes** | in seconds, on any laptop; the last section takes up to twenty seconds, and you may stop it |
 #
 # The sizes are b for the batch, t for the positions that look, s for the positions that are looked at, e for the width,
-# and h for the heads, as in [the notation table](../../site/notation.md). Note one convention now, because libraries
-# differ here: **in a mask, True means "may look"**.
+# and h for the heads, as in [the notation table](../../site/notation.md). Note one convention now: **in a mask, True
+# means "may look"**. (In PyTorch's own `nn.MultiheadAttention`, True means the opposite.)
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -244,10 +244,9 @@ print(f"loss: {losses[0]:.2f} at the start, {losses[-1]:.2f} after {len(losses)}
 check.prediction("loss_without_mask", loss_without_mask)
 
 # %% [markdown]
-# Of course it does not predict. The target at position $i$ *is* the input at position $i + 1$, and attention lets
-# position $i$ look there: the model has learned to copy from its neighbour on the right. Only the last of the twelve
-# positions has no such neighbour and has to guess, so the loss can fall to $\frac{1}{12}\log 8 \approx 0.17$. When you
-# ask this model to *write*, the neighbour on the right does not exist yet, and the model knows nothing.
+# The model does not predict; it copies. The target at position $i$ *is* the input at position $i + 1$, and attention
+# lets position $i$ look there, at its neighbour on the right. When you ask this model to *write*, that neighbour does
+# not exist yet, and the model knows nothing.
 #
 # The only symptom is a training loss that is too good. There is no error, and every shape is right.
 
@@ -330,8 +329,8 @@ plots.diagrams.mask_flow()
 #
 # If we mask after the softmax, two thirds of the weight are missing. The hidden score took its share of the sum, and
 # then its weight was removed. If that score rises, the other two weights shrink: they still *depend* on something that
-# they must not see. We will measure this leak at the end of the lesson. If we mask before the softmax, the hidden score
-# has no effect at all.
+# they must not see. We will measure this leak below. If we mask before the softmax, the hidden score has no effect at
+# all.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -359,9 +358,9 @@ plots.number_grids(
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Above without a mask, below with it. Rows are queries, columns keys, both in the order *the*,
-# *loop*, *ends*. The two missing weights have the ratio of 0.09 to 0.67 in the grid above, and they
-# sum to 1.
+# **How to read it.** *w*′ are the scaled scores and *w* their softmax, above without a mask, below with it. Rows are
+# queries, columns keys, both in the order *the*, *loop*, *ends*. The two missing weights have the ratio of 0.09 to 0.67
+# in the grid above, and they sum to 1.
 #
 # </div>
 #
@@ -376,13 +375,12 @@ print("the open weights, divided by their sum, are the same:", agree)
 # %% [markdown]
 # ## Sentences of different lengths
 #
-# Positions without a real token must not be seen either. The sentences of a batch have different lengths, but a tensor
-# has only one length. So short sentences are padded with a special token, and no position may attend to it. Let
-# sentence $r$ have $n_r$ real tokens, at its beginning; then position $j$ may be looked at if $j < n_r$.
+# The sentences of a batch have different lengths, but a tensor has only one. So short sentences are padded with a
+# special token, and no position may attend to it. Let sentence $r$ have $n_r$ real tokens, at its beginning; then
+# position $j$ may be looked at if $j < n_r$.
 #
-# That depends on the sentence and on the position that is looked at, not on the one that looks: the mask has shape (b,
-# 1, t). The axis of length 1 is where scores (b, t, t) have the position that looks, and broadcasting repeats the mask
-# for all of these positions.
+# That depends on the sentence and on the position that is looked at, not on the one that looks. So the mask has shape
+# (b, 1, t): the middle axis of the scores (b, t, t) is the position that looks; there broadcasting repeats the mask.
 
 # %% [markdown]
 # <div class="card">
@@ -424,7 +422,7 @@ def padding_mask(lengths, t):
 check(padding_mask)
 
 # %% [markdown]
-# A language model that reads sentences in batches needs both masks: what a position looks at must not be in the future
+# A language model that reads padded sentences combines both masks: what a position looks at must not be in the future
 # **and** must not be padding. For booleans, use `&`; (t, t) and (b, 1, t) broadcast to (b, t, t).
 
 # %% mystnb={"image": {"alt": "Three masks of 6 by 6 cells. Left, causal: the lower triangle with its diagonal is filled. Middle, padding: the first four columns are filled in every row. Right, both: the lower triangle, without its cells in columns 4 and 5."}}
@@ -466,9 +464,8 @@ print(torch.softmax(nothing, dim=-1))
 #
 # A finite number in place of −∞ avoids the NaN, and still hides the entry if it is low enough:
 # `torch.finfo(scores.dtype).min` is the lowest number of the scores' type. But in a row that may see nothing, all
-# scores are then equal, so all weights are 1/s: the position attends equally to everything that should be hidden. There
-# is no NaN, but no mask either. We want a row of zeros there. (Two tempting shortcuts, `nan_to_num` and −1e20, come
-# back at the end of the lesson.)
+# scores are then equal, so all weights are 1/s: the position attends equally to everything that should be hidden. We
+# want a row of zeros there. (Two tempting shortcuts, `nan_to_num` and −1e20, come near the end of the lesson.)
 
 # %% [markdown]
 # <div class="card">
@@ -496,8 +493,7 @@ print(torch.softmax(nothing, dim=-1))
 # - With the mask (False, False, False) they should be (0, 0, 0). If all three scores are filled with −∞, softmax
 #   returns NaN three times. If all three are filled with −1000, it returns ⅓ three times.
 #
-# How low is low enough? float16 ends at −65,504, and −1e9 becomes −∞ in it; `torch.finfo` knows the limits of each
-# type.
+# How low is low enough? float16 ends at −65,504, so −1e9 does not fit; `torch.finfo` knows the limits of each type.
 #
 # </details>
 # </div>
@@ -522,8 +518,8 @@ def masked_softmax(scores, mask):
 check(masked_softmax)
 
 # %% [markdown]
-# Now use all of this on a batch of three sentences, with the word vectors of lesson 1 as queries and keys. The first
-# sentence is padded at its end, the second fills all five positions, the third is padded in front.
+# Now use all of this on a batch of three sentences, with the word vectors of lesson 1 as queries and keys, and scores
+# halved for softer weights. The first sentence is padded at its end, the third in front, the second not at all.
 
 # %%
 sentences = [
@@ -675,9 +671,10 @@ for name, losses in by_position.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each point is the mean loss at one position; the dotted line is the best that an honest model can
-# reach. Without a mask the model knows all answers except the last, where there is nothing to copy. With the mask every
-# position is on the line: there is nothing to learn in noise, and the model learns nothing. That is good news.
+# **How to read it.** Each point is the mean loss at one position; the dotted line is the best of an honest model.
+# Without a mask the model knows all answers but the last: there it has nothing to copy, and its guesses are too
+# confident, which costs more than log 8. With the mask every position is on the line: noise teaches nothing, and that
+# is good news.
 #
 # </div>
 
@@ -697,8 +694,8 @@ for name, model in (("causal", causal), ("every position sees all", seeing)):
     print(f"{name}: one pass and twelve differ by {apart:.1g}")
 
 # %% [markdown]
-# With the mask, the two agree up to rounding. Without it, only the last output is the same: the others have seen later
-# vectors. That is why a causal language model can be trained on whole passages, not on one question at a time.
+# Without a mask only the last output is the same: the others have seen later vectors. With it, the two agree up to
+# rounding. That is why a causal language model can be trained on whole passages, not on one question at a time.
 
 # %% [markdown]
 # ## Two tests
@@ -711,10 +708,11 @@ for name, model in (("causal", causal), ("every position sees all", seeing)):
 #
 # the largest over all sequences $r$ of the batch, all components $c$ of the output and all components $a$ of the input.
 # It is one number for each pair of positions, a matrix (t, t). If the model is causal, every entry above the diagonal
-# is **exactly** zero, not just small, because everything from a hidden position is multiplied by a weight of 0.
+# is **exactly** zero, not just small. In your layer this takes both: a hidden value is multiplied by a weight of 0,
+# *and* a hidden score is overwritten before the softmax.
 #
-# Why the largest and not the sum? Because derivatives have signs. If one component of the output rises with $x_j$ and
-# another falls, their sum may not change at all, and the leak stays hidden.
+# Why not differentiate the sum of the components? If one component of the output rises with $x_j$ and another falls,
+# the sum may not change at all, and the leak stays hidden.
 
 # %% [markdown]
 # <div class="card">
@@ -816,9 +814,9 @@ for name, leak in leaks.items():
 #
 # </div>
 #
-# In the middle every forbidden *weight* is zero, but outputs still depend on the future, in places more strongly than
-# without a mask. The reason is the sum in the softmax: it includes the hidden scores, and divides every weight. On the
-# right no output depends on the future.
+# In the middle every forbidden *weight* is zero, but outputs still depend on the future, in row 1, column 5 even more
+# strongly than without a mask. The reason is the sum in the softmax: it includes the hidden scores, and divides every
+# weight. On the right no output depends on the future.
 #
 # Now test the layer that you have written, with random weights and several heads. The test is strict: every entry above
 # the diagonal has to equal zero.
@@ -870,7 +868,8 @@ check.prediction("leak_of_detached", leak_of_detached)
 # the *sign* of the next input: when that input changes, the output stays the same or jumps by 1, so the slope is zero.
 #
 # A second test needs no derivative. Replace input $j$ by other numbers, compute the outputs again, and compare them
-# with the first ones **bit by bit**. If an output $i < j$ differs at all, the model has read ahead.
+# with the first ones **bit by bit**. If the model draws no random numbers and an output $i < j$ differs at all, it has
+# read ahead.
 
 # %%
 def changed_outputs(model, x, tries=8):
@@ -911,11 +910,11 @@ for name, model in models.items():
 #
 # Each test finds leaks that the other may miss. The leak map finds even the slightest dependence if it has a slope at
 # this x. The second test finds a dependence that autograd cannot see, but only if one of the values you try triggers
-# it. Passing both is good evidence, but no proof. A proof has to come from the code: every path from a later input must
-# pass the mask.
+# it. Passing both is good evidence, but no proof. A proof has to come from the code: the mask must cut every path
+# from a later input.
 #
-# Both tests take a model as a black box, from vectors to vectors. A whole language model reads token numbers, which
-# have no derivative, so apply the tests to the part after the [embedding](../../site/glossary.md#embedding).
+# Both functions take a model from vectors to vectors. A whole language model reads token numbers, which have no
+# derivative, so apply them to the part after the [embedding](../../site/glossary.md#embedding).
 #
 # Finally, compare the layer with PyTorch's own attention, which has the [causal
 # mask](../../site/glossary.md#causal-mask) as an option, `is_causal`:
@@ -993,8 +992,8 @@ check(HurriedAttention)
 # %% [markdown]
 # ## Shortcuts around a row of nothing
 #
-# Why did exercise 4 take so much care? In a row that may see nothing, softmax returns NaN. Why not just call
-# `nan_to_num(0)`? Watch the gradient, here with the mask *added*, 0 or −∞, as many programs do:
+# In a row that may see nothing, softmax returns NaN. Why not just call `nan_to_num(0)`? Many programs *add* the mask to
+# the scores, as 0 or −∞. Watch the gradient then:
 
 # %% tags=["nbval-check-output"]
 scores = torch.zeros(2, 3, requires_grad=True)
@@ -1008,11 +1007,12 @@ print(scores.grad)
 # %% [markdown]
 # The weights look right; the gradient does not. In the backward pass softmax computes $w_i\,(g_i - \sum_j w_j g_j)$,
 # with the weights $w$ *before* `nan_to_num`, which are NaN. The incoming gradient is $g = 0$, but 0 · NaN is NaN. One
-# step of the optimiser then sets every parameter that the scores depend on to NaN. So two things matter: **what the
-# forward pass returns, and what the backward pass multiplies with**.
+# step of the optimiser then sets every parameter that the scores depend on to NaN. (After `masked_fill` the shortcut
+# works: no gradient passes through what it fills, not even a NaN.) So two things matter: **what the forward pass
+# returns, and what the backward pass multiplies with**.
 #
-# A finite number avoids this: in floating point, $e^{-10^{20}}$ is 0 as well. But how low can the number be? That
-# depends on the precision:
+# A finite number avoids the NaN: in floating point, $e^{-10^{20}}$ is 0 as well. How low it can be depends on the
+# precision:
 
 # %% tags=["nbval-check-output"]
 for kind in [torch.float32, torch.bfloat16, torch.float16]:
@@ -1028,7 +1028,7 @@ for kind in [torch.float32, torch.bfloat16, torch.float16]:
 #
 # Without a mask the model could be asked one question per window: what comes after its last byte? With your
 # `CausalSelfAttention` each of the 32 positions predicts the byte after it, and a step of training learns from 32
-# answers per window. The heads are as before. A step takes longer, so we take a tenth fewer of them.
+# answers per window. The heads are as before. A step takes longer, so there are only 3,600.
 
 # %% mystnb={"image": {"alt": "A scoreboard of six models over bits per byte. From the bottom: the plain average near 4.5, bare self-attention at 3.6, three models near 3.7, and a causal mask farthest left, at the line of order 1."}}
 from helpers.ladder import ByteModel, Ladder
@@ -1048,9 +1048,9 @@ ladder.show()
 #
 # </div>
 #
-# At the last position the mask hides nothing: there this is the model of lesson 4, and it can do nothing that lesson
-# 4's could not. It has only had more to learn from: 32 answers per window where there was one. Our three runs went from
-# 3.71 or 3.72 [bits per byte](../../site/glossary.md#bits-per-byte) to 3.46 or 3.47.
+# The score counts the last position only. There the mask hides nothing, so this is the model of lesson 4: it can do no
+# more, but it has learned from 32 answers per window instead of one. Our three runs went from 3.71 or 3.72 [bits per
+# byte](../../site/glossary.md#bits-per-byte) to 3.46 or 3.47. A table of pairs of bytes (*order 1*) is as good: 3.46.
 
 # %% [markdown]
 # ## What you can do now

@@ -17,7 +17,7 @@
 # *Attention, a little network, two shortcuts*
 #
 # One layer of attention is a weighted average. A language model needs many layers, and a stack of bare attention layers
-# collapses: within a few layers all positions hold the same vector, and the queries and keys above get almost no
+# collapses: after a few layers all positions hold the same vector, and from there on queries and keys get almost no
 # gradient. This lesson watches the stack collapse, adds what is missing piece by piece, and measures after each piece.
 # The result is the transformer block.
 #
@@ -26,10 +26,10 @@
 # | **You will build** | an instrument that measures gradients by depth, the feed-forward network, a layer norm that agrees with PyTorch's, the block in both of its orders, and the stack |
 # | **You need** | [lessons 4](../04_multi_head/04_multi_head.ipynb) and [5](../05_masking/05_masking.ipynb); writing an `nn.Module` |
 # | **It takes** | about 120 minutes: six exercises, one of them with a bug to fix, and two predictions; 23 points |
-# | **It computes** | for a few seconds a cell, on any laptop; two take about half a minute, and you may stop them |
+# | **It computes** | for a few seconds a cell, on any laptop; two cells take about half a minute, and you may stop them |
 #
-# The letters are those of [the table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h the
-# width of one head. The masked multi-head attention of lessons 4 and 5 is ready to use, as `SelfAttention`. Layers,
+# The letters are those of the [notation table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h
+# the width of one head. The masked multi-head attention of lessons 4 and 5 is ready to use, as `SelfAttention`. Layers,
 # blocks and positions are counted from 0.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -72,8 +72,8 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # - **B.** Permuted inputs give permuted outputs, and a sum has no order.
 # - **C.** In every layer the first and the last word get the same attention weight.
 #
-# **`recall_bug`** A position may look nowhere, so its 4 scores are all set to the lowest finite number. What are its
-# weights? (lesson 5)
+# **`recall_bug`** A position may see none of the 4, so its 4 scores are all set to the lowest finite number. What are
+# its weights? (lesson 5)
 #
 # - **A.** All NaN
 # - **B.** All 0
@@ -114,9 +114,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Inputs are at the bottom, outputs at the top. Thin grey arrows are all the connections there are;
-# the thick ones are the shortest path from the first position to the last. The recurrent path takes one step for each
-# position. The convolution sees two neighbours on either side, so it takes three layers to cross six positions.
+# **How to read it.** Inputs are at the bottom, outputs at the top. Arrows are connections; the thick ones are the
+# shortest path from the first position to the last. The recurrent path takes one step from each position to the next.
+# The convolution sees two neighbours on either side, so three layers carry it six positions along.
 #
 # </div>
 #
@@ -129,9 +129,8 @@ plt.show()
 # | convolution | $O(\log_k t)$ if dilated, else $O(t/k)$ | $O(1)$ | $O(k\,t\,e^2)$ |
 # | self-attention | $O(1)$ | $O(1)$ | $O(t^2 e)$ |
 #
-# Attention is parallel and sees everything in one step. It pays in the last column, with the square of t. (The table
-# leaves out its four projections, $O(t\,e^2)$ like the recurrent layer; the square outweighs them once t is larger than
-# 2e.)
+# Attention is parallel and sees everything in one step. It pays in the last column, with the square of t. (That column
+# leaves out the projections of attention, $O(t\,e^2)$; the square outweighs all four once t is larger than 2e.)
 
 # %% [markdown]
 # ## A tower that falls down
@@ -198,17 +197,17 @@ draw_by_depth({"": bare})
 # </div>
 #
 # After three layers all 16 positions of a sequence hold the same vector. This is no accident of these weights. Each
-# output is an average of the same values, and averaging averages makes them more alike still: on its own, attention
-# forgets which position is which, doubly exponentially fast in the depth ([Dong, Cordonnier and Loukas,
-# 2021](https://arxiv.org/abs/2103.03404)).
+# output is an average of the same values. The more alike the vectors, the more alike also the weights, so each layer
+# levels out more than the last: the differences shrink doubly exponentially with the depth
+# ([Dong, Cordonnier and Loukas, 2021](https://arxiv.org/abs/2103.03404)).
 #
 # What becomes of *learning* in such a tower? We need an instrument.
 
 # %% [markdown]
 # ## An instrument: gradient by depth
 #
-# Give the model a task that has nothing to do with what it happens to compute: output the sequence **backwards**. The
-# loss is the mean over all b·t·e numbers: over the rows of the batch, the positions i and the components a,
+# Give the model some task: output the sequence **backwards**. The loss is the mean over the rows of the batch, the
+# positions i and the components a,
 #
 # $$L
 # \;=\; \operatorname*{mean}_{\text{row},\,i,\,a}\;\big(y_{\text{row},\,i,\,a} - x_{\text{row},\,t-1-i,\,a}\big)^2,
@@ -220,8 +219,6 @@ draw_by_depth({"": bare})
 # $$g_m \;=\; \left\lVert \frac{\partial L}{\partial \theta_m} \right\rVert
 # \;=\; \sqrt{\sum_{\theta\,\in\,\text{parameters of block } m} \;\;
 # \sum_{\text{entries}} \left(\frac{\partial L}{\partial \theta}\right)^{\!2}} .$$
-#
-# One number per block: square every entry, sum, take one root.
 #
 # **What every check asks.** The inputs stay unchanged, and new tensors are created on the input's device. In exercises
 # 2 to 5, gradients must flow to the inputs and to the parameters, and the parameters must have the names in the
@@ -259,8 +256,8 @@ def gradient_by_depth(model, x):
 
     model: maps (b, t, e) to (b, t, e); model.blocks holds its blocks, the first one first.
     x: (b, t, e). The loss: how far the model is from giving x backwards.
-    Returns (depth,): for each block, the norm of the loss's gradient by all its parameters,
-    taken together as one vector.
+    Returns (depth,): for each block, the norm of the loss's gradient with respect to all its
+    parameters, taken together as one vector.
     """
     loss = (model(x) - x.flip(1)).square().mean()
     ### BEGIN SOLUTION
@@ -309,8 +306,8 @@ check.prediction("pull_at_the_bottom", pull_at_the_bottom)
 #
 # Each layer does two things: it averages over positions, and it multiplies by two matrices, `to_values` and `unify`.
 # PyTorch gives the entries of both a variance of 1/(3e), so each multiplication leaves about $1/\sqrt 3$ of a vector's
-# length. Below are four towers: with and without averaging, each with PyTorch's matrices and with matrices $\sqrt 3$
-# times as large. These have entries of variance 1/e, and do not shrink a vector.
+# length. Below are four new towers: with and without averaging, each with PyTorch's matrices and with matrices
+# $\sqrt 3$ times as large. The larger ones have entries of variance 1/e, and do not shrink a vector.
 
 # %%
 class WithoutAveraging(nn.Module):
@@ -348,8 +345,8 @@ for larger, averages, tower in four_towers():
 # block.
 #
 # Now read the column before it. With averaging, the positions collapse at either size of the matrices. What does *that*
-# do to learning? Take the tower that averages and whose gradient does not fade, and split each block's gradient by its
-# four matrices:
+# do to learning? Take the third tower, which averages but passes its gradient on, and measure the gradient of each of
+# the four matrices by itself:
 
 # %%
 towers = {averages: tower for larger, averages, tower in four_towers() if larger > 1}
@@ -362,11 +359,13 @@ for block in (0, 1, 2, 8, 23):
                                             for name, size in gradients.items()))
 
 # %% [markdown]
-# From block 2 on, the matrices of queries and keys get almost no gradient: some hundred million times less than those
+# From block 2 on, the matrices of queries and keys get almost no gradient: some hundred million times less than that
 # of the values. When all positions hold the same vector, it makes no difference where a position looks, so the loss
 # cannot say where to look. [Noci et al. (2022)](https://arxiv.org/abs/2206.03126) prove this: collapse makes the
 # gradients of queries and keys vanish. So the bare stack has two separate faults. Its initial weights make all
 # gradients fade, and averaging leaves its attention no way to learn where to look.
+#
+# Now turn the depth, and the *gain*, which is the size of the matrices:
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -415,8 +414,8 @@ plt.show()
 # %% [markdown]
 # ## A little network
 #
-# What have we stacked so far? Once its weights are fixed, attention is linear in the values: it moves vectors around
-# and averages them. Ask four layers for something *about* each vector: the absolute values of its components. In the
+# What have we stacked so far? Once the softmax has given its weights, attention only averages: it is linear in the
+# values. Ask four layers for something *about* each vector: the absolute values of its components. In the
 # folded cell, `train(model, target, steps)` takes steps of [Adam](../../site/glossary.md#adam) on fresh random
 # sequences; the target here is `torch.abs`.
 
@@ -463,9 +462,8 @@ print(f"best constant {1 - 2 / torch.pi:.2f}, attention {last(losses):.2f}")
 # $$\operatorname{ff}(v) \;=\; W_2 \,\max(0,\; W_1 v + b_1) + b_2 ,$$
 #
 # with a hidden layer that is 4e wide by convention ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 3.3: e
-# = 512, hidden 2048). Attention computes its weights from products and a softmax, and multiplies the values by them;
-# the norms of the next section rescale each vector. Apart from these and the ReLU, everything in the block is linear.
-# Attention gathers; the network computes.
+# = 512, hidden 2048). Apart from its ReLU, only the weights of the attention and the norms of the next section keep the
+# block from being linear (up to biases). Attention gathers; the network computes.
 
 # %% [markdown]
 # <div class="card">
@@ -521,6 +519,8 @@ losses = train(computing, torch.abs, 500)
 print(f"attention and one network {last(losses):.2f}")
 
 # %% [markdown]
+# One small network computes what four layers of attention could not.
+#
 # ## Keeping the vectors' size
 #
 # Shortcuts solve one problem and leave another. Every layer adds something, so the sum grows; how fast depends on the
@@ -546,8 +546,8 @@ for factor in (1, 2):
 
 # %% [markdown]
 # Each block multiplies the size by some factor, and over 24 blocks the factors compound. With weights twice as large
-# the vectors explode, and they saturate the softmax: [lesson 3](../03_scaling/03_scaling.ipynb) divided by √d under the
-# assumption that the components of queries and keys have variance 1. Something has to keep the vectors' size fixed.
+# the vectors explode and saturate the softmax: the √d of [lesson 3](../03_scaling/03_scaling.ipynb) assumes queries and
+# keys whose components have variance 1. Something has to fix the size of what each layer reads.
 #
 # **[Layer normalisation](../../site/glossary.md#layer-normalisation)**
 # ([Ba, Kiros and Hinton, 2016, section 3](https://arxiv.org/abs/1607.06450)) does it for every vector $v$ of width e by
@@ -556,10 +556,10 @@ for factor in (1, 2):
 # $$\mu = \frac1e \sum_{a=1}^{e} v_a, \qquad \sigma^2 = \frac1e \sum_{a=1}^{e} (v_a - \mu)^2,
 # \qquad \operatorname{norm}(v)_a \;=\; \frac{v_a - \mu}{\sqrt{\sigma^2 + \varepsilon}}\; \gamma_a + \beta_a .$$
 #
-# Each vector is normalised by itself, without the other positions and the rest of the batch; otherwise the norm, too,
-# would mix positions. The small $\varepsilon$ keeps a vector of equal components, whose variance is 0, from becoming
-# 0/0. The learned $\gamma$ and $\beta$, one number for each component, let the model choose another scale where it
-# wants one. In PyTorch they are called `weight` and `bias`.
+# Other positions and the rest of the batch do not enter; otherwise the norm, too, would mix positions. The small
+# $\varepsilon$ keeps a vector of equal components, whose variance is 0, from becoming 0/0. The learned $\gamma$ and
+# $\beta$, one number for each component, let the model choose another scale and mean. In PyTorch they are called
+# `weight` and `bias`.
 
 # %% [markdown]
 # <div class="card">
@@ -662,8 +662,8 @@ for factor in (1, 2):
 # %% [markdown]
 # ## The block
 #
-# Now put the pieces together. A block is attention and a feed-forward network, each with a shortcut around it, and a
-# norm for each. Where does the norm go? There are two answers, and both are in use.
+# Now put the pieces together. A block is attention and a feed-forward network, each with a shortcut around it and a
+# norm of its own. Where does the norm go? There are two answers, and both are in use.
 
 # %%
 plots.diagrams.block_norms()
@@ -672,7 +672,8 @@ plots.diagrams.block_norms()
 # <div class="figure-caption">
 #
 # **How to read it.** From top to bottom, the thick line is the residual connection; the layers branch off it, and add
-# their outputs back. On the left the norms are on the line itself, on the right in the branches.
+# their outputs back. On the left the norms are on the line itself, on the right in the branches, with one more after
+# the last block of a stack.
 #
 # </div>
 
@@ -692,13 +693,13 @@ plots.diagrams.block_norms()
 # \qquad x \;\leftarrow\; x + \operatorname{ff}\big(\operatorname{norm}_2(x)\big) .$$
 #
 # The difference looks small. With norm last, every shortcut runs *through* a norm. With norm first, a straight line
-# leads from the bottom of the tower to the top, with nothing on it but sums. It is often called the **residual
-# stream**.
+# leads from the input to the output, with nothing on it but sums: the **residual stream**. It may grow; every layer
+# reads it normalised.
 #
-# **[Dropout](../../site/glossary.md#dropout)** ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 5.4): in
-# training, each component of a layer's output is zeroed with probability p before the addition, and the components that
-# stay are multiplied by 1/(1 − p). The shortcut itself is never dropped. In evaluation nothing is. Why the factor?
-# Here is a layer's output of a million ones, with p = 0.25:
+# **[Dropout](../../site/glossary.md#dropout)** ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 5.4) guards
+# against overfitting. In training, each component of a layer's output is zeroed with probability p before the addition,
+# and those that stay are multiplied by 1/(1 − p). The shortcut itself is never dropped. In evaluation nothing is. Why
+# the factor? Here is a layer's output of a million ones, with p = 0.25:
 
 # %%
 torch.manual_seed(0)
@@ -780,7 +781,7 @@ class TransformerBlock(nn.Module):
 check(TransformerBlock)
 
 # %% [markdown]
-# PyTorch's own block is `nn.TransformerEncoderLayer`. Copy your weights into it, for both orders, and compare.
+# PyTorch's own block is `nn.TransformerEncoderLayer`. Give it the same weights as yours, for both orders, and compare.
 
 # %% tags=["nbval-check-output"]
 @torch.no_grad()
@@ -855,13 +856,13 @@ print("as PyTorch's block computes it:", torch.allclose(theirs, halfway + added,
 # %% [markdown]
 # ## The stack
 #
-# A transformer is a stack of blocks, and two things can go wrong in so short a program.
+# A transformer is a stack of blocks. Its program is short, and two things can go wrong.
 #
 # Every block needs **weights of its own**. In Python, `[block] * 24` is a list with one block in it, 24 times. It runs,
 # the output has the right shape, and the model has a twenty-fourth of the parameters that you think it has.
 #
-# And with norm first, the stack needs **one more norm at the end**. Otherwise no norm follows the last block's sum,
-# which has grown with every block. With norm last there is nothing to add: each block ends with a norm.
+# And with norm first, the stack needs **one more norm at the end**. Otherwise whatever comes next would read the bare
+# sum, which has grown with every block. With norm last there is nothing to add: each block ends with a norm.
 
 # %% [markdown]
 # <div class="card">
@@ -971,8 +972,8 @@ for name, stack in stacks.items():
 # <div class="figure-caption">
 #
 # **How to read it.** As before: left the size, right how much the positions differ. Shortcuts decide the right panel:
-# with them positions stay apart, without them all become one within a few blocks, **norms or not**. Norms decide the
-# left one: *norms only* and *norm last* overlap at 1. With norm first the sum on the shortcut still grows, slowly.
+# with them positions stay apart, without them all become one within a few blocks, **norms or not**. On the left, *norms
+# only* and *norm last* overlap at 1. With norm first the sum still grows, more slowly than with shortcuts only.
 #
 # </div>
 
@@ -1006,12 +1007,13 @@ for name, pull in pulls.items():
 # </div>
 #
 # This is what [Xiong et al. (2020, section 3)](https://arxiv.org/abs/2002.04745) prove for the beginning of training:
-# with norm last, the expected gradients near the output are large. A learning rate that suits the lower blocks may then
-# be too high for the upper ones. The remedy of 2017 was to begin with a tiny learning rate and raise it over a few
-# thousand steps, the [*warm-up*](../../site/glossary.md#warm-up) that [lesson 8](../08_classifier/08_classifier.ipynb)
-# uses too. With norm first it matters much less; most models of that kind still use a short one.
+# with norm last, the expected gradients near the output are large. (This cannot be the whole trouble: Adam evens such
+# differences out, see [Liu et al., 2020](https://arxiv.org/abs/2004.08249).) The remedy of 2017 was to begin with a
+# tiny learning rate and raise it over a few thousand steps, the [*warm-up*](../../site/glossary.md#warm-up) that
+# [lesson 8](../08_classifier/08_classifier.ipynb) uses too. With norm first it matters much less; most such models
+# still use a short one.
 #
-# So much for the start. Now train all five: fresh stacks of eight blocks, which return the sequence backwards, with
+# So much for the start. Now train all five, as fresh stacks of eight blocks, to return the sequence backwards, with
 # learned position vectors in front and a linear layer behind. A sixth run gives *norm last* a warm-up of 100 steps.
 # They take about half a minute; the stop button ends one run.
 
@@ -1058,8 +1060,8 @@ for version, losses in runs.items():
 # </div>
 #
 # Without shortcuts nothing is learned, norms or not. Shortcuts alone train at this depth; with the norms first,
-# training is faster. With norm last and no warm-up the loss stays where it starts; with one it falls. So at this rate
-# it is the warm-up that decides. With two other seeds we saw the same; `trained("both, norm last", seed=1)` is such a
+# training is faster. With norm last and no warm-up the loss stays at 1; with a warm-up it falls. So at this rate it is
+# the warm-up that decides. With two other seeds we saw the same; `trained("both, norm last", seed=1)` is such a
 # run. But it is one depth, one rate and few steps: at lower rates some of our runs with norm last learned without a
 # warm-up.
 
@@ -1114,7 +1116,7 @@ for e, h in ((32, 4), (512, 8), (768, 12)):
 
 # %% [markdown]
 # Remember **12e² per block**: 4e² in the attention, and 8e², two thirds, in the little network. Multiply by the depth
-# to get all blocks of a published model. The tables of tokens and positions are extra; [lesson
+# to get nearly all of GPT-2's blocks. The tables of tokens and positions are extra; [lesson
 # 12](../12_gpt2/12_gpt2.ipynb) counts them.
 
 # %% [markdown]
@@ -1153,8 +1155,8 @@ bits, done = measured(ByteModel(one, PositionEmbedding(32, 64), mask=True), 1200
 print(f"one block: {bits:.2f} bits per byte after {done:,} steps")
 
 # %% [markdown]
-# One block saves about half a bit, in a third of the steps; two more save less than a tenth of a bit. At this size most
-# of the gain does not come from depth.
+# One block saves about half a bit, in a third of the steps; two more save less than a tenth of a bit. At this size, and
+# after so few steps, most of the gain does not come from depth.
 
 # %% [markdown]
 # ## What you can do now
@@ -1175,9 +1177,9 @@ print(f"one block: {bits:.2f} bits per byte after {done:,} steps")
 # <details><summary>2. With norm last, can you scale the input of a block by 10 without changing its output?</summary>
 #
 # No: x + attention(x) is not ten times as large when x is, because the softmax gets scores that are a hundred times as
-# large. The *sum* may be scaled freely, because the norm undoes it (apart from ε). With norm first it is the other way
-# round: the layers see a normalised x whatever its scale is, but the shortcut carries the factor on, and what the
-# layers add counts for a tenth as much.
+# large. The *sum* may be scaled freely, because the norm undoes it (apart from ε). With norm first the attention sees
+# the same normalised x at any scale, but the shortcut carries the factor on, and what is added counts for a tenth as
+# much.
 #
 # </details>
 # <details><summary>3. A stack in which all blocks share their weights runs, and has 1/depth of the parameters. Is it
