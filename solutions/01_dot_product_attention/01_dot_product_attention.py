@@ -17,15 +17,15 @@
 # *A weighted average that picks its own weights*
 #
 # Everything that passes from one word to another in a transformer passes through one operation, and that operation is
-# small: compare every vector with all of them, itself included, and replace it by their weighted average. This lesson
-# builds it from a dot product.
+# small: compare each vector with all vectors, itself included, and replace it by a weighted average of them. This
+# lesson builds it from a dot product.
 #
 # | | |
 # |---|---|
 # | **You will build** | self-attention in its barest form: two matrix products with a softmax between them |
 # | **You need** | matrices, gradients, and enough PyTorch to read `x @ y` and `loss.backward()` |
 # | **It takes** | about 80 minutes: six exercises, 21 points, and two predictions |
-# | **It computes** | in seconds, on any laptop; the last section takes up to twenty seconds, and you may stop it |
+# | **It computes** | in seconds, on any laptop; the last cell takes up to twenty seconds, and you may stop it |
 #
 # The letters for sizes are the same in every lesson: b is the batch, t the number of positions, e the width of a
 # vector. They are all in [one table](../../site/notation.md).
@@ -80,13 +80,13 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Each row is a viewer. Blue is positive, orange negative; darker is farther from 0, and each table
-# has its own scale. On the left, what each viewer cares for; on the right, the dot products of viewers and films.
+# has its own scale.
 #
 # </div>
 #
 # Take Ada and *Casablanca*. Ada is described by (2, −1): fond of romance, put off by action. The film is described by
-# (2, −1) too, so the match is 2·2 + (−1)·(−1) = 5. Ben, at (−1, 2), gets −1·2 + 2·(−1) = −4. Two multiplications each:
-# recommend it to Ada, not to Ben.
+# (2, −1) too, so the match is 2·2 + (−1)·(−1) = 5. Ben, at (−1, 2), gets −1·2 + 2·(−1) = −4: recommend it to Ada, not
+# to Ben. From left to right, the films are (2, −1), (2, −2), (1, 2), (−1, 2) and (−1, −1): check another cell.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -101,13 +101,13 @@ show_player("dot-product")
 # the dot products close to the ratings we know.
 #
 # Write $U$ for the viewers' vectors, of shape (users, 2), and $F$ for the films', of shape (films, 2). All predicted
-# ratings at once are $U F^\top$, of shape (users, films). The empty cells of the table are not zeros, they
-# are unknown, so the error counts only the ratings that exist:
+# ratings at once are $U F^\top$, of shape (users, films). The ratings that exist, $r_{uf}$, fill only some cells of
+# such a table. The other cells are not zeros, they are unknown, so the error counts only those seen:
 #
 # $$L \;=\; \frac{1}{|\text{seen}|} \sum_{(u,f)\,\in\,\text{seen}} \big(u \cdot f - r_{uf}\big)^2 .$$
 #
-# **What every check of this lesson asks:** gradients flow back to every input, no input is changed, new tensors are
-# created on the device of the inputs, and any size may be 1. What else a check asks is on the card.
+# **What every check of this lesson asks, unless its card says otherwise:** gradients flow back to every input of
+# floats, no input is changed, new tensors are created on the device of the inputs, and any size may be 1.
 
 # %% [markdown]
 # <div class="card">
@@ -149,10 +149,10 @@ def masked_squared_error(users, films, ratings, seen):
 check(masked_squared_error)
 
 # %% [markdown]
-# Now train with it. The films below are real; their 200 viewers, and what each film is like, are made up. Each viewer
-# rates by two things, romance against action (one scale now, not two) and light against serious, plus noise, and has
-# seen about a third of the films. So there *are* two features to find, because we put them there. The training sees
-# only the ratings: the question is whether it recovers the two.
+# Now train with it. The films below are real; their 200 viewers, and what each film is like, are made up. Apart from
+# noise, a rating depends on two things: romance against action (one scale now, not two) and light against serious.
+# Each viewer has rated about three films in ten. So there *are* two features to find, because we put them there:
+# does training on the ratings alone recover them?
 
 # %%
 known = film_ratings()
@@ -182,25 +182,25 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each point is a film. Films and viewers were moved to new axes together, which changes no
+# **How to read it.** Each point is a film. The axes were changed for films and viewers alike, which alters no
 # prediction: the horizontal one is the direction in which the predictions are largest (found by a [singular value
 # decomposition](../../site/glossary.md#singular-value-decomposition), SVD). Along it: romance at one end, action at the
 # other. Across it: light films and serious ones.
 #
 # </div>
 #
-# This is **matrix factorisation**. Made-up ratings can only give back what was put into them; for the factors in real
-# ratings, see figure 3 of [Koren, Bell and Volinsky, 2009](https://doi.org/10.1109/MC.2009.263). What matters here
-# is the pattern: *give everything a vector, let dot products be the matches, and learn the vectors from what the
-# matches should have been.*
+# This is **matrix factorisation** (figure 3 of [Koren, Bell and Volinsky, 2009](https://doi.org/10.1109/MC.2009.263)
+# shows the factors in real ratings). What matters here is the pattern: *give everything a vector, let dot products be
+# the matches, and learn the vectors from what the matches should have been.*
 
 # %% [markdown]
 # ## The same move for words
 #
-# Give every word a vector, then, and let dot products say how much two words have to do with each other. The vectors
-# below were learned in the second it took to run the cell, from the text that comes with every Python: its own
-# reference manual. Words with similar neighbours got similar vectors. Each vector has e = 40 components and length 2,
-# so a word's product with itself is 4, and that is the largest there is.
+# Give every word a vector, then, and let dot products say how much two words have to do with each other. The place of
+# the ratings is taken by a table of how much more often than by chance two words stand near each other in Python's
+# reference manual. The next cell factorises this table, in about a second: words with similar neighbours get similar
+# vectors. Each has e = 40 components and is scaled to length 2, so a word's product with itself is 4, and that
+# is the largest there is.
 
 # %%
 vocabulary, vectors = word_vectors()
@@ -212,11 +212,14 @@ for word in ["integer", "list", "import", "loop"]:
 # %% [markdown]
 # No dictionary was involved: the manual uses *integer* and *float* in similar places, and the dot products show it.
 # Similar company is not similar meaning, though: *point* and *presentation* match *integer* better still, and *really*
-# is among the neighbours of *loop*.
+# is among the best matches of *loop*.
 #
 # ## From pairs to a sentence
 #
-# Now take a sentence of t words. Stacked, their vectors are a matrix $x$ of shape (t, e): row $i$ is $x_i$. For every
+# A word has the same vector in every sentence, whatever stands around it. To let the sentence in, replace each vector
+# by a weighted average of all vectors of the sentence, in which better matches weigh more. First, the matches.
+#
+# Take a sentence of t words. Stacked, their vectors are a matrix $x$ of shape (t, e): row $i$ is $x_i$. For every
 # pair of positions $i$ and $j$, let
 #
 # $$w'_{ij} \;=\; x_i \cdot x_j .$$
@@ -235,7 +238,7 @@ for word in ["integer", "list", "import", "loop"]:
 #             raw[row, i, j] = (x[row, i] * x[row, j]).sum()
 # ```
 #
-# Three loops around a sum of products: that is a matrix product. What remains is to find the right one.
+# Loops over i and j around a sum of products: that is a matrix product, one for each sentence.
 
 # %% [markdown]
 # <div class="card">
@@ -275,7 +278,7 @@ check(raw_weights)
 # %% [markdown]
 # ## Weights that add up to one
 #
-# A weighted average needs weights that are positive and add up to 1. [**Softmax**](../../site/glossary.md#softmax)
+# A weighted average needs weights that are not negative and add up to 1. [**Softmax**](../../site/glossary.md#softmax)
 # makes such weights out of any numbers:
 #
 # $$w_{ij} \;=\; \frac{\exp w'_{ij}}{\sum_{j'} \exp w'_{ij'}} .$$
@@ -284,8 +287,8 @@ check(raw_weights)
 # the weights that make output $i$.
 #
 # One more thing, and it is the difference between a formula and a program. $e^{89}$ is already too large for a 32-bit
-# float; it becomes infinite, and ∞/∞ is not a number. Scores of 89 do occur. But softmax does not change when the
-# same amount $m$ is subtracted from every score of a row, because $e^{-m}$ cancels:
+# float; it becomes infinite, and ∞/∞ is not a number. Such scores do occur: a vector of length 10 has 100 with itself.
+# But softmax does not change when the same $m$ is subtracted from every score of a row, because $e^{-m}$ cancels:
 #
 # $$\frac{e^{w'_{ij} - m}}{\sum_{j'} e^{w'_{ij'} - m}}
 # \;=\; \frac{e^{-m}\, e^{w'_{ij}}}{e^{-m} \sum_{j'} e^{w'_{ij'}}} .$$
@@ -320,7 +323,8 @@ check(raw_weights)
 def row_softmax(scores):
     """Softmax over the last axis, written from exp and sum.
 
-    scores: (b, t, s), any finite numbers. Returns (b, t, s): positive, each row sums to 1.
+    scores: (b, t, s), rows of s finite numbers.
+    Returns (b, t, s): none is negative, each row sums to 1.
     """
     ### BEGIN SOLUTION
     shifted = scores - scores.amax(dim=-1, keepdim=True)
@@ -348,9 +352,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i belongs to output i; its cells say how much each input j contributes. On the left, the
-# matrix is its own mirror image: $x_i \cdot x_j = x_j \cdot x_i$. On the right every row adds up to 1. The symmetry
-# is gone, because each row was divided by a sum of its own.
+# **How to read it.** Row i belongs to output i. On the left, the matrix is its own mirror image:
+# $x_i \cdot x_j = x_j \cdot x_i$. On the right, a cell is the share of input j in output i. Every row adds up to 1,
+# and the symmetry is gone (*raises* and *an*: .26 and .25): each row was divided by its own sum.
 #
 # </div>
 #
@@ -398,11 +402,11 @@ plots.diagrams.one_output_row()
 # <div class="figure-caption">
 #
 # **How to read it.** From top to bottom: the inputs; the dot product of each with $x_2$; the softmax of these four
-# numbers; and the inputs once more, each times its weight, added up to $y_2$. The other outputs are made the same way.
+# numbers; and the inputs once more, each times its weight, added up to $y_2$.
 #
 # </div>
 #
-# In symbols, output $i$ is the sum of all inputs, each times its weight:
+# In symbols:
 #
 # $$y_i \;=\; \sum_j w_{ij}\, x_j .$$
 #
@@ -426,8 +430,8 @@ def self_attention_in_loops(x):
 #
 # **Exercise 4 · `self_attention`** &nbsp; ★☆☆ · 5 minutes · 3 points
 #
-# Compute what `self_attention_in_loops` does without any loop: all sentences and all positions at once. Use
-# `torch.softmax` here, so that an error in exercise 2 or 3 does not carry over.
+# Compute the same as `self_attention_in_loops`, but without a loop: all sentences and all positions at once. Write the
+# scores anew and use `torch.softmax`, so that no error of exercise 2 or 3 carries over.
 #
 # <details><summary>Hint 1: one loop at a time</summary>
 #
@@ -437,9 +441,9 @@ def self_attention_in_loops(x):
 # </details>
 # <details><summary>Hint 2: two positions, with numbers</summary>
 #
-# Let x be (1, 2, 1), with the two vectors 0 and 1. The raw weights are the rows (0, 0) and (0, 1), the weights (0.5,
-# 0.5) and (0.27, 0.73), and the outputs 0.5 and 0.73. If your first output is 0.27, the columns of your weights sum to
-# 1, not the rows.
+# Let x have shape (1, 2, 1), with the two vectors 0 and 1. The raw weights are the rows (0, 0) and (0, 1), the weights
+# (0.5, 0.5) and (0.27, 0.73), and the outputs 0.5 and 0.73. If your first output is 0.27, the columns of your weights
+# sum to 1, not the rows.
 #
 # </details>
 # </div>
@@ -467,8 +471,8 @@ apart = (self_attention(x_small) - self_attention_in_loops(x_small)).abs().max()
 print("fast and slow agree to within 0.00001:", apart < 1e-5)
 
 # %% [markdown]
-# So each sum over $j$ is a row of $w$ times a column of $x$: a second matrix product, (t, t) times (t, e). With $X$ for
-# one sentence, all of [self-attention](../../site/glossary.md#self-attention) is
+# Each sum over $j$ is a row of $w$ times a column of $x$: a second matrix product, (t, t) times (t, e). With $X$ for
+# one sentence, which attends to itself, all of [self-attention](../../site/glossary.md#self-attention) is
 #
 # $$Y \;=\; \operatorname{softmax}\!\big(X X^\top\big)\, X .$$
 #
@@ -484,8 +488,8 @@ plt.show()
 #
 # **How to read it.** Each arrow leads from an input to its output. The shaded shape is the convex hull of the inputs,
 # the smallest convex shape that holds them all. No output leaves it: an average with positive weights cannot. The two
-# longest vectors move least, since $x_i \cdot x_i$ is the square of a length. Shorter ones are drawn towards longer
-# ones that point their way.
+# longest vectors move least: a vector's score with itself is the square of its length. Shorter ones are drawn towards
+# longer ones that point their way.
 #
 # </div>
 
@@ -496,7 +500,7 @@ show_player("average")
 # ## Three words by hand
 #
 # Here is all of it in small numbers: three words, each a vector of four whole numbers. Two numbers are missing. Fill
-# them in on paper. The same three vectors come back in lessons 2 to 5 and 7, with what each lesson adds.
+# them in on paper. The three vectors come back in lessons 2 to 5 and 7.
 
 # %% tags=["hide-input"]
 from helpers.data.toy.three_words import THREE_WORDS, X
@@ -550,7 +554,7 @@ print("as you compute it:", torch.allclose(self_attention(X[None])[0], X_out, at
 # <details><summary>Hint 2: three inputs, with numbers</summary>
 #
 # For the inputs (0, 0), (1, 1) and (2, 2) the rows of `weights[0]` sum to 0.35, 0.47 and 2.18, and each column sums to
-# 1. Which of the two should sum to 1? Both axes have length 3, so no shape can tell.
+# 1. Which of the two should sum to 1?
 #
 # </details>
 # </div>
@@ -623,7 +627,7 @@ check.prediction("shuffled_words", shuffled_words)
 # ## A set, not a sequence
 #
 # Nothing in $\operatorname{softmax}(X X^\top) X$ mentions a position. Output $i$ depends on *which* vectors are there,
-# not on where they are. So if you permute the inputs, you get the same outputs, in the permuted order:
+# and how often, not on where. So if you permute the inputs, you get the same outputs, in the permuted order:
 #
 # $$\operatorname{attention}(x[\pi]) \;=\; \operatorname{attention}(x)[\pi] \qquad\text{for every order } \pi .$$
 #
@@ -693,21 +697,20 @@ for function in (self_attention, running_sum):
 #
 # </div>
 #
-# The gap of self-attention is not exactly zero because sums in another order round differently. A running sum does
-# depend on order, and its gap is many times larger.
+# The gap of self-attention is not exactly zero because sums in another order round differently. That of the running
+# sum is no rounding: it does depend on order.
 
 # %% [markdown]
 # ## What is odd about it
 #
-# You have written self-attention. Before it grows any further, four things about it deserve a second look.
+# Four things about self-attention deserve a second look.
 #
 # - **It has no parameters.** There is nothing in it to train. What it does is decided by the vectors that come in, and
 #   whatever makes those vectors has to be trained instead.
 # - **It sees a set.** If order matters, and in language it does, order has to be put into the vectors themselves.
 #   [Lesson 6](../06_positions/06_positions.ipynb) does that.
 # - **It is the only place where positions meet.** Every other layer of a transformer treats each position alone.
-#   Whatever passes from one word to another passes through these weights.
-# - **It mostly looks at itself.** For vectors of equal length $x_i \cdot x_i$ is the largest entry of its row (lesson 2
+# - **It favours itself.** For vectors of equal length no entry of row $i$ is larger than $x_i \cdot x_i$ (lesson 2
 #   says what holds in general). A word may need something else, and as yet it has no way to ask.
 #
 # The last point leads on. One vector is used three times here: it is compared with the others, the others are compared
@@ -717,13 +720,13 @@ for function in (self_attention, running_sum):
 # ## Your model so far
 #
 # From here to lesson 9 one small language model grows. It reads 32 bytes of Python's reference manual and predicts the
-# byte that comes next. Each lesson plugs in the part that you have just written. Text and width stay as they are, and
-# up to lesson 4 so does the training. So a change in the score comes from the new part or from chance; three runs of
-# ours show how much is chance.
+# byte that comes next. Each lesson plugs in the part that you have just written. Text and width stay as they are. Up to
+# lesson 4 so does the training, and a change in the score comes from the new part or from chance; three runs of ours
+# show how much is chance.
 #
-# Today's model is the smallest with attention in it. Each possible byte has a vector of e = 64 numbers, your
-# `self_attention` averages the 32 vectors of a window, and from the last output a linear map computes how probable each
-# next byte is.
+# Today's model has as little beside attention as it can. Each possible byte has a vector of e = 64 numbers, your
+# `self_attention` averages the vectors of the 32 bytes, and a linear map with a softmax makes the last output into the
+# probabilities of the next byte.
 #
 # The score is in [bits per byte](../../site/glossary.md#bits-per-byte) on text that was kept out of the training: a
 # model that knows nothing needs 8, and fewer is better. (Lesson 9 explains the score and the training.) The cell takes
@@ -745,18 +748,18 @@ ladder.last_byte(model)
 #
 # **How to read it.** One row for each model, the first at the bottom; farther left is better. The point is your model,
 # the ticks are three runs of ours. *Plain average* is the same model with 32 equal weights. Dashed lines:
-# *order 0* knows only how frequent each byte is, *order 1* also knows the byte before; *gzip* and *xz* are programs
-# that compress files.
+# *order 0* knows only how frequent each byte is, *order 1* also the byte before (both: entropies of the training
+# text); *gzip* and *xz* compress files.
 #
 # </div>
 #
-# The text above the picture is the model's: a prompt, then, after ▸, 200 bytes drawn one by one from its predictions.
-# It is babble. The line under the table says why. The last position, which predicts the next byte, gives 0.43 of its
+# Above the picture is a prompt from the held-out text and, after ▸, what the model made of it: 200 bytes, drawn one by
+# one from its predictions. It is babble. The line under the table says why. The last position gives 0.43 of its
 # weight to itself on average. Earlier copies of its byte have the same vector, so each gets as much; with them it is
 # 0.91. So the model knows little more than which byte the last one is, and it does not quite reach order 1.
 #
 # Your scores are kept with your checks, and the start page shows them. With `Ladder(check, text="enwik8")` the model
-# grows on Wikipedia instead, if the data folder or the Hub has it; those scores are kept apart.
+# grows on Wikipedia instead, where that text is there or can be downloaded; those scores are kept apart.
 
 # %% [markdown]
 # ## What you can do now
@@ -770,8 +773,8 @@ ladder.last_byte(model)
 # and very long?</summary>
 #
 # If they are the same, all raw weights are equal, every weight is 1/t, and the average of equal vectors is that vector:
-# nothing changes. If they are orthogonal and long, each x_i·x_i is huge and all other products are 0: softmax puts all
-# weight on the diagonal, and again nothing changes. Only in between does attention do anything.
+# nothing changes. If they are orthogonal and long, each x_i·x_i is huge and all other products are 0: softmax puts
+# nearly all weight on the diagonal, and again nearly nothing changes. What attention does, it does in between.
 #
 # </details>
 # <details><summary>2. Rotate all input vectors by the same rotation. What happens to the weights, and to the
@@ -796,9 +799,9 @@ ladder.last_byte(model)
 #
 # - **[Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers)**: lessons 1 to 4 and 7 follow its order. The
 #   film recommender, the plain dot product before any learned matrices, and the view of self-attention as an operation
-#   on sets are from there; the checks, the experiments and the permutation tests are this course's.
+#   on sets are from there.
 # - [Koren, Bell and Volinsky, *Matrix factorization techniques for recommender systems*,
-#   2009](https://doi.org/10.1109/MC.2009.263): eight pages, and figure 3 for the factors in real ratings.
+#   2009](https://doi.org/10.1109/MC.2009.263): eight pages.
 # - [Levy and Goldberg, *Neural word embedding as implicit matrix factorization*,
 #   2014](https://papers.nips.cc/paper/5477-neural-word-embedding-as-implicit-matrix-factorization): word vectors from
 #   counts.

@@ -121,8 +121,8 @@ for word in ("good", "dull"):
           f"{len(there) - sum(there):,} negative ones")
 
 # %% [markdown]
-# No test review says the same about its film, word for word, as a training review, so remembering the training reviews
-# is not enough.
+# What a test review says about its film occurs in no training review, word for word. So remembering the training
+# reviews is not enough.
 #
 # ## From words to numbers
 #
@@ -135,7 +135,7 @@ print(split_words("It isn't dull, it's SLOW."))
 
 # %% [markdown]
 # It does not matter which id a word gets, but it must be the same one tomorrow: a trained model contains a table whose
-# rows are numbered by these ids. So there must also be a rule for words that are equally frequent.
+# rows are numbered by these ids. So the ids follow a rule: the most frequent word first, and the alphabet breaks ties.
 #
 # **What every check asks.** The inputs stay unchanged, lists and dicts included. In exercises 3 and 4, gradients must
 # flow to the vectors and to the parameters, and new tensors are created on the input's device.
@@ -308,13 +308,14 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** One bar per word: how much one occurrence adds to the logit of *positive* minus that of
-# *negative*. Praise and blame point the right way, because one generated review in six only praises or only blames. The
-# words that reverse a verdict have little weight of their own.
+# *negative*. Praise and blame point the right way because one training review in five is plain: two words of praise or
+# two of blame, and no reversal. The words that reverse a verdict have little weight of their own.
 #
 # </div>
 #
-# What *not* and *but* do depends on what comes before and after them, and a sum has no order. To the bag of words, the
-# two reviews below are the same:
+# Of a hundred test reviews about 15 are plain. The bag of words gets these right, and half of the other 85 by chance:
+# $15 + 85/2 \approx 58$. What *not* and *but* do depends on what comes before and after them, and a sum has no order.
+# To the bag of words, the two reviews below are the same:
 
 # %% tags=["nbval-check-output"]
 pair = ["The plot is dull, but the cast is great.",
@@ -494,9 +495,9 @@ print(f"{sum(p.numel() for p in model.parameters()):,} parameters, loss {loss.it
 # %% [markdown]
 # ## One step
 #
-# One step of training has five parts: training mode, which switches dropout on; clearing the gradients, because
-# `backward` *adds* to what is there; forward, up to the loss; backward; and the optimiser's step. Forget any of them
-# except forward, and no error message tells you.
+# One step of training has five parts: training mode, which switches dropout on (this model has none; most have);
+# clearing the gradients, because `backward` *adds* to what is there; forward, up to the loss; backward; and the
+# optimiser's step. Leave out any of them except forward, and no error is raised.
 
 # %%
 def train_step(model, batch, optimiser):
@@ -512,7 +513,7 @@ def train_step(model, batch, optimiser):
 # %% [markdown]
 # ## Overfit one batch first
 #
-# Before training on 20,000 reviews, train on the same sixteen again and again. A model of 110,000 parameters can learn
+# Before training on all reviews, train on the same sixteen again and again. A model of 110,000 parameters can learn
 # sixteen labels by heart, so the loss **has to** come close to zero. If it does not, something is broken, and you know
 # after a second. The second model below is broken on purpose: it puts a softmax on its logits before cross-entropy
 # applies its own.
@@ -564,9 +565,9 @@ plt.show()
 check.prediction("softmax_twice", softmax_twice)
 
 # %% [markdown]
-# After a softmax the logits are at best 1 and 0. The second softmax turns them into a probability of $e/(e + 1) =
-# 0.73$, no more, and its loss is $\log(1 + 1/e) = 0.313$. In a long training on many reviews a loss that stops there
-# looks merely mediocre. One batch shows that the model is broken.
+# The first softmax returns at best 1 and 0. The second takes them for logits and returns at most $e/(e + 1) = 0.73$,
+# where e is Euler's number and not the width. So the loss is at least $\log(1 + 1/e) = 0.313$. In a long training on
+# many reviews a loss that stops there looks merely mediocre. One batch shows that the model is broken.
 
 # %% [markdown]
 # ## A number to believe
@@ -752,9 +753,9 @@ test_accuracy = accuracy(model, in_batches(test.texts, test.labels))
 print(f"unseen reviews: {test_accuracy:.1%} right; bag of words: {bag_accuracy:.1%}")
 
 # %% [markdown]
-# That is less than on the validation reviews. The generator never repeats what a review says about the film, so the
-# short, easy reviews run out. The validation reviews were generated first, and have 15 words on average; the test
-# reviews were generated last, and have 20.
+# That is less than on the validation reviews. The generator never says the same about a film twice, so as it goes on,
+# the short, easy reviews run out. The validation reviews, generated first, have 15 words on average; the test reviews,
+# generated last, have 20.
 
 # %% [markdown]
 # ## Which ones are wrong
@@ -787,8 +788,8 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each cell is a number of reviews; each row adds up to a thousand. A model without a preference
-# makes about as many mistakes on one side of the diagonal as on the other.
+# **How to read it.** Each cell is a number of reviews; each row adds up to a thousand. Similar numbers
+# off the diagonal mean that the model prefers neither class.
 #
 # </div>
 #
@@ -808,9 +809,9 @@ for cue in "not hardly but although nobody less neither wrong still".split():
           f"transformer {ours:.0%} of {count} reviews")
 
 # %% [markdown]
-# The bag of words is at chance wherever something reverses the verdict, because all it has learned comes from plain
-# reviews. Mind the standard error of the transformer's numbers: one or two points for several hundred reviews, about
-# three for fifty. Here are its three most confident mistakes:
+# The bag of words is at chance in every line. Mind the standard error of the transformer's numbers: one or two points
+# for several hundred reviews, about three for fifty. Here are its three most confident mistakes. In which of them does
+# a concession, *although* or *even if*, come last?
 
 # %% tags=["hide-input"]
 distances = (probabilities - 0.5).abs()
@@ -860,10 +861,11 @@ plt.show()
 #
 # </div>
 #
-# Look at the bar of *not* in each review. After *but* the label depends on this word: without it the reviewer has
-# praised nothing, and the bar should point the other way. Before *but* it should make no difference to the sign,
-# because the part before *but* is only a concession. The two reviews consist of the same words, so no bag of words
-# could do both.
+# Look at the bar of *not* in each review. After *but*, hiding it leaves no praise, and the bar should point the other
+# way. Before *but* it should make no difference to the sign: that part is only a concession.
+#
+# And *but* itself? Hiding it changes little. In these reviews the last clause counts, unless it begins with *although*
+# or *even if*, so the model can do without *but*. It has learned the habits of a generator, and not English.
 
 # %% [markdown]
 # ## The same words, shuffled
@@ -913,8 +915,8 @@ print(f"{right[0]:.1%} right in order, {right[-1]:.1%} after 32 exchanges")
 #
 # **Prediction · `sure_of_salad`** &nbsp; 1 minute · no points
 #
-# All words of a review are shuffled, and the model is right about as often as the bag of words. For what share of the
-# shuffled reviews is it confident, with a probability of at least nine tenths for one class?
+# After 32 exchanges, for what share of the reviews is the model confident, with a probability of at least nine tenths
+# for one class?
 #
 # - **A.** More than half: each of them still consists of words that it knows.
 # - **B.** About a third: those in which few words have changed places.
@@ -940,8 +942,7 @@ for seed in range(4):
 check.prediction("sure_of_salad", sure_of_salad)
 
 # %% [markdown]
-# In training the model has seen nothing but sentences. No example taught it to doubt, so nothing stops it from being
-# confident about word salad.
+# In training the model has seen nothing but sentences. No example taught it to doubt word salad.
 
 # %% [markdown]
 # ## Learning by heart
@@ -985,16 +986,17 @@ for epoch in range(1, 46):
 check.prediction("loss_by_heart", loss_by_heart)
 
 # %% [markdown]
-# The model knows its 256 reviews by heart: the training loss is near 0. A confident wrong answer costs far more than
-# log 2. Accuracy counts mistakes; the loss weighs them. When the loss on the validation set starts to rise,
-# **[overfitting](../../site/glossary.md#overfitting)** has begun, whatever the accuracy says.
+# The training loss is near 0. On other reviews the model is about as good as the bag of words, but sure of itself; and
+# a confident wrong answer costs far more than log 2. Accuracy counts mistakes; the loss weighs them. When the loss on
+# the validation set starts to rise, **[overfitting](../../site/glossary.md#overfitting)** has begun, even if the
+# accuracy still rises.
 
 # %% [markdown]
 # ## An open experiment
 #
 # No points, and extra time: **get the highest accuracy on the validation set that you can, with half a minute of
-# training**. You may change every line of `attempt`. The clock returns the share of the time that has passed, from 0 to
-# 1, for the schedule; a try that you stop still counts.
+# training**. You may change every line of `attempt`. `share`, from 0 to 1, is how much of the time has passed: the
+# learning rate depends on it. A try that you stop still counts.
 #
 # Your tries are kept in the folder `experiments/` of the course. At first the cell stops after 40 steps; set
 # `steps=None` for a real try.
@@ -1027,7 +1029,7 @@ bench.show()
 # ## Real reviews
 #
 # On IMDb, training takes a quarter of an hour, so it was run once and **recorded**. The model is this lesson's
-# `Classifier`; the site's page of recorded runs says how it was trained.
+# `Classifier` with dropout; the site's page of recorded runs says how it was trained.
 
 # %% [markdown]
 # <div class="card">
@@ -1088,10 +1090,10 @@ plt.show()
 check.prediction("who_wins_imdb", who_wins_imdb)
 
 # %% [markdown]
-# **The bag of words wins** by nearly two points, and it is trained in seconds. Two hundred words of complaint contain
-# many that only complainers use, and one *not* changes little. A transformer that starts from scratch has to learn
-# from the same 22,500 reviews what the words mean, and how words make sentences. After its second epoch the curve is
-# level, while the training loss (not plotted) keeps falling. The model lacks data, not steps.
+# **The bag of words wins** by nearly two points, and it is trained in seconds. Among two hundred words of complaint
+# many are used by complainers only, and one *not* changes little. The transformer has to learn from the same 22,500
+# reviews what words mean, and how they make sentences. After its second epoch the curve is level, while the training
+# loss (not plotted) keeps falling. The model lacks data, not steps.
 #
 # **The validation set flatters**: 89.1 % there, 86.2 % on the test reviews. Its reviews are about the same films as the
 # training reviews, with the same actors and titles. No film in the test set has a review in the training set. A
@@ -1121,9 +1123,9 @@ for sample in run["samples"]:
 # <details><summary>Leave the positions out of the classifier. Why can it still be better than the bag of words with its
 # 58 %?</summary>
 #
-# Without positions a shuffled review looks like the original, so the model can do no better than the best judge of
-# shuffled reviews. That may be more than logistic regression, which adds up one weight for each word: attention can
-# notice that *not* and *only* occur **together**. But neither knows which of *dull* and *great* comes before *but*.
+# Without positions a shuffled review looks like the original, so all that is left are the counts of the words. But
+# logistic regression does not make the best of them: it adds up one weight for each word. Attention can notice that
+# *not* and *only* occur **together**. Neither knows which of *dull* and *great* comes before *but*.
 #
 # </details>
 #

@@ -22,7 +22,7 @@
 #
 # | | |
 # |---|---|
-# | **You will build** | batches of random slices, a transformer that predicts the next byte, two ways to draw from a prediction, the loop that writes, and a fair measurement |
+# | **You will build** | batches of random slices, a transformer that predicts the next byte, temperature and top-p, the loop that writes, and a fair measurement |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb) and [7](../07_transformer_block/07_transformer_block.ipynb); that the cross-entropy is −log p of the right answer ([lesson 8](../08_classifier/08_classifier.ipynb)) |
 # | **It takes** | about 115 minutes: seven exercises, 25 points |
 # | **It computes** | for about half a minute in one cell and 10 to 20 seconds in two others, all of which you may stop |
@@ -108,7 +108,7 @@ check.recall(recall_shape, recall_cause, recall_bug)
 # ## A text, and a question about every byte of it
 #
 # The text is the prose of Python's own reference manual, which is already on your machine. We read it as **bytes**,
-# numbers from 0 to 255, so no vocabulary has to be built, and n = 256. Any other file will do too:
+# numbers from 0 to 255, so no vocabulary has to be built: its size is n = 256. Any other file will do too:
 # `text = open("my.txt", "rb").read()`.
 #
 # The first nineteen twentieths are for training. The last twentieth is **[held
@@ -152,16 +152,17 @@ plt.show()
 #
 # $$p(x_0, \dots, x_{N-1}) \;=\; \prod_{i=0}^{N-1} p(x_i \mid x_0, \dots, x_{i-1}) .$$
 #
-# This is the chain rule of probability, and it says what to train on. Input and target are the
-# **same sequence, shifted by one**, as in lesson 5: a slice of t + 1 bytes contains t questions and their t answers.
+# This is the chain rule of probability, and it says what to train on. (Our model takes the first byte as given and sees
+# at most t bytes back.) Input and target are the **same sequence, shifted by one**, as in lesson 5: a slice of t + 1
+# bytes contains t questions and their t answers.
 
 # %% [markdown]
 # **What the checks of this lesson ask.** In exercises 2 to 5 and 7, create new tensors on the device of the inputs. A
-# batch may have a single row, and a window a single byte.
+# batch of a single row and a window of a single byte must work too.
 #
 # ## Random slices
 #
-# One step of training reads b slices of t bytes, whose starts are drawn anew each time.
+# One step of training reads b slices of t + 1 bytes; their starts are drawn anew each time.
 
 # %% [markdown]
 # <div class="card">
@@ -212,8 +213,8 @@ for row in range(4):
 # ## Bits
 #
 # PyTorch's cross-entropy is a mean of $-\ln p$, in **[nats](../../site/glossary.md#nats)**. With the logarithm to base
-# 2 it is in **bits**: one bit is one yes-or-no question. `bits_per_byte` divides a loss by ln 2, which turns it into
-# [bits per byte](../../site/glossary.md#bits-per-byte).
+# 2 it is in **bits**: one bit is one yes-or-no question with even odds. `bits_per_byte` divides a loss by ln 2, which
+# turns it into [bits per byte](../../site/glossary.md#bits-per-byte).
 #
 # $$\text{bits per byte} \;=\; -\frac1N \sum_{i=0}^{N-1} \log_2 p(x_i \mid x_0, \dots, x_{i-1}),
 # \qquad \log_2 p = \frac{\ln p}{\ln 2} .$$
@@ -240,14 +241,14 @@ print(f"a model without an opinion: {loss:.3f} nats, "
 # Is 3 bits per byte good? Six reference points:
 #
 # - **8 bits**: every byte is equally likely.
-# - **the alphabet**: all bytes that occur in the text are equally likely: $\log_2$ of their number.
+# - **the alphabet**: all bytes that occur in the text are equally likely; $\log_2$ of their number.
 # - **order 0**: the probability of each byte is its frequency in the text. The landmark is the entropy of the bars
 #   above, $-\sum_x p(x) \log_2 p(x)$.
 # - **order 1**: the probability of each byte is its frequency after the byte before it.
-# - **gzip** and **xz**, two programs that compress files. A model that needs B bits per byte, followed by an arithmetic
-#   coder ([Witten, Neal and Cleary, 1987](https://doi.org/10.1145/214762.214771)), turns a file of N bytes into one of
-#   about B·N bits. So a compressor's rate can be compared with a model's bits. To let the programs learn from the
-#   training part too, we count the bits that the held-out part adds to the compressed file.
+# - **gzip** and **xz**, two programs that compress files. A model compresses too: with its probabilities, an arithmetic
+#   coder ([Witten, Neal and Cleary, 1987](https://doi.org/10.1145/214762.214771)) turns a file of N bytes into one of
+#   about B·N bits, where B is the model's bits per byte. To let the programs learn from the training part too, we count
+#   the bits that the held-out part adds to the compressed file.
 
 # %%
 def entropy(counts):
@@ -339,8 +340,8 @@ check(CharTransformer)
 # %% [markdown]
 # Does it really look only backwards? The leak map of [lesson 5](../05_masking/05_masking.ipynb) asks how fast output i
 # changes with input j. Here input j is the embedding vector of byte j, which a [hook](../../site/glossary.md#hook)
-# records. A gradient does not see an output that changes in jumps, so we also replace byte j by another, and see
-# whether any output before j changes.
+# records. A gradient misses a leak that works in jumps, for example through an argmax, so we also replace byte j by
+# another, and see whether any output before j changes.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "A leak map of 8 by 8 cells, output against input. Every cell on and below the diagonal is filled, those above it are hatched: exactly zero."}}
 def leak_map(model, ids):
@@ -381,7 +382,7 @@ print("outputs that a later byte changes:", changed)
 # The recipe is that of lesson 8: embeddings that start small, **[AdamW](../../site/glossary.md#adamw)**, and a learning
 # rate that warms up and falls along half a cosine. **[Gradient
 # clipping](../../site/glossary.md#gradient-clipping)** is new: if all gradients together, as one long vector, are
-# longer than 1, they are scaled down to that length. Then a single odd batch cannot throw the training off.
+# longer than 1, they are scaled down to that length. Then a single odd batch does less harm.
 #
 # One function measures the held-out part: it returns the bits for **each prediction in each window**.
 
@@ -469,12 +470,13 @@ if looks:
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One training point is the mean of 25 steps. The training loss passes the landmarks in order: the
-# alphabet and order 0 within a few dozen steps, then order 1 (the best that a table of pairs can do), gzip and xz.
+# **How to read it.** One training point is the mean of 25 steps. The training loss passes order 0 within a few dozen
+# steps, then order 1 (the best that a table of pairs can do). Only the held-out curve may be compared with gzip and xz,
+# whose rates are for that part.
 #
 # </div>
 #
-# On the held-out part the model beats gzip but not xz. It sees 64 bytes; what it knows of the training part is in its
+# On the held-out part the model beats gzip but not xz. It sees at most 64 bytes; all else that it knows is in its
 # weights. Of the two programs, gzip can copy from the last 32 kB (a limit of its format), xz from the whole training
 # part.
 
@@ -535,7 +537,7 @@ def apply_temperature(logits, temperature):
 # %% nbgrader={"grade": true, "grade_id": "check_apply_temperature", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(apply_temperature)
 
-# %% mystnb={"image": {"alt": "Probabilities of ten possible next bytes after the words returns the value of the f, in three panels: o, u, i and others. At temperature 0.5 the first has about half and the first three nearly all; at 1 the three are closer; at 2 they are closer still and the other bars have grown."}}
+# %% mystnb={"image": {"alt": "Probabilities of ten possible next bytes after the words returns the value of the f, in three panels: o, u, i and others. At temperature 0.5 the first has more than half and the first three nearly all; at 1 the three are closer; at 2 they are closer still and the other bars have grown."}}
 def as_ids(prompt):
     return torch.tensor([list(prompt.encode())]).to(device())    # (1, t)
 
@@ -558,16 +560,17 @@ for T in (0.5, 1, 2):
 #
 # **How to read it.** What may follow "returns the value of the f": the ten bytes that the model finds most probable, in
 # the same order in all panels. The other 246 bytes share the rest, each improbable by itself; at T = 2 about one draw
-# in five is one of them.
+# in six is one of them.
 #
 # </div>
 
 # %% [markdown]
 # ## Cutting off the tail
 #
-# So the distribution has a long tail of bytes that do not fit: each is rare, but together they are not. Cut off the
-# tail before you sample. **[Top-k](../../site/glossary.md#top-k-sampling)** ([Fan, Lewis and Dauphin,
-# 2018](https://arxiv.org/abs/1805.04833)) keeps the k largest logits and sets all others to −∞ (`finished_top_k`).
+# So the distribution has a long tail of bytes that do not fit. Even 0.6 % of the draws, as here at T = 1, makes two or
+# three in 400 bytes. Cut off the tail before you sample. **[Top-k](../../site/glossary.md#top-k-sampling)** ([Fan,
+# Lewis and Dauphin, 2018](https://arxiv.org/abs/1805.04833)) keeps the k largest logits and sets all others to −∞
+# (`finished_top_k`).
 #
 # But how large should k be? In the middle of a word there is often only one way to continue; at its beginning there may
 # be a dozen or more. Any single k is too large for the one or too small for the other.
@@ -636,7 +639,7 @@ for prompt in ("the value of the expres", "the value of the expression ",
     print(f"{prompt!r:>34}   {len(order):>2}: {show(order)[:30]}")
 
 # %% [markdown]
-# One byte inside a word, more than a dozen where a new word begins: no single k does that.
+# One byte inside a word, more than a dozen where a new word begins.
 #
 # Now by hand: at T = 2, how low must p be before the draws make sense again?
 
@@ -654,15 +657,15 @@ plots.diagrams.teaching_and_writing()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Above, training: the true text goes in once, whatever the model would have written: **[teacher
-# forcing](../../site/glossary.md#teacher-forcing)**. Below, writing: one pass for each byte, and each sampled
-# byte (orange) is part of the next input.
+# **How to read it.** Above, training: the true text goes in once, whatever the model would have written. This is
+# **[teacher forcing](../../site/glossary.md#teacher-forcing)**. Below, writing: one pass for each byte, and each
+# sampled byte (orange) is part of the next input.
 #
 # </div>
 #
 # Now the loop. Give the model the text so far, take the logits **of the last position** (the others are about bytes
-# that are already there), apply temperature and filters, sample, append, repeat. The text may grow longer than
-# `model.t_max`; the model reads its **last** `t_max` bytes. Switch to evaluation mode, and afterwards back to the mode
+# that are already there), apply temperature and filters, sample, append, repeat. Of a text longer than
+# `model.t_max` the model reads the **last** `t_max` bytes. Switch to evaluation mode, and afterwards back to the mode
 # the model was in. Return what was sampled, without the prompt.
 
 # %% [markdown]
@@ -761,10 +764,10 @@ for way, options in ways.items():
 check.prediction("greedy_text", greedy_text)
 
 # %% [markdown]
-# The texts are unedited, all with one seed; the share counts runs of 20 characters that occur earlier in the same text.
-# **Greedy** repeats itself, as large models do too ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751), figure
-# 4, show the probability of a phrase rising each time it is repeated). The higher the temperature, the more of the
-# words are made up. **T = 1.5** is what the tail sounds like.
+# The texts are unedited, all with one seed, and p = 0.9 is at T = 1; the share counts runs of 20 characters that occur
+# earlier in the same text. **Greedy** repeats itself, as large models do too: the probability of a phrase rises each
+# time it is repeated ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751), figure 4). The higher the temperature,
+# the more of the words are made up. **T = 1.5** is what the tail sounds like.
 #
 # The model was given nothing but bytes; it has found the words by itself. Watch it find them, in copies kept during
 # training:
@@ -792,8 +795,8 @@ print(f"after a space: {surprise[first].mean():.2f} bits; "
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The darker, the more the byte surprised the model; ¶ is the end of a line. Most words begin dark
-# and end light: once the first letters are known, the rest is spelling.
+# **How to read it.** The darker, the more the byte surprised the model (darkest: 10 bits or more); ¶ is the end of a
+# line. Most words begin dark and end light: once the first letters are known, the rest is spelling.
 #
 # </div>
 #
@@ -818,7 +821,7 @@ print(f"mean {by_position.mean():.2f}")
 #
 # - **A.** They get lower: better samples come from better predictions.
 # - **B.** They stay about the same, within 0.05: the ranking of the bytes does not change.
-# - **C.** They get higher: a byte that does not fit the favourite gets even less probability.
+# - **C.** They get higher: a byte that was improbable gets even less probability.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "sharpened_bits", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -838,8 +841,8 @@ check.prediction("sharpened_bits", sharpened_bits)
 
 # %% [markdown]
 # The loss rewards *calibrated* probabilities: a byte that occurs 10 % of the time should get 10 %. Dividing by 0.5
-# squares the ratios of the probabilities: if the right byte had 0.6, the model gains a little, but a byte that had 0.01
-# now costs nearly twice as many bits. Good samples and good predictions are two different things.
+# squares the ratios of the probabilities: where the right byte had 0.6, the model gains a little, but where it had
+# 0.01, it now costs nearly twice as many bits. Good samples and good predictions are two different things.
 
 # %% [markdown]
 # ## A fair measurement
@@ -967,18 +970,19 @@ print(f"windows that do not overlap: {apart:.3f} bits per byte, {cost[0]:,} posi
 print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
 
 # %% [markdown]
-# The same model, the same bytes, and the fair number is the lower one. The price is nearly t times the work, because
-# each window computes t predictions and keeps one. The usual compromise is to slide by several bytes. (Both numbers
+# The fair number is the lower one. The price is nearly t times the work, because each window computes t predictions and
+# keeps one. The usual compromise is to slide by several bytes. (Both numbers
 # are above the learning curve's: these 3,008 bytes are harder than the rest.)
 #
-# The difference is small here; a model that makes better use of its context loses more (1.75 against 1.66 bits in the
-# recorded run below). Nor can any measurement give the model a context longer than t. Transformer-XL starts from these
-# two complaints ([lesson 15](../15_transformer_xl/15_transformer_xl.ipynb)).
+# The difference is small here, since beyond eight bytes this model gains hardly anything; where a model uses a long
+# context it is larger (1.75 against 1.66 bits in the recorded run below). A fair measurement is slow, and none can give
+# the model a context longer than t: [lesson 15](../15_transformer_xl/15_transformer_xl.ipynb) starts from these two
+# complaints.
 
 # %% [markdown]
 # ## Without one piece
 #
-# An earlier lesson argued for each piece of this model. What is each worth? Remove one, train again, and measure: an
+# Earlier lessons argued for the pieces of this model. What is each worth? Remove one, train again, and measure: an
 # **ablation**. Below, a small model (two blocks, e = 32, windows of 32 bytes) trains for 300 steps: once whole, and
 # once without each of five pieces.
 #
@@ -1026,7 +1030,7 @@ try:
 except KeyboardInterrupt:
     print("Stopped. The models that are finished are shown.")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "A scoreboard of six models over held-out bits per byte. The whole model and those without positions, without √d, without feed-forward and without norms lie close together, between 3.5 and 3.7, to the right of the line of order 1. The model without shortcuts is far to their right, near the line of order 0."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A scoreboard of six models over held-out bits per byte. The whole model and those without positions, without √d, without feed-forward and without norms lie close together, between 3.5 and 3.7, to the right of the line of order 1. The model without shortcuts is far to their right, not far from the line of order 0."}}
 found = recorded("ablations")["result"]["bits"]
 short, long = found["short"], found["long"]
 ranked = sorted(("nothing", *PIECES), key=lambda piece: sum(short[piece]))
@@ -1051,15 +1055,15 @@ for piece in sorted(short, key=lambda piece: sum(short[piece]), reverse=True):
 check.prediction("costliest_piece", costliest_piece)
 
 # %% [markdown]
-# **Shortcuts first, by far.** Lesson 7 gave one reason: without them the positions become alike. Two of the printed
-# rows remove only one of a block's two shortcuts: the one around attention is what counts. Without it the byte just
+# **Shortcuts first, by far.** Lesson 7 gave one reason: without them the positions become alike. The two rows that
+# remove only one of a block's two shortcuts show which one counts: the one around attention. Without it the byte just
 # read, the best clue to the next one, reaches the prediction only as part of an average.
 #
 # **The rest of the ranking depends on size and budget.** After 300 steps the whole model is still behind order 1, a
-# table of pairs, and does slightly better without positions. When a larger model trains for longer, positions come
-# second, and the division by √d, which hardly shows in the short runs, is worth a quarter of a bit. The norms help a
-# little in the short runs and not at all in the long ones. That does not make them useless: deeper stacks may need
-# them, and the deepest here has four blocks.
+# table of pairs. Such a table needs only the last byte, so positions do not help yet: without them the bits are even
+# slightly lower. When a larger model trains for longer, positions come second, and the division by √d, which hardly
+# shows in the short runs, is worth a quarter of a bit. The norms help a little in the short runs and not at all in the
+# long ones; deeper stacks may need them.
 #
 # So an ablation says what a piece is worth **to this model, at this budget**. All models had the same number of steps
 # and the same learning rate, chosen for the whole model, but not the same number of weights.
@@ -1068,8 +1072,7 @@ check.prediction("costliest_piece", costliest_piece)
 # ## Your model so far
 #
 # The last rung of the ladder: your `CharTransformer`, as wide and deep as the model of lesson 7, but with windows of 64
-# bytes instead of 32, and half as many of them in a batch. The text above the picture is again a prompt and, after ▸,
-# what your model wrote.
+# bytes instead of 32, and half as many of them in a batch.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "A scoreboard of nine models over bits per byte, from the plain average near 4.5 at the bottom to windows of 64 bytes at the top. Windows of 64 bytes lie at the line of gzip, near 2.5, to the right of three blocks, which are farthest left."}}
 from helpers.ladder import Ladder
@@ -1081,15 +1084,16 @@ ladder.climb(model_class(256, 64, 4, 3, t_max=64))
 ladder.show()
 
 # %% [markdown]
-# The last step goes the wrong way: our three runs need 2.47 to 2.52 bits per byte, more than with the windows of lesson
-# 7, 2.28 to 2.32. Longer windows bring little: beyond eight bytes, as you measured above, a small model gains hardly
-# anything. Fewer windows cost much: with 16 of them in a batch again, and so with twice the work, this model gets to
-# about 2.2. At this budget long windows do not pay.
+# The last step goes the wrong way: our three runs need 2.47 to 2.52 bits per byte; with the windows of lesson 7 it was
+# 2.28 to 2.32. Longer windows bring little: beyond eight bytes, as you measured above, a small model gains hardly
+# anything. Halving their number costs much: with 16 windows of 64 bytes in a batch, which is twice the work, this model
+# gets to about 2.2. At this budget long windows do not pay.
 
 # %% [markdown]
 # ## The real thing: Wikipedia
 #
-# This is a **recorded** run of the model that you have written.
+# This is a **recorded** run of the model that you have written, larger, and with another optimiser for most weights,
+# [Muon](https://kellerjordan.github.io/posts/muon/).
 # [**enwik8**](https://mattmahoney.net/dc/textdata.html) is the first 10⁸ bytes of the English Wikipedia of March 2006,
 # including the markup, and a standard benchmark for byte-level models. We use its beginning.
 
@@ -1118,8 +1122,8 @@ for name, bits in result["on_the_same_bytes"].items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The axes are those of the learning curve above. Each held-out point is measured on the first
-# 50,000 held-out bytes, which are easier than the rest.
+# **How to read it.** The steps are now 2,150. Each held-out point is measured on the first
+# 50,000 held-out bytes, which are easier than the rest: one reason why that curve starts below the training curve.
 #
 # </div>
 #
@@ -1135,8 +1139,8 @@ for sample in run["samples"][:2]:
 # Most words are real, and each `[[` that opens a link is closed again. Yet no sentence says anything: what begins with
 # mathematics goes on to astronauts, the Moon and blood.
 #
-# Larger models, trained for longer, do much better. In this table, the first two were trained on 90 million bytes of
-# enwik8, GPT-2 on none of it. None was measured on the same bytes as ours, so compare with care:
+# Larger models, trained for longer, do much better. The first two were trained on 90 million bytes of enwik8, GPT-2 on
+# none. Compare with care: all were measured on other bytes than ours.
 #
 # | model | bits per byte | where |
 # |---|---|---|
@@ -1144,7 +1148,7 @@ for sample in run["samples"][:2]:
 # | Transformer-XL, 41 million parameters | 1.06 | [Dai et al., 2019](https://arxiv.org/abs/1901.02860), table 2 |
 # | GPT-2, 1,542 million, trained on web pages without Wikipedia | 0.93 | [Radford et al., 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), table 3 |
 #
-# The last line is one reason to open such a model in lesson 12. How the bits fall with a model's size is the subject of
+# GPT-2's number is one reason to open a GPT-2 in lesson 12. How the bits fall with a model's size is the subject of
 # [lesson 17](../17_going_big/17_going_big.ipynb). [Shannon (1951)](https://doi.org/10.1002/j.1538-7305.1951.tb01366.x)
 # let people guess printed English, and concluded that it contains between 0.6 and 1.3 bits per letter.
 
@@ -1152,7 +1156,7 @@ for sample in run["samples"][:2]:
 # ## What you can do now
 #
 # You can train a language model on any file; say in bits how good it is, and compared with what; sample from it with
-# temperature, top-k and top-p; write the loop that every text generator runs; measure fairly, and know what that costs;
+# temperature, top-k and top-p; write the loop of every autoregressive model; measure fairly, and know what that costs;
 # and find out what a piece of a model is worth by removing it.
 #
 # **A question to think about**
