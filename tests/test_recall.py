@@ -8,7 +8,7 @@ from test_kinds import Angry
 from torch import nn
 
 from helpers.authoring.lesson_source import sources
-from helpers.authoring.recall import recall_cells, with_recall
+from helpers.authoring.recall import recall_cells
 from helpers.checking import panel
 from helpers.checking.cell_scan import SubmittedCell, scan_submission
 from helpers.checking.predictions import predicted
@@ -55,14 +55,15 @@ def test_neither_a_letter_nor_the_length_of_an_answer_gives_it_away():
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
 def test_the_cells_are_those_of_the_questions_and_stand_after_the_first(source):
-    text = source.script.read_text(encoding="utf-8")
-    assert with_recall(text, source.lesson) == text
-    assert ("check.recall(" in text) == (source.lesson.number >= 3)
-    if source.lesson.recall:
-        without = text.replace(recall_cells(source.lesson.recall) + "\n", "")
-        assert len(without) < len(text) and with_recall(without, source.lesson) == text
-        card = text.index("# ## Before you start\n")
-        assert text.index("\ncheck = start(") < card < text.index("# ## ", card + 1)
+    assert "check.recall(" not in source.script.read_text(encoding="utf-8")
+    cells = source.read().cells
+    (first, *_) = [place for place, cell in enumerate(cells) if cell.cell_type == "code"]
+    assert "\ncheck = start(" in cells[first].source
+    assert ("check.recall(" in cells[first + 3].source) == (source.lesson.number >= 3)
+    asked = recall_cells(source.lesson.recall)
+    assert [c.source.split("\n")[-1] for c in cells[first + 1 :][: len(asked)]] == [
+        c.source.split("\n")[-1] for c in asked
+    ]
 
 
 # ------------------------------------------------------------------------------------------ what is said is so

@@ -6,7 +6,6 @@ import re
 
 from helpers.authoring.lesson_source import Source
 from helpers.authoring.minutes import minutes
-from helpers.authoring.recall import with_recall
 from helpers.checking.panel import number
 from helpers.course import write_whole
 from helpers.exercises import Exercise
@@ -24,9 +23,7 @@ def card_line(exercise: Exercise) -> str:
 
 
 def with_facts(source: Source) -> str:
-    """The lesson's text with what helpers/exercises says: in its cards, the metadata of its checks and its head; and
-    with the questions about earlier lessons.
-    """
+    """The lesson's text with what helpers/exercises says in its cards, the metadata of its checks and its head."""
     lesson, takes = source.lesson, minutes(source).rounded
 
     def card(match: re.Match) -> str:
@@ -36,8 +33,7 @@ def with_facts(source: Source) -> str:
         return f"{match[1]}{float(lesson[match[2]].points)}" if match[2] in lesson else match[0]
 
     text = CHECK_CELL.sub(check_cell, CARD.sub(card, source.script.read_text(encoding="utf-8")))
-    text = HEAD.sub(lambda match: f"{match[1]}{takes}{match[2]}{number(lesson.points)}{match[3]}", text)
-    return with_recall(text, lesson)
+    return HEAD.sub(lambda match: f"{match[1]}{takes}{match[2]}{number(lesson.points)}{match[3]}", text)
 
 
 def write_facts(source: Source) -> None:

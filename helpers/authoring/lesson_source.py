@@ -14,6 +14,7 @@ import jupytext
 import nbformat
 
 from helpers.authoring.mistakes import BadEdit, Variant, read_mistakes
+from helpers.authoring.recall import recall_cells
 from helpers.checking.answers import Answer
 from helpers.checking.finished_parts import sources_for
 from helpers.checking.isolation import run_alone
@@ -71,8 +72,10 @@ class Source:
         return [variant for variant in variants if isinstance(variant, kind)]
 
     def read(self) -> nbformat.NotebookNode:
-        """The lesson as a notebook without outputs, made from the .py alone."""
+        """The lesson as a notebook without outputs: its .py, with the questions about earlier lessons put in."""
         notebook = jupytext.read(self.script)
+        first = next((place for place, cell in enumerate(notebook.cells, 1) if grade_id(cell) == SETUP), 0)
+        notebook.cells[first:first] = recall_cells(self.lesson.recall)
         notebook.metadata = nbformat.NotebookNode(kernelspec=KERNEL, language_info={"name": "python"})
         notebook.nbformat, notebook.nbformat_minor = 4, 5
         _style_cards(notebook)

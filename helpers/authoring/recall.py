@@ -1,44 +1,37 @@
-"""The cells before a lesson that ask about earlier ones, made from helpers/exercises/questions by ``make build``."""
+"""The cells before a lesson that ask about earlier ones, made from helpers/exercises/questions."""
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterator
 
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell
+
 from helpers.checking.predictions import quoted_choices
-from helpers.exercises import Lesson, Recall
-from helpers.notebooks import BEGIN, END, GETS
+from helpers.exercises import Recall
+from helpers.exercises.exercise import RECALL
+from helpers.notebooks import BEGIN, END, GETS, check_id
 
 HEADING = "## Before you start"
 MINUTES = 2  # of the lesson's head they are no part
-START = "\ncheck = start("
-CELLS = re.compile(rf"^# %% \[markdown\]\n# {HEADING}\n.*?^check\.recall\([^\n]*\)\n\n", re.MULTILINE | re.DOTALL)
-ANSWER = '{"grade": false, "grade_id": "recall", "locked": false, "schema_version": 3, "solution": true, "task": false}'
-CHECK = (
-    '{"grade": true, "grade_id": "check_recall", "locked": true, "points": 0.0, "schema_version": 3, '
-    '"solution": false, "task": false}'
-)
 
 
-def with_recall(text: str, lesson: Lesson) -> str:
-    """A lesson's text with the cells of its questions about earlier lessons right after its first code cell."""
-    before, start, after = CELLS.sub("", text).partition(START)
-    line, cell, rest = after.partition("\n# %% ")
-    cells = f"\n{recall_cells(lesson.recall)}" if lesson.recall else ""
-    return f"{before}{start}{line}{cells}{cell}{rest}"
-
-
-def recall_cells(questions: tuple[Recall, ...]) -> str:
-    """The card, the cell for the answers and the check, as jupytext."""
+def recall_cells(questions: tuple[Recall, ...]) -> list[NotebookNode]:
+    """The card, the cell for the answers and the check; none where nothing is asked."""
+    if not questions:
+        return []
     names = ", ".join(question.name for question in questions)
     answers = "".join(f'{question.name} = "{question.truth}"\n' for question in questions)
     given = "".join(f"# {question.name} = ...    # {quoted_choices(question)}\n" for question in questions)
-    card = "".join(f"# {line}".rstrip() + "\n" for line in card_lines(questions))
-    solution = f"{BEGIN}\n{answers}{GETS}\n{given}{END}\n"
-    return (
-        f"# %% [markdown]\n{card}\n# %% nbgrader={ANSWER}\n{solution}\n# %% nbgrader={CHECK}\ncheck.recall({names})\n"
-    )
+    marks = {"locked": False, "schema_version": 3, "task": False}
+    asked = {**marks, "grade_id": RECALL, "grade": False, "solution": True}
+    check = {**marks, "grade_id": check_id(RECALL), "grade": True, "solution": False, "locked": True, "points": 0.0}
+    return [
+        new_markdown_cell("\n".join(card_lines(questions))),
+        new_code_cell(f"{BEGIN}\n{answers}{GETS}\n{given}{END}", metadata={"nbgrader": asked}),
+        new_code_cell(f"check.recall({names})", metadata={"nbgrader": check}),
+    ]
 
 
 def card_lines(questions: tuple[Recall, ...]) -> Iterator[str]:

@@ -11,7 +11,7 @@ They are data, in questions/NN_topic.toml:
     asks = "What is the shape of the scores? (lesson 2)"
     A = ["The answer on the card", "What is so."]
 
-`make build` writes the cells that ask about earlier lessons (see `authoring.recall`), and tests/test_recall.py computes
+The cells that ask about earlier lessons are made from them (see `authoring.recall`), and tests/test_recall.py computes
 their shapes and numbers.
 """
 

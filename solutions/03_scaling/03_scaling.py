@@ -45,52 +45,6 @@ from helpers.parts.scaling import largest_gradient
 check = start("03_scaling")
 
 # %% [markdown]
-# ## Before you start
-#
-# <div class="card">
-#
-# **Recall** &nbsp; 2 minutes · no points
-#
-# <details><summary>Three questions about earlier lessons</summary>
-#
-# **`recall_shape`** q is (2, 3, 5) and k is (2, 4, 5). What is the shape of the scores, `q @ k.transpose(1, 2)`?
-# (lesson 2)
-#
-# - **A.** (2, 5, 5)
-# - **B.** (2, 3, 4)
-# - **C.** (2, 4, 3)
-#
-# **`recall_cause`** Vectors of equal length attend to one another as in lesson 1, without projections. Why does each
-# give the most weight to itself?
-#
-# - **A.** No other vector of that length has a larger product with it.
-# - **B.** The softmax favours the diagonal, where row and column are the same vector.
-# - **C.** Each position attends to its own place first.
-#
-# **`recall_bug`** The softmax of the scores, (b, t, s), runs over `dim=1`. What sums to 1? (lesson 1)
-#
-# - **A.** Every row: the weights of one query
-# - **B.** All weights of one sentence together
-# - **C.** Every column: the weights on one key
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "recall", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-recall_shape = "B"
-recall_cause = "A"
-recall_bug = "C"
-### STUDENT GETS
-# recall_shape = ...    # "A", "B" or "C"
-# recall_cause = ...    # "A", "B" or "C"
-# recall_bug = ...    # "A", "B" or "C"
-### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_recall", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.recall(recall_shape, recall_cause, recall_bug)
-
-# %% [markdown]
 # ## The same attention at three widths
 #
 # Begin with an experiment. Take one query and eight keys, fill them with independent normal numbers, and compute

@@ -50,51 +50,6 @@ from helpers.parts.multi_head import split_heads as finished_split
 check = start("04_multi_head")
 
 # %% [markdown]
-# ## Before you start
-#
-# <div class="card">
-#
-# **Recall** &nbsp; 2 minutes · no points
-#
-# <details><summary>Three questions about earlier lessons</summary>
-#
-# **`recall_shape`** x is (2, 5, 12). What does `SingleHeadAttention(12, 4)` return for it? (lesson 2)
-#
-# - **A.** (2, 5, 4)
-# - **B.** (2, 5, 12)
-# - **C.** (2, 5, 5)
-#
-# **`recall_cause`** Why are the scores divided by √d? (lesson 3)
-#
-# - **A.** Then the weights of each query are positive and sum to 1, as an average needs.
-# - **B.** Then every score lies between −1 and 1.
-# - **C.** Their variance grows with d, and large scores saturate the softmax.
-#
-# **`recall_bug`** With d = 16, the scores are divided by d instead of √d. What happens to the weights at the start?
-# (lesson 3)
-#
-# - **A.** One key gets nearly all of the weight.
-# - **B.** They are too even: the scores are 4 times too small.
-# - **C.** They stay the same, because the softmax normalises its input.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "recall", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-recall_shape = "A"
-recall_cause = "C"
-recall_bug = "B"
-### STUDENT GETS
-# recall_shape = ...    # "A", "B" or "C"
-# recall_cause = ...    # "A", "B" or "C"
-# recall_bug = ...    # "A", "B" or "C"
-### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_recall", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.recall(recall_shape, recall_cause, recall_bug)
-
-# %% [markdown]
 # ## One sum for three answers
 #
 # Take one head of lesson 2. The word *gave* receives

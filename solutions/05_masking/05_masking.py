@@ -49,53 +49,6 @@ from helpers.parts import masks as finished_masks    # exercises 1 to 4, done: f
 check = start("05_masking")
 
 # %% [markdown]
-# ## Before you start
-#
-# <div class="card">
-#
-# **Recall** &nbsp; 2 minutes · no points
-#
-# <details><summary>Three questions about earlier lessons</summary>
-#
-# **`recall_shape`** x is (2, 5, 12), and a layer has h = 3 heads. What is the shape of the scores of all heads? (lesson
-# 4)
-#
-# - **A.** (2, 5, 5)
-# - **B.** (2, 3, 4, 4)
-# - **C.** (2, 3, 5, 5)
-#
-# **`recall_cause`** *mary gave roses to susan*: one head gives *mary* twice the weight of *susan*. Why is it hard to
-# read from the sum who gives and who receives? (lesson 4)
-#
-# - **A.** The softmax keeps which of the two scores was larger, and not by how much.
-# - **B.** A weight changes how long a value is, and not its direction.
-# - **C.** Both names have the same value vector.
-#
-# **`recall_bug`** x, (b, t, e), is split into heads with `x.reshape(b, h, t, d)` alone. What does head 0 contain?
-# (lesson 4)
-#
-# - **A.** The first t·d numbers of the sentence: pieces of its first positions
-# - **B.** The first d components of every position, as `x[:, :, :d]` has them
-# - **C.** Nothing: the reshape raises an error.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "recall", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-recall_shape = "C"
-recall_cause = "B"
-recall_bug = "A"
-### STUDENT GETS
-# recall_shape = ...    # "A", "B" or "C"
-# recall_cause = ...    # "A", "B" or "C"
-# recall_bug = ...    # "A", "B" or "C"
-### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_recall", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.recall(recall_shape, recall_cause, recall_bug)
-
-# %% [markdown]
 # ## A guessing game
 #
 # A text is a row of token numbers. At every position, the model has read the tokens up to there and predicts which one

@@ -49,52 +49,6 @@ from helpers.parts.multi_head import MultiHeadAttention
 check = start("06_positions")
 
 # %% [markdown]
-# ## Before you start
-#
-# <div class="card">
-#
-# **Recall** &nbsp; 2 minutes · no points
-#
-# <details><summary>Three questions about earlier lessons</summary>
-#
-# **`recall_shape`** The scores of 2 sentences and 3 heads are (2, 3, 5, 5). Which shape does a mask need that hides
-# each sentence's own padding? (lesson 5)
-#
-# - **A.** (2, 1, 5)
-# - **B.** (2, 1, 1, 5)
-# - **C.** (2, 5, 1, 1)
-#
-# **`recall_cause`** Why is a position hidden before the softmax, by a score of −∞, and not after it, by a weight of 0?
-# (lesson 5)
-#
-# - **A.** Weights that were set to 0 would stop the gradient of the whole row of scores.
-# - **B.** Fewer exponentials have to be computed.
-# - **C.** After it, the hidden score has already taken its share of the sum.
-#
-# **`recall_bug`** A language model is trained without a causal mask. What is the symptom? (lesson 5)
-#
-# - **A.** A training loss that is far too low
-# - **B.** A training loss that stays where it began, at log n
-# - **C.** An error about shapes
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "recall", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-recall_shape = "B"
-recall_cause = "C"
-recall_bug = "A"
-### STUDENT GETS
-# recall_shape = ...    # "A", "B" or "C"
-# recall_cause = ...    # "A", "B" or "C"
-# recall_bug = ...    # "A", "B" or "C"
-### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_recall", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.recall(recall_shape, recall_cause, recall_bug)
-
-# %% [markdown]
 # ## The dog and the man
 #
 # Take three words, give each a vector, send them through four layers of multi-head attention, and average the outputs

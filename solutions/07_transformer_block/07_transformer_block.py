@@ -50,53 +50,6 @@ check = start("07_transformer_block")
 torch.set_num_threads(1)    # the tensors of this lesson are too small to share out
 
 # %% [markdown]
-# ## Before you start
-#
-# <div class="card">
-#
-# **Recall** &nbsp; 2 minutes · no points
-#
-# <details><summary>Three questions about earlier lessons</summary>
-#
-# **`recall_shape`** A relative bias is made for t_max = 4. How many numbers are in its table, and what is added to the
-# scores of a sentence of 3 words? (lesson 6)
-#
-# - **A.** 7 numbers; a (3, 3) matrix
-# - **B.** 4 numbers; a (3, 3) matrix
-# - **C.** 7 numbers; a (4, 4) matrix
-#
-# **`recall_cause`** Attention layers without positions, then the mean over the words: why do *dog bites man* and *man
-# bites dog* get the same vector? (lesson 6)
-#
-# - **A.** The weights of the layers were random.
-# - **B.** Permuted inputs give permuted outputs, and a sum has no order.
-# - **C.** In every layer the first and the last word get the same attention weight.
-#
-# **`recall_bug`** A position may see none of the 4, so its 4 scores are all set to the lowest finite number. What are
-# its weights? (lesson 5)
-#
-# - **A.** All NaN
-# - **B.** All 0
-# - **C.** All 1/4
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "recall", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-recall_shape = "A"
-recall_cause = "B"
-recall_bug = "C"
-### STUDENT GETS
-# recall_shape = ...    # "A", "B" or "C"
-# recall_cause = ...    # "A", "B" or "C"
-# recall_bug = ...    # "A", "B" or "C"
-### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_recall", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.recall(recall_shape, recall_cause, recall_bug)
-
-# %% [markdown]
 # ## What makes it a transformer
 #
 # Here is a working definition, after [Bloem (2019)](https://peterbloem.nl/blog/transformers). A **transformer** is any

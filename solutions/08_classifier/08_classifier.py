@@ -59,50 +59,6 @@ check = start("08_classifier")
 torch.set_num_threads(1)    # the tensors of this lesson are too small to share out
 
 # %% [markdown]
-# ## Before you start
-#
-# <div class="card">
-#
-# **Recall** &nbsp; 2 minutes · no points
-#
-# <details><summary>Three questions about earlier lessons</summary>
-#
-# **`recall_shape`** x is (2, 5, 8). What is the shape inside a feed-forward network, between its two layers? (lesson 7)
-#
-# - **A.** (2, 5, 8)
-# - **B.** (2, 20, 8)
-# - **C.** (2, 5, 32)
-#
-# **`recall_cause`** Why does the gradient not fade in a deep stack with shortcuts? (lesson 7)
-#
-# - **A.** The derivative of x + f(x) contains the identity.
-# - **B.** Shortcuts make the initial weights of every layer larger.
-# - **C.** Shortcuts bring every vector back to size 1.
-#
-# **`recall_bug`** `blocks = [TransformerBlock(e, h)] * 6`: what is wrong? (lesson 7)
-#
-# - **A.** The six blocks start with equal weights and take long to diverge.
-# - **B.** It is one block, used six times.
-# - **C.** It raises an error, since a module cannot be copied.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "recall", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-recall_shape = "C"
-recall_cause = "A"
-recall_bug = "B"
-### STUDENT GETS
-# recall_shape = ...    # "A", "B" or "C"
-# recall_cause = ...    # "A", "B" or "C"
-# recall_bug = ...    # "A", "B" or "C"
-### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_recall", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.recall(recall_shape, recall_cause, recall_bug)
-
-# %% [markdown]
 # ## Reviews that have to be read
 #
 # The usual data set for this task is IMDb ([Maas et al., 2011](https://aclanthology.org/P11-1015/)), 50,000 film reviews.

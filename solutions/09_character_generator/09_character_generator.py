@@ -60,51 +60,6 @@ check = start("09_character_generator")
 torch.set_num_threads(1)    # the tensors of this lesson are too small to share out
 
 # %% [markdown]
-# ## Before you start
-#
-# <div class="card">
-#
-# **Recall** &nbsp; 2 minutes · no points
-#
-# <details><summary>Three questions about earlier lessons</summary>
-#
-# **`recall_shape`** A classifier for c = 2 classes reads 16 texts of 20 words. What is the shape of its logits? (lesson
-# 8)
-#
-# - **A.** (16, 20, 2)
-# - **B.** (16, 2)
-# - **C.** (2, 16)
-#
-# **`recall_cause`** Why should a new model overfit one batch before the real training? (lesson 8)
-#
-# - **A.** If its loss does not go to 0, something is broken.
-# - **B.** Then the real training starts from better weights.
-# - **C.** It shows how accurate the model will be on new texts.
-#
-# **`recall_bug`** A batch of padded texts is pooled with `x.mean(dim=1)`. What goes wrong? (lesson 8)
-#
-# - **A.** It raises an error if the texts differ in length.
-# - **B.** Nothing, as long as no word attends to padding.
-# - **C.** A text's verdict depends on the longest text in its batch.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "recall", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-recall_shape = "B"
-recall_cause = "A"
-recall_bug = "C"
-### STUDENT GETS
-# recall_shape = ...    # "A", "B" or "C"
-# recall_cause = ...    # "A", "B" or "C"
-# recall_bug = ...    # "A", "B" or "C"
-### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_recall", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.recall(recall_shape, recall_cause, recall_bug)
-
-# %% [markdown]
 # ## A text, and a question about every byte of it
 #
 # The text is the prose of Python's own reference manual, which is already on your machine. We read it as **bytes**,

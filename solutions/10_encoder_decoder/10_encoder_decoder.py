@@ -67,51 +67,6 @@ check = start("10_encoder_decoder")
 torch.set_num_threads(1)    # the tensors of this lesson are too small to share out
 
 # %% [markdown]
-# ## Before you start
-#
-# <div class="card">
-#
-# **Recall** &nbsp; 2 minutes · no points
-#
-# <details><summary>Three questions about earlier lessons</summary>
-#
-# **`recall_shape`** A byte model with n = 256 reads ids of shape (4, 8). What is the shape of its logits? (lesson 9)
-#
-# - **A.** (4, 8, 256)
-# - **B.** (4, 256)
-# - **C.** (4, 8, 8)
-#
-# **`recall_cause`** Why can one pass of a causal model be trained on all t positions at once? (lesson 5)
-#
-# - **A.** The losses of the positions cancel each other's errors.
-# - **B.** All positions of one sequence have the same target, the token after its end.
-# - **C.** Position i sees what a model that has read i + 1 tokens would see.
-#
-# **`recall_bug`** PyTorch's cross-entropy is 1.386 per byte, and this is reported as 1.386 bits. How many bits is it?
-# (lesson 9)
-#
-# - **A.** 0.96
-# - **B.** 2.00
-# - **C.** 1.386; nats and bits are the same
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "recall", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-recall_shape = "A"
-recall_cause = "C"
-recall_bug = "B"
-### STUDENT GETS
-# recall_shape = ...    # "A", "B" or "C"
-# recall_cause = ...    # "A", "B" or "C"
-# recall_bug = ...    # "A", "B" or "C"
-### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_recall", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.recall(recall_shape, recall_cause, recall_bug)
-
-# %% [markdown]
 # ## A sentence in one vector
 #
 # In 2014 [Sutskever, Vinyals and Le](https://arxiv.org/abs/1409.3215) and [Cho et al.](https://arxiv.org/abs/1406.1078)

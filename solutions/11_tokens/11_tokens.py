@@ -52,51 +52,6 @@ from helpers.parts.bpe import merge_pair, split_pieces
 check = start("11_tokens")
 
 # %% [markdown]
-# ## Before you start
-#
-# <div class="card">
-#
-# **Recall** &nbsp; 2 minutes · no points
-#
-# <details><summary>Three questions about earlier lessons</summary>
-#
-# **`recall_shape`** `encode_batch` gets texts of 3, 5 and 2 words and a maximum length of 4. What is the shape of the
-# ids? (lesson 8)
-#
-# - **A.** (3, 5)
-# - **B.** (3, 2)
-# - **C.** (3, 4)
-#
-# **`recall_cause`** Why does text that is written greedily repeat itself? (lesson 9)
-#
-# - **A.** At temperature 0 all bytes become equally likely.
-# - **B.** After a repetition, the most probable continuation repeats it again.
-# - **C.** The window is too short for the model to see that it has written this before.
-#
-# **`recall_bug`** A vocabulary numbers the words in the order of a Python set. What goes wrong? (lesson 8)
-#
-# - **A.** In another run, a saved model's rows belong to other words.
-# - **B.** Rare words get small ids, and the model takes them for frequent ones.
-# - **C.** Words that are equally frequent get the same id.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "recall", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-recall_shape = "C"
-recall_cause = "B"
-recall_bug = "A"
-### STUDENT GETS
-# recall_shape = ...    # "A", "B" or "C"
-# recall_cause = ...    # "A", "B" or "C"
-# recall_bug = ...    # "A", "B" or "C"
-### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_recall", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.recall(recall_shape, recall_cause, recall_bug)
-
-# %% [markdown]
 # ## Words, bytes, and something between
 #
 # [Lesson 8](../08_classifier/08_classifier.ipynb) cut at words, and met words that it did not know. Lesson 9 took

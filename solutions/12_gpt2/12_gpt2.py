@@ -63,51 +63,6 @@ check = start("12_gpt2")
 torch.set_num_threads(1)    # the tensors of this lesson are too small to share out
 
 # %% [markdown]
-# ## Before you start
-#
-# <div class="card">
-#
-# **Recall** &nbsp; 2 minutes · no points
-#
-# <details><summary>Three questions about earlier lessons</summary>
-#
-# **`recall_shape`** In which shape does `nn.Linear(8, 32)` store its weight? (lesson 4)
-#
-# - **A.** (8, 32)
-# - **B.** (32, 8)
-# - **C.** (32,)
-#
-# **`recall_cause`** Why is no text unknown to byte-pair encoding? (lesson 11)
-#
-# - **A.** Its vocabulary of 50,257 tokens contains every word of the language.
-# - **B.** Unknown words are replaced by their nearest token.
-# - **C.** It starts from the 256 bytes, and these can spell any text.
-#
-# **`recall_bug`** Two models use different tokenizers. One has a loss of 2.9 nats per token, the other of 3.4. Which
-# one predicts text better? (lesson 11)
-#
-# - **A.** That cannot be said.
-# - **B.** The one with 2.9, because each token surprises it less.
-# - **C.** The one with 3.4, because its tokens have to be longer.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "recall", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-recall_shape = "B"
-recall_cause = "C"
-recall_bug = "A"
-### STUDENT GETS
-# recall_shape = ...    # "A", "B" or "C"
-# recall_cause = ...    # "A", "B" or "C"
-# recall_bug = ...    # "A", "B" or "C"
-### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_recall", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.recall(recall_shape, recall_cause, recall_bug)
-
-# %% [markdown]
 # ## Four files
 #
 # OpenAI published GPT-2 in 2019, in four sizes ([Radford et al.,

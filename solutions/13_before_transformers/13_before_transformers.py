@@ -55,53 +55,6 @@ check = start("13_before_transformers")
 torch.set_num_threads(1)    # the tensors of this lesson are too small to share out
 
 # %% [markdown]
-# ## Before you start
-#
-# <div class="card">
-#
-# **Recall** &nbsp; 2 minutes · no points
-#
-# <details><summary>Three questions about earlier lessons</summary>
-#
-# **`recall_shape`** A decoder with 4 heads has 7 German positions and looks at 5 English words. What is the shape of
-# the weights of its cross-attention, for one sentence? (lesson 10)
-#
-# - **A.** (1, 4, 7, 5)
-# - **B.** (1, 4, 5, 7)
-# - **C.** (1, 4, 7, 7)
-#
-# **`recall_cause`** A translator gets most words right in training, each after the right beginning. Why does it
-# translate far fewer whole numbers without a mistake? (lesson 10)
-#
-# - **A.** It has no causal mask when it writes, so each position sees too much.
-# - **B.** It reads its own words, and a wrong one misleads the next.
-# - **C.** It can no longer see the source sentence.
-#
-# **`recall_bug`** Above the diagonal, the leak map of a language model has an entry of 0.02. What does that show?
-# (lesson 5)
-#
-# - **A.** Nothing: entries as small as that are rounding.
-# - **B.** Some output looks back farther than it may.
-# - **C.** Some output depends on a later input.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "recall", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-recall_shape = "A"
-recall_cause = "B"
-recall_bug = "C"
-### STUDENT GETS
-# recall_shape = ...    # "A", "B" or "C"
-# recall_cause = ...    # "A", "B" or "C"
-# recall_bug = ...    # "A", "B" or "C"
-### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_recall", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.recall(recall_shape, recall_cause, recall_bug)
-
-# %% [markdown]
 # ## A state that reads
 #
 # A **recurrent** network goes through a text word by word ([lesson

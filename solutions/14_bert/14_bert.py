@@ -62,52 +62,6 @@ check = start("14_bert")
 torch.set_num_threads(1)    # the tensors of this lesson are too small to share out
 
 # %% [markdown]
-# ## Before you start
-#
-# <div class="card">
-#
-# **Recall** &nbsp; 2 minutes · no points
-#
-# <details><summary>Three questions about earlier lessons</summary>
-#
-# **`recall_shape`** GPT-2's final vectors are (2, 10, 64), its table of tokens is (1000, 64). What is the shape of its
-# logits? (lesson 12)
-#
-# - **A.** (2, 10, 64)
-# - **B.** (2, 1000)
-# - **C.** (2, 10, 1000)
-#
-# **`recall_cause`** Why can a model that writes keep the keys and values of earlier tokens? (lesson 12)
-#
-# - **A.** With a causal mask, no later token changes them.
-# - **B.** The weights do not change while it writes.
-# - **C.** A token has the same key wherever it occurs.
-#
-# **`recall_bug`** Weights of shape (n_in, n_out) are loaded into `nn.Linear` without a transpose. Which layer of a
-# block raises no error? (lesson 12)
-#
-# - **A.** None: PyTorch compares all shapes.
-# - **B.** `unify`, from e to e
-# - **C.** `widen`, from e to 4e
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "recall", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-recall_shape = "C"
-recall_cause = "A"
-recall_bug = "B"
-### STUDENT GETS
-# recall_shape = ...    # "A", "B" or "C"
-# recall_cause = ...    # "A", "B" or "C"
-# recall_bug = ...    # "A", "B" or "C"
-### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_recall", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.recall(recall_shape, recall_cause, recall_bug)
-
-# %% [markdown]
 # ## The next word, read both ways
 #
 # Lesson 9's task is to predict what comes next: there a byte, here a word or a part of one. Let one block of lesson 7

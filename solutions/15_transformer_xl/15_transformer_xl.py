@@ -64,53 +64,6 @@ from helpers.progress import progress
 check = start("15_transformer_xl")
 
 # %% [markdown]
-# ## Before you start
-#
-# <div class="card">
-#
-# **Recall** &nbsp; 2 minutes · no points
-#
-# <details><summary>Three questions about earlier lessons</summary>
-#
-# **`recall_shape`** GPT-2 has 12 tokens in its cache and reads one more. What is the shape of the scores in a block
-# with 2 heads, for one text? (lesson 12)
-#
-# - **A.** (1, 2, 13, 13)
-# - **B.** (1, 2, 1, 13)
-# - **C.** (1, 2, 1, 12)
-#
-# **`recall_cause`** Trained on 16 positions, the model with a learned table of positions failed from position 16 on.
-# Why? (lesson 6)
-#
-# - **A.** Its later rows were never trained.
-# - **B.** Dot products are smaller at large distances.
-# - **C.** The scores of 64 positions saturate the softmax.
-#
-# **`recall_bug`** In a causal model, a norm takes its mean and variance over the positions instead of over the
-# components. What is wrong? (lesson 7)
-#
-# - **A.** Nothing: the vectors are brought to the same size either way.
-# - **B.** It works for one length of text only.
-# - **C.** Every output depends on later positions.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "recall", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-recall_shape = "B"
-recall_cause = "A"
-recall_bug = "C"
-### STUDENT GETS
-# recall_shape = ...    # "A", "B" or "C"
-# recall_cause = ...    # "A", "B" or "C"
-# recall_bug = ...    # "A", "B" or "C"
-### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_recall", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.recall(recall_shape, recall_cause, recall_bug)
-
-# %% [markdown]
 # ## Three complaints about windows
 #
 # The text of this lesson is program code, the source of Python's own standard library. In code, a name from line 3 may

@@ -57,52 +57,6 @@ from helpers.progress import progress
 check = start("16_sparse_attention")
 
 # %% [markdown]
-# ## Before you start
-#
-# <div class="card">
-#
-# **Recall** &nbsp; 2 minutes · no points
-#
-# <details><summary>Three questions about earlier lessons</summary>
-#
-# **`recall_shape`** A segment of t = 4 positions has a memory of m = 6. What is the shape of the scores with 2 heads,
-# for one text? (lesson 15)
-#
-# - **A.** (1, 2, 4, 10)
-# - **B.** (1, 2, 10, 10)
-# - **C.** (1, 2, 4, 6)
-#
-# **`recall_cause`** Why does a softmax first subtract the largest score of the row? (lesson 1)
-#
-# - **A.** Otherwise the weights would not sum to 1.
-# - **B.** It makes the weights of a row more even.
-# - **C.** Otherwise the exponential of a large score overflows.
-#
-# **`recall_bug`** Transformer-XL keeps the states of the last segment and forgets `detach`. What would the backward
-# pass have to do? (lesson 15)
-#
-# - **A.** Update the memory like a parameter
-# - **B.** Go back through all earlier segments
-# - **C.** The same as before, since the memory has no weights
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "recall", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-recall_shape = "A"
-recall_cause = "C"
-recall_bug = "B"
-### STUDENT GETS
-# recall_shape = ...    # "A", "B" or "C"
-# recall_cause = ...    # "A", "B" or "C"
-# recall_bug = ...    # "A", "B" or "C"
-### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_recall", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.recall(recall_shape, recall_cause, recall_bug)
-
-# %% [markdown]
 # ## The square of t
 #
 # How much does one causal head with d = 16 cost on the CPU? A clock counts processor seconds, and a hook in autograd

@@ -58,52 +58,6 @@ from helpers.step_table import StepTable, fastest
 check = start("17_going_big")
 
 # %% [markdown]
-# ## Before you start
-#
-# <div class="card">
-#
-# **Recall** &nbsp; 2 minutes · no points
-#
-# <details><summary>Three questions about earlier lessons</summary>
-#
-# **`recall_shape`** 12 positions are cut into chunks for a window of w = 4. What is the shape of the scores with 2
-# heads, for one text? (lesson 16)
-#
-# - **A.** (1, 2, 12, 12)
-# - **B.** (1, 2, 3, 4, 4)
-# - **C.** (1, 2, 3, 4, 8)
-#
-# **`recall_cause`** A layer of attention of width e gets 8 heads instead of 4. Why does it have as many parameters as
-# before? (lesson 4)
-#
-# - **A.** All heads share the same three matrices of width d.
-# - **B.** Each head is half as wide, and h · d stays e.
-# - **C.** Heads have no parameters; `unify` has them all.
-#
-# **`recall_bug`** A training loop forgets `optimiser.zero_grad()`. What happens? (lesson 8)
-#
-# - **A.** Each step uses the sum of all gradients so far.
-# - **B.** Each step uses the gradient of the first batch.
-# - **C.** The second step raises an error.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "recall", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-recall_shape = "C"
-recall_cause = "B"
-recall_bug = "A"
-### STUDENT GETS
-# recall_shape = ...    # "A", "B" or "C"
-# recall_cause = ...    # "A", "B" or "C"
-# recall_bug = ...    # "A", "B" or "C"
-### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_recall", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.recall(recall_shape, recall_cause, recall_bug)
-
-# %% [markdown]
 # ## One training step
 #
 # The model is lesson 9's: four blocks of width 128 with 8 heads. A step reads four texts of 512 bytes. We begin with

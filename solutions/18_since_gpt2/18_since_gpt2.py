@@ -64,53 +64,6 @@ from helpers.parts.positions import rotate
 check = start("18_since_gpt2")
 
 # %% [markdown]
-# ## Before you start
-#
-# <div class="card">
-#
-# **Recall** &nbsp; 2 minutes · no points
-#
-# <details><summary>Three questions about earlier lessons</summary>
-#
-# **`recall_shape`** Rotary encoding turns queries of shape (1, 4, 10, 16). What is the shape of the table of angles
-# that it needs? (lesson 6)
-#
-# - **A.** (10, 16)
-# - **B.** (10, 8)
-# - **C.** (4, 10, 8)
-#
-# **`recall_cause`** Why does a score with rotary encoding depend on the distance i − j and not on i and j themselves?
-# (lesson 6)
-#
-# - **A.** A learned number for each distance is added to it.
-# - **B.** The query and the key are turned by the same angle.
-# - **C.** Turning back by i and on by j is one turn by j − i.
-#
-# **`recall_bug`** A generator with a cache passes every new token through `model.embed(new, 0)`. What happens? (lesson
-# 12)
-#
-# - **A.** No error; each new token gets the vector of position 0.
-# - **B.** Nothing: the position is already in the cache.
-# - **C.** An error: a cache cannot be extended at position 0.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "recall", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-recall_shape = "B"
-recall_cause = "C"
-recall_bug = "A"
-### STUDENT GETS
-# recall_shape = ...    # "A", "B" or "C"
-# recall_cause = ...    # "A", "B" or "C"
-# recall_bug = ...    # "A", "B" or "C"
-### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_recall", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.recall(recall_shape, recall_cause, recall_bug)
-
-# %% [markdown]
 # ## Five changes
 #
 # [LLaMA](https://arxiv.org/abs/2302.13971) (Touvron et al., 2023) is a GPT-2 with other parts in the same places. Many

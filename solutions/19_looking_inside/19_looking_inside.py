@@ -55,52 +55,6 @@ check = start("19_looking_inside")
 torch.set_num_threads(1)    # the tensors of this lesson are too small to share out
 
 # %% [markdown]
-# ## Before you start
-#
-# <div class="card">
-#
-# **Recall** &nbsp; 2 minutes · no points
-#
-# <details><summary>Three questions about earlier lessons</summary>
-#
-# **`recall_shape`** A layer of width 64 has 4 heads. What is the shape of the part of the weight of `unify` that is
-# multiplied by the output of head 0? (lesson 4)
-#
-# - **A.** (64, 16)
-# - **B.** (16, 64)
-# - **C.** (16, 16)
-#
-# **`recall_cause`** Why is the last hidden state of a stack of blocks, each with its norm first, a sum with one term
-# from each layer? (lesson 7)
-#
-# - **A.** The last norm adds up what the blocks return.
-# - **B.** Each layer adds its output to x and replaces nothing.
-# - **C.** Each layer is linear, so their outputs can be added.
-#
-# **`recall_bug`** Logits (b, t, n) and targets (b, t) go to `F.cross_entropy` as they are. What happens? (lesson 9)
-#
-# - **A.** It works: the last axis is taken for the classes.
-# - **B.** No error, but the softmax always runs over the positions.
-# - **C.** An error, unless t = n.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "recall", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-recall_shape = "A"
-recall_cause = "B"
-recall_bug = "C"
-### STUDENT GETS
-# recall_shape = ...    # "A", "B" or "C"
-# recall_cause = ...    # "A", "B" or "C"
-# recall_bug = ...    # "A", "B" or "C"
-### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_recall", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.recall(recall_shape, recall_cause, recall_bug)
-
-# %% [markdown]
 # ## A map that looks like the answer
 #
 # The model follows [Elhage et al., 2021](https://transformer-circuits.pub/2021/framework/index.html), and [Olsson et
