@@ -24,7 +24,7 @@
 # | | |
 # |---|---|
 # | **You will build** | learned and sinusoidal encodings, the matrix that moves a position along, a relative bias, and rotary encoding |
-# | **You need** | [lessons 1](../01_dot_product_attention/01_dot_product_attention.ipynb) to [4](../04_multi_head/04_multi_head.ipynb); sine, cosine and their addition formulas |
+# | **You need** | [lessons 1](../01_dot_product_attention/01_dot_product_attention.ipynb) to [5](../05_masking/05_masking.ipynb); sine, cosine and their addition formulas |
 # | **It takes** | about 115 minutes: five exercises, one of them with a bug to fix, and three predictions; 21 points |
 # | **It computes** | in seconds, on any laptop; the last section takes up to half a minute, and you may stop it |
 #
@@ -64,7 +64,7 @@ def read(sentence, mark=lambda x: x):
     x = torch.stack([words[word] for word in sentence.split()])    # (t, e)
     x = mark(x.unsqueeze(0))                                       # (1, t, e)
     for layer in layers:
-        x = x + layer(x)
+        x = x + layer(x)    # lesson 7 explains the sum
     return x.mean(dim=1)[0]
 
 for sentence in ("dog bites man", "man bites dog"):
@@ -96,8 +96,9 @@ plots.diagrams.positions_flow()
 #
 # $$[\,x,\; o_p\,] \begin{bmatrix} W \\ V \end{bmatrix} \;=\; x\,W + o_p V \;=\; x\,W + V_p ,$$
 #
-# and $V_p$ is just row $p$ of $V$. Appending a one-hot vector **is adding a learned vector for each position**. So add
-# that vector directly; then the width stays e.
+# and $V_p$ is just row $p$ of $V$. Appending a one-hot vector **is adding a learned vector for each position**, after
+# the map. Adding a learned vector $P_p$ to $x$ before the map does much the same, $(x + P_p)\,W = x\,W + P_p W$, and
+# the width stays e.
 
 # %% [markdown]
 # ## A learned vector for every place
@@ -105,13 +106,13 @@ plots.diagrams.positions_flow()
 # That is what GPT-2 and BERT do: they have a table of t_max rows, one for each position, trained like all other
 # parameters. `nn.Embedding(rows, width)` is such a table; called with integers it returns the rows with these numbers.
 #
-# One thing remains to be decided: what happens at position t_max? There is no such row. On the CPU, PyTorch says *index
-# out of range in self*, which tells the reader nothing. On a GPU the read fails inside a kernel, with an error that may
-# appear several lines later and makes the whole session unusable. A module that knows its limit should state it.
+# What happens at position t_max? There is no such row. On the CPU, PyTorch says *index out of range in self*, but not
+# which index or which range. On a GPU the read fails inside a kernel, with an error that may appear several lines later
+# and makes the whole session unusable. A module that knows its limit should state it.
 #
 # **What every check asks.** Gradients must flow to the inputs and to the parameters, the inputs stay unchanged, and new
-# tensors are created on the input's device, or on the `device` that is passed. Do not use the finished parts in an
-# answer; only `shift_matrix` may call `finished.sinusoidal_encoding`.
+# tensors are created on the input's device, or on the `device` that is passed. Do not call `finished` (the exercises,
+# already solved) in an answer. The one exception: exercise 3 may call `finished.sinusoidal_encoding`.
 
 # %% [markdown]
 # <div class="card">
@@ -186,7 +187,7 @@ for sentence in ("dog bites man", "man bites dog"):
 # ## A clock with many hands
 #
 # A clock solves that problem with three hands. The second hand tells nearby moments apart but repeats every minute; the
-# hour hand is slow, and says which part of the day it is. Together they identify every second of twelve hours.
+# hour hand is slow, and says roughly what time it is. Together they identify every second of twelve hours.
 #
 # ["Attention is all you need"](https://arxiv.org/abs/1706.03762) (section 3.5) builds such a clock with e/2 hands. Hand
 # $m$ turns by $\omega_m$ radians per position, and is written as the sine and the cosine of its angle:
@@ -199,8 +200,8 @@ for sentence in ("dog bites man", "man bites dog"):
 # nearly $10000 \cdot 2\pi$ if e is large.
 #
 # Sine and cosine of one hand are **side by side**, at $2m$ and $2m+1$. (Some drawings and programs put all sines first
-# and all cosines after them. To the network it makes no difference: its first matrix can reorder the components. But
-# the two orders do not mix: weights trained with one do not work with the other. Our check uses the paper's order.)
+# and all cosines after them. To the network it makes no difference, but weights trained with one order do not work with
+# the other. Our check uses the paper's order.)
 
 # %% [markdown]
 # <div class="card">
@@ -277,8 +278,8 @@ plt.show()
 # $$\sin(p\omega + \Delta\omega) = \cos(\Delta\omega)\,\sin(p\omega) + \sin(\Delta\omega)\,\cos(p\omega),$$
 # $$\cos(p\omega + \Delta\omega) = -\sin(\Delta\omega)\,\sin(p\omega) + \cos(\Delta\omega)\,\cos(p\omega).$$
 #
-# Read the right-hand sides again. The new pair is the old pair times four numbers, and these numbers depend on $\Delta$
-# and $\omega$ but **not on p**. As a matrix, for one hand,
+# Each new number is a sum of multiples of the two old ones, and the four factors depend on $\Delta$ and $\omega$ but
+# **not on p**. As a matrix, for one hand,
 #
 # $$\begin{bmatrix} \sin((p+\Delta)\,\omega) \\ \cos((p+\Delta)\,\omega) \end{bmatrix} \;=\;
 # \begin{bmatrix} \cos \Delta\omega & \sin \Delta\omega \\ -\sin \Delta\omega & \cos \Delta\omega \end{bmatrix}
@@ -403,11 +404,11 @@ for distance in (0, 4, 10, 12, 16, 20, 28, 44):
 check.prediction("match_by_distance", match_by_distance)
 
 # %% [markdown]
-# That is the match *without* projections. With $W_q$ and $W_k$ in between, a head can include a shift, which moves the
-# peak to another distance. You have the matrix for it, so build such a head by hand. It has one task: at each
-# position of a random sequence, name the letter that was two places back. $M$ for a shift of −2 turns the encoding of i
-# into that of i − 2, which matches itself best. So $M$ projects the queries, keys are not projected, and the letters
-# are the values. A factor of 8 makes the softmax sharp.
+# That is the match *without* projections. $W_q$ can contain a shift, which moves the peak to another distance. You have
+# the matrix for it, so the next cell sets the weights of such a head by hand. It has one task: at each position of a
+# random sequence, name the letter that was two places back. $M$ for a shift of −2 turns the encoding of i into that of
+# i − 2, and of all keys the one at i − 2 matches that best. So $M$ projects the queries, keys are not projected, and
+# the letters are the values. A factor of 8 makes the softmax sharp.
 
 # %% tags=["nbval-check-output"]
 def two_back(letters):
@@ -435,9 +436,8 @@ for t in (64, 6000):
 # $$\text{score}_{ij} \;=\; \frac{q_i \cdot k_j}{\sqrt d} + a_{\,i-j} ,$$
 #
 # with a learned number for each distance. For t positions the distance $i - j$ runs from $-(t-1)$, the farthest ahead,
-# to $t-1$, the farthest behind: $2t - 1$ different numbers. They are stored in a table for the longest sequence: a list
-# of $2\,t_{max} - 1$ numbers, from distance $-(t_{max}-1)$ up to $t_{max}-1$, with distance 0 in the middle. A shorter
-# sequence uses the inner part of this table.
+# to $t-1$, the farthest behind: $2t - 1$ different numbers. The table is made for the longest sequence: a list of
+# $2\,t_{max} - 1$ numbers with distance 0 in the middle. A shorter sequence uses its inner part.
 #
 # | index in the table, t_max = 4 | 0 | 1 | 2 | **3** | 4 | 5 | 6 |
 # |---|---|---|---|---|---|---|---|
@@ -542,7 +542,7 @@ plt.show()
 #
 # The last of the four ways returns to the clock. Sinusoids are *added* to the words, so words and positions are mixed
 # in every product. A bias keeps them apart but does not look at the words at all. What if the position **rotated** the
-# query and the key, hand by hand?
+# query and the key, pair by pair, like the hands?
 #
 # Cut a vector of width d into d/2 pairs. Turn pair m, of the vector at position p, by the angle $p\,\omega_m$, with
 # $\omega_m = 1/10000^{2m/d}$ as before:
@@ -551,8 +551,9 @@ plt.show()
 # \begin{bmatrix} \cos p\,\omega_m & -\sin p\,\omega_m \\ \sin p\,\omega_m & \cos p\,\omega_m \end{bmatrix}
 # \begin{bmatrix} x_{2m} \\ x_{2m+1} \end{bmatrix} .$$
 #
-# Write $R_p$ for the whole (d, d) matrix of such blocks. The transpose of a rotation undoes it. To turn by $j$ in one
-# direction and by $i$ in the other is to turn by their difference:
+# (In exercise 3 the minus was below, because the sine came first.) Write $R_p$ for the whole (d, d) matrix of such
+# blocks. The transpose of a rotation undoes it. To turn by $j$ in one direction and by $i$ in the other is to turn by
+# their difference:
 #
 # $$(R_i\, q_i) \cdot (R_j\, k_j) \;=\; q_i^\top R_i^\top R_j\, k_j \;=\; q_i^\top R_{\,j-i}\; k_j .$$
 #
@@ -561,9 +562,8 @@ plt.show()
 # 2021](https://arxiv.org/abs/2104.09864)), and many current language models use it. It has no parameters, leaves the
 # length of every vector as it is, and needs no table of limited size.
 #
-# (Here too there are two conventions. The paper pairs neighbours, 2m with 2m + 1; some well-known programs,
-# [GPT-NeoX](https://github.com/EleutherAI/gpt-neox) among them, pair m with m + d/2. Either is fine if the weights were
-# trained with it. We pair neighbours.)
+# (Here too there are two conventions. The paper and we pair neighbours, 2m with 2m + 1; some well-known programs,
+# [GPT-NeoX](https://github.com/EleutherAI/gpt-neox) among them, pair m with m + d/2.)
 
 # %% [markdown]
 # <div class="card">
@@ -638,7 +638,7 @@ plt.show()
 #
 # </div>
 #
-# Now the products. Put one query at every position, and one key, and multiply each query by each key:
+# Now the products. Put the same query and the same key at every position, and multiply each query by each key:
 
 # %% mystnb={"image": {"alt": "Two heat maps of products of 8 queries and 8 keys. Left, not turned: all entries are equal. Right, turned: every diagonal holds a single number, largest on the main diagonal. At most distances the number above the main diagonal differs from that below."}}
 torch.manual_seed(5)
@@ -656,14 +656,13 @@ plt.show()
 #
 # **How to read it.** Left: the same two vectors everywhere, so the same product everywhere. Right: after turning, the
 # product depends on their positions. Along a diagonal, where i − j is the same, it does not change. Compare the
-# diagonal just above the middle with the one just below it: they differ, so *before* and *after* are told apart. (At
-# distance 4 the two happen to be nearly equal.)
+# diagonal just above the middle with the one just below it: they differ, so *before* and *after* are told apart.
 #
 # </div>
 #
 # Unlike a bias, this looks at the words: which number belongs to which distance depends on q and k. In an attention
-# layer only queries and keys are turned, because only they are compared; the values, which are passed on, are not
-# turned (question 3 at the end asks what would happen if they were).
+# layer only queries and keys are turned, because only they are compared (question 3 at the end asks what would happen
+# if the values were turned too).
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -673,11 +672,18 @@ show_player("rotary")
 # %% [markdown]
 # ## Longer than anything seen
 #
-# Four ways, one test. The task is that of the head built by hand: read a random sequence of letters from an alphabet
-# of eight, and say at each position **which letter was two places back**. A model with one attention layer, without a
-# mask, is trained on sequences of 16: every position sees the whole sequence, including later positions. Then it gets
-# sequences of 64. If it has learned *two places back*, the length should not matter; if it has learned *position 9
-# looks at position 7*, it will fail at position 40.
+# | way | acts on | learned numbers | gives a score |
+# |---|---|---|---|
+# | learned | the vectors | t_max · e | both positions |
+# | sinusoidal | the vectors | none | both positions |
+# | relative bias | the scores | 2 · t_max − 1 | only the distance |
+# | rotary | queries and keys | none | only the distance |
+#
+# Four ways, one test: that of the head built by hand. At each position of a random sequence of letters, from an
+# alphabet of eight, say **which letter was two places back**. A model with one attention layer, without a mask, is
+# trained on sequences of 16; every position sees all others. Then it gets sequences of 64. If it has learned *two
+# places back*, the length should not matter; if it has learned *position 9 looks at position 7*, it will fail at
+# position 40.
 
 # %%
 class Recall(nn.Module):
@@ -832,30 +838,30 @@ check.prediction("relative_beyond", relative_beyond)
 #   were never trained; they still have their random initial values. (With a table of 16 rows, it would have raised your
 #   `ValueError` instead.)
 # - **Sinusoidal.** The formula continues beyond the line; the accuracy does not. On average it is about twice chance,
-#   with a few positions at which a model happens to be right more often. The head built by hand shows that weights for
-#   every position exist. Training found others, just as good on 16 positions: *it can represent it* and *it will learn
-#   it* are two different claims. The paper chose sinusoids partly because they "may allow the model to
-#   extrapolate" (section 3.5). Here they do not, and [Press et al. (2022)](https://arxiv.org/abs/2108.12409) report
-#   that in language models they hardly do either.
-# - **Relative bias.** It is equally weak everywhere, because it does not know positions. It is wrong more often than
-#   not, even at the first positions, because they, too, see the letters beyond the line. Distances beyond 15 were never
-#   trained. The lines under the table show that their numbers are still 0, as at the start, while that of distance 2
-#   has been pushed up to about 1, and those of other trained distances down to about −1. One 0 is harmless; dozens of
-#   them draw much of the weight to letters far away.
+#   with peaks near positions 34 and 59, in all three runs. The head built by hand shows that one matrix can serve every
+#   position. Training found other matrices, just as good on 16 positions: *it can represent it* and *it will learn it*
+#   are two different claims. The paper chose sinusoids partly because they "may allow the model to extrapolate"
+#   (section 3.5). Here they do not, and [Press et al. (2022)](https://arxiv.org/abs/2108.12409) report that in language
+#   models they hardly do either.
+# - **Relative bias.** It is equally weak everywhere, because it does not know positions: the first ones, too, see the
+#   letters beyond the line. Distances beyond 15 were never trained. In the last printed lines their numbers are still
+#   0, as at the start, while that of distance 2 has been pushed up to about 1, and those of other trained distances
+#   down to about −1. One 0 is harmless; dozens of them draw much of the weight to letters far away.
 # - **Rotary.** Best by far, but not perfect in every run. *Two places back* is the same turn at every position, so what
 #   was learned on the left also holds on the right. But again the far distances were never trained, and some of them
-#   may happen to match. The run that fails beyond the line also does worse before it: there, too, every position sees
-#   the far letters. Language models with rotary encodings, too, get worse on texts longer than in training ([Press et
-#   al., 2022](https://arxiv.org/abs/2108.12409), figure 1).
+#   may happen to match. The worst run makes errors even before the line, where it sees far letters ahead, and it drops
+#   not at the line but at position 27, the first that has a letter 27 places back. Language models with rotary
+#   encodings, too, get worse on texts longer than in training ([Press et al.,
+#   2022](https://arxiv.org/abs/2108.12409), figure 1).
 #
-# If the zeros are what hurts the relative bias, it should do better without them. Published relative encodings ([Shaw
-# et al., 2018](https://arxiv.org/abs/1803.02155); [Raffel et al., 2020](https://arxiv.org/abs/1910.10683)) let all far
-# distances share one vector (the first) or one number (the second), so that none goes untrained. Do the same from
-# distance 8 on, and change nothing else:
+# If the zeros are what hurts the relative bias, it should do better without them. In published encodings all far
+# distances on one side share a vector ([Shaw et al., 2018](https://arxiv.org/abs/1803.02155)) or a number ([Raffel et
+# al., 2020](https://arxiv.org/abs/1910.10683)), so that none goes untrained. Do the same from distance 8 on, and change
+# nothing else:
 
 # %%
 def clipped_bias(table, t):
-    """As relative_bias, but distances beyond 8, on either side, share the number for 8."""
+    """As relative_bias; distances from 8 on share a number, those up to −8 another."""
     distances = torch.arange(-63, 64, device=table.device).clamp(-8, 8)
     return relative_bias(table[63 + distances], t)
 
@@ -870,16 +876,17 @@ report("shared, set to −4", clipped)
 # %% [markdown]
 # At length 64 the accuracy doubles, from about 0.40 to about 0.80, in all three runs: the zeros did most of the harm.
 # The rest comes from the two shared numbers, which training on 16 letters did not push down far enough for 64. With
-# both set to −4 by hand, nearly every answer is right.
+# both set to −4 by hand, nearly every answer is right. *ALiBi* (Press et al., section 3) leaves nothing to training:
+# its bias is fixed in advance, and falls in proportion to the distance.
 #
-# This is one small task with one layer, and three runs of each. It shows that four models that agree within their
-# training range may differ beyond it; do not read the ranking as general.
+# One small task with one layer, three runs of each: do not read the ranking as general. But it shows that models that
+# agree within their training range may differ beyond it.
 
 # %% [markdown]
 # ## Your model so far
 #
-# Up to here the model has read each window as a bag of bytes. Now your `PositionEmbedding` adds one of 32 trained
-# vectors to each byte's vector before the causal attention of lesson 5. Everything else stays the same.
+# Up to here the model has known the last byte of a window, which asks, but all before it only as a bag. Now your
+# `PositionEmbedding` adds one of 32 trained vectors to each byte's vector before the causal attention of lesson 5.
 
 # %% mystnb={"image": {"alt": "A scoreboard of seven models over bits per byte. The first six are between 3.5 and 4.5. Positions, at the top, are far to their left, past the line of order 1."}}
 from helpers.ladder import ByteModel, Ladder
@@ -902,8 +909,7 @@ ladder.show()
 #
 # From about 3.47 [bits per byte](../../site/glossary.md#bits-per-byte) our three runs get to between 2.83 and 2.87, a
 # larger gain than those of lessons 2 to 5 together. A query can now ask for *the byte before*, and the model learns
-# more than pairs of bytes can tell: it is far left of *order 1*. Remember lesson 2, whose queries and keys gained
-# nothing: a bag of bytes gave them little to ask for.
+# more than pairs of bytes can tell: it is far left of *order 1*.
 
 # %% [markdown]
 # ## What you can do now
@@ -925,9 +931,8 @@ ladder.show()
 # </details>
 # <details><summary>2. A program calls nn.Embedding(e, t_max) for its positions. When does it still run?</summary>
 #
-# When e = t_max the two calls are the same. The module also runs when t_max is the smaller of the two and the rows
-# fetched happen to broadcast, as with t_max = 1. In all other cases the first call fails: rows of width t_max do not
-# fit vectors of width e. Try your modules with sizes that are all different.
+# When e = t_max the two calls are the same. It also runs on a single position when one of the two sizes is 1, because a
+# width of 1 broadcasts. In all other cases the first call fails. Try your modules with sizes that are all different.
 #
 # </details>
 # <details><summary>3. Rotary attention turns queries and keys. What would turning the values do?</summary>
