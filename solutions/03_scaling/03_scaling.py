@@ -17,14 +17,14 @@
 # *Why divide by √d*
 #
 # Attention as it was published is $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. You have written all of it except
-# the root. It looks like a detail. Without it, attention over vectors with components of size 1 learns less the wider
-# they are, and wide vectors are what we want. This lesson asks where the root comes from, measures what it does, and
+# the root. It looks like a detail. But without it, and with components of size 1, attention learns less the wider the
+# vectors are, and wide vectors are what we want. This lesson asks where the root comes from, measures what it does, and
 # looks at what breaks when it is wrong or missing.
 #
 # | | |
 # |---|---|
-# | **You will build** | a measured variance, scaled scores that are safe in half precision, the backward pass of softmax, an entropy; and you will debug a published head |
-# | **You need** | [lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb), and from probability only what a mean and a variance are |
+# | **You will build** | a measured variance, scaled scores that are safe in half precision, the backward pass of softmax, an entropy; and you will debug a head that loads published weights |
+# | **You need** | [lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb), the chain rule, and from probability what a mean, a variance and independence are |
 # | **It takes** | about 95 minutes: five exercises, 19 points, and two predictions |
 # | **It computes** | in about a minute in all, without a GPU; the last section can be stopped |
 #
@@ -117,9 +117,9 @@ check.prediction("variance_growth", variance_growth)
 # ## How large is a dot product?
 #
 # Make two assumptions about the components of $q$ and $k$: they are **independent** of each other, and each has **mean
-# 0 and variance 1**. A fresh linear layer whose weights have variance 1/e makes such components out of such inputs.
-# (PyTorch's own `nn.Linear` starts with variance 1/(3e): the components are $\sqrt 3$ times smaller, the scores 3
-# times.) Now go line by line. First one product of two components:
+# 0 and variance 1**. A fresh linear layer makes such components out of e such inputs if its weights have variance 1/e.
+# (PyTorch's own `nn.Linear` takes 1/(3e), which makes the components $\sqrt 3$ times and the scores 3 times smaller.)
+# Now go line by line. First one product of two components:
 #
 # $$\mathbb{E}[q_i k_i] \;=\; \mathbb{E}[q_i]\;\mathbb{E}[k_i] \;=\; 0 \cdot 0 \;=\; 0 ,$$
 #
@@ -141,8 +141,8 @@ check.prediction("variance_growth", variance_growth)
 # keep them: question 2 at the end.)
 #
 # **What every check of this lesson asks:** gradients flow back to every input, no input is changed, new tensors are
-# created on the device of the inputs, and any size may be 1. What else a check asks is on the card. (The first exercise
-# has no tensors as inputs; what its check asks is all on its card.)
+# created on the device of the inputs, and any size may be 1. What else a check asks is on the card. (Exercise 1 takes
+# no tensors: its card says all.)
 
 # %% [markdown]
 # <div class="card">
@@ -152,11 +152,10 @@ check.prediction("variance_growth", variance_growth)
 # Draw `samples` pairs of a query and a key, compute the score of each pair, `samples` scores in all, and return their
 # variance: a tensor of shape () or a Python number. The components are independent, with mean 0 and variance 1; normal
 # ones are the usual choice. All random numbers come from the generator that is passed in, so the same seed repeats the
-# same measurement, and a second call with the same generator makes a new one. The generator is on the CPU, and the
-# experiment may stay there.
+# same measurement, and a second call with the same generator makes a new one. The experiment may stay on the CPU.
 #
-# A measurement is never exact. The check takes so many pairs that one standard error is 2 % of the variance, and
-# accepts every number within five of them. It also tests that your numbers vary from seed to seed as measurements do.
+# The check takes so many pairs that one standard error is 2 % of the variance, and accepts every number within five of
+# them. It also tests that your numbers vary from seed to seed as measurements do.
 #
 # <details><summary>Hint 1: all pairs at once</summary>
 #
@@ -168,7 +167,7 @@ check.prediction("variance_growth", variance_growth)
 #
 # `torch.randn(3, 2, generator=generator)` draws a table of 3 rows and 2 columns from that generator. Suppose the
 # queries were (1, 0), (0, 2) and (1, 1), and the keys (3, 5), (1, −1) and (2, 0). The three scores are 3, −2 and 2, and
-# their variance is 7.
+# their variance, 14/(3 − 1), is 7.
 #
 # </details>
 # </div>
@@ -231,9 +230,9 @@ plt.show()
 # $$\sqrt{c^2 + c^2 + \dots + c^2} \;=\; c \sqrt d .$$
 #
 # The product of two such vectors is their lengths times the cosine of the angle between them. For vectors that have
-# nothing to do with each other that cosine is about $1/\sqrt d$ in size: the wider the space, the closer to a right
-# angle. So a typical score has the size $c^2 d / \sqrt d = c^2 \sqrt d$, and divided by $\sqrt d$ it no longer depends
-# on the width. Vectors that agree are another matter; question 2 at the end of the lesson comes back to them.
+# nothing to do with each other that cosine is about $1/\sqrt d$ in size: the squares of a vector's cosines with d
+# perpendicular directions add up to 1, so each is 1/d on average. A typical score then has the size $c^2 d / \sqrt d =
+# c^2 \sqrt d$, and divided by $\sqrt d$ it no longer depends on the width.
 
 # %% [markdown]
 # ## Divide by √d
@@ -268,11 +267,11 @@ for name, scores in {"not scaled": plain, "scaled": scaled}.items():
     print(f"{name}: scores {scores.tolist()}, weights {first:.2f} and {second:.2g}")
 
 # %% [markdown]
-# Softmax looks at *differences*: a lead of 16 is a weight ratio of $e^{16}$, a lead of 2 is one of $e^2$. The order of
-# the keys stays as it was, but the second key has a noticeable weight again.
+# Softmax looks at *differences*: a lead of 16 makes a weight $e^{16}$ times as large, a lead of 2 only $e^2$ times. The
+# order of the keys stays as it was, but the second key has a noticeable weight again.
 #
-# As a function it is one line. In [lesson 4](../04_multi_head/04_multi_head.ipynb) several attentions will work side by
-# side, and q will be (b, h, t, d) where it is (b, t, d) today. Axes that are counted **from the end** serve both.
+# Scaled scores take one line of code. In [lesson 4](../04_multi_head/04_multi_head.ipynb) several attentions will work
+# side by side, and q will be (b, h, t, d) where it is (b, t, d) today. Axes counted **from the end** serve both.
 
 # %%
 def scaled_scores(q, k):
@@ -280,7 +279,7 @@ def scaled_scores(q, k):
     return q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
 
 # %% [markdown]
-# The queries and keys of the first figure once more, this time scaled:
+# The queries and keys of the first figure once more, now with scaled scores:
 
 # %% mystnb={"image": {"alt": "The same three bar charts with scaled scores. At all three widths several of the eight keys share the weight, and none comes near 1."}}
 weights = {}
@@ -293,14 +292,16 @@ bars(weights)
 # <div class="figure-caption">
 #
 # **How to read it.** Compare with the first figure: the vectors are the same and so is the scale of the axis. In each
-# panel the tallest bar belongs to the same key as before, since dividing changes no order. But now the three panels are
-# alike in kind, and the width can no longer be read off the weights.
+# panel the tallest bar belongs to the same key as before. But now several keys share the weight at every width, and the
+# width can no longer be read off the weights.
 #
 # </div>
 #
-# **Which root?** That of the number of terms in the sum: d, the width of one [head](../../site/glossary.md#head). When
+# Attention can still become sharp: training can make queries and keys longer. The root only sets where it starts.
+#
+# **The root of what?** Of the number of terms in the sum: d, the width of one [head](../../site/glossary.md#head). When
 # a model of width e works with h heads, each of them is d = e/h wide, and dividing by √e is an easy mistake. Then all
-# scores are too small by a factor of $\sqrt{e/d} = \sqrt h$, and with many heads each starts out nearly flat. The
+# scores are too small by a factor of $\sqrt{e/d} = \sqrt h$, and with many heads the weights start out nearly even. The
 # mistake is silent: the shapes are the same.
 
 # %% tags=["hide-input"]
@@ -422,15 +423,14 @@ one_too_large = torch.tensor([float("inf"), 3.0, 1.0])
 print("softmax of a row with one infinite score:", torch.softmax(one_too_large, 0).tolist())
 
 # %% [markdown]
-# The last line says why this deserves an exercise: one overflow to ∞ turns the *whole row* into NaN, and a NaN spreads
-# through everything that is computed from it. Dividing only q, by all of √d, is as safe for the product. Sharing the
-# division keeps both tensors at a moderate size. You will rarely see it written out in current programs: most large
+# One overflow to ∞ turns the *whole row* into NaN, and a NaN spreads through everything that is computed from it.
+# (Dividing only q, by all of √d, is as safe for the product.) Current programs rarely need early division: most large
 # models are trained in bfloat16, and fused attention kernels add the products up in float32 and scale inside.
 
 # %% [markdown]
 # ## What saturation costs
 #
-# So far, large scores have looked ugly in a bar chart. Why should that hurt? Networks learn through derivatives.
+# Why should large scores hurt? Networks learn through derivatives.
 # Suppose the first key has the score 112, the second 96, and the loss would be lower if the **second** key had the
 # weight. So attention is wrong, and very sure of itself.
 
@@ -477,8 +477,8 @@ check.prediction("saturated_gradient", saturated_gradient)
 # $$\frac{\partial \log p_i}{\partial z_j} \;=\; \delta_{ij} - \frac{e^{z_j}}{\sum_{i'} e^{z_{i'}}}
 # \;=\; \delta_{ij} - p_j , \qquad \delta_{ij} = 1 \text{ if } i = j \text{, else } 0 .$$
 #
-# Since $\partial \log p_i = \partial p_i / p_i$, multiply by $p_i$. In one matrix, the
-# [**Jacobian**](../../site/glossary.md#jacobian), of shape (s, s):
+# Since $\partial \log p_i = \partial p_i / p_i$, multiply by $p_i$. All s² derivatives together form one matrix, the
+# [**Jacobian**](../../site/glossary.md#jacobian):
 #
 # $$\frac{\partial p_i}{\partial z_j} \;=\; p_i\,(\delta_{ij} - p_j) ,
 # \qquad\qquad J \;=\; \operatorname{diag}(p) - p\,p^\top .$$
@@ -504,8 +504,8 @@ check.prediction("saturated_gradient", saturated_gradient)
 # the gradient with respect to the scores. Put $\partial p_i / \partial z_j$ into the sum over i and simplify on paper
 # first: two short lines remain, in which no matrix occurs. (The matrix way is accepted too.)
 #
-# The last axis holds the keys; there may be any number of axes in front of it, or none. The gradient of your result is
-# checked as well, with respect to the scores behind p and to g: some losses contain a gradient.
+# The last axis holds the keys; there may be any number of axes in front of it, or none. The check also differentiates
+# your result, with respect to g and to the scores that p was computed from, as a loss that contains a gradient would.
 #
 # <details><summary>Hint 1: split the sum</summary>
 #
@@ -539,12 +539,12 @@ def softmax_backward(p, g):
 check(softmax_backward)
 
 # %% [markdown]
-# In words: a score is pushed up when its key does better than the average of all keys, in proportion to the weight that
-# the key has already. **A key without weight gets no gradient, however good it would be.** That is the millionth of the
-# prediction.
+# In words: descent pushes a score up when its $g_j$ lies below the weighted average, so that more weight on its key
+# would lower the loss, and pushes in proportion to the weight that the key has already. **A key without weight gets no
+# gradient, however good it would be.** Hence the millionth in the prediction.
 #
-# Alammar's two scores again, 112 and 96, joined by a third, 108, with and without scaling. Each row of the identity
-# is one $g$; your function turns it into a row of J. Autograd, which knows nothing of our formula, has to agree.
+# The next figure adds a third score, 108, to Alammar's two, 112 and 96. Each row of the identity is one $g$; your
+# function turns it into a row of J. Autograd has to agree.
 
 # %% mystnb={"image": {"alt": "Two heat maps of the Jacobian of a softmax over three scores. Without scaling all entries are close to zero. With scaling the diagonal is positive, up to about a quarter, and the entries beside it are negative."}}
 z = torch.tensor([112.0, 96.0, 108.0], device=device())
@@ -568,6 +568,10 @@ plt.show()
 # one scale of colours. On the left a nudge moves hardly anything; on the right it moves every weight.
 #
 # </div>
+#
+# The units add to the contrast: one unit of a scaled score is 8 of the product. Per unit of the product the corners on
+# the right would be nearly as pale as those on the left, and a larger step makes up for that. Nothing makes up for
+# column 1: on the left, key 1 cannot win weight back.
 
 # %% [markdown]
 # ## One number for how soft a row is
@@ -602,7 +606,7 @@ plt.show()
 # <details><summary>Hint 2: three rows, with numbers</summary>
 #
 # The row (½, ½, 0) has two terms of −½ log 2 and one of 0; its entropy is log 2, about 0.69. The row (1, 0, 0) has
-# entropy 0, and (½, ¼, ¼) has 1.5 · log 2, about 1.04. With 1.5 you took logarithms to base 2.
+# entropy 0, and (½, ¼, ¼) has 1.5 · log 2, about 1.04. If you get 1.5, you took logarithms to base 2.
 #
 # </details>
 # </div>
@@ -638,14 +642,12 @@ for d, (query, keys) in drawn.items():
 #
 # $$\lVert J \rVert_2 \;=\; \max_{g \neq 0} \frac{\lVert J g \rVert}{\lVert g \rVert} ,$$
 #
-# which is its largest singular value. It depends on the scores alone, so it can be computed for any row, before any
-# training. `largest_gradient(scores)`, a finished part of the course, does that: it writes J out for each row and calls
-# `torch.linalg.matrix_norm(J, ord=2)`.
+# which is its largest singular value. It depends on the scores alone. The course's `largest_gradient(scores)` computes
+# it for each row, by `torch.linalg.matrix_norm(J, ord=2)`.
 #
 # Three landmarks. For two keys with equal scores the norm is exactly ½, and no row of scores, however long, exceeds
-# that. (In row i of J the sizes of the entries add up to $2 p_i (1 - p_i)$, at most ½, and no eigenvalue of a matrix is
-# larger than its largest such sum: Gershgorin's theorem.) With s equal scores it is 1/s. When one weight takes all, it
-# is 0.
+# that (Gershgorin's theorem; the sizes in row i add up to $2 p_i (1 - p_i)$). With s equal scores it is 1/s. When one
+# weight takes all, it is 0.
 
 # %%
 for row in ([0.0, 0.0], [0.0] * 16, [14.0, 12.0], [112.0, 96.0]):
@@ -655,7 +657,7 @@ for row in ([0.0, 0.0], [0.0] * 16, [14.0, 12.0], [112.0, 96.0]):
 # %% [markdown]
 # ## Width against softness
 #
-# Now both instruments at once. For each width, 1,600 random queries meet 16 random keys each. The figure shows the mean
+# Now use both numbers. For each width, 1,600 random queries meet 16 random keys each. The figure shows the mean
 # entropy and the mean of the largest gradient, with plain and with scaled scores:
 
 # %%
@@ -669,7 +671,7 @@ for d in widths:
         entropies[name].append(attention_entropy(weights).mean().item())
         gradients[name].append(largest_gradient(scores))    # (b, t)
 
-# %% mystnb={"image": {"alt": "Two log-log plots against width. Scaled, entropy stays between 2 and 3 nats and the largest gradient at about 0.2. Not scaled, entropy falls from the start, to about 0.05; the gradient first rises a little, up to width 4, and then falls to about 0.03. Both end as nearly straight lines, beside a dotted line with the slope of one over the root of d."}}
+# %% mystnb={"image": {"alt": "Two log-log plots against width. Scaled, entropy stays between 2 and 3 nats and the largest gradient at about 0.2. Not scaled, entropy falls from the start, to about 0.05; the gradient first rises by half, up to width 4, and then falls to about 0.03. Both end as nearly straight lines, beside a dotted line with the slope of one over the root of d."}}
 def against_width(values, label, ticks, ax):
     lines = {name: (widths, line) for name, line in values.items()}
     start = 0.75 * values["not scaled"][3]
@@ -699,20 +701,20 @@ for name, line in gradients.items():
 #
 # </div>
 #
-# At d = 4 and 16, rows without scaling let a little more through. An even row is not the most responsive one: with
-# 16 equal scores the norm is only 1/16, as printed above.
+# At d = 4 and 16, rows without scaling let more through: the most even row is not the most responsive one. With 16
+# equal scores the norm is only 1/16, as printed above.
 #
-# The shares printed under the figure show that the mean looks better than most rows are: without scaling, 63% of them
-# let less than 0.001 through at d = 1024. What is left of the mean comes from the others, in which the two best scores
-# lie close together by chance.
+# The mean hides the typical row: without scaling, 63% of the rows let less than 0.001 through at d = 1024. The mean
+# comes from the others, in which the two best scores lie close together by chance. Since the gaps between scores grow
+# like √d, the chance of a gap that small falls like 1/√d: that is the dotted slope.
 
 # %% [markdown]
 # ## Learning stops
 #
-# A gradient that vanishes should show when something is trained. Take 16 fixed keys and 16 queries that may learn, and
-# give each query the task to put all of its weight on a key of its own. The loss is the squared error between its
-# weights and that goal; the method is plain gradient descent. At the start the queries are random, so nearly all of
-# them look at a wrong key.
+# If gradients vanish, training should show it. Take 16 fixed keys and 16 queries that may learn, and give each query
+# the task to put all of its weight on a key of its own. Its loss is the squared error, summed over the keys: 2 if it is
+# sure of a wrong key. The method is plain gradient descent; the factor before the gradient, the **learning rate**, is
+# 0.3. At the start the queries are random, and hardly any of them favours its key.
 
 # %%
 def learn(d, scores_of, rate=0.3, steps=200):
@@ -750,15 +752,18 @@ for name, scores_of in both.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each line is one training, and only the width differs. On the left, the wider the vectors, the
-# less is learned. On the right, d = 64 and d = 1024 are nearly one line: here the rate that works at one width works at
-# the other.
+# **How to read it.** Each line is one training; in a panel only the width differs. On the left, the wider the vectors,
+# the less is learned. On the right, d = 64 and d = 1024 are nearly one line.
 #
 # </div>
 #
-# At d = 1024 without scaling the first steps raise the loss a little, and after that it does not move at all. Another
-# learning rate helps little: the best of eight gets from 1.77 to 1.36, and with scaling from 1.01 to 0.00. (At d = 4
-# the root is only 2. Going without it amounts to a larger step, and that curve falls further than the scaled one.)
+# At d = 1024 without scaling the first steps raise the loss a little, and after that it does not move at all. Why? A
+# step adds multiples of the keys to q, and so moves score j by about $\lVert k_j \rVert^2 \approx d$ times the rate
+# times the score's gradient. With scaling the factor is $d / (\sqrt d)^2 = 1$: one rate serves every width. (At d = 4
+# the larger step even helps.)
+#
+# So without scaling a row that still lets gradients through is thrown far, often into saturation, and a saturated row
+# stays where it is. No rate suits both: the best of eight gets from 1.77 to 1.36, and with scaling from 1.01 to 0.00.
 
 # %% [markdown]
 # ## A head that loads and does not work
@@ -784,8 +789,8 @@ for name, scores_of in both.items():
 #
 # <details><summary>Hint 1: where to look</summary>
 #
-# Follow the scores from the product to the softmax, for a head that was built with e and d alone. Which lines run? And
-# what is left of the constructor's work on the matrices, once `load_state_dict` has replaced them?
+# Follow the scores from the product to the softmax, for a head that was built with e and d alone. Which lines run?
+# (Changing the matrices in the constructor cannot help: `load_state_dict` replaces them.)
 #
 # </details>
 # <details><summary>Hint 2: one number to print</summary>
@@ -859,14 +864,12 @@ for name, scores in {"divided by √d": plain / math.sqrt(64), "as they are": pl
 # %% [markdown]
 # <details><summary>What was wrong, and why nothing complained</summary>
 #
-# `scale=False` is the default, and nothing here ever passes `scale=True`. (In the published file the block that builds
-# the head has the same default, and the model sets it.) With d = 64 the scores are √64 = 8 times what the weights were
-# trained for, and the rows are too sharp. Whether to scale is not a parameter: it is stored in no file of weights, so
-# `load_state_dict` has nothing to compare. The division belongs to what the weights *mean*, and only the code knows of
-# it.
+# `scale=False` is the default, and nothing here ever passes `scale=True`. (In the published code the model does.) With
+# d = 64 the scores are √64 = 8 times what the weights were trained for, and the rows are too sharp. Whether to scale is
+# not a parameter: it is stored in no file of weights, so `load_state_dict` has nothing to compare. The division belongs
+# to what the weights *mean*, and only the code knows of it.
 #
-# A default should be what nearly every caller needs; better still, leave such a switch out. When this course loads
-# GPT-2's weights, it compares numbers.
+# A default should be what nearly every caller needs; better still, leave such a switch out.
 #
 # </details>
 
@@ -895,10 +898,10 @@ ladder.show()
 #
 # </div>
 #
-# If scaling gains anything here, three runs are too few to show it: they needed 3.69 to 3.79 [bits per
-# byte](../../site/glossary.md#bits-per-byte), and those of lesson 2 needed 3.75 or 3.76. The root is for scores that
-# are too large. This model's byte vectors begin with a standard deviation of 0.1, so its scores begin near 0 with the
-# root or without it.
+# If scaling gains anything here, three runs are too few to show it: ours needed 3.69 to 3.79 [bits per
+# byte](../../site/glossary.md#bits-per-byte), and those of lesson 2 needed 3.75 or 3.76. The root cures scores that
+# start too large, and here none do: the byte vectors begin with a standard deviation of 0.1, so the scores begin near 0
+# with the root or without it.
 
 # %% [markdown]
 # ## What you can do now
@@ -914,15 +917,14 @@ ladder.show()
 #
 # Because its loss is the logarithm of a weight. The derivative of log p_i is δ_ij − p_j, the line before we multiplied
 # by p_i: for a confidently wrong answer it is close to 1 in size. The logarithm undoes the saturation. Inside attention
-# there is no logarithm after the softmax, and the factor p_i stays. (Answer A to the second prediction is
-# true of that loss.)
+# there is no logarithm after the softmax, and the factor p_i stays.
 #
 # </details>
 # <details><summary>2. Why not divide by d, to be on the safe side?</summary>
 #
 # Then the variance of the scores is d/d² = 1/d: the wider the vectors, the flatter the rows, and attention starts as a
-# plain average. Gradients get through, but the average says little. Yet remember the assumption that q and k are
-# independent. Training makes them agree; if each component agrees a little, q·k grows like d and not like √d. There are
+# plain average, which says little. But that rests on the assumption that q and k are independent. Training makes them
+# agree; if each component agrees a little, q·k grows like d and not like √d. There are
 # recipes for training at many widths that divide by d for this reason ([Yang et al.,
 # 2022](https://arxiv.org/abs/2203.03466), definition 4.1).
 #

@@ -90,7 +90,7 @@ print(f"{sum(p.numel() for p in model.parameters()):,} parameters")
 
 # %% [markdown]
 # **Seconds** are of one processor core, so that other programs on the machine do not count; each row is the fastest of
-# eight steps. **State** is what stays from step to step. In float32 each parameter takes 4 bytes for its weight, 4 for
+# up to eight steps. **State** is what stays. In float32 each parameter takes 4 bytes for its weight, 4 for
 # its gradient, and 8 for the two running means that [AdamW](../../site/glossary.md#adamw) keeps: 16 bytes in all.
 #
 # **Activations** are what the forward pass computes and the backward pass needs. PyTorch can call a hook for each
