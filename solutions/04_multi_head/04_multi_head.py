@@ -18,14 +18,14 @@
 #
 # *mary gave roses to susan.* To understand the word *gave*, a reader needs three answers: who gave, what was given, and
 # who received it. With the attention of the last two lessons, a word asks one question and receives one average. In
-# this lesson every word asks several questions, and you will see that this costs no more than asking one.
+# this lesson every word asks several questions, and you will see that their number hardly changes the cost.
 #
 # | | |
 # |---|---|
-# | **You will build** | multi-head attention as the paper has it, in one matrix product, and a count of what it costs |
+# | **You will build** | multi-head attention without a loop over the heads, and a count of its parameters |
 # | **You need** | queries, keys and values ([lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb)), and why scores are divided by $\sqrt d$ ([lesson 3](../03_scaling/03_scaling.ipynb)) |
 # | **It takes** | about 105 minutes: six exercises, one of them with a bug to fix, and two predictions; 22 points |
-# | **It computes** | in seconds: we train a few small models on 19,200 synthetic sentences each; in the last section for up to twenty, which you may stop |
+# | **It computes** | in seconds: a few small models, each trained on 19,200 synthetic sentences; the last section takes up to twenty seconds, and you may stop it |
 #
 # As before, b counts sentences, t counts positions, and e is the width of the model. Two letters are new: **h** is the
 # number of heads, and **d** is the width of *one* head. Heads, positions and components are counted from 0, as in the
@@ -52,15 +52,15 @@ check = start("04_multi_head")
 # %% [markdown]
 # ## One sum for three answers
 #
-# Take one head of lesson 2. The word *gave* receives
+# Take the attention of lesson 2. The word *gave* receives
 #
 # $$y_{\text{gave}} \;=\; \sum_j w_{\text{gave},j}\; v_j ,$$
 #
 # a sum with one term for each word. Now let mary and susan change places: *susan gave roses to mary*. That is a
 # different event. But if the vectors do not say where a word is, *gave* receives the same five terms in another order,
 # and a sum does not depend on the order. So we add a learned vector $p_j$ for the position to the vector $x_j$ of each
-# word. [Lesson 6](../06_positions/06_positions.ipynb) is about that; here it takes one line of code. The values are
-# then $(x_j + p_j)\,W_v$, and the sum splits into two:
+# word ([lesson 6](../06_positions/06_positions.ipynb) is about that). The values are then $(x_j + p_j)\,W_v$, and the
+# sum splits into two:
 #
 # $$y_{\text{gave}} \;=\; \sum_j w_{\text{gave},j}\; x_j W_v \;+\; \sum_j w_{\text{gave},j}\; p_j W_v .$$
 #
@@ -92,8 +92,9 @@ plt.show()
 # </div>
 #
 # **A weight makes an arrow longer or shorter. It cannot turn it.** Only an amount tells whether mary gives or receives:
-# how much *mary* the sum contains, relative to *susan* and *roses*. To some degree, amounts can be read off a sum, and
-# later in this lesson one head will have to do that. It is better to have a separate direction for each question.
+# how much *mary* the sum contains, relative to *susan* and *roses*. To some degree, amounts can be read off a sum;
+# later, one head will have to do that. But the cause is that each word has *one* weight for all questions. With one
+# weight for each question, every answer can have a direction of its own.
 
 # %% [markdown]
 # ## Heads
@@ -106,16 +107,16 @@ plt.show()
 #
 # where $q^{(r)} = x\,W_q^{(r)}$, and $k^{(r)}$ and $v^{(r)}$ are computed in the same way, with matrices of shape
 # $(e, d)$. We divide by $\sqrt d$ because each dot product has $d$ terms (lesson 3). Then put the $h$ results side by
-# side, $(t, h\,d)$, and mix them with one more matrix, of shape $(h\,d, e)$, which brings the width back to $e$. We
-# call this last layer `unify`; the paper calls its matrix $W^O$.
+# side, $(t, h\,d)$, and mix them with one more matrix, $W_u$ of shape $(h\,d, e)$, which brings the width back to $e$.
+# We call this layer `unify`; [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762) write $W^O$ for $W_u$.
 #
-# The result now contains mary once for each head, as $\sum_r w^{(r)} v^{(r)}_{\text{mary}} W_u^{(r)}$, where
-# $W_u^{(r)}$ are the $d$ rows of `unify` that belong to head $r$. So each head can put *mary* in its own direction: a
-# head that looks for givers in one, a head that looks for receivers in another.
+# The result for *gave* now contains mary once for each head, as
+# $\sum_r w^{(r)}_{\text{gave},\text{mary}}\, v^{(r)}_{\text{mary}} W_u^{(r)}$, where $W_u^{(r)}$ are the $d$ rows of
+# $W_u$ that belong to head $r$. So each head can put *mary* in its own direction: a head that looks for givers in one,
+# a head that looks for receivers in another.
 #
 # How wide should a head be? In the paper the heads share the width: $d = e/h$. There $e = 512$ and $h = 8$, so $d = 64$
-# ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.2.2). This is the **narrow** convention, which
-# this course uses. Other conventions come at the end of the lesson.
+# (section 3.2.2). This is the **narrow** convention, which this course uses. Others come at the end of the lesson.
 
 # %% [markdown]
 # ## All heads in one product
@@ -133,8 +134,8 @@ plt.show()
 # The second step is for the matrix product. `@` multiplies along the last two axes and keeps all axes before them: (b,
 # h, t, d) @ (b, h, d, t) is (b, h, t, t), a matrix of scores for every head of every sentence.
 #
-# **What every check of this lesson asks:** gradients must flow back to every input, the inputs stay unchanged, new
-# tensors must be created on the device of the inputs, and any size may be 1. The card says what else a check asks.
+# **What every check of this lesson asks, unless its card says otherwise:** gradients must flow back to every input, the
+# inputs stay unchanged, new tensors must be created on the device of the inputs, and any size may be 1.
 
 # %% [markdown]
 # <div class="card">
@@ -142,7 +143,7 @@ plt.show()
 # **Exercise 1 · `split_heads`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
 # Split the width of every position into h heads. If e is not divisible by h, raise a `ValueError` with both numbers, e
-# and h, in its message. Do not call `finished_split` here.
+# and h, in its message. `finished_split`, imported above, is our solution: do not call it here.
 #
 # <details><summary>Hint 1: two steps, in this order</summary>
 #
@@ -180,8 +181,7 @@ def split_heads(x, h):
 check(split_heads)
 
 # %% [markdown]
-# Look at what it did. Here the numbers of x are shown as labels, so you can follow each one: 2c is component c of
-# position 2.
+# Look at what it did. The numbers of x are shown as labels: 2c is component c of position 2.
 
 # %% mystnb={"image": {"alt": "Three drawings of coloured cells. Top: x, five rows of six components, each pair of components in one colour. Middle: split into three blocks, each of one colour; row i is still position i. Bottom: reshaped directly, each block mixes the three colours, and its rows are pieces of positions: block 0 has pieces of positions 0 and 1 only."}}
 labels = torch.arange(5 * 6, device=device()).view(1, 5, 6)    # t = 5, e = 6
@@ -205,8 +205,7 @@ plt.show()
 # same word, and would never see the other three.
 
 # %% [markdown]
-# Now the way back. After the heads have computed their averages, the h pieces of each position have to be laid side by
-# side again.
+# Now the way back: after the averages, the h pieces of each position have to be laid side by side again.
 
 # %% [markdown]
 # <div class="card">
@@ -259,7 +258,7 @@ plots.diagrams.heads_flow()
 # <div class="figure-caption">
 #
 # **How to read it.** From top to bottom, for three heads. One colour is one head; beside the arrows are the shapes. k
-# and v are split in the same way as q. Between the two rows of colours no head sees another.
+# and v are split in the same way as q. Between the two bars of three colours no head sees another.
 #
 # </div>
 
@@ -386,9 +385,9 @@ plots.number_grids(
 #
 # </div>
 #
-# The products of the heads add up to those of the one head of lesson 2. In that head *the* and *ends* had the same
-# weights; here they differ, and *ends* looks most at *the* in head 0 and at *loop* in head 1. The next cell has both
-# numbers.
+# The products $q_0 k_0^\top$ and $q_1 k_1^\top$ add up to the scores of the one head of lesson 2. There, *the* and
+# *ends* had the same weights; here they differ: *ends* looks most at *the* in head 0, but most at *loop* in head 1. The
+# next cell has both missing numbers.
 
 # %% tags=["hide-cell", "nbval-check-output"]
 print(f"head 1, query of ends times key of loop: {(q1 @ k1.T)[2, 1]:.0f}")
@@ -407,8 +406,8 @@ print("as you compute it:", torch.allclose(layer(X[None])[0], merged, atol=1e-5)
 # t, d), as if there were b·h sentences, and `torch.bmm`, the product for exactly one batch axis, does the rest. If this
 # is done correctly, the numbers are the same as before.
 #
-# We wrote the code of the next exercise in that style and planted a bug. It runs, its result has the right shape, and
-# models can be trained with it. But compared with `nn.MultiheadAttention`, nearly every number is wrong.
+# We wrote the code of the next exercise in that style and planted a bug. It runs, and its result has the right shape.
+# But compared with `nn.MultiheadAttention`, nearly every number is wrong.
 
 # %% [markdown]
 # <div class="card">
@@ -420,7 +419,7 @@ print("as you compute it:", torch.allclose(layer(X[None])[0], merged, atol=1e-5)
 # <details><summary>Hint 1: a small case on paper</summary>
 #
 # Take b = 1, h = 2, t = 3, d = 1, and label each number with two digits, position and head. Write down the order of the
-# labels after every line. After which line is it no longer the order that the docstring promises?
+# labels after every line. The fold changes it on purpose. Which line should change it back, and does it?
 #
 # </details>
 # <details><summary>Hint 2: the labels of that case</summary>
@@ -553,10 +552,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Cross-entropy against step; lower is better. There are three runs for each h, with the same seeds,
-# and both models have the same number of parameters. With three heads there is hardly an error in any run. With one
-# head, one curve is still falling after 300 steps, one has hardly fallen over the last quarter, and one stopped early,
-# near 1.
+# **How to read it.** Cross-entropy against step; lower is better. There are three runs for each h, with the same seeds.
+# With three heads there is hardly an error in any run. With one head, one curve is still falling after 300 steps, one
+# has hardly fallen over the last quarter, and one stopped early, near 1.
 #
 # </div>
 
@@ -566,8 +564,8 @@ check.prediction("one_head_reads", one_head_reads)
 # %% [markdown]
 # Is one head unable to hold three answers, or does training fail to find them? To find out, we trained one head from
 # seven starts, each for eight times as many steps (not shown here). Four runs learned all three roles with few errors,
-# and three kept guessing one role or two. So the sum of one head has room for three answers, but gradient descent finds
-# them only from some starts. With three heads it found them from each of our starts, in 300 steps.
+# and three kept guessing one role or two. So the sum of one head has room for three answers, but gradient descent gets
+# there only from some starts. With three heads it got there from each of our three starts, in 300 steps.
 #
 # What did the three heads do? We compute their weights for our sentence from the trained model's queries and keys.
 
@@ -600,8 +598,8 @@ plt.show()
 #
 # Do the heads of a trained language model ask different questions too?
 # [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) is a published model of 6 layers
-# with 12 heads each; you will load it yourself in [lesson 14](../14_bert/14_bert.ipynb). Its weights on one sentence
-# were recorded. Here are 2 of its 72 heads. The [tokens](../../site/glossary.md#token) [CLS] and [SEP] mark where a
+# with 12 heads each; you will load it yourself in [lesson 14](../14_bert/14_bert.ipynb). We recorded its weights. Here
+# are 2 of its 72 heads on one sentence. The [tokens](../../site/glossary.md#token) [CLS] and [SEP] mark where a
 # text begins and ends.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two maps of attention weights over the sentence the animal did not cross the street because it was too tired. In the first the weight is one step left of the diagonal. In the second, more than half of the rows look most at the first token, and the row of it looks at animal."}}
@@ -643,12 +641,11 @@ for sentence in pronoun["sentences"]:
 # head looks. To find out what it looks *for*, you need an experiment that separates the explanations.
 
 # %% [markdown]
-# ## A loss that does not notice
+# ## A reader with a bug
 #
-# Suppose that a module with three heads leaves out one step of exercise 2, the exchange of axes, and that a reader is
-# trained with it as above. The row *gave* is the second of five rows of 24 numbers. It then consists of numbers 24 to
-# 47 of the sentence's (3, 5, 8) tensor: the outputs of head 0 for *to* and *susan*, and the output of head 1 for
-# *mary*.
+# Suppose that a module with three heads has the bug of exercise 4, a merge that does not exchange the axes, and that a
+# reader is trained with it as above. The row *gave*, the second of five rows of 24 numbers, then consists of numbers 24
+# to 47 of the sentence's (3, 5, 8) tensor: the outputs of head 0 for *to* and *susan*, and that of head 1 for *mary*.
 
 # %% [markdown]
 # <div class="card">
@@ -690,8 +687,8 @@ check.prediction("scrambled_answers", scrambled_answers)
 # a model must not look ahead, this mistake is a leak: the first position gets outputs of head 0 for later positions.
 #
 # A falling loss does not show that the code does what it says. A comparison with known numbers can: this module and
-# `nn.MultiheadAttention`, with the same weights, differ at once. A round trip finds it too:
-# `merge_heads(split_heads(x, h)) == x`.
+# `nn.MultiheadAttention`, with the same weights, differ at once. A round trip, `merge_heads(split_heads(x, h))`, finds
+# it too, but only if the split is right: two direct reshapes give x back.
 
 # %% [markdown]
 # ## The product and the loop are the same
@@ -709,10 +706,9 @@ check.prediction("scrambled_answers", scrambled_answers)
 #
 # **Exercise 5 · `fuse_heads`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
-# Copy a list of single heads into three weights, in `nn.Linear`'s layout. Head 0 comes first. Copy the numbers
-# unchanged: lesson 2's heads do not scale their scores, and the code that uses the weights will divide by $\sqrt d$.
-# Return new tensors, even for a list of one head, and change neither the list nor the heads. Gradients are not checked
-# here.
+# From a list of single heads make the three weights of one fused layer, in `nn.Linear`'s layout, head 0 first. Copy
+# the numbers unchanged: the code that uses the weights takes care of $\sqrt d$. Return new tensors, even for a list of
+# one head, and change neither the list nor the heads. Gradients are not checked here.
 #
 # <details><summary>Hint 1: one of the three</summary>
 #
@@ -784,7 +780,7 @@ print("MultiHeadAttention = loop over heads:", torch.allclose(whole(x), loop, at
 # 12](../12_gpt2/12_gpt2.ipynb)), and in long texts they fill the memory. So let the heads share them. In **[multi-query
 # attention](../../site/glossary.md#multi-query-attention)** ([Shazeer, 2019](https://arxiv.org/abs/1911.02150)) each
 # head has queries of its own, and all read the same keys and values, of width d: the scores are (b, h, t, d) @ (b, 1,
-# d, t).
+# d, t), and `@` uses the one set for every head.
 #
 # **Grouped-query attention** ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)) is in between: a few groups of
 # heads, each with one set of keys and values. Several of today's large models use it.
@@ -855,18 +851,19 @@ for kind in ("narrow", "wide", "multi-query"):
 # <div class="figure-caption">
 #
 # **How to read it.** Width e = 256, both axes logarithmic. With one head all three have the same count, $4e^2 + e$.
-# With more heads, the wide kind grows with h; the narrow kind does not grow, so you are free to choose h; with shared
+# With more heads, the wide kind grows with h; the narrow kind does not; with shared
 # keys and values, little more than the queries and `unify` is left.
 #
 # </div>
 #
-# The narrow kind's line is level, and this is the paper's argument for it (section 3.2.2): because each head is
-# narrower, all heads together cost about as much as one head of full width. Eight questions for the price of one.
+# The narrow kind's line is level. The paper's argument for it (section 3.2.2) is about computation: for one pair of
+# words, h products of d terms are as many multiplications as one of $e = h\,d$. Only the tables of weights cost more: h
+# of (t, t) instead of one. Eight questions for nearly the price of one.
 
 # %% [markdown]
 # ## Your model so far
 #
-# The model grows by one part: `MultiHeadAttention(64, 4)`, your four heads of width 16, takes the place of the single
+# One part of the model changes: `MultiHeadAttention(64, 4)`, your four heads of width 16, takes the place of the single
 # head. It brings a fourth matrix, `unify`. The cell takes up to twenty seconds on one core; the stop button ends it
 # early.
 
@@ -890,33 +887,31 @@ ladder.show()
 #
 # Four heads do not change the picture: 3.71 or 3.72 [bits per byte](../../site/glossary.md#bits-per-byte) in our three
 # runs, against 3.69 to 3.79 with one scaled head. Each head may ask a question of its own, but to all of them a window
-# is still a bag of bytes: none can ask for *the byte before*. Two things are missing: more answers to learn from
-# (lesson 5), and positions (lesson 6).
+# is still a bag of bytes: none can ask for *the byte before*. Two things are missing: an answer to learn from at every
+# position (lesson 5), and vectors for the positions (lesson 6).
 
 # %% [markdown]
 # ## What you can do now
 #
 # You can split a tensor into heads and merge it again, and say why a reshape alone does neither; write multi-head
-# attention as one product and show that a loop over heads gives the same; find a merge that scrambles although the loss
-# falls; and tell narrow, wide, multi-query and grouped-query heads apart by the shapes of their layers, and count what
-# they cost.
+# attention without a loop and show that a loop over heads gives the same; find a wrong merge that the loss does not
+# show; and tell narrow, wide and multi-query heads apart by the shapes of their layers, and count their parameters.
 #
 # **Three questions to think about**
 #
 # <details><summary>1. Exchange head 0 and head 1 of a trained model: their rows in all three projections. What else has
 # to be exchanged so that the model's outputs do not change?</summary>
 #
-# The columns of `unify` that read them: columns r·d to (r+1)·d − 1 belong to head r. Then nothing changes, because a
-# sum over heads has no order. So the number of a head has no meaning: in two training runs, different heads can learn
-# the same thing.
+# The columns of `unify.weight` that read them: columns r·d to (r+1)·d − 1 belong to head r. Then nothing changes,
+# because a sum over heads has no order. So the number of a head has no meaning.
 #
 # </details>
 # <details><summary>2. What is left of a head of width d = 1?</summary>
 #
 # Its queries and keys are single numbers, and its scores are products $q_i\,k_j$. Every query ranks all positions in
-# the order of their keys, or in exactly the reverse order if $q_i$ is negative; its size only says how sharply. It can
-# look for *more* or *less* of one thing. In general the (t, t) scores of a head are the product of a (t, d) and a (d,
-# t) matrix, so their rank is at most d.
+# the order of their keys, or in exactly the reverse order if $q_i$ is negative; the size of $q_i$ only says how
+# sharply. The head can look for *more* or *less* of one thing. In general the (t, t) scores of a head are the product
+# of a (t, d) and a (d, t) matrix, so their rank is at most d.
 #
 # </details>
 # <details><summary>3. Suppose that for wide heads `unify` only adds up the heads instead of mixing them. Is anything
@@ -925,8 +920,8 @@ ladder.show()
 # No. A wide head's values are $x W_v$ with its own (e, e) matrix; its part of `unify` then multiplies them with another
 # (e, e) matrix. Two linear maps in a row are one, so $W_v$ alone can be the product of both. With narrow heads it is
 # different: $W_v$ maps down to d = e/h numbers and $W_u$ back up to e. Their product is an (e, e) matrix of rank at
-# most d, and $W_v$ alone, with only d outputs, cannot replace it. The mixing lets a narrow head write anywhere in the
-# vector.
+# most d, and $W_v$ alone, with only d outputs, cannot replace it. The mixing lets a narrow head choose the d directions
+# in which it writes.
 #
 # </details>
 #
@@ -938,7 +933,7 @@ ladder.show()
 # - [Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers): the sentence *mary gave
 #   roses to susan*, the swap of its two names, and the name `unify` are from there.
 # - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**, section 3.2.2: half a
-#   page, all of which is in this lesson.
+#   page. Its reason for several heads: *With a single attention head, averaging inhibits this.*
 # - [Voita et al., *Analyzing multi-head self-attention*, 2019](https://arxiv.org/abs/1905.09418), section 5: what
 #   trained heads look at.
 # - [Michel, Levy and Neubig, *Are sixteen heads really better than one?*, 2019](https://arxiv.org/abs/1905.10650),
