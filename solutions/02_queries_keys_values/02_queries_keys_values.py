@@ -24,7 +24,7 @@
 # |---|---|
 # | **You will build** | a soft dictionary; attention over queries, keys and values, by mending a faulty version; a module with three learned matrices; two such matrices, written by hand |
 # | **You need** | [lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb), and to have met `torch.nn.Module` |
-# | **It takes** | about 105 minutes: five exercises, 17 points, and four predictions |
+# | **It takes** | about 100 minutes: five exercises, 17 points, and four predictions |
 # | **It computes** | in seconds, on any laptop; the last section takes about half a minute, and you may stop it |
 #
 # New letters: t positions look, as before, and s positions are looked *at*, perhaps in another sequence; d is the width
@@ -61,12 +61,66 @@ check = start("02_queries_keys_values")
 #
 # A word may ask for one thing, match on another, and pass on a third. An adjective looks for its noun (query), can be
 # found by that noun (key), and contributes its meaning (value).
+#
+# ## Can two words look only at each other?
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `mutual`** &nbsp; 1 minute · no points
+#
+# As in lesson 1, let each vector be query, key and value at once. The next cell draws 100,000 pairs of random vectors
+# $x_0, x_1$. In how many pairs does each vector give the *other* more weight than itself?
+#
+# - **A.** In none.
+# - **B.** In about one of a hundred.
+# - **C.** In about a quarter of them.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "mutual", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+mutual = "A"
+### STUDENT GETS
+# mutual = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %%
+def count_mutual(scores):
+    """In how many pairs does each score the other higher than itself? (pairs, 2, 2)"""
+    zero_looks_away = scores[:, 0, 1] > scores[:, 0, 0]
+    one_looks_away = scores[:, 1, 0] > scores[:, 1, 1]
+    return (zero_looks_away & one_looks_away).sum().item()
+
+generator = torch.Generator().manual_seed(0)
+pairs = torch.randn(100_000, 2, 4, generator=generator)      # (pairs, 2, e)
+first, second = torch.randn(2, 4, 4, generator=generator)    # for queries, for keys
+print("one vector for both roles:", count_mutual(pairs @ pairs.mT))
+print("two matrices, drawn at random:", count_mutual((pairs @ first) @ (pairs @ second).mT))
+
+# %% nbgrader={"grade": true, "grade_id": "check_mutual", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("mutual", mutual)
+
+# %% [markdown]
+# ## Why one vector cannot do it
+#
+# A single vector for all three roles has two consequences.
+#
+# **The scores are symmetric.** $x_i \cdot x_j = x_j \cdot x_i$: if *cat* matches *walks*, then *walks* matches *cat*,
+# exactly as well. But a word may matter to another that does not matter to it.
+#
+# **No pair can look only at each other.** By the Cauchy-Schwarz inequality
+#
+# $$x_i \cdot x_j \;\le\; \lVert x_i\rVert\,\lVert x_j\rVert
+# \;\le\; \max\big(\lVert x_i\rVert^2, \lVert x_j\rVert^2\big) \;=\; \max\big(x_i \cdot x_i,\; x_j \cdot x_j\big) .$$
+#
+# So of any two positions, at least one matches *itself* at least as well as it matches the other, whatever their
+# vectors are.
 
 # %% [markdown]
 # ## A dictionary with soft matches
 #
-# A Python dictionary stores values under keys. You come with a query; if one of the keys **equals** it, you get that
-# key's value. If none does, you get an error, however near you were.
+# A Python dictionary keeps the three roles apart. It stores values under keys. You come with a query; if one of the
+# keys **equals** it, you get that key's value. If none does, you get an error, however near you were.
 
 # %% tags=["nbval-check-output"]
 category = {"integer": "number", "decimal": "number", "string": "text", "character": "text",
@@ -264,64 +318,16 @@ check.prediction("longer_query", longer_query)
 # %% [markdown]
 # Every product is doubled, so **the length of the query acts as its $\beta$**. With the same keys, long queries ask
 # sharply and short ones take averages. Lesson 3 comes back to this.
-#
-# ## Can two words look only at each other?
 
 # %% [markdown]
-# <div class="card">
+# ## Three vectors out of one
 #
-# **Prediction · `mutual`** &nbsp; 1 minute · no points
-#
-# Back to lesson 1, where each vector was query, key and value at once. The next cell draws 100,000 pairs of random
-# vectors $x_0, x_1$. In how many pairs does each vector give the *other* more weight than itself?
-#
-# - **A.** In none.
-# - **B.** In about one of a hundred.
-# - **C.** In about a quarter of them.
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "mutual", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-mutual = "A"
-### STUDENT GETS
-# mutual = ...    # "A", "B" or "C"
-### END SOLUTION
-
-# %%
-def count_mutual(scores):
-    """In how many pairs does each score the other higher than itself? (pairs, 2, 2)"""
-    zero_looks_away = scores[:, 0, 1] > scores[:, 0, 0]
-    one_looks_away = scores[:, 1, 0] > scores[:, 1, 1]
-    return (zero_looks_away & one_looks_away).sum().item()
-
-generator = torch.Generator().manual_seed(0)
-pairs = torch.randn(100_000, 2, 4, generator=generator)    # (pairs, 2, e)
-first, second = torch.randn(2, 4, 4, generator=generator)
-print("one vector for both roles:", count_mutual(pairs @ pairs.mT))
-print("two matrices, drawn at random:", count_mutual((pairs @ first) @ (pairs @ second).mT))
-
-# %% nbgrader={"grade": true, "grade_id": "check_mutual", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.prediction("mutual", mutual)
-
-# %% [markdown]
-# ## Why one vector cannot do it
-#
-# A single vector for all three roles has two consequences.
-#
-# **The scores are symmetric.** $x_i \cdot x_j = x_j \cdot x_i$: if *cat* matches *walks*, then *walks* matches *cat*,
-# exactly as well. But a word may matter to another that does not matter to it.
-#
-# **No pair can look only at each other.** By the Cauchy-Schwarz inequality
-#
-# $$x_i \cdot x_j \;\le\; \lVert x_i\rVert\,\lVert x_j\rVert
-# \;\le\; \max\big(\lVert x_i\rVert^2, \lVert x_j\rVert^2\big) \;=\; \max\big(x_i \cdot x_i,\; x_j \cdot x_j\big) .$$
-#
-# So of any two positions, at least one matches *itself* at least as well as it matches the other, whatever their
-# vectors are.
-#
-# The way out: make three vectors out of each, with three learned matrices.
+# In self-attention each position has only its vector $x_i$. So make a query, a key and a value out of it, with three
+# learned matrices:
 #
 # $$q_i = x_i W_q , \qquad k_i = x_i W_k , \qquad v_i = x_i W_v .$$
+#
+# You saw what $W_q$ and $W_k$ make possible: drawn at random, they let 13 of 100 pairs prefer each other.
 #
 # $W_q$ and $W_k$ have shape (e, d); queries and keys are compared, so they need the same width d. $W_v$ may lead to a
 # width of its own, (e, v); most models take d there too. A matrix of this kind is called a
@@ -500,9 +506,9 @@ print("as you compute it:", torch.allclose(mine, X_weights @ X_v, atol=1e-5))
 # and every key has d = 2 numbers, so that we can look at them afterwards; the values start as the word vectors
 # themselves.
 #
-# The noun and the verb look at each other here, and away from themselves. With one vector for both roles that cannot be
-# done, by the inequality above, and a single projection for queries and keys does not help: then $x_i W$ stands in the
-# inequality where $x_i$ stood. So train twice: with both matrices, and with $W_q$ in the place of $W_k$.
+# The noun and the verb look at each other here, and away from themselves. With one vector for both roles the
+# Cauchy-Schwarz inequality rules that out, and a single projection for queries and keys does not help: then $x_i W$
+# stands in the inequality where $x_i$ stood. So train twice: with both matrices, and with $W_q$ in the place of $W_k$.
 
 # %%
 def phrase_loss(ids, answers, w_q, w_k, w_v):
@@ -599,7 +605,7 @@ planes = {"as queries": queries_of, "as keys": keys_of}
 asking = queries_of[[every_word.index("empty"), every_word.index("list")]]
 arrows = 6 * nn.functional.normalize(asking, dim=1)                # (2, 2)
 
-# %% mystnb={"image": {"alt": "Two scatter plots of the same words, by kind, on one scale. As queries, articles, adjectives and verbs lie in the lower half, nouns to the left. As keys, nouns are at the lower right, verbs at the upper left, articles and adjectives at the upper right. The arrow of empty points down, that of list to the left."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two scatter plots of the same words, by kind, on one scale. As queries, articles, adjectives and verbs lie in the lower half, nouns to the left. As keys, nouns are at the lower right, verbs at the upper left, articles and adjectives at the upper right. The arrow of empty points down, that of list to the left."}}
 figure, axes = plt.subplots(1, 2, figsize=(6, 3.8), sharex=True, sharey=True)
 shafts = torch.cat([step / 12 * arrows for step in range(12)])    # no label covers them
 named = [every_word.index(word) for word in words]
@@ -943,9 +949,9 @@ for name, model in {"from identity": as_lesson_1, "with positions": with_positio
 # %% [markdown]
 # ## What you can do now
 #
-# You can look a query up in a soft dictionary and say what makes it sharp; explain why one vector for all roles forces
-# symmetric scores, and keeps two words from looking only at each other; find a fault in attention that no shape shows;
-# write a module with learned projections, for queries from one sequence and keys from another; and write such
+# You can explain why one vector for all roles forces symmetric scores, and keeps two words from looking only at each
+# other; look a query up in a soft dictionary and say what makes it sharp; find a fault in attention that no shape
+# shows; write a module with learned projections, for queries from one sequence and keys from another; and write such
 # projections by hand.
 #
 # **Three questions to think about**
