@@ -12,6 +12,7 @@ from torch import nn
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.exercises import load_lesson
 from helpers.parts import masks
+from helpers.plots import diagrams
 
 SOURCE = sources(["05_masking"])[0]
 LESSON = load_lesson("05_masking")
@@ -188,6 +189,13 @@ def test_the_model_without_a_mask_ends_where_the_prediction_says():
     start, end = numbers(printed(SOURCE, "class AllSeeing"))
     assert truth("loss_without_mask") == "C" and abs(start - math.log(8)) < 0.1
     assert math.log(8) / 12 < end < 0.3  # about 0.2, and neither 0, 1 nor 2.1
+    assert round(math.log(8) / 12, 2) == 0.17
+
+
+def test_the_picture_of_the_mask_does_not_give_away_the_weights_to_be_found_by_hand():
+    asked = re.findall(r"0\.\d\d", printed(SOURCE, "by_hand = "))
+    drawn = re.findall(r">(0\.\d\d)<", diagrams.mask_flow().svg())
+    assert len(asked) == 2 and "0.73" in drawn and not set(asked) & set(drawn)
 
 
 def test_without_a_mask_every_position_but_the_last_knows_its_answer_and_with_it_none_does():

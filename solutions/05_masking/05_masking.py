@@ -282,8 +282,8 @@ plots.diagrams.mask_flow()
 #
 # If we mask after the softmax, two thirds of the weight are missing. The hidden score took its share of the sum, and
 # then its weight was removed. If that score rises, the other two weights shrink: they still *depend* on something that
-# they must not see. We will measure this leak below. If we mask before the softmax, the hidden score has no effect at
-# all.
+# they must not see. We will measure this leak below. If we mask before the softmax, the hidden score has no effect.
+# Watch $y_0$ to $y_2$ as you drag $x_3$ with each mask:
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -418,7 +418,7 @@ print(torch.softmax(nothing, dim=-1))
 # A finite number in place of −∞ avoids the NaN, and still hides the entry if it is low enough:
 # `torch.finfo(scores.dtype).min` is the lowest number of the scores' type. But in a row that may see nothing, all
 # scores are then equal, so all weights are 1/s: the position attends equally to everything that should be hidden. We
-# want a row of zeros there. (Two tempting shortcuts, `nan_to_num` and −1e20, come near the end of the lesson.)
+# want a row of zeros there. (Two tempting shortcuts, `nan_to_num` and −1e20, follow the exercise.)
 
 # %% [markdown]
 # <div class="card">
@@ -510,6 +510,40 @@ plt.show()
 # The first real word of every sentence has no other position to look at, so its weight on itself is 1. The two rows of
 # padding on the left look equally at the three words, because the vector of padding is zero. This does no harm, because
 # no position looks at the padding.
+
+# %% [markdown]
+# ## Shortcuts around a row of nothing
+#
+# Why not take the softmax and call `nan_to_num(0)`? Many programs *add* the mask to the scores, as 0 or −∞. Watch the
+# gradient then:
+
+# %% tags=["nbval-check-output"]
+scores = torch.zeros(2, 3, requires_grad=True)
+hidden = torch.tensor([[0.0, 0.0, -math.inf], [-math.inf, -math.inf, -math.inf]])
+
+weights = torch.softmax(scores + hidden, dim=-1).nan_to_num(0.0)
+weights[:, 0].sum().backward()
+print(weights.detach())
+print(scores.grad)
+
+# %% [markdown]
+# The weights look right; the gradient does not. In the backward pass softmax computes $w_i\,(g_i - \sum_j w_j g_j)$,
+# with the weights $w$ *before* `nan_to_num`, which are NaN. The incoming gradient is $g = 0$, but 0 · NaN is NaN. One
+# step of the optimiser then sets every parameter that the scores depend on to NaN. (After `masked_fill` the shortcut
+# works: no gradient passes through what it fills, not even a NaN.) So two things matter: **what the forward pass
+# returns, and what the backward pass multiplies with**.
+#
+# The second shortcut, −1e20 for −∞, avoids the NaN: in floating point, $e^{-10^{20}}$ is 0 as well. How low a
+# number can be depends on the precision:
+
+# %% tags=["nbval-check-output"]
+for kind in [torch.float32, torch.bfloat16, torch.float16]:
+    converted, lowest = torch.tensor(-1e20).to(kind).item(), torch.finfo(kind).min
+    print(f"{str(kind):>14}:  -1e20 becomes {converted:8.1e},  lowest number {lowest:8.1e}")
+
+# %% [markdown]
+# Half precision, [float16](https://arxiv.org/abs/1710.03740), ends at −65,504. There −1e20 *is* −∞, and the NaN is
+# back; or `masked_fill` refuses the number.
 
 # %% [markdown]
 # ## The self-attention of a language model
@@ -941,40 +975,6 @@ class HurriedAttention(nn.Module):
 
 # %% nbgrader={"grade": true, "grade_id": "check_HurriedAttention", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(HurriedAttention)
-
-# %% [markdown]
-# ## Shortcuts around a row of nothing
-#
-# In a row that may see nothing, softmax returns NaN. Why not just call `nan_to_num(0)`? Many programs *add* the mask to
-# the scores, as 0 or −∞. Watch the gradient then:
-
-# %% tags=["nbval-check-output"]
-scores = torch.zeros(2, 3, requires_grad=True)
-hidden = torch.tensor([[0.0, 0.0, -math.inf], [-math.inf, -math.inf, -math.inf]])
-
-weights = torch.softmax(scores + hidden, dim=-1).nan_to_num(0.0)
-weights[:, 0].sum().backward()
-print(weights.detach())
-print(scores.grad)
-
-# %% [markdown]
-# The weights look right; the gradient does not. In the backward pass softmax computes $w_i\,(g_i - \sum_j w_j g_j)$,
-# with the weights $w$ *before* `nan_to_num`, which are NaN. The incoming gradient is $g = 0$, but 0 · NaN is NaN. One
-# step of the optimiser then sets every parameter that the scores depend on to NaN. (After `masked_fill` the shortcut
-# works: no gradient passes through what it fills, not even a NaN.) So two things matter: **what the forward pass
-# returns, and what the backward pass multiplies with**.
-#
-# A finite number avoids the NaN: in floating point, $e^{-10^{20}}$ is 0 as well. How low it can be depends on the
-# precision:
-
-# %% tags=["nbval-check-output"]
-for kind in [torch.float32, torch.bfloat16, torch.float16]:
-    converted, lowest = torch.tensor(-1e20).to(kind).item(), torch.finfo(kind).min
-    print(f"{str(kind):>14}:  -1e20 becomes {converted:8.1e},  lowest number {lowest:8.1e}")
-
-# %% [markdown]
-# Half precision, [float16](https://arxiv.org/abs/1710.03740), ends at −65,504. There −1e20 *is* −∞, and the NaN is
-# back; or `masked_fill` refuses the number.
 
 # %% [markdown]
 # ## Your model so far

@@ -8,7 +8,7 @@ from .drawing import SMALL, Sheet
 
 # Four vectors of two components for lesson 1, and what becomes of them, worked out below as the diagram is drawn.
 _X = [(2, 0), (0, 1), (1, 1), (-1, 1)]
-_SCORES = [[2, 1, 0, 3], [1, 3, 2, 0], [0, 1, 2, 1], [2, 0, 1, 1]]
+_SCORES = [[2, 1, 0, 3], [2, 1, 3, 0], [0, 1, 2, 1], [2, 0, 1, 1]]
 
 
 def _softmax(scores: list[float]) -> list[float]:
