@@ -50,7 +50,9 @@ class StandIn:
     def __post_init__(self):
         self._asked, self._lock = load_lesson(self.lesson), threading.Lock()
 
-    def execute(self, work: Work, seed: str, only: Collection[str] | None = None, wrong: object = None) -> Executed:
+    def execute(
+        self, work: Work, seed: str, only: Collection[str] | None = None, unexplained: object = None
+    ) -> Executed:
         time.sleep(self.delay * random.random())
         with self._lock:  # Python 3.11 cannot make two syntax trees at a time (gh-106905)
             read = scan_submission(self._asked, work.cells, work.released, work.setup)

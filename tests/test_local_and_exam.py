@@ -21,7 +21,7 @@ from helpers.checking.panel import as_html, as_text
 from helpers.checking.program_slice import ProgramSlice
 from helpers.exercises import load_lesson
 from helpers.grading.grader import work_of
-from helpers.grading.judging import CheckRun, judge_run, judge_submission, wrong_aspects_of
+from helpers.grading.judging import CheckRun, judge_run, judge_submission, unexplained_of
 from helpers.grading.records import digest_of_wrong, record
 from helpers.grading.sandbox.runner import Runner
 
@@ -366,11 +366,11 @@ def test_the_real_sandbox_gives_the_points_of_the_local_check(keys, runner, text
 
 
 @pytest.mark.needs("bubblewrap")
-def test_only_the_wrong_aspects_of_a_wrong_answer_run_on_the_shipped_inputs_too(keys, runner):
+def test_only_the_unexplained_of_a_wrong_answer_run_on_the_shipped_inputs_too(keys, runner):
     lesson, key, released = LESSONS[FIRST], keys[FIRST], answer_notebook(FIRST)
     answered = {**solved(FIRST), "raw_weights": "def raw_weights(x):\n    return x @ x.mT / 2"}
     work = work_of(lesson, answer_notebook(FIRST, **answered), released)
-    runs = runner.execute(work, key.seed, wrong=partial(wrong_aspects_of, lesson, key)).runs
+    runs = runner.execute(work, key.seed, unexplained=partial(unexplained_of, lesson, key)).runs
     assert [name for name, run in runs.items() if run.shipped is not None] == ["raw_weights"]
     assert all(run.sent is not None for run in runs.values())
     everything = runner.execute(work, key.seed).runs
@@ -380,6 +380,16 @@ def test_only_the_wrong_aspects_of_a_wrong_answer_run_on_the_shipped_inputs_too(
     assert all(outcome.state == ANSWERED for outcome in all_of_it.outcomes.values())
     of_some, of_all = (each.outcomes["values"].tensors["result"] for each in (some, all_of_it))
     assert torch.equal(of_some, of_all)
+
+
+@pytest.mark.needs("bubblewrap")
+def test_what_a_known_mistake_explains_does_not_run_on_the_shipped_inputs(keys, runner):
+    lesson, key, released = LESSONS[FIRST], keys[FIRST], answer_notebook(FIRST)
+    answered = {"raw_weights": "def raw_weights(x):\n    return (x @ x.mT).softmax(-1)"}
+    work = work_of(lesson, answer_notebook(FIRST, **answered), released)
+    executed = runner.execute(work, key.seed, unexplained=partial(unexplained_of, lesson, key))
+    run, judged = executed.runs["raw_weights"], judge_submission(lesson, key, executed.runs, executed.read)
+    assert run.sent is not None and run.shipped is None and judged["raw_weights"].verdict.explained
 
 
 def lines(verdict):

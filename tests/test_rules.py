@@ -140,7 +140,7 @@ def test_no_right_answer_and_no_honest_mistake_is_held_up(source):
 class InThisProcess:
     """A runner without a sandbox, for answers of the tests' own."""
 
-    def execute(self, work, seed, only=None, wrong=None):
+    def execute(self, work, seed, only=None, unexplained=None):
         lesson = load_lesson(work.lesson)
         found = scan_submission(lesson, work.cells, work.released, work.setup)
         runs = {}

@@ -80,7 +80,8 @@ class Verdict:
     state: RIGHT, WRONG, NOT_STARTED, AS_GIVEN, NO_ANSWER (nothing to judge; `says` tells why), NOT_ALLOWED or
     ON_HOLD.
     mistakes: the slugs of the known mistakes that were recognised, the weightiest first; titles: their titles;
-    words: what each of them says. note: what has to be known of the verdict itself, whatever its state.
+    words: what each of them says. explained: they explain all that is wrong. note: what has to be known of the verdict
+    itself, whatever its state.
     """
 
     exercise: str
@@ -94,6 +95,7 @@ class Verdict:
     printed: str = field(default="", compare=False)
     lines_printed: int = field(default=0, compare=False)
     words: tuple[str, ...] = ()
+    explained: bool = False
     note: str = ""
 
 
@@ -142,9 +144,12 @@ def judge(exercise: Exercise, answer: Answer, key: ExerciseKey, scan: CellScan =
 # ------------------------------------------------------------------------------------------- what is right
 
 
-def wrong_aspects(exercise: Exercise, answer: Answer, key: ExerciseKey) -> list[str]:
-    """The names of the aspects whose outcomes are not the reference's."""
-    return [aspect.name for aspect in _compare(exercise, answer.outcomes, key).wrong]
+def unexplained(exercise: Exercise, answer: Answer, key: ExerciseKey) -> list[str]:
+    """The names of the aspects whose outcomes are not the reference's; none where known mistakes explain them all."""
+    comparison = _compare(exercise, answer.outcomes, key)
+    explained, _ = _recognise(comparison)
+    names = [aspect.name for aspect in comparison.wrong]
+    return names if explained.keys() < set(names) else []
 
 
 @dataclass(frozen=True)
@@ -311,6 +316,7 @@ def _laid_out(comparison: _Comparison, recognised: Explained, messages: Mapping[
         mistakes=tuple(mistake.slug for mistake in mistakes),
         titles=tuple(mistake.title for mistake in mistakes),
         words=tuple(mistake.says for mistake in mistakes),
+        explained=bool(recognised) and len(recognised) == len(comparison.wrong),
     )
 
 

@@ -24,10 +24,10 @@ from helpers.grading.canary import REFERENCE
 from helpers.grading.exam import HIDDEN, ExamKey, digest_of_work, without_seed
 from helpers.grading.gradebook import digest_of
 from helpers.grading.journal import JournalEntry
-from helpers.grading.judging import CheckRun, Judged, Why, judge_predictions, judge_submission, wrong_aspects_of
+from helpers.grading.judging import CheckRun, Judged, Why, judge_predictions, judge_submission, unexplained_of
 from helpers.grading.records import record, records_of_predictions, write_verdicts
 from helpers.grading.review import Decisions
-from helpers.grading.sandbox.runner import Executed, Work, WrongAspects
+from helpers.grading.sandbox.runner import Executed, Unexplained, Work
 from helpers.grading.submissions.restore import restore
 from helpers.grading.submissions.select import Submission
 from helpers.grading.submissions.untrusted_notebook import UnopenedFile, UnreadableFile
@@ -39,7 +39,7 @@ NOTHING_RAN = "nothing was run"
 class SubmissionRunner(Protocol):
     """Runs submissions: a `runner.Runner`, or a cluster of them."""
 
-    def execute(self, work: Work, seed: str, *, wrong: WrongAspects) -> Executed:
+    def execute(self, work: Work, seed: str, *, unexplained: Unexplained) -> Executed:
         """See `runner.Runner.execute`."""
 
 
@@ -96,8 +96,8 @@ class Grader:
                     if canary and self.everywhere:  # a canary runs on every machine
                         executed = self.everywhere(work, key.seed)
                     else:
-                        wrong = partial(wrong_aspects_of, self.lesson, key)
-                        executed = [self.runner.execute(work, key.seed, wrong=wrong)]
+                        unexplained = partial(unexplained_of, self.lesson, key)
+                        executed = [self.runner.execute(work, key.seed, unexplained=unexplained)]
             graded = [self._judged(submission, notebook, key, flags, each) for each in executed]
             worst_first = sorted(graded, key=lambda result: result.entry.points)
             return replace(worst_first[0 if canary == REFERENCE else -1], canary=canary)

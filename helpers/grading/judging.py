@@ -16,7 +16,7 @@ from helpers.checking.cell_scan import CellScan, SubmissionScan
 from helpers.checking.keys import AnswerKey
 from helpers.checking.predictions import Predicted, predicted
 from helpers.checking.program_slice import ProgramSlice
-from helpers.checking.verdicts import ON_HOLD, RIGHT, UNWRITTEN, Verdict, judge, no_answer, not_started, wrong_aspects
+from helpers.checking.verdicts import ON_HOLD, RIGHT, UNWRITTEN, Verdict, judge, no_answer, not_started, unexplained
 from helpers.exercises import Exercise, Lesson
 
 STUB, UNREADABLE, LEADS_OUT, CHANGES = "stub", "unreadable", "leads out", "changes"
@@ -184,13 +184,13 @@ def judge_run(run: CheckRun, exercise: Exercise, key: AnswerKey, facts: CellScan
     return Judged(_with_note(verdict, program, run.says), answer, facts)
 
 
-def wrong_aspects_of(lesson: Lesson, key: AnswerKey, exercise: str, sent: object) -> list[str]:
-    """The aspects in which what this exercise sent differs from the key; none where it cannot be read."""
+def unexplained_of(lesson: Lesson, key: AnswerKey, exercise: str, sent: object) -> list[str]:
+    """See `verdicts.unexplained`. sent: what this exercise sent; none where it cannot be read."""
     try:
         answer = answers.from_wire(sent, lesson[exercise])
     except answers.MalformedAnswer:
         return []
-    return wrong_aspects(lesson[exercise], answer, key[exercise])
+    return unexplained(lesson[exercise], answer, key[exercise])
 
 
 def _with_note(verdict: Verdict, program: ProgramSlice, stopped: str = "") -> Verdict:

@@ -111,13 +111,16 @@ def _write_output(cell: NotebookNode, points: float, page: str) -> float:
 
 
 def digest_of_wrong(answer: Answer, verdict: Verdict) -> str:
-    """Equal for answers that are wrong in the same way: equal to about three digits wherever they are wrong.
+    """Equal for answers that are wrong in the same way: by the same mistakes, or to about three digits.
 
-    answer: on inputs that are the same for everybody; in an exam they differ.
+    answer: on inputs that are the same for everybody; in an exam they differ, and only known mistakes can be compared.
     """
     digest = hashlib.sha256()
     right = {aspect.name for aspect in verdict.aspects if aspect.held or aspect.waits}
     for aspect, outcome in sorted(answer.outcomes.items()):
-        result = "right" if aspect in right else outcome_digest(outcome)
+        if aspect in right:
+            result = "right"
+        else:
+            result = " ".join(verdict.mistakes) if verdict.explained else outcome_digest(outcome)
         digest.update(f"{aspect}|{result}|".encode())
     return digest.hexdigest()[:16]

@@ -30,7 +30,7 @@ class Cluster:
         ]
         return [task.result() for task in tasks]
 
-    def execute(self, work: Work, seed: str, *, wrong: object = None) -> Executed:
+    def execute(self, work: Work, seed: str, *, unexplained: object = None) -> Executed:
         """As Runner.execute, but that every answer is run twice: what is right or wrong stays where it is judged."""
         return self._submit(work, seed, retries=2).result()
 

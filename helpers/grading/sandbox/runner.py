@@ -30,7 +30,7 @@ from helpers.grading.sandbox.fork_server import ForkServer
 from helpers.grading.sandbox.protocol import DONE, FLOODED, LATE, Conversation, Reply
 from helpers.grading.sanitize import plain
 
-WrongAspects = Callable[[str, object], list[str]]  # an exercise and what it sent -> the names of those that are wrong
+Unexplained = Callable[[str, object], list[str]]  # by exercise and what it sent: names
 
 RESTARTS = 3  # how many times a submission's dead processes are replaced
 READING_SECONDS = 10.0
@@ -108,16 +108,16 @@ class Runner:
                 talk.stop()
 
     def execute(
-        self, work: Work, seed: str, only: Collection[str] | None = None, wrong: WrongAspects | None = None
+        self, work: Work, seed: str, only: Collection[str] | None = None, unexplained: Unexplained | None = None
     ) -> Executed:
         """Read a submission, and run its answers with the inputs of a seed.
 
-        only: these exercises; all without it. wrong: says of what an exercise sent, as unchecked JSON, which aspects
-        are wrong; these run once more, on the shipped key's inputs. Without it, all aspects do.
+        only: these exercises; all without it. unexplained: names the aspects of what an exercise sent, as unchecked
+        JSON, that run once more, on the shipped key's inputs. Without it, all aspects do.
 
         What a submission does is in the runs and the flags. Raises SandboxFailed where none of it could be run.
         """
-        return _Execution(self, work, seed, only, wrong).run()
+        return _Execution(self, work, seed, only, unexplained).run()
 
     def _new_server(self) -> ForkServer:
         if self._closed:
@@ -163,7 +163,7 @@ class _Execution:
     work: Work
     seed: str
     only: Collection[str] | None
-    wrong: WrongAspects | None
+    unexplained: Unexplained | None
     flags: list[str] = field(default_factory=list)
     runs: dict[str, CheckRun] = field(default_factory=dict)
     _scan: SubmissionScan = field(init=False)
@@ -253,9 +253,9 @@ class _Execution:
         """The aspects to run on the shipped key's inputs too."""
         if "answer" not in message:
             return []
-        if self.wrong is None:
+        if self.unexplained is None:
             return [aspect.name for aspect in exercise.aspects]
-        return self.wrong(exercise.name, message["answer"])
+        return self.unexplained(exercise.name, message["answer"])
 
     def _came_to(self, name: str, reply: Reply, ended: str) -> CheckRun:
         message = reply.message
