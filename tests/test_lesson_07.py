@@ -199,6 +199,19 @@ def test_the_pull_at_the_bottom_of_the_bare_tower_is_less_than_a_billionth_of_th
     assert LESSON.prediction("pull_at_the_bottom").truth == "A"
 
 
+def test_collapse_takes_the_gradient_from_queries_and_keys_and_shortcuts_give_it_back():
+    shares = {}
+    for call in ("print_gradients_of_matrices(towers[True])", "print_gradients_of_matrices(with_shortcuts)"):
+        for line in printed(SOURCE, call).splitlines():
+            block = int(re.match(r"block +(\d+):", line)[1])
+            size = {name: float(value) for name, value in re.findall(r"(\w+) (\d\S+e[-+]\d+)", line)}
+            shares[call, block] = [size[name] / size["to_values"] for name in ("to_queries", "to_keys")]
+        collapsed = "towers" in call
+        least, most = (1e-9, 1e-7) if collapsed else (0.07, 0.13)
+        for block in (2, 8, 23) if collapsed else (0, 1, 2, 8, 23):
+            assert all(least < share < most for share in shares[call, block])
+
+
 def test_norms_without_shortcuts_keep_the_size_and_lose_the_difference_after_three_blocks():
     told = printed(SOURCE, "class NormsOnly")
     assert "nothing added: one vector after 2 blocks" in told and "norms only: one vector after 3 blocks" in told

@@ -73,6 +73,8 @@ plt.show()
 #
 # </div>
 #
+# <details><summary>What the three cost</summary>
+#
 # For t positions of width e, and convolutions that see k positions,
 # [Vaswani et al. (2017, table 1)](https://arxiv.org/abs/1706.03762) compare the three:
 #
@@ -84,6 +86,8 @@ plt.show()
 #
 # Attention is parallel and sees everything in one step. It pays in the last column, with the square of t. (That column
 # leaves out the projections of attention, $O(t\,e^2)$; the square outweighs all four once t is larger than 2e.)
+#
+# </details>
 
 # %% [markdown]
 # ## A tower that falls down
@@ -95,7 +99,8 @@ plt.show()
 # $$\text{difference} \;=\; \frac{\lVert x - \bar x \rVert}{\lVert x \rVert},
 # \qquad \bar x = \text{the mean over the positions of each sequence}.$$
 #
-# It is 0 when all positions hold the same vector, and near 1 for random vectors.
+# It is 0 when all positions hold the same vector, and near 1 for random vectors. In the folded cell, `draw_by_depth`
+# draws both.
 
 # %%
 class Tower(nn.Module):
@@ -120,20 +125,21 @@ def by_depth(model, x):
         differences.append(((x - x.mean(dim=1, keepdim=True)).norm() / x.norm()).item())
     return sizes, differences
 
-# %% mystnb={"image": {"alt": "Two panels against depth from 0 to 24, with a logarithmic axis. Left, the size of the vectors drops from 1 to about a tenth in the first two layers and stays there. Right, the difference of the positions drops from 1 to one ten-millionth within a few layers and stays there."}}
+# %% tags=["hide-input"]
 def draw_by_depth(towers):
     height = 3 if len(towers) == 1 else 4.2
     figure, axes = plt.subplots(1, 2, figsize=(6, height))
     measured = {name: by_depth(tower, x) for name, tower in towers.items()}
     for k, title in enumerate(["size of the vectors", "difference of positions"]):
         lines = {name: (range(len(m[k])), m[k]) for name, m in measured.items()}
-        plots.curves(lines, "after block", "", log="y", title=title, ax=axes[k])
+        plots.curves(lines, "blocks passed", "", log="y", title=title, ax=axes[k])
         axes[k].legend().remove() if len(towers) > 1 else None
     if len(towers) > 1:
         handles = axes[0].get_legend_handles_labels()
         figure.legend(*handles, loc="outside lower center", ncols=2)
     plt.show()
 
+# %% mystnb={"image": {"alt": "Two panels against the number of blocks passed, 0 to 24, with a logarithmic axis. Left, the size of the vectors drops from 1 to about a tenth in the first two layers and stays there. Right, the difference of the positions drops from 1 to one ten-millionth within a few layers and stays there."}}
 torch.manual_seed(1)
 x = torch.randn(8, 16, 32).to(device())    # (b, t, e)
 bare = Tower(SelfAttention(32, 4) for _ in range(24)).to(device())
@@ -142,9 +148,9 @@ draw_by_depth({"": bare})
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Left to right is bottom to top of the tower. The vertical axes are logarithmic. On the left, the
-# vectors lose most of their size in the first layer; then the biases of `unify` hold them at about a tenth. On the
-# right, within a few layers the positions differ by less than a millionth; the line levels off because float32 resolves
+# **How to read it.** Left to right: from the input, at 0, to the top of the tower. Vertical axes are logarithmic. On
+# the left, the vectors lose most of their size in the first layer; then the biases of `unify` hold them at about a
+# tenth. On the right, the positions soon differ by less than a millionth; the line levels off because float32 resolves
 # no smaller difference.
 #
 # </div>
@@ -302,14 +308,18 @@ for larger, averages, tower in four_towers():
 # the four matrices by itself:
 
 # %%
+def print_gradients_of_matrices(tower):
+    loss = (tower(x) - x.flip(1)).square().mean()
+    for block in (0, 1, 2, 8, 23):
+        told = []
+        for name, weight in tower.blocks[block].named_parameters():
+            if weight.dim() == 2:
+                (gradient,) = torch.autograd.grad(loss, weight, retain_graph=True)
+                told.append(f"{name.split('.')[-2]} {gradient.norm():.1e}")
+        print(f"block {block:>2}: " + ", ".join(told))
+
 towers = {averages: tower for larger, averages, tower in four_towers() if larger > 1}
-loss = (towers[True](x) - x.flip(1)).square().mean()
-for block in (0, 1, 2, 8, 23):
-    weights = towers[True].blocks[block].named_parameters()
-    gradients = {name: torch.autograd.grad(loss, weight, retain_graph=True)[0].norm().item()
-                 for name, weight in weights if weight.dim() == 2}
-    print(f"block {block:>2}: " + ", ".join(f"{name.split('.')[0]} {size:.1e}"
-                                            for name, size in gradients.items()))
+print_gradients_of_matrices(towers[True])
 
 # %% [markdown]
 # From block 2 on, the matrices of queries and keys get almost no gradient: some hundred million times less than that
@@ -363,6 +373,15 @@ plt.show()
 # shrink the gradient by about the same factor. With shortcuts it passes all 24 blocks without shrinking.
 #
 # </div>
+#
+# That cures the first fault. For the second, measure the four matrices again:
+
+# %%
+print_gradients_of_matrices(with_shortcuts)
+
+# %% [markdown]
+# The matrices of queries and keys now get about a tenth of the gradient of the values, from the bottom to the top.
+# Positions stay different, so it matters where each of them looks. The shortcut cures both faults.
 
 # %% [markdown]
 # ## A little network
@@ -734,9 +753,10 @@ class TransformerBlock(nn.Module):
 check(TransformerBlock)
 
 # %% [markdown]
-# PyTorch's own block is `nn.TransformerEncoderLayer`. Give it the same weights as yours, for both orders, and compare.
+# PyTorch's own block is `nn.TransformerEncoderLayer`. The folded cell gives it the same weights as yours, for both
+# orders, and compares.
 
-# %% tags=["nbval-check-output"]
+# %% tags=["hide-input", "nbval-check-output"]
 @torch.no_grad()
 def as_pytorchs(block):
     """PyTorch's block with the same weights. Its three projections are one, with a bias."""
@@ -892,7 +912,7 @@ norms_without_shortcuts = "C"
 # norms_without_shortcuts = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% mystnb={"image": {"alt": "Two panels against depth, logarithmic, five curves. Left, size: with norms only and with norm last it stays at 1; with nothing added it falls below a tenth; with shortcuts only and with norm first it grows slowly. Right, difference of positions: with nothing added and with norms only it falls to one ten-millionth within a few blocks; the three versions with shortcuts fall slowly and stay above a third."}}
+# %% mystnb={"image": {"alt": "Two panels against the number of blocks passed, logarithmic, five curves. Left, size: with norms only and with norm last it stays at 1; with nothing added it falls below a tenth; with shortcuts only and with norm first it grows slowly. Right, difference of positions: with nothing added and with norms only it falls to one ten-millionth within a few blocks; the three versions with shortcuts fall slowly and stay above a third."}}
 class NormsOnly(nn.Module):
     def __init__(self):
         super().__init__()

@@ -49,7 +49,7 @@ byHand.player("depth", (figure, { gains, names, e, depth, gain, least, most }) =
     tell("depth", n);
     tell("gain", names[choice.value].label);
     tell("name", `Gain ${[names[choice.value].label, names[choice.value].name].filter(Boolean).join(": ")}.`);
-    tell("top", `after block ${n}`);
+    tell("top", `after block ${n - 1}`);
     tell("last", n);
     tell("size-bottom", written(forward[0]));
     tell("size-top", written(forward[n]));
