@@ -3,6 +3,7 @@
 import collections
 import gzip
 import inspect
+import json
 import lzma
 import math
 import re
@@ -28,6 +29,7 @@ from helpers.exercises.l09_character_generator import Always, Chain, checked_mod
 from helpers.parts import generator
 from helpers.parts.ablated import PIECES, SHORTCUTS, AblatedTransformer
 from helpers.parts.blocks import LayerNorm, TransformerBlock
+from helpers.players import still
 from helpers.training import enwik8
 from helpers.training.enwik8 import landmarks
 
@@ -309,9 +311,9 @@ def test_the_stored_leak_map_is_clean(printed_text):
     assert "outputs that a later byte changes: 0\n" in printed_text
 
 
-def test_the_tail_is_drawn_every_fifth_time_at_temperature_two(printed_text):
+def test_the_tail_is_drawn_every_sixth_time_at_temperature_two(printed_text):
     ((share,),) = numbers(printed_text, r"T = 2: ([\d.]+)% for the other 246")
-    assert share == pytest.approx(100 / 5, abs=3)
+    assert round(100 / share) == 6
     kept = [int(n) for (n,) in numbers(printed_text, r"'(?: +)(\d+): ")]
     assert kept[0] == kept[2] == 1 and min(kept[1], kept[3], kept[4]) > 12
 
@@ -320,6 +322,38 @@ def test_greedy_text_goes_round_and_drawn_text_does_not(printed_text):
     """The truth of `greedy_text`."""
     shares = dict(re.findall(r"----- (.+) \((\d+)% of it", printed_text))
     assert int(shares.pop("greedy")) > 50 and all(int(share) < 10 for share in shares.values())
+
+
+def test_heat_makes_words_up_and_the_cut_removes_some(printed_text):
+    """What the lesson says of its samples; a word is made up if the manual does not contain it."""
+    parts = re.findall(r"^----- (.+) \(\d+% of it.*\n((?:(?!-----).*\n)+)", printed_text, re.MULTILINE)
+    known = set(re.findall(r"[a-z]+", generator_text(places="embedded").data.decode().lower()))
+    words = {way: re.findall(r"[a-z]+", text.lower())[:50] for way, text in parts}
+    made_up = {way: sum(word not in known for word in those) for way, those in words.items()}
+    assert all(len(those) == 50 for those in words.values())
+    assert made_up["greedy"] < made_up["T = 0.5"] < made_up["T = 1"] - 8 < made_up["T = 1.5"] - 16
+    for way in ("T = 1", "T = 1.5"):
+        assert made_up[f"{way}, p = 0.9"] < made_up[way] - 5
+    assert made_up["T = 1.5, p = 0.9"] == pytest.approx(made_up["T = 1"], abs=5)
+
+
+def test_the_players_nucleus_is_as_large_as_the_answer_below_it_says():
+    (data,) = re.findall(r'<script type="application/json">(.*)</script>', still("next-byte"))
+    contexts = json.loads(data)["contexts"]
+    logits = {context["text"]: torch.tensor(context["logits"]) / 100 for context in contexts}
+
+    def kept(text, temperature, p):
+        """The kept bytes, the most probable first."""
+        left = generator.keep_top_p(logits[text] / temperature, p)
+        return bytes(left.argsort(descending=True)[: left.isfinite().sum()].tolist())
+
+    inside, before = "the value of the expres", "The "
+    assert kept(inside, 2, 0.5) == kept(inside, 1, 0.9) == b"s" and kept(inside, 2, 0.55) == b"s "
+    fitting = b"csfreaodnpbitlmvgu_wk"
+    assert set(kept(before, 2, 0.7)) | set(kept(before, 1, 0.9)) <= set(fitting)
+    assert max(kept(before, 2, 0.75)) > 127  # one step of the slider higher: a byte that is not ASCII
+    for text in logits:
+        assert len(kept(text, 1, 0.9)) < len(kept(text, 1.5, 0.9)) < len(kept(text, 2, 0.9))
 
 
 def test_sharpening_costs_bits(printed_text):

@@ -425,15 +425,13 @@ if looks:
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One training point is the mean of 25 steps. The training loss passes order 0 within a few dozen
-# steps, then order 1 (the best that a table of pairs can do). Only the held-out curve may be compared with gzip and xz,
-# whose rates are for that part.
+# **How to read it.** One training point is the mean of 25 steps. Only the held-out curve may be compared with gzip and
+# xz, whose rates are for that part.
 #
 # </div>
 #
 # On the held-out part the model beats gzip but not xz. It sees at most 64 bytes; all else that it knows is in its
-# weights. Of the two programs, gzip can copy from the last 32 kB (a limit of its format), xz from the whole training
-# part.
+# weights. Of the two programs, gzip can copy from the last 32 kB, xz from the whole training part.
 
 # %% [markdown]
 # ## Drawing the next byte
@@ -596,7 +594,7 @@ for prompt in ("the value of the expres", "the value of the expression ",
 # %% [markdown]
 # One byte inside a word, more than a dozen where a new word begins.
 #
-# Now by hand: at T = 2, how low must p be before the draws make sense again?
+# Now by hand: at T = 2, how low must p be before every draw fits? Compare *expres* with *The*.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -604,6 +602,9 @@ from helpers.players import show_player
 show_player("next-byte")
 
 # %% [markdown]
+# After *expres* it takes p = 0.5, which keeps only the *s*; after *The*, 0.7 will do. At T = 1, 0.9 suits both: the
+# temperature comes before the cut, and a flatter distribution has a larger nucleus.
+#
 # ## Writing
 
 # %%
@@ -708,8 +709,8 @@ def repeated(text, run=20):
     return 1 - len(set(runs)) / len(runs)
 
 ways = {"greedy": {"temperature": 0}, "T = 0.5": {"temperature": 0.5},
-        "T = 0.8": {"temperature": 0.8}, "p = 0.9": {"top_p": 0.9},
-        "T = 1.5": {"temperature": 1.5}}
+        "T = 1": {}, "T = 1, p = 0.9": {"top_p": 0.9}, "T = 1.5": {"temperature": 1.5},
+        "T = 1.5, p = 0.9": {"temperature": 1.5, "top_p": 0.9}}
 for way, options in ways.items():
     story = written("The value of ", **options)
     print(f"----- {way} ({repeated(story):.0%} of it has been said before)")
@@ -719,13 +720,15 @@ for way, options in ways.items():
 check.prediction("greedy_text", greedy_text)
 
 # %% [markdown]
-# The texts are unedited, all with one seed, and p = 0.9 is at T = 1; the share counts runs of 20 characters that occur
-# earlier in the same text. **Greedy** repeats itself, as large models do too: the probability of a phrase rises each
-# time it is repeated ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751), figure 4). The higher the temperature,
-# the more of the words are made up. **T = 1.5** is what the tail sounds like.
+# The texts are unedited, all with one seed; the share counts runs of 20 characters that occur earlier in the same text.
+# **Greedy** repeats itself, as large models do too: the probability of a phrase rises each time it is repeated
+# ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751), figure 4).
 #
-# The model was given nothing but bytes; it has found the words by itself. Watch it find them, in copies kept during
-# training:
+# The higher the temperature, the more of the words are made up; **T = 1.5** is what the tail sounds like. The cut at
+# **p = 0.9** leaves fewer of them at both temperatures. But at T = 1.5, where the nucleus is larger, about as many are
+# left as at T = 1 without the cut.
+#
+# The model was given nothing but bytes. Watch it find the words, in copies kept during training:
 
 # %%
 for step, young in (snapshots | {len(losses): model}).items():
@@ -771,7 +774,7 @@ print(f"mean {by_position.mean():.2f}")
 #
 # **Prediction · `sharpened_bits`** &nbsp; 1 minute · no points
 #
-# The sample at T = 0.5 looks better than those at 0.8 and 1.5. So far the held-out bits were measured at T = 1. What
+# The sample at T = 0.5 looks better than those at 1 and 1.5. So far the held-out bits were measured at T = 1. What
 # happens to them when all logits are divided by 0.5 first?
 #
 # - **A.** They get lower: better samples come from better predictions.
@@ -929,10 +932,9 @@ print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
 # keeps one. The usual compromise is to slide by several bytes. (Both numbers
 # are above the learning curve's: these 3,008 bytes are harder than the rest.)
 #
-# The difference is small here, since beyond eight bytes this model gains hardly anything; where a model uses a long
-# context it is larger (1.75 against 1.66 bits in the recorded run below). A fair measurement is slow, and none can give
-# the model a context longer than t: [lesson 15](../15_transformer_xl/15_transformer_xl.ipynb) starts from these two
-# complaints.
+# The difference is small here; where a model uses a long context it is larger (1.75 against 1.66 bits in the recorded
+# run below). A fair measurement is slow, and none can give the model a context longer than t: [lesson
+# 15](../15_transformer_xl/15_transformer_xl.ipynb) starts from these two complaints.
 
 # %% [markdown]
 # ## Without one piece
@@ -1040,9 +1042,8 @@ ladder.show()
 
 # %% [markdown]
 # The last step goes the wrong way: our three runs need 2.47 to 2.52 bits per byte; with the windows of lesson 7 it was
-# 2.28 to 2.32. Longer windows bring little: beyond eight bytes, as you measured above, a small model gains hardly
-# anything. Halving their number costs much: with 16 windows of 64 bytes in a batch, which is twice the work, this model
-# gets to about 2.2. At this budget long windows do not pay.
+# 2.28 to 2.32. Longer windows bring little, as you measured above. Halving their number costs much: with 16 windows of
+# 64 bytes in a batch, twice the work, this model gets to about 2.2. At this budget long windows do not pay.
 
 # %% [markdown]
 # ## The real thing: Wikipedia
@@ -1077,8 +1078,8 @@ for name, bits in result["on_the_same_bytes"].items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The steps are now 2,150. Each held-out point is measured on the first
-# 50,000 held-out bytes, which are easier than the rest: one reason why that curve starts below the training curve.
+# **How to read it.** Each held-out point is measured on the first 50,000 held-out bytes, which are easier than the
+# rest: one reason why that curve starts below the training curve.
 #
 # </div>
 #
