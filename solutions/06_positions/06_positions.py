@@ -673,14 +673,14 @@ show_player("rotary")
 # %% [markdown]
 # ## Longer than anything seen
 #
-# | way | acts on | learned numbers | the scores depend on |
+# | way | acts on | learned numbers | positions enter a score as |
 # |---|---|---|---|
 # | learned | the vectors | t_max · e | i and j |
 # | sinusoidal | the vectors | none | i and j |
 # | relative bias | the scores | 2 · t_max − 1 | i − j only |
 # | rotary | queries and keys | none | i − j only |
 #
-# (PE(i) · PE(j) depends on i − j alone, but a score also multiplies words by positions.)
+# (For sinusoids, PE(i) · PE(j) depends on i − j alone, but a score also multiplies words by positions.)
 #
 # Four ways, one test: that of the head built by hand. At each position of a random sequence of letters, from an
 # alphabet of eight, say **which letter was two places back**. A model with one attention layer, without a mask, is
