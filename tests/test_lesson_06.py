@@ -4,6 +4,7 @@ import itertools
 import math
 import re
 
+import nbformat
 import pytest
 import torch
 from lesson_harness import KINDS, near, near_with_slopes, printed
@@ -163,6 +164,28 @@ def test_four_ways_agree_in_training_and_tell_four_stories_beyond():
     assert shares["rotary"][2].mean() > 0.9 and shares["rotary"][2].min() > 0.7 and shares["rotary"][1:].min() < 0.99
     assert LESSON.prediction("sinusoids_beyond").truth == "A"
     assert LESSON.prediction("relative_beyond").truth == "C"
+
+
+def worst_of_three():
+    """{way: the lower edge of its band in the figure, as {position: height}}, which is the worst run's share."""
+    cells = [cell for cell in nbformat.read(SOURCE.notebook, as_version=4).cells if "fill_between(" in cell.source]
+    (sheet,) = [output.data["image/svg+xml"] for cell in cells for output in cell.outputs if "data" in output]
+    corners = [re.findall(r"[ML] \S+ (\S+)", path) for path in re.findall(r'<path[^>]* d="(M [^"]*)"', sheet)]
+    bands = [heights[1:63] for heights in corners if len(heights) == 126]  # a corner, there, a corner, back
+    ways = ("learned", "sinusoidal", "relative bias", "rotary")
+    return {way: {p: -float(height) for p, height in enumerate(band, 2)} for way, band in zip(ways, bands, strict=True)}
+
+
+def test_sinusoids_peak_at_the_same_places_in_all_runs_and_the_worst_rotary_run_drops_at_27():
+    worst = worst_of_three()
+    peaks, rest = (34, 59), worst["sinusoidal"]
+    others = [rest[p] for p in range(16, 64) if min(abs(p - peak) for peak in peaks) > 1]
+    assert max(range(16, 64), key=rest.get) == 59 and max(range(16, 50), key=rest.get) == 34
+    assert min(rest[peak] for peak in peaks) > max(others)
+    rotary, top = worst["rotary"], worst["learned"][10]
+    assert min(range(3, 64), key=lambda p: rotary[p] - rotary[p - 1]) == 27
+    assert max(rotary[p] for p in range(27, 64)) < min(rotary[p] for p in range(2, 27)) < top
+    assert max(rotary[p] for p in range(2, 16)) < top == max(worst["sinusoidal"][p] for p in range(2, 16))
 
 
 def test_distances_that_were_not_trained_stand_at_zero_above_the_others():

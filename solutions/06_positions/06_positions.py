@@ -406,9 +406,11 @@ check.prediction("match_by_distance", match_by_distance)
 # %% [markdown]
 # That is the match *without* projections. $W_q$ can contain a shift, which moves the peak to another distance. You have
 # the matrix for it, so the next cell sets the weights of such a head by hand. It has one task: at each position of a
-# random sequence, name the letter that was two places back. $M$ for a shift of −2 turns the encoding of i into that of
-# i − 2, and of all keys the one at i − 2 matches that best. So $M$ projects the queries, keys are not projected, and
-# the letters are the values. A factor of 8 makes the softmax sharp.
+# random sequence, name the letter that was two places back.
+#
+# $M$ for a shift of −2 turns the encoding of i into that of i − 2, and of all keys the one at i − 2 matches that best.
+# So $M$ projects the queries, keys are not projected, and the letters are the values. A factor of 8 makes the softmax
+# sharp.
 
 # %% tags=["nbval-check-output"]
 def two_back(letters):
@@ -661,8 +663,7 @@ plt.show()
 # </div>
 #
 # Unlike a bias, this looks at the words: which number belongs to which distance depends on q and k. In an attention
-# layer only queries and keys are turned, because only they are compared (question 3 at the end asks what would happen
-# if the values were turned too).
+# layer only queries and keys are turned, because only they are compared (question 3 at the end turns the values).
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -672,12 +673,14 @@ show_player("rotary")
 # %% [markdown]
 # ## Longer than anything seen
 #
-# | way | acts on | learned numbers | gives a score |
+# | way | acts on | learned numbers | positions enter a score as |
 # |---|---|---|---|
-# | learned | the vectors | t_max · e | both positions |
-# | sinusoidal | the vectors | none | both positions |
-# | relative bias | the scores | 2 · t_max − 1 | only the distance |
-# | rotary | queries and keys | none | only the distance |
+# | learned | the vectors | t_max · e | i and j |
+# | sinusoidal | the vectors | none | i and j |
+# | relative bias | the scores | 2 · t_max − 1 | i − j only |
+# | rotary | queries and keys | none | i − j only |
+#
+# (For sinusoids, PE(i) · PE(j) depends on i − j alone, but a score also multiplies words by positions.)
 #
 # Four ways, one test: that of the head built by hand. At each position of a random sequence of letters, from an
 # alphabet of eight, say **which letter was two places back**. A model with one attention layer, without a mask, is
@@ -799,7 +802,7 @@ for run, model in enumerate(models.get("relative bias", [])):    # distance 0 is
     entries = [f"{k}: {model.table[63 + k].item():.2f}" for k in (1, 2, 3, 10, 16, 40)]
     print(f"relative bias, run {run + 1}, the number for distance", ", ".join(entries))
 
-# %% mystnb={"image": {"alt": "Share of right answers against position in sequences of 64, for four encodings trained on sequences of 16: the mean of three runs as a line, their spread as a band, with chance at one eighth marked. Learned: 1 up to position 15, then chance. Sinusoidal: 1 up to position 15, then between chance and a third, with two spikes, near positions thirty-four and fifty-nine. Relative bias: about four tenths everywhere. Rotary: above nine tenths everywhere; beyond position twenty-seven its band reaches from 1 down to about three quarters."}}
+# %% mystnb={"image": {"alt": "Share of right answers against position in sequences of 64, for four encodings trained on sequences of 16: the mean of three runs as a line, their spread as a band, with chance at one eighth marked. Learned: 1 up to position 15, then chance. Sinusoidal: 1 up to position 15, then between chance and a third, with two spikes, near positions thirty-four and fifty-nine. Relative bias: about four tenths everywhere. Rotary: above nine tenths everywhere; from position twenty-seven on, its band reaches from 1 down to about three quarters."}}
 figure, ax = plt.subplots(figsize=(6, 3.8))
 lines = {}
 for way, colour in zip(models, plots.COLOURS):
@@ -813,7 +816,7 @@ ax.axvline(15.5, color="#555555", linewidth=1, linestyle=(0, (2, 2)))
 ax.text(15, 1.1, "trained up to here", ha="right", va="center", fontsize=8.5)
 ax.set(xlim=(0, 71), ylim=(0, 1.2))
 if models:
-    ax.legend(ncols=2, loc=(0.24, 0.49))
+    ax.legend(ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1))
 plt.show()
 
 # %% [markdown]
@@ -832,7 +835,7 @@ check.prediction("sinusoids_beyond", sinusoids_beyond)
 check.prediction("relative_beyond", relative_beyond)
 
 # %% [markdown]
-# At the training length the four cannot be told apart. Beyond it they behave in four different ways:
+# At the training length the four cannot be told apart. Beyond it they differ:
 #
 # - **Learned.** It is right before the line, and beyond it hardly more often than by chance. Rows 16 to 63 of its table
 #   were never trained; they still have their random initial values. (With a table of 16 rows, it would have raised your
@@ -848,11 +851,10 @@ check.prediction("relative_beyond", relative_beyond)
 #   0, as at the start, while that of distance 2 has been pushed up to about 1, and those of other trained distances
 #   down to about −1. One 0 is harmless; dozens of them draw much of the weight to letters far away.
 # - **Rotary.** Best by far, but not perfect in every run. *Two places back* is the same turn at every position, so what
-#   was learned on the left also holds on the right. But again the far distances were never trained, and some of them
-#   may happen to match. The worst run makes errors even before the line, where it sees far letters ahead, and it drops
-#   not at the line but at position 27, the first that has a letter 27 places back. Language models with rotary
-#   encodings, too, get worse on texts longer than in training ([Press et al.,
-#   2022](https://arxiv.org/abs/2108.12409), figure 1).
+#   was learned on the left also holds on the right. But far distances were never trained, and some may match by
+#   accident. In the worst run 27 does: its accuracy drops not at the line but at position 27, the first that has a
+#   letter 27 places back. It errs even before the line, where it sees far letters ahead. Rotary language models also
+#   get worse beyond their training length ([Press et al., 2022](https://arxiv.org/abs/2108.12409), figure 1).
 #
 # If the zeros are what hurts the relative bias, it should do better without them. In published encodings all far
 # distances on one side share a vector ([Shaw et al., 2018](https://arxiv.org/abs/1803.02155)) or a number ([Raffel et
@@ -876,8 +878,8 @@ report("shared, set to −4", clipped)
 # %% [markdown]
 # At length 64 the accuracy doubles, from about 0.40 to about 0.80, in all three runs: the zeros did most of the harm.
 # The rest comes from the two shared numbers, which training on 16 letters did not push down far enough for 64. With
-# both set to −4 by hand, nearly every answer is right. *ALiBi* (Press et al., section 3) leaves nothing to training:
-# its bias is fixed in advance, and falls in proportion to the distance.
+# both set to −4 by hand, nearly every answer is right. *ALiBi* ([Press et al., 2022](https://arxiv.org/abs/2108.12409),
+# section 3) leaves nothing to training: its bias is fixed in advance, and falls in proportion to the distance.
 #
 # One small task with one layer, three runs of each: do not read the ranking as general. But it shows that models that
 # agree within their training range may differ beyond it.
