@@ -7,6 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from helpers import ladder, plots, rungs
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.data.vectors import word_vectors
 from helpers.exercises import l01_dot_product_attention
@@ -105,6 +106,26 @@ def test_numbers_that_the_text_gives():
     x = torch.ones(1, 3, 2) * torch.tensor([[[0.0], [1.0], [2.0]]])
     rows = torch.softmax(x @ x.mT, dim=1).sum(dim=-1)[0].tolist()
     assert [round(total, 2) for total in rows] == [0.35, 0.47, 2.18]
+    assert ladder.T == 32 and rungs.RUNGS["09_character_generator"].title == "windows of 64 bytes"
+
+
+def test_the_outputs_of_the_two_longest_inputs_leave_the_hull_until_the_function_is_mended():
+    points = torch.randn(1, 8, 2, generator=torch.Generator().manual_seed(5))  # as in the lesson
+    y, weights = ANSWERS.make("hurried_attention")(points)
+    assert within_the_hull(points[0], y[0]).all()
+    weights = torch.softmax(points @ points.mT, dim=1)
+    longest = points[0].norm(dim=-1).topk(2).indices
+    assert [round(total, 1) for total in weights.sum(dim=-1)[0, longest].tolist()] == [2.5, 1.7]
+    assert not within_the_hull(points[0], (weights @ points)[0, longest], beyond=0.1).any()
+
+
+def within_the_hull(inputs, outputs, beyond=0.0):
+    """(outputs,), booleans: this output is in the convex hull of the inputs, or outside by no more than `beyond`."""
+    corners = torch.from_numpy(plots.convex_hull(inputs))  # anticlockwise: what is inside is left of each side
+    along = F.normalize(corners.roll(-1, 0) - corners, dim=-1)
+    apart = outputs.unsqueeze(1) - corners  # (outputs, corners, 2)
+    left = along[:, 0] * apart[..., 1] - along[:, 1] * apart[..., 0]
+    return (left >= -beyond).all(dim=-1)
 
 
 def test_the_small_cases_of_the_hints_give_the_numbers_that_they_say():

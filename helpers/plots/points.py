@@ -142,7 +142,7 @@ def _turn(a, b, c):
 def hull_picture(inputs: Numbers, outputs: Numbers) -> None:
     """Inputs of an attention and its outputs, (t, 2) each; an arrow leads from each input to its output.
 
-    Every output is an average of the inputs, so none can leave the shaded region: the convex hull of the inputs.
+    The shaded region is the convex hull of the inputs: an output that is an average of them cannot leave it.
     """
     inputs, outputs = _points(inputs), _points(outputs)
     ax = plt.subplots(figsize=(WIDTH, 4.6))[1]

@@ -24,7 +24,7 @@
 # |---|---|
 # | **You will build** | self-attention in its barest form: two matrix products with a softmax between them |
 # | **You need** | matrices, gradients, and enough PyTorch to read `x @ y` and `loss.backward()` |
-# | **It takes** | about 80 minutes: six exercises, 21 points, and two predictions |
+# | **It takes** | about 85 minutes: six exercises, 21 points, and two predictions |
 # | **It computes** | in seconds, on any laptop; the last cell takes up to twenty seconds, and you may stop it |
 #
 # The letters for sizes are the same in every lesson: b is the batch, t the number of positions, e the width of a
@@ -62,31 +62,36 @@ check = start("01_dot_product_attention")
 # differ, it speaks against. The **sizes** say how loudly: a feature to which a viewer is indifferent (a number near 0)
 # hardly counts, whatever the film is like.
 
-# %% mystnb={"image": {"alt": "Two tables as heat maps. Left, four viewers described by romance and action. Right, their dot products with five films: large and positive where tastes and films agree, negative where they differ."}}
+# %% mystnb={"image": {"alt": "Three tables as heat maps. Left, four viewers described by romance and action. Above, five films described by the same two. Where they meet, the dot products: large and positive where tastes and films agree, negative where they differ."}}
 table = film_table()
 expected = table.users @ table.films.T    # (users, films)
 
-figure, axes = plt.subplots(1, 2, width_ratios=[2, 5], figsize=(6, 2.9), layout="compressed")
+figure, axes = plt.subplots(2, 2, width_ratios=[2, 5], height_ratios=[2, 4],
+                            figsize=(6, 3.6), layout="compressed")
 bare = {"row_label": "", "column_label": "", "digits": 0}
-plots.heat(table.users, table.user_names, table.features, ax=axes[0], **bare)
-plots.heat(expected, table.user_names, table.film_names, ax=axes[1], **bare)
-axes[0].set_title("viewers")
-axes[1].set_title("viewer · film")
-axes[0].tick_params(axis="x", rotation=30)
-plt.setp(axes[1].get_xticklabels(), rotation=30, ha="right")
+axes[0, 0].axis("off")
+plots.heat(table.films.T, table.features, table.film_names, ax=axes[0, 1], **bare)
+plots.heat(table.users, table.user_names, table.features, ax=axes[1, 0], **bare)
+plots.heat(expected, table.user_names, table.film_names, ax=axes[1, 1], **bare)
+axes[0, 1].set_title("films")
+axes[1, 0].set_title("viewers")
+axes[1, 1].set_title("viewer · film")
+axes[0, 1].tick_params(labelbottom=False)
+axes[1, 0].tick_params(axis="x", rotation=30)
+plt.setp(axes[1, 1].get_xticklabels(), rotation=30, ha="right")
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each row is a viewer. Blue is positive, orange negative; darker is farther from 0, and each table
-# has its own scale.
+# **How to read it.** A cell of the large table is the dot product of the viewer in its row and the film in its column.
+# Blue is positive, orange negative; darker is farther from 0, and each table has its own scale.
 #
 # </div>
 #
 # Take Ada and *Casablanca*. Ada is described by (2, −1): fond of romance, put off by action. The film is described by
 # (2, −1) too, so the match is 2·2 + (−1)·(−1) = 5. Ben, at (−1, 2), gets −1·2 + 2·(−1) = −4: recommend it to Ada, not
-# to Ben. From left to right, the films are (2, −1), (2, −2), (1, 2), (−1, 2) and (−1, −1): check another cell.
+# to Ben. Check another cell.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -535,7 +540,8 @@ print("as you compute it:", torch.allclose(self_attention(X[None])[0], X_out, at
 #
 # The next function is meant to do the work of exercise 4 and to return the weights too, so that they can be drawn. It
 # raises no error, its outputs have the right shapes, and gradients flow through it, so a model that contains it can be
-# trained. But draw its outputs in the plane, as above, and some of them lie **outside** the convex hull.
+# trained. But draw its outputs in the plane, as the cell under the check does, and some of them lie **outside** the
+# convex hull.
 
 # %% [markdown]
 # <div class="card">
@@ -579,12 +585,30 @@ def hurried_attention(x):
 check(hurried_attention)
 
 # %% [markdown]
+# Run the next cell before and after you mend the function. Which outputs leave the hull?
+
+# %% mystnb={"image": {"alt": "The eight points and their convex hull once more, with the outputs of hurried_attention. With the function mended, all of them lie inside."}}
+plots.hull_picture(points[0], hurried_attention(points)[0][0])
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** As after exercise 4, with the same points. The outputs are those of your `hurried_attention` as it
+# is now.
+#
+# </div>
+
+# %% [markdown]
 # <details><summary>What was wrong, and why nothing complained</summary>
 #
 # `dim=1` is the first of the two t axes: the softmax ran down the **columns**. Then every *input* hands out exactly one
 # unit of weight. For the inputs (0, 0), (1, 1) and (2, 2) the outputs get 0.35, 0.47 and 2.18 units: they are no longer
-# averages, and can leave the hull. In (b, t, t) both axes have the same length, so no shape complains. Dividing each
-# row by its sum afterwards puts the outputs back into the hull, with wrong weights. `dim=-1` says what is meant.
+# averages, and can leave the hull. In the picture, the outputs of the two longest inputs get 2.5 and 1.7 units and lie
+# clearly outside.
+#
+# In (b, t, t) both axes have the same length, so no shape complains. Dividing each row by its sum afterwards puts the
+# outputs back into the hull, with wrong weights. `dim=-1` says what is meant.
 #
 # </details>
 
@@ -719,10 +743,10 @@ for function in (self_attention, running_sum):
 # %% [markdown]
 # ## Your model so far
 #
-# From here to lesson 9 one small language model grows. It reads 32 bytes of Python's reference manual and predicts the
-# byte that comes next. Each lesson plugs in the part that you have just written. Text and width stay as they are. Up to
-# lesson 4 so does the training, and a change in the score comes from the new part or from chance; three runs of ours
-# show how much is chance.
+# From here to lesson 9 one small language model grows. It reads 32 bytes (64 in lesson 9) of Python's reference
+# manual and predicts the byte that comes next. Each lesson plugs in the part that you have just written. Text and width
+# stay as they are. Up to lesson 4 so does the training, and a change in the score comes from the new part or from
+# chance; three runs of ours show how much is chance.
 #
 # Today's model has as little beside attention as it can. Each possible byte has a vector of e = 64 numbers, your
 # `self_attention` averages the vectors of the 32 bytes, and a linear map with a softmax makes the last output into the
