@@ -18,7 +18,7 @@
 #
 # In lesson 1's self-attention there is nothing to train. And every word looks mostly at itself, since a single vector
 # does three different jobs. This lesson gives each job a vector of its own. The result is the attention of the original
-# transformer, without its division (lesson 3), its copies side by side (lesson 4) and its decoder's mask (lesson 5).
+# transformer, without its division (lesson 3), its several heads (lesson 4) and its decoder's mask (lesson 5).
 #
 # | | |
 # |---|---|
@@ -226,8 +226,8 @@ show_player("lookup")
 # - At $\beta = 0$ every weight is $1/s$: the dictionary returns the average of all its values, whatever you ask.
 # - In general, **the ratio of any two weights is raised to the power β**. Where one key has three times the weight of
 #   another at $\beta = 1$, it has nine times its weight at $\beta = 2$.
-# - As $\beta$ grows, the best key answers alone. For keys of one length, as here, that is an ordinary lookup, with one
-#   difference: it takes the *best* match where Python insists on an equal one. If two are equally good, they share.
+# - As $\beta$ grows, the best key answers alone: of keys of one length, as here, the one equal to the query, if there
+#   is one. That is an ordinary lookup, except that the *best* match will do. If two are equally good, they share.
 
 # %% [markdown]
 # <div class="card">
@@ -246,8 +246,8 @@ show_player("lookup")
 # <details><summary>Hint 2: two keys, with numbers</summary>
 #
 # Let the products be 2 and 1. At β = 1 the weights are 0.73 and 0.27, and their ratio is e. At β = 2 the ratio is e²:
-# the weights are 0.88 and 0.12. At β = 10,000 they are 1 and 0. But $e^{20000}$ is infinite in any float, and so is the
-# sum; and raising the weights of β = 1 to the power 10,000 makes 0 of both. Lesson 1 has the remedy for the first.
+# the weights are 0.88 and 0.12. At β = 10,000 they are 1 and 0. But in any float $e^{20000}$ is infinite, and so is the
+# sum (remedy: lesson 1); and the weights of β = 1, raised to the power 10,000, both become 0.
 #
 # </details>
 # </div>
@@ -327,7 +327,7 @@ check.prediction("longer_query", longer_query)
 #
 # $$q_i = x_i W_q , \qquad k_i = x_i W_k , \qquad v_i = x_i W_v .$$
 #
-# You saw what $W_q$ and $W_k$ make possible: drawn at random, they let 13 of 100 pairs prefer each other.
+# You saw what $W_q$ and $W_k$ make possible: with two random ones, the vectors prefer each other in 13 of 100 pairs.
 #
 # $W_q$ and $W_k$ have shape (e, d); queries and keys are compared, so they need the same width d. $W_v$ may lead to a
 # width of its own, (e, v); most models take d there too. A matrix of this kind is called a
@@ -373,7 +373,7 @@ plots.diagrams.three_roles()
 # Why two letters, when in self-attention t and s are the same? Because queries may come from one sequence, keys and
 # values from another: a translation, t words long so far, looks at a source sentence of s words ([lesson
 # 10](../10_encoder_decoder/10_encoder_decoder.ipynb)). Keys and values always come in pairs, as in any dictionary. Two
-# letters also expose mistakes: with t = s the weights are square, and a wrong product may still fit.
+# sizes also expose mistakes: if t = s, the weights are square, and a wrong product may still fit.
 #
 # | tensor | shape | a row of it is |
 # |---|---|---|
@@ -753,9 +753,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** t = 3 rows ask, s = 4 columns are asked. *this* finds the noun of the other phrase, *generator*
-# finds its verb, *fails* finds its noun. The output has one row for each word that asked, however long the other side
-# is.
+# **How to read it.** t = 3 rows ask, s = 4 columns are asked. *this* and *fails* find the noun of the other phrase,
+# *loop*; *generator* finds its verb, *succeeds*. The output has one row for each word that asked, however long the
+# other side is.
 #
 # </div>
 
@@ -865,7 +865,7 @@ print("columns:", w_q.shape[1], " rank of M:", torch.linalg.matrix_rank(w_q @ w_
 # Your four columns make a matrix of rank 2, because three of the rules ask for the same thing, the noun. So d = 2 is
 # enough. Even d = 1 would do: let nouns ask with −5 and all others with 5; give nouns the key 1, verbs −1, the rest 0.
 #
-# As two thin matrices M has 2·e·d parameters, written out e²: the two are smaller when d is less than e/2. And each
+# The two thin matrices have 2·e·d parameters, M itself has e²: the two are smaller when d is less than e/2. And each
 # comparison multiplies d pairs of numbers, not e.
 
 # %% [markdown]
@@ -919,13 +919,13 @@ ladder.last_byte(model)
 check.prediction("second_rung", second_rung)
 
 # %% [markdown]
-# Why is it worse, with three more matrices? Lesson 1's model gives 0.91 of its weight to the last byte and its copies,
-# as it can hardly do otherwise, and that byte says most about the next one. The new model may look anywhere, and here
-# gives them 0.11; equal weights would give about 0.1.
+# Why is it worse, with three more matrices? Lesson 1's model can hardly help looking at the last byte and its earlier
+# copies, which get 0.91 of its weight, and that byte says most about the next one. The new model may look anywhere, and
+# here gives them 0.11; equal weights would give about 0.1.
 #
 # It could do what the old one does: with the identity in all three matrices it *is* the old one. So start one training
-# there. In another, add to the inputs vectors that mark the 32 positions (lesson 6): without them a query can ask for a
-# kind of byte, not for a place.
+# there. In another, add a vector for each of the 32 positions to the inputs (lesson 6): without them a query can ask
+# for a kind of byte, not for a place.
 
 # %%
 torch.manual_seed(0)
@@ -944,7 +944,7 @@ for name, model in {"from identity": as_lesson_1, "with positions": with_positio
 # disadvantage of 0.13 is gone.
 #
 # But three matrices should do better than none, and so far they only draw level. A guess: one answer per window is
-# little to learn them from. With lesson 5's 32 answers per window, positions (lesson 6) save more than half a bit.
+# too little to train them on. With lesson 5's 32 answers per window, positions (lesson 6) save more than half a bit.
 
 # %% [markdown]
 # ## What you can do now

@@ -117,7 +117,7 @@ check.prediction("variance_growth", variance_growth)
 # ## How large is a dot product?
 #
 # Make two assumptions about the components of $q$ and $k$: they are **independent** of each other, and each has **mean
-# 0 and variance 1**. A fresh linear layer makes such components out of e such inputs if its weights have variance 1/e.
+# 0 and variance 1**. A fresh linear layer with weights of variance 1/e turns e such inputs into such components.
 # (PyTorch's own `nn.Linear` takes 1/(3e), which makes the components $\sqrt 3$ times and the scores 3 times smaller.)
 # Now go line by line. First one product of two components:
 #
@@ -231,8 +231,8 @@ plt.show()
 #
 # The product of two such vectors is their lengths times the cosine of the angle between them. For vectors that have
 # nothing to do with each other that cosine is about $1/\sqrt d$ in size: the squares of a vector's cosines with d
-# perpendicular directions add up to 1, so each is 1/d on average. A typical score then has the size $c^2 d / \sqrt d =
-# c^2 \sqrt d$, and divided by $\sqrt d$ it no longer depends on the width.
+# perpendicular directions add up to 1, so each square is 1/d on average. A typical score then has the size
+# $c^2 d / \sqrt d = c^2 \sqrt d$, and divided by $\sqrt d$ it no longer depends on the width.
 
 # %% [markdown]
 # ## Divide by √d
@@ -505,7 +505,7 @@ check.prediction("saturated_gradient", saturated_gradient)
 # first: two short lines remain, in which no matrix occurs. (The matrix way is accepted too.)
 #
 # The last axis holds the keys; there may be any number of axes in front of it, or none. The check also differentiates
-# your result, with respect to g and to the scores that p was computed from, as a loss that contains a gradient would.
+# your result, with respect to g and to the scores that p came from: a loss that contains a gradient needs this.
 #
 # <details><summary>Hint 1: split the sum</summary>
 #
@@ -539,9 +539,9 @@ def softmax_backward(p, g):
 check(softmax_backward)
 
 # %% [markdown]
-# In words: descent pushes a score up when its $g_j$ lies below the weighted average, so that more weight on its key
-# would lower the loss, and pushes in proportion to the weight that the key has already. **A key without weight gets no
-# gradient, however good it would be.** Hence the millionth in the prediction.
+# In words: if $g_j$ lies below the weighted average, more weight on key j would lower the loss, and descent pushes its
+# score up, in proportion to the weight that the key has already. **A key without weight gets no gradient, however good
+# it would be.** Hence the millionth in the prediction.
 #
 # The next figure adds a third score, 108, to Alammar's two, 112 and 96. Each row of the identity is one $g$; your
 # function turns it into a row of J. Autograd has to agree.
@@ -569,8 +569,8 @@ plt.show()
 #
 # </div>
 #
-# The units add to the contrast: one unit of a scaled score is 8 of the product. Per unit of the product the corners on
-# the right would be nearly as pale as those on the left, and a larger step makes up for that. Nothing makes up for
+# The units add to the contrast: one unit of a scaled score is 8 units of the product. Per unit of the product the
+# corners on the right would be nearly as pale as those on the left. Larger steps make up for pale corners, nothing for
 # column 1: on the left, key 1 cannot win weight back.
 
 # %% [markdown]
@@ -645,9 +645,9 @@ for d, (query, keys) in drawn.items():
 # which is its largest singular value. It depends on the scores alone. The course's `largest_gradient(scores)` computes
 # it for each row, by `torch.linalg.matrix_norm(J, ord=2)`.
 #
-# Three landmarks. For two keys with equal scores the norm is exactly ½, and no row of scores, however long, exceeds
-# that (Gershgorin's theorem; the sizes in row i add up to $2 p_i (1 - p_i)$). With s equal scores it is 1/s. When one
-# weight takes all, it is 0.
+# Three landmarks. For two keys with equal scores the norm is exactly ½, and with more keys never larger
+# (Gershgorin's theorem: the absolute values in row i of J add up to $2 p_i (1 - p_i)$). With s equal scores it is 1/s.
+# When one weight takes all, it is 0.
 
 # %%
 for row in ([0.0, 0.0], [0.0] * 16, [14.0, 12.0], [112.0, 96.0]):
@@ -758,9 +758,9 @@ for name, scores_of in both.items():
 # </div>
 #
 # At d = 1024 without scaling the first steps raise the loss a little, and after that it does not move at all. Why? A
-# step adds multiples of the keys to q, and so moves score j by about $\lVert k_j \rVert^2 \approx d$ times the rate
-# times the score's gradient. With scaling the factor is $d / (\sqrt d)^2 = 1$: one rate serves every width. (At d = 4
-# the larger step even helps.)
+# step adds multiples of the keys to q, and so moves score j by about the rate times the score's gradient times
+# $\lVert k_j \rVert^2 \approx d$. Scaling divides both score and step by √d: the factor is $d / (\sqrt d)^2 = 1$,
+# and one rate serves every width. (At d = 4 the larger step even helps.)
 #
 # So without scaling a row that still lets gradients through is thrown far, often into saturation, and a saturated row
 # stays where it is. No rate suits both: the best of eight gets from 1.77 to 1.36, and with scaling from 1.01 to 0.00.
@@ -775,7 +775,7 @@ for name, scores_of in both.items():
 #
 # The classes in an [early PyTorch version of GPT-2 by Hugging
 # Face](https://github.com/huggingface/transformers/blob/034aa0c2d743f5de787b650d9ef38ea49c66df3f/pytorch_transformers/modeling_gpt2.py)
-# (2019) have this trap in them, and the model there steps around it. Code that copies the classes alone falls into it.
+# (2019) have this trap in them; only the whole model avoids it. Code that copies single classes falls into it.
 
 # %% [markdown]
 # <div class="card">
@@ -923,8 +923,8 @@ ladder.show()
 # <details><summary>2. Why not divide by d, to be on the safe side?</summary>
 #
 # Then the variance of the scores is d/d² = 1/d: the wider the vectors, the flatter the rows, and attention starts as a
-# plain average, which says little. But that rests on the assumption that q and k are independent. Training makes them
-# agree; if each component agrees a little, q·k grows like d and not like √d. There are
+# plain average, which says little. But this argument assumes that q and k are independent. Training makes them agree;
+# if each component agrees a little, q·k grows like d and not like √d. There are
 # recipes for training at many widths that divide by d for this reason ([Yang et al.,
 # 2022](https://arxiv.org/abs/2203.03466), definition 4.1).
 #

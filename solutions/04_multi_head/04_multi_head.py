@@ -86,15 +86,15 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Each arrow is one term of the first sum: a word's value times the weight of its position, for a
-# head of width 2 with random matrices. The cross is the vector that *gave* receives. In the right panel mary's arrow is
-# half as long as in the left, and susan's twice as long. Both keep their directions.
+# head of width 2 with random matrices. The cross is the first sum. In the right panel mary's arrow is half as long as
+# in the left, and susan's twice as long. Both keep their directions.
 #
 # </div>
 #
-# **A weight makes an arrow longer or shorter. It cannot turn it.** Only an amount tells whether mary gives or receives:
-# how much *mary* the sum contains, relative to *susan* and *roses*. To some degree, amounts can be read off a sum;
-# later, one head will have to do that. But the cause is that each word has *one* weight for all questions. With one
-# weight for each question, every answer can have a direction of its own.
+# **A weight makes an arrow longer or shorter. It cannot turn it.** Whether mary gives or receives shows only in an
+# amount: how much *mary* the sum contains, relative to *susan* and *roses*. To some degree a model can read amounts off
+# a sum; later, one with a single head will have to. But the trouble is that each word has *one* weight for all
+# questions. With one weight for each question, every answer can have a direction of its own.
 
 # %% [markdown]
 # ## Heads
@@ -682,9 +682,10 @@ print("right answers:", right)
 check.prediction("scrambled_answers", scrambled_answers)
 
 # %% [markdown]
-# In training, the rows of *to*, *susan* and *mary* learn to do the work of *gave*. This works only if every sentence
-# has five words; with six, the row of *gave* has other pieces. And in [lesson 5](../05_masking/05_masking.ipynb), where
-# a model must not look ahead, this mistake is a leak: the first position gets outputs of head 0 for later positions.
+# In training, *to* and *susan* (head 0) and *mary* (head 1) learn to do the work of *gave*. This works only if
+# every sentence has five words; with six, the row of *gave* has other pieces. And in
+# [lesson 5](../05_masking/05_masking.ipynb), where a model must not look ahead, this mistake is a leak: the first
+# position gets outputs of head 0 for later positions.
 #
 # A falling loss does not show that the code does what it says. A comparison with known numbers can: this module and
 # `nn.MultiheadAttention`, with the same weights, differ at once. A round trip, `merge_heads(split_heads(x, h))`, finds
@@ -743,9 +744,9 @@ def fuse_heads(heads):
 check(fuse_heads)
 
 # %% [markdown]
-# First compare the computation alone, without scaling on either side. Then compare your `MultiHeadAttention` with these
-# weights: it divides its scores by $\sqrt d$, so its query weights are multiplied by $\sqrt d$, and its `unify` is the
-# identity.
+# First compare the computation alone, without scaling on either side. Then load these weights into your
+# `MultiHeadAttention` and compare: it divides its scores by $\sqrt d$, so its query weights are multiplied by
+# $\sqrt d$, and its `unify` is the identity.
 
 # %% tags=["nbval-check-output"]
 heads = [SingleHeadAttention(12, 4).to(device()) for _ in range(3)]
@@ -856,9 +857,9 @@ for kind in ("narrow", "wide", "multi-query"):
 #
 # </div>
 #
-# The narrow kind's line is level. The paper's argument for it (section 3.2.2) is about computation: for one pair of
-# words, h products of d terms are as many multiplications as one of $e = h\,d$. Only the tables of weights cost more: h
-# of (t, t) instead of one. Eight questions for nearly the price of one.
+# The narrow kind's line is level. [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.2.2, argue for it
+# with the cost: for one pair of words, h products of d terms are as many multiplications as one of $e = h\,d$. Only the
+# tables of weights cost more: h of (t, t) instead of one. Eight questions for nearly the price of one.
 
 # %% [markdown]
 # ## Your model so far
@@ -909,9 +910,9 @@ ladder.show()
 # <details><summary>2. What is left of a head of width d = 1?</summary>
 #
 # Its queries and keys are single numbers, and its scores are products $q_i\,k_j$. Every query ranks all positions in
-# the order of their keys, or in exactly the reverse order if $q_i$ is negative; the size of $q_i$ only says how
-# sharply. The head can look for *more* or *less* of one thing. In general the (t, t) scores of a head are the product
-# of a (t, d) and a (d, t) matrix, so their rank is at most d.
+# the order of their keys, or in exactly the reverse order if $q_i$ is negative; the size of $q_i$ only sets how
+# sharp the weights are. The head can look for *more* or *less* of one thing. In general the (t, t) scores of a head are
+# the product of a (t, d) and a (d, t) matrix, so their rank is at most d.
 #
 # </details>
 # <details><summary>3. Suppose that for wide heads `unify` only adds up the heads instead of mixing them. Is anything

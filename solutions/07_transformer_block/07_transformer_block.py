@@ -69,7 +69,7 @@ plt.show()
 #
 # **How to read it.** Inputs are at the bottom, outputs at the top. Arrows are connections; the thick ones are the
 # shortest path from the first position to the last. The recurrent path takes one step from each position to the next.
-# The convolution sees two neighbours on either side, so three layers carry it six positions along.
+# The convolution sees two neighbours on either side, so three layers carry a signal six positions along.
 #
 # </div>
 #
@@ -328,7 +328,7 @@ print_gradients_of_matrices(towers[True])
 # gradients of queries and keys vanish. So the bare stack has two separate faults. Its initial weights make all
 # gradients fade, and averaging leaves its attention no way to learn where to look.
 #
-# Now turn the depth, and the *gain*, which is the size of the matrices:
+# Now vary the depth and the *gain*, the width times the variance of a matrix's entries:
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -434,8 +434,8 @@ print(f"best constant {1 - 2 / torch.pi:.2f}, attention {last(losses):.2f}")
 # $$\operatorname{ff}(v) \;=\; W_2 \,\max(0,\; W_1 v + b_1) + b_2 ,$$
 #
 # with a hidden layer that is 4e wide by convention ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 3.3: e
-# = 512, hidden 2048). Apart from its ReLU, only the weights of the attention and the norms of the next section keep the
-# block from being linear (up to biases). Attention gathers; the network computes.
+# = 512, hidden 2048). Three things in a block are not linear (up to biases): this ReLU, the attention weights
+# and the norms of the next section. Attention gathers; the network computes.
 
 # %% [markdown]
 # <div class="card">
@@ -495,7 +495,7 @@ print(f"attention and one network {last(losses):.2f}")
 #
 # ## Keeping the vectors' size
 #
-# Shortcuts solve one problem and leave another. Every layer adds something, so the sum grows; how fast depends on the
+# Shortcuts cure two faults and bring a third. Every layer adds something, so the sum grows; how fast depends on the
 # weights. Below are two towers of attention and network, each layer with a shortcut. One has PyTorch's initial weights,
 # the other has weights twice as large. (`FinishedFeedForward` does what exercise 2 asks for.)
 
@@ -706,7 +706,7 @@ print(f"without the factor: mean {dropped.sign().mean():.2f}")
 # Suppose that x is (1, 3), both layers return the sum of the components in both places, here (4, 4), and both norms
 # subtract the mean.
 #
-# - Norm first: the norm of (1, 3) is (−1, 1), the layer returns (0, 0), and x stays (1, 3); so does the second half.
+# - Norm first: the norm of (1, 3) is (−1, 1), the layer returns (0, 0), and x stays (1, 3), in the second half too.
 # - Norm last: the layer returns (4, 4), the sum is (5, 7), and its norm (−1, 1). The second layer reads this, returns
 #   (0, 0), and the result is (−1, 1).
 #
@@ -1088,8 +1088,8 @@ for e, h in ((32, 4), (512, 8), (768, 12)):
     print(f"e = {e:>3}: {mine:>9,} by formula, {counted:>9,} by count; 12e² is {share:.1%}")
 
 # %% [markdown]
-# Remember **12e² per block**: 4e² in the attention, and 8e², two thirds, in the little network. Multiply by the depth
-# to get nearly all of GPT-2's blocks. The tables of tokens and positions are extra; [lesson
+# Remember **12e² per block**: 4e² in the attention, and 8e², two thirds, in the little network. Times the depth, that
+# is nearly every parameter in GPT-2's blocks. The tables of tokens and positions are extra; [lesson
 # 12](../12_gpt2/12_gpt2.ipynb) counts them.
 
 # %% [markdown]
@@ -1136,7 +1136,7 @@ print(f"one block: {bits:.2f} bits per byte after {done:,} steps")
 #
 # You can say what makes an architecture a transformer; measure how activations and gradients change through any stack;
 # find out where a norm differs from PyTorch's, and fix it; build the block in both orders and say what each order does
-# to the gradient; stack blocks that do not share their weights by accident; and count their parameters in your head.
+# to the gradient; stack blocks that each have weights of their own; and count their parameters in your head.
 #
 # **Three questions to think about**
 #
@@ -1160,8 +1160,8 @@ print(f"one block: {bits:.2f} bits per byte after {done:,} steps")
 #
 # Yes, on purpose. It applies one function again and again, as a recurrent network does, but over depth instead of time
 # ([Dehghani et al., "Universal transformers", 2019](https://arxiv.org/abs/1807.03819);
-# [Lan et al., "ALBERT", 2020](https://arxiv.org/abs/1909.11942), shares to save memory). The trouble with
-# `[block] * depth` is that it happens by accident, and no error tells you.
+# to save memory, [Lan et al., "ALBERT", 2020](https://arxiv.org/abs/1909.11942)). The trouble with `[block] * depth`
+# is that it happens by accident, and no error tells you.
 #
 # </details>
 #
