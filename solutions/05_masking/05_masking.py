@@ -201,7 +201,7 @@ check.prediction("loss_without_mask", loss_without_mask)
 # lets position $i$ look there, at its neighbour on the right. When you ask this model to *write*, that neighbour does
 # not exist yet, and the model knows nothing.
 #
-# The only symptom is a training loss that is too good. There is no error, and every shape is right.
+# The only symptom is a loss that is too good, even on new text. There is no error, and every shape is right.
 
 # %% [markdown]
 # ## The triangle
@@ -312,8 +312,8 @@ plots.number_grids(
 # <div class="figure-caption">
 #
 # **How to read it.** *w*′ are the scaled scores and *w* their softmax, above without a mask, below with it. Rows are
-# queries, columns keys, both in the order *the*, *loop*, *ends*. The two missing weights have the ratio of 0.09 to 0.67
-# in the grid above, and they sum to 1.
+# queries, columns keys, both in the order *the*, *loop*, *ends*. The two missing weights sum to 1, and their ratio is
+# that of 0.09 and 0.67 in the grid above.
 #
 # </div>
 #
@@ -333,7 +333,7 @@ print("the open weights, divided by their sum, are the same:", agree)
 # position $j$ may be looked at if $j < n_r$.
 #
 # That depends on the sentence and on the position that is looked at, not on the one that looks. So the mask has shape
-# (b, 1, t): the middle axis of the scores (b, t, t) is the position that looks; there broadcasting repeats the mask.
+# (b, 1, t): broadcasting repeats it along the middle axis of the scores (b, t, t), that of the position that looks.
 
 # %% [markdown]
 # <div class="card">
@@ -533,8 +533,8 @@ print(scores.grad)
 # works: no gradient passes through what it fills, not even a NaN.) So two things matter: **what the forward pass
 # returns, and what the backward pass multiplies with**.
 #
-# The second shortcut, −1e20 for −∞, avoids the NaN: in floating point, $e^{-10^{20}}$ is 0 as well. How low a
-# number can be depends on the precision:
+# The second shortcut, −1e20 for −∞, avoids the NaN: softmax subtracts the row's largest score first, here
+# −1e20. How low a number can be depends on the precision:
 
 # %% tags=["nbval-check-output"]
 for kind in [torch.float32, torch.bfloat16, torch.float16]:
@@ -695,8 +695,8 @@ for name, model in (("causal", causal), ("every position sees all", seeing)):
 #
 # the largest over all sequences $r$ of the batch, all components $c$ of the output and all components $a$ of the input.
 # It is one number for each pair of positions, a matrix (t, t). If the model is causal, every entry above the diagonal
-# is **exactly** zero, not just small. In your layer this takes both: a hidden value is multiplied by a weight of 0,
-# *and* a hidden score is overwritten before the softmax.
+# is **exactly** zero, not just small. In your layer two things see to that: a hidden value is multiplied by a weight
+# of 0, *and* a hidden score is overwritten before the softmax.
 #
 # Why not differentiate the sum of the components? If one component of the output rises with $x_j$ and another falls,
 # the sum may not change at all, and the leak stays hidden.
@@ -900,8 +900,8 @@ for name, model in models.items():
 # it. Passing both is good evidence, but no proof. A proof has to come from the code: the mask must cut every path
 # from a later input.
 #
-# Both functions take a model from vectors to vectors. A whole language model reads token numbers, which have no
-# derivative, so apply them to the part after the [embedding](../../site/glossary.md#embedding).
+# Both tests take a model from vectors to vectors. A whole language model reads token numbers, which have no
+# derivative, so test the part after the [embedding](../../site/glossary.md#embedding).
 #
 # Finally, compare the layer with PyTorch's own attention, which has the [causal
 # mask](../../site/glossary.md#causal-mask) as an option, `is_causal`:
