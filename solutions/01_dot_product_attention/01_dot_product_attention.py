@@ -24,7 +24,7 @@
 # |---|---|
 # | **You will build** | self-attention in its barest form: two matrix products with a softmax between them |
 # | **You need** | matrices, gradients, and enough PyTorch to read `x @ y` and `loss.backward()` |
-# | **It takes** | about 85 minutes: six exercises, 21 points, and two predictions |
+# | **It takes** | about 80 minutes: six exercises, 21 points, and two predictions |
 # | **It computes** | in seconds, on any laptop; the last cell takes up to twenty seconds, and you may stop it |
 #
 # The letters for sizes are the same in every lesson: b is the batch, t the number of positions, e the width of a
@@ -111,8 +111,8 @@ show_player("dot-product")
 #
 # $$L \;=\; \frac{1}{|\text{seen}|} \sum_{(u,f)\,\in\,\text{seen}} \big(u \cdot f - r_{uf}\big)^2 .$$
 #
-# **What every check of this lesson asks, unless its card says otherwise:** gradients flow back to every input of
-# floats, no input is changed, new tensors are created on the device of the inputs, and any size may be 1.
+# **What every check of this lesson asks, unless its card says otherwise:** gradients flow back to every floating-point
+# input, no input is changed, new tensors are created on the device of the inputs, and any size may be 1.
 
 # %% [markdown]
 # <div class="card">
@@ -187,10 +187,10 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each point is a film. The axes were changed for films and viewers alike, which alters no
-# prediction: the horizontal one is the direction in which the predictions are largest (found by a [singular value
-# decomposition](../../site/glossary.md#singular-value-decomposition), SVD). Along it: romance at one end, action at the
-# other. Across it: light films and serious ones.
+# **How to read it.** Each point is a film. After training, films and viewers were given new axes, which alters no
+# prediction. Horizontal is the direction in which the predictions are largest (found by a [singular value
+# decomposition](../../site/glossary.md#singular-value-decomposition), SVD): romance at one end, action at the other.
+# Vertical: light films against serious ones.
 #
 # </div>
 #
@@ -201,9 +201,9 @@ plt.show()
 # %% [markdown]
 # ## The same move for words
 #
-# Give every word a vector, then, and let dot products say how much two words have to do with each other. The place of
-# the ratings is taken by a table of how much more often than by chance two words stand near each other in Python's
-# reference manual. The next cell factorises this table, in about a second: words with similar neighbours get similar
+# Give every word a vector, then, and let dot products say how much two words have to do with each other. Instead of
+# ratings, take a table that says, for any two words, how much more often than by chance they stand near each other in
+# Python's reference manual. The next cell factorises it in about a second: words with similar neighbours get similar
 # vectors. Each has e = 40 components and is scaled to length 2, so a word's product with itself is 4, and that
 # is the largest there is.
 
@@ -292,7 +292,7 @@ check(raw_weights)
 # the weights that make output $i$.
 #
 # One more thing, and it is the difference between a formula and a program. $e^{89}$ is already too large for a 32-bit
-# float; it becomes infinite, and ∞/∞ is not a number. Such scores do occur: a vector of length 10 has 100 with itself.
+# float; it becomes infinite, and ∞/∞ is not a number. Such scores occur: a vector of length 10 scores 100 with itself.
 # But softmax does not change when the same $m$ is subtracted from every score of a row, because $e^{-m}$ cancels:
 #
 # $$\frac{e^{w'_{ij} - m}}{\sum_{j'} e^{w'_{ij'} - m}}
@@ -364,8 +364,8 @@ plt.show()
 # </div>
 #
 # The diagonal of the scores is 4 everywhere, and every word gives its own vector more weight than any other. Most of
-# the rest goes, for *loop*, to *terminates*, and for *raises*, to *an* and *exception*. The word *the* occurs twice,
-# with the same vector: its two rows are the same.
+# the rest goes to *terminates* in the row of *loop*, to *an* and *exception* in that of *raises*. The word *the* occurs
+# twice, with the same vector: its two rows are the same.
 
 # %% [markdown]
 # <div class="card">
@@ -476,8 +476,8 @@ apart = (self_attention(x_small) - self_attention_in_loops(x_small)).abs().max()
 print("fast and slow agree to within 0.00001:", apart < 1e-5)
 
 # %% [markdown]
-# Each sum over $j$ is a row of $w$ times a column of $x$: a second matrix product, (t, t) times (t, e). With $X$ for
-# one sentence, which attends to itself, all of [self-attention](../../site/glossary.md#self-attention) is
+# Each sum over $j$ is a row of $w$ times a column of $x$: a second matrix product, (t, t) times (t, e). Let $X$ be
+# one sentence, attending to itself. Then all of [self-attention](../../site/glossary.md#self-attention) is
 #
 # $$Y \;=\; \operatorname{softmax}\!\big(X X^\top\big)\, X .$$
 #
@@ -650,8 +650,8 @@ check.prediction("shuffled_words", shuffled_words)
 # %% [markdown]
 # ## A set, not a sequence
 #
-# Nothing in $\operatorname{softmax}(X X^\top) X$ mentions a position. Output $i$ depends on *which* vectors are there,
-# and how often, not on where. So if you permute the inputs, you get the same outputs, in the permuted order:
+# Nothing in $\operatorname{softmax}(X X^\top) X$ mentions a position. Output $i$ depends on $x_i$ and on *which*
+# vectors are there, and how often, not on where. So permuting the inputs gives the same outputs, in the permuted order:
 #
 # $$\operatorname{attention}(x[\pi]) \;=\; \operatorname{attention}(x)[\pi] \qquad\text{for every order } \pi .$$
 #
@@ -745,7 +745,7 @@ for function in (self_attention, running_sum):
 #
 # From here to lesson 9 one small language model grows. It reads 32 bytes (64 in lesson 9) of Python's reference
 # manual and predicts the byte that comes next. Each lesson plugs in the part that you have just written. Text and width
-# stay as they are. Up to lesson 4 so does the training, and a change in the score comes from the new part or from
+# never change, nor does the training up to lesson 4: there, a change in the score comes from the new part or from
 # chance; three runs of ours show how much is chance.
 #
 # Today's model has as little beside attention as it can. Each possible byte has a vector of e = 64 numbers, your
@@ -779,11 +779,11 @@ ladder.last_byte(model)
 #
 # Above the picture is a prompt from the held-out text and, after ▸, what the model made of it: 200 bytes, drawn one by
 # one from its predictions. It is babble. The line under the table says why. The last position gives 0.43 of its
-# weight to itself on average. Earlier copies of its byte have the same vector, so each gets as much; with them it is
-# 0.91. So the model knows little more than which byte the last one is, and it does not quite reach order 1.
+# weight to itself on average. Earlier copies of its byte have the same vector, so each gets as much: 0.91 in
+# all. So the model knows little more than which byte the last one is, and it does not quite reach order 1.
 #
 # Your scores are kept with your checks, and the start page shows them. With `Ladder(check, text="enwik8")` the model
-# grows on Wikipedia instead, where that text is there or can be downloaded; those scores are kept apart.
+# grows on Wikipedia instead, if that text is there or can be downloaded; those scores are kept apart.
 
 # %% [markdown]
 # ## What you can do now
