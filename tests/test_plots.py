@@ -75,6 +75,7 @@ PICTURES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_picture_is_the_same_bytes_twice_as_dots_and_as_svg(name):
     def draw():
