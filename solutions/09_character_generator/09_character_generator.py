@@ -16,9 +16,9 @@
 #
 # *Write like the text you read*
 #
-# Cover the rest of this sentence with your hand and guess the next lett. You knew it was an *e*. And if you can guess,
-# you can write: guess a letter, append it, guess again. This lesson builds a model that does both, and then takes it
-# apart, one piece at a time.
+# This sentence stops inside a word, yet you can guess the next lett. You knew it was an *e*. And if you can
+# guess, you can write: guess a letter, append it, guess again. This lesson builds a model that does both, and then
+# takes it apart, one piece at a time.
 #
 # | | |
 # |---|---|
@@ -202,8 +202,8 @@ print(f"a model without an opinion: {loss:.3f} nats, "
 # - **order 1**: the probability of each byte is its frequency after the byte before it.
 # - **gzip** and **xz**, two programs that compress files. A model compresses too: with its probabilities, an arithmetic
 #   coder ([Witten, Neal and Cleary, 1987](https://doi.org/10.1145/214762.214771)) turns a file of N bytes into one of
-#   about B·N bits, where B is the model's bits per byte. To let the programs learn from the training part too, we count
-#   the bits that the held-out part adds to the compressed file.
+#   about B·N bits, where B is the model's bits per byte. To let the programs learn from the training part too, we
+#   compress it alone and with the held-out part, and take the difference.
 
 # %%
 def entropy(counts):
@@ -602,8 +602,8 @@ from helpers.players import show_player
 show_player("next-byte")
 
 # %% [markdown]
-# After *expres* it takes p = 0.5, which keeps only the *s*; after *The*, 0.7 will do. At T = 1, 0.9 suits both: the
-# temperature comes before the cut, and a flatter distribution has a larger nucleus.
+# After *expres* it takes p = 0.5, which keeps only the *s*; after *The*, 0.7 will do. At T = 1, 0.9 suits both. A
+# higher T needs a lower p: it comes before the cut, and flattening enlarges the nucleus.
 #
 # ## Writing
 
@@ -933,7 +933,7 @@ print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
 # are above the learning curve's: these 3,008 bytes are harder than the rest.)
 #
 # The difference is small here; where a model uses a long context it is larger (1.75 against 1.66 bits in the recorded
-# run below). A fair measurement is slow, and none can give the model a context longer than t: [lesson
+# run below). A fair measurement is slow, and even it gives the model no context longer than t: [lesson
 # 15](../15_transformer_xl/15_transformer_xl.ipynb) starts from these two complaints.
 
 # %% [markdown]
@@ -1042,8 +1042,8 @@ ladder.show()
 
 # %% [markdown]
 # The last step goes the wrong way: our three runs need 2.47 to 2.52 bits per byte; with the windows of lesson 7 it was
-# 2.28 to 2.32. Longer windows bring little, as you measured above. Halving their number costs much: with 16 windows of
-# 64 bytes in a batch, twice the work, this model gets to about 2.2. At this budget long windows do not pay.
+# 2.28 to 2.32. Longer windows bring little, as you measured above. The smaller batch, 8 windows instead of 16, costs
+# much: 16 windows of 64 bytes, twice the work, give about 2.2. At this budget long windows do not pay.
 
 # %% [markdown]
 # ## The real thing: Wikipedia
@@ -1111,9 +1111,9 @@ for sample in run["samples"][:2]:
 # %% [markdown]
 # ## What you can do now
 #
-# You can train a language model on any file; say in bits how good it is, and compared with what; sample from it with
-# temperature, top-k and top-p; write the loop of every autoregressive model; measure fairly, and know what that costs;
-# and find out what a piece of a model is worth by removing it.
+# You can train a language model on any file; say in bits how good it is, and compare that with landmarks; sample
+# from it with temperature, top-k and top-p; write the loop of every autoregressive model; measure fairly, and know
+# what that costs; and find out what a piece of a model is worth by removing it.
 #
 # **A question to think about**
 #
