@@ -603,7 +603,7 @@ show_player("next-byte")
 
 # %% [markdown]
 # After *expres* it takes p = 0.5, which keeps only the *s*; after *The*, 0.7 will do. At T = 1, 0.9 suits both. A
-# higher T needs a lower p: it comes before the cut, and flattening enlarges the nucleus.
+# higher T needs a lower p: T acts before the cut, and flattening enlarges the nucleus.
 #
 # ## Writing
 
