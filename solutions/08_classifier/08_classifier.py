@@ -77,8 +77,8 @@ for word in ("good", "dull"):
           f"{len(there) - sum(there):,} negative ones")
 
 # %% [markdown]
-# What a test review says about its film occurs in no training review, word for word. So remembering the training
-# reviews is not enough.
+# No training review says exactly what a test review says about its film. So remembering the training reviews is not
+# enough.
 #
 # ## From words to numbers
 #
@@ -372,8 +372,8 @@ plots.diagrams.classifier_flow()
 #
 # Write both methods. The finished pieces are `PositionEmbedding(t_max, e)`, called on (b, t, e); `Transformer(e, h,
 # depth, pre_norm=True)`, called as `transformer(x, mask)` with a mask of shape (b, 1, t); and `finished_pool(x, mask)`.
-# No word may look at padding: the mask says where it is, whatever ids are there. Store the layers under the names in
-# the docstring: the check sets their weights by name. Do not use PyTorch's `nn.TransformerEncoder`.
+# No word may look at padding: only the mask says where that is, as any ids may be there. Store the layers under the
+# names in the docstring: the check sets their weights by name. Do not use PyTorch's `nn.TransformerEncoder`.
 #
 # <details><summary>Hint 1: tables</summary>
 #
@@ -427,8 +427,8 @@ check(Classifier)
 # A new model knows nothing, so it should be unsure. With two classes, a probability of one half for both gives the loss
 # $-\log \tfrac12 = \log 2 \approx 0.693$. A first loss far above that means that the model is *confident* already.
 #
-# `nn.Embedding` begins with standard normal numbers, far larger than what a fresh block adds to them. The helper below
-# starts both tables at a standard deviation of 0.02, as GPT-2 does with its tokens.
+# `nn.Embedding` begins with standard normal numbers, so large that what a fresh block adds hardly counts. The helper
+# below starts both tables at a standard deviation of 0.02, as GPT-2 does with its tokens.
 
 # %%
 def new_classifier(e=64, h=4, depth=2):
@@ -528,7 +528,7 @@ check.prediction("softmax_twice", softmax_twice)
 # %% [markdown]
 # ## A number to believe
 #
-# Three things need care. Dropout must be off: evaluation mode. Gradients are not needed: `torch.no_grad()`. And the
+# Measuring needs care. Dropout must be off: evaluation mode. Gradients are not needed: `torch.no_grad()`. And the
 # last batch is often shorter than the others, so the mean of the batches' means is not the mean over the texts. The
 # finished `accuracy(model, batches)` takes care of all three.
 
@@ -650,7 +650,7 @@ def rate(step, steps, peak=0.001, warmup=100):
 #
 # The optimiser is **[AdamW](../../site/glossary.md#adamw)** ([Loshchilov and Hutter,
 # 2019](https://arxiv.org/abs/1711.05101)): Adam that also shrinks every weight a little at each step. This **[weight
-# decay](../../site/glossary.md#weight-decay)** keeps weights from growing to fit only a few reviews.
+# decay](../../site/glossary.md#weight-decay)** keeps a weight from growing just to fit a few reviews.
 
 # %%
 torch.manual_seed(0)
@@ -749,7 +749,7 @@ plt.show()
 #
 # </div>
 #
-# And here is the accuracy for each word that can reverse a verdict:
+# And here is the accuracy for nine of the words that can reverse a verdict:
 
 # %% tags=["hide-input"]
 def accuracy_with(cue, right):
@@ -817,8 +817,8 @@ plt.show()
 #
 # </div>
 #
-# Look at the bar of *not* in each review. After *but*, hiding it leaves no praise, and the bar should point the other
-# way. Before *but* it should make no difference to the sign: that part is only a concession.
+# Look at the bar of *not* in each review. On the left, hiding *not* leaves no praise, so the bar should point the other
+# way. On the right, it should make no difference to the sign: that part is only a concession.
 #
 # And *but* itself? Hiding it changes little. In these reviews the last clause counts, unless it begins with *although*
 # or *even if*, so the model can do without *but*. It has learned the habits of a generator, and not English.
@@ -947,7 +947,7 @@ check.prediction("loss_by_heart", loss_by_heart)
 # %% [markdown]
 # ## An open experiment
 #
-# No points, and extra time: **get the highest accuracy on the validation set that you can, with half a minute of
+# No points, optional: **get the highest accuracy on the validation set that you can, with half a minute of
 # training**. You may change every line of `attempt`. `share`, from 0 to 1, is how much of the time has passed: the
 # learning rate depends on it. A try that you stop still counts.
 #
@@ -1043,8 +1043,8 @@ plt.show()
 check.prediction("who_wins_imdb", who_wins_imdb)
 
 # %% [markdown]
-# **The bag of words wins** by nearly two points, and it is trained in seconds. Among two hundred words of complaint
-# many are used by complainers only, and one *not* changes little. The transformer has to learn from the same 22,500
+# **The bag of words wins** by nearly two points, and it is trained in seconds. In a complaint of two hundred words,
+# many hardly occur in praise, and one *not* changes little. The transformer has to learn from the same 22,500
 # reviews what words mean, and how they make sentences. After its second epoch the curve is level, while the training
 # loss (not plotted) keeps falling. The model lacks data, not steps.
 #
