@@ -457,7 +457,7 @@ for t in (64, 6000):
 # <details><summary>Hint 1: a table of labels</summary>
 #
 # Call it with a table of labels, (−3, −2, …, 3), and t = 3: every entry of the matrix should then be its own distance.
-# What does it contain instead? A negative index raises no error: it counts from the end of the table.
+# What does it contain instead? When you fix it: a negative index raises no error, but counts from the end.
 #
 # </details>
 # <details><summary>Hint 2: an example with two positions</summary>
@@ -508,8 +508,8 @@ for name, function in (("yours", relative_bias), ("as it came", as_it_came)):
 # %% [markdown]
 # <details><summary>What was wrong, and why nothing complained</summary>
 #
-# It looked up $i + j$. The shape is right, $2\,t_{max} - 1$ is even the right number of entries, and every index is in
-# range. But *the word before me* gets a different number at every position, while pairs such as (0, 4), (1, 3) and (2,
+# It looked up $i + j$. The shape is right, and every index is in range: sums, too, have $2\,t_{max} - 1$ possible
+# values. But *the word before me* gets a different number at every position, while pairs such as (0, 4), (1, 3) and (2,
 # 2) share one, although their distances are −4, −2 and 0. What is learned about a neighbour at one position does not
 # carry over to the next position. The loss can still go down, because even these numbers tell some positions apart.
 #
@@ -852,8 +852,8 @@ check.prediction("relative_beyond", relative_beyond)
 #   down to about −1. One 0 is harmless; dozens of them draw much of the weight to letters far away.
 # - **Rotary.** Best by far, but not perfect in every run. *Two places back* is the same turn at every position, so what
 #   was learned on the left also holds on the right. But far distances were never trained, and some may match by
-#   accident. In the worst run 27 does: its accuracy drops not at the line but at position 27, the first that has a
-#   letter 27 places back. It errs even before the line, where it sees far letters ahead. Rotary language models also
+#   accident. In the worst run, distance 27 does: accuracy drops not at the line but at position 27, the first that has
+#   a letter 27 places back. It errs even before the line, where it sees far letters ahead. Rotary language models also
 #   get worse beyond their training length ([Press et al., 2022](https://arxiv.org/abs/2108.12409), figure 1).
 #
 # If the zeros are what hurts the relative bias, it should do better without them. In published encodings all far
@@ -887,7 +887,7 @@ report("shared, set to −4", clipped)
 # %% [markdown]
 # ## Your model so far
 #
-# Up to here the model has known the last byte of a window, which asks, but all before it only as a bag. Now your
+# Up to here the model has known the last byte of a window, its query, but those before it only as a bag. Now your
 # `PositionEmbedding` adds one of 32 trained vectors to each byte's vector before the causal attention of lesson 5.
 
 # %% mystnb={"image": {"alt": "A scoreboard of seven models over bits per byte. The first six are between 3.5 and 4.5. Positions, at the top, are far to their left, past the line of order 1."}}
@@ -933,8 +933,8 @@ ladder.show()
 # </details>
 # <details><summary>2. A program calls nn.Embedding(e, t_max) for its positions. When does it still run?</summary>
 #
-# When e = t_max the two calls are the same. It also runs on a single position when one of the two sizes is 1, because a
-# width of 1 broadcasts. In all other cases the first call fails. Try your modules with sizes that are all different.
+# When e = t_max the two modules are the same. It also runs on a single position when one of the two sizes is 1,
+# because a width of 1 broadcasts. In all other cases it fails. Try your modules with sizes that are all different.
 #
 # </details>
 # <details><summary>3. Rotary attention turns queries and keys. What would turning the values do?</summary>
@@ -962,7 +962,7 @@ ladder.show()
 #   where far distances share a number: one for each of 32 ranges of distances, and for each head.
 # - [Su et al., *RoFormer*, 2021](https://arxiv.org/abs/2104.09864), section 3: rotary encoding.
 # - [Press, Smith and Lewis, *Train short, test long*, 2022](https://arxiv.org/abs/2108.12409), sections 2 and 3:
-#   curves like the last one, on real text.
+#   such tests of length, on real text.
 # - [Haviv et al., 2022](https://arxiv.org/abs/2203.16634): language models without positions, which still learn them.
 #
 # **Next:** [lesson 7, *The transformer block*](../07_transformer_block/07_transformer_block.ipynb)
