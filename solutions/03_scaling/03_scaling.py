@@ -570,8 +570,8 @@ plt.show()
 # </div>
 #
 # The units add to the contrast: one unit of a scaled score is 8 units of the product. Per unit of the product the
-# corners on the right would be nearly as pale as those on the left. Larger steps make up for pale corners, nothing for
-# column 1: on the left, key 1 cannot win weight back.
+# corners on the right would be nearly as pale as those on the left, and larger steps make up for pale corners. Nothing
+# makes up for column 1: on the left, key 1 cannot win weight back.
 
 # %% [markdown]
 # ## One number for how soft a row is

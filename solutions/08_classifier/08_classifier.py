@@ -372,7 +372,7 @@ plots.diagrams.classifier_flow()
 #
 # Write both methods. The finished pieces are `PositionEmbedding(t_max, e)`, called on (b, t, e); `Transformer(e, h,
 # depth, pre_norm=True)`, called as `transformer(x, mask)` with a mask of shape (b, 1, t); and `finished_pool(x, mask)`.
-# No word may look at padding: only the mask says where that is, as any ids may be there. Store the layers under the
+# No word may look at padding. Only the mask says where it is; any ids may be there. Store the layers under the
 # names in the docstring: the check sets their weights by name. Do not use PyTorch's `nn.TransformerEncoder`.
 #
 # <details><summary>Hint 1: tables</summary>
