@@ -6,15 +6,18 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import nbformat
 import pytest
 from conftest import FIRST, answer_notebook
+from nbformat.v4 import new_code_cell, new_notebook
 
 from helpers.exercises import load_lesson
 from helpers.grading.grader import work_of
 from helpers.grading.sandbox import bubblewrap
+from helpers.grading.sandbox.fork_server import PREPARED, released_code
 from helpers.grading.sandbox.inside.system_calls import BOUNDED, PROCESSORS, PROGRAMS, REFUSED
 from helpers.grading.sandbox.runner import Runner, SandboxFailed
-from helpers.notebooks import filled_in
+from helpers.notebooks import SETUP, filled_in
 
 
 @pytest.mark.needs("bubblewrap")
@@ -43,6 +46,18 @@ def test_whoever_leaves_a_runner_does_not_wait_for_an_answer_that_never_ends(tmp
         with pytest.raises(SandboxFailed):
             running.result(timeout=10)
     assert time.monotonic() < left + 10
+
+
+def test_a_release_with_more_code_than_an_argument_holds_is_read_before_forking_in_part(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert released_code(FIRST) == []
+    path = Path("notebooks", FIRST, f"{FIRST}.ipynb")
+    path.parent.mkdir(parents=True)
+    setup = new_code_cell("import torch", metadata={"nbgrader": {"grade_id": SETUP}})
+    nbformat.write(new_notebook(cells=[setup, *[new_code_cell("− " * 10_000) for _ in range(20)]]), path)
+    (first, *others) = released_code(FIRST)
+    assert first == (SETUP, "import torch") and len(others) < 20
+    assert subprocess.run(["true", PREPARED.format(FIRST, [first, *others])]).returncode == 0
 
 
 # ------------------------------------- system calls are refused by their names: the numbers are the system's own

@@ -22,6 +22,7 @@ from helpers.notebooks import grade_id, text_of
 
 START = 120.0  # seconds in which the imports have to be done
 LEAVE = 2.0  # seconds in which it has to end once it was told to
+MOST_CODE = 50_000  # bytes of released code that are read before forking; an argument of a command has room for 128 kB
 NEEDED = """
 import numpy.ctypeslib, torch
 from helpers.checking import cell_scan, isolation
@@ -127,9 +128,15 @@ class ForkServer:
 
 
 def released_code(lesson: str) -> list[tuple[str, str]]:
-    """The grade ids, or "", and texts of a released lesson's code cells; none where they cannot be read."""
+    """The grade ids, or "", and texts of a released lesson's first code cells, as many as an argument has room for.
+
+    None where they cannot be read.
+    """
     try:
         notebook = json.loads(Path("notebooks", lesson, f"{lesson}.ipynb").read_text(encoding="utf-8"))
-        return [(grade_id(cell), text_of(cell)) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+        code = [(grade_id(cell), text_of(cell)) for cell in notebook["cells"] if cell["cell_type"] == "code"]
     except (OSError, ValueError, KeyError, TypeError):
         return []
+    while len(json.dumps(code)) > MOST_CODE:
+        code.pop()  # the setup cell is the first
+    return code
