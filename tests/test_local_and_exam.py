@@ -366,7 +366,7 @@ def test_the_real_sandbox_gives_the_points_of_the_local_check(keys, runner, text
 
 
 @pytest.mark.needs("bubblewrap")
-def test_only_the_unexplained_of_a_wrong_answer_run_on_the_shipped_inputs_too(keys, runner):
+def test_only_the_wrong_aspects_of_a_wrong_answer_run_on_the_shipped_inputs_too(keys, runner):
     lesson, key, released = LESSONS[FIRST], keys[FIRST], answer_notebook(FIRST)
     answered = {**solved(FIRST), "raw_weights": "def raw_weights(x):\n    return x @ x.mT / 2"}
     work = work_of(lesson, answer_notebook(FIRST, **answered), released)

@@ -60,10 +60,9 @@ def test_the_cells_are_those_of_the_questions_and_stand_after_the_first(source):
     (first, *_) = [place for place, cell in enumerate(cells) if cell.cell_type == "code"]
     assert "\ncheck = start(" in cells[first].source
     assert ("check.recall(" in cells[first + 3].source) == (source.lesson.number >= 3)
-    asked = recall_cells(source.lesson.recall)
-    assert [c.source.split("\n")[-1] for c in cells[first + 1 :][: len(asked)]] == [
-        c.source.split("\n")[-1] for c in asked
-    ]
+    for cell, asked in zip(cells[first + 1 :], recall_cells(source.lesson.recall), strict=False):
+        assert cell.source.split(">", 1)[1:] == asked.source.split(">", 1)[1:]  # but for the card's style
+        assert cell.source.startswith(asked.source.split("class=")[0]) and cell.metadata == asked.metadata
 
 
 # ------------------------------------------------------------------------------------------ what is said is so

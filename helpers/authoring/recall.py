@@ -14,7 +14,7 @@ from helpers.exercises.exercise import RECALL
 from helpers.notebooks import BEGIN, END, GETS, check_id
 
 HEADING = "## Before you start"
-MINUTES = 2  # of the lesson's head they are no part
+MINUTES = 2  # not counted in the head of the lesson
 
 
 def recall_cells(questions: tuple[Recall, ...]) -> list[NotebookNode]:
