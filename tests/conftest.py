@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -39,6 +40,8 @@ os.environ.setdefault("COURSE_CHECK_SECONDS", "600")
 os.environ.setdefault("COURSE_PROGRESS", "")  # what checks say in tests is not what somebody has reached
 os.environ.setdefault("COURSE_LADDER_STEPS", "5")  # a rung of the ladder trains for 20 seconds
 common._tried["cpu"] = False  # trainings compute in float32: to try whether bfloat16 is faster can take 20 seconds
+# A shell that starts the tests in the background has them ignore interrupts, by which checks end what takes too long
+signal.signal(signal.SIGINT, signal.default_int_handler)
 if "PYTEST_XDIST_WORKER" in os.environ:  # one thread each, also in what they start: they share the cores already
     os.environ["OMP_NUM_THREADS"] = "1"
     torch.set_num_threads(1)
