@@ -82,7 +82,8 @@ def _run(text: str, file: str, cell: str, namespace: dict, line: int = 1) -> str
     stopped = ""
     for node in body:
         try:
-            _execute(ast.increment_lineno(node, line - 1), file, namespace)
+            ast.increment_lineno(node, line - 1)
+            exec(compile(ast.Module([node], []), file, "exec"), namespace)  # annotations stay text, as this module's do
         except KeyboardInterrupt:
             raise
         except BaseException as problem:  # SystemExit too
@@ -90,22 +91,23 @@ def _run(text: str, file: str, cell: str, namespace: dict, line: int = 1) -> str
     return stopped
 
 
-def _execute(node: ast.stmt, file: str, namespace: dict) -> None:
-    # Annotations stay text, as this module's do: one may name a finished part that is not here
-    exec(compile(ast.Module([node], []), file, "exec"), namespace)
+@functools.lru_cache(maxsize=64)
+def _setup_code(text: str) -> list[tuple[CodeType, type[Exception]]]:
+    """The code of a setup cell, statement by statement and import by import, and what each may raise."""
+    pieces: list[tuple[ast.stmt, type[Exception]]] = []
+    for node in ast.parse(text).body:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            pieces += [(type(node)(**{**vars(node), "names": [alias]}), ImportError) for alias in node.names]
+        else:
+            pieces.append((node, Exception))
+    return [(compile(ast.Module([node], []), "<setup>", "exec"), allowed) for node, allowed in pieces]
 
 
 def _run_setup(text: str, namespace: dict) -> None:
     """The setup cell, each import by itself: what does not exist here is left out, and nothing is checked here."""
-    for node in ast.parse(text).body:
-        if not isinstance(node, (ast.Import, ast.ImportFrom)):
-            with contextlib.suppress(Exception):
-                _execute(node, "<setup>", namespace)
-            continue
-        for alias in node.names:
-            node.names = [alias]
-            with contextlib.suppress(ImportError):
-                _execute(node, "<setup>", namespace)
+    for code, allowed in _setup_code(text):
+        with contextlib.suppress(allowed):
+            exec(code, namespace)
         if "start" in namespace:
             namespace["start"] = lambda lesson: _no_check
     namespace |= {"check": _no_check, "display": _no_check, "get_ipython": _no_check}
