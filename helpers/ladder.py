@@ -177,14 +177,14 @@ def measured(model: nn.Module, steps: int, text_name: str = MANUAL) -> tuple[flo
     return held_out_bits(model, text_name), done
 
 
-def train(model: nn.Module, steps: int, seed: int = 0, text_name: str = MANUAL) -> int:
+def train(model: nn.Module, steps: int, seed: int = 0, text_name: str = MANUAL, times: int = 1) -> int:
     """Train a model on random windows. Returns after how many steps it ended: the stop button ends it early.
 
-    A step reads as many bytes whatever the model's t_max is.
+    A step reads as many bytes whatever the model's t_max is. times: how many times as many as the rungs' steps.
     """
     done = 0
     try:
-        for _ in training_steps(model, steps, seed, text_name=text_name):
+        for _ in training_steps(model, steps, seed, text_name=text_name, times=times):
             done += 1
     except KeyboardInterrupt:
         print(f"Stopped after {done:,} of {steps:,} steps. What was trained until here counts.")
@@ -192,7 +192,7 @@ def train(model: nn.Module, steps: int, seed: int = 0, text_name: str = MANUAL) 
 
 
 def training_steps(
-    model: nn.Module, steps: int, seed: int = 0, what: str = "training", text_name: str = MANUAL
+    model: nn.Module, steps: int, seed: int = 0, what: str = "training", text_name: str = MANUAL, times: int = 1
 ) -> Iterator[None]:
     """The same, a step at a time; the stop button raises. what: the name in the line that shows how far it has come."""
     steps = int(min(steps, _most_steps()))
@@ -200,7 +200,7 @@ def training_steps(
     small_embeddings(model)
     optimiser = torch.optim.AdamW(model.train().parameters(), betas=(0.9, 0.98), weight_decay=0.05)
     for step in progress(range(steps), what):
-        starts = torch.randint(len(data) - t, (BATCH * T // t,), generator=chance)
+        starts = torch.randint(len(data) - t, (times * BATCH * T // t,), generator=chance)
         windows = data[starts.unsqueeze(1) + torch.arange(t + 1)].long().to(device())  # (b, t + 1)
         logits = model(windows[:, :-1])  # (b, t, n) or (b, 1, n)
         targets = windows[:, -logits.shape[1] :]

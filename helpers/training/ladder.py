@@ -1,6 +1,7 @@
 """The ladder of lessons 1 to 9 with the finished parts and three seeds: python -m helpers.training.ladder
 
-Also a plain average, and the test of lesson 2: the models of its first two rungs with position vectors added.
+Also a plain average, and the tests of lesson 2: the models of its first two rungs with position vectors added, trained
+as the rungs are and with eight times as many windows in each step.
 """
 
 from __future__ import annotations
@@ -56,6 +57,9 @@ MODELS: dict[str, Callable[[], nn.Module]] = {  # the rungs by lesson, and three
     "02 with positions": lambda: ByteModel(SingleHeadAttention(E, E), positions()),
 }
 
+WITH_POSITIONS = ("01 with positions", "02 with positions")
+TIMES = 8  # as many windows, in runs of their own
+
 
 def steps_of(name: str) -> int:
     """How many steps a model trains: those of its rung, or of lesson 1 or 2."""
@@ -66,12 +70,14 @@ def run_seed(seed: int, steps: int = 0) -> tuple[dict[str, float], float]:
     """({model: held-out bits per byte}, processor seconds) with one seed. steps: of training; 0: those of the rung."""
     torch.set_num_threads(1)
     start, bits = time.process_time(), {}
-    for name, make in MODELS.items():
+    runs = [(name, name, 1) for name in MODELS]
+    runs += [(f"{name}, {TIMES} times the windows", name, TIMES) for name in WITH_POSITIONS]
+    for label, name, times in runs:
         torch.manual_seed(seed)
-        model = make().to(device())
-        ladder.train(model, steps or steps_of(name), seed)
-        bits[name] = round(ladder.held_out_bits(model), 4)
-        print(f"seed {seed}, {name}: {bits[name]:.3f}, {time.process_time() - start:.0f} s so far", flush=True)
+        model = MODELS[name]().to(device())
+        ladder.train(model, steps or steps_of(name), seed, times=times)
+        bits[label] = round(ladder.held_out_bits(model), 4)
+        print(f"seed {seed}, {label}: {bits[label]:.3f}, {time.process_time() - start:.0f} s so far", flush=True)
     return bits, time.process_time() - start
 
 
@@ -99,7 +105,7 @@ def main() -> None:
         runs = list(pool.map(run_seed, seeds, [options.steps] * len(seeds)))
     record.resume([], time.perf_counter() - start, sum(seconds for _, seconds in runs))
     record.stop()
-    bits = {name: [found[name] for found, _ in runs] for name in MODELS}
+    bits = {name: [found[name] for found, _ in runs] for name in runs[0][0]}
     record.curve = [{"lesson": int(name[:2]), "held_out_bits": round(fmean(bits[name]), 5)} for name in RUNGS]
     result = {"bits": bits, "references": {name: round(value, 4) for name, value in ladder.references().items()}}
     ends = {"first": fmean(bits["01_dot_product_attention"]), "last": fmean(bits["09_character_generator"])}
