@@ -91,7 +91,7 @@ plt.show()
 #
 # Take Ada and *Casablanca*. Ada is described by (2, −1): fond of romance, put off by action. The film is described by
 # (2, −1) too, so the match is 2·2 + (−1)·(−1) = 5. Ben, at (−1, 2), gets −1·2 + 2·(−1) = −4: recommend it to Ada, not
-# to Ben. Check another cell.
+# to Ben. Check another entry.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -111,8 +111,8 @@ show_player("dot-product")
 #
 # $$L \;=\; \frac{1}{|\text{seen}|} \sum_{(u,f)\,\in\,\text{seen}} \big(u \cdot f - r_{uf}\big)^2 .$$
 #
-# **What every check of this lesson asks, unless its card says otherwise:** gradients flow back to every floating-point
-# input, no input is changed, new tensors are created on the device of the inputs, and any size may be 1.
+# **What every check of this lesson asks, unless its exercise says otherwise:** gradients flow back to every
+# floating-point input, no input is changed, new tensors are created on the device of the inputs, any size may be 1.
 
 # %% [markdown]
 # <div class="card">
@@ -188,7 +188,7 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Each point is a film. After training, films and viewers were given new axes, which alters no
-# prediction. Horizontal is the direction in which the predictions are largest (found by a [singular value
+# prediction. The horizontal axis is the one that contributes most to the predictions (found by a [singular value
 # decomposition](../../site/glossary.md#singular-value-decomposition), SVD): romance at one end, action at the other.
 # Vertical: light films against serious ones.
 #
@@ -398,7 +398,7 @@ check.prediction("ten_times", ten_times)
 # %% [markdown]
 # ## Self-attention
 #
-# What remains is the average itself. This is how one output is made, here the third of four:
+# What remains is the average itself. This is how one output is made, here $y_2$, the third of four:
 
 # %%
 plots.diagrams.one_output_row()
@@ -435,8 +435,8 @@ def self_attention_in_loops(x):
 #
 # **Exercise 4 · `self_attention`** &nbsp; ★☆☆ · 5 minutes · 3 points
 #
-# Compute the same as `self_attention_in_loops`, but without a loop: all sentences and all positions at once. Write the
-# scores anew and use `torch.softmax`, so that no error of exercise 2 or 3 carries over.
+# Compute the same as `self_attention_in_loops`, but without a loop: all sentences and all positions at once. Use
+# `torch.softmax` and none of your own functions, so that no error of exercise 2 or 3 carries over.
 #
 # <details><summary>Hint 1: one loop at a time</summary>
 #
@@ -476,8 +476,8 @@ apart = (self_attention(x_small) - self_attention_in_loops(x_small)).abs().max()
 print("fast and slow agree to within 0.00001:", apart < 1e-5)
 
 # %% [markdown]
-# Each sum over $j$ is a row of $w$ times a column of $x$: a second matrix product, (t, t) times (t, e). Let $X$ be
-# one sentence, attending to itself. Then all of [self-attention](../../site/glossary.md#self-attention) is
+# Each component of $y_i$ is row $i$ of $w$ times a column of $x$: a second matrix product, (t, t) times (t, e). Let $X$
+# be one sentence. Then all of [self-attention](../../site/glossary.md#self-attention) is
 #
 # $$Y \;=\; \operatorname{softmax}\!\big(X X^\top\big)\, X .$$
 #
@@ -656,8 +656,8 @@ check.prediction("shuffled_words", shuffled_words)
 # $$\operatorname{attention}(x[\pi]) \;=\; \operatorname{attention}(x)[\pi] \qquad\text{for every order } \pi .$$
 #
 # That property is called [**permutation equivariance**](../../site/glossary.md#permutation-equivariance). To
-# self-attention, *dog bites man* and *man bites dog* are the same three words. The property can be measured, for any
-# function: one that fails the test sees order.
+# self-attention, *dog bites man* and *man bites dog* are the same three words. Any function can be tested for this
+# property: one that fails sees order.
 
 # %% [markdown]
 # <div class="card">
@@ -745,10 +745,10 @@ for function in (self_attention, running_sum):
 #
 # From here to lesson 9 one small language model grows. It reads 32 bytes (64 in lesson 9) of Python's reference
 # manual and predicts the byte that comes next. Each lesson plugs in the part that you have just written. Text and width
-# never change, nor does the training up to lesson 4: there, a change in the score comes from the new part or from
+# never change. Up to lesson 4 the training does not either, so a change in the score comes from the new part or from
 # chance; three runs of ours show how much is chance.
 #
-# Today's model has as little beside attention as it can. Each possible byte has a vector of e = 64 numbers, your
+# Today's model has as little besides attention as it can. Each possible byte has a vector of e = 64 numbers, your
 # `self_attention` averages the vectors of the 32 bytes, and a linear map with a softmax makes the last output into the
 # probabilities of the next byte.
 #
@@ -779,7 +779,7 @@ ladder.last_byte(model)
 #
 # Above the picture is a prompt from the held-out text and, after ▸, what the model made of it: 200 bytes, drawn one by
 # one from its predictions. It is babble. The line under the table says why. The last position gives 0.43 of its
-# weight to itself on average. Earlier copies of its byte have the same vector, so each gets as much: 0.91 in
+# weight to itself on average, and as much to each earlier copy of its byte, which has the same vector: 0.91 in
 # all. So the model knows little more than which byte the last one is, and it does not quite reach order 1.
 #
 # Your scores are kept with your checks, and the start page shows them. With `Ladder(check, text="enwik8")` the model
@@ -788,7 +788,7 @@ ladder.last_byte(model)
 # %% [markdown]
 # ## What you can do now
 #
-# You can say why a dot product is a match and learn vectors from matches; make weights from scores with a numerically
+# You can say why a dot product is a match; learn vectors from matches; make weights from scores with a numerically
 # stable softmax; write self-attention as two matrix products; and measure whether a function sees order.
 #
 # **Three questions to think about**
