@@ -17,8 +17,8 @@
 # *Why divide by √d*
 #
 # Attention as it was published is $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. You have written all of it except
-# the root. It looks like a detail. But without it, and with components of size 1, attention learns less the wider the
-# vectors are, and wide vectors are what we want. This lesson asks where the root comes from, measures what it does, and
+# the root. It looks like a detail. But without it, attention on vectors with components of size 1 learns less the wider
+# they are, and wide vectors are what we want. This lesson asks where the root comes from, measures what it does, and
 # looks at what breaks when it is wrong or missing.
 #
 # | | |
@@ -117,7 +117,7 @@ check.prediction("variance_growth", variance_growth)
 # ## How large is a dot product?
 #
 # Make two assumptions about the components of $q$ and $k$: they are **independent** of each other, and each has **mean
-# 0 and variance 1**. A fresh linear layer with weights of variance 1/e turns e such inputs into such components.
+# 0 and variance 1**. A fresh linear layer with e such inputs and weights of variance 1/e has such outputs.
 # (PyTorch's own `nn.Linear` takes 1/(3e), which makes the components $\sqrt 3$ times and the scores 3 times smaller.)
 # Now go line by line. First one product of two components:
 #
@@ -154,8 +154,8 @@ check.prediction("variance_growth", variance_growth)
 # ones are the usual choice. All random numbers come from the generator that is passed in, so the same seed repeats the
 # same measurement, and a second call with the same generator makes a new one. The experiment may stay on the CPU.
 #
-# The check takes so many pairs that one standard error is 2 % of the variance, and accepts every number within five of
-# them. It also tests that your numbers vary from seed to seed as measurements do.
+# The check takes so many pairs that one standard error is 2 % of the variance, and accepts every number within five
+# standard errors. It also tests that your numbers vary from seed to seed as measurements do.
 #
 # <details><summary>Hint 1: all pairs at once</summary>
 #
@@ -505,7 +505,7 @@ check.prediction("saturated_gradient", saturated_gradient)
 # first: two short lines remain, in which no matrix occurs. (The matrix way is accepted too.)
 #
 # The last axis holds the keys; there may be any number of axes in front of it, or none. The check also differentiates
-# your result, with respect to g and to the scores that p came from: a loss that contains a gradient needs this.
+# your result, with respect to g and to the scores that p came from, as a loss that penalises gradients would.
 #
 # <details><summary>Hint 1: split the sum</summary>
 #
@@ -570,8 +570,8 @@ plt.show()
 # </div>
 #
 # The units add to the contrast: one unit of a scaled score is 8 units of the product. Per unit of the product the
-# corners on the right would be nearly as pale as those on the left, and larger steps make up for pale corners. Nothing
-# makes up for column 1: on the left, key 1 cannot win weight back.
+# corners on the right would be nearly as pale as those on the left, and a larger learning rate makes up for that.
+# Nothing makes up for column 1: on the left, key 1 cannot win weight back.
 
 # %% [markdown]
 # ## One number for how soft a row is
@@ -599,8 +599,8 @@ plt.show()
 #
 # <details><summary>Hint 1: where the NaN has to be stopped</summary>
 #
-# Find the terms first, then sum them. `torch.where(condition, a, b)` chooses entry by entry. A logarithm of something
-# tiny instead of 0 does no harm either, since a factor of 0 stands before it.
+# Find the terms first, then sum them. `torch.where(condition, a, b)` chooses entry by entry. Or take the logarithm
+# of something tiny instead of 0: the factor 0 makes the term 0.
 #
 # </details>
 # <details><summary>Hint 2: three rows, with numbers</summary>
@@ -645,8 +645,8 @@ for d, (query, keys) in drawn.items():
 # which is its largest singular value. It depends on the scores alone. The course's `largest_gradient(scores)` computes
 # it for each row, by `torch.linalg.matrix_norm(J, ord=2)`.
 #
-# Three landmarks. For two keys with equal scores the norm is exactly ½, and with more keys never larger
-# (Gershgorin's theorem: the absolute values in row i of J add up to $2 p_i (1 - p_i)$). With s equal scores it is 1/s.
+# Three landmarks. With two equal scores the norm is exactly ½, and it is never larger: the largest
+# absolute row sum bounds it (Gershgorin), and row i of J has $2 p_i (1 - p_i) \le 1/2$. With s equal scores it is 1/s.
 # When one weight takes all, it is 0.
 
 # %%
@@ -696,7 +696,7 @@ for name, line in gradients.items():
 # <div class="figure-caption">
 #
 # **How to read it.** Both axes are logarithmic: a straight line is a power of d. The scaled curves are flat from d = 16
-# on; the entropy stays below the $\log 16 = 2.77$ nats of a perfectly even row. Without scaling both fall, in the end
+# on; the entropy stays below the $\log 16 = 2.77$ nats of a perfectly even row. Without scaling both fall in the end,
 # by about half whenever d grows fourfold: compare the dotted slope of $1/\sqrt d$.
 #
 # </div>
@@ -759,8 +759,8 @@ for name, scores_of in both.items():
 #
 # At d = 1024 without scaling the first steps raise the loss a little, and after that it does not move at all. Why? A
 # step adds multiples of the keys to q, and so moves score j by about the rate times the score's gradient times
-# $\lVert k_j \rVert^2 \approx d$. Scaling divides both score and step by √d: the factor is $d / (\sqrt d)^2 = 1$,
-# and one rate serves every width. (At d = 4 the larger step even helps.)
+# $\lVert k_j \rVert^2 \approx d$. Scaling divides both score and step by √d, so d becomes $d / (\sqrt d)^2 = 1$,
+# and one rate serves every width. (At d = 4 the plain, larger step even helps.)
 #
 # So without scaling a row that still lets gradients through is thrown far, often into saturation, and a saturated row
 # stays where it is. No rate suits both: the best of eight gets from 1.77 to 1.36, and with scaling from 1.01 to 0.00.
@@ -878,9 +878,9 @@ for name, scores in {"divided by √d": plain / math.sqrt(64), "as they are": pl
 #
 # The language model of lesson 2 used scores that were not scaled. Its d is 64, so your `scaled_scores_early` divides
 # them by 8; everything else stays the same. The cell takes up to twenty seconds on one core. The stop button ends it
-# early, and what was trained counts.
+# early, and the model so far is kept.
 
-# %% mystnb={"image": {"alt": "A scoreboard of four models over bits per byte. The plain average lies at the line of order 0, near 4.5. Bare self-attention is at 3.6. Queries, keys and values lie near 3.75, and scaled scores in the same place, between 3.7 and 3.8. All are right of the line of order 1."}}
+# %% mystnb={"image": {"alt": "A scoreboard of four models over bits per byte. The plain average lies at the line of order 0, near 4.5. Bare self-attention is at 3.6. Queries, keys and values lie near 3.76, and scaled scores in the same place, between 3.7 and 3.8. All are right of the line of order 1."}}
 from helpers.ladder import ByteModel, Ladder, ScaledHead
 
 ladder = Ladder(check)
@@ -899,7 +899,7 @@ ladder.show()
 # </div>
 #
 # If scaling gains anything here, three runs are too few to show it: ours needed 3.69 to 3.79 [bits per
-# byte](../../site/glossary.md#bits-per-byte), and those of lesson 2 needed 3.75 or 3.76. The root cures scores that
+# byte](../../site/glossary.md#bits-per-byte), and those of lesson 2 needed 3.76 or 3.77. The root cures scores that
 # start too large, and here none do: the byte vectors begin with a standard deviation of 0.1, so the scores begin near 0
 # with the root or without it.
 
