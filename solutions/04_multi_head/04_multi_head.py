@@ -27,9 +27,9 @@
 # | **It takes** | about 105 minutes: six exercises, one of them with a bug to fix, and two predictions; 22 points |
 # | **It computes** | in seconds: a few small models, each trained on 19,200 synthetic sentences; the last section takes up to twenty seconds, and you may stop it |
 #
-# As before, b counts sentences, t counts positions, and e is the width of the model. Two letters are new: **h** is the
-# number of heads, and **d** is the width of *one* head. Heads, positions and components are counted from 0, as in the
-# code. All letters are in [the table](../../site/notation.md).
+# As before, b counts sentences, t counts positions, and e is the width of the model. **h** is new, the number of heads,
+# and **d** is now the width of *one* head. Heads, positions and components are counted from 0, as in the code.
+# All letters are in [the table](../../site/notation.md).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -93,7 +93,7 @@ plt.show()
 #
 # **A weight makes an arrow longer or shorter. It cannot turn it.** Whether mary gives or receives shows only in an
 # amount: how much *mary* the sum contains, relative to *susan* and *roses*. To some degree a model can read amounts off
-# a sum; later, one with a single head will have to. But the trouble is that each word has *one* weight for all
+# a sum; later, a model with one head will have to. The trouble is that each word has *one* weight for all
 # questions. With one weight for each question, every answer can have a direction of its own.
 
 # %% [markdown]
@@ -196,8 +196,8 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Top: five positions, six components, one colour for each future head. Middle: each head has one
-# colour, and its row i still belongs to position i. Bottom: the same shape, reached in one step. A reshape moves
-# nothing; it reads the numbers in the order of memory, 0a 0b 0c … 1a 1b, and cuts them differently.
+# colour, and its row i still belongs to position i. Bottom: the same shape, reached in one step. This reshape moves
+# nothing; it reads the numbers row by row, 0a 0b 0c … 1a 1b, and cuts them differently.
 #
 # </div>
 #
@@ -682,14 +682,14 @@ print("right answers:", right)
 check.prediction("scrambled_answers", scrambled_answers)
 
 # %% [markdown]
-# In training, *to* and *susan* (head 0) and *mary* (head 1) learn to do the work of *gave*. This works only if
+# In training, *to* and *susan* in head 0 and *mary* in head 1 learn to ask the questions of *gave*. This works only if
 # every sentence has five words; with six, the row of *gave* has other pieces. And in
 # [lesson 5](../05_masking/05_masking.ipynb), where a model must not look ahead, this mistake is a leak: the first
 # position gets outputs of head 0 for later positions.
 #
 # A falling loss does not show that the code does what it says. A comparison with known numbers can: this module and
 # `nn.MultiheadAttention`, with the same weights, differ at once. A round trip, `merge_heads(split_heads(x, h))`, finds
-# it too, but only if the split is right: two direct reshapes give x back.
+# it too, but only if the split is right: if both are direct reshapes, they cancel.
 
 # %% [markdown]
 # ## The product and the loop are the same
@@ -857,9 +857,10 @@ for kind in ("narrow", "wide", "multi-query"):
 #
 # </div>
 #
-# The narrow kind's line is level. [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.2.2, argue for it
-# with the cost: for one pair of words, h products of d terms are as many multiplications as one of $e = h\,d$. Only the
-# tables of weights cost more: h of (t, t) instead of one. Eight questions for nearly the price of one.
+# The narrow kind's line is level. [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.2.2, justify
+# narrow heads by their cost: for one pair of words, h dot products of d terms need as many multiplications as one of
+# $e = h\,d$. Only the tables of weights cost more: h of (t, t) instead of one. Eight questions for nearly the price
+# of one.
 
 # %% [markdown]
 # ## Your model so far
@@ -888,7 +889,7 @@ ladder.show()
 #
 # Four heads do not change the picture: 3.71 or 3.72 [bits per byte](../../site/glossary.md#bits-per-byte) in our three
 # runs, against 3.69 to 3.79 with one scaled head. Each head may ask a question of its own, but to all of them a window
-# is still a bag of bytes: none can ask for *the byte before*. Two things are missing: an answer to learn from at every
+# is still a bag of bytes: none can ask for *the byte before*. Two things are missing: a prediction at every
 # position (lesson 5), and vectors for the positions (lesson 6).
 
 # %% [markdown]
