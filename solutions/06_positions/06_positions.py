@@ -408,7 +408,7 @@ check.prediction("match_by_distance", match_by_distance)
 # the matrix for it, so the next cell sets the weights of such a head by hand. It has one task: at each position of a
 # random sequence, name the letter that was two places back.
 #
-# $M$ for a shift of −2 turns the encoding of i into that of i − 2, and of all keys the one at i − 2 matches that best.
+# $M$ for a shift of −2 turns PE(i) into PE(i − 2), and of all keys, the one at i − 2 matches PE(i − 2) best.
 # So $M$ projects the queries, keys are not projected, and the letters are the values. A factor of 8 makes the softmax
 # sharp.
 
@@ -680,7 +680,7 @@ show_player("rotary")
 # | relative bias | the scores | 2 · t_max − 1 | i − j only |
 # | rotary | queries and keys | none | i − j only |
 #
-# (For sinusoids, PE(i) · PE(j) depends on i − j alone, but a score also multiplies words by positions.)
+# (For sinusoids, PE(i) · PE(j) depends on i − j alone; in a score, the projections and the words change that.)
 #
 # Four ways, one test: that of the head built by hand. At each position of a random sequence of letters, from an
 # alphabet of eight, say **which letter was two places back**. A model with one attention layer, without a mask, is
@@ -822,7 +822,7 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each line is the mean of three models that differ only in their random initial weights; each band
+# **How to read it.** Each line is the mean of three models trained from different random seeds; each band
 # reaches from the worst of the three to the best. They are tested on sequences of 64. Left of the vertical line are
 # positions that occurred in training, right of it those that never did.
 #
@@ -844,8 +844,8 @@ check.prediction("relative_beyond", relative_beyond)
 #   with peaks near positions 34 and 59, in all three runs. The head built by hand shows that one matrix can serve every
 #   position. Training found other matrices, just as good on 16 positions: *it can represent it* and *it will learn it*
 #   are two different claims. The paper chose sinusoids partly because they "may allow the model to extrapolate"
-#   (section 3.5). Here they do not, and [Press et al. (2022)](https://arxiv.org/abs/2108.12409) report that in language
-#   models they hardly do either.
+#   (section 3.5). Here they do not, and in language models they hardly do, as
+#   [Press et al. (2022)](https://arxiv.org/abs/2108.12409) report.
 # - **Relative bias.** It is equally weak everywhere, because it does not know positions: the first ones, too, see the
 #   letters beyond the line. Distances beyond 15 were never trained. In the last printed lines their numbers are still
 #   0, as at the start, while that of distance 2 has been pushed up to about 1, and those of other trained distances
@@ -887,7 +887,7 @@ report("shared, set to −4", clipped)
 # %% [markdown]
 # ## Your model so far
 #
-# Up to here the model has known the last byte of a window, its query, but those before it only as a bag. Now your
+# Up to here the model has known which byte of a window is the last, but not the order of those before it. Now your
 # `PositionEmbedding` adds one of 32 trained vectors to each byte's vector before the causal attention of lesson 5.
 
 # %% mystnb={"image": {"alt": "A scoreboard of seven models over bits per byte. The first six are between 3.5 and 4.5. Positions, at the top, are far to their left, past the line of order 1."}}
@@ -933,7 +933,7 @@ ladder.show()
 # </details>
 # <details><summary>2. A program calls nn.Embedding(e, t_max) for its positions. When does it still run?</summary>
 #
-# When e = t_max the two modules are the same. It also runs on a single position when one of the two sizes is 1,
+# When e = t_max its table is the same as yours. It also runs on a single position when one of the two sizes is 1,
 # because a width of 1 broadcasts. In all other cases it fails. Try your modules with sizes that are all different.
 #
 # </details>
