@@ -58,7 +58,7 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 #
 # There are older ways to let positions interact. A **recurrent** network walks along the sequence and carries a state.
 # A **convolution** lets each position see a few neighbours, and needs a stack of layers to see far. They differ in how
-# far a signal travels from one position to another:
+# many steps a signal takes from one position to another:
 
 # %% mystnb={"image": {"alt": "Three drawings of seven positions. Recurrent: one arrow up from the first input, then six arrows along the row of states to the last output. Convolution: three layers of arrows to near neighbours; the path climbs in three steps. Self-attention: every input has an arrow to every output; the path is a single arrow from the first to the last."}}
 plots.path_row(t=7, reach=2)
@@ -85,7 +85,7 @@ plt.show()
 # | self-attention | $O(1)$ | $O(1)$ | $O(t^2 e)$ |
 #
 # Attention is parallel and sees everything in one step. It pays in the last column, with the square of t. (That column
-# leaves out the projections of attention, $O(t\,e^2)$; the square outweighs all four once t is larger than 2e.)
+# leaves out the four projections of attention, $O(t\,e^2)$; the square outweighs them once t is larger than 2e.)
 #
 # </details>
 
@@ -156,8 +156,8 @@ draw_by_depth({"": bare})
 # </div>
 #
 # After three layers all 16 positions of a sequence hold the same vector. This is no accident of these weights. Each
-# output is an average of the same values. The more alike the vectors, the more alike also the weights, so each layer
-# levels out more than the last: the differences shrink doubly exponentially with the depth
+# output is an average of the same values. The more alike the vectors, the more alike their attention weights, so each
+# layer levels out more than the last: the differences shrink doubly exponentially with the depth
 # ([Dong, Cordonnier and Loukas, 2021](https://arxiv.org/abs/2103.03404)).
 #
 # What becomes of *learning* in such a tower? We need an instrument.
@@ -425,16 +425,16 @@ losses = train(Tower(gathering()).to(device()), torch.abs, 500)
 print(f"best constant {1 - 2 / torch.pi:.2f}, attention {last(losses):.2f}")
 
 # %% [markdown]
-# In 500 steps the stack does no better than the best constant. Without biases it never could: change the sign of every
-# vector, and no score changes, so every output changes its sign. An absolute value does not. To compute something about
-# a vector, rather than pass it on, a stack needs another layer: the
+# In 500 steps the stack does no better than the best constant. Without biases, no such stack could: if all vectors
+# change sign, no score changes, so all outputs change sign. An absolute value does not. To compute something about a
+# vector, rather than pass it on, a stack needs another layer: the
 # **[feed-forward network](../../site/glossary.md#feed-forward-network)**, two layers with a ReLU between them, **the
 # same for every position, and seeing one position at a time**,
 #
 # $$\operatorname{ff}(v) \;=\; W_2 \,\max(0,\; W_1 v + b_1) + b_2 ,$$
 #
 # with a hidden layer that is 4e wide by convention ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 3.3: e
-# = 512, hidden 2048). Three things in a block are not linear (up to biases): this ReLU, the attention weights
+# = 512, hidden 2048). Biases apart, three things in a block are not linear: this ReLU, the attention weights
 # and the norms of the next section. Attention gathers; the network computes.
 
 # %% [markdown]
@@ -703,8 +703,8 @@ print(f"without the factor: mean {dropped.sign().mean():.2f}")
 # </details>
 # <details><summary>Hint 2: an example with simple layers</summary>
 #
-# Suppose that x is (1, 3), both layers return the sum of the components in both places, here (4, 4), and both norms
-# subtract the mean.
+# Suppose that x is (1, 3), both layers return their input's sum in both places, (4, 4) for x, and both norms subtract
+# the mean.
 #
 # - Norm first: the norm of (1, 3) is (−1, 1), the layer returns (0, 0), and x stays (1, 3), in the second half too.
 # - Norm last: the layer returns (4, 4), the sum is (5, 7), and its norm (−1, 1). The second layer reads this, returns
@@ -814,7 +814,7 @@ plots.number_grids(
 # <div class="figure-caption">
 #
 # **How to read it.** From left to right, then down. Each grid has the vectors of the three words after one step. The
-# last is the sum of *x* + attention and ReLU.
+# last adds two of them, *x* + attention and ReLU.
 #
 # </div>
 #
@@ -900,7 +900,7 @@ check(Transformer)
 # *Norms only* keeps every vector at size 1, at any depth. When do all positions hold the same vector, to the precision
 # of float32?
 #
-# - **A.** Not within 24 blocks: only the size kept falling, and the norm restores it.
+# - **A.** Not within 24 blocks: shrinking caused the collapse, and the norm undoes it.
 # - **B.** Near the top: the norms slow the collapse considerably.
 # - **C.** After three blocks.
 # </div>
@@ -1118,7 +1118,7 @@ ladder.show()
 # </div>
 #
 # Before, our three runs needed 2.83 to 2.87 [bits per byte](../../site/glossary.md#bits-per-byte). With three blocks
-# they need 2.28 to 2.32, fewer than gzip. Blocks bring depth, feed-forward networks, shortcuts and norms at once. Which
+# they need 2.28 to 2.31, fewer than gzip. Blocks bring depth, feed-forward networks, shortcuts and norms at once. Which
 # of them does it? Take away the depth and leave the rest:
 
 # %% tags=["hide-input"]
@@ -1155,8 +1155,8 @@ print(f"one block: {bits:.2f} bits per byte after {done:,} steps")
 # much.
 #
 # </details>
-# <details><summary>3. A stack in which all blocks share their weights runs, and has 1/depth of the parameters. Is it
-# ever wanted?</summary>
+# <details><summary>3. If all blocks of a stack share their weights, it has 1/depth of the parameters. Is that ever
+# wanted?</summary>
 #
 # Yes, on purpose. It applies one function again and again, as a recurrent network does, but over depth instead of time
 # ([Dehghani et al., "Universal transformers", 2019](https://arxiv.org/abs/1807.03819);
