@@ -269,7 +269,7 @@ plt.show()
 #
 # </div>
 #
-# Of a hundred test reviews about 15 are plain. The bag of words gets these right, and half of the other 85 by chance:
+# Fewer test reviews are plain, about 15 in 100. The bag of words gets these right, and half of the other 85 by chance:
 # $15 + 85/2 \approx 58$. What *not* and *but* do depends on what comes before and after them, and a sum has no order.
 # To the bag of words, the two reviews below are the same:
 
@@ -372,13 +372,13 @@ plots.diagrams.classifier_flow()
 #
 # Write both methods. The finished pieces are `PositionEmbedding(t_max, e)`, called on (b, t, e); `Transformer(e, h,
 # depth, pre_norm=True)`, called as `transformer(x, mask)` with a mask of shape (b, 1, t); and `finished_pool(x, mask)`.
-# No word may look at padding. Only the mask says where it is; any ids may be there. Store the layers under the
+# No word may look at padding. Find it by the mask alone: its ids may be anything. Store the layers under the
 # names in the docstring: the check sets their weights by name. Do not use PyTorch's `nn.TransformerEncoder`.
 #
 # <details><summary>Hint 1: tables</summary>
 #
 # `nn.Embedding(rows, width)` is a table of [embeddings](../../site/glossary.md#embedding). Called with integers of any
-# shape, it returns their rows, with one more axis. There are as many rows as there are words.
+# shape, it returns their rows, with one more axis. The table needs a row for each id.
 #
 # </details>
 # <details><summary>Hint 2: an example with two texts</summary>
@@ -522,8 +522,8 @@ check.prediction("softmax_twice", softmax_twice)
 
 # %% [markdown]
 # The first softmax returns at best 1 and 0. The second takes them for logits and returns at most $e/(e + 1) = 0.73$,
-# where e is Euler's number and not the width. So the loss is at least $\log(1 + 1/e) = 0.313$. In a long training on
-# many reviews a loss that stops there looks merely mediocre. One batch shows that the model is broken.
+# where e is Euler's number and not the width. So the loss is at least $\log(1 + 1/e) = 0.313$. In a long run, on many
+# reviews, a loss that stops there looks merely mediocre. One batch shows that the model is broken.
 
 # %% [markdown]
 # ## A number to believe
@@ -781,7 +781,7 @@ for place in distances.masked_fill(our_right, 0).argsort(descending=True)[:3]:
 #
 # Maps of attention weights are tempting, but they show where a word takes information *from*, not what is done with it;
 # quite different weights can lead to the same prediction ([Jain and Wallace, 2019](https://arxiv.org/abs/1902.10186)).
-# It is better to ask what happens **without** a word. The mask can hide any word of a review from the model:
+# It is better to remove a word and see what changes. The mask can hide any word of a review from the model:
 
 # %%
 @torch.no_grad()
@@ -1043,8 +1043,8 @@ plt.show()
 check.prediction("who_wins_imdb", who_wins_imdb)
 
 # %% [markdown]
-# **The bag of words wins** by nearly two points, and it is trained in seconds. In a complaint of two hundred words,
-# many hardly occur in praise, and one *not* changes little. The transformer has to learn from the same 22,500
+# **The bag of words wins** by nearly two points, and it is trained in seconds. A complaint of two hundred words
+# holds many that praise seldom uses, and one *not* changes little. The transformer has to learn from the same 22,500
 # reviews what words mean, and how they make sentences. After its second epoch the curve is level, while the training
 # loss (not plotted) keeps falling. The model lacks data, not steps.
 #
@@ -1078,7 +1078,7 @@ for sample in run["samples"]:
 #
 # Without positions a shuffled review looks like the original, so all that is left are the counts of the words. But
 # logistic regression does not make the best of them: it adds up one weight for each word. Attention can notice that
-# *not* and *only* occur **together**. Neither knows which of *dull* and *great* comes before *but*.
+# *not* and *only* occur **together**. Neither model knows which of *dull* and *great* comes before *but*.
 #
 # </details>
 #
