@@ -197,9 +197,9 @@ print(f"a model without an opinion: {loss:.3f} nats, "
 #
 # - **8 bits**: every byte is equally likely.
 # - **the alphabet**: all bytes that occur in the text are equally likely; $\log_2$ of their number.
-# - **order 0**: the probability of each byte is its frequency in the text. The landmark is the entropy of the bars
-#   above, $-\sum_x p(x) \log_2 p(x)$.
-# - **order 1**: the probability of each byte is its frequency after the byte before it.
+# - **order 0**: the probability of each byte is its frequency in the text. The landmark is the entropy of these
+#   frequencies, $-\sum_x p(x) \log_2 p(x)$.
+# - **order 1**: the same, counted separately after each byte; the landmark is the entropy of pairs minus that of bytes.
 # - **gzip** and **xz**, two programs that compress files. A model compresses too: with its probabilities, an arithmetic
 #   coder ([Witten, Neal and Cleary, 1987](https://doi.org/10.1145/214762.214771)) turns a file of N bytes into one of
 #   about B·N bits, where B is the model's bits per byte. To let the programs learn from the training part too, we
@@ -724,11 +724,11 @@ check.prediction("greedy_text", greedy_text)
 # **Greedy** repeats itself, as large models do too: the probability of a phrase rises each time it is repeated
 # ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751), figure 4).
 #
-# The higher the temperature, the more of the words are made up; **T = 1.5** is what the tail sounds like. The cut at
-# **p = 0.9** leaves fewer of them at both temperatures. But at T = 1.5, where the nucleus is larger, about as many are
-# left as at T = 1 without the cut.
+# The higher the temperature, the more words are made up; **T = 1.5** is what the tail sounds like. The cut at
+# **p = 0.9** leaves fewer made-up words at both temperatures, but at T = 1.5, where the nucleus is larger, still about
+# as many as T = 1 without the cut.
 #
-# The model was given nothing but bytes. Watch it find the words, in copies kept during training:
+# The model was given nothing but bytes. Watch copies of it, kept during training, find the words:
 
 # %%
 for step, young in (snapshots | {len(losses): model}).items():
@@ -800,7 +800,7 @@ check.prediction("sharpened_bits", sharpened_bits)
 # %% [markdown]
 # The loss rewards *calibrated* probabilities: a byte that occurs 10 % of the time should get 10 %. Dividing by 0.5
 # squares the ratios of the probabilities: where the right byte had 0.6, the model gains a little, but where it had
-# 0.01, it now costs nearly twice as many bits. Good samples and good predictions are two different things.
+# 0.01, it now costs up to twice as many bits. Good samples and good predictions are two different things.
 
 # %% [markdown]
 # ## A fair measurement
@@ -1017,7 +1017,7 @@ check.prediction("costliest_piece", costliest_piece)
 # read, the best clue to the next one, reaches the prediction only as part of an average.
 #
 # **The rest of the ranking depends on size and budget.** After 300 steps the whole model is still behind order 1, a
-# table of pairs. Such a table needs only the last byte, so positions do not help yet: without them the bits are even
+# table of pairs. It still learns which byte follows which, and that takes no positions: without them the bits are even
 # slightly lower. When a larger model trains for longer, positions come second, and the division by √d, which hardly
 # shows in the short runs, is worth a quarter of a bit. The norms help a little in the short runs and not at all in the
 # long ones; deeper stacks may need them.
@@ -1042,7 +1042,7 @@ ladder.show()
 
 # %% [markdown]
 # The last step goes the wrong way: our three runs need 2.47 to 2.52 bits per byte; with the windows of lesson 7 it was
-# 2.28 to 2.32. Longer windows bring little, as you measured above. The smaller batch, 8 windows instead of 16, costs
+# 2.28 to 2.31. Longer windows bring little, as you measured above. The smaller batch, 8 windows instead of 16, costs
 # much: 16 windows of 64 bytes, twice the work, give about 2.2. At this budget long windows do not pay.
 
 # %% [markdown]
@@ -1095,8 +1095,8 @@ for sample in run["samples"][:2]:
 # Most words are real, and each `[[` that opens a link is closed again. Yet no sentence says anything: what begins with
 # mathematics goes on to astronauts, the Moon and blood.
 #
-# Larger models, trained for longer, do much better. The first two were trained on 90 million bytes of enwik8, GPT-2 on
-# none. Compare with care: all were measured on other bytes than ours.
+# Larger models, trained for longer, do much better. The first two below were trained on 90 million bytes of enwik8,
+# GPT-2 on none. Compare with care: all were measured on other bytes than ours.
 #
 # | model | bits per byte | where |
 # |---|---|---|
