@@ -9,6 +9,7 @@ import torch.nn.functional as F
 
 from helpers import ladder, plots, rungs
 from helpers.authoring.lesson_source import Answers, sources
+from helpers.data.toy.films import film_ratings
 from helpers.data.vectors import word_vectors
 from helpers.exercises import l01_dot_product_attention
 from helpers.exercises.draw import Draw
@@ -85,6 +86,20 @@ def test_outcomes_that_the_lesson_tells_are_those_that_it_printed(printed_text):
     start, end = map(float, re.search(r"error: ([\d.]+) at the start, ([\d.]+) at the end", printed_text).groups())
     assert end < start / 5
     assert "fast and slow agree to within 0.00001: True" in printed_text
+
+
+def test_the_ratings_alone_give_back_both_features_of_the_films():
+    """The films' vectors of the training, which a least squares fit may turn and stretch, against the true features."""
+    known, generator = film_ratings(), torch.Generator().manual_seed(0)
+    users, films = (0.1 * torch.randn(count, 2, generator=generator) for count in known.ratings.shape)
+    optimiser = torch.optim.Adam([users.requires_grad_(), films.requires_grad_()], lr=0.02)
+    for _ in range(300):
+        optimiser.zero_grad()
+        ANSWERS.make("masked_squared_error")(users, films, known.ratings, known.seen).backward()
+        optimiser.step()
+    found = films.detach() @ torch.linalg.lstsq(films.detach(), known.features).solution
+    missed = (found - known.features).square().sum(dim=0) / known.features.square().sum(dim=0)
+    assert missed.max() < 0.1
 
 
 def test_the_model_looks_at_the_last_byte_as_the_text_says(printed_text):

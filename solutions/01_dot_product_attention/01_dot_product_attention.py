@@ -24,7 +24,7 @@
 # |---|---|
 # | **You will build** | self-attention in its barest form: two matrix products with a softmax between them |
 # | **You need** | matrices, gradients, and enough PyTorch to read `x @ y` and `loss.backward()` |
-# | **It takes** | about 80 minutes: six exercises, 21 points, and two predictions |
+# | **It takes** | about 85 minutes: six exercises, 21 points, and two predictions |
 # | **It computes** | in seconds, on any laptop; the last cell takes up to twenty seconds, and you may stop it |
 #
 # The letters for sizes are the same in every lesson: b is the batch, t the number of positions, e the width of a
@@ -193,6 +193,8 @@ plt.show()
 # Vertical: light films against serious ones.
 #
 # </div>
+#
+# So the ratings alone are enough: both features are found, though no rating names them.
 #
 # This is **matrix factorisation** (figure 3 of [Koren, Bell and Volinsky, 2009](https://doi.org/10.1109/MC.2009.263)
 # shows the factors in real ratings). What matters here is the pattern: *give everything a vector, let dot products be

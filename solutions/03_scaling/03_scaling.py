@@ -303,6 +303,8 @@ bars(weights)
 # a model of width e works with h heads, each of them is d = e/h wide, and dividing by √e is an easy mistake. Then all
 # scores are too small by a factor of $\sqrt{e/d} = \sqrt h$, and with many heads the weights start out nearly even. The
 # mistake is silent: the shapes are the same.
+#
+# At which width does one key take nearly all of the weight, without the division and with it? Draw more than once:
 
 # %% tags=["hide-input"]
 from helpers.players import show_player

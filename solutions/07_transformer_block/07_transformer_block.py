@@ -328,7 +328,8 @@ print_gradients_of_matrices(towers[True])
 # gradients of queries and keys vanish. So the bare stack has two separate faults. Its initial weights make all
 # gradients fade, and averaging leaves its attention no way to learn where to look.
 #
-# Now vary the depth and the *gain*, the width times the variance of a matrix's entries:
+# Now vary the depth and the *gain*, the width times the variance of a matrix's entries. How far from 1 may the gain be
+# before a deep tower loses its gradient?
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
