@@ -25,7 +25,7 @@ from helpers.checking.partly_right import NUMBERS_WRONG
 from helpers.checking.verdicts import LIKE, Verdict, judge
 from helpers.device import on_the_cpu
 
-SECONDS = 4  # that a mutant has for all its probes: changed loops may never end
+SECONDS = 4  # of processor time that a mutant has for all its probes: changed loops may never end
 
 
 class Feedback(enum.Enum):
@@ -94,13 +94,13 @@ def _time_limit(seconds: float) -> Iterator[None]:
     def stop(number: int, frame: object) -> None:
         raise TimeIsUp
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds, seconds / 10)  # once for each aspect that still hangs
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds, seconds / 10)  # once for each aspect that still hangs
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def table(judged: list[JudgedMutant]) -> str:
