@@ -230,6 +230,7 @@ def test_a_training_that_is_stopped_leaves_model_and_curve_and_goes_on(capsys, m
     model = classifier.Classifier(9, 3, 4, 2, 1, 6)
     space |= {"model": model, "plan": [batch] * 12, "validation": [batch], "losses": [], "looks": []}
     space |= {"optimiser": torch.optim.AdamW(model.parameters()), "rate": lambda step, steps: 0.01, "bag_aside": 0.5}
+    space |= {"bag_right": [batch], "bag_wrong": [batch]}
     space["train_step"] = classifier.train_step
 
     def interrupted(*given):
@@ -244,6 +245,14 @@ def test_a_training_that_is_stopped_leaves_model_and_curve_and_goes_on(capsys, m
         exec(cell, space)
     assert "12 steps; validation accuracy" in capsys.readouterr().out and len(space["losses"]) == 12
     plots.style.plt.close("all")
+
+
+def test_it_counts_words_before_it_reads(printed_text):
+    """The accuracies where the bag of words is right and where it is wrong, at four steps."""
+    told = re.findall(r"^step (\d+): \d+% of all; (\d+)% where .*? right, (\d+)% where", printed_text, re.M)
+    where = {int(step): (int(right), int(wrong)) for step, right, wrong in told}
+    assert where[300][0] > 70 and where[300][1] < 40, "mostly right, and mostly wrong"
+    assert all(abs(right - wrong) < 10 and min(right, wrong) > 70 for right, wrong in (where[500], where[1000]))
 
 
 @pytest.mark.parametrize("seed", range(20))
