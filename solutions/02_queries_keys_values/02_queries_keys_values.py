@@ -27,8 +27,9 @@
 # | **It takes** | about 100 minutes: five exercises, 17 points, and four predictions |
 # | **It computes** | in seconds, on any laptop; the last section takes about half a minute, and you may stop it |
 #
-# New letters: t positions look, as before, and s positions are looked *at*, perhaps in another sequence; d is the width
-# of a query and of a key, v that of a value. All letters are in [one table](../../site/notation.md).
+# Letters: t positions look, as in lesson 1. New are s, the number of positions that are looked *at* (perhaps in another
+# sequence), d, the width of a query and of a key, and v, the width of a value.
+# All letters are in [one table](../../site/notation.md).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import matplotlib.pyplot as plt
@@ -225,7 +226,7 @@ show_player("lookup")
 # - At $\beta = 1$ the weights are those of your lookup.
 # - At $\beta = 0$ every weight is $1/s$: the dictionary returns the average of all its values, whatever you ask.
 # - In general, **the ratio of any two weights is raised to the power β**. Where one key has three times the weight of
-#   another at $\beta = 1$, it has nine times its weight at $\beta = 2$.
+#   another at $\beta = 1$, it has nine times as much at $\beta = 2$.
 # - As $\beta$ grows, the best key answers alone. (Our keys are equally long, so a key equal to the query is
 #   best.) That is an ordinary lookup, except that the *best* match will do. If two are equally good, they share.
 
@@ -246,8 +247,8 @@ show_player("lookup")
 # <details><summary>Hint 2: two keys, with numbers</summary>
 #
 # Let the products be 2 and 1. At β = 1 the weights are 0.73 and 0.27, and their ratio is e. At β = 2 the ratio is e²:
-# the weights are 0.88 and 0.12. At β = 10,000 they are 1 and 0. But in any float $e^{20000}$ is infinite, and so is the
-# sum (remedy: lesson 1); and the weights of β = 1, raised to the power 10,000, both become 0.
+# the weights are 0.88 and 0.12. At β = 10,000 they are 1 and 0. But $e^{20000}$ overflows in any
+# float (lesson 1 has the remedy), and the weights of β = 1, raised to the power 10,000, both become 0.
 #
 # </details>
 # </div>
@@ -447,8 +448,8 @@ print(f"output: {output.item():.2f}")
 #
 # The components of the queries were called d, those of the keys e. Both letters are missing after the arrow, so einsum
 # sums over each **by itself**: every component of the query is multiplied by every component of the key. The score is
-# then the sum of the query's components times the sum of the key's, whichever components they are. In hint 2 the
-# scores were 1 and 3. One letter for both, `"btd,bsd->bts"`, multiplies like with like.
+# then the sum of the query's components times the sum of the key's. In hint 2 the scores were 1 and 3.
+# One letter for both, `"btd,bsd->bts"`, multiplies like with like.
 #
 # Two habits catch this. Compare with a product whose answer you know, and test with vectors at right angles.
 #
@@ -795,8 +796,8 @@ check.prediction("shuffled_context", shuffled_context)
 # $$q_i \cdot k_j \;=\; x_i W_q\,(x_j W_k)^\top \;=\; x_i\, \big(W_q W_k^\top\big)\, x_j^\top .$$
 #
 # So the two matrices act as one, $M = W_q W_k^\top$ of shape (e, e), put between the two vectors. Lesson 1 had the
-# identity in that place. Now it can be any matrix of rank d at most, symmetric or not: the entry of M in row f and
-# column g is what the score gains when the word that asks has feature f (a 1 in component f) and the word that is asked
+# identity in that place. Now it can be any matrix of rank d at most, symmetric or not. The entry of M in row f and
+# column g is added to the score when the word that asks has feature f (a 1 in component f) and the word that is asked
 # has feature g. M says which word matters to which. Training finds such an M; here you write one yourself.
 
 # %% [markdown]
@@ -863,7 +864,7 @@ print("columns:", w_q.shape[1], " rank of M:", torch.linalg.matrix_rank(w_q @ w_
 # </div>
 #
 # Your four columns make a matrix of rank 2, because three of the rules ask for the same thing, the noun. So d = 2 is
-# enough. Even d = 1 would do: let nouns ask with −5 and all others with 5; give nouns the key 1, verbs −1, the rest 0.
+# enough. Even d = 1 would do: give nouns the query −5, all others 5, and nouns the key 1, verbs −1, the rest 0.
 #
 # The two thin matrices have 2·e·d parameters, M itself has e²: the two are smaller when d is less than e/2. And each
 # comparison multiplies d pairs of numbers, not e.
@@ -919,9 +920,9 @@ ladder.last_byte(model)
 check.prediction("second_rung", second_rung)
 
 # %% [markdown]
-# Why is it worse, with three more matrices? Lesson 1's model can hardly help looking at the last byte and its earlier
-# copies, which get 0.91 of its weight, and that byte says most about the next one. The new model may look anywhere, and
-# here gives them 0.11; equal weights would give about 0.1.
+# Why is it worse, with three more matrices? The last byte says most about the next one. Lesson 1's model can hardly
+# help looking at it: with its earlier copies it gets 0.91 of the weight. The new model may look anywhere, and here
+# gives them 0.11; equal weights would give about 0.1.
 #
 # It could do what the old one does: with the identity in all three matrices it *is* the old one. So start one training
 # there. In another, add a vector for each of the 32 positions to the inputs (lesson 6): without them a query can ask
@@ -944,17 +945,17 @@ for name, model in {"from identity": as_lesson_1, "with positions": with_positio
 # disadvantage of 0.14 is gone.
 #
 # But three matrices should do better than none, and so far they only draw level. Perhaps they have too little to learn
-# from: each window asks for one byte. So we trained both models, with positions, on eight times as many windows in each
-# step. Now the new one needs 3.24 to 3.31 bits in three runs, the old one 3.41 to 3.48: with enough answers, the
-# matrices pay. Lesson 5 gets 32 answers out of each window in a single pass.
+# from: each window has only one byte to predict. So we trained both models, with positions, on eight times as many
+# windows in each step. Now the new one needs 3.24 to 3.31 bits in three runs, the old one 3.41 to 3.48: with enough
+# bytes to predict, the matrices pay. Lesson 5 predicts 32 bytes of each window in a single pass.
 
 # %% [markdown]
 # ## What you can do now
 #
 # You can explain why one vector for all roles forces symmetric scores, and keeps two words from looking only at each
-# other; look a query up in a soft dictionary and say what makes it sharp; find a fault in attention that no shape
-# shows; write a module with learned projections, for queries from one sequence and keys from another; and write such
-# projections by hand.
+# other; look a query up in a soft dictionary and say what makes it sharp; find a fault in attention that leaves
+# all shapes right; write a module with learned projections, for queries from one sequence and keys from another; and
+# write such projections by hand.
 #
 # **Three questions to think about**
 #

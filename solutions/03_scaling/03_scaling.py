@@ -75,8 +75,8 @@ bars(weights)
 # <div class="figure-caption">
 #
 # **How to read it.** The eight bars of a panel add up to 1. At d = 4 several keys share the weight. At d = 1024 one key
-# has it all, and that one was picked by chance: the vectors mean nothing. A wider vector has more room for meaning, and
-# yet the average that attention was supposed to be is gone.
+# has it all, and that one was picked by chance: the vectors mean nothing. A wider vector has more room for meaning.
+# But the average, the point of attention, is gone.
 #
 # </div>
 #
@@ -118,7 +118,7 @@ check.prediction("variance_growth", variance_growth)
 #
 # Make two assumptions about the components of $q$ and $k$: they are **independent** of each other, and each has **mean
 # 0 and variance 1**. A fresh linear layer with e such inputs and weights of variance 1/e has such outputs.
-# (PyTorch's own `nn.Linear` takes 1/(3e), which makes the components $\sqrt 3$ times and the scores 3 times smaller.)
+# (PyTorch's own `nn.Linear` takes 1/(3e): components are then smaller by a factor of $\sqrt 3$, scores by one of 3.)
 # Now go line by line. First one product of two components:
 #
 # $$\mathbb{E}[q_i k_i] \;=\; \mathbb{E}[q_i]\;\mathbb{E}[k_i] \;=\; 0 \cdot 0 \;=\; 0 ,$$
@@ -507,7 +507,7 @@ check.prediction("saturated_gradient", saturated_gradient)
 # first: two short lines remain, in which no matrix occurs. (The matrix way is accepted too.)
 #
 # The last axis holds the keys; there may be any number of axes in front of it, or none. The check also differentiates
-# your result, with respect to g and to the scores that p came from, as a loss that penalises gradients would.
+# your result, with respect to g and to the scores behind p: a loss that contains gradients itself needs this.
 #
 # <details><summary>Hint 1: split the sum</summary>
 #
@@ -571,9 +571,9 @@ plt.show()
 #
 # </div>
 #
-# The units add to the contrast: one unit of a scaled score is 8 units of the product. Per unit of the product the
-# corners on the right would be nearly as pale as those on the left, and a larger learning rate makes up for that.
-# Nothing makes up for column 1: on the left, key 1 cannot win weight back.
+# The units add to the contrast: one unit of a scaled score is 8 units of the product. Per unit of the
+# product, the corners on the right would be nearly as pale as those on the left. A larger learning rate
+# makes up for pale corners. Nothing makes up for column 1: on the left, key 1 cannot win weight back.
 
 # %% [markdown]
 # ## One number for how soft a row is
@@ -647,9 +647,9 @@ for d, (query, keys) in drawn.items():
 # which is its largest singular value. It depends on the scores alone. The course's `largest_gradient(scores)` computes
 # it for each row, by `torch.linalg.matrix_norm(J, ord=2)`.
 #
-# Three landmarks. With two equal scores the norm is exactly ½, and it is never larger: the largest
-# absolute row sum bounds it (Gershgorin), and row i of J has $2 p_i (1 - p_i) \le 1/2$. With s equal scores it is 1/s.
-# When one weight takes all, it is 0.
+# Three landmarks. With two equal scores the norm is exactly ½, and it is never larger: the absolute values in row i of
+# J add up to $2 p_i (1 - p_i) \le 1/2$, and the largest such sum bounds the norm (Gershgorin). With s equal scores it
+# is 1/s. When one weight takes all, it is 0.
 
 # %%
 for row in ([0.0, 0.0], [0.0] * 16, [14.0, 12.0], [112.0, 96.0]):
@@ -775,9 +775,9 @@ for name, scores_of in both.items():
 # right. But the text that the model writes is nonsense. Loading a correct file into correct shapes is no proof that the
 # code computes what the model was trained to compute.
 #
-# The classes in an [early PyTorch version of GPT-2 by Hugging
+# This happens to code that copies single classes from an [early PyTorch version of GPT-2 by Hugging
 # Face](https://github.com/huggingface/transformers/blob/034aa0c2d743f5de787b650d9ef38ea49c66df3f/pytorch_transformers/modeling_gpt2.py)
-# (2019) have this trap in them; only the whole model avoids it. Code that copies single classes falls into it.
+# (2019). That version as a whole is right.
 
 # %% [markdown]
 # <div class="card">

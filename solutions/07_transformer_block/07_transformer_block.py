@@ -520,7 +520,7 @@ for factor in (1, 2):
 # %% [markdown]
 # Each block multiplies the size by some factor, and over 24 blocks the factors compound. With weights twice as large
 # the vectors explode and saturate the softmax: the √d of [lesson 3](../03_scaling/03_scaling.ipynb) assumes queries and
-# keys whose components have variance 1. Something has to fix the size of what each layer reads.
+# keys whose components have variance 1. So what each layer reads must be kept at one size.
 #
 # **[Layer normalisation](../../site/glossary.md#layer-normalisation)**
 # ([Ba, Kiros and Hinton, 2016, section 3](https://arxiv.org/abs/1607.06450)) does it for every vector $v$ of width e by
@@ -529,7 +529,7 @@ for factor in (1, 2):
 # $$\mu = \frac1e \sum_{a=1}^{e} v_a, \qquad \sigma^2 = \frac1e \sum_{a=1}^{e} (v_a - \mu)^2,
 # \qquad \operatorname{norm}(v)_a \;=\; \frac{v_a - \mu}{\sqrt{\sigma^2 + \varepsilon}}\; \gamma_a + \beta_a .$$
 #
-# Other positions and the rest of the batch do not enter; otherwise the norm, too, would mix positions. The small
+# Neither other positions nor the rest of the batch enter: the norm must not mix positions or sequences. The small
 # $\varepsilon$ keeps a vector of equal components, whose variance is 0, from becoming 0/0. The learned $\gamma$ and
 # $\beta$, one number for each component, let the model choose another scale and mean. In PyTorch they are called
 # `weight` and `bias`.
@@ -541,7 +541,7 @@ for factor in (1, 2):
 #
 # The code below runs, and models train with it. Yet it differs from the formula in **two** places. Fix both, in
 # `forward`. Each fix earns points by itself. Do not call PyTorch's own norm, `nn.LayerNorm` or `F.layer_norm`, or
-# `FinishedNorm`: the next cells compare yours with them.
+# `FinishedNorm`: you will compare yours with PyTorch's.
 #
 # <details><summary>Hint 1: line by line</summary>
 #
@@ -693,7 +693,7 @@ print(f"without the factor: mean {dropped.sign().mean():.2f}")
 # `FinishedNorm(e)` and `FinishedFeedForward(e)`. Store them under the names in the docstring. Do not use whole blocks:
 # neither `FinishedBlock` nor PyTorch's `nn.TransformerEncoderLayer`.
 #
-# Pass the mask, as in lesson 5, on to the attention, even if it is None. In training, dropout applies once to the
+# Pass the mask on to the attention, as in lesson 5, even if it is None. In training, dropout applies once to the
 # output of each layer, before it is added, and what is kept is scaled as in `nn.Dropout`. A dropout of 0 or 1 is
 # allowed: with 1, only shortcuts and norms are left. After `.eval()` nothing is dropped.
 #
@@ -704,8 +704,8 @@ print(f"without the factor: mean {dropped.sign().mean():.2f}")
 # </details>
 # <details><summary>Hint 2: an example with simple layers</summary>
 #
-# Suppose that x is (1, 3), both layers return their input's sum in both places, (4, 4) for x, and both norms subtract
-# the mean.
+# Let x be (1, 3). Both layers return the sum of their input in both components: (4, 4) for x. Both norms subtract the
+# mean.
 #
 # - Norm first: the norm of (1, 3) is (−1, 1), the layer returns (0, 0), and x stays (1, 3), in the second half too.
 # - Norm last: the layer returns (4, 4), the sum is (5, 7), and its norm (−1, 1). The second layer reads this, returns
@@ -815,7 +815,7 @@ plots.number_grids(
 # <div class="figure-caption">
 #
 # **How to read it.** From left to right, then down. Each grid has the vectors of the three words after one step. The
-# last adds two of them, *x* + attention and ReLU.
+# last is a sum of two grids: *x* + attention, and ReLU.
 #
 # </div>
 #
@@ -1144,8 +1144,8 @@ print(f"one block: {bits:.2f} bits per byte after {done:,} steps")
 # <details><summary>1. Take the feed-forward networks out of a transformer. Is what remains linear in x?</summary>
 #
 # No. The weights depend on x, through the products of queries with keys and through the softmax, and the norms divide
-# by something that depends on x. But once the weights are fixed, each attention is a linear map of the values. And
-# positions can only be averaged: almost nothing is computed about a single vector.
+# by something that depends on x. But once the weights are fixed, each attention is a linear map of the values. It
+# can only average them: almost nothing is computed about a single vector.
 #
 # </details>
 # <details><summary>2. With norm last, can you scale the input of a block by 10 without changing its output?</summary>
@@ -1160,8 +1160,8 @@ print(f"one block: {bits:.2f} bits per byte after {done:,} steps")
 # wanted?</summary>
 #
 # Yes, on purpose. It applies one function again and again, as a recurrent network does, but over depth instead of time
-# ([Dehghani et al., "Universal transformers", 2019](https://arxiv.org/abs/1807.03819);
-# to save memory, [Lan et al., "ALBERT", 2020](https://arxiv.org/abs/1909.11942)). The trouble with `[block] * depth`
+# ([Dehghani et al., "Universal transformers", 2019](https://arxiv.org/abs/1807.03819)). It also saves memory
+# ([Lan et al., "ALBERT", 2020](https://arxiv.org/abs/1909.11942)). The trouble with `[block] * depth`
 # is that it happens by accident, and no error tells you.
 #
 # </details>

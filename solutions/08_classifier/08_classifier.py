@@ -77,7 +77,7 @@ for word in ("good", "dull"):
           f"{len(there) - sum(there):,} negative ones")
 
 # %% [markdown]
-# No training review says exactly what a test review says about its film. So remembering the training reviews is not
+# No test review repeats a training review's opinion word for word. So remembering the training reviews is not
 # enough.
 #
 # ## From words to numbers
@@ -94,7 +94,7 @@ print(split_words("It isn't dull, it's SLOW."))
 # rows are numbered by these ids. So the ids follow a rule: the most frequent word first, and the alphabet breaks ties.
 #
 # **What every check asks.** The inputs stay unchanged, lists and dicts included. In exercises 3 and 4, gradients must
-# flow to the vectors and to the parameters, and new tensors are created on the input's device.
+# flow (in 3 to the vectors, in 4 to the parameters), and new tensors are created on the input's device.
 
 # %% [markdown]
 # <div class="card">
@@ -605,9 +605,9 @@ check(train_epoch)
 #
 # Texts of similar length are batched together, so that there is little padding to compute, and the batches come in
 # random order. The thousand reviews set aside become the **[validation
-# set](../../site/glossary.md#held-out-data)**: the accuracy during training is measured on them, also separately where
-# the bag of words is right and where it is wrong. The transformer meets the test reviews only at the end; using them to
-# make choices would be a slow way of training on them.
+# set](../../site/glossary.md#held-out-data)**: the accuracy during training is measured on them all, on those that
+# the bag of words gets right, and on those it gets wrong. The transformer meets the test reviews only at the end;
+# using them to make choices would be a slow way of training on them.
 
 # %%
 def batches_of(texts, labels, size, seed):
@@ -715,8 +715,8 @@ for step, together, right, wrong in looks:
 # </div>
 #
 # At first the transformer behaves like a bag of words. At step 300 it is mostly right where the bag of words is right,
-# and mostly wrong where that is wrong: it counts. Then it learns what the words do to each other. Within two hundred
-# steps the lower curve catches up, and from there on the curves rise together.
+# and mostly wrong where that is wrong: it only counts words. Then it learns what they do to each other. Within two
+# hundred steps the lower curve catches up, and from there on the curves rise together.
 #
 # Now, once, the test reviews.
 
@@ -730,7 +730,7 @@ test_accuracy = accuracy(model, in_batches(test.texts, test.labels))
 print(f"unseen reviews: {test_accuracy:.1%} right; bag of words: {bag_accuracy:.1%}")
 
 # %% [markdown]
-# That is less than on the validation reviews. The generator never says the same about a film twice, so as it goes on,
+# That is less than on the validation reviews. The generator never repeats an opinion, so as it goes on,
 # the short, easy reviews run out. The validation reviews, generated first, have 15 words on average; the test reviews,
 # generated last, have 20.
 
@@ -839,10 +839,10 @@ plt.show()
 # </div>
 #
 # Look at the bar of *not* in each review. On the left, hiding *not* leaves no praise, so the bar should point the other
-# way. On the right, it should make no difference to the sign: that part is only a concession.
+# way. On the right, the sign should stay: the clause with *not* only concedes.
 #
-# And *but* itself? Hiding it changes little. In these reviews the last clause counts, unless it begins with *although*
-# or *even if*, so the model can do without *but*. It has learned the habits of a generator, and not English.
+# And *but* itself? Hiding it changes little. In these reviews the last clause on the film counts, unless it begins with
+# *although* or *even if*, so the model can do without *but*. It has learned the habits of a generator, and not English.
 
 # %% [markdown]
 # ## The same words, shuffled
@@ -1065,7 +1065,7 @@ check.prediction("who_wins_imdb", who_wins_imdb)
 
 # %% [markdown]
 # **The bag of words wins** by nearly two points, and it is trained in seconds. A complaint of two hundred words
-# holds many that praise seldom uses, and one *not* changes little. The transformer has to learn from the same 22,500
+# has many that are rare in praise, and one *not* changes little. The transformer has to learn from the same 22,500
 # reviews what words mean, and how they make sentences. After its second epoch the curve is level, while the training
 # loss (not plotted) keeps falling. The model lacks data, not steps.
 #
