@@ -36,7 +36,7 @@ class Draw:
     def _random(self) -> RandomState:
         digest = hashlib.sha256("/".join(self._words).encode()).digest()
         state = _free.pop() if _free else RandomState(0)
-        state.seed(int.from_bytes(digest[:4], "big"))  # one number: a list of them takes seven times as long
+        state.seed(np.frombuffer(digest, dtype=np.uint32))
         return state
 
     def __del__(self):

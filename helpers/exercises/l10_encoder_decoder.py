@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import torch
@@ -410,10 +409,8 @@ class Scripted(torch.nn.Module):
         self.times_read = 0
         shapes = {"words": (n, 5), "out": (5, n), "clock": (40, n), "places": (40, 5), "following": (n, n)}
         scale = {"out": 0.7 * calm, "clock": 0.5 * calm, "following": 2.0 * calm}
-        counts = [math.prod(shape) for shape in shapes.values()]
-        drawn = draw.named("tables").normal(sum(counts)).split(counts)
-        for (name, shape), numbers in zip(shapes.items(), drawn, strict=True):
-            self.register_buffer(name, scale.get(name, 1.0) * numbers.view(shape))
+        for name, shape in shapes.items():
+            self.register_buffer(name, scale.get(name, 1.0) * draw.weights(name, *shape))
         self.following[:, pad] -= 500.0  # nobody predicts padding
         self.only_stop: torch.Tensor
         self.register_buffer("only_stop", 1000.0 * (torch.arange(n, device=draw.device) == stop))
@@ -528,7 +525,7 @@ def readings_greedy(answer: Answer, draw: Draw) -> torch.Tensor:
 
 def a_sentence(draw: Draw, n: int, urgent: bool) -> tuple[torch.nn.Module, torch.Tensor, int, int]:
     """A model of n tokens that is not very sure of itself, one source of six words, and the ids of start and stop."""
-    pad, start, stop = draw.permutation(n)[:3].tolist()
+    pad, start, stop = draw.named("ids").permutation(n)[:3].tolist()
     source = padded(draw, 0, n, pad, torch.tensor([6], device=draw.device), draw.number(7, 9))
     return Scripted(draw, n, pad, stop, urgent, calm=0.4), source, start, stop
 
