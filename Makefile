@@ -127,8 +127,8 @@ update: ## Take a newer release, and keep every answer: FROM=new.zip, or none in
 ##### Instructors and authors
 
 # Side by side in as many processes as there are cores (JOBS=N: in so many, JOBS=0: in this one), each with one thread.
-# Where the time goes is said at the end, and for each test in build/tests/. The rungs of the ladder train for five steps.
-PYTEST = OMP_NUM_THREADS=1 COURSE_LADDER_STEPS=5 $(PY) -m pytest -n $(or $(JOBS),logical) --maxprocesses 8 --dist loadfile --no-loadscope-reorder \
+# Where the time goes is said at the end, and for each test in build/tests/. Trainings in lessons end after 20 steps.
+PYTEST = OMP_NUM_THREADS=1 COURSE_TRAINING_STEPS=20 $(PY) -m pytest -n $(or $(JOBS),logical) --maxprocesses 8 --dist loadfile --no-loadscope-reorder \
          --durations=15 --junit-xml=build/tests/$@.xml
 LESSONS_AS_SOLVED = --nbval-lax --nbval-current-env --nbval-sanitize-with tests/nbval.cfg
 

@@ -44,7 +44,7 @@ STUB = "write this"  # the message of the NotImplementedError in a released note
 DEVICE = "COURSE_DEVICE"  # overrides the choice of `helpers.device`
 VALIDATING = "NBGRADER_VALIDATING"  # set by nbgrader's Validate button
 EXPERIMENTS_FOLDER = "COURSE_EXPERIMENTS"  # where tries at open experiments are kept, if not in experiments/
-LADDER_STEPS = "COURSE_LADDER_STEPS"  # the most steps that a rung of the ladder trains, for tests
+TRAINING_STEPS = "COURSE_TRAINING_STEPS"  # the most steps that a training in a lesson takes, for tests
 PROGRESS_FILE = "COURSE_PROGRESS"  # where results of checks are kept, if not in progress.jsonl; "" keeps none
 
 

@@ -28,7 +28,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import plots, rungs
-from helpers.course import LADDER_STEPS, VALIDATING
+from helpers.course import VALIDATING
 from helpers.data.datasets import generator_text
 from helpers.data.recorded import recorded
 from helpers.device import device
@@ -195,7 +195,8 @@ def training_steps(
     model: nn.Module, steps: int, seed: int = 0, what: str = "training", text_name: str = MANUAL, times: int = 1
 ) -> Iterator[None]:
     """The same, a step at a time; the stop button raises. what: the name in the line that shows how far it has come."""
-    steps = int(min(steps, _most_steps()))
+    if os.environ.get(VALIDATING):  # a notebook that is validated need not wait for the training
+        steps = min(steps, FEW)
     data, t, chance = text(text_name)[0], length_of(model), torch.Generator().manual_seed(seed)
     small_embeddings(model)
     optimiser = torch.optim.AdamW(model.train().parameters(), betas=(0.9, 0.98), weight_decay=0.05)
@@ -211,11 +212,6 @@ def training_steps(
         optimiser.param_groups[0]["lr"] = RATE * min((step + 1) / WARMUP, _half_cosine(step / steps))
         optimiser.step()
         yield
-
-
-def _most_steps() -> float:
-    """A notebook that is validated need not wait for the training, nor does a test."""
-    return FEW if os.environ.get(VALIDATING) else float(os.environ.get(LADDER_STEPS) or "inf")
 
 
 def length_of(model: Any) -> int:

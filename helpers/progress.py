@@ -5,14 +5,18 @@
 
 For lessons; what long commands show is `helpers.grading.progress`. In a notebook it is one line of text that changes in
 place, and what is left of it at the end holds no times: a stored notebook stays the same when nothing changed. The loop
-runs with as many threads as prove fastest, by `helpers.threads`.
+runs with as many threads as prove fastest, by `helpers.threads`. COURSE_TRAINING_STEPS ends every loop after so many
+things, for tests, which need no trained model.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Iterator, Sized
+from itertools import islice
 
+from helpers.course import TRAINING_STEPS
 from helpers.threads import with_best_threads
 
 EVERY = 0.5  # seconds between two changes
@@ -26,6 +30,8 @@ def progress(things: Iterable, what: str, total: int | None = None) -> Iterator:
     being graded. When the loop is stopped, by break, an error or the stop button, the line says where.
     """
     total = len(things) if total is None and isinstance(things, Sized) else total
+    if most := os.environ.get(TRAINING_STEPS):
+        things = islice(things, int(most))
     show = _line()
     start = shown = time.monotonic()
     done = 0

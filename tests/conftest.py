@@ -38,7 +38,7 @@ LONGEST_FILES = 25  # in the table of where the time went
 # Tests share a machine; how long a check waits is a test of its own
 os.environ.setdefault("COURSE_CHECK_SECONDS", "600")
 os.environ.setdefault("COURSE_PROGRESS", "")  # what checks say in tests is not what somebody has reached
-os.environ.setdefault("COURSE_LADDER_STEPS", "5")  # a rung of the ladder trains for 20 seconds
+os.environ.setdefault("COURSE_TRAINING_STEPS", "20")  # lessons as solved need no trained model
 common._tried["cpu"] = False  # trainings compute in float32: to try whether bfloat16 is faster can take 20 seconds
 # A shell that starts the tests in the background has them ignore interrupts, by which checks end what takes too long
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -7,7 +7,7 @@ from torch import nn
 from helpers import check_log, ladder, rungs
 from helpers.check_log import Result
 from helpers.checking.check import start
-from helpers.course import LADDER_STEPS, PROGRESS_FILE, VALIDATING
+from helpers.course import PROGRESS_FILE, TRAINING_STEPS, VALIDATING
 from helpers.data.datasets import generator_text
 from helpers.data.recorded import recorded
 from helpers.ladder import ByteModel, Ladder
@@ -23,7 +23,7 @@ FIRST = "01_dot_product_attention"
 def kept(tmp_path, monkeypatch):
     monkeypatch.setenv(PROGRESS_FILE, str(tmp_path / "progress.jsonl"))
     monkeypatch.delenv(VALIDATING, raising=False)
-    monkeypatch.delenv(LADDER_STEPS, raising=False)
+    monkeypatch.delenv(TRAINING_STEPS, raising=False)
     return tmp_path / "progress.jsonl"
 
 
@@ -75,7 +75,7 @@ def test_what_holds_is_taken_and_else_the_finished_part_and_a_line_says_which(wr
 
 
 def test_a_climb_prints_a_score_and_a_sample_and_is_kept(monkeypatch, capsys):
-    monkeypatch.setenv(LADDER_STEPS, "3")
+    monkeypatch.setenv(TRAINING_STEPS, "3")
     monkeypatch.setattr(right, "__name__", "self_attention")
     rung = Ladder(start(FIRST))
     rung.climb(ByteModel(rung.own(right)))
@@ -157,7 +157,7 @@ def test_the_recorded_gains_are_larger_than_what_seeds_differ_by():
 
 @pytest.mark.needs("real data", "enwik8/enwik8.first-4154399-bytes")
 def test_with_data_the_ladder_can_stand_on_wikipedia_and_its_scores_are_kept_apart(monkeypatch, capsys):
-    monkeypatch.setenv(LADDER_STEPS, "3")
+    monkeypatch.setenv(TRAINING_STEPS, "3")
     monkeypatch.setattr(right, "__name__", "self_attention")
     rungs.keep(score(FIRST, 3.6))
     rung = Ladder(start(FIRST), text="enwik8")

@@ -19,6 +19,7 @@ from helpers.authoring.lesson_source import Answers, sources
 from helpers.checking.answers import run
 from helpers.checking.keys import ExerciseKey
 from helpers.checking.verdicts import judge
+from helpers.course import TRAINING_STEPS
 from helpers.data.datasets import generator_text
 from helpers.data.recorded import recorded
 from helpers.device import device, on_the_cpu
@@ -475,7 +476,7 @@ def test_the_last_rung_goes_the_wrong_way(printed_text):
 def test_with_as_many_windows_as_before_the_longer_ones_win(monkeypatch):
     monkeypatch.setattr(ladder, "BATCH", 2 * ladder.BATCH)
     monkeypatch.delenv(ladder.VALIDATING, raising=False)
-    monkeypatch.delenv(ladder.LADDER_STEPS, raising=False)
+    monkeypatch.delenv(TRAINING_STEPS, raising=False)
     assert ladder.BATCH * ladder.T // 64 == 16
     torch.manual_seed(0)
     model = generator.CharTransformer(256, 64, 4, 3, t_max=64).to(device())

@@ -5,7 +5,13 @@ import contextlib
 import pytest
 
 from helpers import progress as module
+from helpers.course import TRAINING_STEPS
 from helpers.progress import progress
+
+
+@pytest.fixture(autouse=True)
+def whole_loops(monkeypatch):
+    monkeypatch.delenv(TRAINING_STEPS, raising=False)
 
 
 @pytest.fixture
@@ -20,6 +26,13 @@ def test_it_gives_what_it_was_given_and_shows_nothing_outside_a_notebook(capsys)
     assert list(progress(range(5), "counting")) == [0, 1, 2, 3, 4]
     assert list(progress((letter for letter in "ab"), "counting")) == ["a", "b"]
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_test_of_a_lesson_ends_its_loops_early(shown, monkeypatch):
+    monkeypatch.setenv(TRAINING_STEPS, "3")
+    assert list(progress(range(1500), "training")) == [0, 1, 2]
+    assert list(progress(range(2), "training")) == [0, 1]
+    assert shown[0].endswith("0 of 1,500")
 
 
 def test_the_last_line_holds_no_times(shown):

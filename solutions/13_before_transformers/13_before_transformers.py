@@ -729,8 +729,9 @@ for mine, (english, german) in zip(translate(attentive, 8), tests[8]):
         left_out = [k for k in range(8) if right[:k] + right[k + 1:] == said]
         one_left_out += bool(left_out)
         least_seen += int(most_weight(english, mine).argmin()) in left_out
-wrong = torch.tensor([next((k for k, (a, b) in enumerate(zip(*each)) if a != b), 7)
-                      for each in short]).bincount(minlength=8)
+first_wrong = [next((k for k, (a, b) in enumerate(zip(*each)) if a != b), 7)
+               for each in short]
+wrong = torch.tensor(first_wrong, dtype=torch.int64).bincount(minlength=8)
 
 figure, axes = plt.subplots(1, 2, figsize=(7, 3.2), layout="compressed")
 plots.curves({f"lists of {count}": (range(1, count + 1), looks(count))
