@@ -195,39 +195,31 @@ def test_the_hand_written_matrices_are_followed_by_the_attention(solved):
     assert weights.argmax(dim=-1).tolist() == ASKS and weights.amax(dim=-1).min() > 0.9
 
 
-def test_what_positions_save_in_the_three_recorded_runs():
-    bits = recorded("ladder")["result"]["bits"]
-    bare, with_matrices = bits["01_dot_product_attention"], bits["02_queries_keys_values"]
-
-    def saved(before, name):
-        apart = [b - after for b, after in zip(before, bits[name], strict=True)]
-        return round(min(apart), 2), round(max(apart), 2)
-
-    assert saved(with_matrices, "02 with positions") == (0.15, 0.26), "the lesson says 0.15 to 0.26"
-    assert saved(bare, "01 with positions") == (0.05, 0.08)
-    assert round(sum(with_matrices) / 3 - sum(bare) / 3, 2) == 0.14
-
-
-def test_with_eight_times_the_windows_the_matrices_pay_in_each_recorded_run():
-    bits = recorded("ladder")["result"]["bits"]
-    old, new = (bits[f"{lesson} with positions, {TIMES} times the windows"] for lesson in ("01", "02"))
-    assert TIMES == 8 and (round(min(new), 2), round(max(new), 2)) == (3.24, 3.31), "the lesson says 3.24 to 3.31"
-    assert (round(min(old), 2), round(max(old), 2)) == (3.41, 3.48)
-    before = zip(bits["01 with positions"], bits["02 with positions"], strict=True)
-    assert min(a - b for a, b in before) < 0 < 0.15 < min(a - b for a, b in zip(old, new, strict=True))
+def test_the_figure_of_the_suspects_shows_what_the_prose_says():
+    """Where training starts explains little; positions help the new model more; with eight times the windows it wins."""
+    bits, starts = (recorded(name)["result"]["bits"] for name in ("ladder", "ladder_starts"))
+    old, new = bits["01_dot_product_attention"], bits["02_queries_keys_values"]
+    identity, old_placed, new_placed = starts["02 from the identity"], bits["01 with positions"], bits["02 with positions"]
+    assert max(old) < min(identity) < max(identity) < min(new), "better than before, and still behind lesson 1's model"
+    saved = [[b - a for b, a in zip(*pair, strict=True)] for pair in ((new, new_placed), (old, old_placed))]
+    assert min(saved[0]) > max(saved[1]), "positions help the new model more"
+    assert min(new_placed) < max(old_placed) and min(old_placed) < max(new_placed), "the two overlap"
+    old_more, new_more = (bits[f"{lesson} with positions, {TIMES} times the windows"] for lesson in ("01", "02"))
+    assert TIMES == 8 and max(new_more) < min(old_more)
 
 
 def test_training_finds_less_than_lesson_1s_model_even_from_the_identity(printed_text):
     weights = re.findall(
         r"weight on the last byte: ([\d.]+) on its own position, ([\d.]+) with its copies", printed_text
     )
-    assert len(weights) == 3 and weights[0][1] == "0.11", "the lesson says 0.11"
+    assert len(weights) == 3 and 0.07 < float(weights[0][1]) < 0.14, "hardly more than equal weights"
+    assert float(weights[1][1]) < 0.2 < float(weights[2][0]), "less than a fifth, and a good part"
     assert "0.91 with its copies" in printed(sources(["01_dot_product_attention"])[0])
     windows = ladder.text()[1][ladder.LONGEST - ladder.T :].unfold(0, ladder.T, ladder.EVERY)
     assert round((windows == windows[:, -1:]).float().mean().item(), 2) in (0.09, 0.1), "of equal weights"
     bits = float(re.search(r"from identity: ([\d.]+) bits", printed_text)[1])
     assert bits > 3.65 > max(recorded("ladder")["result"]["bits"]["01_dot_product_attention"])
-    assert float(re.search(r"with positions: ([\d.]+) bits", printed_text)[1]) < 3.6
+    assert float(re.search(r"with positions: ([\d.]+) bits", printed_text)[1]) < bits
 
 
 def test_the_small_cases_of_the_hints_give_the_numbers_that_they_say(solved):

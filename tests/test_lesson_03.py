@@ -2,18 +2,22 @@
 
 import math
 import re
+from statistics import fmean
 
 import pytest
 import torch
 import torch.nn.functional as F
 
+from helpers import ladder
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.checking.answers import run
 from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.verdicts import RIGHT, judge
+from helpers.data.recorded import recorded
 from helpers.exercises import load_lesson
 from helpers.exercises.l03_scaling import STANDARD_ERROR, pairs_needed
 from helpers.parts import scaling
+from helpers.training import ladder_starts
 
 SOURCE = sources(["03_scaling"])[0]
 LESSON = load_lesson("03_scaling")
@@ -250,6 +254,30 @@ def test_outcomes_that_the_lesson_tells_are_those_that_it_printed(printed_text):
         number(rf"scores {how}: mean entropy ([\d.]+)", printed_text) for how in ("divided by √d", "as they are")
     )
     assert plain < 1 < 2 < scaled  # "every row is too sharp"
+
+
+def test_the_root_pays_where_scores_start_large_and_only_there():
+    """The truth of `third_rung`, and of the test after it."""
+    bits, starts = (recorded(name)["result"]["bits"] for name in ("ladder", "ladder_starts"))
+    small = [bits["02_queries_keys_values"], bits["03_scaling"]]
+    assert [(round(min(runs), 2), round(max(runs), 2)) for runs in small] == [(3.76, 3.77), (3.69, 3.79)]
+    assert abs(fmean(small[0]) - fmean(small[1])) < 0.05 and LESSON.prediction("third_rung").truth == "C"
+    plain, scaled = starts["03 large, not scaled"], starts["03 large, scaled"]
+    assert min(plain) - max(scaled) > 0.1
+    assert min(small[1]) < min(scaled) and max(scaled) < max(small[1]), "about as well as from the small start"
+
+
+@pytest.mark.parametrize(
+    "model,size", [("03 large, not scaled", 8.0), ("03 large, scaled", 1.0), ("as PyTorch draws them", 0.1)]
+)
+def test_scores_start_with_the_size_that_the_lesson_says(model, size):
+    torch.manual_seed(0)
+    made = ladder_starts.MODELS.get(model, lambda: ladder.ByteModel(ladder.ScaledHead(ladder_starts.plain_scores)))()
+    ladder.small_embeddings(made)
+    x = made.tokens(torch.arange(256))[None]
+    scores = made.mix.scores(made.mix.to_queries(x), made.mix.to_keys(x))
+    off_diagonal = scores[0][~torch.eye(256, dtype=torch.bool)]
+    assert off_diagonal.std().item() == pytest.approx(size, rel=0.15) if size > 0.5 else off_diagonal.std() < size
 
 
 def test_the_jacobian_of_a_row_of_a_thousand_has_a_million_entries():

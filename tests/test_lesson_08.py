@@ -13,11 +13,13 @@ from torch import nn
 
 from helpers import plots
 from helpers.authoring.lesson_source import Answers, sources
+from helpers.data.datasets import Labelled
 from helpers.data.recorded import recorded
 from helpers.data.toy.reviews import reviews
 from helpers.device import on_the_cpu
 from helpers.exercises import load_lesson
 from helpers.parts import classifier, words
+from helpers.training import classifier_ablations
 
 SOURCE = sources(["08_classifier"])[0]
 LESSON = load_lesson("08_classifier")
@@ -141,6 +143,46 @@ def test_the_stored_lesson_measures_what_its_data_are_made_for():
     assert ordered == read and shuffled < 70
 
 
+def test_the_recorded_changes_are_worth_what_the_prose_says(printed_text):
+    """Positions and attention make the difference to a bag of words; warm-up makes none that three runs could show."""
+    result = recorded("classifier_ablations")["result"]
+    runs, mean = result["accuracy"], result["mean"]
+    counted = float(re.search(r"bag of words: accuracy ([\d.]+)% on 2,000 unseen", printed_text)[1]) / 100
+    for change in ("no positions", "no attention"):
+        assert all(abs(run - counted) < 0.04 for run in runs[change]), change
+    usual = runs["nothing"]
+    assert max(runs["tables fifty times as large"]) < min(usual)
+    assert round(100 * (mean["nothing"] - mean["tables fifty times as large"])) == 12
+    assert min(runs["no warm-up"]) > min(usual) and max(runs["no warm-up"]) < max(usual), "among the usual runs"
+    assert round(100 * (max(usual) - min(usual))) == 8
+    *behind, best = sorted(runs["norm last, no warm-up"])
+    assert len(behind) == 2 and max(behind) < min(runs["norm last"]) and best > max(runs["norm last"])
+    assert list(map(len, runs.values())) == [3] * 7
+
+
+def test_the_model_tells_the_two_reviews_of_the_beginning_apart(printed_text):
+    dull_first, great_first = map(float, re.findall(r"probability of positive ([\d.]+): The plot is", printed_text))
+    assert dull_first > 0.9 and great_first < 0.1
+
+
+def test_the_recorded_training_is_the_lessons(monkeypatch):
+    """Without a change, the same steps with the same batches give the weights that the lesson's cells give."""
+    space = dict.fromkeys(["recorded"])
+    cells = [cell.source for cell in SOURCE.read().cells if cell.cell_type == "code"]
+    of = lambda mark: next(cell for cell in cells if mark in cell)  # noqa: E731
+    exec(SOURCE.cells()["setup"], space)
+    train = Labelled(*(part[:1100] for part in reviews()[0]))
+    vocabulary = words.build_vocabulary(train.texts, classifier_ablations.WORDS)
+    space |= {"train": train, "vocabulary": vocabulary, "Classifier": classifier.Classifier}
+    space |= {"encode_batch": words.encode_batch, "bag_on": lambda *_: (torch.zeros(1000), 0.5)}
+    for mark in ("def new_classifier", "def train_step", "def batches_of", "def rate", "plan = [batch"):
+        exec(of(mark), space)
+    exec(of('len(plan)), "training")').split("\n        if (step")[0].replace("try:", "if True:"), space)
+    pairs = list(zip(*train, strict=True))[classifier_ablations.ASIDE :]
+    model = classifier_ablations.trained("nothing", pairs, vocabulary, seed=0)
+    near(model.to_classes.weight.detach(), space["model"].to_classes.weight.detach())
+
+
 def test_the_stored_overfitting_is_one():
     """The truth of `loss_by_heart`: the share gets better, and the loss on the same reviews rises above 1."""
     epochs = re.findall(r"epoch (\d+): validation accuracy (\d+)%, loss ([\d.]+)", printed(SOURCE))
@@ -223,7 +265,7 @@ def test_an_epoch_is_one_of_a_textbook_and_its_numbers_are_means_over_texts(size
 def test_a_training_that_is_stopped_leaves_model_and_curve_and_goes_on(capsys, monkeypatch):
     """The stop button raises KeyboardInterrupt wherever the training stands: here in the fifth step."""
     cells = [cell.source for cell in SOURCE.read().cells if cell.cell_type == "code"]
-    place = next(place for place, cell in enumerate(cells) if "bar.display()" in cell)
+    place = next(place for place, cell in enumerate(cells) if 'len(plan)), "training")' in cell)
     training, curve = cells[place : place + 2]
     space, batch = {}, (torch.randint(9, (4, 6)), torch.ones(4, 6, dtype=torch.bool), torch.randint(3, (4,)))
     exec(SOURCE.cells()["setup"], space)
@@ -252,7 +294,7 @@ def test_it_counts_words_before_it_reads(printed_text):
     told = re.findall(r"^step (\d+): \d+% of all; (\d+)% where .*? right, (\d+)% where", printed_text, re.M)
     where = {int(step): (int(right), int(wrong)) for step, right, wrong in told}
     assert where[300][0] > 70 and where[300][1] < 40, "mostly right, and mostly wrong"
-    assert all(abs(right - wrong) < 10 and min(right, wrong) > 70 for right, wrong in (where[500], where[1000]))
+    assert all(abs(right - wrong) < 15 and min(right, wrong) > 70 for right, wrong in (where[500], where[1000]))
 
 
 @pytest.mark.parametrize("seed", range(20))

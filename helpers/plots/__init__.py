@@ -14,7 +14,7 @@ from .bars import bars
 from .curves import curves, loss_curve
 from .heads import arrow_chain, fold, head_grid
 from .hidden import hidden_words
-from .ladder import ladder
+from .ladder import ladder, runs
 from .masks import mask_row
 from .number_grids import number_grids
 from .paths import path_row

@@ -1,10 +1,11 @@
-"""How far a model has come, rung by rung."""
+"""How far a model has come, rung by rung; and how far with one change at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
 
 from .style import COLOURS, WIDTH
 
@@ -24,12 +25,39 @@ def ladder(rows: Sequence[tuple[str, float | None, bool, Sequence[float]]], refe
             face = COLOURS[1] if own else "white"
             ax.plot(bits, place, "o", color=COLOURS[1], markerfacecolor=face, markersize=6)
     ax.plot([], [], "o", color=COLOURS[1], label="yours", markersize=6)
-    for name, bits in references.items():
-        ax.axvline(bits, color="#555555", linewidth=1, linestyle=(0, (2, 2)), zorder=0)
-        at = ax.get_xaxis_transform()  # x in bits, y from 0 to 1
-        ax.text(bits, 1.01, name, transform=at, ha="center", va="bottom", fontsize=8.5, color="#333333")
-    ax.set_yticks(range(len(rows)), labels=[name for name, *_ in rows])
-    ax.set(xlabel="held-out bits per byte", ylim=(-0.6, len(rows) - 0.4))
+    _name_rows(ax, [name for name, *_ in rows], "held-out bits per byte", references)
+    ax.figure.legend(loc="outside lower center", ncols=2)
+
+
+def runs(
+    series: Mapping[str, Mapping[str, Sequence[float]]],
+    label: str,
+    references: Mapping[str, float] | None = None,
+) -> None:
+    """One row for each change, the first at the top, with a tick for each run.
+
+    series      {name: {change: its runs}}: one colour and one height of ticks for each name; a legend names them where
+                there are several.
+    label       of the axis.
+    references  {name: value}: vertical lines, named at the top.
+    """
+    changes = list(dict.fromkeys(change for runs_of in series.values() for change in runs_of))[::-1]
+    ax = plt.subplots(figsize=(WIDTH, 1.2 + 0.27 * len(changes) + 0.2 * (len(series) > 1)))[1]
+    for number, (name, runs_of) in enumerate(series.items()):
+        points = [(value, changes.index(change)) for change, values in runs_of.items() for value in values]
+        size = {"markersize": 13 - 5 * number, "markeredgewidth": 1.5 + number}
+        ax.plot(*zip(*points, strict=True), "|", color=COLOURS[number], label=name, **size)
+    _name_rows(ax, changes, label, references or {})
+    if len(series) > 1:
+        ax.figure.legend(loc="outside lower center", ncols=len(series))
+
+
+def _name_rows(ax: Axes, names: Sequence[str], label: str, references: Mapping[str, float]) -> None:
+    for name, value in references.items():
+        ax.axvline(value, color="#555555", linewidth=1, linestyle=(0, (2, 2)), zorder=0)
+        at = ax.get_xaxis_transform()  # x in the data's unit, y from 0 to 1
+        ax.text(value, 1.01, name, transform=at, ha="center", va="bottom", fontsize=8.5, color="#333333")
+    ax.set_yticks(range(len(names)), labels=names)
+    ax.set(xlabel=label, ylim=(-0.6, len(names) - 0.4))
     ax.grid(False, axis="y")
     ax.tick_params(axis="y", length=0)
-    ax.figure.legend(loc="outside lower center", ncols=2)

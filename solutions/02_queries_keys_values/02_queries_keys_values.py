@@ -25,7 +25,7 @@
 # | **You will build** | a soft dictionary; attention over queries, keys and values, by mending a faulty version; a module with three learned matrices; two such matrices, written by hand |
 # | **You need** | [lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb), and to have met `torch.nn.Module` |
 # | **It takes** | about 100 minutes: five exercises, 17 points, and four predictions |
-# | **It computes** | in seconds, on any laptop; the last section takes about half a minute, and you may stop it |
+# | **It computes** | in seconds, on any laptop; the last section takes about a minute, and you may stop it |
 #
 # Letters: t positions look, as in lesson 1. New are s, the number of positions that are looked *at* (perhaps in another
 # sequence), d, the width of a query and of a key, and v, the width of a value.
@@ -896,6 +896,7 @@ second_rung = "C"
 ### END SOLUTION
 
 # %% mystnb={"image": {"alt": "A scoreboard of three models over bits per byte. The plain average lies near 4.5, at the line of order 0. Bare self-attention is at 3.6, and queries, keys and values lie to its right, near 3.8. Both are right of the line of order 1, at 3.5."}}
+from helpers.data.recorded import recorded
 from helpers.ladder import ByteModel, Ladder, measured
 from helpers.parts.positions import PositionEmbedding
 
@@ -921,12 +922,12 @@ check.prediction("second_rung", second_rung)
 
 # %% [markdown]
 # Why is it worse, with three more matrices? The last byte says most about the next one. Lesson 1's model can hardly
-# help looking at it: with its earlier copies it gets 0.91 of the weight. The new model may look anywhere, and here
-# gives them 0.11; equal weights would give about 0.1.
+# help looking at it: with its earlier copies it gets 0.91 of the weight. The new model may look anywhere, and gives
+# them hardly more than equal weights would, which is about 0.1.
 #
-# It could do what the old one does: with the identity in all three matrices it *is* the old one. So start one training
-# there. In another, add a vector for each of the 32 positions to the inputs (lesson 6): without them a query can ask
-# for a kind of byte, not for a place.
+# There are two suspects. The first is where training starts: with the identity in all three matrices the new model
+# *is* the old one, so let one training start there. The second is that a query can ask for a kind of byte, but not for
+# a place: so let another model add a vector for each of the 32 positions to its inputs (lesson 6).
 
 # %%
 torch.manual_seed(0)
@@ -939,15 +940,38 @@ for name, model in {"from identity": as_lesson_1, "with positions": with_positio
     ladder.last_byte(model)
 
 # %% [markdown]
-# Even from the identity, training ends worse than lesson 1's model, with 0.17 of the weight on the last byte and its
-# copies, not 0.91. So the cause is neither what the model can do nor where it starts, but where training leads.
-# Positions help: in our three runs they save the new model 0.15 to 0.26 bits, the old one 0.05 to 0.08, and the
-# disadvantage of 0.14 is gone.
+# The start explains little: even from the identity, training ends with less than a fifth of the weight on the last byte
+# and its copies, and needs more bits than lesson 1's model. Positions explain more: now the last position itself gets a
+# good part of the weight. But would they help the old model as much? And there is a third suspect: each window has only
+# one byte to predict, so the matrices may have too little to learn from. The next figure has both tests, three runs
+# each; for its last row every step of training reads eight times as many windows.
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Four rows of ticks over bits per byte, three for each of two models. As above: lesson 1 near 3.6, lesson 2 to its right, near 3.8. From the identity: lesson 2 alone, near 3.7. With positions: the two overlap, between 3.5 and 3.6. With positions and eight times the windows: lesson 2 near 3.3, lesson 1 to its right, between 3.4 and 3.5."}}
+rungs = recorded("ladder")["result"]["bits"]
+starts = recorded("ladder_starts")["result"]["bits"]
+more = " with positions, 8 times the windows"
+old = {"as above": rungs["01_dot_product_attention"],
+       "from the identity": [],
+       "with positions": rungs["01 with positions"],
+       "positions, 8 × the windows": rungs["01" + more]}
+new = {"as above": rungs["02_queries_keys_values"],
+       "from the identity": starts["02 from the identity"],
+       "with positions": rungs["02 with positions"],
+       "positions, 8 × the windows": rungs["02" + more]}
+plots.runs({"lesson 1's model": old, "lesson 2's model": new}, "held-out bits per byte")
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
 #
-# But three matrices should do better than none, and so far they only draw level. Perhaps they have too little to learn
-# from: each window has only one byte to predict. So we trained both models, with positions, on eight times as many
-# windows in each step. Now the new one needs 3.24 to 3.31 bits in three runs, the old one 3.41 to 3.48: with enough
-# bytes to predict, the matrices pay. Lesson 5 predicts 32 bytes of each window in a single pass.
+# **How to read it.** One row for each change; farther left is better. Each tick is one run: long and thin without the
+# matrices, short and thick with them.
+#
+# </div>
+#
+# With positions the disadvantage is gone: they help the new model more. With more bytes to predict, the matrices pay:
+# in each run the new model needs fewer bits than the old one. Lesson 5 finds those bytes for nothing. It predicts all
+# 32 bytes of a window in a single pass.
 
 # %% [markdown]
 # ## What you can do now

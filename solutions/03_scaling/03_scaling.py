@@ -25,8 +25,8 @@
 # |---|---|
 # | **You will build** | a measured variance, scaled scores that are safe in half precision, the backward pass of softmax, an entropy; and you will debug a head that loads published weights |
 # | **You need** | [lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb), the chain rule, and from probability what a mean, a variance and independence are |
-# | **It takes** | about 95 minutes: five exercises, 19 points, and two predictions |
-# | **It computes** | in about a minute in all, without a GPU; the last section can be stopped |
+# | **It takes** | about 100 minutes: five exercises, 19 points, and three predictions |
+# | **It computes** | in under two minutes in all, without a GPU; the last section can be stopped |
 #
 # As everywhere, b is the batch, t counts queries, s counts keys, and d is the width of one query or one key
 # ([notation](../../site/notation.md)). Run the next cell before anything else.
@@ -879,11 +879,34 @@ for name, scores in {"divided by √d": plain / math.sqrt(64), "as they are": pl
 # ## Your model so far
 #
 # The language model of lesson 2 used scores that were not scaled. Its d is 64, so your `scaled_scores_early` divides
-# them by 8; everything else stays the same. The cell takes up to twenty seconds on one core. The stop button ends it
-# early, and the model so far is kept.
+# them by 8; everything else stays the same.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `third_rung`** &nbsp; 1 minute · no points
+#
+# What does the root do to the bits per byte of this model?
+#
+# - **A.** It saves more than a tenth of a bit: without it, one byte takes nearly all of the weight from the first step
+#   on.
+# - **B.** It costs more than a tenth of a bit: softer weights say less.
+# - **C.** Next to nothing: whether it is needed depends on the size of queries and keys, and here they start small.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "third_rung", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+third_rung = "C"
+### STUDENT GETS
+# third_rung = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %% [markdown]
+# The next cell takes up to twenty seconds on one core. The stop button ends it early, and the model so far is kept.
 
 # %% mystnb={"image": {"alt": "A scoreboard of four models over bits per byte. The plain average lies at the line of order 0, near 4.5. Bare self-attention is at 3.6. Queries, keys and values lie near 3.76, and scaled scores in the same place, between 3.7 and 3.8. All are right of the line of order 1."}}
-from helpers.ladder import ByteModel, Ladder, ScaledHead
+from helpers.data.recorded import recorded
+from helpers.ladder import ByteModel, Ladder, ScaledHead, measured
 
 ladder = Ladder(check)
 scores = ladder.own(scaled_scores_early)
@@ -899,11 +922,33 @@ ladder.show()
 # compress files (*gzip*, *xz*).
 #
 # </div>
-#
-# If scaling gains anything here, three runs are too few to show it: ours needed 3.69 to 3.79 [bits per
-# byte](../../site/glossary.md#bits-per-byte), and those of lesson 2 needed 3.76 or 3.77. The root cures scores that
-# start too large, and here none do: the byte vectors begin with a standard deviation of 0.1, so the scores begin near 0
-# with the root or without it.
+
+# %% nbgrader={"grade": true, "grade_id": "check_third_rung", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("third_rung", third_rung)
+
+# %% [markdown]
+# The byte vectors begin with a standard deviation of 0.1, and PyTorch's `nn.Linear` makes queries and keys smaller
+# still. So the scores begin near 0, with the root or without it, and every row begins soft. If that is the reason, the
+# root must pay as soon as the scores begin large. Draw the two matrices so that queries and keys begin with components
+# of size 1, as in the derivation. Then scores begin with a standard deviation of 8, divided scores with one of 1.
+
+# %%
+def from_large_scores(scores):
+    torch.manual_seed(0)
+    model = ByteModel(ScaledHead(scores))
+    for layer in (model.mix.to_queries, model.mix.to_keys):
+        torch.nn.init.normal_(layer.weight, std=1 / (0.1 * math.sqrt(64)))
+    return model
+
+for name, function in {"not scaled": plain_scores, "scaled": scores}.items():
+    bits, _ = measured(from_large_scores(function), 4000)
+    runs = recorded("ladder_starts")["result"]["bits"][f"03 large, {name}"]
+    print(f"{name}: {bits:.2f} bits per byte; "
+          f"our three runs {min(runs):.2f} to {max(runs):.2f}")
+
+# %% [markdown]
+# Now the root pays in every run, and with it the model does about as well as from its small start. The root does not
+# make attention better. It makes its start safe, at any width.
 
 # %% [markdown]
 # ## What you can do now
