@@ -167,8 +167,9 @@ class Ladder:
 
     def last_byte(self, model: ByteModel) -> None:
         """Print how much weight the last position gives to the last byte, at its own place and in all places."""
-        own, copies = weight_on_last_byte(model, self.text)
+        own, copies, equal = weight_on_last_byte(model, self.text)
         print(f"weight on the last byte: {own:.2f} on its own position, {copies:.2f} with its copies")
+        print(f"if all weights were equal: {1 / model.t_max:.2f} and {equal:.2f}")
 
 
 def measured(model: nn.Module, steps: int, text_name: str = MANUAL) -> tuple[float, int]:
@@ -244,20 +245,23 @@ def held_out_bits(model: nn.Module, text_name: str = MANUAL) -> float:
 
 
 @torch.no_grad()
-def weight_on_last_byte(model: ByteModel, text_name: str = MANUAL) -> tuple[float, float]:
+def weight_on_last_byte(model: ByteModel, text_name: str = MANUAL) -> tuple[float, float, float]:
     """What the last position gives of its weight to itself, and to all positions that hold its byte: two means.
 
-    model.mix: attention without parameters, or a module with `to_queries` and `to_keys`. The windows are held out.
+    The third number is the second for equal weights. model.mix: attention without parameters, or a module with
+    `to_queries` and `to_keys`. The windows are held out.
     """
     ids = _held_out_windows(model, text_name)[:, :-1]
     to_queries, to_keys = (getattr(model.mix, name, nn.Identity()) for name in ("to_queries", "to_keys"))
-    own = copies = 0.0
+    own = copies = equal = 0.0
     for part in ids.split(256):
         x = model.positions(model.tokens(part))  # (b, t, e)
         weights = torch.softmax(to_queries(x[:, -1:]) @ to_keys(x).mT, dim=-1)[:, 0]  # (b, t)
         own += weights[:, -1].sum().item()
-        copies += weights[part == part[:, -1:]].sum().item()
-    return own / len(ids), copies / len(ids)
+        holds = part == part[:, -1:]
+        copies += weights[holds].sum().item()
+        equal += holds.float().mean(dim=1).sum().item()
+    return own / len(ids), copies / len(ids), equal / len(ids)
 
 
 def _held_out_windows(model: nn.Module, text_name: str) -> torch.Tensor:

@@ -92,13 +92,15 @@ def test_the_weight_on_the_last_byte_is_that_of_its_position_and_of_its_copies(m
     copies = (ids == ids[:, -1:]).sum(1)
     model = ByteModel(right)
     model.tokens = nn.Embedding.from_pretrained(30 * torch.eye(256))
-    assert ladder.weight_on_last_byte(model) == pytest.approx(((1 / copies).mean().item(), 1), abs=1e-5)
+    share = (copies / ladder.T).mean().item()
+    assert ladder.weight_on_last_byte(model) == pytest.approx(((1 / copies).mean().item(), 1, share), abs=1e-5)
     model.mix = SingleHeadAttention(256, 256)
     nn.init.zeros_(model.mix.to_queries.weight)
-    equal = (1 / ladder.T, (copies / ladder.T).mean().item())
-    assert ladder.weight_on_last_byte(model) == pytest.approx(equal, abs=1e-5)
+    assert ladder.weight_on_last_byte(model) == pytest.approx((1 / ladder.T, share, share), abs=1e-5)
     Ladder(start(FIRST)).last_byte(model)
-    assert f"{equal[0]:.2f} on its own position, {equal[1]:.2f} with its copies" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert f"{1 / ladder.T:.2f} on its own position, {share:.2f} with its copies" in printed
+    assert f"if all weights were equal: {1 / ladder.T:.2f} and {share:.2f}" in printed
 
 
 def test_the_stop_button_ends_a_training_and_what_was_trained_counts(capsys):

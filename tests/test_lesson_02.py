@@ -154,7 +154,7 @@ def test_predictions_are_true_of_what_the_lesson_prints(printed_text):
     assert SOURCE.lesson.prediction("longer_query").truth == "B"  # squared
     assert "one vector for both roles: 0\n" in printed_text
     mutual_pairs = int(re.search(r"drawn at random: (\d+)", printed_text)[1])
-    assert round(mutual_pairs / 1000) == 13, "the lesson says 13 of 100"
+    assert 24.5 < mutual_pairs / 1000 < 25.5, "a quarter: two coins"
     assert SOURCE.lesson.prediction("mutual").truth == "A"  # in none
     change, apart = (
         float(re.search(rf"{what}: (\S+)", printed_text)[1])
@@ -196,16 +196,23 @@ def test_the_hand_written_matrices_are_followed_by_the_attention(solved):
 
 
 def test_the_figure_of_the_suspects_shows_what_the_prose_says():
-    """Where training starts explains little; positions help the new model more; with eight times the windows it wins."""
+    """Where training starts explains little; positions help the new model more; with more windows it wins."""
     bits, starts = (recorded(name)["result"]["bits"] for name in ("ladder", "ladder_starts"))
     old, new = bits["01_dot_product_attention"], bits["02_queries_keys_values"]
-    identity, old_placed, new_placed = starts["02 from the identity"], bits["01 with positions"], bits["02 with positions"]
+    identity, old_placed, new_placed = (
+        starts["02 from the identity"],
+        bits["01 with positions"],
+        bits["02 with positions"],
+    )
     assert max(old) < min(identity) < max(identity) < min(new), "better than before, and still behind lesson 1's model"
     saved = [[b - a for b, a in zip(*pair, strict=True)] for pair in ((new, new_placed), (old, old_placed))]
     assert min(saved[0]) > max(saved[1]), "positions help the new model more"
-    assert min(new_placed) < max(old_placed) and min(old_placed) < max(new_placed), "the two overlap"
     old_more, new_more = (bits[f"{lesson} with positions, {TIMES} times the windows"] for lesson in ("01", "02"))
     assert TIMES == 8 and max(new_more) < min(old_more)
+    both = [*old_placed, *new_placed]
+    assert min(new_placed) < max(old_placed) and min(old_placed) < max(new_placed), "the two overlap"
+    assert [round(end, 2) for end in (min(both), max(both))] == [3.5, 3.61], "as the alternative text has it"
+    assert 3.4 < min(old_more) < max(old_more) < 3.5 and 3.2 < min(new_more) < max(new_more) < 3.35
 
 
 def test_training_finds_less_than_lesson_1s_model_even_from_the_identity(printed_text):

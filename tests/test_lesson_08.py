@@ -158,6 +158,22 @@ def test_the_recorded_changes_are_worth_what_the_prose_says(printed_text):
     *behind, best = sorted(runs["norm last, no warm-up"])
     assert len(behind) == 2 and max(behind) < min(runs["norm last"]) and best > max(runs["norm last"])
     assert list(map(len, runs.values())) == [3] * 7
+    # as the alternative text has it
+    assert round(counted, 2) == 0.58 and all(0.57 < run < 0.62 for run in runs["no positions"] + runs["no attention"])
+    assert all(0.9 < run < 0.99 for run in usual + runs["no warm-up"] + runs["norm last"])
+    assert all(0.81 < run < 0.85 for run in runs["tables fifty times as large"])
+    assert [round(run, 2) for run in (*behind, best)] == [0.84, 0.86, 0.98]
+
+
+def test_nearly_all_mistakes_are_made_in_doubt(printed_text):
+    in_doubt, mistakes = map(
+        int, re.search(r"(\d+) of (\d+) mistakes with a probability of 30 to 70%", printed_text).groups()
+    )
+    assert in_doubt > 0.9 * mistakes
+    shares = {
+        cue: int(share) for cue, share in re.findall(r"(\w+): bag of words \d+%, transformer (\d+)%", printed_text)
+    }
+    assert min(shares, key=shares.get) == "although", "the hardest"
 
 
 def test_the_model_tells_the_two_reviews_of_the_beginning_apart(printed_text):

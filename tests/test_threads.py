@@ -11,6 +11,7 @@ from torch import nn
 
 from helpers import threads
 from helpers.authoring import building
+from helpers.course import TRAINING_STEPS
 from helpers.progress import progress
 from helpers.threads import with_best_threads
 from helpers.training import loop
@@ -162,7 +163,8 @@ def test_with_one_thread_or_on_a_gpu_nothing_is_changed(machine, most, device):
 # ------------------------------------------------------------------------------------ where trainings pass through
 
 
-def test_the_loop_of_a_lesson_chooses(machine):
+def test_the_loop_of_a_lesson_chooses(machine, monkeypatch):
+    monkeypatch.delenv(TRAINING_STEPS)
     here = machine(BUSY)
     here.train(100, around=lambda steps: progress(steps, "training"))
     assert set(here.ran[:20]) == {1, 2} and set(here.ran[20:]) == {1} and here.threads == 2

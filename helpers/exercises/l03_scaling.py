@@ -379,26 +379,6 @@ LESSON = Lesson(
             ),
         ),
         Exercise(
-            "scaled_scores_early",
-            stars=2,
-            minutes=8,
-            aspects=(
-                values(1, queries_and_keys, also=SMALL, axes="b t s", picture=True, dtype=True),
-                values(
-                    0.5,
-                    with_heads,
-                    also={"with a single head": vectors(1, 1, t=3, s=4, d=6)},
-                    name="several heads",
-                    axes="b h t s",
-                ),
-                gradient(0.5, queries_and_keys),
-                # half precision keeps 11 bits: one rounding is up to 0.05 %, and there are several
-                values(1, large_halves, name="half precision", axes="b t s", rtol=5e-3, atol=0.0, dtype=True),
-                input_left_alone(0.5, queries_and_keys),
-                any_device(0.5, queries_and_keys),
-            ),
-        ),
-        Exercise(
             "softmax_backward",
             stars=2,
             minutes=12,
@@ -420,6 +400,26 @@ LESSON = Lesson(
                 gradient(0.5, scores, via=from_scores),
                 input_left_alone(0.5, weights_with_zeros),
                 any_device(0.5, weights),
+            ),
+        ),
+        Exercise(
+            "scaled_scores_early",
+            stars=2,
+            minutes=8,
+            aspects=(
+                values(1, queries_and_keys, also=SMALL, axes="b t s", picture=True, dtype=True),
+                values(
+                    0.5,
+                    with_heads,
+                    also={"with a single head": vectors(1, 1, t=3, s=4, d=6)},
+                    name="several heads",
+                    axes="b h t s",
+                ),
+                gradient(0.5, queries_and_keys),
+                # half precision keeps 11 bits: one rounding is up to 0.05 %, and there are several
+                values(1, large_halves, name="half precision", axes="b t s", rtol=5e-3, atol=0.0, dtype=True),
+                input_left_alone(0.5, queries_and_keys),
+                any_device(0.5, queries_and_keys),
             ),
         ),
         Exercise(

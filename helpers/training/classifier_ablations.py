@@ -1,6 +1,6 @@
 """Lesson 8's training with one choice taken back at a time: python -m helpers.training.classifier_ablations
 
-The generated reviews, the model, the batches and the recipe are the lesson's; three seeds for each change, on one thread.
+The generated reviews, the model, the batches and the recipe are the lesson's. Three seeds for each change.
 """
 
 from __future__ import annotations

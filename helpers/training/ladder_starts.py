@@ -7,6 +7,7 @@ of size 1, and so with scores of size 8, and is trained with the root and withou
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import nn
@@ -36,8 +37,11 @@ def from_identity() -> ByteModel:
     return model
 
 
-def large_scores(scores) -> ByteModel:
-    """Lesson 3's model with queries and keys whose components have the standard deviation 1 before the first step."""
+def large_scores(scores: Callable) -> ByteModel:
+    """Lesson 3's model with queries and keys whose components have the standard deviation 1 before the first step.
+
+    scores: a function of q (b, t, d) and k (b, s, d) that returns (b, t, s).
+    """
     model = ByteModel(ScaledHead(scores))
     for layer in (model.mix.to_queries, model.mix.to_keys):
         nn.init.normal_(layer.weight, std=1 / (BYTES_STD * math.sqrt(E)))

@@ -16,9 +16,10 @@
 #
 # *Three roles for every vector*
 #
-# In lesson 1's self-attention there is nothing to train. And every word looks mostly at itself, since a single vector
-# does three different jobs. This lesson gives each job a vector of its own. The result is the attention of the original
-# transformer, without its division (lesson 3), its several heads (lesson 4) and its decoder's mask (lesson 5).
+# In lesson 1's self-attention there is nothing to train. And among words of equal length each gives itself the most
+# weight, because one vector both asks and is asked. It has a third job, too: it is what is passed on. This lesson gives
+# each job a vector of its own. The result is the attention of the original transformer, without its division (lesson
+# 3), its several heads (lesson 4) and its decoder's mask (lesson 5).
 #
 # | | |
 # |---|---|
@@ -27,9 +28,8 @@
 # | **It takes** | about 100 minutes: five exercises, 17 points, and four predictions |
 # | **It computes** | in seconds, on any laptop; the last section takes about a minute, and you may stop it |
 #
-# Letters: t positions look, as in lesson 1. New are s, the number of positions that are looked *at* (perhaps in another
-# sequence), d, the width of a query and of a key, and v, the width of a value.
-# All letters are in [one table](../../site/notation.md).
+# Sizes: t positions look, as in lesson 1. New are s, the number of positions looked *at* (perhaps in another sequence);
+# d, the width of queries and keys; and v, the width of values. All letters are in [one table](../../site/notation.md).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import matplotlib.pyplot as plt
@@ -94,7 +94,7 @@ def count_mutual(scores):
 
 generator = torch.Generator().manual_seed(0)
 pairs = torch.randn(100_000, 2, 4, generator=generator)      # (pairs, 2, e)
-first, second = torch.randn(2, 4, 4, generator=generator)    # for queries, for keys
+first, second = torch.randn(2, 100_000, 4, 4, generator=generator)    # for queries, keys
 print("one vector for both roles:", count_mutual(pairs @ pairs.mT))
 print("two matrices, drawn at random:", count_mutual((pairs @ first) @ (pairs @ second).mT))
 
@@ -104,18 +104,17 @@ check.prediction("mutual", mutual)
 # %% [markdown]
 # ## Why one vector cannot do it
 #
-# A single vector for all three roles has two consequences.
+# One vector for query and key has two consequences. (The value has its turn later.)
 #
 # **The scores are symmetric.** $x_i \cdot x_j = x_j \cdot x_i$: if *cat* matches *walks*, then *walks* matches *cat*,
-# exactly as well. But one word may matter to another without the reverse.
+# exactly as well. But one word may matter to another that does not matter to it.
 #
 # **No pair can look only at each other.** By the Cauchy-Schwarz inequality
 #
 # $$x_i \cdot x_j \;\le\; \lVert x_i\rVert\,\lVert x_j\rVert
 # \;\le\; \max\big(\lVert x_i\rVert^2, \lVert x_j\rVert^2\big) \;=\; \max\big(x_i \cdot x_i,\; x_j \cdot x_j\big) .$$
 #
-# So of any two positions, at least one matches *itself* at least as well as it matches the other, whatever their
-# vectors are.
+# So whatever the vectors are, one of any two positions matches *itself* at least as well as the other.
 
 # %% [markdown]
 # ## A dictionary with soft matches
@@ -142,10 +141,11 @@ except KeyError as missing:
 # \qquad w_j \;=\; \frac{\exp (q \cdot k_j)}{\sum_{j'} \exp (q \cdot k_{j'})} .$$
 #
 # Every key matches a little, so there is always an answer. And since every step is smooth, gradients flow to the
-# query, the keys and the values. None gets through `category["list"]`.
+# query, the keys and the values. No gradient gets through `category["list"]`.
 #
-# **What every check of this lesson asks:** gradients flow back to every input, no input is changed, new tensors are
-# created on the device of the inputs, and any size may be 1. What else a check asks is on the card.
+# **What every check of this lesson asks:** gradients flow back to every input of floating-point numbers, no input is
+# changed, new tensors are created on the device of the inputs, and any size may be 1. Anything else that a check asks
+# is stated in its exercise.
 
 # %% [markdown]
 # <div class="card">
@@ -227,8 +227,8 @@ show_player("lookup")
 # - At $\beta = 0$ every weight is $1/s$: the dictionary returns the average of all its values, whatever you ask.
 # - In general, **the ratio of any two weights is raised to the power β**. Where one key has three times the weight of
 #   another at $\beta = 1$, it has nine times as much at $\beta = 2$.
-# - As $\beta$ grows, the best key answers alone. (Our keys are equally long, so a key equal to the query is
-#   best.) That is an ordinary lookup, except that the *best* match will do. If two are equally good, they share.
+# - As $\beta$ grows, the best key answers alone. (Our keys are equally long, so a key equal to the query is best.) That
+#   is an ordinary lookup, except that the best match need not be an exact one. If two are equally good, they share.
 
 # %% [markdown]
 # <div class="card">
@@ -278,13 +278,13 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Each panel holds the weights of the same eight keys for the query *tuple*, with the two containers
-# hatched. From left to right only $\beta$ changes: an average over everything (each weight is 1/8), then a preference,
-# then a lookup that finds *list* and nothing else.
+# hatched. From left to right only $\beta$ changes: an average over everything (each weight is 1/8, printed as 0.12),
+# then a preference, then a lookup that finds *list* and nothing else.
 #
 # </div>
 #
-# Written out, $w_j = \operatorname{softmax}_j(\beta\; q \cdot k_j)$. In attention there is no β to set. Is there
-# something in its place?
+# Written out, $w_j = \operatorname{softmax}_j(\beta\; q \cdot k_j)$. The attention of this lesson has no β to set
+# (lesson 3 puts one in). Is there something in its place?
 
 # %% [markdown]
 # <div class="card">
@@ -328,10 +328,11 @@ check.prediction("longer_query", longer_query)
 #
 # $$q_i = x_i W_q , \qquad k_i = x_i W_k , \qquad v_i = x_i W_v .$$
 #
-# You saw what $W_q$ and $W_k$ make possible: with two random ones, the vectors prefer each other in 13 of 100 pairs.
+# You saw what $W_q$ and $W_k$ make possible: with two random ones, the vectors prefer each other in a quarter of all
+# pairs. That is as often as two coins both come up heads.
 #
-# $W_q$ and $W_k$ have shape (e, d); queries and keys are compared, so they need the same width d. $W_v$ may lead to a
-# width of its own, (e, v); most models take d there too. A matrix of this kind is called a
+# $W_q$ and $W_k$ have shape (e, d); queries and keys are compared, so they need the same width d. $W_v$ has shape (e,
+# v): values may have a width of their own, though most models take v = d. A matrix of this kind is called a
 # [**projection**](../../site/glossary.md#projection) (not in the strict sense of linear algebra, where projecting twice
 # is projecting once): it can keep what the role needs from a vector and drop the rest.
 
@@ -406,8 +407,8 @@ plots.diagrams.three_roles()
 # </details>
 # <details><summary>Hint 2: the test of hint 1, changed</summary>
 #
-# This function returns 0.5. Now let the second key be (0, 3). It still has nothing in common with the query, so its
-# score stays 0, and the output should stay 0.73. This function returns 0.12. Which scores would give 0.12, and how
+# The faulty function returns 0.5. Now let the second key be (0, 3). It still has nothing in common with the query, so
+# its score stays 0, and the output should stay 0.73. This function returns 0.12. Which scores would give 0.12, and how
 # could they come from a query (1, 0) and a key (0, 3)?
 #
 # </details>
@@ -451,7 +452,8 @@ print(f"output: {output.item():.2f}")
 # then the sum of the query's components times the sum of the key's. In hint 2 the scores were 1 and 3.
 # One letter for both, `"btd,bsd->bts"`, multiplies like with like.
 #
-# Two habits catch this. Compare with a product whose answer you know, and test with vectors at right angles.
+# Two habits catch this. Test on numbers that you can work out by hand, and include vectors at right angles, whose score
+# has to be 0.
 #
 # </details>
 
@@ -553,6 +555,10 @@ plt.show()
 #
 # </div>
 #
+# Could learned values make up for such weights? No. With one projection the scores are symmetric, and for noun n and
+# verb v follows $w_{nn}\,w_{vv} \ge w_{nv}\,w_{vn}$: if one of the two looks at the other more than at itself, the
+# other does not. So one of the outputs consists mostly of the value of the wrong word.
+#
 # To look at the weights, use your dictionary once more. Store as value $j$ the one-hot row with its 1 at place $j$:
 # then what comes back is the row of weights.
 
@@ -586,8 +592,8 @@ plt.show()
 # Compare *empty* → *list* with *list* → *empty*: the adjective looks at the noun, and the noun does not look back.
 # Each row points at the word that its question is about.
 #
-# One caution. These matrices have learned the words on our lists, not the grammar: they have no reason to be right
-# about any other word.
+# One caution. These matrices were trained on the words of our lists. What they do with any other word has not been
+# tested.
 
 # %% [markdown]
 # ## One word, two places
@@ -606,7 +612,7 @@ planes = {"as queries": queries_of, "as keys": keys_of}
 asking = queries_of[[every_word.index("empty"), every_word.index("list")]]
 arrows = 6 * nn.functional.normalize(asking, dim=1)                # (2, 2)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two scatter plots of the same words, by kind, on one scale. As queries, articles, adjectives and verbs lie in the lower half, nouns to the left. As keys, nouns are at the lower right, verbs at the upper left, articles and adjectives at the upper right. The arrow of empty points down, that of list to the left."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two scatter plots of the same words, by kind, on one scale. As queries, articles, adjectives and verbs lie at the bottom, nouns to the left and little below the horizontal axis. As keys, nouns are at the lower right, verbs at the upper left, articles and adjectives at the upper right. Both arrows are equally long; that of empty points down, that of list to the left and a little down."}}
 figure, axes = plt.subplots(1, 2, figsize=(6, 3.8), sharex=True, sharey=True)
 shafts = torch.cat([step / 12 * arrows for step in range(12)])    # no label covers them
 named = [every_word.index(word) for word in words]
@@ -654,14 +660,15 @@ for answer, answers in {"its own vector": vectors, "its translation": translatio
         print(f"{name:>32}: last losses", ", ".join(f"{loss:.3f}" for loss in last))
 
 # %% [markdown]
-# Read the third line. An output of zeros would have a loss of 4 on translations, and fixed values do worse: their
-# outputs are averages of the phrase's own vectors, and no weights turn such an average into a translation. With learned
-# values the loss falls almost to 0. The first line is the control: where a word's own vector is the answer, fixed
-# values succeed too.
+# Look at the third line. Translations have length 2, so an output of zeros would have a loss of 4, and fixed values do
+# worse: their outputs are averages of the phrase's own vectors, and no weights turn such an average into a translation.
+# With learned values the loss falls almost to 0. The first line is the control: where a word's own vector is the
+# answer, fixed values succeed too.
 #
 # So queries and keys decide **who** answers, and the value decides **what** the answer is. Since $W_v$ is linear, it
-# could also be applied after the average: $\sum_j w_{ij}\,(x_j W_v) = \big(\sum_j w_{ij}\,x_j\big)\,W_v$. It cannot be
-# left out.
+# could also be applied after the average: $\sum_j w_{ij}\,(x_j W_v) = \big(\sum_j w_{ij}\,x_j\big)\,W_v$. In this task
+# it cannot be left out. Where another linear map follows, as in the model at the end of this lesson, the two could be
+# merged into one.
 
 # %% [markdown]
 # ## A module
@@ -683,10 +690,10 @@ for answer, answers in {"its own vector": vectors, "its translation": translatio
 #
 # **Exercise 4 · `SingleHeadAttention`** &nbsp; ★★☆ · 15 minutes · 4 points
 #
-# Write the module. Its only parameters are the weights of the three layers, none of them shared. For the
-# attention itself call `finished_attention(q, k, v)`, which the first cell imported: it does what exercise 3 asks for,
-# so an error there does not carry over. Gradients must reach the three weights too, and a call must not depend on
-# earlier calls.
+# Write the module. Its only parameters are the weights of the three layers, none of them shared. For the attention
+# itself call `finished_attention(q, k, v)`, which the first cell imported. It solves exercise 3, so that a mistake of
+# yours there does not carry over. Gradients must reach the three weights too, and a call must not depend on earlier
+# calls.
 #
 # <details><summary>Hint 1: the constructor</summary>
 #
@@ -734,9 +741,9 @@ class SingleHeadAttention(nn.Module):
 check(SingleHeadAttention)
 
 # %% [markdown]
-# Give your module the two matrices that say where to look, as they were trained above; its values stay untrained. An
-# `nn.Linear` from e to d stores its weight as (d, e) and multiplies with its transpose, hence the `.T`. Then the words
-# of one phrase ask, and the words of another are asked.
+# Copy the trained $W_q$ and $W_k$ into your module. Its $W_v$ stays untrained, since only the weights will be looked
+# at. An `nn.Linear` from e to d stores its weight as (d, e) and multiplies with its transpose, hence the `.T`. Then the
+# words of one phrase ask, and the words of another are asked.
 
 # %% mystnb={"image": {"alt": "A heat map with three rows and four columns. Rows: this, generator, fails. Columns: every, nested, loop, succeeds. The row of this points at loop, that of generator at succeeds, that of fails at loop."}}
 head = SingleHeadAttention(40, 2).to(device())
@@ -923,7 +930,7 @@ check.prediction("second_rung", second_rung)
 # %% [markdown]
 # Why is it worse, with three more matrices? The last byte says most about the next one. Lesson 1's model can hardly
 # help looking at it: with its earlier copies it gets 0.91 of the weight. The new model may look anywhere, and gives
-# them hardly more than equal weights would, which is about 0.1.
+# them hardly more than equal weights would.
 #
 # There are two suspects. The first is where training starts: with the identity in all three matrices the new model
 # *is* the old one, so let one training start there. The second is that a query can ask for a kind of byte, but not for
@@ -942,11 +949,14 @@ for name, model in {"from identity": as_lesson_1, "with positions": with_positio
 # %% [markdown]
 # The start explains little: even from the identity, training ends with less than a fifth of the weight on the last byte
 # and its copies, and needs more bits than lesson 1's model. Positions explain more: now the last position itself gets a
-# good part of the weight. But would they help the old model as much? And there is a third suspect: each window has only
-# one byte to predict, so the matrices may have too little to learn from. The next figure has both tests, three runs
-# each; for its last row every step of training reads eight times as many windows.
+# good part of the weight. But would they help the old model as much?
+#
+# And there is a third suspect. Each window has only
+# one byte to predict, so a step learns from sixteen bytes, and its gradient is mostly noise. The next figure tests
+# both, with three runs of each model. In its last row every step reads eight times as many windows, at eight times the
+# price.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Four rows of ticks over bits per byte, three for each of two models. As above: lesson 1 near 3.6, lesson 2 to its right, near 3.8. From the identity: lesson 2 alone, near 3.7. With positions: the two overlap, between 3.5 and 3.6. With positions and eight times the windows: lesson 2 near 3.3, lesson 1 to its right, between 3.4 and 3.5."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Four rows of ticks over bits per byte, three runs for each of two models; some coincide. As above: lesson 1 near 3.6, lesson 2 to its right, near 3.8. From the identity: lesson 2 alone, near 3.7. With positions: the two overlap, between 3.50 and 3.61. With positions and eight times the windows: lesson 2 between 3.2 and 3.35, lesson 1 to its right, between 3.4 and 3.5."}}
 rungs = recorded("ladder")["result"]["bits"]
 starts = recorded("ladder_starts")["result"]["bits"]
 more = " with positions, 8 times the windows"
@@ -964,20 +974,20 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One row for each change; farther left is better. Each tick is one run: long and thin without the
-# matrices, short and thick with them.
+# **How to read it.** One row for each change; farther left is better. Each tick is one run, and some coincide: long and
+# thin without the matrices, short and thick with them.
 #
 # </div>
 #
-# With positions the disadvantage is gone: they help the new model more. With more bytes to predict, the matrices pay:
-# in each run the new model needs fewer bits than the old one. Lesson 5 finds those bytes for nothing. It predicts all
-# 32 bytes of a window in a single pass.
+# With positions the two models can no longer be told apart: positions help the new one more. With more bytes to
+# predict, the matrices pay: in each run the new model needs fewer bits than the old one. Lesson 5 gets these bytes for
+# free. It predicts all 32 bytes of a window in a single pass.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can explain why one vector for all roles forces symmetric scores, and keeps two words from looking only at each
-# other; look a query up in a soft dictionary and say what makes it sharp; find a fault in attention that leaves
+# You can explain why one vector for query and key forces symmetric scores, and keeps two words from looking only at
+# each other; look a query up in a soft dictionary and say what makes it sharp; find a fault in attention that leaves
 # all shapes right; write a module with learned projections, for queries from one sequence and keys from another; and
 # write such projections by hand.
 #
@@ -1007,8 +1017,8 @@ plt.show()
 #
 # **Further reading**
 #
-# - [Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers): the three roles that each vector plays,
-#   told much as here.
+# - [Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers): the three roles that each
+#   vector plays, told much as here.
 # - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**, section 3.2: "a query and
 #   a set of key-value pairs"; section 3.2.3 for queries from one sequence and keys from another.
 # - [Miller et al., *Key-value memory networks for directly reading documents*, 2016](https://arxiv.org/abs/1606.03126),

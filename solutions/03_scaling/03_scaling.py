@@ -17,13 +17,13 @@
 # *Why divide by √d*
 #
 # Attention as it was published is $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. You have written all of it except
-# the root. It looks like a detail. But without it, attention on vectors with components of size 1 learns less the wider
-# they are, and wide vectors are what we want. This lesson asks where the root comes from, measures what it does, and
-# looks at what breaks when it is wrong or missing.
+# the root. It looks like a detail. But without it, attention on wide vectors with components of size 1 hardly learns,
+# and wide vectors are what we want. This lesson asks where the root comes from, measures what it does, and looks at
+# what breaks when it is wrong or missing.
 #
 # | | |
 # |---|---|
-# | **You will build** | a measured variance, scaled scores that are safe in half precision, the backward pass of softmax, an entropy; and you will debug a head that loads published weights |
+# | **You will build** | a measured variance, the backward pass of softmax, an entropy, scaled scores that are safe in half precision; and you will debug a head that loads published weights |
 # | **You need** | [lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb), the chain rule, and from probability what a mean, a variance and independence are |
 # | **It takes** | about 100 minutes: five exercises, 19 points, and three predictions |
 # | **It computes** | in under two minutes in all, without a GPU; the last section can be stopped |
@@ -49,7 +49,7 @@ check = start("03_scaling")
 #
 # Begin with an experiment. Take one query and eight keys, fill them with independent normal numbers, and compute
 # attention weights as in lesson 2: dot products, then softmax. Nothing here is trained and nothing is special about any
-# key. The only thing that changes from panel to panel is the width d.
+# key. From panel to panel only the width d changes, with new vectors of that width.
 
 # %% mystnb={"image": {"alt": "Three bar charts of the attention weights of one query over eight keys, for widths 4, 64 and 1024. At width 4 several keys share the weight; at 64 one key has most of it; at 1024 a single key has all of it."}}
 chance = torch.Generator().manual_seed(307)
@@ -117,9 +117,9 @@ check.prediction("variance_growth", variance_growth)
 # ## How large is a dot product?
 #
 # Make two assumptions about the components of $q$ and $k$: they are **independent** of each other, and each has **mean
-# 0 and variance 1**. A fresh linear layer with e such inputs and weights of variance 1/e has such outputs.
-# (PyTorch's own `nn.Linear` takes 1/(3e): components are then smaller by a factor of $\sqrt 3$, scores by one of 3.)
-# Now go line by line. First one product of two components:
+# 0 and variance 1**. A fresh linear layer comes close: from e such inputs, weights of variance 1/e make outputs of mean
+# 0 and variance 1. (PyTorch's own `nn.Linear` draws weights of variance 1/(3e). This makes components smaller by a
+# factor of $\sqrt 3$ and scores by a factor of 3.) Now go line by line. First one product of two components:
 #
 # $$\mathbb{E}[q_i k_i] \;=\; \mathbb{E}[q_i]\;\mathbb{E}[k_i] \;=\; 0 \cdot 0 \;=\; 0 ,$$
 #
@@ -141,8 +141,8 @@ check.prediction("variance_growth", variance_growth)
 # keep them: question 2 at the end.)
 #
 # **What every check of this lesson asks:** gradients flow back to every input, no input is changed, new tensors are
-# created on the device of the inputs, and any size may be 1. What else a check asks is on the card. (Exercise 1 takes
-# no tensors: its card says all.)
+# created on the device of the inputs, and any size may be 1. Anything else that a check asks is stated in its exercise.
+# (Exercise 1 takes no tensors.)
 
 # %% [markdown]
 # <div class="card">
@@ -154,7 +154,7 @@ check.prediction("variance_growth", variance_growth)
 # ones are the usual choice. All random numbers come from the generator that is passed in, so the same seed repeats the
 # same measurement, and a second call with the same generator makes a new one. The experiment may stay on the CPU.
 #
-# The check takes so many pairs that one standard error is 2 % of the variance, and accepts every number within five
+# The check draws so many pairs that one standard error is 2 % of the variance, and accepts anything within five
 # standard errors. It also tests that your numbers vary from seed to seed as measurements do.
 #
 # <details><summary>Hint 1: all pairs at once</summary>
@@ -208,7 +208,7 @@ for ax, d in zip(axes, (4, 64, 1024)):
     z = torch.linspace(*ends, 200)
     normal = torch.exp(-z**2 / (2 * d)) / math.sqrt(2 * math.pi * d)
     ax.plot(z, normal, color="black", label="normal, variance d")
-    ax.set(title=f"d = {d}", xlabel="score q·k")
+    ax.set(title=f"d = {d}", xlabel="score q·k", xticks=[ends[0] / 2, 0, ends[1] / 2])
 axes[0].set_ylabel("density")
 figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2)
 plt.show()
@@ -297,14 +297,15 @@ bars(weights)
 #
 # </div>
 #
-# Attention can still become sharp: training can make queries and keys longer. The root only sets where it starts.
+# Attention can still become sharp: training can make queries and keys longer. The root sets two things: how soft the
+# rows start, and how far a step of training moves a score. This lesson looks at both in turn.
 #
 # **The root of what?** Of the number of terms in the sum: d, the width of one [head](../../site/glossary.md#head). When
-# a model of width e works with h heads, each of them is d = e/h wide, and dividing by √e is an easy mistake. Then all
-# scores are too small by a factor of $\sqrt{e/d} = \sqrt h$, and with many heads the weights start out nearly even. The
-# mistake is silent: the shapes are the same.
+# a model of width e works with h heads, each of them is d = e/h wide, and it is easy to divide by √e, the root of the
+# model's width, by mistake. Then all scores are too small by a factor of $\sqrt{e/d} = \sqrt h$, and with many heads
+# the weights start out nearly even. The mistake is silent: the shapes are the same.
 #
-# At which width does one key take nearly all of the weight, without the division and with it? Draw more than once:
+# Move the width and watch the largest weight, first without the division, then with it. Draw more than once:
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -347,87 +348,6 @@ before = torch.softmax(X_raw, dim=-1)[1, 1]
 print(f"its weight: {X_weights[1, 1]:.2f}, before the division {before:.2f}")
 mine = scaled_scores(X @ W_Q, X @ W_K)
 print("as scaled_scores computes it:", torch.allclose(mine, X_scaled, atol=1e-5))
-
-# %% [markdown]
-# ## Divide early
-#
-# On paper it does not matter when the division happens. In a computer it may. Networks are often run in **half
-# precision**, 16 bits to a number, since that halves the memory and saves time on most accelerators. There are two
-# kinds:
-
-# %% tags=["nbval-check-output"]
-for dtype in (torch.float32, torch.float16, torch.bfloat16):
-    limits = torch.finfo(dtype)
-    print(f"{dtype}: largest number {limits.max:.6g}, after 1 comes 1 + {limits.eps:.1g}")
-
-q = torch.full((1, 1, 64), 40.0)
-for dtype in (torch.float16, torch.bfloat16):
-    product = q.to(dtype) @ q.to(dtype).mT
-    print(f"{dtype}: q·q = {product.item()}, divided by 8 it is {(product / 8).item()}")
-
-# %% [markdown]
-# [float16](../../site/glossary.md#float16) ends at 65,504. The vector above has 64 entries of 40: a long vector, but
-# not an absurd one. Its product with itself is 102,400, too large, and so it is ∞ before it can be divided by 8. The
-# result, 12,800, would have fitted. (bfloat16 has a wide range and few digits instead. It does not overflow here; it is
-# just coarse.)
-#
-# So divide first. To keep queries and keys of the same size, share the division between them: from $\sqrt d = d^{1/4}
-# \cdot d^{1/4}$ follows
-#
-# $$\frac{q_i}{d^{1/4}} \cdot \frac{k_j}{d^{1/4}} \;=\; \frac{q_i \cdot k_j}{\sqrt d} .$$
-
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 2 · `scaled_scores_early`** &nbsp; ★★☆ · 8 minutes · 4 points
-#
-# Return the same scores as `scaled_scores`, with or without an axis for heads, but divide **before** the product, so
-# that no number on the way overflows. The check runs it in float16 too, on vectors whose plain products are beyond
-# 65,504. The result has the type of q and k. (Computing in float32 and converting the result back passes too.)
-#
-# <details><summary>Hint 1: how often to divide</summary>
-#
-# Twice, by the same number: once the queries, once the keys. `d ** 0.25` is the fourth root. Is there anything left to
-# divide after the product?
-#
-# </details>
-# <details><summary>Hint 2: one query and one key, with numbers</summary>
-#
-# Let d = 16, and let all entries of q be 4 and all entries of k be 6. The plain product is 384, and the score is 384/4
-# = 96. With 16 ** 0.25 = 2 the entries become 2 and 3, and their product is 96 at once. Dividing by a Python number
-# keeps a tensor's type; `q /= 2` would write into the caller's tensor.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "scaled_scores_early", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def scaled_scores_early(q, k):
-    """The scores of attention, divided before the product.
-
-    q: (b, t, d) or (b, h, t, d). k: (b, s, d) or (b, h, s, d).
-    Both are of one floating-point type, and so is the result.
-    Returns (b, t, s) or (b, h, t, s): entry [..., i, j] is q_i·k_j / √d.
-    """
-    ### BEGIN SOLUTION
-    root = q.shape[-1] ** 0.25
-    return (q / root) @ (k / root).transpose(-2, -1)
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_scaled_scores_early", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
-check(scaled_scores_early)
-
-# %% tags=["nbval-check-output"]
-half = torch.full((1, 1, 64), 40.0, dtype=torch.float16)
-print("late: ", scaled_scores(half, half).item())
-print("early:", scaled_scores_early(half, half).item())
-
-one_too_large = torch.tensor([float("inf"), 3.0, 1.0])
-print("softmax of a row with one infinite score:", torch.softmax(one_too_large, 0).tolist())
-
-# %% [markdown]
-# One overflow to ∞ turns the *whole row* into NaN, and a NaN spreads through everything that is computed from it.
-# (Dividing only q, by all of √d, is as safe for the product.) Current programs rarely need early division: most large
-# models are trained in bfloat16, and fused attention kernels add the products up in float32 and scale inside.
 
 # %% [markdown]
 # ## What saturation costs
@@ -473,8 +393,9 @@ check.prediction("saturated_gradient", saturated_gradient)
 # %% [markdown]
 # ## The derivative of softmax
 #
-# Let $z$ be one row of scores and $p = \operatorname{softmax}(z)$. Start from the logarithm, which is simpler:
-# $\log p_i = z_i - \log \sum_{i'} e^{z_{i'}}$. Its derivative is
+# Let $z$ be one row of scores and $p = \operatorname{softmax}(z)$: one row of $w'$ and $w$, under the names that are
+# usual here. Start from the logarithm, which is simpler: $\log p_i = z_i - \log \sum_{i'} e^{z_{i'}}$. Its derivative
+# is
 #
 # $$\frac{\partial \log p_i}{\partial z_j} \;=\; \delta_{ij} - \frac{e^{z_j}}{\sum_{i'} e^{z_{i'}}}
 # \;=\; \delta_{ij} - p_j , \qquad \delta_{ij} = 1 \text{ if } i = j \text{, else } 0 .$$
@@ -487,8 +408,8 @@ check.prediction("saturated_gradient", saturated_gradient)
 #
 # Entry (i, j) says how weight i responds when score j is nudged. Raise score j, and weight j rises by $p_j (1 - p_j)$,
 # at the expense of all the others. Now let the softmax [saturate](../../site/glossary.md#saturation): one weight is 1,
-# the rest are 0. Then $\operatorname{diag}(p)$ and $p p^\top$ are the same matrix, **and their difference is zero**. No
-# score makes any difference to any weight.
+# the rest are 0. Then $\operatorname{diag}(p)$ and $p p^\top$ are the same matrix, **and their difference is zero**. A
+# small change of a score changes no weight.
 #
 # Training needs less than the matrix. Backpropagation arrives at a softmax with a vector $g$, one number for each
 # weight, $g_i = \partial L / \partial p_i$, and has to go on with one number for each score. By the chain rule that is
@@ -500,7 +421,7 @@ check.prediction("saturated_gradient", saturated_gradient)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 3 · `softmax_backward`** &nbsp; ★★☆ · 12 minutes · 5 points
+# **Exercise 2 · `softmax_backward`** &nbsp; ★★☆ · 12 minutes · 5 points
 #
 # Given the weights p, the *outputs* of a softmax, and g, the gradient of a loss with respect to these weights, return
 # the gradient with respect to the scores. Put $\partial p_i / \partial z_j$ into the sum over i and simplify on paper
@@ -571,9 +492,9 @@ plt.show()
 #
 # </div>
 #
-# The units add to the contrast: one unit of a scaled score is 8 units of the product. Per unit of the
-# product, the corners on the right would be nearly as pale as those on the left. A larger learning rate
-# makes up for pale corners. Nothing makes up for column 1: on the left, key 1 cannot win weight back.
+# Part of the contrast comes from the units: one unit of a scaled score is 8 units of the product. Per unit of the
+# product, the corners on the right would be nearly as pale as those on the left. A larger learning rate makes up for
+# pale corners. No rate that suits the corners makes up for column 1: on the left, key 1 cannot win its weight back.
 
 # %% [markdown]
 # ## One number for how soft a row is
@@ -583,9 +504,9 @@ plt.show()
 #
 # $$H(w) \;=\; - \sum_j w_j \log w_j ,$$
 #
-# with the natural logarithm, so its unit is the **nat**. If all s weights are equal it is $\log s$, and that is the
-# most there is. If one weight is 1 and the rest are 0, it is 0. In between, $e^H$ is about the number of positions that
-# a query really listens to.
+# with the natural logarithm, so its unit is the **nat**. If all s weights are equal it is $\log s$, its largest value.
+# If one weight is 1 and the rest are 0, it is 0. In between, $e^H$ is about the number of positions that a query really
+# listens to.
 #
 # One term needs care. $w \log w$ goes to 0 as w goes to 0, so $0 \log 0$ counts as 0. A computer says $\log 0 =
 # -\infty$ and $0 \cdot (-\infty) = $ NaN. Weights of exactly 0 do occur: by underflow, where a score lies so far below
@@ -594,10 +515,10 @@ plt.show()
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 4 · `attention_entropy`** &nbsp; ★★☆ · 8 minutes · 4 points
+# **Exercise 3 · `attention_entropy`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
 # Return the entropy of each row of weights, in nats. The last axis is summed away; there may be any number of axes in
-# front of it, or none. Weights of exactly 0 contribute 0. The gradient is asked for only where all weights are above 0.
+# front of it, or none. Weights of exactly 0 contribute 0. The gradient is checked only where all weights are above 0.
 #
 # <details><summary>Hint 1: where the NaN has to be stopped</summary>
 #
@@ -703,12 +624,12 @@ for name, line in gradients.items():
 #
 # </div>
 #
-# At d = 4 and 16, rows without scaling let more through: the most even row is not the most responsive one. With 16
-# equal scores the norm is only 1/16, as printed above.
+# At d = 4 and 16, rows without scaling let more through than scaled ones: the most even row is not the most responsive
+# one. With 16 equal scores the norm is only 1/16, as printed above.
 #
 # The mean hides the typical row: without scaling, 63% of the rows let less than 0.001 through at d = 1024. The mean
-# comes from the others, in which the two best scores lie close together by chance. Since the gaps between scores grow
-# like √d, the chance of a gap that small falls like 1/√d: that is the dotted slope.
+# comes almost entirely from the others, in which the two best scores happen to lie close together. Since the gaps
+# between scores grow like √d, the chance of a gap that small falls like 1/√d: that is the dotted slope.
 
 # %% [markdown]
 # ## Learning stops
@@ -734,12 +655,12 @@ def learn(d, scores_of, rate=0.3, steps=200):
 
 plain_scores = lambda q, k: q @ k.mT
 
-# %% mystnb={"image": {"alt": "Two panels of loss curves over 200 steps for widths 4, 64 and 1024. Not scaled, width 4 learns, width 64 goes down slowly, and width 1024 rises at the first steps and is flat from there on. Scaled, widths 64 and 1024 fall together to nearly 0, and width 4 stays above them."}}
+# %% mystnb={"image": {"alt": "Two panels of loss curves over 200 steps for widths 4, 64 and 1024. Not scaled, width 4 learns, width 64 goes down slowly and unevenly, and width 1024 rises within two steps and is flat from there on. Scaled, widths 64 and 1024 fall together to nearly 0, and width 4 stays above them."}}
 figure, axes = plt.subplots(1, 2, figsize=(6, 3), sharey=True)
 both = {"not scaled": plain_scores, "scaled": scaled_scores}
 for ax, (name, scores_of) in zip(axes, both.items()):
     losses = {f"d = {d}": learn(d, scores_of) for d in (4, 64, 1024)}
-    plots.loss_curve(losses, ylabel="mean squared error", title=name, ax=ax)
+    plots.loss_curve(losses, ylabel="squared error per query", title=name, ax=ax)
 axes[1].set_ylabel("")
 axes[0].get_legend().remove()
 plt.show()
@@ -759,23 +680,107 @@ for name, scores_of in both.items():
 #
 # </div>
 #
-# At d = 1024 without scaling the first steps raise the loss a little, and after that it does not move at all. Why? A
-# step adds multiples of the keys to q, and so moves score j by about the rate times the score's gradient times
-# $\lVert k_j \rVert^2 \approx d$. Scaling divides both score and step by √d, so d becomes $d / (\sqrt d)^2 = 1$,
-# and one rate serves every width. (At d = 4 the plain, larger step even helps.)
+# At d = 1024 without scaling the first steps raise the loss a little, and then it stays at 1.875: fifteen of the
+# sixteen queries are sure of a wrong key. Other draws end between 1.3 and 2, and with scaling below 0.2. Why?
+#
+# Here is the second thing that the root sets. A step adds multiples of the keys to q, and so moves score j by about the
+# rate times the score's gradient times $\lVert k_j \rVert^2 \approx d$. Scaling divides both score and step by √d, so d
+# becomes $d / (\sqrt d)^2 = 1$, and one rate serves every width. (At d = 4 the plain, larger step even helps.)
 #
 # So without scaling a row that still lets gradients through is thrown far, often into saturation, and a saturated row
-# stays where it is. No rate suits both: the best of eight gets from 1.77 to 1.36, and with scaling from 1.01 to 0.00.
+# stays where it is. No single rate suits both kinds of row: the best of eight brings the loss from 1.77 down to 1.36;
+# with scaling it comes down from 1.01 to 0.00.
 
 # %% [markdown]
-# ## A head that loads and does not work
+# ## Divide early
+#
+# On paper it does not matter when the division happens. In a computer it may. Networks are often run in **half
+# precision**, 16 bits to a number, since that halves the memory and saves time on most accelerators. There are two
+# kinds:
+
+# %% tags=["nbval-check-output"]
+for dtype in (torch.float32, torch.float16, torch.bfloat16):
+    limits = torch.finfo(dtype)
+    print(f"{dtype}: largest number {limits.max:.6g}, after 1 comes 1 + {limits.eps:.1g}")
+
+q = torch.full((1, 1, 64), 40.0)
+for dtype in (torch.float16, torch.bfloat16):
+    product = q.to(dtype) @ q.to(dtype).mT
+    print(f"{dtype}: q·q = {product.item()}, divided by 8 it is {(product / 8).item()}")
+
+# %% [markdown]
+# [float16](../../site/glossary.md#float16) ends at 65,504. The vector above has 64 entries of 40: a long vector, but
+# not an absurd one. Its product with itself is 102,400, too large, and so it is ∞ before it can be divided by 8. The
+# result, 12,800, would have fitted. (bfloat16 has a wide range and few digits instead. It does not overflow here; it is
+# just coarse.)
+#
+# So divide first. To keep queries and keys of the same size, share the division between them: from $\sqrt d = d^{1/4}
+# \cdot d^{1/4}$ follows
+#
+# $$\frac{q_i}{d^{1/4}} \cdot \frac{k_j}{d^{1/4}} \;=\; \frac{q_i \cdot k_j}{\sqrt d} .$$
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 4 · `scaled_scores_early`** &nbsp; ★★☆ · 8 minutes · 4 points
+#
+# Return the same scores as `scaled_scores`, with or without an axis for heads, but divide **before** the product, so
+# that no number on the way overflows. The check runs it in float16 too, on vectors whose plain products are beyond
+# 65,504. The result has the type of q and k. (Computing in float32 and converting the result back passes too.)
+#
+# <details><summary>Hint 1: how often to divide</summary>
+#
+# Twice, by the same number: once the queries, once the keys. `d ** 0.25` is the fourth root. Is there anything left to
+# divide after the product?
+#
+# </details>
+# <details><summary>Hint 2: one query and one key, with numbers</summary>
+#
+# Let d = 16, and let all entries of q be 4 and all entries of k be 6. The plain product is 384, and the score is 384/4
+# = 96. With 16 ** 0.25 = 2 the entries become 2 and 3, and their product is 96 at once. Dividing by a Python number
+# keeps a tensor's type; `q /= 2` would write into the caller's tensor.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "scaled_scores_early", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def scaled_scores_early(q, k):
+    """The scores of attention, divided before the product.
+
+    q: (b, t, d) or (b, h, t, d). k: (b, s, d) or (b, h, s, d).
+    Both are of one floating-point type, and so is the result.
+    Returns (b, t, s) or (b, h, t, s): entry [..., i, j] is q_i·k_j / √d.
+    """
+    ### BEGIN SOLUTION
+    root = q.shape[-1] ** 0.25
+    return (q / root) @ (k / root).transpose(-2, -1)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_scaled_scores_early", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(scaled_scores_early)
+
+# %% tags=["nbval-check-output"]
+half = torch.full((1, 1, 64), 40.0, dtype=torch.float16)
+print("late: ", scaled_scores(half, half).item())
+print("early:", scaled_scores_early(half, half).item())
+
+one_too_large = torch.tensor([float("inf"), 3.0, 1.0])
+print("softmax of a row with one infinite score:", torch.softmax(one_too_large, 0).tolist())
+
+# %% [markdown]
+# One overflow to ∞ turns the *whole row* into NaN, and a NaN spreads through everything that is computed from it.
+# (Dividing q alone, by all of √d, protects the product just as well.) Current programs rarely need early division: most
+# large models are trained in bfloat16, and fused attention kernels add the products up in float32 and scale inside.
+
+# %% [markdown]
+# ## A head that loads but does not work
 #
 # You have the weights of a published model, and code for one of its heads. The file holds three matrices, for queries,
 # keys and values. PyTorch loads them and says `<All keys matched successfully>`, and the shapes of all outputs are
 # right. But the text that the model writes is nonsense. Loading a correct file into correct shapes is no proof that the
 # code computes what the model was trained to compute.
 #
-# This happens to code that copies single classes from an [early PyTorch version of GPT-2 by Hugging
+# This is what happens to code that copies single classes from an [early PyTorch version of GPT-2 by Hugging
 # Face](https://github.com/huggingface/transformers/blob/034aa0c2d743f5de787b650d9ef38ea49c66df3f/pytorch_transformers/modeling_gpt2.py)
 # (2019). That version as a whole is right.
 
@@ -856,7 +861,7 @@ for parameter in head.parameters():
 q, k, v = head.to_queries(x), head.to_keys(x), head.to_values(x)
 theirs = torch.nn.functional.scaled_dot_product_attention(q, k, v)
 apart = (head(x) - theirs).abs().max().item()
-print(f"largest difference to PyTorch's attention: {apart:.1g}")
+print(f"largest difference from PyTorch's attention: {apart:.1g}")
 
 plain = q @ k.mT
 for name, scores in {"divided by √d": plain / math.sqrt(64), "as they are": plain}.items():
@@ -886,7 +891,7 @@ for name, scores in {"divided by √d": plain / math.sqrt(64), "as they are": pl
 #
 # **Prediction · `third_rung`** &nbsp; 1 minute · no points
 #
-# What does the root do to the bits per byte of this model?
+# What does the root do to the [bits per byte](../../site/glossary.md#bits-per-byte) of this model?
 #
 # - **A.** It saves more than a tenth of a bit: without it, one byte takes nearly all of the weight from the first step
 #   on.
@@ -904,7 +909,7 @@ third_rung = "C"
 # %% [markdown]
 # The next cell takes up to twenty seconds on one core. The stop button ends it early, and the model so far is kept.
 
-# %% mystnb={"image": {"alt": "A scoreboard of four models over bits per byte. The plain average lies at the line of order 0, near 4.5. Bare self-attention is at 3.6. Queries, keys and values lie near 3.76, and scaled scores in the same place, between 3.7 and 3.8. All are right of the line of order 1."}}
+# %% mystnb={"image": {"alt": "A scoreboard of four models over bits per byte. The plain average lies at the line of order 0, near 4.5. Bare self-attention is at 3.6. Queries, keys and values lie near 3.76, and scaled scores on both sides of that, between 3.69 and 3.79. All are right of the line of order 1."}}
 from helpers.data.recorded import recorded
 from helpers.ladder import ByteModel, Ladder, ScaledHead, measured
 
@@ -917,7 +922,7 @@ ladder.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One row for each rung; farther left is better. Points are your models, ticks are three runs of
+# **How to read it.** One row for each rung; farther left is better. A point is your model, ticks are three runs of
 # ours. Dashed lines: what the frequencies of bytes give (*order 0*), those of pairs (*order 1*), and two programs that
 # compress files (*gzip*, *xz*).
 #
@@ -929,8 +934,9 @@ check.prediction("third_rung", third_rung)
 # %% [markdown]
 # The byte vectors begin with a standard deviation of 0.1, and PyTorch's `nn.Linear` makes queries and keys smaller
 # still. So the scores begin near 0, with the root or without it, and every row begins soft. If that is the reason, the
-# root must pay as soon as the scores begin large. Draw the two matrices so that queries and keys begin with components
-# of size 1, as in the derivation. Then scores begin with a standard deviation of 8, divided scores with one of 1.
+# root should pay as soon as the scores begin large. Draw the two matrices so that queries and keys begin with
+# components of size 1, as in the derivation. Then plain scores begin with a standard deviation of 8, and scaled ones
+# with a standard deviation of 1.
 
 # %%
 def from_large_scores(scores):
@@ -947,8 +953,8 @@ for name, function in {"not scaled": plain_scores, "scaled": scores}.items():
           f"our three runs {min(runs):.2f} to {max(runs):.2f}")
 
 # %% [markdown]
-# Now the root pays in every run, and with it the model does about as well as from its small start. The root does not
-# make attention better. It makes its start safe, at any width.
+# Now the root pays in every run, and with it the model does about as well as from its small start. Where scores start
+# small, no gain can be measured. Where components have size 1, the root keeps the start soft, at any width.
 
 # %% [markdown]
 # ## What you can do now
@@ -988,8 +994,8 @@ for name, function in {"not scaled": plain_scores, "scaled": scores}.items():
 #
 # **Further reading**
 #
-# - [Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers): the second derivation of √d, by the length of a
-#   vector whose components are all equal.
+# - [Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers): the second derivation of
+#   √d, by the length of a vector whose components are all equal.
 # - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**, section 3.2.1: the
 #   formula, and the variance argument as a footnote.
 # - [Zhai et al., *Stabilizing transformer training by preventing attention entropy collapse*,
