@@ -280,17 +280,18 @@ def test_scores_start_with_the_size_that_the_lesson_says(model, size):
     assert off_diagonal.std().item() == pytest.approx(size, rel=0.15) if size > 0.5 else off_diagonal.std() < size
 
 
-def test_learning_stops_without_the_root_whatever_is_drawn():
-    """Beside the lesson's own draw, of which it says that fifteen of sixteen queries are sure of a wrong key."""
+def test_learning_stops_for_want_of_a_soft_start_and_not_of_smaller_steps():
+    """With plain scores the root's two effects one by one; both together are the scaled training."""
     (cell,) = [cell.source for cell in SOURCE.read().cells if "def learn(d, scores_of" in cell.source]
-    ends = {}
-    for seed in range(1, 6):
-        space = {"torch": torch, "device": lambda: torch.device("cpu")}
-        exec(cell.replace("manual_seed(1)", f"manual_seed({seed})"), space)
-        plain = space["learn"](1024, space["plain_scores"])[-1]
-        ends[seed] = plain, space["learn"](1024, scaling.scaled_scores)[-1]
-    assert ends[1][0] == pytest.approx(1.875, abs=1e-3) and 2 * 15 / 16 == 1.875
-    assert all(1.3 < plain < 2.01 and scaled < 0.2 for plain, scaled in ends.values())
+    space = {"torch": torch, "device": lambda: torch.device("cpu")}
+    exec(cell, space)
+    d, learn, plain = 1024, space["learn"], space["plain_scores"]
+    assert learn(d, plain)[-1] == pytest.approx(1.875, abs=1e-3) and 2 * 15 / 16 == 1.875
+    for seed in (1, 2, 3):
+        both = learn(d, plain, 0.3 / d, math.sqrt(d), seed)
+        assert both == pytest.approx(learn(d, scaling.scaled_scores, seed=seed), abs=1e-4)
+        assert max(both[-1], learn(d, plain, 0.3, math.sqrt(d), seed)[-1]) < 0.2, "a soft start, whatever the steps"
+        assert min(learn(d, plain, 0.3 / d, 1, seed)[-1], learn(d, plain, 0.3, 1, seed)[-1]) > 1, "a sharp start"
 
 
 def test_the_jacobian_of_a_row_of_a_thousand_has_a_million_entries():

@@ -17,7 +17,7 @@
 # *Why divide by √d*
 #
 # Attention as it was published is $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. You have written all of it except
-# the root. It looks like a detail. But without it, attention on wide vectors with components of size 1 hardly learns,
+# the root. It looks like a detail. But without it, attention on wide vectors with components of size 1 learns badly,
 # and wide vectors are what we want. This lesson asks where the root comes from, measures what it does, and looks at
 # what breaks when it is wrong or missing.
 #
@@ -271,7 +271,7 @@ for name, scores in {"not scaled": plain, "scaled": scaled}.items():
 # order of the keys stays as it was, but the second key has a noticeable weight again.
 #
 # Scaled scores take one line of code. In [lesson 4](../04_multi_head/04_multi_head.ipynb) several attentions will work
-# side by side, and q will be (b, h, t, d) where it is (b, t, d) today. Axes counted **from the end** serve both.
+# side by side, and q, which is (b, t, d) today, will be (b, h, t, d). Axes counted **from the end** serve both.
 
 # %%
 def scaled_scores(q, k):
@@ -297,8 +297,9 @@ bars(weights)
 #
 # </div>
 #
-# Attention can still become sharp: training can make queries and keys longer. The root sets two things: how soft the
-# rows start, and how far a step of training moves a score. This lesson looks at both in turn.
+# In the words of lesson 2, the root is a fixed β of $1/\sqrt d$. Attention can still become sharp: training can make
+# queries and keys longer. The root sets two things: how soft the rows start, and how far a step of training moves a
+# score. This lesson looks at both in turn.
 #
 # **The root of what?** Of the number of terms in the sum: d, the width of one [head](../../site/glossary.md#head). When
 # a model of width e works with h heads, each of them is d = e/h wide, and it is easy to divide by √e, the root of the
@@ -393,9 +394,9 @@ check.prediction("saturated_gradient", saturated_gradient)
 # %% [markdown]
 # ## The derivative of softmax
 #
-# Let $z$ be one row of scores and $p = \operatorname{softmax}(z)$: one row of $w'$ and $w$, under the names that are
-# usual here. Start from the logarithm, which is simpler: $\log p_i = z_i - \log \sum_{i'} e^{z_{i'}}$. Its derivative
-# is
+# Let $z$ be one row of the scores $w'$, and $p = \operatorname{softmax}(z)$ the same row of the weights $w$. (These
+# names are usual here.) Start from the logarithm, which is simpler: $\log p_i = z_i - \log \sum_{i'} e^{z_{i'}}$. Its
+# derivative is
 #
 # $$\frac{\partial \log p_i}{\partial z_j} \;=\; \delta_{ij} - \frac{e^{z_j}}{\sum_{i'} e^{z_{i'}}}
 # \;=\; \delta_{ij} - p_j , \qquad \delta_{ij} = 1 \text{ if } i = j \text{, else } 0 .$$
@@ -406,10 +407,10 @@ check.prediction("saturated_gradient", saturated_gradient)
 # $$\frac{\partial p_i}{\partial z_j} \;=\; p_i\,(\delta_{ij} - p_j) ,
 # \qquad\qquad J \;=\; \operatorname{diag}(p) - p\,p^\top .$$
 #
-# Entry (i, j) says how weight i responds when score j is nudged. Raise score j, and weight j rises by $p_j (1 - p_j)$,
-# at the expense of all the others. Now let the softmax [saturate](../../site/glossary.md#saturation): one weight is 1,
-# the rest are 0. Then $\operatorname{diag}(p)$ and $p p^\top$ are the same matrix, **and their difference is zero**. A
-# small change of a score changes no weight.
+# Entry (i, j) says how weight i responds when score j is nudged. Raise score j a little, and weight j rises at the rate
+# $p_j (1 - p_j)$, at the expense of all the others. Now let the softmax [saturate](../../site/glossary.md#saturation):
+# one weight is 1, the rest are 0. Then $\operatorname{diag}(p)$ and $p p^\top$ are the same matrix, **and their
+# difference is zero**. A small change of a score changes no weight.
 #
 # Training needs less than the matrix. Backpropagation arrives at a softmax with a vector $g$, one number for each
 # weight, $g_i = \partial L / \partial p_i$, and has to go on with one number for each score. By the chain rule that is
@@ -428,7 +429,7 @@ check.prediction("saturated_gradient", saturated_gradient)
 # first: two short lines remain, in which no matrix occurs. (The matrix way is accepted too.)
 #
 # The last axis holds the keys; there may be any number of axes in front of it, or none. The check also differentiates
-# your result, with respect to g and to the scores behind p: a loss that contains gradients itself needs this.
+# your result with respect to g and to the scores behind p, as a loss that itself contains a gradient would.
 #
 # <details><summary>Hint 1: split the sum</summary>
 #
@@ -439,8 +440,8 @@ check.prediction("saturated_gradient", saturated_gradient)
 # <details><summary>Hint 2: three keys, with numbers</summary>
 #
 # Let p be (½, ¼, ¼) and g be (4, 0, 0). The average of g with the weights p is 2, and the result is (1, −½, −½). It
-# sums to 0, as every row of your result must. The average is one number for each row; mind how its shape meets (...,
-# s).
+# sums to 0, as every row of your result must. The average is one number for each row; mind how its shape broadcasts
+# against (..., s).
 #
 # </details>
 # </div>
@@ -494,7 +495,8 @@ plt.show()
 #
 # Part of the contrast comes from the units: one unit of a scaled score is 8 units of the product. Per unit of the
 # product, the corners on the right would be nearly as pale as those on the left. A larger learning rate makes up for
-# pale corners. No rate that suits the corners makes up for column 1: on the left, key 1 cannot win its weight back.
+# pale corners. No rate that suits the corners is large enough for column 1, where the entries on the left are about a
+# millionth of those on the right: key 1 cannot win its weight back.
 
 # %% [markdown]
 # ## One number for how soft a row is
@@ -640,9 +642,10 @@ for name, line in gradients.items():
 # 0.3. At the start the queries are random, and hardly any of them favours its key.
 
 # %%
-def learn(d, scores_of, rate=0.3, steps=200):
-    chance = torch.Generator().manual_seed(1)
+def learn(d, scores_of, rate=0.3, shorter=1, seed=1, steps=200):
+    chance = torch.Generator().manual_seed(seed)
     keys, queries = torch.randn(2, 1, 16, d, generator=chance).to(device())    # (1, 16, d)
+    queries = queries / shorter
     goal = torch.eye(16, device=device())    # (t, s): query i is to find key i
     queries, losses = queries.requires_grad_(), []
     for step in range(steps):
@@ -676,20 +679,35 @@ for name, scores_of in both.items():
 # <div class="figure-caption">
 #
 # **How to read it.** Each line is one training; in a panel only the width differs. On the left, the wider the vectors,
-# the less is learned. On the right, d = 64 and d = 1024 are nearly one line.
+# the less is learned. On the right the order is reversed: d = 64 and d = 1024 are nearly one line, and d = 4 stays
+# above.
 #
 # </div>
 #
 # At d = 1024 without scaling the first steps raise the loss a little, and then it stays at 1.875: fifteen of the
-# sixteen queries are sure of a wrong key. Other draws end between 1.3 and 2, and with scaling below 0.2. Why?
+# sixteen queries are sure of a wrong key. No rate helps: the best of eight brings it from 1.77 down to 1.36.
 #
-# Here is the second thing that the root sets. A step adds multiples of the keys to q, and so moves score j by about the
-# rate times the score's gradient times $\lVert k_j \rVert^2 \approx d$. Scaling divides both score and step by √d, so d
-# becomes $d / (\sqrt d)^2 = 1$, and one rate serves every width. (At d = 4 the plain, larger step even helps.)
+# What is missing, the soft start or the smaller step? A step adds multiples of the keys to q, and so moves score j by
+# about the rate times the score's gradient times $\lVert k_j \rVert^2 \approx d$. Scaling divides both score and step
+# by √d, so that d becomes $d / (\sqrt d)^2 = 1$. With plain scores the two can be had one by one: begin with queries
+# 1/√d as long, or take a rate 1/d as large.
+
+# %%
+d = 1024
+for start, shorter in {"sharp": 1, "soft": math.sqrt(d)}.items():
+    for step, rate in {"full": 0.3, "small": 0.3 / d}.items():
+        runs = [learn(d, plain_scores, rate, shorter, seed) for seed in (1, 2, 3)]
+        ends = ", ".join(f"{losses[-1]:.2f}" for losses in runs)
+        print(f"{start:>5} start, {step:>5} steps: three draws end at {ends}")
+
+# %% [markdown]
+# The start decides. In a sharp row only the leading keys get a gradient worth the name. The key that is asked for gets
+# next to none, and no step is long enough for it. From a soft start, steps d times as long do no harm.
 #
-# So without scaling a row that still lets gradients through is thrown far, often into saturation, and a saturated row
-# stays where it is. No single rate suits both kinds of row: the best of eight brings the loss from 1.77 down to 1.36;
-# with scaling it comes down from 1.01 to 0.00.
+# The last line *is* the scaled training: plain scores, with queries that start 1/√d as long and a rate 1/d as large,
+# give the same losses. So the root is a choice of where training starts and how far it steps, and nothing else. It
+# spares you from making that choice anew for each width. (At d = 4 some of the sixteen keys lie among the others, and
+# no query can prefer them.)
 
 # %% [markdown]
 # ## Divide early
@@ -714,8 +732,8 @@ for dtype in (torch.float16, torch.bfloat16):
 # result, 12,800, would have fitted. (bfloat16 has a wide range and few digits instead. It does not overflow here; it is
 # just coarse.)
 #
-# So divide first. To keep queries and keys of the same size, share the division between them: from $\sqrt d = d^{1/4}
-# \cdot d^{1/4}$ follows
+# So divide first. To keep queries and keys of the same size, share the division between them. Since $\sqrt d =
+# d^{1/4} \cdot d^{1/4}$,
 #
 # $$\frac{q_i}{d^{1/4}} \cdot \frac{k_j}{d^{1/4}} \;=\; \frac{q_i \cdot k_j}{\sqrt d} .$$
 
@@ -728,7 +746,7 @@ for dtype in (torch.float16, torch.bfloat16):
 # that no number on the way overflows. The check runs it in float16 too, on vectors whose plain products are beyond
 # 65,504. The result has the type of q and k. (Computing in float32 and converting the result back passes too.)
 #
-# <details><summary>Hint 1: how often to divide</summary>
+# <details><summary>Hint 1: how many times to divide</summary>
 #
 # Twice, by the same number: once the queries, once the keys. `d ** 0.25` is the fourth root. Is there anything left to
 # divide after the product?
@@ -780,9 +798,9 @@ print("softmax of a row with one infinite score:", torch.softmax(one_too_large, 
 # right. But the text that the model writes is nonsense. Loading a correct file into correct shapes is no proof that the
 # code computes what the model was trained to compute.
 #
-# This is what happens to code that copies single classes from an [early PyTorch version of GPT-2 by Hugging
+# This can happen to code that copies single classes from an [early PyTorch version of GPT-2 by Hugging
 # Face](https://github.com/huggingface/transformers/blob/034aa0c2d743f5de787b650d9ef38ea49c66df3f/pytorch_transformers/modeling_gpt2.py)
-# (2019). That version as a whole is right.
+# (2019). Used as a whole, that version is right.
 
 # %% [markdown]
 # <div class="card">
@@ -851,12 +869,12 @@ check(PortedHead)
 
 # %% [markdown]
 # When you load weights that someone else trained, compare *numbers*: the outputs of their code and of yours, on the
-# same input. Here PyTorch's own attention stands for theirs.
+# same input. Here PyTorch's own attention stands in for theirs.
 
 # %%
 head, x = PortedHead(48, 64), torch.randn(1, 12, 48)
 for parameter in head.parameters():
-    torch.nn.init.normal_(parameter, std=48**-0.5)    # stands for the file of weights
+    torch.nn.init.normal_(parameter, std=48**-0.5)    # stands in for the file of weights
 
 q, k, v = head.to_queries(x), head.to_keys(x), head.to_values(x)
 theirs = torch.nn.functional.scaled_dot_product_attention(q, k, v)
@@ -909,7 +927,7 @@ third_rung = "C"
 # %% [markdown]
 # The next cell takes up to twenty seconds on one core. The stop button ends it early, and the model so far is kept.
 
-# %% mystnb={"image": {"alt": "A scoreboard of four models over bits per byte. The plain average lies at the line of order 0, near 4.5. Bare self-attention is at 3.6. Queries, keys and values lie near 3.76, and scaled scores on both sides of that, between 3.69 and 3.79. All are right of the line of order 1."}}
+# %% mystnb={"image": {"alt": "A scoreboard of four models over bits per byte. The plain average lies at the line of order 0, near 4.5. Bare self-attention is at 3.6. Queries, keys and values lie near 3.76, and scaled scores on both sides of that, between 3.69 and 3.79; your own point is the rightmost of them. All are right of the line of order 1."}}
 from helpers.data.recorded import recorded
 from helpers.ladder import ByteModel, Ladder, ScaledHead, measured
 
@@ -922,9 +940,9 @@ ladder.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One row for each rung; farther left is better. A point is your model, ticks are three runs of
-# ours. Dashed lines: what the frequencies of bytes give (*order 0*), those of pairs (*order 1*), and two programs that
-# compress files (*gzip*, *xz*).
+# **How to read it.** One row for each model; farther left is better. A point is your model, ticks are three runs of
+# ours. Dashed lines: *order 0* knows only how frequent each byte is, *order 1* also knows the byte before; *gzip* and
+# *xz* are programs that compress files.
 #
 # </div>
 
@@ -936,7 +954,7 @@ check.prediction("third_rung", third_rung)
 # still. So the scores begin near 0, with the root or without it, and every row begins soft. If that is the reason, the
 # root should pay as soon as the scores begin large. Draw the two matrices so that queries and keys begin with
 # components of size 1, as in the derivation. Then plain scores begin with a standard deviation of 8, and scaled ones
-# with a standard deviation of 1.
+# with a standard deviation of 1. (Two more trainings, as long as the first.)
 
 # %%
 def from_large_scores(scores):
@@ -953,8 +971,9 @@ for name, function in {"not scaled": plain_scores, "scaled": scores}.items():
           f"our three runs {min(runs):.2f} to {max(runs):.2f}")
 
 # %% [markdown]
-# Now the root pays in every run, and with it the model does about as well as from its small start. Where scores start
-# small, no gain can be measured. Where components have size 1, the root keeps the start soft, at any width.
+# Now the root pays in every run, and with it the model does about as well as from its small start. In this model, whose
+# scores start small, three runs show no gain. Where components have size 1, the root keeps the start soft, at any
+# width.
 
 # %% [markdown]
 # ## What you can do now
@@ -976,8 +995,8 @@ for name, function in {"not scaled": plain_scores, "scaled": scores}.items():
 # <details><summary>2. Why not divide by d, to be on the safe side?</summary>
 #
 # Then the variance of the scores is d/d² = 1/d: the wider the vectors, the flatter the rows, and attention starts as a
-# plain average, which says little. But this argument assumes that q and k are independent. Training makes them agree;
-# if each component agrees a little, q·k grows like d and not like √d. There are
+# plain average, which says little. But this argument assumes that q and k are independent. Training makes them agree:
+# as soon as the products of components have a positive mean, however small, q·k grows like d and not like √d. There are
 # recipes for training at many widths that divide by d for this reason ([Yang et al.,
 # 2022](https://arxiv.org/abs/2203.03466), definition 4.1).
 #
@@ -1000,8 +1019,8 @@ for name, function in {"not scaled": plain_scores, "scaled": scores}.items():
 #   formula, and the variance argument as a footnote.
 # - [Zhai et al., *Stabilizing transformer training by preventing attention entropy collapse*,
 #   2023](https://arxiv.org/abs/2303.06296): entropy watched in large models.
-# - [Henry et al., *Query-key normalization for transformers*, 2020](https://arxiv.org/abs/2010.04245): another way to
-#   bound the scores.
+# - [Henry et al., *Query-key normalization for transformers*, 2020](https://arxiv.org/abs/2010.04245): a way to bound
+#   the scores, which the root does not do.
 # - [Yang et al., *Tensor programs V: tuning large neural networks via zero-shot hyperparameter transfer*,
 #   2022](https://arxiv.org/abs/2203.03466): on 1/d.
 # - [Micikevicius et al., *Mixed precision training*, 2018](https://arxiv.org/abs/1710.03740): what fits into 16 bits.
