@@ -16,10 +16,10 @@
 #
 # *Three roles for every vector*
 #
-# In lesson 1's self-attention there is nothing to train. And among words of equal length each gives itself the most
-# weight, because one vector both asks and is asked. It has a third job, too: it is what is passed on. This lesson gives
-# each job a vector of its own. The result is the attention of the original transformer, without its division (lesson
-# 3), its several heads (lesson 4) and its decoder's mask (lesson 5).
+# In lesson 1's self-attention there is nothing to train. And among vectors of equal length each gives itself the most
+# weight, because the same vector both asks and is asked. It has a third job, too: it is what gets passed on. This
+# lesson gives each job a vector of its own. The result is the attention of the original transformer, without its
+# division (lesson 3), its several heads (lesson 4) and its decoder's mask (lesson 5).
 #
 # | | |
 # |---|---|
@@ -28,8 +28,9 @@
 # | **It takes** | about 100 minutes: five exercises, 17 points, and four predictions |
 # | **It computes** | in seconds, on any laptop; the last section takes about a minute, and you may stop it |
 #
-# Sizes: t positions look, as in lesson 1. New are s, the number of positions looked *at* (perhaps in another sequence);
-# d, the width of queries and keys; and v, the width of values. All letters are in [one table](../../site/notation.md).
+# Sizes: t positions look, as in lesson 1. Three are new: s, the number of positions looked *at* (perhaps in another
+# sequence); d, the width of queries and keys; and v, the width of values. All letters are in [one
+# table](../../site/notation.md).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import matplotlib.pyplot as plt
@@ -135,7 +136,7 @@ except KeyError as missing:
 # %% [markdown]
 # A tuple is much like a list, so the answer for *list* would be a good guess. Now let query and keys be vectors. Then
 # *equal* can become *similar*: the dot product $q \cdot k_j$ says how well the query matches key $j$, softmax turns the
-# s matches into shares, and every key answers with its share:
+# s matches into shares, and every value enters the answer with the share of its key:
 #
 # $$\text{lookup}(q) \;=\; \sum_{j=1}^{s} w_j\, v_j ,
 # \qquad w_j \;=\; \frac{\exp (q \cdot k_j)}{\sum_{j'} \exp (q \cdot k_{j'})} .$$
@@ -143,7 +144,7 @@ except KeyError as missing:
 # Every key matches a little, so there is always an answer. And since every step is smooth, gradients flow to the
 # query, the keys and the values. No gradient gets through `category["list"]`.
 #
-# **What every check of this lesson asks:** gradients flow back to every input of floating-point numbers, no input is
+# **What every check of this lesson asks:** gradients flow back to every floating-point input, no input is
 # changed, new tensors are created on the device of the inputs, and any size may be 1. Anything else that a check asks
 # is stated in its exercise.
 
@@ -210,8 +211,8 @@ for word in ["tuple", "float", "finally", "while"]:
     print(f"{word:>8}:", "  ".join(shares))
 
 # %% [markdown]
-# Read a line across: the four shares add up to 1, and the largest is the answer. For *while* no category
-# stands out: its shares are the most even.
+# Read a line across: the four shares add up to 1, and the largest is the answer. For *while* the answer, *block*, wins
+# only narrowly.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -279,7 +280,7 @@ plt.show()
 #
 # **How to read it.** Each panel holds the weights of the same eight keys for the query *tuple*, with the two containers
 # hatched. From left to right only $\beta$ changes: an average over everything (each weight is 1/8, printed as 0.12),
-# then a preference, then a lookup that finds *list* and nothing else.
+# then a growing preference, then a lookup that finds *list* and nothing else.
 #
 # </div>
 #
@@ -555,9 +556,10 @@ plt.show()
 #
 # </div>
 #
-# Could learned values make up for such weights? No. With one projection the scores are symmetric, and for noun n and
-# verb v follows $w_{nn}\,w_{vv} \ge w_{nv}\,w_{vn}$: if one of the two looks at the other more than at itself, the
-# other does not. So one of the outputs consists mostly of the value of the wrong word.
+# The values were learned in both runs. Could they not make up for the weights? No. With one projection $w_{nn}\,w_{vv}
+# / (w_{nv}\,w_{vn}) = e^{\lVert q_n - q_v \rVert^2} \ge 1$ for a noun n and a verb v. So if the noun looks at the verb
+# more than at itself, the verb looks at itself more than at the noun. A larger value for the noun would repair the
+# verb's output, and spoil the noun's by the same factor.
 #
 # To look at the weights, use your dictionary once more. Store as value $j$ the one-hot row with its 1 at place $j$:
 # then what comes back is the row of weights.
@@ -612,7 +614,7 @@ planes = {"as queries": queries_of, "as keys": keys_of}
 asking = queries_of[[every_word.index("empty"), every_word.index("list")]]
 arrows = 6 * nn.functional.normalize(asking, dim=1)                # (2, 2)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two scatter plots of the same words, by kind, on one scale. As queries, articles, adjectives and verbs lie at the bottom, nouns to the left and little below the horizontal axis. As keys, nouns are at the lower right, verbs at the upper left, articles and adjectives at the upper right. Both arrows are equally long; that of empty points down, that of list to the left and a little down."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two scatter plots of the same words, by kind, on one scale. As queries, articles, adjectives and verbs lie at the bottom, nouns to the left, most of them a little below the horizontal axis. As keys, nouns are at the lower right, verbs at the upper left, articles and adjectives at the upper right. Both arrows are equally long; that of empty points down, that of list to the left and a little down."}}
 figure, axes = plt.subplots(1, 2, figsize=(6, 3.8), sharex=True, sharey=True)
 shafts = torch.cat([step / 12 * arrows for step in range(12)])    # no label covers them
 named = [every_word.index(word) for word in words]
@@ -662,8 +664,8 @@ for answer, answers in {"its own vector": vectors, "its translation": translatio
 # %% [markdown]
 # Look at the third line. Translations have length 2, so an output of zeros would have a loss of 4, and fixed values do
 # worse: their outputs are averages of the phrase's own vectors, and no weights turn such an average into a translation.
-# With learned values the loss falls almost to 0. The first line is the control: where a word's own vector is the
-# answer, fixed values succeed too.
+# With learned values the loss falls almost to 0. (One 40 × 40 matrix can do this because the lists hold fewer than 40
+# nouns and verbs.) The first line is the control: where a word's own vector is the answer, fixed values succeed too.
 #
 # So queries and keys decide **who** answers, and the value decides **what** the answer is. Since $W_v$ is linear, it
 # could also be applied after the average: $\sum_j w_{ij}\,(x_j W_v) = \big(\sum_j w_{ij}\,x_j\big)\,W_v$. In this task
@@ -691,9 +693,9 @@ for answer, answers in {"its own vector": vectors, "its translation": translatio
 # **Exercise 4 · `SingleHeadAttention`** &nbsp; ★★☆ · 15 minutes · 4 points
 #
 # Write the module. Its only parameters are the weights of the three layers, none of them shared. For the attention
-# itself call `finished_attention(q, k, v)`, which the first cell imported. It solves exercise 3, so that a mistake of
-# yours there does not carry over. Gradients must reach the three weights too, and a call must not depend on earlier
-# calls.
+# itself call `finished_attention(q, k, v)`, which the first cell imported. It is a finished solution of exercise 3, so
+# a mistake of yours there does not carry over. Gradients must reach the three weights too, and a call must not depend
+# on earlier calls.
 #
 # <details><summary>Hint 1: the constructor</summary>
 #
@@ -741,9 +743,9 @@ class SingleHeadAttention(nn.Module):
 check(SingleHeadAttention)
 
 # %% [markdown]
-# Copy the trained $W_q$ and $W_k$ into your module. Its $W_v$ stays untrained, since only the weights will be looked
-# at. An `nn.Linear` from e to d stores its weight as (d, e) and multiplies with its transpose, hence the `.T`. Then the
-# words of one phrase ask, and the words of another are asked.
+# Copy the trained $W_q$ and $W_k$ into your module. Its $W_v$ stays untrained: any values will do here. An `nn.Linear`
+# from e to d stores its weight as (d, e) and multiplies with its transpose, hence the `.T`. Then the words of one
+# phrase ask, and the words of another are asked.
 
 # %% mystnb={"image": {"alt": "A heat map with three rows and four columns. Rows: this, generator, fails. Columns: every, nested, loop, succeeds. The row of this points at loop, that of generator at succeeds, that of fails at loop."}}
 head = SingleHeadAttention(40, 2).to(device())
@@ -762,8 +764,8 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** t = 3 rows ask, s = 4 columns are asked. *this* and *fails* find the noun of the other phrase,
-# *loop*; *generator* finds its verb, *succeeds*. The output has one row for each word that asked, however long the
-# other side is.
+# *loop*; *generator* finds the other phrase's verb, *succeeds*. The output has one row for each word that asked,
+# however long the other side is.
 #
 # </div>
 
@@ -805,7 +807,7 @@ check.prediction("shuffled_context", shuffled_context)
 # So the two matrices act as one, $M = W_q W_k^\top$ of shape (e, e), put between the two vectors. Lesson 1 had the
 # identity in that place. Now it can be any matrix of rank d at most, symmetric or not. The entry of M in row f and
 # column g is added to the score when the word that asks has feature f (a 1 in component f) and the word that is asked
-# has feature g. M says which word matters to which. Training finds such an M; here you write one yourself.
+# has feature g. M says which feature matters to which. Training finds such an M; here you write one yourself.
 
 # %% [markdown]
 # <div class="card">
@@ -853,14 +855,14 @@ check(matrices_of_rules)
 # and let an article, an adjective, a noun and a verb look at each other.
 
 # %% mystnb={"image": {"alt": "A heat map of four by four weights. The rows article, adjective and verb have nearly all their weight at noun, the row noun has it at verb."}}
-w_q, w_k = matrices_of_rules(torch.arange(4, device=device()),
-                             torch.tensor(ASKS, device=device()),
-                             torch.full((4,), 5.0, device=device()), e=4)
+rule_q, rule_k = matrices_of_rules(torch.arange(4, device=device()),
+                                   torch.tensor(ASKS, device=device()),
+                                   torch.full((4,), 5.0, device=device()), e=4)
 x = torch.eye(4, device=device()).unsqueeze(0)    # (1, 4, e): one word of each kind
 _, ax = plt.subplots(figsize=(4.6, 3.4))
-plots.heat(weights_of(x @ w_q, x @ w_k)[0], list(kinds), ax=ax)
+plots.heat(weights_of(x @ rule_q, x @ rule_k)[0], list(kinds), ax=ax)
 plt.show()
-print("columns:", w_q.shape[1], " rank of M:", torch.linalg.matrix_rank(w_q @ w_k.T).item())
+print("columns:", rule_q.shape[1], " rank of M:", torch.linalg.matrix_rank(rule_q @ rule_k.T).item())
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -930,11 +932,16 @@ check.prediction("second_rung", second_rung)
 # %% [markdown]
 # Why is it worse, with three more matrices? The last byte says most about the next one. Lesson 1's model can hardly
 # help looking at it: with its earlier copies it gets 0.91 of the weight. The new model may look anywhere, and gives
-# them hardly more than equal weights would.
+# them no more than equal weights would. There are three suspects.
 #
-# There are two suspects. The first is where training starts: with the identity in all three matrices the new model
-# *is* the old one, so let one training start there. The second is that a query can ask for a kind of byte, but not for
-# a place: so let another model add a vector for each of the 32 positions to its inputs (lesson 6).
+# - **Where it starts.** With the identity in all three matrices the new model *is* the old one. So start there.
+# - **It cannot ask for a place.** A query can ask for a kind of byte, but not for the last position. So add to each
+#   input a vector for its position, one of 32 (lesson 6).
+# - **It has too little to learn from.** A step reads sixteen windows and predicts one byte of each. So read eight times
+#   as many, at eight times the price.
+#
+# The next cell tries the first two once. The figure after it has three runs of all three, and for comparison the old
+# model with the same changes.
 
 # %%
 torch.manual_seed(0)
@@ -945,16 +952,6 @@ for matrix in as_lesson_1.mix.parameters():
 for name, model in {"from identity": as_lesson_1, "with positions": with_positions}.items():
     print(f"{name}: {measured(model, 4000)[0]:.2f} bits per byte")
     ladder.last_byte(model)
-
-# %% [markdown]
-# The start explains little: even from the identity, training ends with less than a fifth of the weight on the last byte
-# and its copies, and needs more bits than lesson 1's model. Positions explain more: now the last position itself gets a
-# good part of the weight. But would they help the old model as much?
-#
-# And there is a third suspect. Each window has only
-# one byte to predict, so a step learns from sixteen bytes, and its gradient is mostly noise. The next figure tests
-# both, with three runs of each model. In its last row every step reads eight times as many windows, at eight times the
-# price.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Four rows of ticks over bits per byte, three runs for each of two models; some coincide. As above: lesson 1 near 3.6, lesson 2 to its right, near 3.8. From the identity: lesson 2 alone, near 3.7. With positions: the two overlap, between 3.50 and 3.61. With positions and eight times the windows: lesson 2 between 3.2 and 3.35, lesson 1 to its right, between 3.4 and 3.5."}}
 rungs = recorded("ladder")["result"]["bits"]
@@ -979,9 +976,11 @@ plt.show()
 #
 # </div>
 #
-# With positions the two models can no longer be told apart: positions help the new one more. With more bytes to
-# predict, the matrices pay: in each run the new model needs fewer bits than the old one. Lesson 5 gets these bytes for
-# free. It predicts all 32 bytes of a window in a single pass.
+# The start explains some of it: from the identity all three runs are better, but still behind lesson 1's model.
+# Positions make up the rest. They help the new model more, because it can ask for them: its last position now looks
+# at itself far more than before. But the two models are only level. With more bytes to predict the matrices pay, and in
+# each run the new model needs fewer bits than the old one. Lesson 5 gets these bytes for free: it predicts all 32
+# bytes of a window in a single pass.
 
 # %% [markdown]
 # ## What you can do now
