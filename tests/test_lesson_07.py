@@ -236,10 +236,23 @@ def test_the_norm_as_it_came_is_smaller_by_an_eighth_and_larger_for_small_vector
     assert ratio[4, "1e-05"] > 10
 
 
-def test_the_last_block_is_pulled_several_times_as_hard_with_norm_last():
-    ratios = re.findall(r"last block (\S+) times", printed(SOURCE, "pulls = {name: gradient_by_depth"))
-    last, first = map(float, ratios)
-    assert 2 < last < 6 and 0.5 < first < 1.1
+def test_the_gradient_at_the_top_falls_with_the_depth_with_norm_first_alone():
+    lines = re.findall(r"norm (last|first): ([\d., ]+)$", printed(SOURCE, "def pull_at_the_top"), re.M)
+    last, first = (list(map(float, pulls.split(", "))) for _, pulls in lines)
+    assert max(last) < 1.2 * min(last) and 0.13 < min(last) and round(sum(last) / 6, 2) in (0.14, 0.15)
+    earlier = recorded("ladder")["result"]["bits"]
+    assert min(earlier["05_masking"]) > 3.4 and max(earlier["average"]) < 4.5, "as the scoreboard's text has it"
+    assert first == sorted(first, reverse=True) and abs(first[0] / last[0] - 1) < 0.1 and round(first[-1], 2) == 0.04
+    assert all(0.6 < deep / shallow < 0.8 for shallow, deep in zip(first[3:], first[4:], strict=False)), "1/√2 = 0.71"
+
+
+def test_small_matrices_make_positions_collapse_without_averaging_too_only_later():
+    rows = re.findall(r"times (\S+) +(yes|no) +(\S+) +(\S+) ", printed(SOURCE, "def four_towers"))
+    apart = {(size, averages): (float(early), float(late)) for size, averages, early, late in rows}
+    assert all(apart[size, "yes"][0] < 1e-6 for size in ("1.00", "1.73"))
+    early, late = apart["1.00", "no"]
+    assert early > 0.1 and late < 1e-6 and apart["1.73", "no"][1] > 0.5
+    assert round(100 * 0.9**24) == 8 and 0.5**24 < 1e-7, "what the gain leaves"
 
 
 def test_attention_does_no_better_than_a_constant_at_absolute_values_and_one_network_does():

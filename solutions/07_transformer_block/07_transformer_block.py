@@ -17,15 +17,15 @@
 # *Attention, a little network, two shortcuts*
 #
 # One layer of attention is a weighted average. A language model needs many layers, and a stack of bare attention layers
-# collapses: after a few layers all positions hold the same vector, and from there on queries and keys get almost no
-# gradient. This lesson watches the stack collapse, adds what is missing piece by piece, and measures after each piece.
-# The result is the transformer block.
+# collapses: after a few layers all positions hold nearly the same vector, and from there on queries and keys get almost
+# no gradient. This lesson watches the stack collapse, adds what is missing piece by piece, and measures after each
+# piece. The result is the transformer block.
 #
 # | | |
 # |---|---|
 # | **You will build** | an instrument that measures gradients by depth, the feed-forward network, a layer norm that agrees with PyTorch's, the block in both of its orders, and the stack |
 # | **You need** | [lessons 4](../04_multi_head/04_multi_head.ipynb) and [5](../05_masking/05_masking.ipynb); writing an `nn.Module` |
-# | **It takes** | about 120 minutes: six exercises, one of them with a bug to fix, and two predictions; 23 points |
+# | **It takes** | about 120 minutes: six exercises, one of them with two bugs to fix, and two predictions; 23 points |
 # | **It computes** | for a few seconds a cell, on any laptop; two cells take about half a minute, and you may stop them |
 #
 # The letters are those of the [notation table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h
@@ -155,10 +155,11 @@ draw_by_depth({"": bare})
 #
 # </div>
 #
-# After three layers all 16 positions of a sequence hold the same vector. This is no accident of these weights. Each
-# output is an average of the same values. The more alike the vectors, the more alike their attention weights, so each
-# layer levels out more than the last: the differences shrink doubly exponentially with the depth
-# ([Dong, Cordonnier and Loukas, 2021](https://arxiv.org/abs/2103.03404)).
+# After three layers all 16 positions of a sequence hold the same vector, as far as float32 can tell. This is no
+# accident of this draw, though larger weights need a few layers more. Each output is an average of the same values. The
+# more alike the vectors, the more alike their attention weights, so each layer levels out more than the last: the
+# differences shrink doubly exponentially with the depth ([Dong, Cordonnier and Loukas,
+# 2021](https://arxiv.org/abs/2103.03404)).
 #
 # What becomes of *learning* in such a tower? We need an instrument.
 
@@ -261,7 +262,7 @@ check.prediction("pull_at_the_bottom", pull_at_the_bottom)
 
 # %% [markdown]
 # The gradient that reaches block 0 is nearly eleven orders of magnitude smaller than the last block's. Is the averaging
-# to blame, as it was for the collapse? To test a cause, take it away.
+# to blame? To test a cause, take it away.
 #
 # Each layer does two things: it averages over positions, and it multiplies by two matrices, `to_values` and `unify`.
 # PyTorch gives the entries of both a variance of 1/(3e), so each multiplication leaves about $1/\sqrt 3$ of a vector's
@@ -291,11 +292,11 @@ def four_towers():
                 blocks = [WithoutAveraging(block) for block in blocks]
             yield larger, averages, Tower(blocks).to(device())
 
-print("matrices  averages   difference after 3   gradient of block 0 / of block 23")
+print("matrices  averages   difference after 3, after 24   gradient of block 0 / of block 23")
 for larger, averages, tower in four_towers():
     pull = gradient_by_depth(tower, x)
-    apart = by_depth(tower, x)[1][3]
-    print(f"times {larger:.2f}  {'yes' if averages else 'no':>5} {apart:>18.1e}"
+    apart = by_depth(tower, x)[1]
+    print(f"times {larger:.2f}  {'yes' if averages else 'no':>5} {apart[3]:>18.1e} {apart[24]:>10.1e}"
           f" {pull[0] / pull[-1]:>18.1e}")
 
 # %% [markdown]
@@ -303,9 +304,10 @@ for larger, averages, tower in four_towers():
 # because every layer multiplied it by about a third. With larger matrices block 0 receives about as much as the last
 # block.
 #
-# Now read the column before it. With averaging, the positions collapse at either size of the matrices. What does *that*
-# do to learning? Take the third tower, which averages but passes its gradient on, and measure the gradient of each of
-# the four matrices by itself:
+# Now read the two columns before it. With averaging, the positions collapse within three blocks, at either size of the
+# matrices. (Small matrices make them collapse without averaging too, only later: the vectors shrink, until the bias
+# that all positions share is all that remains.) What does *that* do to learning? Take the third tower, which averages
+# but passes its gradient on, and measure the gradient of each of the four matrices by itself:
 
 # %%
 def print_gradients_of_matrices(tower):
@@ -322,7 +324,7 @@ towers = {averages: tower for larger, averages, tower in four_towers() if larger
 print_gradients_of_matrices(towers[True])
 
 # %% [markdown]
-# From block 2 on, the matrices of queries and keys get almost no gradient: some hundred million times less than that
+# From block 2 on, the matrices of queries and keys get almost no gradient: about a hundred million times less than that
 # of the values. When all positions hold the same vector, it makes no difference where a position looks, so the loss
 # cannot say where to look. [Noci et al. (2022)](https://arxiv.org/abs/2206.03126) prove this: collapse makes the
 # gradients of queries and keys vanish. So the bare stack has two separate faults. Its initial weights make all
@@ -335,6 +337,10 @@ print_gradients_of_matrices(towers[True])
 from helpers.players import show_player
 
 show_player("depth")
+
+# %% [markdown]
+# At the bottom the gradient is the gain to the power of the depth. At 24 blocks a gain of 0.9 leaves 8 % of it, and a
+# gain of 0.5 less than a ten-millionth.
 
 # %% [markdown]
 # ## A residual connection
@@ -387,10 +393,10 @@ print_gradients_of_matrices(with_shortcuts)
 # %% [markdown]
 # ## A little network
 #
-# What have we stacked so far? Once the softmax has given its weights, attention only averages: it is linear in the
-# values. Ask four layers for something *about* each vector: the absolute values of its components. In the
-# folded cell, `train(model, target, steps)` takes steps of [Adam](../../site/glossary.md#adam) on fresh random
-# sequences; the target here is `torch.abs`.
+# What can the layers stacked so far compute? Once the softmax has given its weights, attention only averages: it is
+# linear in the values. Train four such layers to compute something *about* each vector: the absolute values of its
+# components. In the folded cell, `train(model, target, steps)` takes steps of [Adam](../../site/glossary.md#adam) on
+# fresh random sequences; the target here is `torch.abs`.
 
 # %% tags=["hide-input"]
 def train(model, target, steps, rate=0.003, warm_up=1):
@@ -435,8 +441,8 @@ print(f"best constant {1 - 2 / torch.pi:.2f}, attention {last(losses):.2f}")
 # $$\operatorname{ff}(v) \;=\; W_2 \,\max(0,\; W_1 v + b_1) + b_2 ,$$
 #
 # with a hidden layer that is 4e wide by convention ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 3.3: e
-# = 512, hidden 2048). Biases apart, three things in a block are not linear: this ReLU, the attention weights
-# and the norms of the next section. Attention gathers; the network computes.
+# = 512, hidden 2048). Three parts of a block are not linear: this ReLU, the attention weights and the norms of the next
+# section. The rest is, up to biases. Attention gathers; the network computes.
 
 # %% [markdown]
 # <div class="card">
@@ -447,7 +453,8 @@ print(f"best constant {1 - 2 / torch.pi:.2f}, attention {last(losses):.2f}")
 #
 # <details><summary>Hint 1: nothing special about positions</summary>
 #
-# `nn.Linear` works on the last axis and repeats itself over all others. The t positions need no loop and no reshape.
+# `nn.Linear` works on the last axis and treats all places of the other axes alike. The t positions need no loop and no
+# reshape.
 #
 # </details>
 # <details><summary>Hint 2: two widths</summary>
@@ -484,7 +491,7 @@ class FeedForward(nn.Module):
 check(FeedForward)
 
 # %% [markdown]
-# The same four layers, with one network of yours on top, and the same steps:
+# The same four layers with one of your networks on top, trained for as many steps:
 
 # %%
 computing = Tower([*gathering(), Shortcut(FeedForward(32))]).to(device())
@@ -492,7 +499,7 @@ losses = train(computing, torch.abs, 500)
 print(f"attention and one network {last(losses):.2f}")
 
 # %% [markdown]
-# One small network computes what four layers of attention could not.
+# In as many steps, one small network computes what four layers of attention did not.
 #
 # ## Keeping the vectors' size
 #
@@ -519,8 +526,8 @@ for factor in (1, 2):
 
 # %% [markdown]
 # Each block multiplies the size by some factor, and over 24 blocks the factors compound. With weights twice as large
-# the vectors explode and saturate the softmax: the √d of [lesson 3](../03_scaling/03_scaling.ipynb) assumes queries and
-# keys whose components have variance 1. So what each layer reads must be kept at one size.
+# the vectors explode, and their scores with them: the √d of [lesson 3](../03_scaling/03_scaling.ipynb) assumes queries
+# and keys whose components have variance 1. So what each layer reads must be kept at one size.
 #
 # **[Layer normalisation](../../site/glossary.md#layer-normalisation)**
 # ([Ba, Kiros and Hinton, 2016, section 3](https://arxiv.org/abs/1607.06450)) does it for every vector $v$ of width e by
@@ -529,7 +536,7 @@ for factor in (1, 2):
 # $$\mu = \frac1e \sum_{a=1}^{e} v_a, \qquad \sigma^2 = \frac1e \sum_{a=1}^{e} (v_a - \mu)^2,
 # \qquad \operatorname{norm}(v)_a \;=\; \frac{v_a - \mu}{\sqrt{\sigma^2 + \varepsilon}}\; \gamma_a + \beta_a .$$
 #
-# Neither other positions nor the rest of the batch enter: the norm must not mix positions or sequences. The small
+# No other position enters, and no other sequence of the batch: the norm must not mix them. The small
 # $\varepsilon$ keeps a vector of equal components, whose variance is 0, from becoming 0/0. The learned $\gamma$ and
 # $\beta$, one number for each component, let the model choose another scale and mean. In PyTorch they are called
 # `weight` and `bias`.
@@ -723,7 +730,7 @@ class TransformerBlock(nn.Module):
 
     `attention` and `norm1`, which belong together, then `feed_forward` and `norm2`.
     e: width. h: heads. pre_norm: True for norm first, False for norm last.
-    dropout: the chance with which a component of a layer's output is dropped, in training,
+    dropout: the probability that a component of a layer's output is dropped, in training,
     before it is added.
     """
 
@@ -889,9 +896,9 @@ check(Transformer)
 # %% [markdown]
 # ## What each piece was good for
 #
-# Back to the first tower, now with attention and network in every block, in five versions: nothing added; norms only;
-# shortcuts only; and both, with norm last or with norm first. With nothing added, all positions hold the same vector
-# after two blocks.
+# Back to the first tower. Now every block has attention and a feed-forward network, and there are five versions:
+# nothing added; norms only; shortcuts only; and both, with norm last or with norm first. With nothing added, all
+# positions hold the same vector after two blocks.
 
 # %% [markdown]
 # <div class="card">
@@ -958,40 +965,55 @@ check.prediction("norms_without_shortcuts", norms_without_shortcuts)
 # Look at *norms only* once more. Its vectors have a perfect size at every depth, and after three blocks nothing in
 # them tells one position from another. A healthy-looking number can come from a dead model.
 #
-# Now the gradients of the two orders, with the instrument:
+# Both orders keep the positions apart. Do they differ in their gradients?
+# [Xiong et al. (2020, section 3)](https://arxiv.org/abs/2002.04745) prove that they do at the top of the stack, before
+# the first step of training. Take the last matrix of the last block, and vary the depth:
 
-# %% mystnb={"image": {"alt": "Gradient norm against block number for 24 blocks. With norm last it falls a little over the lower half, rises a little over the upper half, and jumps in the last block to about three times the size before. With norm first it falls slowly, to a little more than half."}}
-orders = ("both, norm last", "both, norm first")
-pulls = {name: gradient_by_depth(stacks[name], x) for name in orders}
-lines = {name: (range(24), pull) for name, pull in pulls.items()}
-plots.curves(lines, "block (0 is next to the input)", "norm of the gradient", log="y")
-plt.ylim(0.03, 3)
+# %% mystnb={"image": {"alt": "Norm of the gradient of the last matrix against the depth of the stack, from 3 to 96 blocks, both axes logarithmic. With norm last the line is level at about 0.15. With norm first it starts at the same height and falls, from 24 blocks on nearly along a dotted slope of one over the root of the depth, to 0.04."}}
+def pull_at_the_top(depth, pre_norm, seed):
+    """The gradient of a new stack's last feed-forward matrix: its norm."""
+    torch.manual_seed(seed)
+    stack = Transformer(32, 4, depth, pre_norm).to(device())
+    loss = (stack(x) - x.flip(1)).square().mean()
+    last = stack.blocks[-1].feed_forward.narrow.weight
+    return torch.autograd.grad(loss, last)[0].norm().item()
+
+depths = [3, 6, 12, 24, 48, 96]
+lines = {}
+for name, pre_norm in {"norm last": False, "norm first": True}.items():
+    pulls = [sum(pull_at_the_top(depth, pre_norm, seed) for seed in range(5)) / 5
+             for depth in depths]
+    print(f"{name}: " + ", ".join(f"{pull:.3f}" for pull in pulls))
+    lines[name] = (depths, pulls)
+lines["slope of 1/√depth"] = (depths, [pulls[-1] * (96 / depth) ** 0.5 for depth in depths])
+plots.curves(lines, "depth", "norm of the gradient", log="xy")
+plt.xticks(depths, depths)
+plt.yticks([0.05, 0.1, 0.2], [0.05, 0.1, 0.2])
+plt.minorticks_off()
 plt.show()
-for name, pull in pulls.items():
-    ratio = pull[-1] / pull[:12].mean()
-    print(f"{name}: last block {ratio:.1f} times the mean of the first twelve")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The same axes as in the figure with and without shortcuts, and a far smaller range: no gradient
-# vanishes in either order. With norm first the gradients of all blocks are within a factor of two. With norm last they
-# grow over the upper half, and the last block's is several times as large as the lower ones'.
+# **How to read it.** Each point is the mean of five new stacks. Both axes are logarithmic. With norm last, the depth
+# makes no difference; with norm first, the gradient falls with the depth, in deep stacks nearly like $1/\sqrt{depth}$.
 #
 # </div>
 #
-# This is what [Xiong et al. (2020, section 3)](https://arxiv.org/abs/2002.04745) prove for the beginning of training:
-# with norm last, the expected gradients near the output are large. (This cannot be the whole trouble: Adam evens such
-# differences out, see [Liu et al., 2020](https://arxiv.org/abs/2004.08249).) The remedy of 2017 was to begin with a
-# tiny learning rate and raise it over a few thousand steps, the [*warm-up*](../../site/glossary.md#warm-up) that
-# [lesson 8](../08_classifier/08_classifier.ipynb) uses too. With norm first it matters much less; most such models
-# still use a short one.
+# With norm first, the sum that reaches the top is the larger the deeper the stack (left panel above), and the last norm
+# divides by its size, on the way back as well. With norm last the size at the top is always 1, and a deep stack begins
+# with gradients as large there as a shallow one. (This cannot be the whole trouble: Adam evens such differences out,
+# see [Liu et al., 2020](https://arxiv.org/abs/2004.08249).)
+#
+# The remedy of 2017 was to begin with a tiny learning rate and raise it over a few thousand steps, the
+# [*warm-up*](../../site/glossary.md#warm-up) that [lesson 8](../08_classifier/08_classifier.ipynb) uses too. With norm
+# first it matters much less; most such models still use a short one.
 #
 # So much for the start. Now train all five, as fresh stacks of eight blocks, to return the sequence backwards, with
 # learned position vectors in front and a linear layer behind. A sixth run gives *norm last* a warm-up of 100 steps.
 # They take about half a minute; the stop button ends one run.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Six loss curves over 400 steps. Nothing added, norms only and norm last run together along 1 to the end. Norm first leaves it before step 100 and falls to about 0.2. Shortcuts only falls slowly to 0.4. Norm last with a warm-up stays at 1 for more than half of the steps, then falls to 0.4."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Six loss curves over 400 steps. Nothing added, norms only and norm last run together along 1 to the end. Norm first leaves it before step 100 and falls to about 0.2. Shortcuts only begins above 1 and falls slowly to 0.4. Norm last with a warm-up stays at 1 for more than half of the steps, then falls to 0.4."}}
 from helpers.parts.positions import PositionEmbedding
 
 def new_stack(version):
@@ -1099,7 +1121,7 @@ for e, h in ((32, 4), (512, 8), (768, 12)):
 # In place of one layer of attention the model now has your `Transformer`: three blocks, norm first, with the same
 # positions and the same mask. A step takes more than twice as long, so we take only a third as many.
 
-# %% mystnb={"image": {"alt": "A scoreboard of eight models against bits per byte. Three blocks, at the top, are farthest left, near 2.3, left of the line of gzip. Positions come next, below 3, then the earlier models, between 3.5 and 4.5."}}
+# %% mystnb={"image": {"alt": "A scoreboard of eight models against bits per byte. Three blocks, at the top, are farthest left, near 2.3, left of the line of gzip. Positions come next, below 3, then the earlier models, between 3.4 and 4.5."}}
 from helpers.ladder import ByteModel, Ladder, measured
 
 ladder = Ladder(check)
@@ -1112,15 +1134,15 @@ ladder.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One row for each rung; farther left is better. Points are your models, ticks are three runs of
+# **How to read it.** One row for each model; farther left is better. A point is your model, ticks are three runs of
 # ours. Dashed lines: what the frequencies of bytes give (*order 0*), those of pairs (*order 1*), and two programs that
 # compress files (*gzip*, *xz*).
 #
 # </div>
 #
 # Before, our three runs needed 2.83 to 2.87 [bits per byte](../../site/glossary.md#bits-per-byte). With three blocks
-# they need 2.28 to 2.31, fewer than gzip. Blocks bring depth, feed-forward networks, shortcuts and norms at once. Which
-# of them does it? Take away the depth and leave the rest:
+# they need 2.28 to 2.31, fewer than gzip. Blocks bring depth, feed-forward networks, shortcuts and norms at once. Is it
+# the depth? Take it away and leave the rest:
 
 # %% tags=["hide-input"]
 torch.manual_seed(0)
@@ -1129,8 +1151,8 @@ bits, done = measured(ByteModel(one, PositionEmbedding(32, 64), mask=True), 1200
 print(f"one block: {bits:.2f} bits per byte after {done:,} steps")
 
 # %% [markdown]
-# One block saves about half a bit, in a third of the steps; two more save less than a tenth of a bit. At this size, and
-# after so few steps, most of the gain does not come from depth.
+# In this run one block saves about half a bit, in a third of the steps; two more save up to a tenth of a bit. At this
+# size, and after so few steps, most of the gain does not come from depth.
 
 # %% [markdown]
 # ## What you can do now
@@ -1173,7 +1195,8 @@ print(f"one block: {bits:.2f} bits per byte after {done:,} steps")
 # - [He et al., *Deep residual learning for image recognition*, 2016](https://arxiv.org/abs/1512.03385), section 3:
 #   residual connections.
 # - [Ba, Kiros and Hinton, *Layer normalization*, 2016](https://arxiv.org/abs/1607.06450), section 3.
-# - [Radford et al., 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf),
+# - [Radford et al.,
+#   2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf),
 #   section 2.3: one paragraph on the order that has won.
 # - [Xiong et al., *On layer normalization in the transformer architecture*, 2020](https://arxiv.org/abs/2002.04745),
 #   section 3: gradients at the start, in both orders.
