@@ -159,3 +159,10 @@ def test_the_small_cases_of_the_hints_give_the_numbers_that_they_say():
     assert round((torch.softmax(x @ x.mT, dim=1) @ x)[0, 0, 0].item(), 2) == 0.27
     x = torch.tensor([[[1.0], [2.0], [4.0]]])
     assert solved("equivariance_gap")(lambda y: y.cumsum(1), x, torch.tensor([1, 2, 0])) == 6
+
+
+def test_the_sentence_gets_into_a_word_s_output_a_little(printed_text):
+    lines = dict(re.findall(r"^((?:a class method|the length of a list): (?:in|out)) +(.*)$", printed_text, re.M))
+    assert lines["a class method: in"] == lines["the length of a list: in"]
+    assert "class" in lines["a class method: out"] and "list" in lines["the length of a list: out"]
+    assert all(line.startswith("a, ") for line in lines.values()), "the word itself keeps most of the weight"

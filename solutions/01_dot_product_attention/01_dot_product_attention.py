@@ -50,8 +50,8 @@ check = start("01_dot_product_attention")
 #
 # Suppose you recommend films (the example is [Peter Bloem's](https://peterbloem.nl/blog/transformers); see the end).
 # Describe each film by two numbers, how romantic it is and how much action it has, and each viewer by two numbers as
-# well: how much they like each. Negative numbers are allowed, and mean the opposite: a film without a trace of
-# romance, a viewer who cannot stand it.
+# well: how much they like each. Numbers may be negative: 0 is the middle, and below it are films with less romance than
+# most and viewers who dislike it.
 #
 # How well do viewer $u$ and film $f$ go together? Multiply feature by feature and add up. The result is their
 # [dot product](../../site/glossary.md#dot-product):
@@ -126,7 +126,8 @@ show_player("dot-product")
 # <details><summary>Hint 1: what to compute first</summary>
 #
 # The whole table of predictions is one matrix product. Compute all of it, then keep what was seen: a tensor of booleans
-# can be an index, and it can be a factor, in which False counts as 0.
+# can be an index, or a factor in which False counts as 0. (Multiply before you square: the square of a huge number
+# overflows, and ∞ · 0 is not a number.)
 #
 # </details>
 # <details><summary>Hint 2: four errors, with numbers</summary>
@@ -194,7 +195,8 @@ plt.show()
 #
 # </div>
 #
-# So the ratings alone are enough: both features are found, though no rating names them.
+# So the ratings alone are enough: both features are found, though no rating names them. (That the new axes fall on the
+# features is a kindness of these data, in which the two are unrelated and one counts for more.)
 #
 # This is **matrix factorisation** (figure 3 of [Koren, Bell and Volinsky, 2009](https://doi.org/10.1109/MC.2009.263)
 # shows the factors in real ratings). What matters here is the pattern: *give everything a vector, let dot products be
@@ -204,10 +206,12 @@ plt.show()
 # ## The same move for words
 #
 # Give every word a vector, then, and let dot products say how much two words have to do with each other. Instead of
-# ratings, take a table that says, for any two words, how much more often than by chance they stand near each other in
-# Python's reference manual. The next cell factorises it in about a second: words with similar neighbours get similar
-# vectors. Each has e = 40 components and is scaled to length 2, so a word's product with itself is 4, and that
-# is the largest there is.
+# ratings, take a table that says, for any two words, how much more often they stand near each other in Python's
+# reference manual than chance alone would have it. The next cell factorises it in about a second. Words with similar
+# rows in the table, that is, with similar neighbours, get similar vectors.
+#
+# From here on we compare these vectors with each other. Each has e = 40 components and is scaled to length 2, so a
+# word's product with itself is 4, and that is the largest there is.
 
 # %%
 vocabulary, vectors = word_vectors()
@@ -307,8 +311,8 @@ check(raw_weights)
 #
 # **Exercise 3 · `row_softmax`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
-# Write softmax over the last axis, from `exp` and `sum`. It must be right for scores as large as ±10,000, also where
-# some rows of a tensor are near 10,000 and others near −10,000. Do not call PyTorch's `softmax`, `log_softmax` or
+# Write softmax over the last axis, from `exp` and `sum`. It must be right for scores as large as ±10,000, even where
+# one row of a tensor is near 10,000 and another near −10,000. Do not call PyTorch's `softmax`, `log_softmax` or
 # `logsumexp`.
 #
 # <details><summary>Hint 1: the order of things</summary>
@@ -365,8 +369,8 @@ plt.show()
 #
 # </div>
 #
-# The diagonal of the scores is 4 everywhere, and every word gives its own vector more weight than any other. Most of
-# the rest goes to *terminates* in the row of *loop*, to *an* and *exception* in that of *raises*. The word *the* occurs
+# The diagonal of the scores is 4 everywhere, and every word gives its own vector more weight than any other. In the row
+# of *loop* most of the rest goes to *terminates*, in the row of *raises* to *an* and *exception*. The word *the* occurs
 # twice, with the same vector: its two rows are the same.
 
 # %% [markdown]
@@ -483,7 +487,26 @@ print("fast and slow agree to within 0.00001:", apart < 1e-5)
 #
 # $$Y \;=\; \operatorname{softmax}\!\big(X X^\top\big)\, X .$$
 #
-# What does it do to vectors? In two dimensions we can watch.
+# Does the sentence get into the vectors? Take a word that says little by itself, *a*, in two sentences. Print the words
+# whose vectors match its input best, and those that match its two outputs:
+
+# %%
+def best(vector):
+    matches = vectors.to(device()) @ vector    # (n,)
+    return ", ".join(vocabulary[i] for i in matches.topk(5).indices.tolist())
+
+for words in ("a class method".split(), "the length of a list".split()):
+    place = words.index("a")
+    inputs = vectors[[vocabulary.index(word) for word in words]].to(device())    # (t, e)
+    outputs = self_attention(inputs.unsqueeze(0))[0]                             # (t, e)
+    print(f"{' '.join(words)}: in  {best(inputs[place])}")
+    print(f"{' '.join(words)}: out {best(outputs[place])}")
+
+# %% [markdown]
+# The input is the same in both. Each output has taken something from its sentence, *class* or *list*, though not much:
+# the word itself keeps most of the weight. Lesson 2 changes that.
+#
+# What does attention do to vectors? In two dimensions we can watch.
 
 # %% mystnb={"image": {"alt": "Eight points in the plane with their convex hull drawn. An arrow leads from each to its output, which lies inside the hull; the two points farthest out move least, the others move towards longer vectors that point their way."}}
 points = torch.randn(1, 8, 2, generator=torch.Generator().manual_seed(5)).to(device())
@@ -495,7 +518,7 @@ plt.show()
 #
 # **How to read it.** Each arrow leads from an input to its output. The shaded shape is the convex hull of the inputs,
 # the smallest convex shape that holds them all. No output leaves it: an average with positive weights cannot. The two
-# longest vectors move least: a vector's score with itself is the square of its length. Shorter ones are drawn towards
+# longest vectors move least, since a vector's score with itself is its squared length. Shorter ones are drawn towards
 # longer ones that point their way.
 #
 # </div>
@@ -506,8 +529,8 @@ show_player("average")
 # %% [markdown]
 # ## Three words by hand
 #
-# Here is all of it in small numbers: three words, each a vector of four whole numbers. Two numbers are missing. Fill
-# them in on paper. The three vectors come back in lessons 2 to 5 and 7.
+# Here is the whole computation in small numbers: three words, each a vector of four whole numbers. Two numbers are
+# missing. Fill them in on paper. The three vectors come back in lessons 2 to 5 and 7.
 
 # %% tags=["hide-input"]
 from helpers.data.toy.three_words import THREE_WORDS, X
@@ -659,16 +682,17 @@ check.prediction("shuffled_words", shuffled_words)
 #
 # That property is called [**permutation equivariance**](../../site/glossary.md#permutation-equivariance). To
 # self-attention, *dog bites man* and *man bites dog* are the same three words. Any function can be tested for this
-# property: one that fails sees order.
+# property. One that fails depends on the order.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 6 · `equivariance_gap`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
-# For any function on (b, t, e), how far is it from equivariant under one given order? Return the largest absolute
-# difference, over all entries, between *permute, then attend* and *attend, then permute*. The order is an order of
-# **positions**. Gradients are not needed here: a Python number is as good as a tensor of one entry.
+# Given a function on (b, t, e) and one order of the positions, how far is the function from being equivariant? Return
+# the largest absolute difference, over all entries, between *permute, then attend* and *attend, then permute*. The
+# order is an order of **positions**. Gradients are not needed here: a Python number is as good as a tensor of one
+# entry.
 #
 # <details><summary>Hint 1: which axis</summary>
 #
@@ -723,8 +747,8 @@ for function in (self_attention, running_sum):
 #
 # </div>
 #
-# The gap of self-attention is not exactly zero because sums in another order round differently. That of the running
-# sum is no rounding: it does depend on order.
+# The gap of self-attention is not exactly zero because sums in another order round differently. The gap of the running
+# sum is not rounding: that function does depend on order.
 
 # %% [markdown]
 # ## What is odd about it
@@ -736,8 +760,8 @@ for function in (self_attention, running_sum):
 # - **It sees a set.** If order matters, and in language it does, order has to be put into the vectors themselves.
 #   [Lesson 6](../06_positions/06_positions.ipynb) does that.
 # - **It is the only place where positions meet.** Every other layer of a transformer treats each position alone.
-# - **It favours itself.** For vectors of equal length no entry of row $i$ is larger than $x_i \cdot x_i$ (lesson 2
-#   says what holds in general). A word may need something else, and as yet it has no way to ask.
+# - **Among vectors of equal length, it favours itself.** Then no entry of row $i$ is larger than $x_i \cdot x_i$
+#   (lesson 2 says what holds in general). A word may need something else, and as yet it has no way to ask.
 #
 # The last point leads on. One vector is used three times here: it is compared with the others, the others are compared
 # with it, and it is summed. Lesson 2 gives each use a vector of its own.
@@ -745,10 +769,10 @@ for function in (self_attention, running_sum):
 # %% [markdown]
 # ## Your model so far
 #
-# From here to lesson 9 one small language model grows. It reads 32 bytes (64 in lesson 9) of Python's reference
-# manual and predicts the byte that comes next. Each lesson plugs in the part that you have just written. Text and width
-# never change. Up to lesson 4 the training does not either, so a change in the score comes from the new part or from
-# chance; three runs of ours show how much is chance.
+# From here to lesson 9 one small language model grows. It reads 32 bytes (64 in lesson 9) of Python's reference manual
+# and predicts the byte that comes next. Each lesson but the eighth plugs in the part that you have just written. The
+# text and the width never change, and up to lesson 4 neither does the training, so a change in the score comes from the
+# new part or from chance; three runs of ours give an idea of how much is chance.
 #
 # Today's model has as little besides attention as it can. Each possible byte has a vector of e = 64 numbers, your
 # `self_attention` averages the vectors of the 32 bytes, and a linear map with a softmax makes the last output into the
@@ -756,7 +780,7 @@ for function in (self_attention, running_sum):
 #
 # The score is in [bits per byte](../../site/glossary.md#bits-per-byte) on text that was kept out of the training: a
 # model that knows nothing needs 8, and fewer is better. (Lesson 9 explains the score and the training.) The cell takes
-# about 10 seconds on one core. The stop button ends it early, and the model trained so far counts.
+# up to twenty seconds on one core. The stop button ends it early, and the model trained so far counts.
 
 # %% mystnb={"image": {"alt": "A scoreboard of two models over a horizontal axis of bits per byte. The plain average lies at the dashed line of order 0, near 4.5. Bare self-attention lies near 3.6, a little right of the line of order 1. The lines of gzip and xz are far to the left, near 2.5 and 2."}}
 from helpers.ladder import ByteModel, Ladder
@@ -780,9 +804,9 @@ ladder.last_byte(model)
 # </div>
 #
 # Above the picture is a prompt from the held-out text and, after ▸, what the model made of it: 200 bytes, drawn one by
-# one from its predictions. It is babble. The line under the table says why. The last position gives 0.43 of its
-# weight to itself on average, and as much to each earlier copy of its byte, which has the same vector: 0.91 in
-# all. So the model knows little more than which byte the last one is, and it does not quite reach order 1.
+# one from its predictions. It is babble, and the line *weight on the last byte* says why. On average the last position
+# gives 0.43 of its weight to itself. Each earlier copy of the same byte has the same vector and gets as much; together
+# they have 0.91. So the model knows little more than which byte the last one is, and it does not quite reach order 1.
 #
 # Your scores are kept with your checks, and the start page shows them. With `Ladder(check, text="enwik8")` the model
 # grows on Wikipedia instead, if that text is there or can be downloaded; those scores are kept apart.
@@ -800,7 +824,8 @@ ladder.last_byte(model)
 #
 # If they are the same, all raw weights are equal, every weight is 1/t, and the average of equal vectors is that vector:
 # nothing changes. If they are orthogonal and long, each x_i·x_i is huge and all other products are 0: softmax puts
-# nearly all weight on the diagonal, and again nearly nothing changes. What attention does, it does in between.
+# nearly all weight on the diagonal, and again nearly nothing changes. Attention does its work between these two
+# extremes.
 #
 # </details>
 # <details><summary>2. Rotate all input vectors by the same rotation. What happens to the weights, and to the
@@ -823,9 +848,9 @@ ladder.last_byte(model)
 #
 # **Further reading**
 #
-# - **[Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers)**: lessons 1 to 4 and 7 follow its order. The
-#   film recommender, the plain dot product before any learned matrices, and the view of self-attention as an operation
-#   on sets are from there.
+# - **[Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers)**: lessons 1 to 4 and 7
+#   follow its order. The film recommender, the plain dot product before any learned matrices, and the view of
+#   self-attention as an operation on sets are from there.
 # - [Koren, Bell and Volinsky, *Matrix factorization techniques for recommender systems*,
 #   2009](https://doi.org/10.1109/MC.2009.263): eight pages.
 # - [Levy and Goldberg, *Neural word embedding as implicit matrix factorization*,
