@@ -18,7 +18,8 @@
 #
 # *mary gave roses to susan.* To understand the word *gave*, a reader needs three answers: who gave, what was given, and
 # who received it. With the attention of the last two lessons, a word asks one question and receives one average. In
-# this lesson every word asks several questions, and you will see that their number hardly changes the cost.
+# this lesson every word asks several questions, and you will see that their number hardly changes how much there is to
+# compute.
 #
 # | | |
 # |---|---|
@@ -93,13 +94,14 @@ plt.show()
 #
 # **A weight makes an arrow longer or shorter. It cannot turn it.** Whether mary gives or receives shows only in an
 # amount: how much *mary* the sum contains, relative to *susan* and *roses*. To some degree a model can read amounts off
-# a sum; later, a model with one head will have to. The trouble is that each word has *one* weight for all
-# questions. With one weight for each question, every answer can have a direction of its own.
+# a sum, and let its weights depend on the words; later, a model with one head will have to. The trouble is that each
+# word has *one* weight for all questions. With a weight and a map of values for each question, every answer can have a
+# direction of its own.
 
 # %% [markdown]
 # ## Heads
 #
-# So let $h$ attentions read the same sentence, each with its own three matrices. They are called
+# So let $h$ attention layers read the same sentence, each with its own three matrices. They are called
 # **[heads](../../site/glossary.md#head)**. Head $r$ computes
 #
 # $$y^{(r)} \;=\; \operatorname{softmax}\!\Big(\tfrac{1}{\sqrt d}\; q^{(r)} k^{(r)\top}\Big)\, v^{(r)}
@@ -128,7 +130,7 @@ plt.show()
 #
 # Now the $h$ heads have to be separated without a loop, in two steps:
 #
-# 1. (b, t, e) → (b, t, h, d). Split the last axis into two. No number moves.
+# 1. (b, t, e) → (b, t, h, d). Split the last axis into two. The numbers stay in their order.
 # 2. (b, t, h, d) → (b, h, t, d). Exchange two axes, so that **t and d are the last two**.
 #
 # The second step is for the matrix product. `@` multiplies along the last two axes and keeps all axes before them: (b,
@@ -258,7 +260,8 @@ plots.diagrams.heads_flow()
 # <div class="figure-caption">
 #
 # **How to read it.** From top to bottom, for three heads. One colour is one head; beside the arrows are the shapes. k
-# and v are split in the same way as q. Between the two bars of three colours no head sees another.
+# and v are split in the same way as q. Between the upper bar of three colours and the lower one, no head uses anything
+# from another.
 #
 # </div>
 
@@ -379,9 +382,9 @@ plots.number_grids(
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One line for each head; its weights are the softmax of the product divided by √2. Below, the
-# values, and the outputs of both heads side by side. For the second number multiply the row of *the* in $w_0$ with the
-# first column of $v_0$.
+# **How to read it.** One line for each head: queries, keys, their products, and the weights, which are the softmax of
+# the products divided by √2. Below, the values, and the outputs of both heads side by side. For the second number
+# multiply the row of *the* in $w_0$ by the first column of $v_0$ and add up.
 #
 # </div>
 #
@@ -536,7 +539,7 @@ def train(attention, h, seed=1, steps=300):
     line = ", ".join(f"{role} {share:.0%}" for role, share in zip(ROLES, right.tolist()))
     return reader, losses, line
 
-# %% mystnb={"image": {"alt": "Loss against training step on a logarithmic axis, three runs for one head and three for three heads. After 300 steps the runs with one head are at losses between 0.1 and 1: one has stayed near 1 since about half way, one is still falling, and one has hardly fallen over the last quarter. The runs with three heads are all far below."}}
+# %% mystnb={"image": {"alt": "Loss against training step on a logarithmic axis, three runs for one head and three for three heads. After 300 steps the runs with one head are at losses between 0.1 and 1: one has stayed near 1 since about half way, one is still falling, and one falls slowly and unevenly. The runs with three heads are all far below."}}
 runs = {h: [train(MultiHeadAttention, h, seed) for seed in (1, 2, 3)] for h in (1, 3)}
 
 _, ax = plt.subplots()
@@ -554,7 +557,7 @@ plt.show()
 #
 # **How to read it.** Cross-entropy against step; lower is better. There are three runs for each h, with the same seeds.
 # With three heads there is hardly an error in any run. With one head, one curve is still falling after 300 steps, one
-# has hardly fallen over the last quarter, and one stopped early, near 1.
+# falls slowly and unevenly, and one stopped early, near 1.
 #
 # </div>
 
@@ -590,13 +593,12 @@ plt.show()
 # </div>
 #
 # In the row *gave*, head 0 reads *roses*, head 1 reads *susan*, and head 2 reads *mary*, with about half of its weight
-# left on *gave* itself. The order of the heads has no meaning: with another seed they may take the questions in another
-# order.
+# left on *gave* itself. The order of the heads has no meaning, and other runs divide the questions less tidily.
 
 # %% [markdown]
 # ## Heads in a published model
 #
-# Do the heads of a trained language model ask different questions too?
+# Do the heads of a published model ask different questions too?
 # [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) is a published model of 6 layers
 # with 12 heads each; you will load it yourself in [lesson 14](../14_bert/14_bert.ipynb). We recorded its weights. Here
 # are 2 of its 72 heads on one sentence. The [tokens](../../site/glossary.md#token) [CLS] and [SEP] mark where a
@@ -636,9 +638,10 @@ for sentence in pronoun["sentences"]:
 
 # %% [markdown]
 # In all five the subject gets more weight than the other noun, even where *it* cannot mean the subject. A simpler
-# question fits these five better than the one we read into the head: *which noun came first?* It does not fit
-# perfectly: with *wide* instead of *tired*, the weight on *animal* falls from 0.69 to 0.32. A weight map shows where a
-# head looks. To find out what it looks *for*, you need an experiment that separates the explanations.
+# question fits these five better than the one we read into the head: *which noun came first?* (Or *which is the
+# subject?* These sentences cannot tell the two apart.) It does not fit perfectly: with *wide* instead of *tired*, the
+# weight on *animal* falls from 0.69 to 0.32. A weight map shows where a head looks. To find out what it looks *for*,
+# you need an experiment that separates the explanations.
 
 # %% [markdown]
 # ## A reader with a bug
@@ -682,10 +685,10 @@ print("right answers:", right)
 check.prediction("scrambled_answers", scrambled_answers)
 
 # %% [markdown]
-# In training, *to* and *susan* in head 0 and *mary* in head 1 learn to ask the questions of *gave*. This works only if
-# every sentence has five words; with six, the row of *gave* has other pieces. And in
-# [lesson 5](../05_masking/05_masking.ipynb), where a model must not look ahead, this mistake is a leak: the first
-# position gets outputs of head 0 for later positions.
+# The row of *gave* now reads *to* and *susan* in head 0 and *mary* in head 1, so training teaches these to ask what
+# *gave* should have asked. It holds only for sentences as long as those in training: with six words, the row of *gave*
+# has other pieces. And in [lesson 5](../05_masking/05_masking.ipynb), where a model must not look ahead, this mistake
+# is a leak: the first position gets outputs of head 0 for later positions.
 #
 # A falling loss does not show that the code does what it says. A comparison with known numbers can: this module and
 # `nn.MultiheadAttention`, with the same weights, differ at once. A round trip, `merge_heads(split_heads(x, h))`, finds
@@ -857,7 +860,7 @@ for kind in ("narrow", "wide", "multi-query"):
 #
 # </div>
 #
-# The narrow kind's line is level. [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.2.2, justify
+# For narrow heads the line is level. [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.2.2, justify
 # narrow heads by their cost: for one pair of words, h dot products of d terms need as many multiplications as one of
 # $e = h\,d$. Only the tables of weights cost more: h of (t, t) instead of one. Eight questions for nearly the price
 # of one.
@@ -881,7 +884,7 @@ ladder.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One row for each rung; farther left is better. Points are your models, ticks are three runs of
+# **How to read it.** One row for each model; farther left is better. A point is your model, ticks are three runs of
 # ours. Dashed lines: what the frequencies of bytes give (*order 0*), those of pairs (*order 1*), and two programs that
 # compress files (*gzip*, *xz*).
 #
@@ -919,11 +922,13 @@ ladder.show()
 # <details><summary>3. Suppose that for wide heads `unify` only adds up the heads instead of mixing them. Is anything
 # lost?</summary>
 #
-# No. A wide head's values are $x W_v$ with its own (e, e) matrix; its part of `unify` then multiplies them with another
-# (e, e) matrix. Two linear maps in a row are one, so $W_v$ alone can be the product of both. With narrow heads it is
-# different: $W_v$ maps down to d = e/h numbers and $W_u$ back up to e. Their product is an (e, e) matrix of rank at
-# most d, and $W_v$ alone, with only d outputs, cannot replace it. The mixing lets a narrow head choose the d directions
-# in which it writes.
+# Nothing but the bias of `unify`. A wide head's values are $x W_v$ with its own (e, e) matrix; its part of `unify` then
+# multiplies them with another (e, e) matrix. Two linear maps in a row are one, so $W_v$ alone can be the product of
+# both.
+#
+# With narrow heads it is different: $W_v$ maps down to d = e/h numbers and $W_u$ back up to e. Their product is an
+# (e, e) matrix of rank at most d, and $W_v$ alone, with only d outputs, cannot replace it. The mixing lets a narrow head
+# choose the d directions in which it writes.
 #
 # </details>
 #
