@@ -926,8 +926,8 @@ ladder.show()
 # multiplies them with another (e, e) matrix. Two linear maps in a row are one, so $W_v$ alone can be the product of
 # both.
 #
-# With narrow heads it is different: $W_v$ maps down to d = e/h numbers and $W_u$ back up to e. Their product is an
-# (e, e) matrix of rank at most d, and $W_v$ alone, with only d outputs, cannot replace it. The mixing lets a narrow head
+# With narrow heads it is different: $W_v$ maps down to d = e/h numbers and $W_u$ back up to e. Their product is an (e,
+# e) matrix of rank at most d, and $W_v$ alone, with only d outputs, cannot replace it. The mixing lets a narrow head
 # choose the d directions in which it writes.
 #
 # </details>

@@ -25,10 +25,10 @@
 # | **You will build** | batches of random slices, a transformer that predicts the next byte, temperature and top-p, the loop that writes, and a fair measurement |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb) and [7](../07_transformer_block/07_transformer_block.ipynb); that the cross-entropy is −log p of the right answer ([lesson 8](../08_classifier/08_classifier.ipynb)) |
 # | **It takes** | about 115 minutes: seven exercises, 25 points |
-# | **It computes** | for about half a minute in one cell and 10 to 20 seconds in two others, all of which you may stop |
+# | **It computes** | for about half a minute in one cell and 10 to 20 seconds in two others, and you may stop any of them |
 #
-# The letters are those of [the notation table](../../site/notation.md). Finished parts of earlier lessons: `Transformer`
-# (lesson 7), `causal_mask` (lesson 5) and `PositionEmbedding` (lesson 6).
+# The letters are those of [the notation table](../../site/notation.md). Finished parts of earlier lessons:
+# `Transformer` (lesson 7), `causal_mask` (lesson 5) and `PositionEmbedding` (lesson 6).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import copy
@@ -196,10 +196,10 @@ print(f"a model without an opinion: {loss:.3f} nats, "
 # Is 3 bits per byte good? Six reference points:
 #
 # - **8 bits**: every byte is equally likely.
-# - **the alphabet**: all bytes that occur in the text are equally likely; $\log_2$ of their number.
+# - **the alphabet**: only the bytes that occur in the text are possible, all equally likely: $\log_2$ of their number.
 # - **order 0**: the probability of each byte is its frequency in the text. The landmark is the entropy of these
 #   frequencies, $-\sum_x p(x) \log_2 p(x)$.
-# - **order 1**: the same, counted separately after each byte; the landmark is the entropy of pairs minus that of bytes.
+# - **order 1**: the same, with separate counts after each byte: the entropy of pairs minus that of single bytes.
 # - **gzip** and **xz**, two programs that compress files. A model compresses too: with its probabilities, an arithmetic
 #   coder ([Witten, Neal and Cleary, 1987](https://doi.org/10.1145/214762.214771)) turns a file of N bytes into one of
 #   about B·N bits, where B is the model's bits per byte. To let the programs learn from the training part too, we
@@ -334,12 +334,13 @@ print("outputs that a later byte changes:", changed)
 # %% [markdown]
 # ## Training, with a stop button
 #
-# The recipe is that of lesson 8: embeddings that start small, **[AdamW](../../site/glossary.md#adamw)**, and a learning
-# rate that warms up and falls along half a cosine. **[Gradient
-# clipping](../../site/glossary.md#gradient-clipping)** is new: if all gradients together, as one long vector, are
-# longer than 1, they are scaled down to that length. Then a single odd batch does less harm.
+# The ingredients are those of lesson 8, with other numbers: embeddings that start small,
+# **[AdamW](../../site/glossary.md#adamw)**, and a learning rate that warms up and falls along half a cosine.
+# **[Gradient clipping](../../site/glossary.md#gradient-clipping)** is new: if all gradients together, as one long
+# vector, are longer than 1, they are scaled down to that length. Then a single odd batch does less harm.
 #
-# One function measures the held-out part: it returns the bits for **each prediction in each window**.
+# One function measures the held-out part. It does not average: it returns the bits for **each prediction in each
+# window**, to be averaged in different ways later.
 
 # %%
 @torch.no_grad()
@@ -426,7 +427,8 @@ if looks:
 # <div class="figure-caption">
 #
 # **How to read it.** One training point is the mean of 25 steps. Only the held-out curve may be compared with gzip and
-# xz, whose rates are for that part.
+# xz, whose bits per byte are for that part. (The training curve is lower: the model has more weights than the text has
+# bytes, and reads each byte more than three times, so it has begun to learn them by heart.)
 #
 # </div>
 #
@@ -438,7 +440,8 @@ if looks:
 #
 # The model gives logits. Softmax turns them into probabilities, and one byte has to be picked. Always the most probable
 # one? That is called **[greedy](../../site/glossary.md#greedy-decoding)**. Draw it at random, with these probabilities?
-# That is called **sampling**. Now and then it brings up an improbable byte, which spoils the context of what follows.
+# That is called **sampling**. Now and then sampling turns up an improbable byte, and everything after it has to go on
+# from that mistake.
 #
 # The usual dial between the two is the **[temperature](../../site/glossary.md#temperature)** $T$. Divide the logits
 # by it before the softmax:
@@ -446,7 +449,8 @@ if looks:
 # $$p_T(x) \;=\; \frac{\exp(z_x / T)}{\sum_{x'} \exp(z_{x'} / T)} .$$
 #
 # $T = 1$ changes nothing. Below 1 differences grow, and likely bytes become likelier; above 1 differences shrink. As $T
-# \to 0$ all the probability goes to the largest logit, so 0 means greedy, although one cannot divide by it.
+# \to 0$ all the probability goes to the largest logit; so T = 0 is taken to mean greedy, although one cannot divide by
+# 0.
 
 # %% [markdown]
 # <div class="card">
@@ -455,8 +459,8 @@ if looks:
 #
 # Return new logits: a new tensor, even at temperature 1. At temperature 0, the largest of each row stays finite and all
 # smaller ones are −∞, however close to it they are; if several are equally large, keep one or all. A negative
-# temperature raises a `ValueError`. Do not call `finished_temperature` here. Gradients must flow to the logits, and the
-# input stays unchanged.
+# temperature raises a `ValueError`. Do not call `finished_temperature` here. Above temperature 0, gradients must flow
+# to the logits; the input always stays unchanged.
 #
 # <details><summary>Hint 1: three cases</summary>
 #
@@ -520,10 +524,10 @@ for T in (0.5, 1, 2):
 # %% [markdown]
 # ## Cutting off the tail
 #
-# So the distribution has a long tail of bytes that do not fit. Even 0.6 % of the draws, as here at T = 1, makes two or
-# three in 400 bytes. Cut off the tail before you sample. **[Top-k](../../site/glossary.md#top-k-sampling)** ([Fan,
-# Lewis and Dauphin, 2018](https://arxiv.org/abs/1805.04833)) keeps the k largest logits and sets all others to −∞
-# (`finished_top_k`).
+# So the distribution has a long tail, most of which does not fit. Even 0.6 % of the draws, the share here at T = 1,
+# comes to two or three bytes in every 400. Cut off the tail before you sample.
+# **[Top-k](../../site/glossary.md#top-k-sampling)** ([Fan, Lewis and Dauphin, 2018](https://arxiv.org/abs/1805.04833))
+# keeps the k largest logits and sets all others to −∞ (`finished_top_k`).
 #
 # But how large should k be? In the middle of a word there is often only one way to continue; at its beginning there may
 # be a dozen or more. Any single k is too large for the one or too small for the other.
@@ -602,8 +606,8 @@ from helpers.players import show_player
 show_player("next-byte")
 
 # %% [markdown]
-# After *expres* it takes p = 0.5, which keeps only the *s*; after *The*, 0.7 will do. At T = 1, 0.9 suits both. A
-# higher T needs a lower p: T acts before the cut, and flattening enlarges the nucleus.
+# After *expres*, p has to come down to 0.5, where only the *s* is left; after *The*, 0.7 is low enough. At T = 1, 0.9
+# suits both. A higher T needs a lower p: T acts before the cut, and flattening enlarges the nucleus.
 #
 # ## Writing
 
@@ -724,9 +728,9 @@ check.prediction("greedy_text", greedy_text)
 # **Greedy** repeats itself, as large models do too: the probability of a phrase rises each time it is repeated
 # ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751), figure 4).
 #
-# The higher the temperature, the more words are made up; **T = 1.5** is what the tail sounds like. The cut at
-# **p = 0.9** leaves fewer made-up words at both temperatures, but at T = 1.5, where the nucleus is larger, still about
-# as many as T = 1 without the cut.
+# The higher the temperature, the more words are made up; **T = 1.5** is what the tail sounds like. The cut at **p =
+# 0.9** leaves fewer made-up words at both temperatures. But at T = 1.5, where the nucleus is larger, about as many
+# remain as at T = 1 without the cut.
 #
 # The model was given nothing but bytes. Watch copies of it, kept during training, find the words:
 
@@ -865,8 +869,8 @@ check(bits_of_windows)
 # prediction in each is made from a single byte.
 #
 # The fair way gives each byte its full context. Slide the window by **one** byte at a time, and count only the **last**
-# prediction of each window. At the beginning of the text, where there are not yet t bytes, use those that there are;
-# the very first byte has nothing before it, and is not counted:
+# prediction of each window. Near the beginning of the text, where fewer than t bytes come before, use as many as there
+# are; the very first byte has nothing before it, and is not counted:
 #
 # $$\text{bits} \;=\; -\frac{1}{N-1} \sum_{i=1}^{N-1} \log_2 p\big(x_i \mid x_{\max(0,\, i-t)}, \dots, x_{i-1}\big) .$$
 
@@ -1013,14 +1017,16 @@ check.prediction("costliest_piece", costliest_piece)
 
 # %% [markdown]
 # **Shortcuts first, by far.** Lesson 7 gave one reason: without them the positions become alike. The two rows that
-# remove only one of a block's two shortcuts show which one counts: the one around attention. Without it the byte just
-# read, the best clue to the next one, reaches the prediction only as part of an average.
+# remove only one of a block's two shortcuts show which one counts: the one around attention. The likely reason: without
+# it the byte just read, the best clue to the next one, reaches the prediction only as part of an average.
 #
-# **The rest of the ranking depends on size and budget.** After 300 steps the whole model is still behind order 1, a
-# table of pairs. It still learns which byte follows which, and that takes no positions: without them the bits are even
-# slightly lower. When a larger model trains for longer, positions come second, and the division by √d, which hardly
-# shows in the short runs, is worth a quarter of a bit. The norms help a little in the short runs and not at all in the
-# long ones; deeper stacks may need them.
+# **The rest of the ranking depends on size and budget.** After 300 steps the whole model is only about as good as order
+# 1, a table of pairs. It is still learning which byte follows which, and needs no positions for that: without them it
+# even needs slightly fewer bits.
+#
+# When a larger model trains for longer, positions come second, and the division by √d, which hardly shows in the short
+# runs, is worth a quarter of a bit. The norms help a little in the short runs and not
+# at all in the long ones; deeper stacks may need them.
 #
 # So an ablation says what a piece is worth **to this model, at this budget**. All models had the same number of steps
 # and the same learning rate, chosen for the whole model, but not the same number of weights.
@@ -1042,8 +1048,8 @@ ladder.show()
 
 # %% [markdown]
 # The last step goes the wrong way: our three runs need 2.47 to 2.52 bits per byte; with the windows of lesson 7 it was
-# 2.28 to 2.31. Longer windows bring little, as you measured above. The smaller batch, 8 windows instead of 16, costs
-# much: 16 windows of 64 bytes, twice the work, give about 2.2. At this budget long windows do not pay.
+# 2.28 to 2.31. Longer windows alone gain about a tenth of a bit: 16 windows of 64 bytes, twice the work, give about
+# 2.2. But a smaller batch, 8 windows instead of 16, costs more than that. At this budget long windows do not pay.
 
 # %% [markdown]
 # ## The real thing: Wikipedia
@@ -1096,7 +1102,7 @@ for sample in run["samples"][:2]:
 # mathematics goes on to astronauts, the Moon and blood.
 #
 # Larger models, trained for longer, do much better. The first two below were trained on 90 million bytes of enwik8,
-# GPT-2 on none. Compare with care: all were measured on other bytes than ours.
+# GPT-2 on none. Compare with care: none of them was measured on the bytes that we held out.
 #
 # | model | bits per byte | where |
 # |---|---|---|
