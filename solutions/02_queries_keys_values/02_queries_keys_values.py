@@ -862,7 +862,8 @@ x = torch.eye(4, device=device()).unsqueeze(0)    # (1, 4, e): one word of each 
 _, ax = plt.subplots(figsize=(4.6, 3.4))
 plots.heat(weights_of(x @ rule_q, x @ rule_k)[0], list(kinds), ax=ax)
 plt.show()
-print("columns:", rule_q.shape[1], " rank of M:", torch.linalg.matrix_rank(rule_q @ rule_k.T).item())
+rank = torch.linalg.matrix_rank(rule_q @ rule_k.T).item()
+print("columns:", rule_q.shape[1], " rank of M:", rank)
 
 # %% [markdown]
 # <div class="figure-caption">

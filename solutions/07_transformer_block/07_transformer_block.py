@@ -292,12 +292,12 @@ def four_towers():
                 blocks = [WithoutAveraging(block) for block in blocks]
             yield larger, averages, Tower(blocks).to(device())
 
-print("matrices  averages   difference after 3, after 24   gradient of block 0 / of block 23")
+print("matrices  averages   difference after 3, after 24   gradient of block 0 / block 23")
 for larger, averages, tower in four_towers():
     pull = gradient_by_depth(tower, x)
     apart = by_depth(tower, x)[1]
-    print(f"times {larger:.2f}  {'yes' if averages else 'no':>5} {apart[3]:>18.1e} {apart[24]:>10.1e}"
-          f" {pull[0] / pull[-1]:>18.1e}")
+    print(f"times {larger:.2f}  {'yes' if averages else 'no':>5}"
+          f" {apart[3]:>18.1e} {apart[24]:>10.1e} {pull[0] / pull[-1]:>18.1e}")
 
 # %% [markdown]
 # Read the last column: the size of the matrices decides it, and averaging makes little difference. The gradient faded

@@ -857,8 +857,9 @@ def changed_without(cue):
     there = [text for text in test.texts if cue in split_words(text)]
     changed = 0
     for ids, mask, _ in in_batches(there, [0] * len(there)):
-        hidden = mask & (ids != vocabulary[cue])
-        changed += (model(ids, mask).argmax(-1) != model(ids, hidden).argmax(-1)).sum().item()
+        seen = model(ids, mask).argmax(dim=-1)
+        unseen = model(ids, mask & (ids != vocabulary[cue])).argmax(dim=-1)
+        changed += (seen != unseen).sum().item()
     return changed, len(there)
 
 for cue in "not hardly although but the".split():
