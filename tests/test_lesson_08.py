@@ -155,6 +155,8 @@ def test_the_recorded_changes_are_worth_what_the_prose_says(printed_text):
     assert round(100 * (mean["nothing"] - mean["tables fifty times as large"])) == 12
     assert min(runs["no warm-up"]) > min(usual) and max(runs["no warm-up"]) < max(usual), "among the usual runs"
     assert round(100 * (max(usual) - min(usual))) == 8
+    own = float(re.search(r"unseen reviews: ([\d.]+)% right", printed_text)[1])
+    assert own == pytest.approx(100 * min(usual), abs=0.06), "the lowest of the three"
     *behind, best = sorted(runs["norm last, no warm-up"])
     assert len(behind) == 2 and max(behind) < min(runs["norm last"]) and best > max(runs["norm last"])
     assert list(map(len, runs.values())) == [3] * 7

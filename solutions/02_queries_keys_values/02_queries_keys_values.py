@@ -108,14 +108,14 @@ check.prediction("mutual", mutual)
 # One vector for query and key has two consequences. (The value has its turn later.)
 #
 # **The scores are symmetric.** $x_i \cdot x_j = x_j \cdot x_i$: if *cat* matches *walks*, then *walks* matches *cat*,
-# exactly as well. But one word may matter to another that does not matter to it.
+# exactly as well. But *walks* may need to look at *cat* while *cat* has no need of *walks*.
 #
 # **No pair can look only at each other.** By the Cauchy-Schwarz inequality
 #
 # $$x_i \cdot x_j \;\le\; \lVert x_i\rVert\,\lVert x_j\rVert
 # \;\le\; \max\big(\lVert x_i\rVert^2, \lVert x_j\rVert^2\big) \;=\; \max\big(x_i \cdot x_i,\; x_j \cdot x_j\big) .$$
 #
-# So whatever the vectors are, one of any two positions matches *itself* at least as well as the other.
+# So whatever the vectors are, one of any two positions matches *itself* at least as well as it matches the other.
 
 # %% [markdown]
 # ## A dictionary with soft matches
@@ -141,7 +141,7 @@ except KeyError as missing:
 # $$\text{lookup}(q) \;=\; \sum_{j=1}^{s} w_j\, v_j ,
 # \qquad w_j \;=\; \frac{\exp (q \cdot k_j)}{\sum_{j'} \exp (q \cdot k_{j'})} .$$
 #
-# Every key matches a little, so there is always an answer. And since every step is smooth, gradients flow to the
+# Every key gets some weight, so there is always an answer. And since every step is smooth, gradients flow to the
 # query, the keys and the values. No gradient gets through `category["list"]`.
 #
 # **What every check of this lesson asks:** gradients flow back to every floating-point input, no input is
@@ -211,8 +211,8 @@ for word in ["tuple", "float", "finally", "while"]:
     print(f"{word:>8}:", "  ".join(shares))
 
 # %% [markdown]
-# Read a line across: the four shares add up to 1, and the largest is the answer. For *while* the answer, *block*, wins
-# only narrowly.
+# Read a line across: the four shares add up to 1, up to rounding, and the largest is the answer. For *while* the
+# answer, *block*, wins only narrowly.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -318,8 +318,8 @@ for length in (1, 2):
 check.prediction("longer_query", longer_query)
 
 # %% [markdown]
-# Every product is doubled, so **the length of the query acts as its $\beta$**. With the same keys, long queries ask
-# sharply and short ones take averages. Lesson 3 comes back to this.
+# Every product is doubled, so **the length of the query acts as its $\beta$**. With the same keys, a long query picks
+# out its best match, and a short one gets nearly the plain average. Lesson 3 comes back to this.
 
 # %% [markdown]
 # ## Three vectors out of one
@@ -329,8 +329,8 @@ check.prediction("longer_query", longer_query)
 #
 # $$q_i = x_i W_q , \qquad k_i = x_i W_k , \qquad v_i = x_i W_v .$$
 #
-# You saw what $W_q$ and $W_k$ make possible: with two random ones, the vectors prefer each other in a quarter of all
-# pairs. That is as often as two coins both come up heads.
+# You saw what $W_q$ and $W_k$ make possible: with two random ones, drawn anew for each pair, the vectors prefer each
+# other in a quarter of all pairs. That is as often as two coins both come up heads.
 #
 # $W_q$ and $W_k$ have shape (e, d); queries and keys are compared, so they need the same width d. $W_v$ has shape (e,
 # v): values may have a width of their own, though most models take v = d. A matrix of this kind is called a
@@ -376,7 +376,7 @@ plots.diagrams.three_roles()
 # Why two letters, when in self-attention t and s are the same? Because queries may come from one sequence, keys and
 # values from another: a translation, t words long so far, looks at a source sentence of s words ([lesson
 # 10](../10_encoder_decoder/10_encoder_decoder.ipynb)). Keys and values always come in pairs, as in any dictionary. Two
-# sizes also expose mistakes: if t = s, the weights are square, and a wrong product may still fit.
+# different sizes also expose mistakes: if t = s, the weights are square, and a wrong product may still fit.
 #
 # | tensor | shape | a row of it is |
 # |---|---|---|
@@ -387,9 +387,10 @@ plots.diagrams.three_roles()
 # | output | (b, t, v) | one query's average of the values |
 
 # %% [markdown]
-# Here is attention, written with `einsum`. Each axis has a letter, and a letter that does not occur after the arrow is
-# summed away, so no product needs a transpose. The result has the right shape for any sizes, every row of weights sums
-# to 1, and no error is ever raised; but almost every number is wrong. (The bug is planted, but easy to write.)
+# Here is attention, written with `einsum`. Each axis has a letter. Axes are matched by their letters, so no product
+# needs a transpose, and a letter that does not occur after the arrow is summed away. The result has the right shape for
+# any sizes, every row of weights sums to 1, and no error is ever raised; but almost every number is wrong. (The bug is
+# planted, but easy to write.)
 
 # %% [markdown]
 # <div class="card">
@@ -551,8 +552,8 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Lower is better; 0 would mean that every word got exactly the word it asked for. With one matrix
-# for queries and keys the model learns at first and then stays where it is. No number of steps can bring it to 0, since
-# the weights that it would need do not exist.
+# for queries and keys the model learns at first and then stays where it is. No number of steps can bring it near 0,
+# since the weights that it would need do not exist.
 #
 # </div>
 #
@@ -744,8 +745,8 @@ check(SingleHeadAttention)
 
 # %% [markdown]
 # Copy the trained $W_q$ and $W_k$ into your module. Its $W_v$ stays untrained: any values will do here. An `nn.Linear`
-# from e to d stores its weight as (d, e) and multiplies with its transpose, hence the `.T`. Then the words of one
-# phrase ask, and the words of another are asked.
+# from e to d stores its weight as (d, e) and multiplies with its transpose, hence the `.T`. Then let the words of one
+# phrase look at the words of another.
 
 # %% mystnb={"image": {"alt": "A heat map with three rows and four columns. Rows: this, generator, fails. Columns: every, nested, loop, succeeds. The row of this points at loop, that of generator at succeeds, that of fails at loop."}}
 head = SingleHeadAttention(40, 2).to(device())
@@ -933,16 +934,16 @@ check.prediction("second_rung", second_rung)
 # %% [markdown]
 # Why is it worse, with three more matrices? The last byte says most about the next one. Lesson 1's model can hardly
 # help looking at it: with its earlier copies it gets 0.91 of the weight. The new model may look anywhere, and gives
-# them no more than equal weights would. There are three suspects.
+# them, all together, no more than equal weights would. There are three suspects.
 #
 # - **Where it starts.** With the identity in all three matrices the new model *is* the old one. So start there.
 # - **It cannot ask for a place.** A query can ask for a kind of byte, but not for the last position. So add to each
-#   input a vector for its position, one of 32 (lesson 6).
+#   input one of 32 learned vectors, the one for its position (lesson 6).
 # - **It has too little to learn from.** A step reads sixteen windows and predicts one byte of each. So read eight times
 #   as many, at eight times the price.
 #
-# The next cell tries the first two once. The figure after it has three runs of all three, and for comparison the old
-# model with the same changes.
+# The next cell tries each of the first two once. The figure after it has three runs of each, the third on top of the
+# second, and for comparison the old model, where the change applies to it.
 
 # %%
 torch.manual_seed(0)
@@ -978,10 +979,12 @@ plt.show()
 # </div>
 #
 # The start explains some of it: from the identity all three runs are better, but still behind lesson 1's model.
-# Positions make up the rest. They help the new model more, because it can ask for them: its last position now looks
-# at itself far more than before. But the two models are only level. With more bytes to predict the matrices pay, and in
-# each run the new model needs fewer bits than the old one. Lesson 5 gets these bytes for free: it predicts all 32
-# bytes of a window in a single pass.
+# Positions alone, without that start, close the gap. They help the new model more, because it can ask for them: its
+# last position now looks at itself far more than before.
+#
+# But the two models are only level. With positions and more bytes to predict, the matrices pay: in each run the new
+# model needs fewer bits than the old one. Lesson 5 gets such bytes almost for free: it predicts all 32 bytes of a
+# window in a single pass.
 
 # %% [markdown]
 # ## What you can do now

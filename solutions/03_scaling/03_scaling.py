@@ -75,8 +75,8 @@ bars(weights)
 # <div class="figure-caption">
 #
 # **How to read it.** The eight bars of a panel add up to 1. At d = 4 several keys share the weight. At d = 1024 one key
-# has it all, and that one was picked by chance: the vectors mean nothing. A wider vector has more room for meaning.
-# But the average, the point of attention, is gone.
+# has it all, and that one was picked by chance: the vectors mean nothing. We want wide vectors, since they can hold
+# more. But attention is meant to average, and here nothing is averaged.
 #
 # </div>
 #
@@ -494,9 +494,9 @@ plt.show()
 # </div>
 #
 # Part of the contrast comes from the units: one unit of a scaled score is 8 units of the product. Per unit of the
-# product, the corners on the right would be nearly as pale as those on the left. A larger learning rate makes up for
-# pale corners. No rate that suits the corners is large enough for column 1, where the entries on the left are about a
-# millionth of those on the right: key 1 cannot win its weight back.
+# product, the corners on the right would be nearly as pale as those on the left. A larger learning rate would make up
+# for pale corners. But a rate that suits the corners is far too small for column 1, where the entries on the left are
+# at most a few millionths of those on the right: key 1 cannot win its weight back.
 
 # %% [markdown]
 # ## One number for how soft a row is
@@ -685,12 +685,12 @@ for name, scores_of in both.items():
 # </div>
 #
 # At d = 1024 without scaling the first steps raise the loss a little, and then it stays at 1.875: fifteen of the
-# sixteen queries are sure of a wrong key. No rate helps: the best of eight brings it from 1.77 down to 1.36.
+# sixteen queries are sure of a wrong key. No rate rescues it: the best of eight brings it from 1.77 down to 1.36 only.
 #
-# What is missing, the soft start or the smaller step? A step adds multiples of the keys to q, and so moves score j by
-# about the rate times the score's gradient times $\lVert k_j \rVert^2 \approx d$. Scaling divides both score and step
-# by √d, so that d becomes $d / (\sqrt d)^2 = 1$. With plain scores the two can be had one by one: begin with queries
-# 1/√d as long, or take a rate 1/d as large.
+# Which of the root's two effects is missing, the soft start or the smaller step? A step adds multiples of the keys to
+# q, and so moves score j by about the rate times the score's gradient times $\lVert k_j \rVert^2 \approx d$. Scaling
+# divides both score and step by √d, so that d becomes $d / (\sqrt d)^2 = 1$. With plain scores we can have either one
+# alone: begin with queries 1/√d as long, or take a rate 1/d as large.
 
 # %%
 d = 1024
@@ -702,12 +702,13 @@ for start, shorter in {"sharp": 1, "soft": math.sqrt(d)}.items():
 
 # %% [markdown]
 # The start decides. In a sharp row only the leading keys get a gradient worth the name. The key that is asked for gets
-# next to none, and no step is long enough for it. From a soft start, steps d times as long do no harm.
+# next to none, and no step is long enough for it. From a soft start, steps d times as long do hardly any harm. (The
+# 0.13 is one query of sixteen that overshot, and stayed sure of a wrong key.)
 #
 # The last line *is* the scaled training: plain scores, with queries that start 1/√d as long and a rate 1/d as large,
-# give the same losses. So the root is a choice of where training starts and how far it steps, and nothing else. It
-# spares you from making that choice anew for each width. (At d = 4 some of the sixteen keys lie among the others, and
-# no query can prefer them.)
+# give the same losses. So in gradient descent the root is a choice of where training starts and how far it steps, and
+# nothing else. It spares you from making that choice anew for each width. (At d = 4 some of the sixteen keys lie inside
+# the convex hull of the others, and no query can prefer them.)
 
 # %% [markdown]
 # ## Divide early
@@ -971,9 +972,8 @@ for name, function in {"not scaled": plain_scores, "scaled": scores}.items():
           f"our three runs {min(runs):.2f} to {max(runs):.2f}")
 
 # %% [markdown]
-# Now the root pays in every run, and with it the model does about as well as from its small start. In this model, whose
-# scores start small, three runs show no gain. Where components have size 1, the root keeps the start soft, at any
-# width.
+# Now the root pays in every run, and with it the model does about as well as from its usual, small start. From that
+# start three runs had shown no gain. Where components have size 1, the root keeps the start soft, at any width.
 
 # %% [markdown]
 # ## What you can do now
@@ -987,9 +987,9 @@ for name, function in {"not scaled": plain_scores, "scaled": scores}.items():
 # <details><summary>1. A classifier ends in a softmax too, and its scores are not divided by anything. Why does it
 # learn even when it is confidently wrong?</summary>
 #
-# Because its loss is the logarithm of a weight. The derivative of log p_i is δ_ij − p_j, the line before we multiplied
-# by p_i: for a confidently wrong answer it is close to 1 in size. The logarithm undoes the saturation. Inside attention
-# there is no logarithm after the softmax, and the factor p_i stays.
+# Because its loss is minus the logarithm of a weight. The derivative of log p_i is δ_ij − p_j, the line before we
+# multiplied by p_i: for a confidently wrong answer it is close to 1 in size. The logarithm undoes the saturation.
+# Inside attention there is no logarithm after the softmax, and the factor p_i stays.
 #
 # </details>
 # <details><summary>2. Why not divide by d, to be on the safe side?</summary>

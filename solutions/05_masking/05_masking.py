@@ -397,7 +397,7 @@ plt.show()
 # </div>
 #
 # Compare the right picture with the left. Padding at the end of a sentence changes nothing in rows 0 to 3, because they
-# do not look that far. It only changes rows 4 and 5, which are padding themselves.
+# do not look that far. It changes only rows 4 and 5, which are padding themselves.
 
 # %% [markdown]
 # ## A row that may see nothing
@@ -542,8 +542,8 @@ for kind in [torch.float32, torch.bfloat16, torch.float16]:
     print(f"{str(kind):>14}:  -1e20 becomes {converted:8.1e},  lowest number {lowest:8.1e}")
 
 # %% [markdown]
-# Half precision, [float16](https://arxiv.org/abs/1710.03740), ends at −65,504. There −1e20 *is* −∞, and the NaN is
-# back; or `masked_fill` refuses the number.
+# Half precision, [float16](https://arxiv.org/abs/1710.03740), goes down only to −65,504. There −1e20 *is* −∞, and the
+# NaN is back; or `masked_fill` refuses the number.
 
 # %% [markdown]
 # ## The self-attention of a language model
@@ -557,8 +557,8 @@ for kind in [torch.float32, torch.bfloat16, torch.float16]:
 # w = \operatorname{masked\ softmax}(\text{scores}, \text{mask}), \qquad y = w\,v .$$
 #
 # The mask is about **positions**: (t, t), whatever the width is. It is the same for all heads. With padding it becomes
-# (b, t, t). Then check the axes: scores are (b, h, t, t), and broadcasting aligns axes *from the right*, so the mask's
-# b would meet the scores' h.
+# (b, t, t). Then check the axes: scores are (b, h, t, t), and broadcasting aligns axes *from the right*: the b of a
+# mask (b, t, t) would be matched with the h of the scores.
 #
 # Use `finished_masks.causal_mask` and `finished_masks.masked_softmax` in this exercise, so that an error above does not
 # carry over.
@@ -659,9 +659,9 @@ for name, losses in by_position.items():
 # <div class="figure-caption">
 #
 # **How to read it.** Each point is the mean loss at one position; the dotted line is the best of an honest model.
-# Without a mask the model knows all answers but the last: there it has nothing to copy, and its guesses are too
-# confident, which costs more than log 8. With the mask every position is on the line: noise teaches nothing, and that
-# is good news.
+# Without a mask the model knows all answers but the last. There it has nothing to copy; it still guesses confidently,
+# and so pays more than log 8. With the mask every position is on the line: noise teaches nothing, and that is good
+# news.
 #
 # </div>
 
@@ -818,8 +818,8 @@ print("every entry above the diagonal is exactly zero:", bool((leak[~may_look] =
 print("every entry on and below it is larger than zero:", bool((leak[may_look] > 0).all()))
 
 # %% [markdown]
-# So for these weights and this input no output has a slope with respect to a later input, whatever the layer does
-# inside. But the leak map only finds what autograd can see, and a dependence can be hidden from autograd.
+# So for these weights and this input autograd finds no slope of an output with respect to a later input. But the leak
+# map only finds what autograd can see, and a dependence can be hidden from autograd.
 
 # %% [markdown]
 # <div class="card">
@@ -895,10 +895,10 @@ for name, model in models.items():
 #
 # </div>
 #
-# Each test finds leaks that the other may miss. The leak map finds even the slightest dependence if it has a slope at
-# this x. The second test finds a dependence that autograd cannot see, but only if one of the values you try triggers
-# it. Passing both is good evidence, but no proof. A proof has to come from the code: the mask must cut every path
-# from a later input.
+# Each test finds leaks that the other may miss. The leak map finds even a weak dependence, if its slope at this x is
+# not so small that it is rounded to 0. The second test finds a dependence that autograd cannot see, but only if one of
+# the values you try triggers it. Passing both is good evidence, but no proof. A proof has to come from the code: the
+# mask must cut every path from a later input.
 #
 # Both tests take a model from vectors to vectors. A whole language model reads token numbers, which have no
 # derivative, so test the part after the [embedding](../../site/glossary.md#embedding).
@@ -1002,8 +1002,9 @@ ladder.show()
 # </div>
 #
 # The score counts the last position only. There the mask hides nothing, so this is the model of lesson 4: it can do no
-# more, but it has learned from 32 answers per window instead of one. Our three runs went from 3.71 or 3.72 [bits per
-# byte](../../site/glossary.md#bits-per-byte) to 3.46 or 3.47. A table of pairs of bytes (*order 1*) is as good: 3.46.
+# more, but it has learned from 32 answers per window instead of one, many of them after only a few bytes. Our three
+# runs went from 3.71 or 3.72 [bits per byte](../../site/glossary.md#bits-per-byte) to 3.46 or 3.47. A table of pairs of
+# bytes (*order 1*) is as good: 3.46.
 
 # %% [markdown]
 # ## What you can do now

@@ -16,10 +16,10 @@
 #
 # *Putting order back*
 #
-# Attention compares vectors, and nothing in a comparison says which of the two came first. But what a sentence means
-# depends on it. This lesson shows how much is missing, and then four ways to say where a word is: a vector learned for
-# each position, a clock with many hands, a number for each distance, and a rotation of queries and keys. At the end,
-# models that use them are tested on sequences four times as long as any in their training.
+# Attention compares vectors, and nothing in a comparison says which of the two came first. Yet what a sentence means
+# depends on it. This lesson shows what is lost, and then four ways to bring order back: a vector learned for each
+# position, a clock with many hands, a number for each distance, and a rotation of queries and keys. At the end, models
+# that use them are tested on sequences four times as long as any in their training.
 #
 # | | |
 # |---|---|
@@ -90,9 +90,9 @@ plots.diagrams.positions_flow()
 # </div>
 #
 # The crudest way is to append to each vector a [one-hot vector](../../site/glossary.md#one-hot-vector) of its position:
-# t numbers, a single 1 and otherwise zeros. It works, but it can be had for less. The first thing that a layer does
-# with its input is a linear map. Split its matrix into a part $W$ for the word's vector $x$ and a part $V$, of shape
-# (t, e), for the one-hot vector $o_p$:
+# t numbers, a single 1 and otherwise zeros. This works, but the same can be had for less. The first thing that a layer
+# does with its input is a linear map. Split its matrix into a part $W$ for the word's vector $x$ and a part $V$, of
+# shape (t, e), for the one-hot vector $o_p$:
 #
 # $$[\,x,\; o_p\,] \begin{bmatrix} W \\ V \end{bmatrix} \;=\; x\,W + o_p V \;=\; x\,W + V_p ,$$
 #
@@ -179,7 +179,7 @@ for sentence in ("dog bites man", "man bites dog"):
 # Two sentences, two vectors. Nothing is trained yet; it is enough that *dog* at position 0 and *dog* at position 2 are
 # no longer the same input.
 #
-# What does a table of free vectors lack? Row 7 has nothing to do with row 8 until training relates them. Each row
+# What is wrong with a table of free vectors? Row 7 has nothing to do with row 8 until training relates them. Each row
 # learns only from sequences that reach it. And after the last row there is nothing at all. Could a **formula** give
 # every position a vector, such that nearby positions get similar vectors and no two are equal?
 
@@ -682,9 +682,9 @@ show_player("rotary")
 #
 # (For sinusoids, PE(i) · PE(j) depends on i − j alone; in a score, the projections and the words change that.)
 #
-# Four ways, one test: that of the head built by hand. At each position of a random sequence of letters, from an
-# alphabet of eight, say **which letter was two places back**. A model with one attention layer, without a mask, is
-# trained on sequences of 16; every position sees all others. Then it gets sequences of 64. If it has learned *two
+# Four ways, one test: the task that we gave the head built by hand. At each position of a random sequence of letters,
+# from an alphabet of eight, say **which letter was two places back**. A model with one attention layer, without a mask,
+# is trained on sequences of 16; every position sees all others. Then it gets sequences of 64. If it has learned *two
 # places back*, the length should not matter; if it has learned *position 9 looks at position 7*, it will fail at
 # position 40.
 
@@ -887,7 +887,7 @@ report("shared, set to −4", clipped)
 # %% [markdown]
 # ## Your model so far
 #
-# Up to here the model has known which byte of a window is the last, but not the order of those before it. Now your
+# So far the model has known which byte of a window comes last, but not the order of those before it. Now your
 # `PositionEmbedding` adds one of 32 trained vectors to each byte's vector before the causal attention of lesson 5.
 
 # %% mystnb={"image": {"alt": "A scoreboard of seven models over bits per byte. The first six are between 3.5 and 4.5. Positions, at the top, are far to their left, past the line of order 1."}}

@@ -156,9 +156,9 @@ draw_by_depth({"": bare})
 # </div>
 #
 # After three layers all 16 positions of a sequence hold the same vector, as far as float32 can tell. This is no
-# accident of this draw, though larger weights need a few layers more. Each output is an average of the same values. The
-# more alike the vectors, the more alike their attention weights, so each layer levels out more than the last: the
-# differences shrink doubly exponentially with the depth ([Dong, Cordonnier and Loukas,
+# accident of this draw. (Larger queries and keys, and so sharper weights, only delay it.) Each output is an average of
+# the same values. The more alike the vectors, the more alike their attention weights, so each layer levels out more
+# than the last: the differences shrink doubly exponentially with the depth ([Dong, Cordonnier and Loukas,
 # 2021](https://arxiv.org/abs/2103.03404)).
 #
 # What becomes of *learning* in such a tower? We need an instrument.
@@ -324,11 +324,12 @@ towers = {averages: tower for larger, averages, tower in four_towers() if larger
 print_gradients_of_matrices(towers[True])
 
 # %% [markdown]
-# From block 2 on, the matrices of queries and keys get almost no gradient: about a hundred million times less than that
-# of the values. When all positions hold the same vector, it makes no difference where a position looks, so the loss
-# cannot say where to look. [Noci et al. (2022)](https://arxiv.org/abs/2206.03126) prove this: collapse makes the
-# gradients of queries and keys vanish. So the bare stack has two separate faults. Its initial weights make all
-# gradients fade, and averaging leaves its attention no way to learn where to look.
+# From block 2 on, the matrices of queries and keys get almost no gradient: there it is some fifty million times smaller
+# than that of the values, and above nothing but rounding error. When all positions hold the same vector, it makes no
+# difference where a position looks, so the loss cannot say where to look. [Noci et al.
+# (2022)](https://arxiv.org/abs/2206.03126) prove this: collapse makes the gradients of queries and keys vanish. So the
+# bare stack has two separate faults. Its initial weights make all gradients fade, and averaging leaves its attention no
+# way to learn where to look.
 #
 # Now vary the depth and the *gain*, the width times the variance of a matrix's entries. How far from 1 may the gain be
 # before a deep tower loses its gradient?
@@ -339,8 +340,8 @@ from helpers.players import show_player
 show_player("depth")
 
 # %% [markdown]
-# At the bottom the gradient is the gain to the power of the depth. At 24 blocks a gain of 0.9 leaves 8 % of it, and a
-# gain of 0.5 less than a ten-millionth.
+# The share of the gradient that reaches the bottom is the gain to the power of the depth. At 24 blocks a gain of 0.9
+# leaves 8 % of it, and a gain of 0.5 less than a ten-millionth; a gain of 1.1 makes it ten times as large.
 
 # %% [markdown]
 # ## A residual connection
@@ -442,7 +443,7 @@ print(f"best constant {1 - 2 / torch.pi:.2f}, attention {last(losses):.2f}")
 #
 # with a hidden layer that is 4e wide by convention ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 3.3: e
 # = 512, hidden 2048). Three parts of a block are not linear: this ReLU, the attention weights and the norms of the next
-# section. The rest is, up to biases. Attention gathers; the network computes.
+# section. Everything else is, apart from the biases. Attention gathers; the network computes.
 
 # %% [markdown]
 # <div class="card">
@@ -499,7 +500,8 @@ losses = train(computing, torch.abs, 500)
 print(f"attention and one network {last(losses):.2f}")
 
 # %% [markdown]
-# In as many steps, one small network computes what four layers of attention did not.
+# In as many steps, one small network brings the loss down to a quarter of the best constant's. (Trained far longer, the
+# four layers do learn a little.)
 #
 # ## Keeping the vectors' size
 #
@@ -1000,10 +1002,11 @@ plt.show()
 #
 # </div>
 #
-# With norm first, the sum that reaches the top is the larger the deeper the stack (left panel above), and the last norm
-# divides by its size, on the way back as well. With norm last the size at the top is always 1, and a deep stack begins
-# with gradients as large there as a shallow one. (This cannot be the whole trouble: Adam evens such differences out,
-# see [Liu et al., 2020](https://arxiv.org/abs/2004.08249).)
+# With norm first, the deeper the stack, the larger the sum that reaches the top (left panel of the figure before), and
+# the last norm divides by its size, on the way back as well. With norm last the size at the top is always 1, and a deep
+# stack begins with gradients as large there as a shallow one. So its first full steps change the top too much. (That
+# cannot be all, since Adam divides each gradient by its usual size, see [Liu et al.,
+# 2020](https://arxiv.org/abs/2004.08249).)
 #
 # The remedy of 2017 was to begin with a tiny learning rate and raise it over a few thousand steps, the
 # [*warm-up*](../../site/glossary.md#warm-up) that [lesson 8](../08_classifier/08_classifier.ipynb) uses too. With norm

@@ -269,8 +269,8 @@ plt.show()
 #
 # </div>
 #
-# One training review in five is plain: two words of praise or two of blame, and no reversal. From these the words get
-# their weights. In the others a word of praise is about as likely to be reversed as not.
+# One training review in five is plain: two words of praise or two of blame, and no reversal. From these, above all, the
+# words get their weights. In the others a word of praise is about as likely to be reversed as not.
 #
 # Fewer test reviews are plain, about 15 in 100. The bag of words gets these right, and half of the other 85 by chance:
 # $15 + 85/2 \approx 58$. What *not* and *but* do depends on what comes before and after them, and a sum has no order.
@@ -714,8 +714,9 @@ for step, together, right, wrong in looks:
 # </div>
 #
 # At first the transformer behaves like a bag of words. At step 300 it is mostly right where the bag of words is right,
-# and mostly wrong where the bag of words is wrong: it does little more than count words. Then it learns what they do to
-# each other. Within two hundred steps the lower curve catches up, and from there on the curves rise together.
+# and mostly wrong where the bag of words is wrong: it does little more than count words. Then it learns how the words
+# act on one another. Within two hundred steps the lower curve catches up, and from there on the curves rise together,
+# if unevenly.
 #
 # Training is over, and now come the test reviews.
 
@@ -739,9 +740,9 @@ for text, probability in zip(pair, positive_probability(pair)):
     print(f"probability of positive {probability:.2f}: {text}")
 
 # %% [markdown]
-# That is less than on the validation reviews, and a fault of the validation set. The generator never repeats an
-# opinion, so the short, easy ones are used up first. The validation reviews, generated first, have 15 words on average;
-# the test reviews, generated last, have 20.
+# That is less than on the validation reviews, which are easier: a fault of the validation set. The generator never
+# repeats an opinion, so the short, easy ones are used up first. The validation reviews, generated first, have 15 words
+# on average; the test reviews, generated last, have 20.
 
 # %% [markdown]
 # ## Which ones are wrong
@@ -787,9 +788,10 @@ for cue in "not hardly but although nobody less neither wrong still".split():
           f"transformer {ours:.0%} of {count} reviews")
 
 # %% [markdown]
-# The bag of words is at chance in every line. The transformer finds *although* hardest. Its numbers are themselves
-# uncertain, by one or two points where there are several hundred reviews and by two or three where there are fifty.
-# Here are its three most confident mistakes. Which clause of each decides the label?
+# The bag of words is at chance in every line. The transformer finds *although* hardest. Its numbers have a standard
+# error of one or two points where there are several hundred reviews, and of two or three where there are fifty. For the
+# bag of words it is two and seven points. Here are its three most confident mistakes. Which clause of each decides the
+# label?
 
 # %% tags=["hide-input"]
 distances = (probabilities - 0.5).abs()
@@ -802,8 +804,9 @@ for name, chosen in {"30 to 70%": distances < 0.2, "any other": distances >= 0.2
     print(f"probability {name}: {wrong} of {chosen.sum().item():,} answers are wrong")
 
 # %% [markdown]
-# In each of them the last clause on the film decides. But confident mistakes are exceptions. Of the answers in doubt
-# about half are wrong, of the others hardly any: on reviews of this kind the model can tell what it has not learned.
+# In each of them the last clause on the film decides. But confident mistakes are exceptions. Where the model is in
+# doubt, about half of its answers are wrong; elsewhere hardly any. On reviews of this kind it can tell what it has not
+# learned.
 
 # %% [markdown]
 # ## Looking at *not*
@@ -867,11 +870,13 @@ for cue in "not hardly although but the".split():
     print(f"without {cue:>8}: another class for {changed / count:.0%} of {count:,} reviews")
 
 # %% [markdown]
-# Hiding *not*, *hardly* or *although* turns about a quarter of their reviews round, or a third; in the others their
-# clause is not the one that counts. Hiding *but* changes little more than hiding *the*. In these reviews the last
-# clause on the film counts, unless it begins with *although* or *even if*, so the model can do without *but*. What
-# tells the two reviews at the beginning of this lesson apart is not *but* but which opinion comes last. The model has
-# learned the habits of a generator, not English.
+# Without *not*, *hardly* or *although* the model changes its mind about a quarter to a third of the reviews that
+# contain them. In many of the others the word plays no part in the verdict; in some it does, and the model misses it.
+# Hiding *but* rarely matters.
+#
+# In these reviews the last clause on the film counts, unless it begins with *although* or *even if*, so the model can
+# do without *but*. What tells the two reviews at the beginning of this lesson apart is not *but* but which opinion
+# comes last. The model has learned the habits of a generator, not English.
 #
 # %% [markdown]
 # ## The same words, shuffled
@@ -946,8 +951,8 @@ for seed in range(4):
 check.prediction("sure_of_salad", sure_of_salad)
 
 # %% [markdown]
-# In training the model has seen only well-formed sentences, so nothing taught it to doubt word salad. Its doubt can be
-# trusted only on texts like those that it was trained on.
+# In training the model has seen only well-formed sentences, so nothing taught it to doubt word salad. Its confidence
+# means something only on texts like those that it was trained on.
 
 # %% [markdown]
 # ## What each choice is worth
@@ -976,9 +981,11 @@ plt.show()
 # attention, so that *not* and *dull* can meet, and positions, to tell what *not* belongs to. Tables that start with
 # PyTorch's standard normal numbers cost twelve points on average.
 #
-# Warm-up makes no difference here that three runs could show: the lesson's own three, which differ in their seed alone,
-# are eight points apart. With the norm last, two of the three runs without warm-up fall behind all three with it, and
-# one beats them all. A rule learned from large models need not hold in a small one, and a single run proves nothing.
+# If warm-up makes a difference here, three runs are too few to show it: the lesson's own three, which differ in their
+# seed alone, are eight points apart. With the norm last, two of the three runs without warm-up fall behind all three
+# with it, and one beats them all. So with the norm last the rule shows even here. The third run alone
+# would have hidden it: a single run proves nothing. (The run of this lesson, too, is one of its three ticks, and the
+# lowest.)
 
 # %% [markdown]
 # ## Learning by heart
@@ -1135,8 +1142,8 @@ check.prediction("who_wins_imdb", who_wins_imdb)
 #
 # **The validation set flatters**: 89.1 % there, 86.2 % on the test reviews. The likely reason: its reviews are about
 # the same films as the training reviews, with the same actors and titles. No film in the test set has a review in the
-# training set. A validation set should differ from the training data as much as future data will. (Our thousand
-# generated reviews did not either.)
+# training set. A validation set should differ from the training data as much as future data will. (Neither this one nor
+# our thousand generated reviews did.)
 #
 # What helps is to read a great deal before the first review: **pretraining**. [Lesson 14](../14_bert/14_bert.ipynb)
 # takes a published encoder that has done so, and comes back to this comparison.
