@@ -31,10 +31,10 @@ def plain_scores(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
 
 def from_identity() -> ByteModel:
     """Lesson 2's model, which computes what lesson 1's does until the first step."""
-    model = ByteModel(SingleHeadAttention(E, E))
-    for matrix in model.mix.parameters():
+    head = SingleHeadAttention(E, E)
+    for matrix in head.parameters():
         nn.init.eye_(matrix)
-    return model
+    return ByteModel(head)
 
 
 def large_scores(scores: Callable) -> ByteModel:
@@ -42,8 +42,9 @@ def large_scores(scores: Callable) -> ByteModel:
 
     scores: a function of q (b, t, d) and k (b, s, d) that returns (b, t, s).
     """
-    model = ByteModel(ScaledHead(scores))
-    for layer in (model.mix.to_queries, model.mix.to_keys):
+    head = ScaledHead(scores)
+    model = ByteModel(head)
+    for layer in (head.to_queries, head.to_keys):
         nn.init.normal_(layer.weight, std=1 / (BYTES_STD * math.sqrt(E)))
     return model
 
