@@ -248,8 +248,8 @@ def held_out_bits(model: nn.Module, text_name: str = MANUAL) -> float:
 def weight_on_last_byte(model: ByteModel, text_name: str = MANUAL) -> tuple[float, float, float]:
     """What the last position gives of its weight to itself, and to all positions that hold its byte: two means.
 
-    The third number is the second for equal weights. model.mix: attention without parameters, or a module with
-    `to_queries` and `to_keys`. The windows are held out.
+    The third number is what the second would be if all weights were equal. model.mix: attention without parameters, or
+    a module with `to_queries` and `to_keys`. The windows are held out.
     """
     ids = _held_out_windows(model, text_name)[:, :-1]
     to_queries, to_keys = (getattr(model.mix, name, nn.Identity()) for name in ("to_queries", "to_keys"))

@@ -219,14 +219,14 @@ def test_training_finds_less_than_lesson_1s_model_even_from_the_identity(printed
     weights = re.findall(
         r"weight on the last byte: ([\d.]+) on its own position, ([\d.]+) with its copies", printed_text
     )
-    assert len(weights) == 3 and 0.07 < float(weights[0][1]) < 0.14, "hardly more than equal weights"
+    assert len(weights) == 3 and float(weights[0][1]) <= 0.1, "no more than equal weights, below"
     assert float(weights[1][1]) < 0.2 < float(weights[2][0]), "less than a fifth, and a good part"
     assert "0.91 with its copies" in printed(sources(["01_dot_product_attention"])[0])
     windows = ladder.text()[1][ladder.LONGEST - ladder.T :].unfold(0, ladder.T, ladder.EVERY)
     assert round((windows == windows[:, -1:]).float().mean().item(), 2) in (0.09, 0.1), "of equal weights"
     bits = float(re.search(r"from identity: ([\d.]+) bits", printed_text)[1])
     assert bits > 3.65 > max(recorded("ladder")["result"]["bits"]["01_dot_product_attention"])
-    assert float(re.search(r"with positions: ([\d.]+) bits", printed_text)[1]) < bits
+    assert float(re.search(r"with positions: ([\d.]+) bits", printed_text)[1]) < 3.6
 
 
 def test_the_small_cases_of_the_hints_give_the_numbers_that_they_say(solved):

@@ -188,9 +188,9 @@ def test_the_model_tells_the_two_reviews_of_the_beginning_apart(printed_text):
     assert dull_first > 0.9 and great_first < 0.1
 
 
-def test_the_recorded_training_is_the_lessons(monkeypatch):
+def test_the_recorded_training_is_the_lessons():
     """Without a change, the same steps with the same batches give the weights that the lesson's cells give."""
-    space = dict.fromkeys(["recorded"])
+    space = {}
     cells = [cell.source for cell in SOURCE.read().cells if cell.cell_type == "code"]
     of = lambda mark: next(cell for cell in cells if mark in cell)  # noqa: E731
     exec(SOURCE.cells()["setup"], space)
@@ -317,7 +317,7 @@ def test_it_counts_words_before_it_reads(printed_text):
     told = re.findall(r"^step (\d+): \d+% of all; (\d+)% where .*? right, (\d+)% where", printed_text, re.M)
     where = {int(step): (int(right), int(wrong)) for step, right, wrong in told}
     assert where[300][0] > 70 and where[300][1] < 40, "mostly right, and mostly wrong"
-    assert all(abs(right - wrong) < 15 and min(right, wrong) > 70 for right, wrong in (where[500], where[1000]))
+    assert all(abs(right - wrong) <= 10 and min(right, wrong) > 70 for right, wrong in (where[500], where[1000]))
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -45,8 +45,8 @@ def runs(
     ax = plt.subplots(figsize=(WIDTH, 1.2 + 0.27 * len(changes) + 0.2 * (len(series) > 1)))[1]
     for number, (name, runs_of) in enumerate(series.items()):
         points = [(value, changes.index(change)) for change, values in runs_of.items() for value in values]
-        values, rows = zip(*points, strict=True)
-        (ticks,) = ax.plot(values, rows, "|", color=COLOURS[number], label=name)
+        x, y = zip(*points, strict=True)
+        (ticks,) = ax.plot(x, y, "|", color=COLOURS[number], label=name)
         ticks.set(markersize=13 - 5 * number, markeredgewidth=1.5 + number)
     _name_rows(ax, changes, label, references or {})
     if len(series) > 1:

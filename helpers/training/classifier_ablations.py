@@ -1,4 +1,4 @@
-"""Lesson 8's training with one choice taken back at a time: python -m helpers.training.classifier_ablations
+"""Lesson 8's training with one choice undone at a time: python -m helpers.training.classifier_ablations
 
 The generated reviews, the model, the batches and the recipe are the lesson's. Three seeds for each change.
 """
@@ -46,7 +46,7 @@ class OwnWordOnly(nn.Module):
         self.transformer = transformer
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """x: (b, t, e). mask: of no account. Returns (b, t, e)."""
+        """x: (b, t, e). mask: ignored. Returns (b, t, e)."""
         return self.transformer(x, torch.eye(x.shape[1], dtype=torch.bool, device=x.device))
 
 

@@ -324,12 +324,13 @@ towers = {averages: tower for larger, averages, tower in four_towers() if larger
 print_gradients_of_matrices(towers[True])
 
 # %% [markdown]
-# From block 2 on, the matrices of queries and keys get almost no gradient: there it is some fifty million times smaller
-# than that of the values, and above nothing but rounding error. When all positions hold the same vector, it makes no
-# difference where a position looks, so the loss cannot say where to look. [Noci et al.
-# (2022)](https://arxiv.org/abs/2206.03126) prove this: collapse makes the gradients of queries and keys vanish. So the
-# bare stack has two separate faults. Its initial weights make all gradients fade, and averaging leaves its attention no
-# way to learn where to look.
+# From block 2 on, the matrices of queries and keys get almost no gradient. In block 2 it is some fifty million times
+# smaller than that of the values; above, it is nothing but rounding error. When all positions hold the same vector, it
+# makes no difference where a position looks, so the loss cannot say where to look. [Noci et al.
+# (2022)](https://arxiv.org/abs/2206.03126) prove this: collapse makes the gradients of queries and keys vanish.
+#
+# So the bare stack has two separate faults. Its initial weights make all gradients fade, and averaging leaves its
+# attention no way to learn where to look.
 #
 # Now vary the depth and the *gain*, the width times the variance of a matrix's entries. How far from 1 may the gain be
 # before a deep tower loses its gradient?
@@ -500,8 +501,8 @@ losses = train(computing, torch.abs, 500)
 print(f"attention and one network {last(losses):.2f}")
 
 # %% [markdown]
-# In as many steps, one small network brings the loss down to a quarter of the best constant's. (Trained far longer, the
-# four layers do learn a little.)
+# In the same number of steps, one small network brings the loss down to a quarter of the best constant's. (Trained far
+# longer, the four layers do learn a little.)
 #
 # ## Keeping the vectors' size
 #
@@ -1004,8 +1005,8 @@ plt.show()
 #
 # With norm first, the deeper the stack, the larger the sum that reaches the top (left panel of the figure before), and
 # the last norm divides by its size, on the way back as well. With norm last the size at the top is always 1, and a deep
-# stack begins with gradients as large there as a shallow one. So its first full steps change the top too much. (That
-# cannot be all, since Adam divides each gradient by its usual size, see [Liu et al.,
+# stack begins with gradients as large there as a shallow one. So its first full steps may change the top too much.
+# (That cannot be all, since Adam divides each gradient by its usual size, see [Liu et al.,
 # 2020](https://arxiv.org/abs/2004.08249).)
 #
 # The remedy of 2017 was to begin with a tiny learning rate and raise it over a few thousand steps, the

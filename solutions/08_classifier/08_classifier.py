@@ -856,7 +856,7 @@ plt.show()
 # %%
 @torch.no_grad()
 def changed_without(cue):
-    """(of how many test reviews with that word the class changes without it, of how many)"""
+    """How many test reviews change class without that word, and how many have it."""
     there = [text for text in test.texts if cue in split_words(text)]
     changed = 0
     for ids, mask, _ in in_batches(there, [0] * len(there)):
