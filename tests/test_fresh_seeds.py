@@ -8,7 +8,6 @@ from helpers.authoring.mistakes import Accepted, Mistake
 from helpers.checking.cell_scan import scan_cell
 from helpers.checking.keys import ExerciseKey
 from helpers.checking.verdicts import judge
-from helpers.device import on_the_cpu
 
 LESSONS = pytest.mark.parametrize("source", sources(), ids=lambda source: source.name)
 
@@ -31,15 +30,14 @@ def test_every_right_answer_is_right_on_a_fresh_seed(source):
     """The solution, and each right answer that looks different."""
     answers, lesson, (seed,) = Answers(source), source.lesson, fresh_seeds(1)
     refused = []
-    with on_the_cpu():
-        keys = {exercise.name: ExerciseKey(answers.answer(exercise, seed).outcomes) for exercise in lesson}
-        for variant in [None, *source.variants(Accepted)]:
-            for exercise in [lesson[variant.exercise]] if variant else lesson:
-                text = answers.text(exercise.name, variant)
-                answer = answers.answer(exercise, seed, variant)
-                verdict = judge(exercise, answer, keys[exercise.name], scan_cell(exercise, text))
-                if verdict.points < exercise.points:
-                    refused.append((exercise.name, variant and variant.name, [a.says for a in verdict.aspects]))
+    keys = {exercise.name: ExerciseKey(answers.answer(exercise, seed).outcomes) for exercise in lesson}
+    for variant in [None, *source.variants(Accepted)]:
+        for exercise in [lesson[variant.exercise]] if variant else lesson:
+            text = answers.text(exercise.name, variant)
+            answer = answers.answer(exercise, seed, variant)
+            verdict = judge(exercise, answer, keys[exercise.name], scan_cell(exercise, text))
+            if verdict.points < exercise.points:
+                refused.append((exercise.name, variant and variant.name, [a.says for a in verdict.aspects]))
     assert refused == []
 
 

@@ -19,7 +19,6 @@ from helpers.checking.cell_scan import scan_cell
 from helpers.checking.compare import same_outcome
 from helpers.checking.keys import SHIPPED_SEED, AnswerKey, ExerciseKey, load_key, shipped_path
 from helpers.checking.verdicts import RIGHT, judge
-from helpers.device import on_the_cpu
 from helpers.exercises.exercise import UNCHANGED, Aspect, lesson_names
 from helpers.exercises.tolerance import GRADIENTS, MACHINES, Tolerance
 
@@ -113,19 +112,18 @@ def test_a_key_from_another_machine_is_fresh_and_judges_the_same(source, monkeyp
         patch.setattr(check_answers, "load_key", lambda *given: other)
         assert list(stale_key(source, key)) == []
     wrong = []
-    with on_the_cpu():
-        for variant in source.variants():
-            exercise, text = lesson[variant.exercise], answers.text(variant.exercise, variant)
-            if variant.name == UNCHANGED:
-                text = ""  # a cell that is as it was given has no mistake to be called by; its numbers have
-            answer = answer_of(variant, answers, key[exercise.name], exercise, SHIPPED_SEED)
-            verdict = judge(exercise, answer, other[exercise.name], scan_cell(exercise, text))
-            if isinstance(variant, Accepted) and (verdict.state, verdict.points) != (RIGHT, exercise.points):
-                wrong.append((variant.exercise, variant.name, "loses points"))
-            if isinstance(variant, (Mistake, Alias)):
-                name = variant.of if isinstance(variant, Alias) else variant.name
-                if verdict.mistakes != (name,):
-                    wrong.append((variant.exercise, variant.name, verdict.mistakes))
+    for variant in source.variants():
+        exercise, text = lesson[variant.exercise], answers.text(variant.exercise, variant)
+        if variant.name == UNCHANGED:
+            text = ""  # a cell that is as it was given has no mistake to be called by; its numbers have
+        answer = answer_of(variant, answers, key[exercise.name], exercise, SHIPPED_SEED)
+        verdict = judge(exercise, answer, other[exercise.name], scan_cell(exercise, text))
+        if isinstance(variant, Accepted) and (verdict.state, verdict.points) != (RIGHT, exercise.points):
+            wrong.append((variant.exercise, variant.name, "loses points"))
+        if isinstance(variant, (Mistake, Alias)):
+            name = variant.of if isinstance(variant, Alias) else variant.name
+            if verdict.mistakes != (name,):
+                wrong.append((variant.exercise, variant.name, verdict.mistakes))
     assert wrong == []
 
 
@@ -152,7 +150,7 @@ class InOtherPrecision(TorchDispatchMode):
 @pytest.mark.parametrize("source", LESSONS, ids=lambda source: source.name)
 def test_a_solution_that_is_run_with_other_roundings_is_the_reference_and_right(source):
     key, answers, apart = shipped(source), Answers(source), []
-    with on_the_cpu(), InOtherPrecision():
+    with InOtherPrecision():
         for exercise in source.lesson:
             answer = run(exercise, answers.make(exercise.name), SHIPPED_SEED)
             verdict = judge(exercise, answer, key[exercise.name])

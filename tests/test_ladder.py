@@ -16,6 +16,8 @@ from helpers.rungs import RUNGS, Score
 from helpers.student.start_page import Page
 from helpers.training.ladder import MODELS
 
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
 FIRST = "01_dot_product_attention"
 
 

@@ -16,7 +16,6 @@ from helpers.authoring.lesson_source import Answers, sources
 from helpers.data.datasets import Labelled
 from helpers.data.recorded import recorded
 from helpers.data.toy.reviews import reviews
-from helpers.device import on_the_cpu
 from helpers.exercises import load_lesson
 from helpers.parts import classifier, words
 from helpers.training import classifier_ablations
@@ -324,14 +323,11 @@ def test_it_counts_words_before_it_reads(printed_text):
 def test_the_inputs_of_the_checks_tell_what_they_are_there_to_tell(seed):
     from helpers.exercises import l08_classifier as inputs
 
-    with on_the_cpu():
-        texts, size = inputs.too_few_places(
-            LESSON["build_vocabulary"].draw(seed, LESSON["build_vocabulary"].aspects[2])
-        )
-        there = {word for text in texts for word in words.split_words(text)}
-        assert there == set(inputs.WORDS) and size < len(there) + 2
-        _, mask = inputs.as_many_texts_as_positions(LESSON["Classifier"].draw(seed, LESSON["Classifier"].aspects[2]))
-        assert mask.shape == (4, 4) and not mask.all() and mask.any(dim=1).all()
+    texts, size = inputs.too_few_places(LESSON["build_vocabulary"].draw(seed, LESSON["build_vocabulary"].aspects[2]))
+    there = {word for text in texts for word in words.split_words(text)}
+    assert there == set(inputs.WORDS) and size < len(there) + 2
+    _, mask = inputs.as_many_texts_as_positions(LESSON["Classifier"].draw(seed, LESSON["Classifier"].aspects[2]))
+    assert mask.shape == (4, 4) and not mask.all() and mask.any(dim=1).all()
 
 
 def test_sizes_that_the_prose_names_are_those_of_the_data_and_the_model():

@@ -22,7 +22,7 @@ from helpers.checking.verdicts import judge
 from helpers.course import TRAINING_STEPS
 from helpers.data.datasets import generator_text
 from helpers.data.recorded import recorded
-from helpers.device import device, on_the_cpu
+from helpers.device import device
 from helpers.exercises import load_lesson
 from helpers.exercises.aspects import Unmet
 from helpers.exercises.draw import Draw
@@ -444,9 +444,8 @@ def test_right_samplers_pass_the_statistical_checks_whatever_is_drawn(seed):
         torch.rand(seed + 1)
         return generator.generate(*arguments, **options)
 
-    with on_the_cpu():
-        key = ExerciseKey(run(exercise, ANSWERS.make("generate"), seed).outcomes)
-        verdict = judge(exercise, run(exercise, elsewhere, seed), key)
+    key = ExerciseKey(run(exercise, ANSWERS.make("generate"), seed).outcomes)
+    verdict = judge(exercise, run(exercise, elsewhere, seed), key)
     assert verdict.points == exercise.points, [a.says for a in verdict.aspects]
 
 

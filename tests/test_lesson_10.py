@@ -20,6 +20,7 @@ from helpers.parts.masks import causal_mask
 from helpers.parts.positions import sinusoidal_encoding
 
 SOURCE = sources(["10_encoder_decoder"])[0]
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 PAD, START, STOP = 0, 1, 2
 
 

@@ -13,6 +13,7 @@ from helpers.training import enwik8_xl
 from helpers.training.common import Optimiser
 
 SOURCE = sources(["15_transformer_xl"])[0]
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 # ------------------------------------------------------------------------------------- what the stored outputs say

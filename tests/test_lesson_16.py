@@ -16,6 +16,7 @@ from helpers.training import patterns
 
 SOURCE = sources(["16_sparse_attention"])[0]
 LESSON = load_lesson("16_sparse_attention")
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def test_a_square_is_seen_where_it_is_made_and_not_where_it_is_only_viewed():

@@ -22,10 +22,13 @@ from helpers.pretrained import from_pretrained
 from helpers.training import pocket_gpt2, pocket_gpt2_figures
 from helpers.training.common import Record
 
-pytestmark = pytest.mark.skipif(
-    not POCKET.is_dir() and not os.environ.get("CI"),
-    reason="no pocket GPT-2 yet: python -m helpers.training.pocket_gpt2",
-)
+pytestmark = [
+    pytest.mark.usefixtures("on_the_cpu"),
+    pytest.mark.skipif(
+        not POCKET.is_dir() and not os.environ.get("CI"),
+        reason="no pocket GPT-2 yet: python -m helpers.training.pocket_gpt2",
+    ),
+]
 needs_transformers = needs.package("transformers")
 TEXT = "class Naïve(Base):\n    def __init__(self, name=None):\n        self.name = name or '😀'\n\n\n  if  not x :pass"
 

@@ -3,8 +3,6 @@
 import pytest
 import torch
 
-from helpers import device
-from helpers.course import DEVICE
 from helpers.exercises.aspects import Unmet, any_device, raises
 from helpers.exercises.draw import Draw
 
@@ -90,14 +88,6 @@ def test_what_would_fail_on_a_gpu_fails(on_the_cpu):
 )
 def test_what_runs_on_a_gpu_passes(anywhere):
     assert any_device(1, some_matrix).probe(anywhere, Draw("seed")) == 1
-
-
-def test_the_device_is_simulated_on_the_cpu_whatever_the_course_computes_on(monkeypatch):
-    choose = device._choose
-    monkeypatch.setattr(device, "_choose", lambda wanted: choose(wanted) if wanted else torch.device("meta"))
-    monkeypatch.delenv(DEVICE, raising=False)
-    assert Draw("seed").normal(1).is_meta
-    assert any_device(1, some_matrix).probe(blocks_on(lambda w: w.device), Draw("seed")) == 1
 
 
 def test_a_device_that_is_forgotten_in_a_special_case_is_seen():

@@ -11,6 +11,8 @@ from torch import nn
 from helpers.training import imdb, loop
 from helpers.training.common import Optimiser, Record, next_token_loss
 
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
 
 class Number(nn.Module):
     """Learns one number."""

@@ -7,6 +7,8 @@ from helpers.parts.blocks import Transformer
 from helpers.training import scaling
 from helpers.training.common import Record
 
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
 BYTES = torch.tensor(list(b"the cat sat on the mat. " * 40), dtype=torch.uint8)
 
 

@@ -20,7 +20,6 @@ from helpers.checking.cell_scan import scan_cell
 from helpers.checking.forbidden import barred
 from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.verdicts import judge
-from helpers.device import on_the_cpu
 
 LESSONS = {source.name[:2]: source for source in sources()}
 pytestmark = pytest.mark.deep
@@ -39,7 +38,7 @@ def _verdicts(number):
         if answer.lesson != number:
             continue
         exercise = source.lesson[answer.exercise]
-        with on_the_cpu(), contextlib.redirect_stdout(io.StringIO()):
+        with contextlib.redirect_stdout(io.StringIO()):
             try:
                 defined = solutions.made_of(exercise.name, answer.code)
             except Exception:

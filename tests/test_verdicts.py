@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 import torch
 
+from helpers import device
 from helpers.authoring.keys import make_key
 from helpers.checking.answers import run
 from helpers.checking.check import CheckFailed, start
 from helpers.checking.panel import as_html, as_text
 from helpers.checking.program_slice import slice_of
 from helpers.checking.verdicts import NO_ANSWER, NOT_STARTED, RIGHT, WRONG, judge
+from helpers.course import DEVICE
 from helpers.exercises import Draw
 
 CHECK = start("01_dot_product_attention")
@@ -111,6 +113,17 @@ def test_code_that_works_on_the_cpu_only_loses_that_aspect_alone():
     result = verdict(lambda x: right(x) + torch.zeros(right(x).shape))
     assert [aspect.name for aspect in result.aspects if not aspect.held] == ["any device"]
     assert "device=x.device" in as_text(result)
+
+
+def test_answers_are_judged_on_the_cpu_whatever_the_course_computes_on(monkeypatch):
+    """There an index out of range raises. On a GPU it would end the use of the GPU in the student's notebook."""
+    choose = device._choose
+    monkeypatch.setattr(device, "_choose", lambda wanted: choose(wanted) if wanted else torch.device("meta"))
+    monkeypatch.delenv(DEVICE, raising=False)
+    assert device.device().type == "meta"
+    kinds = set()
+    assert verdict(lambda x: kinds.add(device.device().type) or right(x)).state == RIGHT
+    assert kinds == {"cpu"}
 
 
 def test_code_that_reads_numbers_out_of_a_tensor_is_not_blamed_for_its_device():

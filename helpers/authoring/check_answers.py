@@ -26,7 +26,6 @@ from helpers.checking.keys import SHIPPED_SEED, AnswerKey, BadKey, ExerciseKey, 
 from helpers.checking.panel import number
 from helpers.checking.syntax import digest_of_tree
 from helpers.checking.verdicts import AS_GIVEN, RIGHT, Verdict, earns_sides, judge, lost_aspects
-from helpers.device import on_the_cpu
 from helpers.exercises import Exercise, load_lesson
 from helpers.exercises.exercise import UNCHANGED, Aspect
 from helpers.grading.sandbox.bubblewrap import NoSandbox, SandboxFailed
@@ -99,8 +98,7 @@ def _same_for_every_seed(exercise: Exercise, answers: Answers, entry: ExerciseKe
     for seed in fresh_seeds(ENOUGH_SEEDS):
         if all(aspect.side for aspect in same):
             break
-        with on_the_cpu():
-            outcomes = answers.answer(exercise, seed).outcomes
+        outcomes = answers.answer(exercise, seed).outcomes
         same = [one for one in same if _same_numbers(entry.reference[one.name], outcomes[one.name], one)]
     return same
 
@@ -143,20 +141,19 @@ def judged(
     """
     answers, lesson = Answers(source), source.lesson
     key = key or make_key(source, seed)
-    with on_the_cpu():
-        for variant in source.variants((Variant, StudentMistake)):
-            exercise, entry, problems = lesson[variant.exercise], key[variant.exercise], []
-            answer = answer_of(variant, answers, entry, exercise, seed)
-            text = variant.code if isinstance(variant, StudentMistake) else answers.text(exercise.name, variant)
-            if exercise.mend and digest_of_tree(text) == entry.released:
-                verdict = judge(exercise, answer, entry, _scan(source.name, exercise.name, text))
-                if verdict.state != AS_GIVEN or verdict.points:
-                    problems.append("unchanged, it is not known for that")
-                text = ""  # the verdict on the same bug in other words
+    for variant in source.variants((Variant, StudentMistake)):
+        exercise, entry, problems = lesson[variant.exercise], key[variant.exercise], []
+        answer = answer_of(variant, answers, entry, exercise, seed)
+        text = variant.code if isinstance(variant, StudentMistake) else answers.text(exercise.name, variant)
+        if exercise.mend and digest_of_tree(text) == entry.released:
             verdict = judge(exercise, answer, entry, _scan(source.name, exercise.name, text))
-            problems.append(_misjudgement(variant, verdict, exercise, entry))
-            problem = "; ".join(filter(None, problems))
-            yield variant, verdict, problem and f"{variant.exercise}/{variant.name} ({seed}): {problem}"
+            if verdict.state != AS_GIVEN or verdict.points:
+                problems.append("unchanged, it is not known for that")
+            text = ""  # the verdict on the same bug in other words
+        verdict = judge(exercise, answer, entry, _scan(source.name, exercise.name, text))
+        problems.append(_misjudgement(variant, verdict, exercise, entry))
+        problem = "; ".join(filter(None, problems))
+        yield variant, verdict, problem and f"{variant.exercise}/{variant.name} ({seed}): {problem}"
 
 
 @functools.lru_cache(maxsize=1000)

@@ -10,7 +10,6 @@ from helpers.authoring.student_mistakes import running
 from helpers.checking.answers import ANSWERED, RAISED, Outcome
 from helpers.checking.keys import AnswerKey, ExerciseKey, KnownMistake, Outcomes
 from helpers.checking.syntax import digest_of_tree
-from helpers.device import on_the_cpu
 from helpers.exercises import Exercise
 from helpers.exercises.exercise import Aspect
 from helpers.exercises.tolerance import between_machines
@@ -70,20 +69,19 @@ def _key(
         by_student = isinstance(mistake, StudentMistake)
         return outcomes_of(mistake, seed) if by_student else answers.answer(exercise, seed, mistake).outcomes
 
-    with on_the_cpu():
-        entries = {}
-        for exercise in lesson:
-            reference = answers.answer(exercise, seed).outcomes
-            for aspect, outcome in reference.items():
-                if outcome.state != ANSWERED:
-                    raise BrokenReference(
-                        f"{source.name}/{exercise.name}: the solution itself fails in {aspect!r}: "
-                        f"{outcome.state}, {outcome.says} {outcome.where}"
-                    )
-            mistakes = tuple(
-                KnownMistake(m.name, m.title, m.says, came_to(exercise, m), m.idle) for m in known[exercise.name]
-            )
-            entries[exercise.name] = ExerciseKey(reference, mistakes, released=_released(source, exercise))
+    entries = {}
+    for exercise in lesson:
+        reference = answers.answer(exercise, seed).outcomes
+        for aspect, outcome in reference.items():
+            if outcome.state != ANSWERED:
+                raise BrokenReference(
+                    f"{source.name}/{exercise.name}: the solution itself fails in {aspect!r}: "
+                    f"{outcome.state}, {outcome.says} {outcome.where}"
+                )
+        mistakes = tuple(
+            KnownMistake(m.name, m.title, m.says, came_to(exercise, m), m.idle) for m in known[exercise.name]
+        )
+        entries[exercise.name] = ExerciseKey(reference, mistakes, released=_released(source, exercise))
     return AnswerKey(source.name, str(seed), entries)
 
 

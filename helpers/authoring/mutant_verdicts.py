@@ -23,7 +23,6 @@ from helpers.checking.cell_scan import scan_cell
 from helpers.checking.keys import AnswerKey
 from helpers.checking.partly_right import NUMBERS_WRONG
 from helpers.checking.verdicts import LIKE, Verdict, judge
-from helpers.device import on_the_cpu
 
 SECONDS = 4  # of processor time that a mutant has for all its probes: changed loops may never end
 
@@ -66,7 +65,7 @@ def judged_mutants(
     for exercise in source.lesson:
         for mutant in mutants_of(exercise.name, cells[exercise.name]):
             try:
-                with on_the_cpu(), contextlib.redirect_stdout(io.StringIO()), _time_limit(SECONDS):
+                with contextlib.redirect_stdout(io.StringIO()), _time_limit(SECONDS):
                     answer = answers.answer(exercise, key.seed, text=mutant.text)
             except (Exception, TimeIsUp):
                 yield JudgedMutant(mutant, Feedback.DOES_NOT_RUN)

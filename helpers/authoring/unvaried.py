@@ -16,7 +16,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 import torch
 
 from helpers.authoring.lesson_source import Answers, Source
-from helpers.device import on_the_cpu
 from helpers.exercises import Exercise
 from helpers.exercises.exercise import Aspect
 
@@ -51,9 +50,8 @@ def recorded_settings(exercise: Exercise, answers: Answers) -> Values:
     """What the probes give to the reference, by setting: "pad", or "forward(mask)" for a method."""
     recorder = _CallRecorder(exercise.name)
     aspects = tuple(dataclasses.replace(aspect, probe=_recording(aspect, recorder)) for aspect in exercise.aspects)
-    with on_the_cpu():
-        for seed in SEEDS:
-            answers.answer(dataclasses.replace(exercise, aspects=aspects), seed)
+    for seed in SEEDS:
+        answers.answer(dataclasses.replace(exercise, aspects=aspects), seed)
     return recorder.values
 
 

@@ -33,6 +33,7 @@ from safetensors.torch import save as write_tensors
 from helpers.checking.plain_text import sanitized
 from helpers.checking.torch_guards import lengths_agree
 from helpers.course import HELPERS, STUB
+from helpers.device import on_the_cpu
 from helpers.exercises import Exercise
 from helpers.exercises.aspects import Forbidden, RaisedIn, Unmet
 from helpers.exercises.exercise import Aspect
@@ -112,13 +113,16 @@ def run(exercise: Exercise, written: object, seed: int | str, only: Collection[s
 
     only: the names of the aspects to run; the others are "not attempted". All of them without it.
 
+    It computes on the CPU, as an exam does. On a GPU an index out of range would not raise: it would end the use of the
+    GPU in that process, and the student's other work in the notebook with it.
+
     Whatever the student's code does (raise, exit, print, warn, return nonsense) becomes an outcome;
     only a KeyboardInterrupt passes, so that the stop button works. What is returned was encoded and decoded, as in
     an exam: `from_wire(to_wire(answer))` is the same answer again.
     """
     printed = _Printed()
     quiet = contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), warnings.catch_warnings()
-    with quiet[0], quiet[1], quiet[2], lengths_agree():
+    with quiet[0], quiet[1], quiet[2], lengths_agree(), on_the_cpu():
         warnings.simplefilter("ignore")
         outcomes = {
             aspect.name: _outcome(exercise, aspect, written, seed)
@@ -141,7 +145,7 @@ def _within_bounds(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
 
 
 def _outcome(exercise: Exercise, aspect: Aspect, written: object, seed: int | str) -> Outcome:
-    _seed_torch()  # an answer that draws numbers of its own draws the same ones every time
+    torch.default_generator.manual_seed(0)  # an answer that draws numbers of its own draws the same ones every time
     try:
         with _defaults_of_torch():
             returned = aspect.probe(written, exercise.draw(seed, aspect))
@@ -160,15 +164,6 @@ def _outcome(exercise: Exercise, aspect: Aspect, written: object, seed: int | st
             return Outcome(NOT_ATTEMPTED)
         where = _short(f"{case}{where_raised(problem)}".removesuffix(", "))
         return Outcome(RAISED, says=described(problem), where=where)
-
-
-def _seed_torch() -> None:
-    """As `torch.manual_seed(0)`, which takes a millisecond for devices that nobody uses."""
-    torch.default_generator.manual_seed(0)
-    if torch.cuda.is_initialized():
-        torch.cuda.manual_seed_all(0)
-    if torch.backends.mps.is_available():
-        torch.mps.manual_seed(0)
 
 
 @contextlib.contextmanager

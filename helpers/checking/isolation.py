@@ -27,6 +27,7 @@ from helpers.checking.cell_scan import SubmittedCell, scan_submission
 from helpers.checking.finished_parts import PARTS
 from helpers.checking.forbidden import barred, find
 from helpers.checking.program_slice import FINISHED, ProgramSlice
+from helpers.device import on_the_cpu
 from helpers.exercises import Exercise, Lesson
 from helpers.notebooks import SETUP
 
@@ -49,7 +50,7 @@ def run_alone(exercise: Exercise, program: ProgramSlice, parts: Parts, seed: int
     parts: by module, the text or the code of the finished parts that the exercise builds on (see
     `finished_parts.sources_for`). Raises NothingDefined.
     """
-    with _ALONE, _module("__main__") as namespace, _finished(parts), barred(exercise.forbidden):
+    with _ALONE, _module("__main__") as namespace, _finished(parts), barred(exercise.forbidden), on_the_cpu():
         written, stopped = _build(exercise.name, program, namespace)
         return answers.run(exercise, written, seed), stopped
 

@@ -48,7 +48,7 @@ MISNAMED = (
 NOT_CHANGED = "You have not changed the cell yet. It runs; something in it is wrong."
 HAD_BEFORE = "This was right in the cell as you got it. It counts as soon as a result that was wrong there is right."
 
-META = " (Without a GPU, the device `meta` takes its place here.)"
+META = " (`meta` is the check's stand-in for a GPU.)"
 
 UNWRITTEN = (
     "The cell of this exercise still holds the stub, so what the check was given comes from elsewhere. Write the answer"

@@ -15,7 +15,6 @@ from typing import Any
 
 import torch
 
-from helpers.device import on_the_cpu
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect
 from helpers.exercises.other_device import THERE, OtherDevice, is_tensor
@@ -229,10 +228,9 @@ def any_device(points: float, inputs: Inputs, *, via: Via = as_is, also: Others 
     """
 
     def probe(answer, draw):
-        with on_the_cpu():  # where the other device is simulated
-            _on_another_device(answer, draw.again(), inputs, via)
-            for case, further in (also or {}).items():
-                _on_another_device(answer, draw.named(case), further, via)
+        _on_another_device(answer, draw, inputs, via)
+        for case, further in (also or {}).items():
+            _on_another_device(answer, draw.named(case), further, via)
         return torch.tensor([1])
 
     return Aspect(

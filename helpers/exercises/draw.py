@@ -10,8 +10,6 @@ import numpy as np
 import torch
 from numpy.random import RandomState  # `import numpy` alone puts this import off
 
-from helpers.device import device
-
 REMEMBERED = 4096  # entries of a tensor at most, and a thousand such tensors: 16 MB
 
 
@@ -23,14 +21,15 @@ class Draw:
 
     The numbers come from NumPy's ``RandomState``, whose stream is frozen (NEP 19), and not from torch,
     whose normal numbers differ between processors: a key that was made on one machine has to fit a
-    student's answer on another. Tensors land on the course's device (`helpers.device.device`).
+    student's answer on another. Tensors are on the CPU, where exams are marked.
 
     seed: any integer or string. names: what the numbers are for; other names give other numbers.
     """
 
+    device = torch.device("cpu")
+
     def __init__(self, seed: int | str, *names: str):
         self._words = (str(seed), *names)
-        self.device = device()
 
     @cached_property
     def _random(self) -> RandomState:
@@ -47,10 +46,6 @@ class Draw:
         """A source of its own for `name`: what it gives does not depend on what was drawn before."""
         return Draw(*self._words, name)
 
-    def again(self) -> Draw:
-        """The same source from its beginning, on the device that the course computes on now."""
-        return Draw(*self._words)
-
     def weights(self, name: str, *shape: int) -> torch.Tensor:
         """Normal numbers of the given shape for the parameter `name`, as `named(name).normal(*shape)` gives them.
 
@@ -58,10 +53,10 @@ class Draw:
         """
         if math.prod(shape) > REMEMBERED:
             return self.named(name).normal(*shape)
-        return _weights(self._words, name, shape, self.device).clone()
+        return _weights(self._words, name, shape).clone()
 
     def _tensor(self, array: np.ndarray, dtype: torch.dtype) -> torch.Tensor:
-        return torch.as_tensor(array).to(self.device, dtype)
+        return torch.as_tensor(array, dtype=dtype)
 
     def normal(
         self, *shape: int, mean: float = 0.0, std: float = 1.0, dtype: torch.dtype = torch.float32
@@ -100,5 +95,5 @@ class Draw:
 
 
 @lru_cache(maxsize=1000)
-def _weights(words: tuple[str, ...], name: str, shape: tuple[int, ...], device: torch.device) -> torch.Tensor:
+def _weights(words: tuple[str, ...], name: str, shape: tuple[int, ...]) -> torch.Tensor:
     return Draw(*words, name).normal(*shape)

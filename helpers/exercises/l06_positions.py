@@ -12,10 +12,6 @@ from helpers.exercises.questions import predictions_of
 
 # ------------------------------------------------------------------------------------------- PositionEmbedding
 #
-# A row that a table does not have is an IndexError on the CPU; on a GPU it kills the kernel's whole session with the
-# device. So what goes up to the end of a table, and past it, is tried on the CPU; all else has room for a slip by a few
-# rows.
-
 EMBEDDING = built(11, 6)  # t_max = 11, e = 6
 OTHER_EMBEDDING = built(12, 4)  # of another t_max, on which its limit depends
 
@@ -32,19 +28,14 @@ OTHER_SEQUENCES = {
 }
 
 
-def on_the_cpu(embedding: Answer, draw: Draw) -> torch.nn.Module:
-    """The student's module for t_max = 12 and e = 4 with drawn weights, on the CPU wherever the course computes."""
-    return OTHER_EMBEDDING(embedding, draw).to("cpu")
-
-
 def longest_sequences(draw: Draw) -> tuple[torch.Tensor]:
-    """Sequences (2, 12, 4), as long as the table has rows, on the CPU."""
-    return (draw.normal(2, 12, 4).cpu(),)
+    """Sequences (2, 12, 4), as long as the table has rows."""
+    return (draw.normal(2, 12, 4),)
 
 
 def too_long(draw: Draw) -> tuple[torch.Tensor]:
-    """Sequences (2, 15, 4), longer than the table, on the CPU."""
-    return (draw.normal(2, 15, 4).cpu(),)
+    """Sequences (2, 15, 4), longer than the table."""
+    return (draw.normal(2, 15, 4),)
 
 
 # ------------------------------------------------------------------------------------------------- sinusoids
@@ -185,14 +176,14 @@ LESSON = Lesson(
             minutes=10,
             aspects=(
                 values(0.75, short_sequences, via=EMBEDDING, also=OTHER_SEQUENCES, axes="b t e", picture=True),
-                values(0.25, longest_sequences, name="as long as t_max", via=on_the_cpu, axes="b t e"),
+                values(0.25, longest_sequences, name="as long as t_max", via=OTHER_EMBEDDING, axes="b t e"),
                 gradient(0.5, short_sequences, via=EMBEDDING, weights=True),
                 raises(
                     0.5,
                     too_long,
                     ValueError,
                     name="longer than t_max",
-                    via=on_the_cpu,
+                    via=OTHER_EMBEDDING,
                     mentions=("15", "12"),
                     missed=(
                         "A sequence of 15 positions does not fit a table of 12 rows. Look at the length before anything"
