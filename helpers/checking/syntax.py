@@ -274,7 +274,15 @@ def digest_of_tree(source: str) -> str:
 
 
 def _digest(tree: ast.AST) -> str:
-    return hashlib.sha256(ast.dump(tree).encode("utf-8", "replace")).hexdigest()[:16]
+    return hashlib.sha256(repr(_plain(tree)).encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def _plain(value: object) -> object:
+    """A tree as lists, without what is empty: newer Pythons give nodes more fields, and `ast.dump` its own form."""
+    if isinstance(value, ast.AST):
+        fields = [(name, _plain(part)) for name, part in ast.iter_fields(value) if part is not None and part != []]
+        return [type(value).__name__, *fields]
+    return list(map(_plain, value)) if isinstance(value, list) else value
 
 
 def shape_of(source: str) -> tuple[str, int]:
@@ -311,6 +319,10 @@ class _Stripped(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.returns = None
+        return self.generic_visit(node)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:  # some releases of Python 3.12 add empty texts
+        node.values = [each for each in node.values if not (isinstance(each, ast.Constant) and each.value == "")]
         return self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
