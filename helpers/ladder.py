@@ -3,6 +3,7 @@
     ladder = Ladder(check)
     attend = ladder.own(self_attention)    # the student's, or the finished part where theirs does not hold yet
     ladder.climb(ByteModel(attend))        # trains, prints bits per byte and a sample
+    ladder.training_score(model)           # the same score on text of the training
     ladder.show()                          # all rungs so far
     ladder.last_byte(model)                # how much weight it gives to the last byte
 
@@ -165,6 +166,10 @@ class Ladder:
             print(f"{name:<28}{f'{bits:.2f}' if bits else '':>8}   {spread}")
         print(", ".join(f"{name} {bits:.2f}" for name, bits in references(self.text).items()))
 
+    def training_score(self, model: nn.Module) -> None:
+        """Print the model's bits per byte on text of the training, to be compared with those on held-out text."""
+        print(f"on training text: {training_bits(model, self.text):.2f} bits per byte")
+
     def last_byte(self, model: ByteModel) -> None:
         """Print how much weight the last position gives to the last byte, at its own place and in all places."""
         own, copies, equal = weight_on_last_byte(model, self.text)
@@ -232,10 +237,20 @@ def _half_cosine(share: float) -> float:
     return 0.5 + 0.5 * math.cos(math.pi * share)
 
 
-@torch.no_grad()
 def held_out_bits(model: nn.Module, text_name: str = MANUAL) -> float:
     """Bits per held-out byte, each predicted from the `t_max` bytes before it."""
-    windows = _held_out_windows(model, text_name)
+    return _bits(model, _held_out_windows(model, text_name))
+
+
+def training_bits(model: nn.Module, text_name: str = MANUAL) -> float:
+    """The same for the last bytes of the training text, as many as are held out."""
+    train, held_out = text(text_name)
+    return _bits(model, _windows(model, train[-len(held_out) :]))
+
+
+@torch.no_grad()
+def _bits(model: nn.Module, windows: torch.Tensor) -> float:
+    """Bits per byte for the last byte of each window. windows: (windows, t + 1)."""
     with evaluating(model):
         nats = sum(
             F.cross_entropy(model(part[:, :-1])[:, -1], part[:, -1], reduction="sum").item()
@@ -266,8 +281,13 @@ def weight_on_last_byte(model: ByteModel, text_name: str = MANUAL) -> tuple[floa
 
 def _held_out_windows(model: nn.Module, text_name: str) -> torch.Tensor:
     """(windows, t + 1), each with the byte that it predicts: the same bytes for all models."""
+    return _windows(model, text(text_name)[1])
+
+
+def _windows(model: nn.Module, data: torch.Tensor) -> torch.Tensor:
+    """The same of any bytes, a vector of at least LONGEST + 1."""
     t = length_of(model)
-    return text(text_name)[1][LONGEST - t :].unfold(0, t + 1, EVERY).long().to(device())
+    return data[LONGEST - t :].unfold(0, t + 1, EVERY).long().to(device())
 
 
 def sample(model: nn.Module, text_name: str = MANUAL) -> str:

@@ -68,6 +68,16 @@ def test_a_model_without_an_opinion_needs_eight_bits():
     assert ladder.held_out_bits(model) == pytest.approx(8)
 
 
+def test_the_score_on_training_text_is_of_as_many_bytes_and_of_text_that_the_training_reads(monkeypatch, capsys):
+    train, held_out = ladder.text()
+    seen = []
+    monkeypatch.setattr(ladder, "_bits", lambda model, windows: seen.append(windows) or 4.0)
+    Ladder(start(FIRST)).training_score(ByteModel(nn.Identity()))
+    ladder.held_out_bits(ByteModel(nn.Identity()))
+    assert seen[0].shape == seen[1].shape and torch.equal(seen[0][-1], train[-ladder.T - 1 :].long()[: ladder.T + 1])
+    assert "on training text: 4.00 bits per byte" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("written,taken", [(right, right), (not_written, ladder.self_attention)])
 def test_what_holds_is_taken_and_else_the_finished_part_and_a_line_says_which(written, taken, monkeypatch, capsys):
     monkeypatch.setattr(written, "__name__", "self_attention")

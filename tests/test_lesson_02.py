@@ -219,9 +219,11 @@ def test_training_finds_less_than_lesson_1s_model_even_from_the_identity(printed
     weights = re.findall(
         r"weight on the last byte: ([\d.]+) on its own position, ([\d.]+) with its copies", printed_text
     )
-    assert len(weights) == 3 and float(weights[0][1]) <= 0.1, "no more than equal weights, below"
-    assert float(weights[1][1]) < 0.2 < float(weights[2][0]), "less than a fifth, and a good part"
-    assert "0.91 with its copies" in printed(sources(["01_dot_product_attention"])[0])
+    assert len(weights) == 3 and abs(float(weights[0][1]) - 0.1) < 0.03, "about as much as equal weights, below"
+    assert float(weights[1][1]) < 0.2 < float(weights[2][0]), "less than a fifth, and far more than before"
+    lesson_1 = printed(sources(["01_dot_product_attention"])[0])
+    assert "0.91 with its copies" in lesson_1
+    assert "on training text: 3.60 bits" in lesson_1 and "on training text: 3.75 bits" in printed_text
     windows = ladder.text()[1][ladder.LONGEST - ladder.T :].unfold(0, ladder.T, ladder.EVERY)
     assert round((windows == windows[:, -1:]).float().mean().item(), 2) in (0.09, 0.1), "of equal weights"
     bits = float(re.search(r"from identity: ([\d.]+) bits", printed_text)[1])

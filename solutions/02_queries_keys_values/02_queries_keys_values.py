@@ -16,21 +16,21 @@
 #
 # *Three roles for every vector*
 #
-# In lesson 1's self-attention there is nothing to train. And among vectors of equal length each gives itself the most
-# weight, because the same vector both asks and is asked. It has a third job, too: it is what gets passed on. This
-# lesson gives each job a vector of its own. The result is the attention of the original transformer, without its
-# division (lesson 3), its several heads (lesson 4) and its decoder's mask (lesson 5).
+# Lesson 1's self-attention has no parameters, and each vector has three jobs in it. It is compared with the others, the
+# others are compared with it, and it is added up in the outputs. This lesson gives each job a vector of its own. The
+# result is the attention of the [original transformer](https://arxiv.org/abs/1706.03762) without scaling (lesson 3),
+# several heads (lesson 4) and a mask (lesson 5).
 #
 # | | |
 # |---|---|
-# | **You will build** | a soft dictionary; attention over queries, keys and values, by mending a faulty version; a module with three learned matrices; two such matrices, written by hand |
-# | **You need** | [lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb), and to have met `torch.nn.Module` |
+# | **You will build** | a soft dictionary; attention over queries, keys and values; a module with three learned matrices; two such matrices written by hand |
+# | **You need** | [lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb), and some knowledge of `torch.nn.Module` |
 # | **It takes** | about 100 minutes: five exercises, 17 points, and four predictions |
-# | **It computes** | in seconds, on any laptop; the last section takes about a minute, and you may stop it |
+# | **It computes** | in seconds on a laptop; the last section takes about a minute, and you may stop it |
 #
-# Sizes: t positions look, as in lesson 1. Three are new: s, the number of positions looked *at* (perhaps in another
-# sequence); d, the width of queries and keys; and v, the width of values. All letters are in [one
-# table](../../site/notation.md).
+# A position *looks at* another when it gives that position weight. t is now the number of positions that look. Three
+# sizes are new: s, the number of positions that they look at (perhaps in another sequence); d, the width of queries and
+# keys; and v, the width of values. [One table](../../site/notation.md) lists all letters.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import matplotlib.pyplot as plt
@@ -49,22 +49,22 @@ check = start("02_queries_keys_values")
 # %% [markdown]
 # ## One letter, three jobs
 #
-# Here is self-attention once more, for one output:
+# In lesson 1, one output of self-attention is
 #
 # $$y_i \;=\; \sum_j \operatorname{softmax}_j\big(x_i \cdot x_j\big)\; x_j .$$
 #
 # The letter $x$ occurs three times, each time with a different job.
 #
-# | where it stands | what it does there | called |
+# | place | job | name |
 # |---|---|---|
-# | $x_i$, left of the dot | it is compared with all, itself included, to set the weights of **its own** output | the [**query**](../../site/glossary.md#query) |
-# | $x_j$, right of the dot | all are compared with it, to set its weight in **their** outputs | the [**key**](../../site/glossary.md#key) |
-# | $x_j$, at the end | it is added up, once the weights are known | the [**value**](../../site/glossary.md#value) |
+# | $x_i$, left of the dot | it is compared with all vectors to set the weights of **its own** output | the [**query**](../../site/glossary.md#query) |
+# | $x_j$, right of the dot | all vectors are compared with it to set its weight in **their** outputs | the [**key**](../../site/glossary.md#key) |
+# | $x_j$, at the end | it is added up with its weight | the [**value**](../../site/glossary.md#value) |
 #
-# A word may ask for one thing, match on another, and pass on a third. An adjective looks for its noun (query), can be
-# found by that noun (key), and contributes its meaning (value).
+# The three jobs may call for different vectors. An adjective may look for its noun (query), be found by that noun
+# (key), and pass on its meaning (value).
 #
-# ## Can two words look only at each other?
+# ## Can two words prefer each other?
 
 # %% [markdown]
 # <div class="card">
@@ -75,7 +75,7 @@ check = start("02_queries_keys_values")
 # $x_0, x_1$. In how many pairs does each vector give the *other* more weight than itself?
 #
 # - **A.** In none.
-# - **B.** In about one of a hundred.
+# - **B.** In about one in a hundred.
 # - **C.** In about a quarter of them.
 # </div>
 
@@ -105,23 +105,23 @@ check.prediction("mutual", mutual)
 # %% [markdown]
 # ## Why one vector cannot do it
 #
-# One vector for query and key has two consequences. (The value has its turn later.)
+# Using one vector as both query and key has two consequences.
 #
-# **The scores are symmetric.** $x_i \cdot x_j = x_j \cdot x_i$: if *cat* matches *walks*, then *walks* matches *cat*,
-# exactly as well. But *walks* may need to look at *cat* while *cat* has no need of *walks*.
+# **The scores are symmetric.** Since $x_i \cdot x_j = x_j \cdot x_i$, *cat* matches *walks* exactly as well as *walks*
+# matches *cat*. But *walks* may need to look at *cat* when *cat* does not need to look at *walks*.
 #
-# **No pair can look only at each other.** By the Cauchy-Schwarz inequality
+# **No two vectors can prefer each other.** By the Cauchy-Schwarz inequality
 #
 # $$x_i \cdot x_j \;\le\; \lVert x_i\rVert\,\lVert x_j\rVert
 # \;\le\; \max\big(\lVert x_i\rVert^2, \lVert x_j\rVert^2\big) \;=\; \max\big(x_i \cdot x_i,\; x_j \cdot x_j\big) .$$
 #
-# So whatever the vectors are, one of any two positions matches *itself* at least as well as it matches the other.
+# So at least one of the two vectors matches *itself* at least as well as it matches the other.
 
 # %% [markdown]
 # ## A dictionary with soft matches
 #
-# A Python dictionary keeps the three roles apart. It stores values under keys. You come with a query; if one of the
-# keys **equals** it, you get that key's value. If none does, you get an error, however near you were.
+# A Python dictionary keeps the three roles apart. It stores values under keys. If your query **equals** one of the
+# keys, you get the value of that key. Otherwise you get an error, even if the query is similar to a key.
 
 # %% tags=["nbval-check-output"]
 category = {"integer": "number", "decimal": "number", "string": "text", "character": "text",
@@ -134,19 +134,18 @@ except KeyError as missing:
     print("tuple: KeyError,", missing)
 
 # %% [markdown]
-# A tuple is much like a list, so the answer for *list* would be a good guess. Now let query and keys be vectors. Then
-# *equal* can become *similar*: the dot product $q \cdot k_j$ says how well the query matches key $j$, softmax turns the
-# s matches into shares, and every value enters the answer with the share of its key:
+# A tuple is similar to a list, so the answer for *list* would be a good guess. Now let the query and the keys be
+# vectors, and replace *equal* by *similar*. The dot product $q \cdot k_j$ says how well the query matches key $j$.
+# Softmax turns the s matches into weights, and the answer is the weighted average of the values:
 #
 # $$\text{lookup}(q) \;=\; \sum_{j=1}^{s} w_j\, v_j ,
 # \qquad w_j \;=\; \frac{\exp (q \cdot k_j)}{\sum_{j'} \exp (q \cdot k_{j'})} .$$
 #
-# Every key gets some weight, so there is always an answer. And since every step is smooth, gradients flow to the
-# query, the keys and the values. No gradient gets through `category["list"]`.
+# Every key gets some weight, so there is always an answer. Every step is differentiable, so gradients flow to the
+# query, the keys and the values.
 #
-# **What every check of this lesson asks:** gradients flow back to every floating-point input, no input is
-# changed, new tensors are created on the device of the inputs, and any size may be 1. Anything else that a check asks
-# is stated in its exercise.
+# **What every check of this lesson asks:** gradients flow back to every floating-point input, no input is changed, new
+# tensors are created on the device of the inputs, and any size may be 1.
 
 # %% [markdown]
 # <div class="card">
@@ -158,14 +157,14 @@ except KeyError as missing:
 #
 # <details><summary>Hint 1: the two steps and their shapes</summary>
 #
-# From keys (s, d) and query (d,) to weights (s,); from weights (s,) and values (s, v) to an answer (v,).
+# The keys (s, d) and the query (d,) give weights (s,). The weights (s,) and the values (s, v) give an answer (v,).
 #
 # </details>
 # <details><summary>Hint 2: two keys, with numbers</summary>
 #
 # Let the query be (ln 3, 0), with ln 3 ≈ 1.0986, and the keys (1, 0) and (0, 1). The matches are ln 3 and 0, their
-# exponentials 3 and 1, the weights 3/4 and 1/4. With the values (4) and (8) the answer is (5). Which of these steps
-# does your code get wrong?
+# exponentials 3 and 1, the weights 3/4 and 1/4. With the values (4) and (8) the answer is (5). Which of these numbers
+# does your code not reproduce?
 #
 # </details>
 # </div>
@@ -186,7 +185,7 @@ def soft_lookup(query, keys, values):
 check(soft_lookup)
 
 # %% [markdown]
-# Put the categories into your dictionary. The keys are the word vectors of lesson 1, learned from Python's manual.
+# Now store the categories in a soft dictionary. The keys are the word vectors of lesson 1.
 
 # %%
 vocabulary, vectors = word_vectors()
@@ -196,8 +195,8 @@ def embed(words):
     return vectors[[vocabulary.index(word) for word in words]]
 
 # %% [markdown]
-# A category is stored as a [one-hot](../../site/glossary.md#one-hot-vector) row, with a single 1, so the answer says
-# what share each category got. None of the words below is among the keys.
+# Each value is a [one-hot](../../site/glossary.md#one-hot-vector) row, with a single 1 at its category, so the answer
+# holds the share of each category. None of the words below is a key.
 
 # %%
 labels = list(dict.fromkeys(category.values()))       # each category once
@@ -211,8 +210,8 @@ for word in ["tuple", "float", "finally", "while"]:
     print(f"{word:>8}:", "  ".join(shares))
 
 # %% [markdown]
-# Read a line across: the four shares add up to 1, up to rounding, and the largest is the answer. For *while* the
-# answer, *block*, wins only narrowly.
+# The four shares of a line add up to 1, up to rounding. The category with the largest share is the answer. For *while*
+# this is *block*, by a small margin.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -222,14 +221,13 @@ show_player("lookup")
 # %% [markdown]
 # ## How soft is soft?
 #
-# One number $\beta \ge 0$ can make a lookup softer or sharper. This is what it has to do:
+# Let a number $\beta \ge 0$ make the lookup softer or sharper, with these properties:
 #
 # - At $\beta = 1$ the weights are those of your lookup.
-# - At $\beta = 0$ every weight is $1/s$: the dictionary returns the average of all its values, whatever you ask.
-# - In general, **the ratio of any two weights is raised to the power β**. Where one key has three times the weight of
-#   another at $\beta = 1$, it has nine times as much at $\beta = 2$.
-# - As $\beta$ grows, the best key answers alone. (Our keys are equally long, so a key equal to the query is best.) That
-#   is an ordinary lookup, except that the best match need not be an exact one. If two are equally good, they share.
+# - At $\beta = 0$ every weight is $1/s$, and the answer is the plain average of all values.
+# - In general, **the ratio of any two weights is raised to the power β**. If one key has three times the weight of
+#   another at $\beta = 1$, it has nine times the weight at $\beta = 2$.
+# - As $\beta$ grows, the best key takes all the weight. If two keys match equally well, they share it.
 
 # %% [markdown]
 # <div class="card">
@@ -237,19 +235,19 @@ show_player("lookup")
 # **Exercise 2 · `sharpen`** &nbsp; ★★☆ · 7 minutes · 3 points
 #
 # Find where $\beta$ has to go, and return the weights. They must be right for every $\beta$ from 0 to 10,000, even
-# where two keys match equally well, or nearly so.
+# where two keys match equally well or nearly so.
 #
 # <details><summary>Hint 1: the ratio of two weights</summary>
 #
 # Without β the ratio of weights i and j is $\exp(q \cdot k_i) / \exp(q \cdot k_j) = \exp(q \cdot k_i - q \cdot k_j)$.
-# Raise it to the power β: what does the exponent become?
+# Raise it to the power β. What is the exponent then?
 #
 # </details>
 # <details><summary>Hint 2: two keys, with numbers</summary>
 #
-# Let the products be 2 and 1. At β = 1 the weights are 0.73 and 0.27, and their ratio is e. At β = 2 the ratio is e²:
-# the weights are 0.88 and 0.12. At β = 10,000 they are 1 and 0. But $e^{20000}$ overflows in any
-# float (lesson 1 has the remedy), and the weights of β = 1, raised to the power 10,000, both become 0.
+# Let the products be 2 and 1. At β = 1 the weights are 0.73 and 0.27, and their ratio is e. At β = 2 the ratio is e²,
+# and the weights are 0.88 and 0.12. At β = 10,000 the weights are 1 and 0. But $e^{20000}$ overflows (lesson 1 has the
+# remedy), and the weights of β = 1 raised to the power 10,000 are both 0.
 #
 # </details>
 # </div>
@@ -268,7 +266,7 @@ def sharpen(keys, query, beta):
 # %% nbgrader={"grade": true, "grade_id": "check_sharpen", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(sharpen)
 
-# %% mystnb={"image": {"alt": "Four panels of bars: the weights of eight keys for the query tuple. At beta 0 all are one eighth. With growing beta the bar of the key list grows, until at beta 8 it has all the weight and the others none."}}
+# %% mystnb={"image": {"alt": "Four panels of bars: the weights of eight keys for the query tuple. At beta 0 all are one eighth. As beta grows, the bar of the key list grows, until at beta 8 it has all the weight and the others have none."}}
 query = embed(["tuple"])[0]
 shares = {f"$\\beta$ = {beta:g}": sharpen(keys, query, beta) for beta in [0, 0.5, 1, 8]}
 containers = [j for j, label in enumerate(category.values()) if label == "container"]
@@ -278,14 +276,14 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each panel holds the weights of the same eight keys for the query *tuple*, with the two containers
-# hatched. From left to right only $\beta$ changes: an average over everything (each weight is 1/8, printed as 0.12),
-# then a growing preference, then a lookup that finds *list* and nothing else.
+# **How to read it.** Each panel shows the weights of the same eight keys for the query *tuple*. The two containers are
+# hatched. At $\beta = 0$ every weight is 1/8 (printed as 0.12); at $\beta = 8$ *list* has all the weight, up to
+# rounding.
 #
 # </div>
 #
-# Written out, $w_j = \operatorname{softmax}_j(\beta\; q \cdot k_j)$. The attention of this lesson has no β to set
-# (lesson 3 puts one in). Is there something in its place?
+# As a formula, $w_j = \operatorname{softmax}_j(\beta\; q \cdot k_j)$. The attention of this lesson has no β; lesson 3
+# adds one. Does anything else have the same effect?
 
 # %% [markdown]
 # <div class="card">
@@ -294,7 +292,7 @@ plt.show()
 #
 # Make the query twice as long, in the same direction, and look it up without any β. What happens to the weights?
 #
-# - **A.** Nothing: the query points the same way, so it means the same.
+# - **A.** Nothing: the query still has the same direction.
 # - **B.** The ratio of any two weights is squared.
 # - **C.** Every weight doubles.
 # </div>
@@ -318,24 +316,20 @@ for length in (1, 2):
 check.prediction("longer_query", longer_query)
 
 # %% [markdown]
-# Every product is doubled, so **the length of the query acts as its $\beta$**. With the same keys, a long query picks
-# out its best match, and a short one gets nearly the plain average. Lesson 3 comes back to this.
+# Every match is doubled, so **the length of the query acts as its $\beta$**.
 
 # %% [markdown]
 # ## Three vectors out of one
 #
-# In self-attention each position has only its vector $x_i$. So make a query, a key and a value out of it, with three
-# learned matrices:
+# In self-attention each position has a single vector $x_i$. Three learned matrices make a query, a key and a value out
+# of it:
 #
 # $$q_i = x_i W_q , \qquad k_i = x_i W_k , \qquad v_i = x_i W_v .$$
 #
-# You saw what $W_q$ and $W_k$ make possible: with two random ones, drawn anew for each pair, the vectors prefer each
-# other in a quarter of all pairs. That is as often as two coins both come up heads.
-#
-# $W_q$ and $W_k$ have shape (e, d); queries and keys are compared, so they need the same width d. $W_v$ has shape (e,
-# v): values may have a width of their own, though most models take v = d. A matrix of this kind is called a
-# [**projection**](../../site/glossary.md#projection) (not in the strict sense of linear algebra, where projecting twice
-# is projecting once): it can keep what the role needs from a vector and drop the rest.
+# $W_q$ and $W_k$ have shape (e, d): queries and keys are compared, so they need the same width. $W_v$ has shape (e, v).
+# Such a matrix is called a [**projection**](../../site/glossary.md#projection). With two random matrices for queries
+# and keys, the first experiment of this lesson found that each vector prefers the other in about a quarter of the
+# pairs.
 
 # %%
 def project(x, w_q, w_k, w_v):
@@ -345,7 +339,7 @@ def project(x, w_q, w_k, w_v):
 # %% [markdown]
 # ## Attention
 #
-# With these three, one sequence goes through attention like this:
+# The diagram shows how one sequence goes through attention:
 
 # %%
 plots.diagrams.three_roles()
@@ -353,19 +347,19 @@ plots.diagrams.three_roles()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Rectangles are matrices, with their numbers of rows and columns; the batch is left out, and values
-# are d wide here. One x becomes q, k and v. Queries meet keys in the scores, one row for each query; the
-# softmax turns each row into weights; these average the values.
+# **How to read it.** Rectangles are matrices, with their numbers of rows and columns. The batch is left out, and v = d.
+# Three projections turn x into q, k and v. Row i of the scores compares query i with all keys. The softmax turns each
+# row of scores into weights, and the weights average the values.
 #
 # </div>
 #
-# Attention is your soft lookup, for many queries at once. Each of the t queries is looked up among the s keys (in the
+# Attention is your soft lookup for many queries at once. Each of the t queries is looked up among the s keys (in the
 # diagram s = t):
 #
 # $$w'_{ij} = q_i \cdot k_j , \qquad w_{ij} = \operatorname{softmax}_j\, w'_{ij} ,
 # \qquad y_i = \sum_{j=1}^{s} w_{ij}\, v_j .$$
 #
-# As a loop, it is your first exercise b·t times over:
+# As a loop, the computation is:
 #
 # ```python
 # for row in range(b):           # each sequence of the batch
@@ -373,10 +367,9 @@ plots.diagrams.three_roles()
 #         y[row, i] = soft_lookup(q[row, i], k[row], v[row])
 # ```
 #
-# Why two letters, when in self-attention t and s are the same? Because queries may come from one sequence, keys and
-# values from another: a translation, t words long so far, looks at a source sentence of s words ([lesson
-# 10](../10_encoder_decoder/10_encoder_decoder.ipynb)). Keys and values always come in pairs, as in any dictionary. Two
-# different sizes also expose mistakes: if t = s, the weights are square, and a wrong product may still fit.
+# The letters t and s differ because the queries may come from one sequence, the keys and values from another. In a
+# translation, for example, the t words written so far look at the s words of the source sentence ([lesson
+# 10](../10_encoder_decoder/10_encoder_decoder.ipynb)).
 #
 # | tensor | shape | a row of it is |
 # |---|---|---|
@@ -387,31 +380,30 @@ plots.diagrams.three_roles()
 # | output | (b, t, v) | one query's average of the values |
 
 # %% [markdown]
-# Here is attention, written with `einsum`. Each axis has a letter. Axes are matched by their letters, so no product
-# needs a transpose, and a letter that does not occur after the arrow is summed away. The result has the right shape for
-# any sizes, every row of weights sums to 1, and no error is ever raised; but almost every number is wrong. (The bug is
-# planted, but easy to write.)
+# The next function is attention written with `einsum`. In `einsum` each axis has a letter. Axes with the same letter
+# are matched, and a letter that is missing after the arrow is summed over. The function raises no error, its result has
+# the right shape, and every row of weights adds up to 1. But almost every number is wrong.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 3 · `attention`** &nbsp; mend · ★★☆ · 10 minutes · 4 points
 #
-# Fix this function. The scores go into the softmax as they are. One query may be far longer than the others, and the
-# weights of all must still be right. Do not call PyTorch's ready-made `scaled_dot_product_attention` or the course's
-# `finished_attention` here.
+# Fix this function. The scores go into the softmax as they are. One query may be far longer than the others, and all
+# weights must still be right. Do not call PyTorch's `scaled_dot_product_attention` or the course's `finished_attention`
+# here.
 #
-# <details><summary>Hint 1: a test that tells</summary>
+# <details><summary>Hint 1: a small test</summary>
 #
-# Take one query, (1, 0), and two keys, (1, 0) and (0, 1), with the values 1 and 0. The scores are 1 and 0, so the
-# output should be 0.73. Run it.
+# Take one query, (1, 0), and two keys, (1, 0) and (0, 1), with the values 1 and 0. The scores should be 1 and 0, and
+# the output 0.73. Run this test.
 #
 # </details>
 # <details><summary>Hint 2: the test of hint 1, changed</summary>
 #
-# The faulty function returns 0.5. Now let the second key be (0, 3). It still has nothing in common with the query, so
-# its score stays 0, and the output should stay 0.73. This function returns 0.12. Which scores would give 0.12, and how
-# could they come from a query (1, 0) and a key (0, 3)?
+# In that test the faulty function returns 0.5. Now let the second key be (0, 3). It is still at a right angle to the
+# query, so its score should stay 0 and the output 0.73. The faulty function returns 0.12. Which two scores would give
+# 0.12, and how could a query (1, 0) and a key (0, 3) produce them?
 #
 # </details>
 # </div>
@@ -438,7 +430,7 @@ def attention(q, k, v):
 check(attention)
 
 # %% [markdown]
-# The test of hint 1, with the second key of hint 2:
+# This is the test of hint 2:
 
 # %%
 q = torch.tensor([[[1.0, 0.0]]])                 # (1, t, d)
@@ -447,22 +439,22 @@ output = attention(q, k, torch.tensor([[[1.0], [0.0]]]))
 print(f"output: {output.item():.2f}")
 
 # %% [markdown]
-# <details><summary>What was wrong, and how to catch it</summary>
+# <details><summary>What was wrong, and how to find it</summary>
 #
 # The components of the queries were called d, those of the keys e. Both letters are missing after the arrow, so einsum
-# sums over each **by itself**: every component of the query is multiplied by every component of the key. The score is
-# then the sum of the query's components times the sum of the key's. In hint 2 the scores were 1 and 3.
-# One letter for both, `"btd,bsd->bts"`, multiplies like with like.
+# sums over each **separately**: it multiplies every component of the query by every component of the key. The score is
+# then the sum of the query's components times the sum of the key's. In hint 2 the scores were 1 and 3. With the same
+# letter for both, `"btd,bsd->bts"`, einsum multiplies only components with the same number.
 #
-# Two habits catch this. Test on numbers that you can work out by hand, and include vectors at right angles, whose score
-# has to be 0.
+# A test with numbers that you can work out by hand finds this mistake. Include vectors at right angles: their score has
+# to be 0.
 #
 # </details>
 
 # %% [markdown]
 # ## Three words by hand
 #
-# The three vectors of lesson 1 again, now with three 4 × 4 matrices of whole numbers. Fill in the two missing numbers.
+# Here are the three vectors of lesson 1 again, now with three 4 × 4 matrices. Work out the two missing numbers.
 
 # %% tags=["hide-input"]
 from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, W_V, X
@@ -481,14 +473,14 @@ plots.number_grids(
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** First row: *q* is the product of *x* and $W_q$. Second row: *k* and *v* are made in the same way,
-# with matrices that are not drawn; *w*′ compares each query with each key and is not symmetric. Last row: the weights,
-# and the averages of the values.
+# **How to read it.** First row: *q* is the product of *x* and $W_q$. Second row: *k* and *v* come from $W_k$ and $W_v$,
+# which are not shown; *w*′ compares each query with each key and is not symmetric. Last row: the weights and the
+# outputs.
 #
 # </div>
 #
-# In lesson 1 each word gave most weight to itself. Here all three give it to *loop*. The next cell has both numbers,
-# and compares the table with your `attention`.
+# In lesson 1 each word gave itself the most weight. Here all three give the most weight to *loop*. The next cell prints
+# both numbers, and compares the table with your `attention`.
 
 # %% tags=["hide-cell", "nbval-check-output"]
 print(f"third component of the query of ends: {X_q[2, 2]:.0f}")
@@ -499,21 +491,20 @@ print("as you compute it:", torch.allclose(mine, X_weights @ X_v, atol=1e-5))
 # %% [markdown]
 # ## A question for every word
 #
-# Are two matrices really better than one? Here is a task made to find out. Phrases of four words, such as *every empty
-# list contains*, are drawn at random from short lists. In each, every word has a question:
+# Are two matrices really better than one? The following task tests it. Phrases of four words, such as *every empty list
+# contains*, are drawn at random from short lists. Every word has a question:
 #
-# - the article and the adjective ask for the **noun**: which thing?
-# - the noun asks for the **verb**: what does it do?
-# - the verb asks for the **noun**: which thing does that?
+# - the article and the adjective ask for the **noun**;
+# - the noun asks for the **verb**;
+# - the verb asks for the **noun**.
 #
-# The output at each position has to be the vector of the word that was asked for; the loss is the squared distance to
-# it. The loss says nothing about weights: gradient descent has to find out which word should look where. Every query
-# and every key has d = 2 numbers, so that we can look at them afterwards; the values start as the word vectors
-# themselves.
+# The output at each position should be the vector of the word asked for. The loss is the squared distance to that
+# vector, and says nothing about weights: gradient descent has to find out which word should look where. Queries and
+# keys have width d = 2, so that we can draw them afterwards. $W_v$ starts as the identity and is learned too.
 #
-# The noun and the verb look at each other here, and away from themselves. With one vector for both roles the
-# Cauchy-Schwarz inequality rules that out, and a single projection for queries and keys does not help: then $x_i W$
-# stands in the inequality where $x_i$ stood. So train twice: with both matrices, and with $W_q$ in the place of $W_k$.
+# The noun and the verb have to prefer each other here. One projection $W$ for both queries and keys does not allow
+# that, because the Cauchy-Schwarz inequality holds for $x_i W$ as well. So train twice: once with two matrices, and
+# once with $W_q$ in the place of $W_k$.
 
 # %%
 def phrase_loss(ids, answers, w_q, w_k, w_v):
@@ -537,7 +528,7 @@ def train(answers, shared=False, learn_values=True, seed=0, steps=300, d=2):
         losses.append(loss.item())
     return [w.detach() for w in (w_q, w_k, w_v)], losses
 
-# %% mystnb={"image": {"alt": "Two loss curves over 300 steps. With one matrix for queries and keys the loss stops falling early and stays high. With two it falls close to zero."}}
+# %% mystnb={"image": {"alt": "Two loss curves over 300 steps. With one matrix for queries and keys the loss falls at first and then stays above 1. With two it falls close to zero."}}
 w_q, w_k, w_v = torch.zeros(3, 40, 2, device=device())    # until they are trained
 (w_q, w_k, w_v), losses_apart = train(vectors)
 _, losses_shared = train(vectors, shared=True)
@@ -551,19 +542,12 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Lower is better; 0 would mean that every word got exactly the word it asked for. With one matrix
-# for queries and keys the model learns at first and then stays where it is. No number of steps can bring it near 0,
-# since the weights that it would need do not exist.
+# **How to read it.** Lower is better; at 0, every output would be the vector of the word asked for. With one matrix for
+# queries and keys, the loss falls at first and then stays where it is. With two matrices it falls almost to 0.
 #
 # </div>
 #
-# The values were learned in both runs. Could they not make up for the weights? No. With one projection $w_{nn}\,w_{vv}
-# / (w_{nv}\,w_{vn}) = e^{\lVert q_n - q_v \rVert^2} \ge 1$ for a noun n and a verb v. So if the noun looks at the verb
-# more than at itself, the verb looks at itself more than at the noun. A larger value for the noun would repair the
-# verb's output, and spoil the noun's by the same factor.
-#
-# To look at the weights, use your dictionary once more. Store as value $j$ the one-hot row with its 1 at place $j$:
-# then what comes back is the row of weights.
+# To see the weights, use one-hot values: value $j$ has its single 1 at place $j$. Each output is then a row of weights.
 
 # %% mystnb={"image": {"alt": "Two heat maps of raw scores for the phrase every empty list contains. Left, the products of the word vectors: symmetric, with 4 on the diagonal. Right, query times key: not symmetric; the largest entry of each row: every to list, empty to list, list to contains, contains to list."}}
 def weights_of(q, k):
@@ -586,22 +570,19 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read them.** Row i belongs to the word that looks, column j to the word that is looked at. Above, the raw
-# scores, each side with a colour scale of its own: on the left the matrix is its own mirror image, on the right it is
-# not. Below, the weights: the diagonal of lesson 1 is gone.
+# **How to read them.** Row i belongs to the word that looks, column j to the word that is looked at. The first figure
+# shows raw scores, each side with its own colour scale: the left matrix is symmetric, the right one is not. The second
+# figure shows weights: the large ones are on the diagonal in lesson 1, and off it after training.
 #
 # </div>
 #
-# Compare *empty* → *list* with *list* → *empty*: the adjective looks at the noun, and the noun does not look back.
-# Each row points at the word that its question is about.
-#
-# One caution. These matrices were trained on the words of our lists. What they do with any other word has not been
-# tested.
+# After training, *empty* gives almost all its weight to *list*, and *list* gives almost none to *empty*. Each word
+# gives the most weight to the word that its question asks for.
 
 # %% [markdown]
 # ## One word, two places
 #
-# Since d = 2, queries and keys can be drawn as they are. (Values are 40 wide, and never compared with either.)
+# Since d = 2, queries and keys can be drawn.
 
 # %%
 kinds = known_words(vocabulary)
@@ -634,22 +615,22 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The same words twice, on one scale; the words of our phrase are named. The arrows, all of one
-# length, point the way of the queries of *empty* (solid) and *list* (dashed), in both panels: a query finds the keys
-# that lie farthest along its arrow. Downwards, for *empty*, these are nouns; to the left, for *list*, verbs.
+# **How to read it.** Both panels show the same words on one scale; the words of our phrase are named. Both arrows have
+# the same length. They show the directions of the query of *empty* (solid) and the query of *list* (dashed). A query
+# matches the keys that are farthest along its arrow. For *empty* these are nouns, for *list* verbs.
 #
 # </div>
 #
-# The position of *list* among the queries says what it asks for. Its position among the keys says which queries find
-# it. They are different places, and a single vector has only one.
+# The place of *list* among the queries says what it asks for. Its place among the keys says which queries find it. A
+# single vector would have one place for both.
 
 # %% [markdown]
 # ## What is passed on
 #
-# Values have not yet shown what they are for: the right answer was always some word's own vector, and the values
-# started as these vectors. So give every word a second vector, drawn at random: its translation into an invented
-# language. The questions stay the same, but the answer is now the **translation** of the word asked for. Train on each
-# kind of answer, with $W_v$ fixed to the identity and with $W_v$ learned, from three starts each.
+# So far the right answer was the vector of the word asked for, and the values started as the word vectors. Now give
+# every word a second, random vector: its translation into an invented language. The questions stay the same, but the
+# answer is the **translation** of the word asked for. Train with each kind of answer, with $W_v$ fixed to the identity
+# and with $W_v$ learned, from three starts each.
 
 # %%
 generator = torch.Generator().manual_seed(7)
@@ -663,44 +644,40 @@ for answer, answers in {"its own vector": vectors, "its translation": translatio
         print(f"{name:>32}: last losses", ", ".join(f"{loss:.3f}" for loss in last))
 
 # %% [markdown]
-# Look at the third line. Translations have length 2, so an output of zeros would have a loss of 4, and fixed values do
+# Look at the third line. Translations have length 2, so an output of zeros would have a loss of 4. Fixed values do
 # worse: their outputs are averages of the phrase's own vectors, and no weights turn such an average into a translation.
-# With learned values the loss falls almost to 0. (One 40 × 40 matrix can do this because the lists hold fewer than 40
-# nouns and verbs.) The first line is the control: where a word's own vector is the answer, fixed values succeed too.
+# In the last line the values are learned, and the loss falls almost to 0. Where a word's own vector is the answer,
+# fixed values succeed too (first line).
 #
-# So queries and keys decide **who** answers, and the value decides **what** the answer is. Since $W_v$ is linear, it
-# could also be applied after the average: $\sum_j w_{ij}\,(x_j W_v) = \big(\sum_j w_{ij}\,x_j\big)\,W_v$. In this task
-# it cannot be left out. Where another linear map follows, as in the model at the end of this lesson, the two could be
-# merged into one.
+# So queries and keys decide **who** answers, and the value decides **what** the answer is.
 
 # %% [markdown]
 # ## A module
 #
-# In a model the matrices belong to a layer that keeps them, shows them to the optimiser and moves them to a device: an
-# `nn.Module` with three `nn.Linear` layers named `to_queries`, `to_keys` and `to_values`, without bias.
+# In a model the three matrices belong to a layer. Yours is an `nn.Module` with three `nn.Linear` layers without bias,
+# named `to_queries`, `to_keys` and `to_values`.
 #
-# Its `forward` takes the sequence that asks and, if you like, a second one that is asked:
+# Its `forward` takes the sequence that asks and, optionally, a second one, the context, that is asked:
 #
 # | call | queries from | keys and values from | name |
 # |---|---|---|---|
 # | `head(x)` | x, (b, t, e) | x | self-attention |
 # | `head(x, context)` | x, (b, t, e) | context, (b, s, e) | [cross-attention](../../site/glossary.md#cross-attention) |
-#
-# The next lessons need only the first call; lesson 10 needs the second.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 4 · `SingleHeadAttention`** &nbsp; ★★☆ · 15 minutes · 4 points
 #
-# Write the module. Its only parameters are the weights of the three layers, none of them shared. For the attention
-# itself call `finished_attention(q, k, v)`, which the first cell imported. It is a finished solution of exercise 3, so
-# a mistake of yours there does not carry over. Gradients must reach the three weights too, and a call must not depend
-# on earlier calls.
+# Write the module. Its only parameters are the weights of the three layers, and no two layers share weights. For the
+# attention itself call `finished_attention(q, k, v)`, which the first cell imported. It is a finished solution of
+# exercise 3, so a mistake of yours there does not carry over. Gradients must reach the three weights too, and a call
+# must not depend on earlier calls.
 #
 # <details><summary>Hint 1: the constructor</summary>
 #
-# `super().__init__()` first. Then three times `nn.Linear(e, d, bias=False)`: the incoming width comes first.
+# Call `super().__init__()` first, then three times `nn.Linear(e, d, bias=False)`. Its first argument is the width of
+# the input.
 #
 # </details>
 # <details><summary>Hint 2: one sequence or two, in shapes</summary>
@@ -744,9 +721,9 @@ class SingleHeadAttention(nn.Module):
 check(SingleHeadAttention)
 
 # %% [markdown]
-# Copy the trained $W_q$ and $W_k$ into your module. Its $W_v$ stays untrained: any values will do here. An `nn.Linear`
-# from e to d stores its weight as (d, e) and multiplies with its transpose, hence the `.T`. Then let the words of one
-# phrase look at the words of another.
+# Copy the trained $W_q$ and $W_k$ into your module. (`nn.Linear` from e to d stores its weight with shape (d, e), hence
+# the `.T`.) $W_v$ stays untrained, since only the weights are drawn. Then let the words of one phrase look at the words
+# of another.
 
 # %% mystnb={"image": {"alt": "A heat map with three rows and four columns. Rows: this, generator, fails. Columns: every, nested, loop, succeeds. The row of this points at loop, that of generator at succeeds, that of fails at loop."}}
 head = SingleHeadAttention(40, 2).to(device())
@@ -764,9 +741,8 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** t = 3 rows ask, s = 4 columns are asked. *this* and *fails* find the noun of the other phrase,
-# *loop*; *generator* finds the other phrase's verb, *succeeds*. The output has one row for each word that asked,
-# however long the other side is.
+# **How to read it.** The t = 3 rows are the words that ask, the s = 4 columns the words that are asked. *this* and
+# *fails* find the noun of the other phrase, *loop*; *generator* finds its verb, *succeeds*.
 #
 # </div>
 
@@ -775,7 +751,7 @@ plt.show()
 #
 # **Prediction · `shuffled_context`** &nbsp; 1 minute · no points
 #
-# Shuffle the four words of the **context** only, and call `head(x, context)` again. What happens to its three outputs?
+# Shuffle the four words of the **context** only, and call `head(x, context)` again. What happens to the three outputs?
 #
 # - **A.** They are shuffled in the same way, as in lesson 1.
 # - **B.** They are other vectors.
@@ -799,25 +775,25 @@ print(f"largest difference between two outputs: {apart:.1g}")
 check.prediction("shuffled_context", shuffled_context)
 
 # %% [markdown]
-# ## What two matrices are worth
+# ## Two matrices act as one
 #
-# Put the projections into the score, with $x_i$ as a row:
+# Written with the projections, and with $x_i$ as a row, the score is
 #
 # $$q_i \cdot k_j \;=\; x_i W_q\,(x_j W_k)^\top \;=\; x_i\, \big(W_q W_k^\top\big)\, x_j^\top .$$
 #
-# So the two matrices act as one, $M = W_q W_k^\top$ of shape (e, e), put between the two vectors. Lesson 1 had the
-# identity in that place. Now it can be any matrix of rank d at most, symmetric or not. The entry of M in row f and
-# column g is added to the score when the word that asks has feature f (a 1 in component f) and the word that is asked
-# has feature g. M says which feature matters to which. Training finds such an M; here you write one yourself.
+# So the two matrices act as one matrix $M = W_q W_k^\top$ of shape (e, e). In lesson 1 the identity was in its place.
+# $M$ may be any matrix of rank d or less, symmetric or not. Its entry in row f and column g is added to the score when
+# the word that asks has feature f (a 1 in component f) and the word that is asked has feature g. So $M$ says which
+# feature looks for which. Training finds such a matrix; here you write one yourself.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 5 · `matrices_of_rules`** &nbsp; ★★☆ · 12 minutes · 3 points
 #
-# Rule r says: a word with feature `asks[r]` looks at words with feature `asked[r]`, and that adds `strengths[r]` to the
-# score. Return two matrices that obey all rules, with **one column for each rule**. A feature may occur in several
-# rules, and several rules may have the same two features: then their strengths add up. A strength may be negative.
+# Rule r says: when a word with feature `asks[r]` looks at a word with feature `asked[r]`, `strengths[r]` is added to
+# the score. Return two matrices that follow all rules, with **one column for each rule**. A feature may occur in
+# several rules. Several rules may have the same two features; then their strengths add up. A strength may be negative.
 #
 # <details><summary>Hint 1: a single rule</summary>
 #
@@ -828,8 +804,8 @@ check.prediction("shuffled_context", shuffled_context)
 # <details><summary>Hint 2: two rules, with numbers</summary>
 #
 # Let e be 3, and let the features 0 and 1 both look at feature 2, with the strengths 5 and 4. Both matrices are (3, 2).
-# The last column of their product M is 5, 4 and 0, and all else is 0. If yours has 9 twice, each of the two features
-# obeys both rules.
+# The last column of their product M is 5, 4 and 0, and all other entries are 0. If yours has 9 twice, each of the two
+# features follows both rules.
 #
 # </details>
 # </div>
@@ -852,8 +828,8 @@ def matrices_of_rules(asks, asked, strengths, e):
 check(matrices_of_rules)
 
 # %% [markdown]
-# The questions of the phrases are four rules about four features: article, adjective, noun and verb. Write them down,
-# and let an article, an adjective, a noun and a verb look at each other.
+# The questions of the phrases are four rules about four features: article, adjective, noun and verb. Write them as
+# matrices, and let the four kinds of words look at each other.
 
 # %% mystnb={"image": {"alt": "A heat map of four by four weights. The rows article, adjective and verb have nearly all their weight at noun, the row noun has it at verb."}}
 rule_q, rule_k = matrices_of_rules(torch.arange(4, device=device()),
@@ -870,32 +846,31 @@ print("columns:", rule_q.shape[1], " rank of M:", rank)
 # <div class="figure-caption">
 #
 # **How to read it.** Each row is a word that asks. The pattern is the one that training found for *every empty list
-# contains*; here no step of training was taken.
+# contains*, but nothing was trained here.
 #
 # </div>
 #
-# Your four columns make a matrix of rank 2, because three of the rules ask for the same thing, the noun. So d = 2 is
-# enough. Even d = 1 would do: give nouns the query −5, all others 5, and nouns the key 1, verbs −1, the rest 0.
+# Your matrices have four columns, but their product has rank 2, because only two features are asked for. So d = 2 is
+# enough.
 #
-# The two thin matrices have 2·e·d parameters, M itself has e²: the two are smaller when d is less than e/2. And each
-# comparison multiplies d pairs of numbers, not e.
+# Together the two matrices have 2·e·d parameters. That is less than the e² of $M$ when d is less than e/2.
 
 # %% [markdown]
 # ## Your model so far
 #
-# In lesson 1 your `self_attention` became a language model: it reads 32 bytes and predicts the next one. Our three runs
-# of it needed 3.62 or 3.63 [bits per byte](../../site/glossary.md#bits-per-byte). Now your `SingleHeadAttention(64,
-# 64)` takes its place, with three trained matrices where there were none. All else stays the same.
+# In lesson 1 your `self_attention` became part of a language model that reads 32 bytes and predicts the next one. Our
+# three runs of it needed 3.62 or 3.63 [bits per byte](../../site/glossary.md#bits-per-byte). Now your
+# `SingleHeadAttention(64, 64)` takes its place, with three trained matrices. All else stays the same.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `second_rung`** &nbsp; 1 minute · no points
 #
-# How many bits per byte does the new model need, compared with that of lesson 1?
+# How many bits per byte does the new model need, compared with lesson 1's model?
 #
 # - **A.** At least a quarter of a bit less.
-# - **B.** Less, but not by a quarter of a bit.
+# - **B.** Less, by under a quarter of a bit.
 # - **C.** More.
 # </div>
 
@@ -916,13 +891,14 @@ head_class = ladder.own(SingleHeadAttention)
 torch.manual_seed(0)
 model = ByteModel(head_class(64, 64))
 ladder.climb(model)
+ladder.training_score(model)
 ladder.show()
 ladder.last_byte(model)
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One row for each model; farther left is better. Points are yours, ticks are three runs of ours.
+# **How to read it.** Each row is a model; farther left is better. Points are yours, ticks are three runs of ours.
 # *Order 0* knows only how frequent each byte is, *order 1* also knows the byte before; *gzip* and *xz* are programs
 # that compress files.
 #
@@ -932,18 +908,18 @@ ladder.last_byte(model)
 check.prediction("second_rung", second_rung)
 
 # %% [markdown]
-# Why is it worse, with three more matrices? The last byte says most about the next one. Lesson 1's model can hardly
-# help looking at it: with its earlier copies it gets 0.91 of the weight. The new model may look anywhere, and gives
-# them, all together, no more than equal weights would. There are three suspects.
+# Why is it worse, with three more matrices? It is not overfitting: on training text, too, it needs more bits, 3.75
+# instead of 3.60. The two models differ in where they look. Lesson 1's model gives the last byte and its copies 0.91 of
+# the weight. The new model gives them about as much as equal weights would. Try three changes.
 #
-# - **Where it starts.** With the identity in all three matrices the new model *is* the old one. So start there.
-# - **It cannot ask for a place.** A query can ask for a kind of byte, but not for the last position. So add to each
-#   input one of 32 learned vectors, the one for its position (lesson 6).
-# - **It has too little to learn from.** A step reads sixteen windows and predicts one byte of each. So read eight times
-#   as many, at eight times the price.
+# - **Start from the identity.** With the identity in all three matrices, the new model *is* lesson 1's model.
+# - **Add positions.** A query can ask for a kind of byte, but not for the last position. So add to each input one of 32
+#   learned vectors, the one for its position (lesson 6).
+# - **Read more windows.** A step reads sixteen windows and predicts one byte of each. So read eight times as many, at
+#   about eight times the cost.
 #
-# The next cell tries each of the first two once. The figure after it has three runs of each, the third on top of the
-# second, and for comparison the old model, where the change applies to it.
+# The next cell makes each of the first two changes once. The figure after it shows three recorded runs for each change,
+# with the third made on top of the second. For comparison, it also shows lesson 1's model.
 
 # %%
 torch.manual_seed(0)
@@ -973,55 +949,54 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One row for each change; farther left is better. Each tick is one run, and some coincide: long and
-# thin without the matrices, short and thick with them.
+# **How to read it.** One row for each change; farther left is better. Each tick is one run, and some coincide. Long,
+# thin ticks are lesson 1's model, short, thick ones lesson 2's.
 #
 # </div>
 #
-# The start explains some of it: from the identity all three runs are better, but still behind lesson 1's model.
-# Positions alone, without that start, close the gap. They help the new model more, because it can ask for them: its
-# last position now looks at itself far more than before.
+# Starting from the identity helps: all three runs need fewer bits than before, but more than lesson 1's model. Adding
+# positions, again with random matrices at the start, makes the two models level. In the printed run, the last position
+# gives itself far more weight than before.
 #
-# But the two models are only level. With positions and more bytes to predict, the matrices pay: in each run the new
-# model needs fewer bits than the old one. Lesson 5 gets such bytes almost for free: it predicts all 32 bytes of a
-# window in a single pass.
+# With eight times the windows as well, each run of the new model needs fewer bits than each run of lesson 1's. Lesson 5
+# gets more predictions from each step in a cheaper way: it predicts all 32 bytes of a window in a single pass.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can explain why one vector for query and key forces symmetric scores, and keeps two words from looking only at
-# each other; look a query up in a soft dictionary and say what makes it sharp; find a fault in attention that leaves
-# all shapes right; write a module with learned projections, for queries from one sequence and keys from another; and
-# write such projections by hand.
+# You can explain why one vector for query and key makes the scores symmetric and keeps two words from preferring each
+# other; look up a query in a soft dictionary and say what makes the lookup sharper; find a mistake in attention that
+# leaves all shapes right; write a module with learned projections, for one sequence or two; and write such projections
+# by hand.
 #
 # **Three questions to think about**
 #
 # <details><summary>1. What does attention return when all keys are equal? When all values are?</summary>
 #
-# Equal keys match every query equally: all weights are 1/s, and every output is the plain mean of the values. Equal
-# values make the weights irrelevant: any average of equal vectors is that vector.
+# Equal keys match every query equally: all weights are 1/s, and every output is the plain mean of the values. With
+# equal values the weights do not matter: any average of equal vectors is that vector.
 #
 # </details>
 # <details><summary>2. Multiply W_q by 3 and divide W_k by 3. What changes? What does that say about the numbers in
 # W_q?</summary>
 #
-# Nothing changes in any output, because only the product $W_q W_k^\top$ matters. More generally $W_q A$ and
-# $W_k (A^{-1})^\top$ do the same as $W_q$ and $W_k$, for every invertible (d, d) matrix A. A single number in W_q
-# therefore has no meaning by itself, and neither do the axes of the plane on which we drew queries and keys.
+# No output changes, because the scores depend only on the product $W_q W_k^\top$. More generally, $W_q A$ and
+# $W_k (A^{-1})^\top$ have the same product as $W_q$ and $W_k$, for every invertible (d, d) matrix A. A single number in
+# W_q therefore has no meaning by itself, and neither do the axes on which we drew queries and keys.
 #
 # </details>
 # <details><summary>3. Is self-attention with queries, keys and values still permutation equivariant, as in lesson
 # 1?</summary>
 #
-# Yes: the projections treat each position alike, so permuted inputs give the same outputs, permuted. Three learned
-# matrices cannot see the order of the words either.
+# Yes: the projections treat every position in the same way, so permuted inputs give the same outputs, permuted. The
+# three matrices do not make attention depend on the order of the words.
 #
 # </details>
 #
 # **Further reading**
 #
-# - [Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers): the three roles that each
-#   vector plays, told much as here.
+# - [Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers): the three roles of each
+#   vector, told much as here.
 # - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**, section 3.2: "a query and
 #   a set of key-value pairs"; section 3.2.3 for queries from one sequence and keys from another.
 # - [Miller et al., *Key-value memory networks for directly reading documents*, 2016](https://arxiv.org/abs/1606.03126),
