@@ -122,6 +122,17 @@ def test_the_lessons_landmarks_are_those_of_an_independent_count(text, capsys):
     assert text is PROSE or values == sorted(values, reverse=True)
 
 
+def test_the_tables_need_slightly_more_bits_on_the_held_out_part():
+    data = torch.tensor(list(generator_text(places="embedded").data))
+    train, held_out = data[: len(data) * 19 // 20], data[len(data) * 19 // 20 :]
+    single = train.bincount(minlength=256) + 0.01
+    pairs = (256 * train[:-1] + train[1:]).bincount(minlength=256 * 256).view(256, 256) + 0.01
+    order0 = -(single / single.sum()).log2()[held_out].mean()
+    order1 = -(pairs / pairs.sum(1, keepdim=True)).log2()[held_out[:-1], held_out[1:]].mean()
+    references = ladder.references()
+    assert 0 < order0 - references["order 0"] < 0.1 and 0 < order1 - references["order 1"] < 0.1
+
+
 def test_the_recorded_runs_landmarks_too():
     train, held_out = PROSE[:900], PROSE[900:]
     found, (order0, order1) = landmarks(train, held_out), counted(train)
@@ -335,7 +346,6 @@ def test_heat_makes_words_up_and_the_cut_removes_some(printed_text):
     assert made_up["greedy"] < made_up["T = 0.5"] < made_up["T = 1"] - 8 < made_up["T = 1.5"] - 16
     for way in ("T = 1", "T = 1.5"):
         assert made_up[f"{way}, p = 0.9"] < made_up[way] - 5
-    assert made_up["T = 1.5, p = 0.9"] == pytest.approx(made_up["T = 1"], abs=5)
 
 
 def test_the_players_nucleus_is_as_large_as_the_answer_below_it_says():
@@ -373,6 +383,9 @@ def test_the_shortcuts_are_the_costliest_piece(printed_text):
     together = [bits for bits in others if bits < 4]
     assert len(together) == 3 * len(PIECES) and min(together) > 3.5 and max(together) < 3.7  # the picture's alt text
     whole = found["short"]["nothing"]
+    assert min(whole) > ladder.references()["order 1"]
+    both, around_attention = found["short"]["shortcuts"], found["short"]["shortcuts around attention"]
+    assert all(some - w > 0.7 * (most - w) for some, most, w in zip(around_attention, both, whole, strict=True))
     assert all(a < b for a, b in zip(found["short"]["positions"], whole, strict=True))  # slightly better without
     rows = re.findall(r"^ +(\S.*?)  ([+-][\d.]+) to ([+-][\d.]+)", printed_text, re.MULTILINE)
     assert {piece for piece, *_ in rows} == {*PIECES, *SHORTCUTS}
@@ -452,8 +465,7 @@ def test_right_samplers_pass_the_statistical_checks_whatever_is_drawn(seed):
 def test_the_first_held_out_bytes_of_the_recorded_run_are_easier_than_the_rest():
     record = recorded("enwik8")
     assert record["curve"][-1]["held_out_bits"] < record["result"]["held_out_bits_without_overlap"] - 0.05
-    assert round(record["result"]["held_out_bits_without_overlap"], 2) == 1.75
-    assert round(record["result"]["held_out_bits"], 2) == 1.66
+    assert round(record["data"]["bytes"] / 1e6) == 4
     assert "held_out[:50_000]" in inspect.getsource(enwik8)
 
 
@@ -501,7 +513,7 @@ def test_the_table_of_top_p_is_what_the_function_keeps():
 def test_at_half_the_temperature_a_rare_byte_costs_nearly_twice_as_much():
     chances = torch.tensor([0.6, 0.2, 0.1, 0.05, 0.04, 0.01])
     sharp = torch.softmax(chances.log() / 0.5, dim=0)
-    assert 1.8 < math.log(sharp[-1]) / math.log(0.01) < 2 and sharp[0] > 0.6
+    assert 1.8 < math.log(sharp[-1]) / math.log(0.01) < 2
 
 
 def test_nats_a_piece_are_compared_as_bits_a_byte():

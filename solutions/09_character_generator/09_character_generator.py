@@ -16,19 +16,18 @@
 #
 # *Write like the text you read*
 #
-# This sentence stops inside a word, yet you can guess the next lett. You knew it was an *e*. And if you can
-# guess, you can write: guess a letter, append it, guess again. This lesson builds a model that does both, and then
-# takes it apart, one piece at a time.
+# This sentence stops inside a word, yet you can guess the next lett. If you can guess, you can write: guess a letter,
+# append it, guess again. You build a model that does both, measure how well it guesses, and take it apart, one piece
+# at a time.
 #
 # | | |
 # |---|---|
 # | **You will build** | batches of random slices, a transformer that predicts the next byte, temperature and top-p, the loop that writes, and a fair measurement |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb) and [7](../07_transformer_block/07_transformer_block.ipynb); that the cross-entropy is −log p of the right answer ([lesson 8](../08_classifier/08_classifier.ipynb)) |
 # | **It takes** | about 115 minutes: seven exercises, 25 points |
-# | **It computes** | for about half a minute in one cell and 10 to 20 seconds in two others, and you may stop any of them |
+# | **It computes** | for about half a minute in one cell and 10 to 20 seconds in each of two others; you may stop any of them |
 #
-# The letters are those of [the notation table](../../site/notation.md). Finished parts of earlier lessons:
-# `Transformer` (lesson 7), `causal_mask` (lesson 5) and `PositionEmbedding` (lesson 6).
+# The letters are those of [the notation table](../../site/notation.md).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import copy
@@ -63,11 +62,11 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # ## A text, and a question about every byte of it
 #
 # The text is the prose of Python's own reference manual, which is already on your machine. We read it as **bytes**,
-# numbers from 0 to 255, so no vocabulary has to be built: its size is n = 256. Any other file will do too:
-# `text = open("my.txt", "rb").read()`.
+# numbers from 0 to 255, so the vocabulary has n = 256 entries. Any other file works too: `text = open("my.txt",
+# "rb").read()`.
 #
-# The first nineteen twentieths are for training. The last twentieth is **[held
-# out](../../site/glossary.md#held-out-data)**, a validation set: the model is judged by how well it guesses there.
+# The last twentieth of the text is **[held out](../../site/glossary.md#held-out-data)** as a validation set: the model
+# does not train on it, and is judged by how well it predicts it.
 
 # %%
 text, _ = generator_text(places="embedded")
@@ -77,7 +76,7 @@ train, held_out = data[:cut], data[cut:]
 counts = torch.bincount(train, minlength=256)
 print(textwrap.fill(text[4000:4300].decode(errors="replace"), 88))
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "The 30 most frequent bytes of the text as bars, from the space with 16 percent and the letters e, t, a, n and i down to brackets and the letter T below half a percent."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Bars for the 30 most frequent bytes of the text. The space has nearly 16 percent; the letters e, t, a, n and i come next. The last three, two brackets and the letter T, are below half a percent."}}
 def show(ids):
     """A row of bytes as text, a dot for each byte that is not printable."""
     return "".join(chr(i) if 32 <= i < 127 else "·" for i in map(int, ids))
@@ -98,18 +97,18 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** One bar for each of the 30 most frequent bytes; ␣ is the space and ¶ the end of a line. About one
-# byte in six is a space, so even a model that sees no context should not give all 256 bytes the same probability.
+# byte in six is a space. So even without any context, some bytes should get more probability than others.
 #
 # </div>
 #
-# The language model of this lesson is **[autoregressive](../../site/glossary.md#autoregressive)**: it gives a
-# probability to each byte, given the bytes before it, and so to a whole text,
+# The language model of this lesson is **[autoregressive](../../site/glossary.md#autoregressive)**: it predicts each
+# byte from the bytes before it. By the chain rule of probability, the product of these predictions is the probability
+# of the whole text:
 #
 # $$p(x_0, \dots, x_{N-1}) \;=\; \prod_{i=0}^{N-1} p(x_i \mid x_0, \dots, x_{i-1}) .$$
 #
-# This is the chain rule of probability, and it says what to train on. (Our model takes the first byte as given and sees
-# at most t bytes back.) Input and target are the **same sequence, shifted by one**, as in lesson 5: a slice of t + 1
-# bytes contains t questions and their t answers.
+# Each factor is one prediction. So input and target are the **same sequence, shifted by one**, as in lesson 5: a slice
+# of t + 1 bytes contains t inputs and their t targets. Our model sees at most the last t bytes.
 
 # %% [markdown]
 # **What the checks of this lesson ask.** In exercises 2 to 5 and 7, create new tensors on the device of the inputs. A
@@ -117,26 +116,27 @@ plt.show()
 #
 # ## Random slices
 #
-# One step of training reads b slices of t + 1 bytes; their starts are drawn anew each time.
+# Each training step reads b slices of t + 1 bytes, whose starts are drawn at random.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 1 · `sample_batch`** &nbsp; ★☆☆ · 7 minutes · 2.5 points
 #
-# Draw slices from a text. Each place where a slice of t + 1 bytes can begin has the same probability, including the
-# first and the last. The rows of a batch are drawn independently of each other, so a slice may come twice.
+# Draw slices from a text. Each position at which a slice of t + 1 bytes can begin has the same probability, including
+# the first and the last. The rows of a batch are drawn independently of each other, so a slice may occur twice.
 #
-# <details><summary>Hint 1: how many places there are</summary>
+# <details><summary>Hint 1: how many starts there are</summary>
 #
-# A slice that begins at place s ends with byte s + t. The last byte of the data is number `len(data) - 1`.
+# A slice that begins at position s ends with byte s + t. The last byte of the data is number `len(data) - 1`.
 # `torch.randint(high, size)` draws from 0 to high − 1; high itself is excluded.
 #
 # </details>
 # <details><summary>Hint 2: all slices at once</summary>
 #
-# A column of starts plus a row of offsets is a table of places: (batch, 1) + (t + 1,) gives (batch, t + 1). Indexing
-# the data with a table of places gives a table of bytes. An embedding does not take uint8: `.long()` makes it int64.
+# A column of starts plus a row of offsets is a table of positions: (batch, 1) + (t + 1,) gives (batch, t + 1).
+# Indexing the data with this table gives a table of bytes. An embedding does not accept uint8: `.long()` converts to
+# int64.
 #
 # </details>
 # </div>
@@ -168,14 +168,13 @@ for row in range(4):
 # ## Bits
 #
 # PyTorch's cross-entropy is a mean of $-\ln p$, in **[nats](../../site/glossary.md#nats)**. With the logarithm to base
-# 2 it is in **bits**: one bit is one yes-or-no question with even odds. `bits_per_byte` divides a loss by ln 2, which
-# turns it into [bits per byte](../../site/glossary.md#bits-per-byte).
+# 2 it is in **bits**. `bits_per_byte` divides a loss by ln 2, which converts nats to [bits per
+# byte](../../site/glossary.md#bits-per-byte).
 #
 # $$\text{bits per byte} \;=\; -\frac1N \sum_{i=0}^{N-1} \log_2 p(x_i \mid x_0, \dots, x_{i-1}),
 # \qquad \log_2 p = \frac{\ln p}{\ln 2} .$$
 #
-# The unit does not depend on how a text is cut into tokens. A model that gives all 256 bytes the same probability needs
-# 8 bits per byte, the same as a byte on a disk:
+# A model that gives all 256 bytes the same probability needs 8 bits per byte, as many as a byte has on a disk:
 
 # %% tags=["nbval-check-output"]
 class NoOpinion(nn.Module):
@@ -193,17 +192,18 @@ print(f"a model without an opinion: {loss:.3f} nats, "
 # %% [markdown]
 # ## Landmarks
 #
-# Is 3 bits per byte good? Six reference points:
+# Is 3 bits per byte good? Six landmarks to compare with:
 #
-# - **8 bits**: every byte is equally likely.
-# - **the alphabet**: only the bytes that occur in the text are possible, all equally likely: $\log_2$ of their number.
-# - **order 0**: the probability of each byte is its frequency in the text. The landmark is the entropy of these
-#   frequencies, $-\sum_x p(x) \log_2 p(x)$.
-# - **order 1**: the same, with separate counts after each byte: the entropy of pairs minus that of single bytes.
-# - **gzip** and **xz**, two programs that compress files. A model compresses too: with its probabilities, an arithmetic
-#   coder ([Witten, Neal and Cleary, 1987](https://doi.org/10.1145/214762.214771)) turns a file of N bytes into one of
-#   about B·N bits, where B is the model's bits per byte. To let the programs learn from the training part too, we
-#   compress it alone and with the held-out part, and take the difference.
+# - **8 bits**: all 256 bytes are equally probable.
+# - **the alphabet**: all bytes that occur in the training part are equally probable. The landmark is $\log_2$ of their
+#   number.
+# - **order 0**: the probability of each byte is its frequency in the training part. The landmark is the entropy of
+#   these frequencies, $-\sum_x p(x) \log_2 p(x)$.
+# - **order 1**: the probability of each byte depends on the byte before it, by a table of the pairs in the training
+#   part. The landmark is the entropy of pairs minus the entropy of single bytes.
+# - **gzip** and **xz**: two programs that compress files. The landmark is how many bits a held-out byte adds to the
+#   compressed training part. A language model can compress too: with an arithmetic coder ([Witten, Neal and Cleary,
+#   1987](https://doi.org/10.1145/214762.214771)) a file takes about as many bits per byte as the model needs.
 
 # %%
 def entropy(counts):
@@ -227,12 +227,12 @@ for name, value in landmarks.items():
     print(f"{name:>22}  {value:.3f}")
 
 # %% [markdown]
-# The two entropies are those of the training part, so they flatter their models a little.
+# Orders 0 and 1 are measured on the training part. On the held-out part the same tables would need slightly more bits.
 
 # %% [markdown]
 # ## The model
 #
-# You have written all its parts already. The blocks get a causal mask, and a linear map turns each position into 256
+# The blocks of the model get a causal mask, and a linear map turns each of the t vectors into 256
 # **[logits](../../site/glossary.md#logits)**:
 #
 # $$\text{ids } (b, t) \;\to\; \text{tokens } + \text{ positions } (b, t, e) \;\to\; \text{blocks}
@@ -245,10 +245,10 @@ for name, value in landmarks.items():
 #
 # **Exercise 2 · `CharTransformer`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
-# Build the model from four parts, under these names, because they are the names of its weights: `tokens`, an
-# `nn.Embedding`; `positions`, a `PositionEmbedding(t_max, e)`; `transformer`, a `Transformer(e, h, depth,
-# pre_norm=True)`; `to_logits`, an `nn.Linear` with a bias. No two of them share a tensor, and the `state_dict` contains
-# nothing else. Keep `t_max` as an attribute: the writing loop needs it. Gradients must flow to all weights.
+# Build the model from four parts with these names: `tokens`, an `nn.Embedding`; `positions`, a
+# `PositionEmbedding(t_max, e)`; `transformer`, a `Transformer(e, h, depth, pre_norm=True)`; `to_logits`, an
+# `nn.Linear` with a bias. No two parts share a tensor, and the `state_dict` contains nothing else. Keep `t_max` as an
+# attribute: the loop that writes needs it. Gradients must flow to all weights.
 #
 # <details><summary>Hint 1: what each part takes and returns</summary>
 #
@@ -258,8 +258,8 @@ for name, value in landmarks.items():
 # </details>
 # <details><summary>Hint 2: the mask</summary>
 #
-# `causal_mask(t, device)` is (t, t), True where a position may look. t is the length of *these* windows, which can be
-# shorter than t_max, and the device is that of the ids.
+# `causal_mask(t, device)`, from lesson 5, is (t, t), True where a position may look. Here t is the length of the
+# windows in this call, which can be shorter than t_max, and the device is the device of the ids.
 #
 # </details>
 # </div>
@@ -293,12 +293,12 @@ class CharTransformer(nn.Module):
 check(CharTransformer)
 
 # %% [markdown]
-# Does it really look only backwards? The leak map of [lesson 5](../05_masking/05_masking.ipynb) asks how fast output i
-# changes with input j. Here input j is the embedding vector of byte j, which a [hook](../../site/glossary.md#hook)
-# records. A gradient misses a leak that works in jumps, for example through an argmax, so we also replace byte j by
-# another, and see whether any output before j changes.
+# Does the model really look only backwards? The leak map of [lesson 5](../05_masking/05_masking.ipynb) shows how fast
+# output i changes with the embedding vector of byte j, which a [hook](../../site/glossary.md#hook) records. A gradient
+# misses a leak through a step function such as argmax. So the cell also replaces each byte by another one, and counts
+# the earlier outputs that change.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "A leak map of 8 by 8 cells, output against input. Every cell on and below the diagonal is filled, those above it are hatched: exactly zero."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A leak map of 8 by 8 cells, output against input. Every cell on and below the diagonal has a number; the cells above the diagonal are hatched: exactly zero."}}
 def leak_map(model, ids):
     """(t, t): the largest slope of output i with respect to the embedded byte j."""
     kept = []
@@ -326,21 +326,21 @@ print("outputs that a later byte changes:", changed)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Hatched cells are exactly zero. If a model of yours ever guesses too well, run these two tests
-# first.
+# **How to read it.** Each number is the largest slope of any logit at position i with respect to the vector of byte j.
+# Hatched cells are exactly zero. If a model of yours ever predicts suspiciously well, run these two tests first.
+#
 #
 # </div>
 
 # %% [markdown]
 # ## Training, with a stop button
 #
-# The ingredients are those of lesson 8, with other numbers: embeddings that start small,
-# **[AdamW](../../site/glossary.md#adamw)**, and a learning rate that warms up and falls along half a cosine.
-# **[Gradient clipping](../../site/glossary.md#gradient-clipping)** is new: if all gradients together, as one long
-# vector, are longer than 1, they are scaled down to that length. Then a single odd batch does less harm.
+# As in lesson 8, the embeddings start small, **[AdamW](../../site/glossary.md#adamw)** is the optimiser, and the
+# learning rate warms up and then falls along half a cosine. **[Gradient
+# clipping](../../site/glossary.md#gradient-clipping)** is new: if the gradients of all weights, as one long vector,
+# are longer than 1, they are scaled down to length 1.
 #
-# One function measures the held-out part. It does not average: it returns the bits for **each prediction in each
-# window**, to be averaged in different ways later.
+# The next function returns the bits of **each prediction in each window**. Later cells average them in different ways.
 
 # %%
 @torch.no_grad()
@@ -355,8 +355,8 @@ def window_bits(model, data, t, every, temperature=1):
     return torch.cat(bits).cpu()
 
 # %% [markdown]
-# **Press the stop button** (■) whenever you like: every cell below works with what has been learned. Run the training
-# cell again, and it continues where it stopped.
+# **Press the stop button** (■) whenever you like: every cell below works with a partly trained model. Run the training
+# cell again to continue.
 
 # %%
 torch.manual_seed(0)
@@ -401,7 +401,7 @@ try:
 except KeyboardInterrupt:
     print(f"Stopped after {len(losses)} of {steps} steps. Run this cell again to go on.")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte against training steps, with six horizontal landmarks. The training curve starts between 5 and 6, falls under order 0 within some thirty steps and under order 1 (3.5) within a hundred and fifty, passes gzip (2.5) and ends a little under xz. The held-out curve follows it from above and ends near 2.2, above xz (2.0)."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte against training steps, with six horizontal landmarks. The training curve starts between 5 and 6, falls below order 0 within some thirty steps and below order 1 (3.5) within a hundred and fifty, then below gzip (2.5), and ends a little below xz (2.0). The held-out curve lies above it and ends near 2.2, between gzip and xz."}}
 def learning_curve(series, landmarks, steps):
     ax = plt.subplots(figsize=(6, 4.4))[1]
     plots.curves(series, "step", "bits per byte", landmarks=landmarks, ax=ax)
@@ -426,52 +426,49 @@ if looks:
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One training point is the mean of 25 steps. Only the held-out curve may be compared with gzip and
-# xz, whose bits per byte are for that part. (The training curve is lower: the model has more weights than the text has
-# bytes, and reads each byte more than three times, so it has begun to learn them by heart.)
+# **How to read it.** One training point is the mean of 25 steps. Compare only the held-out curve with gzip and xz. The
+# training curve ends lower; by then the model has read each training byte more than three times on average.
 #
 # </div>
 #
-# On the held-out part the model beats gzip but not xz. It sees at most 64 bytes; all else that it knows is in its
-# weights. Of the two programs, gzip can copy from the last 32 kB, xz from the whole training part.
+# On the held-out part the model beats gzip but not xz.
 
 # %% [markdown]
 # ## Drawing the next byte
 #
-# The model gives logits. Softmax turns them into probabilities, and one byte has to be picked. Always the most probable
-# one? That is called **[greedy](../../site/glossary.md#greedy-decoding)**. Draw it at random, with these probabilities?
-# That is called **sampling**. Now and then sampling turns up an improbable byte, and everything after it has to go on
-# from that mistake.
+# Softmax turns the model's logits into probabilities. Which byte should come next?
+# **[Greedy](../../site/glossary.md#greedy-decoding)** decoding takes the most probable byte. **Sampling** draws a byte
+# at random with these probabilities. Now and then it draws an improbable byte, and the text has to continue after that
+# mistake.
 #
-# The usual dial between the two is the **[temperature](../../site/glossary.md#temperature)** $T$. Divide the logits
-# by it before the softmax:
+# The **[temperature](../../site/glossary.md#temperature)** $T$ is a dial between the two. The logits are divided by
+# $T$ before the softmax:
 #
 # $$p_T(x) \;=\; \frac{\exp(z_x / T)}{\sum_{x'} \exp(z_{x'} / T)} .$$
 #
-# $T = 1$ changes nothing. Below 1 differences grow, and likely bytes become likelier; above 1 differences shrink. As $T
-# \to 0$ all the probability goes to the largest logit; so T = 0 is taken to mean greedy, although one cannot divide by
-# 0.
+# $T = 1$ changes nothing. Below 1 the most probable byte becomes more probable; above 1 it becomes less probable. As
+# $T \to 0$, all the probability goes to the largest logit, so T = 0 is defined to mean greedy.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 3 · `apply_temperature`** &nbsp; ★☆☆ · 6 minutes · 3 points
 #
-# Return new logits: a new tensor, even at temperature 1. At temperature 0, the largest of each row stays finite and all
-# smaller ones are −∞, however close to it they are; if several are equally large, keep one or all. A negative
-# temperature raises a `ValueError`. Do not call `finished_temperature` here. Above temperature 0, gradients must flow
-# to the logits; the input always stays unchanged.
+# Return a new tensor of logits, even at temperature 1, and leave the input unchanged. At temperature 0, the largest
+# logit of each row stays finite and all smaller ones become −∞, however close they are to it. If several are equally
+# large, keep one or all. A negative temperature raises a `ValueError`. Do not call `finished_temperature` here. Above
+# temperature 0, gradients must flow to the logits.
 #
 # <details><summary>Hint 1: three cases</summary>
 #
-# Below 0, at 0, above 0. The last one is a single division, which makes a new tensor; `/=` would change the caller's
-# tensor. For the logits [2, 1] and T = 0.5 the result is [4, 2], and a probability of 0.73 becomes 0.88.
+# Below 0, at 0, above 0. The last case is a single division; `/=` would change the caller's tensor. For the logits [2,
+# 1] and T = 0.5 the result is [4, 2], and the first probability rises from 0.73 to 0.88.
 #
 # </details>
 # <details><summary>Hint 2: greedy</summary>
 #
-# `argmax(dim=-1, keepdim=True)` says where the largest of each row is. Start from a tensor shaped like the logits and
-# filled with `-torch.inf`, and put a finite number there with `scatter`.
+# `argmax(dim=-1, keepdim=True)` gives the index of the largest logit in each row. Fill a tensor shaped like the logits
+# with `-torch.inf`, and put a finite number at these indices with `scatter`.
 #
 # </details>
 # </div>
@@ -494,7 +491,7 @@ def apply_temperature(logits, temperature):
 # %% nbgrader={"grade": true, "grade_id": "check_apply_temperature", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(apply_temperature)
 
-# %% mystnb={"image": {"alt": "Probabilities of ten possible next bytes after the words returns the value of the f, in three panels: o, u, i and others. At temperature 0.5 the first has more than half and the first three nearly all; at 1 the three are closer; at 2 they are closer still and the other bars have grown."}}
+# %% mystnb={"image": {"alt": "Probabilities of ten possible next bytes after the words returns the value of the f, in three panels, one for each temperature. The bytes o, u and i have the longest bars. At temperature 0.5, o has more than half, and the three together nearly all. At 1 the three bars are closer in length; at 2 they are closer still, and the other bars have grown."}}
 def as_ids(prompt):
     return torch.tensor([list(prompt.encode())]).to(device())    # (1, t)
 
@@ -515,55 +512,54 @@ for T in (0.5, 1, 2):
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** What may follow "returns the value of the f": the ten bytes that the model finds most probable, in
-# the same order in all panels. The other 246 bytes share the rest, each improbable by itself; at T = 2 about one draw
-# in six is one of them.
+# **How to read it.** The ten most probable bytes after "returns the value of the f", in the same order in all panels.
+# The other 246 bytes share the rest of the probability. At T = 2 about one draw in six is one of these 246.
+#
 #
 # </div>
 
 # %% [markdown]
 # ## Cutting off the tail
 #
-# So the distribution has a long tail, most of which does not fit. Even 0.6 % of the draws, the share here at T = 1,
-# comes to two or three bytes in every 400. Cut off the tail before you sample.
+# The many improbable bytes are the **tail** of the distribution. Even at T = 1 the tail has 0.6 % of the probability
+# in this example, which means two or three draws in 400. So cut off the tail before you sample.
 # **[Top-k](../../site/glossary.md#top-k-sampling)** ([Fan, Lewis and Dauphin, 2018](https://arxiv.org/abs/1805.04833))
 # keeps the k largest logits and sets all others to −∞ (`finished_top_k`).
 #
-# But how large should k be? In the middle of a word there is often only one way to continue; at its beginning there may
-# be a dozen or more. Any single k is too large for the one or too small for the other.
-# **[Top-p](../../site/glossary.md#top-p-sampling)**, or nucleus sampling ([Holtzman et al.,
-# 2020](https://arxiv.org/abs/1904.09751), section 3.1), lets the model decide: rank the tokens by probability, and keep
-# the **fewest** whose probabilities add up to p **or more**. The rest becomes −∞.
+# But how large should k be? Inside a word there is often only one way to continue; at its beginning there may be a
+# dozen. No single k suits both. **[Top-p](../../site/glossary.md#top-p-sampling)**, or nucleus sampling ([Holtzman et
+# al., 2020](https://arxiv.org/abs/1904.09751), section 3.1), lets the model decide: rank the tokens by probability,
+# and keep the **fewest** whose probabilities add up to p **or more**.
 #
-# On paper, with p = 0.8:
+# An example with p = 0.8:
 #
-# | ranked | 0.45 | 0.30 | 0.15 | 0.06 | 0.04 |
+# | probability | 0.45 | 0.30 | 0.15 | 0.06 | 0.04 |
 # |---|---|---|---|---|---|
-# | sum up to here | 0.45 | 0.75 | **0.90** | 0.96 | 1.00 |
+# | sum so far | 0.45 | 0.75 | **0.90** | 0.96 | 1.00 |
 # | kept? | yes | yes | **yes** | no | no |
 #
-# The third token crosses the threshold and is kept: without it the sum would be only 0.75. So the first is always kept,
-# however small p is.
+# The third token crosses the threshold and is kept: without it the sum would be only 0.75.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 4 · `keep_top_p`** &nbsp; ★★★ · 12 minutes · 4 points
 #
-# Keep the nucleus of each row. Its logits keep their values and their places; only those outside become −∞. If equal
-# logits are at the border, you may keep some of them or all. p may be as small as you like, and at p = 1 every token
-# stays. Do not call `finished_top_p` here. Gradients must flow to the logits that stay, and the input stays unchanged.
+# Keep the nucleus of each row. The logits in the nucleus keep their values and their places; those outside become −∞.
+# If equal logits are at the border, you may keep some of them or all. However small p is, the most probable token
+# stays; at p = 1 every token stays. Do not call `finished_top_p` here. Gradients must flow to the logits that stay,
+# and the input stays unchanged.
 #
 # <details><summary>Hint 1: which sum to look at</summary>
 #
-# The sums up to each token, the second row of the table, are a `cumsum`. The sums *before* each token are 0, 0.45,
-# 0.75, 0.90 and 0.96. The first three tokens stay: which of the two rows do you compare with 0.8?
+# The row *sum so far* of the table is a `cumsum`. The sums *before* each token are 0, 0.45, 0.75, 0.90 and 0.96. The
+# first three tokens stay: which of the two rows of sums do you compare with 0.8?
 #
 # </details>
 # <details><summary>Hint 2: back into the old order</summary>
 #
-# `logits.sort(dim=-1, descending=True)` returns the sorted values and `order`: `order[..., r]` is where the value of
-# rank r came from. To move a row of decisions from ranks back to places, use `scatter(-1, order, decisions)` on a
+# `logits.sort(dim=-1, descending=True)` returns the sorted values and `order`: the value of rank r came from place
+# `order[..., r]`. To move a row of decisions from ranks back to places, use `scatter(-1, order, decisions)` on a
 # tensor of booleans. `gather` goes the other way.
 #
 # </details>
@@ -596,9 +592,9 @@ for prompt in ("the value of the expres", "the value of the expression ",
     print(f"{prompt!r:>34}   {len(order):>2}: {show(order)[:30]}")
 
 # %% [markdown]
-# One byte inside a word, more than a dozen where a new word begins.
+# Inside these two words one byte is kept; where a new word begins, more than a dozen bytes are kept.
 #
-# Now by hand: at T = 2, how low must p be before every draw fits? Compare *expres* with *The*.
+# Now choose T and p by hand. At T = 2, how low must p be before every draw fits? Compare *expres* with *The*.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -606,8 +602,8 @@ from helpers.players import show_player
 show_player("next-byte")
 
 # %% [markdown]
-# After *expres*, p has to come down to 0.5, where only the *s* is left; after *The*, 0.7 is low enough. At T = 1, 0.9
-# suits both. A higher T needs a lower p: T acts before the cut, and flattening enlarges the nucleus.
+# After *expres*, p has to come down to 0.5, where only the *s* is left; after *The*, 0.7 is low enough. At T = 1, p =
+# 0.9 is low enough for both. The temperature acts before the cut, and a higher T enlarges the nucleus.
 #
 # ## Writing
 
@@ -624,24 +620,24 @@ plots.diagrams.teaching_and_writing()
 # </div>
 #
 # Now the loop. Give the model the text so far, take the logits **of the last position** (the others are about bytes
-# that are already there), apply temperature and filters, sample, append, repeat. Of a text longer than
-# `model.t_max` the model reads the **last** `t_max` bytes. Switch to evaluation mode, and afterwards back to the mode
-# the model was in. Return what was sampled, without the prompt.
+# that are already there), apply temperature and filters, sample, append, repeat. If the text is longer than
+# `model.t_max`, the model reads the **last** `t_max` bytes. Switch the model to evaluation mode for the loop. Return
+# the sampled bytes without the prompt.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 5 · `generate`** &nbsp; ★★★ · 14 minutes · 5.5 points
 #
-# Write the loop. Apply temperature first, then top-k, then top-p; each is written for you:
-# `finished_temperature(logits, temperature)`, `finished_top_k(logits, k)`, `finished_top_p(logits, p)`. A `top_k` or
-# `top_p` of None leaves that filter out. Sample with the generator, for each row independently, and leave the prompt
+# Write the loop. Apply temperature first, then top-k, then top-p. All three are written for you:
+# `finished_temperature(logits, temperature)`, `finished_top_k(logits, k)`, `finished_top_p(logits, p)`. If `top_k` or
+# `top_p` is None, leave that filter out. Sample with the generator, for each row independently, and leave the prompt
 # unchanged.
 #
 # <details><summary>Hint 1: one round of the loop</summary>
 #
-# `tokens[:, -model.t_max:]` is the window, (b, at most t_max). The model returns (b, t, n), and position −1 leaves (b,
-# n).
+# `tokens[:, -model.t_max:]` is the window, (b, at most t_max). The model returns (b, t, n), of which the last position
+# is (b, n).
 #
 # </details>
 # <details><summary>Hint 2: sampling and appending</summary>
@@ -686,12 +682,12 @@ check(generate)
 #
 # **Prediction · `greedy_text`** &nbsp; 1 minute · no points
 #
-# Temperature 0 takes the most probable byte at each step, and never samples. It continues *The value of* for 400 bytes.
-# What does it write?
+# At temperature 0 the loop takes the most probable byte in each step. It continues *The value of* for 400 bytes. What
+# does it write?
 #
 # - **A.** The model's most fluent text: no improbable byte can spoil it.
 # - **B.** A phrase that is repeated until the end of the 400 bytes.
-# - **C.** Words from all over the manual, each the most frequent one in its place, with no grammar between them.
+# - **C.** Frequent words from all over the manual, with no grammar between them.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "greedy_text", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -724,15 +720,13 @@ for way, options in ways.items():
 check.prediction("greedy_text", greedy_text)
 
 # %% [markdown]
-# The texts are unedited, all with one seed; the share counts runs of 20 characters that occur earlier in the same text.
-# **Greedy** repeats itself, as large models do too: the probability of a phrase rises each time it is repeated
-# ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751), figure 4).
+# The percentage is the share of runs of 20 characters that occur earlier in the same text. **Greedy** decoding repeats
+# itself. Large models do so too: the probability of a phrase rises with each repetition ([Holtzman et al.,
+# 2020](https://arxiv.org/abs/1904.09751), figure 4).
 #
-# The higher the temperature, the more words are made up; **T = 1.5** is what the tail sounds like. The cut at **p =
-# 0.9** leaves fewer made-up words at both temperatures. But at T = 1.5, where the nucleus is larger, about as many
-# remain as at T = 1 without the cut.
+# At a higher temperature these texts contain more made-up words; the cut at **p = 0.9** leaves fewer.
 #
-# The model was given nothing but bytes. Watch copies of it, kept during training, find the words:
+# Nothing told the model what a word is. Copies of the model, kept during the training, show how it finds the words:
 
 # %%
 for step, young in (snapshots | {len(losses): model}).items():
@@ -743,9 +737,9 @@ for step, young in (snapshots | {len(losses): model}).items():
 # %% [markdown]
 # ## Where the bits go
 #
-# What did each byte of a held-out passage cost?
+# How many bits does each byte of a held-out passage cost?
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "A held-out passage of the manual in lines of equal length, each on a background that is darker the more bits it cost. First letters of words, capitals, brackets and parts of rare words are dark; the ends of most words, and the spaces after them, are light."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A held-out passage of the manual in lines of equal length. The background of each character is darker the more bits it cost. Capitals, brackets, many first letters and parts of rare words are dark; the ends of most words, and the spaces after them, are light."}}
 passage = held_out[1000:1000 + context + 484]
 surprise = window_bits(model, passage, context, 1)[:, -1]    # each window's last byte
 plots.surprise(bytes(passage[context:].tolist()), surprise, across=44)
@@ -757,12 +751,12 @@ print(f"after a space: {surprise[first].mean():.2f} bits; "
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The darker, the more the byte surprised the model (darkest: 10 bits or more); ¶ is the end of a
-# line. Most words begin dark and end light: once the first letters are known, the rest is spelling.
+# **How to read it.** The darker the background, the more bits the model needed (darkest: 10 bits or more); ¶ is the
+# end of a line. Most words begin dark and end light: once the first letters are known, the rest is spelling.
 #
 # </div>
 #
-# And how much does more context help? Average the bits at each position of the window separately.
+# How much does more context help? The next cell averages the bits at each position of the window separately.
 
 # %%
 by_position = window_bits(model, held_out[:4300], context, 2).mean(dim=0)    # (t,)
@@ -771,15 +765,15 @@ for seen in (1, 2, 4, 8, 16, 32, 64):
 print(f"mean {by_position.mean():.2f}")
 
 # %% [markdown]
-# The first few bytes of context help most. Beyond eight, about a word, this model gains hardly anything.
+# The first few bytes of context help most. Beyond eight bytes, about a word, this model gains hardly anything.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `sharpened_bits`** &nbsp; 1 minute · no points
 #
-# The sample at T = 0.5 looks better than those at 1 and 1.5. So far the held-out bits were measured at T = 1. What
-# happens to them when all logits are divided by 0.5 first?
+# The sample at T = 0.5 looks better than the samples at 1 and 1.5. What happens to the held-out bits, measured at T =
+# 1 so far, if all logits are first divided by 0.5?
 #
 # - **A.** They get lower: better samples come from better predictions.
 # - **B.** They stay about the same, within 0.05: the ranking of the bytes does not change.
@@ -802,28 +796,28 @@ for T in (0.5, 0.8, 1, 1.25, 2):
 check.prediction("sharpened_bits", sharpened_bits)
 
 # %% [markdown]
-# The loss rewards *calibrated* probabilities: a byte that occurs 10 % of the time should get 10 %. Dividing by 0.5
-# squares the ratios of the probabilities: where the right byte had 0.6, the model gains a little, but where it had
-# 0.01, it now costs up to twice as many bits. Good samples and good predictions are two different things.
+# The loss rewards **calibrated** probabilities: bytes with a probability of 10 % should occur 10 % of the time. With
+# logits divided by 0.5, an improbable byte costs up to twice as many bits. Good samples and good predictions are two
+# different things.
 
 # %% [markdown]
 # ## A fair measurement
 #
-# "Bits per byte on the held-out part" depends on how much context each byte is given. The cheap way cuts the text into
-# windows that do not overlap, as `window_bits` did for the learning curve.
+# How many bits per byte a model needs depends on how much context each byte is given. The cheap way cuts the text into
+# windows that do not overlap, as for the learning curve.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 6 · `bits_of_windows`** &nbsp; mend · ★★☆ · 6 minutes · 2 points
 #
-# The function in the cell runs, and of two models it gives the better one the lower number. But it does not return what
-# its docstring promises. Find out why, and fix it. The result may be a number or a tensor of shape ().
+# The function in the cell runs, and of two models it gives the better one the lower number. But the function does not
+# return what its docstring promises. Find out why, and fix it. The result may be a number or a tensor of shape ().
 #
 # <details><summary>Hint 1: a model whose number you know</summary>
 #
-# `NoOpinion()` needs 8 bits for each byte, whatever the text. Try the function on it, with texts of several lengths and
-# with several t, in a cell of your own. It takes any tensor of bytes: `torch.arange(1281) % 256`.
+# `NoOpinion()` needs 8 bits for each byte, whatever the text. In a cell of your own, try the function on this model,
+# with texts of several lengths and with several t. Any tensor of bytes will do: `torch.arange(1281) % 256`.
 #
 # </details>
 # <details><summary>Hint 2: eleven bytes</summary>
@@ -865,12 +859,12 @@ check(bits_of_windows)
 # %% [markdown]
 # Ask of every measurement what it should return for a model that knows nothing.
 #
-# Even the corrected function has a fault. Windows that do not overlap **overestimate** what the model needs: the first
-# prediction in each is made from a single byte.
+# Even the corrected function **overestimates** the bits that the model needs: the first prediction of each window is
+# made from a single byte.
 #
-# The fair way gives each byte its full context. Slide the window by **one** byte at a time, and count only the **last**
-# prediction of each window. Near the beginning of the text, where fewer than t bytes come before, use as many as there
-# are; the very first byte has nothing before it, and is not counted:
+# The fair way gives each byte its full context. Slide the window by **one** byte at a time, and count only the
+# **last** prediction of each window. Near the beginning of the text, use all bytes that come before. The very first
+# byte has none before it, and is not counted:
 #
 # $$\text{bits} \;=\; -\frac{1}{N-1} \sum_{i=1}^{N-1} \log_2 p\big(x_i \mid x_{\max(0,\, i-t)}, \dots, x_{i-1}\big) .$$
 
@@ -890,9 +884,9 @@ check(bits_of_windows)
 # </details>
 # <details><summary>Hint 2: seven bytes</summary>
 #
-# With 7 bytes and t = 4, the first window predicts bytes 1 to 4, and two further ones predict byte 5 from bytes 1 to 4
-# and byte 6 from bytes 2 to 5. That makes 4 + 1 + 1 = 6 predictions. `data.unfold(0, 5, 1)` has three rows, bytes 0 to
-# 4, 1 to 5 and 2 to 6; `.split(64)` returns the rows of a long text in batches.
+# With 7 bytes and t = 4, the first window predicts bytes 1 to 4. Two further windows predict byte 5 from bytes 1 to 4
+# and byte 6 from bytes 2 to 5. Together these are six predictions. `data.unfold(0, 5, 1)` has three rows: bytes 0 to
+# 4, 1 to 5 and 2 to 6. `.split(64)` returns the rows of a long text in batches.
 #
 # </details>
 # </div>
@@ -932,36 +926,34 @@ print(f"windows that do not overlap: {apart:.3f} bits per byte, {cost[0]:,} posi
 print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
 
 # %% [markdown]
-# The fair number is the lower one. The price is nearly t times the work, because each window computes t predictions and
-# keeps one. The usual compromise is to slide by several bytes. (Both numbers
-# are above the learning curve's: these 3,008 bytes are harder than the rest.)
+# The fair number is lower, but takes nearly t times the work. A compromise is to slide by several bytes, as in the
+# recorded run below. (These 3,008 bytes are harder than the held-out part as a whole, so both numbers are above the
+# learning curve.)
 #
-# The difference is small here; where a model uses a long context it is larger (1.75 against 1.66 bits in the recorded
-# run below). A fair measurement is slow, and even it gives the model no context longer than t: [lesson
+# A fair measurement is slow, and even then the model sees no more than t bytes: [lesson
 # 15](../15_transformer_xl/15_transformer_xl.ipynb) starts from these two complaints.
 
 # %% [markdown]
 # ## Without one piece
 #
-# Earlier lessons argued for the pieces of this model. What is each worth? Remove one, train again, and measure: an
-# **ablation**. Below, a small model (two blocks, e = 32, windows of 32 bytes) trains for 300 steps: once whole, and
-# once without each of five pieces.
+# How much is each piece of the model worth? Remove it, train again, and measure: this is an **ablation**. Below, a
+# small model (two blocks, e = 32, windows of 32 bytes) trains for 300 steps: once whole, and once without each of five
+# pieces.
 #
 # | without | what is left |
 # |---|---|
 # | positions | only the bytes' vectors enter the first block |
 # | norms | every layer reads x as it is, and there is no norm at the end |
-# | shortcuts | what a layer returns replaces x, and is not added to it |
-# | feed-forward | a block is attention alone |
-# | √d | the scores are q·k, undivided |
+# | shortcuts | the output of a layer replaces x instead of being added to it |
+# | feed-forward | each block is attention alone |
+# | √d | the scores are q·k, not divided by √d |
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `costliest_piece`** &nbsp; 3 minutes · no points
 #
-# First write down your own ranking of the five, from the costliest removal to the cheapest. Then choose: what is at the
-# top of the list?
+# Write down your own ranking of the five. Then choose: which piece is costliest to remove?
 #
 # - **A.** The shortcuts: without them a byte's own vector reaches the end only as part of averages.
 # - **B.** The positions: without them the model cannot tell the last byte from the one 30 bytes ago.
@@ -991,7 +983,7 @@ try:
 except KeyboardInterrupt:
     print("Stopped. The models that are finished are shown.")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "A scoreboard of six models over held-out bits per byte. The whole model and those without positions, without √d, without feed-forward and without norms lie close together, between 3.5 and 3.7, to the right of the line of order 1. The model without shortcuts is far to their right, not far from the line of order 0."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A scoreboard of six models over held-out bits per byte. The whole model and the models without positions, √d, feed-forward and norms lie close together, between 3.5 and 3.7, to the right of the line of order 1. The model without shortcuts lies far to the right of them, between 4.2 and 4.4, left of the line of order 0."}}
 found = recorded("ablations")["result"]["bits"]
 short, long = found["short"], found["long"]
 ranked = sorted(("nothing", *PIECES), key=lambda piece: sum(short[piece]))
@@ -1012,32 +1004,39 @@ for piece in sorted(short, key=lambda piece: sum(short[piece]), reverse=True):
         in_long = cost(long, piece) if piece in long else ""
         print(f"{piece:>32}  {cost(short, piece):<21}{in_long}".rstrip())
 
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** One row for each model; farther left is better. The point is your run, the ticks are three
+# recorded runs, and dashed lines are landmarks. Each counted byte is predicted from the 32 bytes before it.
+#
+# </div>
+
 # %% nbgrader={"grade": true, "grade_id": "check_costliest_piece", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("costliest_piece", costliest_piece)
 
 # %% [markdown]
-# **Shortcuts first, by far.** Lesson 7 gave one reason: without them the positions become alike. The two rows that
-# remove only one of a block's two shortcuts show which one counts: the one around attention. The likely reason: without
-# it the byte just read, the best clue to the next one, reaches the prediction only as part of an average.
+# **The shortcuts cost most, by far.** Lesson 7 showed that without them the vectors at all positions become nearly
+# equal. In two rows of the table, each block loses only one of its two shortcuts. The shortcut around attention
+# accounts for most of the cost, the shortcut around the feed-forward network for hardly any. A likely reason: without
+# the shortcut around attention the byte just read, the best clue to the next byte, reaches the prediction only as part
+# of an average.
 #
-# **The rest of the ranking depends on size and budget.** After 300 steps the whole model is only about as good as order
-# 1, a table of pairs. It is still learning which byte follows which, and needs no positions for that: without them it
-# even needs slightly fewer bits.
+# **The rest of the ranking depends on size and budget.** After 300 steps even the whole model has not reached order 1,
+# a table of pairs, which needs no positions. At this stage removing the positions even helps slightly. In the longer
+# training of a larger model, the positions are the second costliest piece, and the division by √d is worth a quarter
+# of a bit. The norms help a little in the short runs, and not at all in the long ones.
 #
-# When a larger model trains for longer, positions come second, and the division by √d, which hardly shows in the short
-# runs, is worth a quarter of a bit. The norms help a little in the short runs and not
-# at all in the long ones; deeper stacks may need them.
-#
-# So an ablation says what a piece is worth **to this model, at this budget**. All models had the same number of steps
-# and the same learning rate, chosen for the whole model, but not the same number of weights.
+# So an ablation says what a piece is worth **to this model, at this budget**.
 
 # %% [markdown]
 # ## Your model so far
 #
-# The last rung of the ladder: your `CharTransformer`, as wide and deep as the model of lesson 7, but with windows of 64
-# bytes instead of 32, and half as many of them in a batch.
+# The last rung of the ladder is your `CharTransformer`, as wide and deep as the model of lesson 7. Two things change
+# at once: the windows have 64 bytes instead of 32, and a batch has 8 windows instead of 16. The ladder measures bits
+# per held-out byte, each byte predicted from the t bytes before it.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "A scoreboard of nine models over bits per byte, from the plain average near 4.5 at the bottom to windows of 64 bytes at the top. Windows of 64 bytes lie at the line of gzip, near 2.5, to the right of three blocks, which are farthest left."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A scoreboard of nine models over bits per byte, from the plain average near 4.5 at the bottom to windows of 64 bytes at the top. Windows of 64 bytes lie at the line of gzip, near 2.5. Three blocks, one row below, are farthest left, near 2.3."}}
 from helpers.ladder import Ladder
 
 ladder = Ladder(check)
@@ -1047,17 +1046,25 @@ ladder.climb(model_class(256, 64, 4, 3, t_max=64))
 ladder.show()
 
 # %% [markdown]
-# The last step goes the wrong way: our three runs need 2.47 to 2.52 bits per byte; with the windows of lesson 7 it was
-# 2.28 to 2.31. Longer windows alone gain about a tenth of a bit: 16 windows of 64 bytes, twice the work, give about
-# 2.2. But a smaller batch, 8 windows instead of 16, costs more than that. At this budget long windows do not pay.
+# <div class="figure-caption">
+#
+# **How to read it.** One row for each model; farther left is better. The point is your model, the ticks are three runs
+# of ours. Dashed lines are landmarks.
+#
+# </div>
+#
+# The last rung goes the wrong way: our three runs need 2.47 to 2.52 bits per byte; in lesson 7 they needed 2.28 to
+# 2.31. A run with 16 windows of 64 bytes, which is twice the work, reached about 2.2. So in these runs longer windows
+# help, but the smaller batch costs more than they gain.
 
 # %% [markdown]
 # ## The real thing: Wikipedia
 #
-# This is a **recorded** run of the model that you have written, larger, and with another optimiser for most weights,
-# [Muon](https://kellerjordan.github.io/posts/muon/).
+# This is a **recorded** run of a larger version of your model. Another optimiser,
+# [Muon](https://kellerjordan.github.io/posts/muon/), trained most of the weights.
 # [**enwik8**](https://mattmahoney.net/dc/textdata.html) is the first 10⁸ bytes of the English Wikipedia of March 2006,
-# including the markup, and a standard benchmark for byte-level models. We use its beginning.
+# including the markup, and a standard benchmark for byte-level models. The run uses about the first four million
+# bytes.
 
 # %% tags=["hide-input"]
 run = recorded("enwik8")
@@ -1069,7 +1076,7 @@ print(f"{source['training_bytes']:,} bytes to train on, "
 print(f"{s['depth']} blocks, e = {s['e']}, t = {s['t_max']}; {s['parameters']:,} weights\n"
       f"{s['steps']:,} steps in {run['seconds'] / 60:.0f} minutes on: {run['machine']}")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte on enwik8 against training steps, training and held out, with landmarks for 8 bits, order 0, order 1, gzip and xz. Both curves are below order 1 at their first point, cross gzip early and xz before the middle, and flatten below it. The held-out curve is the lower one at first and the higher one at the end."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte on enwik8 against training steps, training and held out, with landmarks for 8 bits, order 0, order 1, gzip and xz. Both curves are below order 1 at their first point, cross gzip early and xz before the middle, and flatten below xz. The held-out curve is lower at first and higher at the end."}}
 curve = run["curve"]
 series = {name: ([p["step"] for p in curve], [p[key] for p in curve])
           for name, key in (("training", "training_bits"), ("held out", "held_out_bits"))}
@@ -1085,11 +1092,11 @@ for name, bits in result["on_the_same_bytes"].items():
 # <div class="figure-caption">
 #
 # **How to read it.** Each held-out point is measured on the first 50,000 held-out bytes, which are easier than the
-# rest: one reason why that curve starts below the training curve.
+# rest. This is one reason why the held-out curve starts below the training curve.
 #
 # </div>
 #
-# Two prompts, and what the model wrote:
+# Two prompts, each with the text that the model wrote after it:
 
 # %% tags=["hide-input"]
 for sample in run["samples"][:2]:
@@ -1098,42 +1105,43 @@ for sample in run["samples"][:2]:
     print("\n".join(textwrap.fill(line, 88) for line in lines) + "\n")
 
 # %% [markdown]
-# Most words are real, and each `[[` that opens a link is closed again. Yet no sentence says anything: what begins with
-# mathematics goes on to astronauts, the Moon and blood.
+# Most words are real, and each `[[` that opens a link is closed again. Yet the sentences make no sense: the second
+# text goes from mathematics to astronauts, the Moon and blood.
 #
-# Larger models, trained for longer, do much better. The first two below were trained on 90 million bytes of enwik8,
-# GPT-2 on none. Compare with care: none of them was measured on the bytes that we held out.
+# The first two models below were trained on 90 million bytes of enwik8, GPT-2 on web pages without Wikipedia. Compare
+# with care: they were not tested on the same bytes as ours.
 #
 # | model | bits per byte | where |
 # |---|---|---|
 # | 12 blocks, e = 256, t = 256 | 1.343 | [Bloem, 2019](https://peterbloem.nl/blog/transformers) |
 # | Transformer-XL, 41 million parameters | 1.06 | [Dai et al., 2019](https://arxiv.org/abs/1901.02860), table 2 |
-# | GPT-2, 1,542 million, trained on web pages without Wikipedia | 0.93 | [Radford et al., 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), table 3 |
+# | GPT-2, 1,542 million parameters | 0.93 | [Radford et al., 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), table 3 |
 #
-# GPT-2's number is one reason to open a GPT-2 in lesson 12. How the bits fall with a model's size is the subject of
-# [lesson 17](../17_going_big/17_going_big.ipynb). [Shannon (1951)](https://doi.org/10.1002/j.1538-7305.1951.tb01366.x)
-# let people guess printed English, and concluded that it contains between 0.6 and 1.3 bits per letter.
+# Lesson 12 opens a GPT-2; [lesson 17](../17_going_big/17_going_big.ipynb) shows how the bits fall with a model's size.
+# [Shannon (1951)](https://doi.org/10.1002/j.1538-7305.1951.tb01366.x) let people guess printed English, and concluded
+# that it contains between 0.6 and 1.3 bits per letter.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can train a language model on any file; say in bits how good it is, and compare that with landmarks; sample
-# from it with temperature, top-k and top-p; write the loop of every autoregressive model; measure fairly, and know
-# what that costs; and find out what a piece of a model is worth by removing it.
+# You can train a language model on any file, measure fairly how many bits per byte it needs, sample from it with
+# temperature, top-k and top-p, and find out by an ablation what a piece of it is worth.
 #
 # **A question to think about**
 #
 # <details><summary>One model predicts bytes, with a loss of 1.5 nats per byte. Another predicts pieces of text, 3
-# bytes long on average, with a loss of 4.2 nats per piece. Which one predicts better?</summary>
+# bytes long on average, with a loss of 4.2 nats per piece. On the same text, which one predicts better?</summary>
 #
-# The second: 4.2 nats for 3 bytes are 1.4 nats per byte, 2.02 bits against 2.16. Bits per byte can compare any two
-# models on one text. Lesson 11 makes such pieces.
+# The second: 4.2 nats for 3 bytes are 1.4 nats per byte. The second model needs 2.02 bits per byte, the first 2.16.
+# Bits per byte do not depend on how a text is cut into pieces, so they can compare any two models on the same text.
+# Lesson 11 makes such pieces.
 #
 # </details>
 #
 # **Further reading**
 #
-# - **[Holtzman et al., *The curious case of neural text degeneration*, 2020](https://arxiv.org/abs/1904.09751)**: why
-#   greedy text repeats itself, and section 3 on top-p.
+# - **[Holtzman et al., *The curious case of neural text degeneration*, 2020](https://arxiv.org/abs/1904.09751)**: on
+#   the repetitions of greedy decoding; section 3 introduces top-p.
 #
 # **Next:** [lesson 10, *Encoder and decoder*](../10_encoder_decoder/10_encoder_decoder.ipynb)
+
