@@ -624,10 +624,10 @@ for e in (4, 32, 512):
 # %% [markdown]
 # <details><summary>What was wrong, and why nothing complained</summary>
 #
-# `x.std()` divides by e − 1, as one does to *estimate* a variance from a sample. This multiplies every output by √((e
-# − 1)/e), which is 0.866 for e = 4 and 0.999 for e = 512. And ε was added outside the root instead of under it. For
-# very small vectors the divisor √(σ² + ε) is about √ε, so the result stays small. The divisor σ + ε is far smaller,
-# so the result is large.
+# `x.std()` divides by e − 1, as one does to *estimate* a variance from a sample. This multiplies every output by
+# √((e − 1)/e), which is 0.866 for e = 4 and 0.999 for e = 512. And ε was added outside the root instead of under it.
+# For very small vectors the divisor √(σ² + ε) is about √ε, so the result stays small. The divisor σ + ε is far
+# smaller, so the result is large.
 #
 # A model that is trained with such a norm can adapt to it. The harm comes when its weights are used with the correct
 # norm: every layer computes something slightly different, and no error is raised.
