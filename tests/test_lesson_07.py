@@ -262,6 +262,18 @@ def test_attention_does_no_better_than_a_constant_at_absolute_values_and_one_net
     assert 0.95 * constant < attention and network < 0.5 * constant
 
 
+@pytest.mark.slow
+def test_longer_training_brings_attention_slowly_below_the_constant():
+    space = {}
+    exec(SOURCE.cells()["setup"], space)
+    cells = [cell.source for cell in SOURCE.read().cells if cell.cell_type == "code"]
+    for mark in ("class Tower(", "class Shortcut(", "def train(", "def gathering"):
+        exec(next(cell for cell in cells if mark in cell).split("\ntorch.manual_seed")[0].split("\nlosses =")[0], space)
+    space["progress"] = lambda steps, label: steps
+    losses = space["train"](space["Tower"](space["gathering"]()), torch.abs, 3000)
+    assert 0.8 * (1 - 2 / torch.pi) < space["last"](losses) < 1 - 2 / torch.pi
+
+
 def test_without_biases_attention_with_shortcuts_changes_sign_with_its_input():
     layer, x = blocks.SelfAttention(8, 2), torch.randn(2, 5, 8)
     nn.init.zeros_(layer.unify.bias)

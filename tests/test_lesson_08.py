@@ -154,8 +154,6 @@ def test_the_recorded_changes_are_worth_what_the_prose_says(printed_text):
     assert round(100 * (mean["nothing"] - mean["tables fifty times as large"])) == 12
     assert min(runs["no warm-up"]) > min(usual) and max(runs["no warm-up"]) < max(usual), "among the usual runs"
     assert round(100 * (max(usual) - min(usual))) == 8
-    own = float(re.search(r"unseen reviews: ([\d.]+)% right", printed_text)[1])
-    assert own == pytest.approx(100 * min(usual), abs=0.06), "the lowest of the three"
     *behind, best = sorted(runs["norm last, no warm-up"])
     assert len(behind) == 2 and max(behind) < min(runs["norm last"]) and best > max(runs["norm last"])
     assert list(map(len, runs.values())) == [3] * 7
@@ -180,6 +178,14 @@ def test_hiding_a_word_changes_the_class_where_the_prose_says(printed_text):
     found = dict(re.findall(r"without +(\w+): another class for (\d+)% of", printed_text))
     assert all(20 < int(found[cue]) < 40 for cue in ("not", "hardly", "although"))
     assert int(found["but"]) < 10 and int(found["the"]) < 5
+
+
+def test_the_transformer_makes_fewer_mistakes_of_both_kinds_and_more_on_positive_reviews(printed_text):
+    positive, negative = map(
+        int,
+        re.findall(r"(\d+) (?:positive|negative)", re.search(r"transformer: .* reviews are wrong", printed_text)[0]),
+    )
+    assert 200 > positive > negative
 
 
 def test_the_model_tells_the_two_reviews_of_the_beginning_apart(printed_text):
@@ -347,6 +353,7 @@ def test_short_reviews_run_out_and_no_text_repeats():
     assert len({*texts, *others}) == len(texts) + len(others)
     first, last = ([len(words.split_words(text)) for text in part] for part in (texts[:1000], others))
     assert (round(sum(first) / len(first)), round(sum(last) / len(last))) == (15, 20)
+    assert "mean length in words: 15 in the validation set, 20 in the test set" in printed(SOURCE)
 
 
 def test_one_review_in_five_is_plain_in_training_and_fifteen_in_a_hundred_in_the_test():
@@ -362,6 +369,27 @@ def test_one_review_in_five_is_plain_in_training_and_fifteen_in_a_hundred_in_the
     (texts, _), (others, _) = reviews()
     shares = [sum(map(bool, map(plain.search, part))) / len(part) for part in (texts[1000:], others)]
     assert [round(100 * share) for share in shares] == [20, 15] and round(15 + 85 / 2) == 58
+
+    vocabulary, (_, learned), (_, labels) = words.build_vocabulary(texts, 200), *reviews()
+    bag = nn.Linear(len(vocabulary), 2)
+    optimiser = torch.optim.LBFGS(bag.parameters(), max_iter=60)
+
+    def counts(part):
+        ids, mask = words.encode_batch(part, vocabulary, 64)
+        return torch.zeros(len(part), len(vocabulary)).scatter_add(1, ids, mask.float())
+
+    x, y = counts(texts[1000:]), torch.tensor(learned[1000:])
+
+    def loss():
+        optimiser.zero_grad()
+        value = F.cross_entropy(bag(x), y)
+        value.backward()
+        return value
+
+    optimiser.step(loss)
+    right = bag(counts(others)).argmax(-1) == torch.tensor(labels)
+    there = torch.tensor([bool(plain.search(text)) for text in others])
+    assert right[there].all() and abs(right[~there].float().mean() - 0.5) < 0.03
 
 
 def test_the_transformer_is_at_first_no_better_than_the_bag_of_words_on_the_same_reviews():

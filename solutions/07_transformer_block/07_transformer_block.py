@@ -16,10 +16,10 @@
 #
 # *Attention, a little network, two shortcuts*
 #
-# One layer of attention is a weighted average. A language model needs many layers, and a stack of bare attention layers
-# collapses: after a few layers all positions hold nearly the same vector, and from there on queries and keys get almost
-# no gradient. This lesson watches the stack collapse, adds what is missing piece by piece, and measures after each
-# piece. The result is the transformer block.
+# One layer of attention computes weighted averages. A language model stacks many layers. But a stack of bare
+# attention layers collapses: after a few layers all positions hold nearly the same vector, and from there on queries
+# and keys get almost no gradient. In this lesson you watch the stack collapse, add what is missing piece by piece,
+# and measure after each piece. The result is the transformer block.
 #
 # | | |
 # |---|---|
@@ -28,9 +28,9 @@
 # | **It takes** | about 120 minutes: six exercises, one of them with two bugs to fix, and two predictions; 23 points |
 # | **It computes** | for a few seconds a cell, on any laptop; two cells take about half a minute, and you may stop them |
 #
-# The letters are those of the [notation table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h
-# the width of one head. The masked multi-head attention of lessons 4 and 5 is ready to use, as `SelfAttention`. Layers,
-# blocks and positions are counted from 0.
+# Letters, as in the [notation table](../../site/notation.md): b batch, t positions, e width, h heads, and d = e/h,
+# the width of one head. The masked multi-head attention of lessons 4 and 5 is ready to use as `SelfAttention`.
+# Layers, blocks and positions are counted from 0.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import matplotlib.pyplot as plt
@@ -47,18 +47,18 @@ from helpers.parts.blocks import TransformerBlock as FinishedBlock
 from helpers.progress import progress
 
 check = start("07_transformer_block")
-torch.set_num_threads(1)    # the tensors of this lesson are too small to share out
+torch.set_num_threads(1)    # these tensors are too small to split among threads
 
 # %% [markdown]
 # ## What makes it a transformer
 #
-# Here is a working definition, after [Bloem (2019)](https://peterbloem.nl/blog/transformers). A **transformer** is any
-# architecture for a set of connected units (the words of a sentence, the patches of an image) in which the units
-# interact **only through self-attention**. Everything else in it treats each unit by itself.
+# Here is a working definition, after [Bloem (2019)](https://peterbloem.nl/blog/transformers). A **transformer** is
+# any architecture for a set of connected units (the words of a sentence, the patches of an image) in which the units
+# interact **only through self-attention**. Everything else in a transformer treats each unit by itself.
 #
-# There are older ways to let positions interact. A **recurrent** network walks along the sequence and carries a state.
-# A **convolution** lets each position see a few neighbours, and needs a stack of layers to see far. They differ in how
-# many steps a signal takes from one position to another:
+# There are older ways to let positions interact. A **recurrent** network reads the sequence position by position and
+# carries a state along. A **convolution** lets each position see a few neighbours, so it needs several layers to see
+# far. The three differ in the number of steps that a signal takes from one position to another:
 
 # %% mystnb={"image": {"alt": "Three drawings of seven positions. Recurrent: one arrow up from the first input, then six arrows along the row of states to the last output. Convolution: three layers of arrows to near neighbours; the path climbs in three steps. Self-attention: every input has an arrow to every output; the path is a single arrow from the first to the last."}}
 plots.path_row(t=7, reach=2)
@@ -67,9 +67,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Inputs are at the bottom, outputs at the top. Arrows are connections; the thick ones are the
-# shortest path from the first position to the last. The recurrent path takes one step from each position to the next.
-# The convolution sees two neighbours on either side, so three layers carry a signal six positions along.
+# **How to read it.** Inputs are at the bottom, outputs at the top. Arrows are connections; the thick arrows are the
+# shortest path from the first position to the last. The convolution sees two neighbours on either side, so three
+# layers carry a signal six positions along.
 #
 # </div>
 #
@@ -82,25 +82,24 @@ plt.show()
 # |---|---|---|---|
 # | recurrent | $O(t)$ | $O(t)$ | $O(t\,e^2)$ |
 # | convolution | $O(\log_k t)$ if dilated, else $O(t/k)$ | $O(1)$ | $O(k\,t\,e^2)$ |
-# | self-attention | $O(1)$ | $O(1)$ | $O(t^2 e)$ |
+# | self-attention, without its projections | $O(1)$ | $O(1)$ | $O(t^2 e)$ |
 #
-# Attention is parallel and sees everything in one step. It pays in the last column, with the square of t. (That column
-# leaves out the four projections of attention, $O(t\,e^2)$; the square outweighs them once t is larger than 2e.)
+# Attention computes all positions in parallel. The price is in the last column: the square of t.
 #
 # </details>
 
 # %% [markdown]
 # ## A tower that falls down
 #
-# Stack 24 self-attention layers, each with its own weights. Send sequences of 16 random vectors through and look at two
-# numbers after every layer: how large the vectors are (root of the mean square of their components), and how much the
-# positions still differ from one another,
+# Stack 24 self-attention layers, each with its own weights. Send sequences of 16 random vectors through the stack,
+# and measure two numbers after every layer: the size of the vectors (the root of the mean square of their
+# components), and how much the positions differ from one another,
 #
 # $$\text{difference} \;=\; \frac{\lVert x - \bar x \rVert}{\lVert x \rVert},
 # \qquad \bar x = \text{the mean over the positions of each sequence}.$$
 #
-# It is 0 when all positions hold the same vector, and near 1 for random vectors. In the folded cell, `draw_by_depth`
-# draws both.
+# The difference is 0 when all positions hold the same vector, and near 1 for random vectors. `draw_by_depth`, in the
+# folded cell, draws both numbers.
 
 # %%
 class Tower(nn.Module):
@@ -148,40 +147,38 @@ draw_by_depth({"": bare})
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Left to right: from the input, at 0, to the top of the tower. Vertical axes are logarithmic. On
-# the left, the vectors lose most of their size in the first layer; then the biases of `unify` hold them at about a
-# tenth. On the right, the positions soon differ by less than a millionth; the line levels off because float32 resolves
-# no smaller difference.
+# **How to read it.** From the input, at 0, to the top of the tower, on logarithmic axes. Left: the vectors lose most
+# of their size in the first layer; then the biases of `unify` hold it at about a tenth. Right: after three layers the
+# positions differ by less than a millionth. The line levels off because float32 resolves no smaller difference.
 #
 # </div>
 #
-# After three layers all 16 positions of a sequence hold the same vector, as far as float32 can tell. This is no
-# accident of this draw. (Larger queries and keys, and so sharper weights, only delay it.) Each output is an average of
-# the same values. The more alike the vectors, the more alike their attention weights, so each layer levels out more
-# than the last: the differences shrink doubly exponentially with the depth ([Dong, Cordonnier and Loukas,
-# 2021](https://arxiv.org/abs/2103.03404)).
+# After three layers all 16 positions of a sequence hold the same vector, as far as float32 can tell. Every output of
+# a layer is an average of the same values. The more similar the vectors, the more similar their attention weights, so
+# each layer shrinks the differences more than the layer before. [Dong, Cordonnier and Loukas
+# (2021)](https://arxiv.org/abs/2103.03404) show that they shrink doubly exponentially with the depth.
 #
-# What becomes of *learning* in such a tower? We need an instrument.
+# Can such a tower *learn*?
 
 # %% [markdown]
 # ## An instrument: gradient by depth
 #
-# Give the model some task: output the sequence **backwards**. The loss is the mean over the rows of the batch, the
+# Give the model a task: output the sequence **backwards**. The loss is the mean over the rows of the batch, the
 # positions i and the components a,
 #
 # $$L
 # \;=\; \operatorname*{mean}_{\text{row},\,i,\,a}\;\big(y_{\text{row},\,i,\,a} - x_{\text{row},\,t-1-i,\,a}\big)^2,
 # \qquad y = \text{model}(x).$$
 #
-# Block $m$ has parameters $\theta_m$: all its weights and biases, thought of as one long vector. How strongly the loss
-# pulls at the block is the length of its gradient,
+# Block $m$ has parameters $\theta_m$: all its weights and biases, taken together as one long vector. The length of
+# the gradient with respect to $\theta_m$ tells how strongly the loss pulls at the block:
 #
 # $$g_m \;=\; \left\lVert \frac{\partial L}{\partial \theta_m} \right\rVert
 # \;=\; \sqrt{\sum_{\theta\,\in\,\text{parameters of block } m} \;\;
 # \sum_{\text{entries}} \left(\frac{\partial L}{\partial \theta}\right)^{\!2}} .$$
 #
-# **What every check asks.** The inputs stay unchanged, and new tensors are created on the input's device. In exercises
-# 2 to 5, gradients must flow to the inputs and to the parameters, and the parameters must have the names in the
+# **What every check asks.** The inputs stay unchanged, and new tensors are created on the input's device. In
+# exercises 2 to 5, gradients must flow to the inputs and to the parameters. The parameters must have the names in the
 # docstring, because the check sets them by name.
 
 # %% [markdown]
@@ -190,19 +187,19 @@ draw_by_depth({"": bare})
 # **Exercise 1 · `gradient_by_depth`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
 # Return $g_m$ for every block of a model. The loss is written for you. The parameters of the model may already hold
-# gradients, in their `.grad`: these must not affect the result.
+# gradients in their `.grad`; these must not affect the result.
 #
 # <details><summary>Hint 1: two ways to gradients</summary>
 #
 # `torch.autograd.grad(loss, list_of_parameters)` returns one gradient for each parameter and stores nothing.
-# `loss.backward()` adds to the `.grad` of every parameter, so clear those first: `model.zero_grad()`.
+# `loss.backward()` adds to the `.grad` of every parameter, so clear the old gradients first: `model.zero_grad()`.
 #
 # </details>
 # <details><summary>Hint 2: an example with two blocks</summary>
 #
-# Let block 0 have a weight with the gradient (3, 0) and a bias with the gradient (4), and block 1 a weight with the
-# gradient (6, 2) and a bias with the gradient (3). The result is (5, 7): √(3² + 0² + 4²) and √(6² + 2² + 3²). Norms of
-# single parameters do not add up: 3 + 4 is not 5.
+# Let block 0 have a weight with the gradient (3, 0) and a bias with the gradient (4). Let block 1 have a weight with
+# the gradient (6, 2) and a bias with the gradient (3). The result is (5, 7): √(3² + 0² + 4²) and √(6² + 2² + 3²). The
+# norms of single parameters do not add up: 3 + 4 is not 5.
 #
 # When you call `torch.autograd.grad` several times on one loss, all calls but the last need `retain_graph=True`.
 # `torch.stack` makes one tensor of a list of tensors.
@@ -237,11 +234,11 @@ check(gradient_by_depth)
 #
 # **Prediction · `pull_at_the_bottom`** &nbsp; 1 minute · no points
 #
-# In the bare tower, the gradient of the last block, next to the loss, has a length of about 0.05. How long is that of
-# block 0, at the bottom?
+# In the bare tower, the gradient of the last block (block 23, next to the loss) has a length of about 0.05. How long
+# is the gradient of block 0, at the bottom?
 #
-# - **A.** Less than a billionth of it.
-# - **B.** Between a tenth and a thousandth of it.
+# - **A.** Less than a billionth of 0.05.
+# - **B.** Between a tenth and a thousandth of 0.05.
 # - **C.** About as long: all 24 blocks contribute to the same result.
 # </div>
 
@@ -261,13 +258,14 @@ for block in (0, 8, 16, 20, 22, 23):
 check.prediction("pull_at_the_bottom", pull_at_the_bottom)
 
 # %% [markdown]
-# The gradient that reaches block 0 is nearly eleven orders of magnitude smaller than the last block's. Is the averaging
-# to blame? To test a cause, take it away.
+# The gradient of block 0 is nearly eleven orders of magnitude smaller than the gradient of block 23. Is the averaging
+# the cause? Remove it and see.
 #
 # Each layer does two things: it averages over positions, and it multiplies by two matrices, `to_values` and `unify`.
-# PyTorch gives the entries of both a variance of 1/(3e), so each multiplication leaves about $1/\sqrt 3$ of a vector's
-# length. Below are four new towers: with and without averaging, each with PyTorch's matrices and with matrices
-# $\sqrt 3$ times as large. The larger ones have entries of variance 1/e, and do not shrink a vector.
+# PyTorch gives the entries of both matrices a variance of 1/(3e), so each multiplication shrinks a vector to about
+# $1/\sqrt 3$ of its length. The next cell builds four new towers: with and without averaging, each with PyTorch's
+# matrices and with matrices $\sqrt 3$ times as large. The larger matrices have entries of variance 1/e, and on
+# average they do not shrink a vector.
 
 # %%
 class WithoutAveraging(nn.Module):
@@ -300,14 +298,16 @@ for larger, averages, tower in four_towers():
           f" {apart[3]:>18.1e} {apart[24]:>10.1e} {pull[0] / pull[-1]:>18.1e}")
 
 # %% [markdown]
-# Read the last column: the size of the matrices decides it, and averaging makes little difference. The gradient faded
-# because every layer multiplied it by about a third. With larger matrices block 0 receives about as much as the last
-# block.
+# Look at the last column first. The size of the matrices decides whether the gradient fades; averaging makes little
+# difference. With PyTorch's matrices, every layer multiplies the gradient by about a third. With the larger matrices,
+# the gradient of block 0 is about as large as the gradient of block 23.
 #
-# Now read the two columns before it. With averaging, the positions collapse within three blocks, at either size of the
-# matrices. (Small matrices make them collapse without averaging too, only later: the vectors shrink, until the bias
-# that all positions share is all that remains.) What does *that* do to learning? Take the third tower, which averages
-# but passes its gradient on, and measure the gradient of each of the four matrices by itself:
+# Now look at the two columns of differences. With averaging, the positions collapse within three blocks, at either
+# size of the matrices. (With small matrices they also collapse without averaging, but later: the vectors shrink until
+# almost only the bias is left, which is the same at all positions.)
+#
+# What does the collapse do to learning? Take the third tower, which averages but whose gradient does not fade.
+# Measure the gradient of each of the four matrices separately:
 
 # %%
 def print_gradients_of_matrices(tower):
@@ -324,16 +324,15 @@ towers = {averages: tower for larger, averages, tower in four_towers() if larger
 print_gradients_of_matrices(towers[True])
 
 # %% [markdown]
-# From block 2 on, the matrices of queries and keys get almost no gradient. In block 2 it is some fifty million times
-# smaller than that of the values; above, it is nothing but rounding error. When all positions hold the same vector, it
-# makes no difference where a position looks, so the loss cannot say where to look. [Noci et al.
-# (2022)](https://arxiv.org/abs/2206.03126) prove this: collapse makes the gradients of queries and keys vanish.
+# From block 2 on, `to_queries` and `to_keys` get less than a ten-millionth of the gradient of `to_values`. When all
+# positions hold the same vector, it makes no difference where a position looks, so queries and keys cannot change the
+# loss ([Noci et al., 2022](https://arxiv.org/abs/2206.03126)).
 #
-# So the bare stack has two separate faults. Its initial weights make all gradients fade, and averaging leaves its
-# attention no way to learn where to look.
+# So the bare stack has two separate faults. Its initial weights make all gradients fade. And averaging makes the
+# positions equal, so queries and keys get almost no gradient.
 #
-# Now vary the depth and the *gain*, the width times the variance of a matrix's entries. How far from 1 may the gain be
-# before a deep tower loses its gradient?
+# In the player below, vary the depth and the *gain*: the width times the variance of a matrix's entries. How far from
+# 1 may the gain be before a deep tower loses its gradient?
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -342,7 +341,7 @@ show_player("depth")
 
 # %% [markdown]
 # The share of the gradient that reaches the bottom is the gain to the power of the depth. At 24 blocks a gain of 0.9
-# leaves 8 % of it, and a gain of 0.5 less than a ten-millionth; a gain of 1.1 makes it ten times as large.
+# leaves 8 % of the gradient, a gain of 0.5 less than a ten-millionth, and a gain of 1.1 makes it ten times as large.
 
 # %% [markdown]
 # ## A residual connection
@@ -351,12 +350,12 @@ show_player("depth")
 #
 # $$y \;=\; x + f(x), \qquad\qquad \frac{\partial y}{\partial x} \;=\; I + \frac{\partial f}{\partial x} .$$
 #
-# The identity is the point. Whatever the layers do, each vector reaches the top of the tower as one term of the sum, so
-# positions can stay different. On the way back, the gradient takes the same path undiminished, and each layer adds
-# something to it. The layer learns only the difference, the *residual*
-# ([He et al., 2016, section 3](https://arxiv.org/abs/1512.03385)), so this is called a **[residual
-# connection](../../site/glossary.md#residual-connection)**. Another word for it is **shortcut**, because it leads
-# around the layer.
+# The identity $I$ is what matters. Whatever the layers do, each input vector reaches the top of the tower as one term
+# of a sum, so positions can stay different. On the way back, the gradient takes the same path undiminished, and each
+# layer adds a term. The layer learns only what to add, the *residual* ([He et al., 2016, section
+# 3](https://arxiv.org/abs/1512.03385)). Hence the name **[residual
+# connection](../../site/glossary.md#residual-connection)**. Another name is **shortcut**, because it leads around the
+# layer.
 
 # %% mystnb={"image": {"alt": "Gradient norm against block number from 0 to 23, logarithmic. Without shortcuts it rises from below one trillionth at the bottom to about a twentieth at the top, nearly along a straight line. With shortcuts it is nearly level: about 2 at the bottom, 1 at the top."}}
 class Shortcut(nn.Module):
@@ -370,6 +369,8 @@ class Shortcut(nn.Module):
 torch.manual_seed(1)
 with_shortcuts = Tower(Shortcut(SelfAttention(32, 4)) for _ in range(24)).to(device())
 towers = {"without shortcuts": bare, "with shortcuts": with_shortcuts}
+for name, tower in towers.items():
+    print(f"{name}: difference of positions after 24 blocks {by_depth(tower, x)[1][-1]:.1e}")
 lines = {name: (range(24), gradient_by_depth(tower, x)) for name, tower in towers.items()}
 plots.curves(lines, "block (0 is next to the input)", "norm of the gradient", log="y")
 plt.show()
@@ -377,28 +378,29 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One value per block, input on the left, output on the right; grid lines are a factor of a hundred
-# apart. Without shortcuts the curve is nearly a straight line: on the way to the input, each block's two small matrices
-# shrink the gradient by about the same factor. With shortcuts it passes all 24 blocks without shrinking.
+# **How to read it.** One value per block; the input is on the left, the output on the right. Without shortcuts the
+# curve is nearly a straight line on the logarithmic axis: each block shrinks the gradient by about the same factor.
+# With shortcuts the gradient passes all 24 blocks without shrinking.
 #
 # </div>
 #
-# That cures the first fault. For the second, measure the four matrices again:
+# The gradient no longer fades, and the positions stay different. Do queries and keys get their gradient back? Measure
+# the four matrices again:
 
 # %%
 print_gradients_of_matrices(with_shortcuts)
 
 # %% [markdown]
-# The matrices of queries and keys now get about a tenth of the gradient of the values, from the bottom to the top.
-# Positions stay different, so it matters where each of them looks. The shortcut cures both faults.
+# `to_queries` and `to_keys` now get about a tenth of the gradient of `to_values`, from the bottom to the top.
+# Shortcuts cure both faults.
 
 # %% [markdown]
 # ## A little network
 #
-# What can the layers stacked so far compute? Once the softmax has given its weights, attention only averages: it is
-# linear in the values. Train four such layers to compute something *about* each vector: the absolute values of its
-# components. In the folded cell, `train(model, target, steps)` takes steps of [Adam](../../site/glossary.md#adam) on
-# fresh random sequences; the target here is `torch.abs`.
+# What can such a stack compute? For given attention weights, attention only averages: it is linear in the values.
+# Train four attention layers with shortcuts to compute something *about* each vector: the absolute values of its
+# components. The folded cell defines `train(model, target, steps)`, which takes steps of
+# [Adam](../../site/glossary.md#adam) on fresh random sequences. The target here is `torch.abs`.
 
 # %% tags=["hide-input"]
 def train(model, target, steps, rate=0.003, warm_up=1):
@@ -431,20 +433,21 @@ def gathering():
     return [Shortcut(SelfAttention(32, 4)) for _ in range(4)]
 
 losses = train(Tower(gathering()).to(device()), torch.abs, 500)
-print(f"best constant {1 - 2 / torch.pi:.2f}, attention {last(losses):.2f}")
+print(f"loss of the best constant {1 - 2 / torch.pi:.2f}, of attention {last(losses):.2f}")
 
 # %% [markdown]
-# In 500 steps the stack does no better than the best constant. Without biases, no such stack could: if all vectors
-# change sign, no score changes, so all outputs change sign. An absolute value does not. To compute something about a
-# vector, rather than pass it on, a stack needs another layer: the
-# **[feed-forward network](../../site/glossary.md#feed-forward-network)**, two layers with a ReLU between them, **the
-# same for every position, and seeing one position at a time**,
+# After 500 steps the stack is no better than a model that always returns the best constant. With far longer training
+# its loss falls slowly below that of the constant, but only the biases make this possible. In a stack without biases,
+# changing the sign of all vectors changes no score, so it changes the sign of all outputs. An absolute value keeps
+# its sign.
 #
-# $$\operatorname{ff}(v) \;=\; W_2 \,\max(0,\; W_1 v + b_1) + b_2 ,$$
+# The missing piece is the **[feed-forward network](../../site/glossary.md#feed-forward-network)**: two linear layers
+# with a ReLU between them, applied to **every position by itself**, with the same weights everywhere:
 #
-# with a hidden layer that is 4e wide by convention ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 3.3: e
-# = 512, hidden 2048). Three parts of a block are not linear: this ReLU, the attention weights and the norms of the next
-# section. Everything else is, apart from the biases. Attention gathers; the network computes.
+# $$\operatorname{ff}(v) \;=\; W_2 \,\max(0,\; W_1 v + b_1) + b_2 .$$
+#
+# The hidden layer is 4e wide by convention ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 3.3: e = 512,
+# hidden 2048). Attention gathers; the network computes.
 
 # %% [markdown]
 # <div class="card">
@@ -455,15 +458,15 @@ print(f"best constant {1 - 2 / torch.pi:.2f}, attention {last(losses):.2f}")
 #
 # <details><summary>Hint 1: nothing special about positions</summary>
 #
-# `nn.Linear` works on the last axis and treats all places of the other axes alike. The t positions need no loop and no
-# reshape.
+# `nn.Linear` works on the last axis and does the same at all indices of the other axes. The t positions need no loop
+# and no reshape.
 #
 # </details>
 # <details><summary>Hint 2: two widths</summary>
 #
-# `FeedForward(6)` has 24 hidden components, `FeedForward(6, hidden=11)` has 11: the weight of `widen` is (24, 6) or
-# (11, 6), that of `narrow` (6, 24) or (6, 11). If `widen` returns (2, −3, 0.5) for a vector, `narrow` reads (2, 0,
-# 0.5).
+# `FeedForward(6)` has 24 hidden components, and `FeedForward(6, hidden=11)` has 11. The weight of `widen` is (24, 6)
+# or (11, 6), the weight of `narrow` (6, 24) or (6, 11). If `widen` returns (2, −3, 0.5) for a vector, `narrow` reads
+# (2, 0, 0.5).
 #
 # </details>
 # </div>
@@ -493,22 +496,22 @@ class FeedForward(nn.Module):
 check(FeedForward)
 
 # %% [markdown]
-# The same four layers with one of your networks on top, trained for as many steps:
+# Put one of your networks on top of the same four layers, and train for 500 steps again:
 
 # %%
 computing = Tower([*gathering(), Shortcut(FeedForward(32))]).to(device())
 losses = train(computing, torch.abs, 500)
-print(f"attention and one network {last(losses):.2f}")
+print(f"loss of attention and one network {last(losses):.2f}")
 
 # %% [markdown]
-# In the same number of steps, one small network brings the loss down to a quarter of the best constant's. (Trained far
-# longer, the four layers do learn a little.)
+# One small network brings the loss down to a quarter of the best constant's.
 #
 # ## Keeping the vectors' size
 #
 # Shortcuts cure two faults and bring a third. Every layer adds something, so the sum grows; how fast depends on the
-# weights. Below are two towers of attention and network, each layer with a shortcut. One has PyTorch's initial weights,
-# the other has weights twice as large. (`FinishedFeedForward` does what exercise 2 asks for.)
+# weights. The next cell makes two towers of attention and feed-forward networks, each layer with a shortcut. The
+# first has PyTorch's initial weights, the second has weights twice as large. (`FinishedFeedForward` does what
+# exercise 2 asks for.)
 
 # %%
 def pair():
@@ -529,39 +532,39 @@ for factor in (1, 2):
 
 # %% [markdown]
 # Each block multiplies the size by some factor, and over 24 blocks the factors compound. With weights twice as large
-# the vectors explode, and their scores with them: the √d of [lesson 3](../03_scaling/03_scaling.ipynb) assumes queries
-# and keys whose components have variance 1. So what each layer reads must be kept at one size.
+# the vectors explode, and the attention scores with them: the √d of [lesson 3](../03_scaling/03_scaling.ipynb)
+# assumes queries and keys whose components have variance 1. So the vectors that each layer reads must be kept at one
+# size.
 #
 # **[Layer normalisation](../../site/glossary.md#layer-normalisation)**
-# ([Ba, Kiros and Hinton, 2016, section 3](https://arxiv.org/abs/1607.06450)) does it for every vector $v$ of width e by
-# itself. Subtract the mean, divide by the standard deviation:
+# ([Ba, Kiros and Hinton, 2016, section 3](https://arxiv.org/abs/1607.06450)) does this for every vector $v$ of width
+# e by itself. It subtracts the mean and divides by the standard deviation:
 #
 # $$\mu = \frac1e \sum_{a=1}^{e} v_a, \qquad \sigma^2 = \frac1e \sum_{a=1}^{e} (v_a - \mu)^2,
 # \qquad \operatorname{norm}(v)_a \;=\; \frac{v_a - \mu}{\sqrt{\sigma^2 + \varepsilon}}\; \gamma_a + \beta_a .$$
 #
-# No other position enters, and no other sequence of the batch: the norm must not mix them. The small
-# $\varepsilon$ keeps a vector of equal components, whose variance is 0, from becoming 0/0. The learned $\gamma$ and
-# $\beta$, one number for each component, let the model choose another scale and mean. In PyTorch they are called
-# `weight` and `bias`.
+# No other position and no other sequence of the batch has any influence. The small $\varepsilon$ keeps a vector of
+# equal components, whose variance is 0, from becoming 0/0. The model learns $\gamma$ and $\beta$, which have one
+# number for each component and set another scale and mean. In PyTorch they are called `weight` and `bias`.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 3 · `LayerNorm`** &nbsp; mend · ★★☆ · 10 minutes · 4 points
 #
-# The code below runs, and models train with it. Yet it differs from the formula in **two** places. Fix both, in
-# `forward`. Each fix earns points by itself. Do not call PyTorch's own norm, `nn.LayerNorm` or `F.layer_norm`, or
-# `FinishedNorm`: you will compare yours with PyTorch's.
+# The code below runs, and models can be trained with it. Yet it differs from the formula in **two** places. Fix both,
+# in `forward`. Each fix earns points by itself. Do not call `FinishedNorm`, or PyTorch's own norm (`nn.LayerNorm`,
+# `F.layer_norm`): you will compare your norm with PyTorch's.
 #
 # <details><summary>Hint 1: line by line</summary>
 #
-# Write the formula's pieces on the left and the code's on the right: μ, σ², the denominator, γ and β. Which piece is
-# computed by a function of PyTorch, and what does its documentation say that it computes?
+# Write the pieces of the formula on the left (μ, σ², the denominator, γ and β) and the code for each on the right.
+# Which piece is computed by a function of PyTorch, and what does its documentation say that it computes?
 #
 # </details>
 # <details><summary>Hint 2: two small experiments</summary>
 #
-# What should the norm make of the vector (0, 2), by hand, with ε = 0? What does the code make of it? And what is the
+# Compute the norm of the vector (0, 2) by hand, with ε = 0. What does the code return for it? And what is the
 # denominator of a vector whose variance is far smaller than ε, in the formula and in the code?
 #
 # </details>
@@ -595,7 +598,7 @@ class LayerNorm(nn.Module):
 check(LayerNorm)
 
 # %% [markdown]
-# Compare yours with PyTorch's on three kinds of vectors:
+# Compare your norm with PyTorch's on three kinds of vectors:
 
 # %% tags=["nbval-check-output"]
 mine, theirs = LayerNorm(32).to(device()), nn.LayerNorm(32).to(device())
@@ -605,7 +608,7 @@ for name, sample in samples.items():
     print(f"{name}: the same as PyTorch's: {agree}")
 
 # %% [markdown]
-# And this is what the code did to a vector before you fixed it, compared with PyTorch's norm:
+# How far was the original code from PyTorch's norm?
 
 # %% tags=["nbval-check-output"]
 def as_it_came(v, epsilon=1e-5):
@@ -621,18 +624,17 @@ for e in (4, 32, 512):
 # %% [markdown]
 # <details><summary>What was wrong, and why nothing complained</summary>
 #
-# `x.std()` divides by e − 1, as one does to *estimate* a variance from a sample; here nothing is estimated. This
-# multiplies every output by √((e − 1)/e), which is 0.866 for e = 4 and 0.999 for e = 512. And ε was added outside the
-# root instead of under it. That matters for very small vectors. √(σ² + ε) is then about √ε and keeps them
-# small; σ + ε is far smaller, and blows them up, noise included.
+# `x.std()` divides by e − 1, as one does to *estimate* a variance from a sample. This multiplies every output by
+# √((e − 1)/e), which is 0.866 for e = 4 and 0.999 for e = 512. And ε was added outside the root instead of under it.
+# For very small vectors the divisor √(σ² + ε) is about √ε, so the result stays small. The divisor σ + ε is far
+# smaller, so the result is large.
 #
-# A model that is trained with such a norm learns around it. The harm comes when weights are used with the other norm: a
-# published model loaded into this code computes something slightly different in each of its layers, and no error is
-# raised.
+# A model that is trained with such a norm can adapt to it. The harm comes when its weights are used with the correct
+# norm: every layer computes something slightly different, and no error is raised.
 #
 # </details>
 #
-# Now see what a norm after each block does for the growing tower:
+# Now put a norm after each block of the two growing towers:
 
 # %%
 for factor in (1, 2):
@@ -646,7 +648,7 @@ for factor in (1, 2):
 # ## The block
 #
 # Now put the pieces together. A block is attention and a feed-forward network, each with a shortcut around it and a
-# norm of its own. Where does the norm go? There are two answers, and both are in use.
+# norm of its own. Where does the norm go? Two answers are in use.
 
 # %%
 plots.diagrams.block_norms()
@@ -654,9 +656,9 @@ plots.diagrams.block_norms()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** From top to bottom, the thick line is the residual connection; the layers branch off it, and add
-# their outputs back. On the left the norms are on the line itself, on the right in the branches, with one more after
-# the last block of a stack.
+# **How to read it.** From top to bottom. The thick line is the residual connection; the layers branch off it and add
+# their outputs back. Left: the norms are on the line itself. Right: the norms are in the branches, and one more
+# follows the last block of a stack.
 #
 # </div>
 
@@ -675,14 +677,14 @@ plots.diagrams.block_norms()
 # $$x \;\leftarrow\; x + \operatorname{attention}\big(\operatorname{norm}_1(x)\big),
 # \qquad x \;\leftarrow\; x + \operatorname{ff}\big(\operatorname{norm}_2(x)\big) .$$
 #
-# The difference looks small. With norm last, every shortcut runs *through* a norm. With norm first, a straight line
-# leads from the input to the output, with nothing on it but sums: the **residual stream**. It may grow; every layer
-# reads it normalised.
+# The difference looks small. With norm last, every shortcut runs *through* a norm. With norm first, the line from the
+# input to the output passes nothing but additions. It is called the **residual stream**. The stream may grow; every
+# layer reads it normalised.
 #
-# **[Dropout](../../site/glossary.md#dropout)** ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 5.4) guards
-# against overfitting. In training, each component of a layer's output is zeroed with probability p before the addition,
-# and those that stay are multiplied by 1/(1 − p). The shortcut itself is never dropped. In evaluation nothing is. Why
-# the factor? Here is a layer's output of a million ones, with p = 0.25:
+# **[Dropout](../../site/glossary.md#dropout)** ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 5.4)
+# guards against overfitting. In training, each component of a layer's output is zeroed with probability p before the
+# addition, and the remaining components are multiplied by 1/(1 − p). The shortcut itself is not dropped, and in
+# evaluation nothing is. Why the factor? Take a layer's output of a million ones, and p = 0.25:
 
 # %%
 torch.manual_seed(0)
@@ -691,8 +693,7 @@ print(f"what is kept becomes {dropped.max():.2f}, the mean is {dropped.mean():.2
 print(f"without the factor: mean {dropped.sign().mean():.2f}")
 
 # %% [markdown]
-# With the factor the mean is 1, as in evaluation. Without it, whatever reads this output would get a quarter less in
-# training than later.
+# With the factor, the mean in training is 1, the same as in evaluation.
 
 # %% [markdown]
 # <div class="card">
@@ -700,8 +701,8 @@ print(f"without the factor: mean {dropped.sign().mean():.2f}")
 # **Exercise 4 · `TransformerBlock`** &nbsp; ★★★ · 18 minutes · 6 points
 #
 # Write the block in both orders. Its pieces are finished: `SelfAttention(e, h)`, called as `attention(x, mask)`,
-# `FinishedNorm(e)` and `FinishedFeedForward(e)`. Store them under the names in the docstring. Do not use whole blocks:
-# neither `FinishedBlock` nor PyTorch's `nn.TransformerEncoderLayer`.
+# `FinishedNorm(e)` and `FinishedFeedForward(e)`. Store them under the names in the docstring. Do not use whole
+# blocks, neither `FinishedBlock` nor PyTorch's `nn.TransformerEncoderLayer`.
 #
 # Pass the mask on to the attention, as in lesson 5, even if it is None. In training, dropout applies once to the
 # output of each layer, before it is added, and what is kept is scaled as in `nn.Dropout`. A dropout of 0 or 1 is
@@ -714,8 +715,8 @@ print(f"without the factor: mean {dropped.sign().mean():.2f}")
 # </details>
 # <details><summary>Hint 2: an example with simple layers</summary>
 #
-# Let x be (1, 3). Both layers return the sum of their input in both components: (4, 4) for x. Both norms subtract the
-# mean.
+# Let x be (1, 3). Both layers return the sum of their input in both components: (4, 4) for x. Both norms only
+# subtract the mean.
 #
 # - Norm first: the norm of (1, 3) is (−1, 1), the layer returns (0, 0), and x stays (1, 3), in the second half too.
 # - Norm last: the layer returns (4, 4), the sum is (5, 7), and its norm (−1, 1). The second layer reads this, returns
@@ -764,8 +765,8 @@ class TransformerBlock(nn.Module):
 check(TransformerBlock)
 
 # %% [markdown]
-# PyTorch's own block is `nn.TransformerEncoderLayer`. The folded cell gives it the same weights as yours, for both
-# orders, and compares.
+# The folded cell gives PyTorch's own block, `nn.TransformerEncoderLayer`, the same weights as yours, in both orders,
+# and compares the outputs.
 
 # %% tags=["hide-input", "nbval-check-output"]
 @torch.no_grad()
@@ -794,9 +795,9 @@ for pre_norm in (False, True):
 # %% [markdown]
 # ## Three words by hand
 #
-# The three words of the earlier lessons go through a block, norm first, with the two heads of lesson 4. To keep it
-# short, `unify`, `widen` and `narrow` pass their numbers on unchanged, so the network is a bare ReLU. Fill in the two
-# missing numbers.
+# The three words of the earlier lessons go through a block, norm first, with the two heads of lesson 4. To keep the
+# arithmetic short, `unify`, `widen` and `narrow` pass their input on unchanged, so the network is just a ReLU. Fill
+# in the two missing numbers.
 
 # %% tags=["hide-input"]
 from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, W_V, X
@@ -825,11 +826,11 @@ plots.number_grids(
 # <div class="figure-caption">
 #
 # **How to read it.** From left to right, then down. Each grid has the vectors of the three words after one step. The
-# last is a sum of two grids: *x* + attention, and ReLU.
+# last grid, *y*, is the sum of two others: *x* + attention, and ReLU.
 #
 # </div>
 #
-# The next cell has both numbers, and compares the last grid with PyTorch's block.
+# The next cell prints both numbers, and compares *y* with the output of PyTorch's block.
 
 # %% tags=["hide-cell", "nbval-check-output"]
 print(f"norm of the, second component: {normed[0, 1]:.2f}")
@@ -840,21 +841,21 @@ print("as PyTorch's block computes it:", torch.allclose(theirs, halfway + added,
 # %% [markdown]
 # ## The stack
 #
-# A transformer is a stack of blocks. Its program is short, and two things can go wrong.
+# A transformer is a stack of blocks. Its code is short, and two things can go wrong.
 #
-# Every block needs **weights of its own**. In Python, `[block] * 24` is a list with one block in it, 24 times. It runs,
-# the output has the right shape, and the model has a twenty-fourth of the parameters that you think it has.
+# Every block needs **weights of its own**. In Python, `[block] * 24` is a list that holds one block 24 times. The
+# model runs, but it has a twenty-fourth of the parameters that you expect.
 #
-# And with norm first, the stack needs **one more norm at the end**. Otherwise whatever comes next would read the bare
-# sum, which has grown with every block. With norm last there is nothing to add: each block ends with a norm.
+# With norm first, the stack also needs **one more norm at the end**. Otherwise the next layer would read the bare
+# sum, which has grown with every block. With norm last, each block already ends with a norm.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 5 · `Transformer`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
-# Stack `depth` blocks of the class `FinishedBlock`, which takes the same arguments as your `TransformerBlock`. All of
-# them get the same mask. With norm last there is no final norm, and no parameter for one.
+# Stack `depth` blocks of the class `FinishedBlock`, which takes the same arguments as your `TransformerBlock`. All
+# blocks get the same mask. With norm last there is no final norm, and no parameter for one.
 #
 # <details><summary>Hint 1: a list that PyTorch can see</summary>
 #
@@ -865,7 +866,8 @@ print("as PyTorch's block computes it:", torch.allclose(theirs, halfway + added,
 # <details><summary>Hint 2: the parameters of two stacks</summary>
 #
 # `Transformer(8, 2, depth=2, pre_norm=True)` has parameters whose names begin with `blocks.0.`, `blocks.1.` and
-# `norm.`. With `pre_norm=False` those of `norm` are absent; the attribute itself may be None or `nn.Identity()`.
+# `norm.`. With `pre_norm=False` there are none that begin with `norm.`; the attribute itself may be None or
+# `nn.Identity()`.
 #
 # </details>
 # </div>
@@ -899,8 +901,8 @@ check(Transformer)
 # %% [markdown]
 # ## What each piece was good for
 #
-# Back to the first tower. Now every block has attention and a feed-forward network, and there are five versions:
-# nothing added; norms only; shortcuts only; and both, with norm last or with norm first. With nothing added, all
+# Back to the first tower. Now every block has attention and a feed-forward network. Compare five versions: nothing
+# added; norms only; shortcuts only; both, with norm last; and both, with norm first. With nothing added, all
 # positions hold the same vector after two blocks.
 
 # %% [markdown]
@@ -955,9 +957,9 @@ for name, stack in stacks.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** As before: left the size, right how much the positions differ. Shortcuts decide the right panel:
-# with them positions stay apart, without them all become one within a few blocks, **norms or not**. On the left, *norms
-# only* and *norm last* overlap at 1. With norm first the sum still grows, more slowly than with shortcuts only.
+# **How to read it.** Shortcuts decide the right panel: with them positions stay apart; without them all positions
+# become equal within a few blocks, **norms or not**. On the left, *norms only* and *norm last* overlap at 1. With
+# norm first the sum still grows, but more slowly than with shortcuts only.
 #
 # </div>
 
@@ -965,12 +967,12 @@ for name, stack in stacks.items():
 check.prediction("norms_without_shortcuts", norms_without_shortcuts)
 
 # %% [markdown]
-# Look at *norms only* once more. Its vectors have a perfect size at every depth, and after three blocks nothing in
-# them tells one position from another. A healthy-looking number can come from a dead model.
+# Look at *norms only* once more. Its vectors have size 1 at every depth, yet nothing in them tells one position from
+# another. A healthy-looking number can come from a dead model.
 #
-# Both orders keep the positions apart. Do they differ in their gradients?
-# [Xiong et al. (2020, section 3)](https://arxiv.org/abs/2002.04745) prove that they do at the top of the stack, before
-# the first step of training. Take the last matrix of the last block, and vary the depth:
+# Both orders keep the positions apart. Do their gradients differ? [Xiong et al. (2020, section
+# 3)](https://arxiv.org/abs/2002.04745) prove that they do at the top of the stack, before the first step of training.
+# Measure the gradient of the last matrix of the last block in stacks of several depths:
 
 # %% mystnb={"image": {"alt": "Norm of the gradient of the last matrix against the depth of the stack, from 3 to 96 blocks, both axes logarithmic. With norm last the line is level at about 0.15. With norm first it starts at the same height and falls, from 24 blocks on nearly along a dotted slope of one over the root of the depth, to 0.04."}}
 def pull_at_the_top(depth, pre_norm, seed):
@@ -998,24 +1000,23 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each point is the mean of five new stacks. Both axes are logarithmic. With norm last, the depth
-# makes no difference; with norm first, the gradient falls with the depth, in deep stacks nearly like $1/\sqrt{depth}$.
+# **How to read it.** Each point is the mean of five new stacks. Both axes are logarithmic. With norm last, the
+# gradient hardly depends on the depth. With norm first, it falls with the depth, in deep stacks nearly like
+# $1/\sqrt{depth}$.
 #
 # </div>
 #
-# With norm first, the deeper the stack, the larger the sum that reaches the top (left panel of the figure before), and
-# the last norm divides by its size, on the way back as well. With norm last the size at the top is always 1, and a deep
-# stack begins with gradients as large there as a shallow one. So its first full steps may change the top too much.
-# (That cannot be all, since Adam divides each gradient by its usual size, see [Liu et al.,
-# 2020](https://arxiv.org/abs/2004.08249).)
+# With norm first, a deeper stack has a larger sum at its top. The last norm divides this sum by its size, and on the
+# way back it divides the gradient by the same size. With norm last the size at the top is 1 at any depth, so the
+# gradients there stay large. [Xiong et al.](https://arxiv.org/abs/2002.04745) argue that this makes the first steps
+# of training unstable.
 #
-# The remedy of 2017 was to begin with a tiny learning rate and raise it over a few thousand steps, the
-# [*warm-up*](../../site/glossary.md#warm-up) that [lesson 8](../08_classifier/08_classifier.ipynb) uses too. With norm
-# first it matters much less; most such models still use a short one.
+# The remedy of 2017 was a [*warm-up*](../../site/glossary.md#warm-up): begin with a tiny learning rate and raise it
+# over a few thousand steps. The same paper trains stacks with norm first without a warm-up.
 #
-# So much for the start. Now train all five, as fresh stacks of eight blocks, to return the sequence backwards, with
-# learned position vectors in front and a linear layer behind. A sixth run gives *norm last* a warm-up of 100 steps.
-# They take about half a minute; the stop button ends one run.
+# Now train all five versions, as fresh stacks of eight blocks, to return the sequence backwards. Learned position
+# vectors come before the stack, a linear layer after it. A sixth run gives *norm last* a warm-up of 100 steps. The
+# six runs take about half a minute; the stop button ends one run.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Six loss curves over 400 steps. Nothing added, norms only and norm last run together along 1 to the end. Norm first leaves it before step 100 and falls to about 0.2. Shortcuts only begins above 1 and falls slowly to 0.4. Norm last with a warm-up stays at 1 for more than half of the steps, then falls to 0.4."}}
 from helpers.parts.positions import PositionEmbedding
@@ -1053,23 +1054,20 @@ for version, losses in runs.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** A loss of 1 is what zeros everywhere give. *Nothing added* and *norms only* stay there to the end,
-# and so does *norm last* without a warm-up; the three curves overlap. *Shortcuts only* and *norm first* fall; *norm
-# last* with a warm-up follows later.
+# **How to read it.** A model that returns zeros has a loss of 1. Three curves overlap there to the end: *nothing
+# added*, *norms only*, and *norm last* without a warm-up.
 #
 # </div>
 #
-# Without shortcuts nothing is learned, norms or not. Shortcuts alone train at this depth; with the norms first,
-# training is faster. With norm last and no warm-up the loss stays at 1; with a warm-up it falls. So at this rate it is
-# the warm-up that decides. With two other seeds we saw the same; `trained("both, norm last", seed=1)` is such a
-# run. But it is one depth, one rate and few steps: at lower rates some of our runs with norm last learned without a
-# warm-up.
+# Without shortcuts nothing is learned, norms or not. Shortcuts alone make eight blocks trainable; with norm first,
+# training is faster. With norm last, only the run with a warm-up learns. These are single runs at one depth and one
+# learning rate, so the order may differ at others.
 
 # %% [markdown]
 # ## What it costs
 #
-# How many numbers does a block learn? Count them on paper: no bias in the three projections of the attention, one in
-# everything else, and a norm has two numbers for each component.
+# How many numbers does a block learn? The three projections of the attention have no bias; all other linear layers
+# have one. A norm has two numbers for each component.
 
 # %% [markdown]
 # <div class="card">
@@ -1087,8 +1085,8 @@ for version, losses in runs.items():
 # </details>
 # <details><summary>Hint 2: the norms alone, and the heads</summary>
 #
-# For e = 8 a norm has 8 numbers in its weight and 8 in its bias, the two norms 32. A projection for h = 2 heads of
-# width 4 has 2 · (8 · 4) = 64 weights, as many as one head of width 8.
+# For e = 8 a norm has 8 numbers in its weight and 8 in its bias, so two norms have 32. A projection for h = 2 heads
+# of width 4 has 2 · (8 · 4) = 64 weights, as many as one head of width 8.
 #
 # </details>
 # </div>
@@ -1115,15 +1113,15 @@ for e, h in ((32, 4), (512, 8), (768, 12)):
     print(f"e = {e:>3}: {mine:>9,} by formula, {counted:>9,} by count; 12e² is {share:.1%}")
 
 # %% [markdown]
-# Remember **12e² per block**: 4e² in the attention, and 8e², two thirds, in the little network. Times the depth, that
-# is nearly every parameter in GPT-2's blocks. The tables of tokens and positions are extra; [lesson
+# Remember **12e² per block**: 4e² in the attention and 8e², two thirds, in the feed-forward network. Multiplied by
+# the depth, this is nearly every parameter in GPT-2's blocks. The tables of tokens and positions are extra; [lesson
 # 12](../12_gpt2/12_gpt2.ipynb) counts them.
 
 # %% [markdown]
 # ## Your model so far
 #
 # In place of one layer of attention the model now has your `Transformer`: three blocks, norm first, with the same
-# positions and the same mask. A step takes more than twice as long, so we take only a third as many.
+# positions and the same mask. A step takes longer, so the training has a third as many steps.
 
 # %% mystnb={"image": {"alt": "A scoreboard of eight models against bits per byte. Three blocks, at the top, are farthest left, near 2.3, left of the line of gzip. Positions come next, below 3, then the earlier models, between 3.4 and 4.5."}}
 from helpers.ladder import ByteModel, Ladder, measured
@@ -1144,9 +1142,9 @@ ladder.show()
 #
 # </div>
 #
-# Before, our three runs needed 2.83 to 2.87 [bits per byte](../../site/glossary.md#bits-per-byte). With three blocks
-# they need 2.28 to 2.31, fewer than gzip. Blocks bring depth, feed-forward networks, shortcuts and norms at once. Is it
-# the depth? Take it away and leave the rest:
+# In lesson 6 our three runs needed 2.83 to 2.87 [bits per byte](../../site/glossary.md#bits-per-byte). With three
+# blocks they need 2.28 to 2.31, fewer than gzip. How much of this gain is due to the depth? Try one block instead of
+# three:
 
 # %% tags=["hide-input"]
 torch.manual_seed(0)
@@ -1155,40 +1153,31 @@ bits, done = measured(ByteModel(one, PositionEmbedding(32, 64), mask=True), 1200
 print(f"one block: {bits:.2f} bits per byte after {done:,} steps")
 
 # %% [markdown]
-# In this run one block saves about half a bit, in a third of the steps; two more save up to a tenth of a bit. At this
-# size, and after so few steps, most of the gain does not come from depth.
+# In this run one block saves about half a bit per byte, in a third of the steps. Two more blocks save less than a
+# tenth of a bit. At this size, and after so few steps, most of the gain does not come from depth.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can say what makes an architecture a transformer; measure how activations and gradients change through any stack;
-# find out where a norm differs from PyTorch's, and fix it; build the block in both orders and say what each order does
-# to the gradient; stack blocks that each have weights of their own; and count their parameters in your head.
+# You can say what makes an architecture a transformer; measure activations and gradients through any stack; make a
+# norm agree with PyTorch's; build the block in both orders and say what each order does to the gradient; stack blocks
+# that each have weights of their own; and count their parameters in your head.
 #
-# **Three questions to think about**
+# **Two questions to think about**
 #
 # <details><summary>1. Take the feed-forward networks out of a transformer. Is what remains linear in x?</summary>
 #
-# No. The weights depend on x, through the products of queries with keys and through the softmax, and the norms divide
-# by something that depends on x. But once the weights are fixed, each attention is a linear map of the values. It
-# can only average them: almost nothing is computed about a single vector.
+# No. The attention weights depend on x through the scores and the softmax, and each norm divides by a number that
+# depends on x. But for given attention weights, attention is a linear map of the values.
 #
 # </details>
-# <details><summary>2. With norm last, can you scale the input of a block by 10 without changing its output?</summary>
-#
-# No: x + attention(x) is not ten times as large when x is, because the softmax gets scores that are a hundred times as
-# large. The *sum* may be scaled freely, because the norm undoes it (apart from ε). With norm first the attention sees
-# the same normalised x at any scale, but the shortcut carries the factor on, and what is added counts for a tenth as
-# much.
-#
-# </details>
-# <details><summary>3. If all blocks of a stack share their weights, it has 1/depth of the parameters. Is that ever
+# <details><summary>2. If all blocks of a stack share their weights, it has 1/depth of the parameters. Is that ever
 # wanted?</summary>
 #
-# Yes, on purpose. It applies one function again and again, as a recurrent network does, but over depth instead of time
-# ([Dehghani et al., "Universal transformers", 2019](https://arxiv.org/abs/1807.03819)). It also saves memory
-# ([Lan et al., "ALBERT", 2020](https://arxiv.org/abs/1909.11942)). The trouble with `[block] * depth`
-# is that it happens by accident, and no error tells you.
+# Yes. Such a stack applies one function again and again, as a recurrent network does, but over depth instead of time
+# ([Dehghani et al., "Universal transformers", 2019](https://arxiv.org/abs/1807.03819)). Sharing also saves memory
+# ([Lan et al., "ALBERT", 2020](https://arxiv.org/abs/1909.11942)). The trouble with `[block] * depth` is that it
+# shares weights by accident, and no error tells you.
 #
 # </details>
 #
@@ -1196,17 +1185,7 @@ print(f"one block: {bits:.2f} bits per byte after {done:,} steps")
 #
 # - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**: sections 3.1, 3.3 and
 #   5.4 for the block, section 4 and table 1 for the comparison.
-# - [He et al., *Deep residual learning for image recognition*, 2016](https://arxiv.org/abs/1512.03385), section 3:
-#   residual connections.
-# - [Ba, Kiros and Hinton, *Layer normalization*, 2016](https://arxiv.org/abs/1607.06450), section 3.
-# - [Radford et al.,
-#   2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf),
-#   section 2.3: one paragraph on the order that has won.
 # - [Xiong et al., *On layer normalization in the transformer architecture*, 2020](https://arxiv.org/abs/2002.04745),
 #   section 3: gradients at the start, in both orders.
-# - [Dong, Cordonnier and Loukas, *Attention is not all you need*, 2021](https://arxiv.org/abs/2103.03404), section 2:
-#   the collapse of the bare tower.
-# - [Noci et al., *Signal propagation in transformers*, 2022](https://arxiv.org/abs/2206.03126): what the collapse does
-#   to the gradients of queries and keys.
 #
 # **Next:** [lesson 8, *A classifier*](../08_classifier/08_classifier.ipynb)
