@@ -262,7 +262,7 @@ def test_attention_does_no_better_than_a_constant_at_absolute_values_and_one_net
     assert 0.95 * constant < attention and network < 0.5 * constant
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_longer_training_brings_attention_slowly_below_the_constant():
     space = {}
     exec(SOURCE.cells()["setup"], space)
