@@ -230,3 +230,10 @@ def test_the_hints_worked_cases_are_right():
     near(torch.softmax(torch.full((3,), -1000.0), dim=0), torch.full((3,), 1 / 3))
     assert torch.softmax(torch.full((3,), -torch.inf), dim=0).isnan().all()
     assert torch.finfo(torch.float16).min == -65_504 and torch.tensor(-1e9).half() == -torch.inf
+
+    def model(x):
+        return torch.stack([x[:, 0], -3 * x[:, 0] + x[:, 1] ** 2], dim=1)
+
+    x = torch.tensor([[[1.0], [5.0]], [[1.0], [-7.0]]])
+    assert ANSWERS.make("leak_map")(model, x).tolist() == [[1, 0], [3, 14]]
+    assert 2 * x[:, 1].flatten() == pytest.approx([10, -14])

@@ -191,10 +191,23 @@ def test_sinusoids_peak_at_the_same_places_in_all_runs_and_the_worst_rotary_run_
 def test_distances_that_were_not_trained_stand_at_zero_above_the_others():
     entries = re.findall(r"(\d+): (-?\d\.\d+)", printed(SOURCE, "three runs of each"))
     by_distance = {
-        distance: [float(v) for d, v in entries if d == distance] for distance in ("1", "2", "3", "16", "40")
+        distance: [float(v) for d, v in entries if d == distance] for distance in ("1", "2", "3", "10", "16", "40")
     }
     assert set(by_distance["16"] + by_distance["40"]) == {0.0}
-    assert min(by_distance["2"]) > 0.9 and max(by_distance["1"] + by_distance["3"]) < -0.9
+    assert min(by_distance["2"]) > 0.9 and max(by_distance["1"] + by_distance["3"] + by_distance["10"]) < -0.9
+
+
+def test_where_the_models_look_is_as_the_lesson_says():
+    lines = printed(SOURCE, "def mean_weights").splitlines()
+    runs = {way: [line for line in lines if line.startswith(way)] for way in ("sinusoidal", "relative bias", "rotary")}
+    assert [len(lines) for lines in runs.values()] == [3, 3, 3]
+    for line in runs["sinusoidal"]:
+        at_15, at_20, at_34, at_59 = map(int, re.findall(r"at (\d+)", line))
+        assert at_15 == at_20 == 13 and at_34 in (13 + 19, 13 + 44) and at_59 == 57
+    assert abs(19 - 3 * 2 * math.pi) < 0.2 and abs(44 - 7 * 2 * math.pi) < 0.2
+    assert all(abs(float(line.split()[-1]) - 2 / 3) < 0.03 for line in runs["relative bias"])
+    at_27 = [float(line.split()[-1]) for line in runs["rotary"]]
+    assert at_27[0] > 0.2 and max(at_27[1:]) < 0.05
 
 
 def test_clipped_distances_double_the_accuracy_and_lowering_the_shared_numbers_does_the_rest():

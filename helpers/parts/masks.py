@@ -1,7 +1,7 @@
-"""Who may look at whom: the parts of lesson 5.
+"""Which position may look at which: the parts of lesson 5.
 
-A mask is a tensor of booleans that broadcasts against scores of shape (..., t, s): row i is who looks, column j
-who is looked at, and True means "may look". Masks are joined with `&`.
+A mask is a tensor of booleans that broadcasts against scores of shape (..., t, s): row i is the position that looks,
+column j the position that is looked at, and True means "may look". Masks are combined with `&`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def padding_mask(lengths: torch.Tensor, t: int) -> torch.Tensor:
     """Of each sentence, only the first `length` positions may be looked at; the rest is padding.
 
     lengths: (b,), integers. t: the length that all were padded to. Returns (b, 1, t), booleans: the axis of length 1
-    stands for the position that looks, since padding is hidden from all of them alike.
+    is for the positions that look, because padding is hidden from all of them.
     """
     positions = torch.arange(t, device=lengths.device)
     return (positions < lengths.unsqueeze(-1)).unsqueeze(1)
@@ -56,7 +56,7 @@ def next_token_pairs(tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 class CausalSelfAttention(nn.Module):
-    """Multi-head self-attention in which nobody looks ahead.
+    """Multi-head self-attention in which no position looks ahead.
 
     "Attention is all you need", section 3.2: scaled dot products (3.2.1), h heads of width d = e / h (3.2.2), masked
     (3.2.3). The parameters have the names and shapes of lesson 4's multi-head attention.
@@ -74,7 +74,8 @@ class CausalSelfAttention(nn.Module):
     def forward(self, x: torch.Tensor, padding: torch.Tensor | None = None) -> torch.Tensor:
         """x: (b, t, e). padding: (b, 1, t), booleans, True where there is a real token; None where all are.
 
-        Returns (b, t, e). A position that may see nothing at all gets the bias of `unify`.
+        Returns (b, t, e): output i depends on the real inputs j ≤ i. At padding, it also depends on input i, which
+        makes the query. A position that may see nothing at all gets the bias of `unify`.
         """
         b, t, e = x.shape
         d = e // self.h

@@ -1,4 +1,4 @@
-"""Where things stand: four ways of telling attention about order (lesson 6).
+"""Four ways to tell attention about order (lesson 6).
 
 b batch, t positions, e width of the model, h heads, d width of one head.
 """
@@ -22,7 +22,7 @@ def sinusoidal_encoding(t: int, e: int, device: torch.device | str | None = None
 
 
 class PositionEmbedding(nn.Module):
-    """One learned vector for each position up to t_max, added to whatever stands there.
+    """One learned vector for each position up to t_max, added to the vector there.
 
     Gehring et al., "Convolutional sequence to sequence learning" (2017), section 3.1; GPT-2 and BERT do the same.
     """

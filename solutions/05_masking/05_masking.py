@@ -16,21 +16,21 @@
 #
 # *What a position may see*
 #
-# A language model learns to predict the next **token**: a letter, a word or a piece of a word, depending on how its
-# text is split. In the attention that you have built so far, every position looks at every other, and so at the very
-# token that it should predict. In this lesson you hide it: a mask says for each pair of positions whether one may look
-# at the other, and the forbidden weights become exactly zero. Two tests then look for leaks.
+# A language model learns to predict the next **token**: a letter, a word or a piece of a word. In the attention that
+# you have built so far, every position looks at every other, so it also looks at the very token that it should predict.
+# In this lesson you hide that token. A mask says for each pair of positions whether one may look at the other, and the
+# forbidden attention weights become exactly zero. Two tests then look for leaks.
 #
 # | | |
 # |---|---|
-# | **You will build** | masks for time and for padding, a softmax that obeys them, the self-attention of a language model, and a function that finds leaks; and you fix a layer that has one wrong line |
+# | **You will build** | masks for time and for padding, a softmax that obeys them, the self-attention of a language model, and a function that finds leaks; you also fix a bug |
 # | **You need** | lessons 1 to 4; booleans and broadcasting in PyTorch |
 # | **It takes** | about 120 minutes: seven exercises, 25 points, and two predictions |
 # | **It computes** | in seconds, on any laptop; the last section takes up to twenty seconds, and you may stop it |
 #
 # The sizes are b for the batch, t for the positions that look, s for the positions that are looked at, e for the width,
-# and h for the heads, as in [the notation table](../../site/notation.md). Note one convention now: **in a mask, True
-# means "may look"**. (In PyTorch's own `nn.MultiheadAttention`, True means the opposite.)
+# and h for the heads, as in [the notation table](../../site/notation.md). **In a mask, True means "may look"**. (In
+# PyTorch's own `nn.MultiheadAttention`, True means the opposite.)
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -44,15 +44,15 @@ from helpers import plots
 from helpers.data.vectors import word_vectors
 from helpers.device import device
 from helpers.lesson import start
-from helpers.parts import masks as finished_masks    # exercises 1 to 4, done: for exercise 5
+from helpers.parts import masks as finished_masks    # solutions of exercises 1 to 4
 
 check = start("05_masking")
 
 # %% [markdown]
 # ## A guessing game
 #
-# A text is a row of token numbers. At every position, the model has read the tokens up to there and predicts which one
-# comes next. So t + 1 tokens in a row make t questions, together with their answers:
+# A text is a row of token numbers. At every position, the model has read the tokens up to there and predicts the next
+# one. So t + 1 tokens in a row make t questions, together with their answers:
 #
 # | | | | | | |
 # |---|---|---|---|---|---|
@@ -60,12 +60,12 @@ check = start("05_masking")
 # | inputs | m | a | s | k | |
 # | targets | a | s | k | s | |
 #
-# After *m* the answer is *a*; after *m a* it is *s*; and so on. Inputs and targets are the same tokens, **shifted by
-# one**. In a batch, tokens have shape (b, t + 1); inputs and targets have shape (b, t).
+# After *m* the answer is *a*; after *m a* it is *s*. Inputs and targets are the same tokens, **shifted by one**. In a
+# batch, tokens have shape (b, t + 1); inputs and targets have shape (b, t).
 #
-# **What every check asks.** The inputs stay unchanged, and new tensors must be created on the input's device, or on the
-# `device` that is passed. Gradients must flow through every softmax and every layer that you write, to its inputs and
-# to its parameters. Do not use `finished_masks` in exercises 1 to 4.
+# **What every check asks.** The inputs stay unchanged, and new tensors are created on the input's device, or on the
+# `device` that is passed. Gradients flow through every softmax and every layer that you write, to its inputs and to its
+# parameters. Do not use `finished_masks` in exercises 1 to 4.
 
 # %% [markdown]
 # <div class="card">
@@ -90,7 +90,7 @@ check = start("05_masking")
 
 # %% nbgrader={"grade": false, "grade_id": "next_token_pairs", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def next_token_pairs(tokens):
-    """What a language model reads, and what it should say.
+    """What a language model reads, and what it should predict.
 
     tokens: (b, t + 1), integers.
     Returns inputs (b, t) and targets (b, t): targets[:, i] follows inputs[:, i].
@@ -105,12 +105,12 @@ def next_token_pairs(tokens):
 check(next_token_pairs)
 
 # %% [markdown]
-# Now let a small model play. To make the game as hard as possible, the text is pure noise: each token is one of eight
-# letters, drawn at random. No model can predict such a letter from the ones before. Call a model **honest** if it uses
-# only the past. The best that an honest model can do is to give each of the eight letters a probability of 1/8. The
-# loss is the **cross-entropy**: minus the logarithm of the probability given to the right letter, on average.
+# Now let a small model play. To make the game as hard as possible, the text is noise: each token is one of eight
+# letters, drawn at random. Call a model **honest** if it uses only the past. The past says nothing about the next
+# letter, so an honest model can do no better than to give each letter a probability of 1/8.
 #
-# With 1/8 for every letter the loss is $\log 8 \approx 2.08$. In the long run no honest model has a lower one.
+# The loss is the **cross-entropy**: minus the logarithm of the probability given to the right letter, on average. With
+# 1/8 for every letter the loss is $\log 8 \approx 2.08$.
 #
 # The model has one layer of attention. At every position, its input is a vector for the letter plus a vector for the
 # position, and its output is a score for each of the eight letters.
@@ -166,7 +166,7 @@ loss_without_mask = "C"
 # loss_without_mask = ...    # "A", "B", "C" or "D"
 ### END SOLUTION
 
-# %% mystnb={"image": {"alt": "Loss against training step. A dotted line marks log 8, the best that an honest guess can do. The curve starts there and falls far below it within a few dozen steps, to about 0.2."}}
+# %% mystnb={"image": {"alt": "Loss against training step. A dotted line marks log 8, the best loss of an honest model. The curve starts there, falls far below the line within a few dozen steps, and ends at about 0.2."}}
 class AllSeeing(nn.Module):
     """Self-attention with one head and no mask: every position looks at every other."""
 
@@ -188,7 +188,7 @@ print(f"loss: {losses[0]:.2f} at the start, {losses[-1]:.2f} after {len(losses)}
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Lower is better, and the dotted line is the best that an honest model can reach. The curve starts
+# **How to read it.** Lower is better. The dotted line is the best loss that an honest model can reach. The curve starts
 # there and drops far below: the model seems to predict noise.
 #
 # </div>
@@ -198,17 +198,16 @@ check.prediction("loss_without_mask", loss_without_mask)
 
 # %% [markdown]
 # The model does not predict; it copies. The target at position $i$ *is* the input at position $i + 1$, and attention
-# lets position $i$ look there, at its neighbour on the right. When you ask this model to *write*, that neighbour does
-# not exist yet, and the model knows nothing.
+# lets position $i$ look there. When you ask this model to *write*, that input does not exist yet.
 #
-# The only symptom is a loss that is too good, even on new text. There is no error, and every shape is right.
+# The only symptom is a loss that is too good. There is no error, and every shape is right.
 
 # %% [markdown]
 # ## The triangle
 #
-# The rule is simple: **output $i$ may depend on the inputs $j \le i$ and on no others**. Position $i$ may see itself,
-# because input $i$ is not the answer but the last token read. Write the rule as a (t, t) matrix of booleans, with row
-# $i$ for the position that looks and column $j$ for the one that is looked at:
+# The rule is simple: **output $i$ may depend on the inputs $j \le i$ and on no others**. Position $i$ may see itself:
+# input $i$ is the last token read, not the answer. Write the rule as a (t, t) matrix of booleans, with row $i$ for the
+# position that looks and column $j$ for the position that is looked at:
 #
 # $$\text{mask}_{ij} \;=\; (j \le i) .$$
 #
@@ -223,22 +222,22 @@ check.prediction("loss_without_mask", loss_without_mask)
 #
 # <details><summary>Hint 1: write down t = 3</summary>
 #
-# Three rows: True False False · True True False · True True True. Which functions of torch make triangles, and which
-# half do they keep?
+# The three rows are True False False, then True True False, then True True True. Which functions of torch make
+# triangles, and which half do they keep?
 #
 # </details>
 # <details><summary>Hint 2: the differences for t = 3</summary>
 #
-# The differences i − j are (0, −1, −2), (1, 0, −1) and (2, 1, 0). Compare them with the rows of hint 1: which
-# differences are True? A column (t, 1) and a row (1, t) can be compared, and the result is (t, t). Functions that make
-# a tensor take `device=device`, and many take `dtype=torch.bool`.
+# The differences i − j are (0, −1, −2), (1, 0, −1) and (2, 1, 0). Which of them are True in the rows of hint 1? A
+# column (t, 1) and a row (1, t) can be compared, and the result is (t, t). Functions that make a tensor take
+# `device=device`, and many take `dtype=torch.bool`.
 #
 # </details>
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "causal_mask", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def causal_mask(t, device=None):
-    """Which position may look at which when none may look ahead.
+    """Which position may look at which, if no position may look ahead.
 
     t: how many positions. device: where the mask is needed.
     Returns (t, t), booleans: entry [i, j] is True where i may look at j, that is, j ≤ i.
@@ -254,11 +253,11 @@ check(causal_mask)
 # %% [markdown]
 # ## Where the mask goes
 #
-# Take one row of scores, 2, 1 and 3, of which the last must not be seen. Its weight has to be 0, and the other two
-# weights have to sum to 1. The mask can be applied in two places.
+# Take one row of scores, 2, 1 and 3. The last must not be seen: its weight has to be 0, and the other two weights have
+# to sum to 1. The mask can be applied in two places.
 #
-# **After the softmax**, set the weight to zero. **Before it**, set the score to −∞: $e^{-\infty} = 0$, so the entry
-# drops out of the numerator *and* out of the sum below it. Try both:
+# **After the softmax**, set the weight to zero. **Before the softmax**, set the score to −∞: $e^{-\infty} = 0$, so the
+# entry drops out of the numerator *and* out of the sum below it. Try both:
 
 # %% tags=["nbval-check-output"]
 scores, may_look = torch.tensor([2.0, 1.0, 3.0]), torch.tensor([True, True, False])
@@ -280,10 +279,9 @@ plots.diagrams.mask_flow()
 #
 # </div>
 #
-# If we mask after the softmax, two thirds of the weight are missing. The hidden score took its share of the sum, and
-# then its weight was removed. If that score rises, the other two weights shrink: they still *depend* on something that
-# they must not see. We will measure this leak below. If we mask before the softmax, the hidden score has no effect.
-# Watch $y_0$ to $y_2$ as you drag $x_3$ with each mask:
+# If we mask after the softmax, two thirds of the weight are missing: the hidden score took its share of the sum, and
+# then its weight was removed. If the hidden score rises, the other two weights shrink, so they still *depend* on it. If
+# we mask before the softmax, the hidden score has no effect. Watch $y_0$ to $y_2$ as you drag $x_3$ with each mask:
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -293,7 +291,8 @@ show_player("mask")
 # %% [markdown]
 # ## Three words by hand
 #
-# The scaled scores of the three words of lesson 3, with and without the triangle. Fill in the two missing numbers.
+# The grids show the scaled scores of the three words of lesson 3, and their softmax, without and with the causal mask.
+# Fill in the two missing weights.
 
 # %% tags=["hide-input"]
 from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, X
@@ -312,12 +311,12 @@ plots.number_grids(
 # <div class="figure-caption">
 #
 # **How to read it.** *w*′ are the scaled scores and *w* their softmax, above without a mask, below with it. Rows are
-# queries, columns keys, both in the order *the*, *loop*, *ends*. The two missing weights sum to 1, and their ratio is
-# that of 0.09 and 0.67 in the grid above.
+# queries and columns are keys, both in the order *the*, *loop*, *ends*. The two missing weights sum to 1. Their ratio
+# is the ratio of 0.09 to 0.67 in the grid above.
 #
 # </div>
 #
-# Of nine weights, six may be used; the last row does not change. The next cell has both numbers.
+# The last row does not change, because it may see all three words. The next cell has both numbers.
 
 # %% tags=["hide-cell", "nbval-check-output"]
 print(f"weights of loop: {X_masked[1, 0]:.2f} and {X_masked[1, 1]:.2f}")
@@ -328,12 +327,12 @@ print("the open weights, divided by their sum, are the same:", agree)
 # %% [markdown]
 # ## Sentences of different lengths
 #
-# The sentences of a batch have different lengths, but a tensor has only one. So short sentences are padded with a
-# special token, and no position may attend to it. Let sentence $r$ have $n_r$ real tokens, at its beginning; then
-# position $j$ may be looked at if $j < n_r$.
+# The sentences of a batch have different lengths, but the rows of a tensor have one length. So short sentences are
+# padded with a special token, and no position may attend to it. Let sentence $r$ have $n_r$ real tokens, at its
+# beginning; then position $j$ may be looked at if $j < n_r$.
 #
-# That depends on the sentence and on the position that is looked at, not on the one that looks. So the mask has shape
-# (b, 1, t): broadcasting repeats it along the middle axis of the scores (b, t, t), that of the position that looks.
+# This rule does not depend on the position that looks. So the mask has shape (b, 1, t): broadcasting repeats it along
+# the middle axis of the scores (b, t, t).
 
 # %% [markdown]
 # <div class="card">
@@ -351,8 +350,8 @@ print("the open weights, divided by their sum, are the same:", agree)
 # <details><summary>Hint 2: an example with two sentences</summary>
 #
 # With t = 4 and the lengths (3, 0), the mask is True True True False for the first sentence and four times False for
-# the second; its shape is (2, 1, 4). Shapes (2, 1) and (4,) broadcast to (2, 4), in comparisons as well as in sums.
-# `unsqueeze`, or an index of `None`, adds an axis of length 1.
+# the second; its shape is (2, 1, 4). Shapes (2, 1) and (4,) broadcast to (2, 4). `unsqueeze`, or an index of `None`,
+# adds an axis of length 1.
 #
 # </details>
 # </div>
@@ -375,8 +374,8 @@ def padding_mask(lengths, t):
 check(padding_mask)
 
 # %% [markdown]
-# A language model that reads padded sentences combines both masks: what a position looks at must not be in the future
-# **and** must not be padding. For booleans, use `&`; (t, t) and (b, 1, t) broadcast to (b, t, t).
+# A language model that reads padded sentences combines both masks: a position that is looked at must not be in the
+# future **and** must not be padding. For booleans, use `&`; (t, t) and (b, 1, t) broadcast to (b, t, t).
 
 # %% mystnb={"image": {"alt": "Three masks of 6 by 6 cells. Left, causal: the lower triangle with its diagonal is filled. Middle, padding: the first four columns are filled in every row. Right, both: the lower triangle, without its cells in columns 4 and 5."}}
 triangle = causal_mask(6)                       # (t, t)
@@ -390,52 +389,49 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i is the position that looks, column j the one that is looked at; a filled cell means that i
-# may look at j, a hatched one that it may not. The causal mask hides a triangle, and the padding mask hides whole
-# **columns**.
+# **How to read it.** Row i is the position that looks, column j the position that is looked at. A filled cell means
+# that i may look at j, a hatched cell that it may not. The causal mask hides a triangle, and the padding mask hides
+# whole **columns**.
 #
 # </div>
 #
-# Compare the right picture with the left. Padding at the end of a sentence changes nothing in rows 0 to 3, because they
-# do not look that far. It changes only rows 4 and 5, which are padding themselves.
+# Compare the right picture with the left. Rows 0 to 3 are equal: they do not look as far as the padding. Only rows 4
+# and 5 change, and they are padding themselves.
 
 # %% [markdown]
 # ## A row that may see nothing
 #
-# Now put the padding in **front**. This is done when a model continues several texts at once, so that their ends line
-# up. The first position is padding, and the causal mask lets it see only itself, so its row may see nothing at all. In
-# an empty sentence this is true of every row. What is the softmax of nothing?
+# Now put the padding in **front**, so that the ends of all sentences line up. The first position is padding, and the
+# causal mask lets it see only itself, so its row may see nothing at all. What is the softmax of nothing?
 
 # %% tags=["nbval-check-output"]
 nothing = torch.full((3,), -math.inf)
 print(torch.softmax(nothing, dim=-1))
 
 # %% [markdown]
-# $e^{-\infty}$ is 0 three times, and 0/0 is not a number. The position is padding, and its output should count for
-# nothing. But a weight of 0 does not remove a NaN, since 0 · NaN is NaN: the next layer's averages become NaN, then the
-# loss, and then every parameter.
+# $e^{-\infty}$ is 0 three times, and 0/0 is NaN, not a number. A weight of 0 does not remove a NaN from a later
+# average, because 0 · NaN is NaN. So the NaN spreads: to the outputs of the next layer, to the loss, and with the
+# gradient to the parameters.
 #
-# A finite number in place of −∞ avoids the NaN, and still hides the entry if it is low enough:
-# `torch.finfo(scores.dtype).min` is the lowest number of the scores' type. But in a row that may see nothing, all
-# scores are then equal, so all weights are 1/s: the position attends equally to everything that should be hidden. We
-# want a row of zeros there. (Two tempting shortcuts, `nan_to_num` and −1e20, follow the exercise.)
+# A finite fill value in place of −∞ avoids the NaN. But in a row that may see nothing, all scores are then equal, so
+# all weights are 1/s: the position attends equally to everything that should be hidden. We want a row of zeros there.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 4 · `masked_softmax`** &nbsp; ★★★ · 15 minutes · 5 points
 #
-# Softmax over the entries that may be seen. A hidden entry gets a weight of 0, even if its score is far above the
-# visible ones. A row that may see nothing gets all zeros, and its gradient is zero, never NaN. The scores may be large
-# and of any floating type, and the result has the same type: float16 for float16.
+# Compute the softmax over the entries that may be seen. A hidden entry gets a weight of 0, even if its score is far
+# above the visible scores. A row that may see nothing gets all zeros, and its gradient is zero, never NaN. The scores
+# may be large and of any floating type, and the result has the same type: float16 for float16.
 #
 # <details><summary>Hint 1: two steps</summary>
 #
 # Fill the hidden scores with a low value and take the softmax. Then look again at the rows in which everything was
 # hidden. What is in them now, and what should be?
 #
-# `masked_fill(~mask, value)` writes the value where the mask is False, broadcasts the mask, and lets no gradient pass
-# through the entries that it fills.
+# `masked_fill(~mask, value)` writes the value where the mask is False. It broadcasts the mask, and lets no gradient
+# pass through the entries that it fills. `torch.finfo(scores.dtype).min` is the lowest number of the scores' type.
 #
 # </details>
 # <details><summary>Hint 2: an example with three scores</summary>
@@ -446,16 +442,16 @@ print(torch.softmax(nothing, dim=-1))
 # - With the mask (False, False, False) they should be (0, 0, 0). If all three scores are filled with −∞, softmax
 #   returns NaN three times. If all three are filled with −1000, it returns ⅓ three times.
 #
-# How low is low enough? float16 ends at −65,504, so −1e9 does not fit; `torch.finfo` knows the limits of each type.
+# How low is low enough? The lowest number of float16 is −65,504, so −1e9 does not fit.
 #
 # </details>
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "masked_softmax", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def masked_softmax(scores, mask):
-    """Softmax over the last axis, over what may be seen and nothing else.
+    """Softmax over the last axis, over the entries that may be seen.
 
-    scores: (..., t, s), of any floating type; any number of axes may stand in front.
+    scores: (..., t, s), of any floating type; any number of axes may come first.
     mask: booleans, True where position i may look at j. Its shape broadcasts to that of the
     scores: (t, s), for example, or (b, 1, s).
     Returns (..., t, s), of the scores' type: 0 where the mask is False. Each row sums to 1,
@@ -471,8 +467,8 @@ def masked_softmax(scores, mask):
 check(masked_softmax)
 
 # %% [markdown]
-# Now use all of this on a batch of three sentences, with the word vectors of lesson 1 as queries and keys, and scores
-# halved for softer weights. The first sentence is padded at its end, the third in front, the second not at all.
+# Now use all of this on a batch of three sentences. Queries and keys are the word vectors of lesson 1, and scores are
+# halved for softer weights. The first sentence is padded at its end, the second not at all, the third in front.
 
 # %%
 sentences = [
@@ -507,15 +503,14 @@ plt.show()
 #
 # </div>
 #
-# The first real word of every sentence has no other position to look at, so its weight on itself is 1. The two rows of
-# padding on the left look equally at the three words, because the vector of padding is zero. This does no harm, because
-# no position looks at the padding.
+# On the left, the two rows of padding look equally at the three words, because the vector of padding is zero. This does
+# no harm: no position looks at the padding.
 
 # %% [markdown]
-# ## Shortcuts around a row of nothing
+# ## A shortcut around a row of nothing
 #
-# Why not take the softmax and call `nan_to_num(0)`? Many programs *add* the mask to the scores, as 0 or −∞. Watch the
-# gradient then:
+# Why not call `nan_to_num(0)` after the softmax? Here the mask is *added* to the scores, as 0 or −∞. Watch the
+# gradient:
 
 # %% tags=["nbval-check-output"]
 scores = torch.zeros(2, 3, requires_grad=True)
@@ -527,50 +522,36 @@ print(weights.detach())
 print(scores.grad)
 
 # %% [markdown]
-# The weights look right; the gradient does not. In the backward pass softmax computes $w_i\,(g_i - \sum_j w_j g_j)$,
-# with the weights $w$ *before* `nan_to_num`, which are NaN. The incoming gradient is $g = 0$, but 0 · NaN is NaN. One
-# step of the optimiser then sets every parameter that the scores depend on to NaN. (After `masked_fill` the shortcut
-# works: no gradient passes through what it fills, not even a NaN.) So two things matter: **what the forward pass
-# returns, and what the backward pass multiplies with**.
-#
-# The second shortcut, −1e20 for −∞, avoids the NaN: softmax subtracts the row's largest score first, here
-# −1e20. How low a number can be depends on the precision:
-
-# %% tags=["nbval-check-output"]
-for kind in [torch.float32, torch.bfloat16, torch.float16]:
-    converted, lowest = torch.tensor(-1e20).to(kind).item(), torch.finfo(kind).min
-    print(f"{str(kind):>14}:  -1e20 becomes {converted:8.1e},  lowest number {lowest:8.1e}")
-
-# %% [markdown]
-# Half precision, [float16](https://arxiv.org/abs/1710.03740), goes down only to −65,504. There −1e20 *is* −∞, and the
-# NaN is back; or `masked_fill` refuses the number.
+# The weights look right; the gradient does not. In the backward pass, softmax computes $w_i\,(g_i - \sum_j w_j g_j)$,
+# where $g$ is the incoming gradient and $w$ are the weights *before* `nan_to_num`. In the second row these weights are
+# NaN, and the incoming gradient of 0 does not help, because 0 · NaN is NaN. One step of the optimiser then sets every
+# parameter that the scores depend on to NaN. So two things matter: **what the forward pass returns, and what the
+# backward pass multiplies with**.
 
 # %% [markdown]
 # ## The self-attention of a language model
 #
 # Put the mask into multi-head attention, and you have the attention of GPT. (A transformer in which every layer has
-# this mask is called **decoder-only**; one without it, such as BERT, is called **encoder-only**; the original, which
-# lesson 10 builds, has an encoder and a decoder.) Projections and heads are those of lesson 4 and are given: queries,
-# keys and values are (b, h, t, d), where d = e/h is the width of one head. You write the middle:
+# this mask is called **decoder-only**; one without it, such as BERT, is called **encoder-only**.) The projections and
+# heads of lesson 4 are given: queries, keys and values are (b, h, t, d), where d = e/h is the width of one head. You
+# write the middle:
 #
 # $$\text{scores} = \frac{q\,k^\top}{\sqrt d}, \qquad
 # w = \operatorname{masked\ softmax}(\text{scores}, \text{mask}), \qquad y = w\,v .$$
 #
-# The mask is about **positions**: (t, t), whatever the width is. It is the same for all heads. With padding it becomes
-# (b, t, t). Then check the axes: scores are (b, h, t, t), and broadcasting aligns axes *from the right*: the b of a
-# mask (b, t, t) would be matched with the h of the scores.
-#
-# Use `finished_masks.causal_mask` and `finished_masks.masked_softmax` in this exercise, so that an error above does not
-# carry over.
+# The causal mask is (t, t), whatever the width is, and the same for all heads. With padding the mask becomes (b, t, t).
+# Then check the axes: scores are (b, h, t, t), and broadcasting aligns axes *from the right*, so the b of a mask (b, t,
+# t) would be matched with the h of the scores.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 5 · `CausalSelfAttention`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
-# Write the middle of the layer: from q, k and v to the output, with a mask that hides the future and, if `padding` is
-# given, padding as well. Padding may be anywhere in a sentence. A position that may see nothing has weights of 0. You
-# may use `finished_masks.causal_mask`, `finished_masks.masked_softmax` and any function of PyTorch.
+# Write the middle of the layer, from q, k and v to the output. Its mask hides the future and, if `padding` is given,
+# padding as well. Padding may be anywhere in a sentence. A position that may see nothing has weights of 0. You may use
+# any function of PyTorch. Take the mask and the softmax from `finished_masks.causal_mask` and
+# `finished_masks.masked_softmax`, so that an error above does not carry over.
 #
 # <details><summary>Hint 1: the order of the steps</summary>
 #
@@ -580,8 +561,9 @@ for kind in [torch.float32, torch.bfloat16, torch.float16]:
 # </details>
 # <details><summary>Hint 2: an example with three positions</summary>
 #
-# Let t = 3, and let the padding of one sentence be (False, True, True). Combined with the causal mask, its mask has the
-# rows False False False · False True False · False True True. Position 0 may see nothing, so its weights are zeros.
+# Let t = 3, and let the padding of one sentence be (False, True, True). Combined with the causal mask, the three rows
+# of its mask are False False False, then False True False, then False True True. Position 0 may see nothing, so its
+# weights are zeros.
 #
 # For all sentences this mask is (b, t, t), and the scores are (b, h, t, t): what shape must the mask have to work for
 # every head? At the end, (b, h, t, d) becomes (b, t, e), and the d components of head 0 come before those of head 1.
@@ -607,7 +589,8 @@ class CausalSelfAttention(nn.Module):
     def forward(self, x, padding=None):
         """x: (b, t, e). padding: None, or booleans (b, 1, t), True where a token is real.
 
-        Returns (b, t, e): output i depends on the real inputs j ≤ i and on nothing else.
+        Returns (b, t, e): output i depends on the real inputs j ≤ i. At padding, it also
+        depends on input i, which makes the query.
         """
         b, t, e = x.shape
         d = e // self.h
@@ -628,8 +611,8 @@ class CausalSelfAttention(nn.Module):
 check(CausalSelfAttention)
 
 # %% [markdown]
-# Back to the guessing game, with the same noise and the same training. Only the attention differs. Now we measure the
-# loss at each position, on noise that neither model has seen.
+# Back to the guessing game, with the same training. Now we measure the loss at each position, on noise that neither
+# model has seen.
 
 # %% mystnb={"image": {"alt": "Loss at each of twelve positions, for two models. Without a mask it is near zero at positions 0 to 10 and jumps to 2.4, above the dotted line at log 8, at position 11. With the causal mask it is on the dotted line, 2.08, at every position."}}
 def loss_by_position(model):
@@ -658,10 +641,9 @@ for name, losses in by_position.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each point is the mean loss at one position; the dotted line is the best of an honest model.
-# Without a mask the model knows all answers but the last. There it has nothing to copy; it still guesses confidently,
-# and so pays more than log 8. With the mask every position is on the line: noise teaches nothing, and that is good
-# news.
+# **How to read it.** Each point is the mean loss at one position. The dotted line is the best that an honest model can
+# reach. Without a mask the model knows every answer but the last. There it has nothing to copy, and its loss is above
+# log 8. With the mask every position is on the line, as it should be on noise.
 #
 # </div>
 
@@ -670,7 +652,7 @@ for name, losses in by_position.items():
 #
 # The mask does more than hide the answers. Position $i$ sees exactly what a model that has read $i + 1$ tokens would
 # see. So **one pass answers all t questions at once**, each as if the text ended there. Compare one pass over twelve
-# vectors with twelve passes, over the first one, the first two, and so on:
+# vectors with twelve passes: over the first vector, over the first two, and so on.
 
 # %%
 passage = torch.randn(1, 12, 32).to(device())
@@ -681,22 +663,21 @@ for name, model in (("causal", causal), ("every position sees all", seeing)):
     print(f"{name}: one pass and twelve differ by {apart:.1g}")
 
 # %% [markdown]
-# Without a mask only the last output is the same: the others have seen later vectors. With it, the two agree up to
-# rounding. That is why a causal language model can be trained on whole passages, not on one question at a time.
+# With the mask, one pass and twelve agree up to rounding. Without it they do not: every output but the last has seen
+# later vectors. That is why a causal language model can be trained on all positions of a passage at once.
 
 # %% [markdown]
 # ## Two tests
 #
-# A flat curve on noise is evidence that a model is honest. But what about real text, where the best honest loss is not
-# known? Test the model itself: **does output $i$ change if input $j$ does?** That is a derivative, and autograd
-# computes it. For outputs $y$ of shape (b, t, f) and inputs $x$ of shape (b, t, e), let
+# On noise, a loss of log 8 is evidence that a model is honest. On real text the best honest loss is not known. So test
+# the model itself: **does output $i$ change if input $j$ does?** The answer is a derivative, and autograd computes it.
+# For outputs $y$ of shape (b, t, f) and inputs $x$ of shape (b, t, e), let
 #
 # $$\text{leak}_{ij} \;=\; \max_{r,\,c,\,a} \left| \frac{\partial\, y_{r i c}}{\partial\, x_{r j a}} \right| ,$$
 #
 # the largest over all sequences $r$ of the batch, all components $c$ of the output and all components $a$ of the input.
-# It is one number for each pair of positions, a matrix (t, t). If the model is causal, every entry above the diagonal
-# is **exactly** zero, not just small. In your layer two things see to that: a hidden value is multiplied by a weight
-# of 0, *and* a hidden score is overwritten before the softmax.
+# The result is one number for each pair of positions, a matrix (t, t). If every path from a later input is cut, every
+# entry above the diagonal is **exactly** zero, not just small.
 #
 # Why not differentiate the sum of the components? If one component of the output rises with $x_j$ and another falls,
 # the sum may not change at all, and the leak stays hidden.
@@ -722,14 +703,14 @@ for name, model in (("causal", causal), ("every position sees all", seeing)):
 # </details>
 # <details><summary>Hint 2: an example with two positions</summary>
 #
-# Let b = 2, t = 2, e = f = 1, and let the model be $y_0 = x_0$, $y_1 = -3 x_0 + x_1^2$. The inputs are (1, 5) and
-# (1, −7).
+# Let b = 2, t = 2, e = f = 1, and let the model be $y_0 = x_0$, $y_1 = -3 x_0 + x_1^2$. The inputs are (1, 5) and (1,
+# −7).
 #
 # - Output 0 has the slope 1 with respect to input 0 and 0 with respect to input 1, in both sequences.
-# - Output 1 has the slope −3 with respect to input 0; with respect to input 1 its slope is 10 in the first sequence and
-#   −14 in the second.
+# - Output 1 has the slope −3 with respect to input 0. With respect to input 1 it has the slope 10 in the first sequence
+#   and −14 in the second.
 #
-# The map is ((1, 0), (3, 14)). With f = 2 components there would be two such maps; the larger number counts.
+# The map is ((1, 0), (3, 14)). With f = 2 components there would be two maps like this one; the larger number counts.
 #
 # </details>
 # </div>
@@ -762,7 +743,7 @@ check(leak_map)
 
 # %% [markdown]
 # Compute the leak maps of three versions of lesson 1's attention: without a mask, masked after the softmax, and masked
-# before it. In pictures of their *weights* the last two would be hard to tell apart, because both are triangles.
+# before it. Pictures of the *weights* of the last two would both show a triangle.
 
 # %%
 def unmasked(x):
@@ -777,7 +758,7 @@ def masked_before(x):
     weights = masked_softmax(x @ x.transpose(1, 2), causal_mask(x.shape[1], x.device))
     return weights @ x
 
-# %% mystnb={"image": {"alt": "Three leak maps of 6 by 6 cells. Without a mask, every cell is filled. Masked after the softmax, the cells above the diagonal are filled too, and the largest is larger than before. Masked before the softmax, they are all hatched: exactly zero."}}
+# %% mystnb={"image": {"alt": "Three leak maps of 6 by 6 cells. Without a mask, every cell is filled. Masked after the softmax, the cells above the diagonal are filled too, and the largest of them is larger than without a mask. Masked before the softmax, they are all hatched: exactly zero."}}
 x = torch.randn(1, 6, 4, generator=torch.Generator().manual_seed(0)).to(device())
 leaks = {
     "no mask": leak_map(unmasked, x),
@@ -796,17 +777,16 @@ for name, leak in leaks.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i, column j: how fast output i changes with input j. Above the diagonal is the future. Hatched
-# cells are exactly zero; 0.00 is only small.
+# **How to read it.** Row i, column j: the largest slope of output i with respect to input j. Above the diagonal is the
+# future. Hatched cells are exactly zero; 0.00 is a number that is rounded to zero.
 #
 # </div>
 #
-# In the middle every forbidden *weight* is zero, but outputs still depend on the future, in row 1, column 5 even more
-# strongly than without a mask. The reason is the sum in the softmax: it includes the hidden scores, and divides every
-# weight. On the right no output depends on the future.
+# In the middle every forbidden *weight* is zero, but outputs still depend on the future, in row 1, column 5 more
+# strongly than without a mask. The sum in the softmax includes the hidden scores, and divides every weight. On the
+# right no output depends on the future.
 #
-# Now test the layer that you have written, with random weights and several heads. The test is strict: every entry above
-# the diagonal has to equal zero.
+# Now test the layer that you have written, with random weights and several heads.
 
 # %% tags=["nbval-check-output"]
 torch.manual_seed(0)
@@ -818,8 +798,8 @@ print("every entry above the diagonal is exactly zero:", bool((leak[~may_look] =
 print("every entry on and below it is larger than zero:", bool((leak[may_look] > 0).all()))
 
 # %% [markdown]
-# So for these weights and this input autograd finds no slope of an output with respect to a later input. But the leak
-# map only finds what autograd can see, and a dependence can be hidden from autograd.
+# So for these weights and this input, autograd finds no slope of an output with respect to a later input. But a
+# dependence can be hidden from autograd.
 
 # %% [markdown]
 # <div class="card">
@@ -855,8 +835,8 @@ check.prediction("leak_of_detached", leak_of_detached)
 # the *sign* of the next input: when that input changes, the output stays the same or jumps by 1, so the slope is zero.
 #
 # A second test needs no derivative. Replace input $j$ by other numbers, compute the outputs again, and compare them
-# with the first ones **bit by bit**. If the model draws no random numbers and an output $i < j$ differs at all, it has
-# read ahead.
+# with the first outputs **bit by bit**. If an output $i < j$ differs at all, the model has read ahead, provided that it
+# draws no random numbers.
 
 # %%
 def changed_outputs(model, x, tries=8):
@@ -873,7 +853,7 @@ def changed_outputs(model, x, tries=8):
 def jumping(x):
     return x.cumsum(dim=1) + (x.roll(-1, dims=1) > 0)
 
-# %% tags=["nbval-check-output"] mystnb={"image": {"alt": "Three maps of 7 by 7 cells. For peeking and for jumping the lower triangle with its diagonal is filled, and the cells just above the diagonal too. For your layer the lower triangle with its diagonal is filled, and nothing above it."}}
+# %% tags=["nbval-check-output"] mystnb={"image": {"alt": "Three maps of 7 by 7 cells. For peeking and for jumping the lower triangle with its diagonal is filled, and the cells just above the diagonal too. For your layer only the lower triangle with its diagonal is filled."}}
 models = {"peeking": peeking, "jumping": jumping, "your layer": layer}
 with torch.no_grad():
     maps = {name: changed_outputs(model, x) for name, model in models.items()}
@@ -891,17 +871,17 @@ for name, model in models.items():
 # <div class="figure-caption">
 #
 # **How to read it.** Filled: other numbers at input j changed output i. Above the diagonal is the future. Both
-# functions have a line of leaks there, which the leak map did not find; the layer has none.
+# functions have a line of leaks there, which the leak map did not find; the layer has no leak.
 #
 # </div>
 #
-# Each test finds leaks that the other may miss. The leak map finds even a weak dependence, if its slope at this x is
-# not so small that it is rounded to 0. The second test finds a dependence that autograd cannot see, but only if one of
-# the values you try triggers it. Passing both is good evidence, but no proof. A proof has to come from the code: the
-# mask must cut every path from a later input.
+# Each test finds leaks that the other may miss. The leak map finds a weak dependence, unless its slope at this x is
+# rounded to 0. The second test finds a dependence that autograd cannot see, but only if one of the values you try
+# triggers it. Passing both is good evidence, but no proof. A proof has to come from the code: the mask must cut every
+# path from a later input.
 #
-# Both tests take a model from vectors to vectors. A whole language model reads token numbers, which have no
-# derivative, so test the part after the [embedding](../../site/glossary.md#embedding).
+# A whole language model reads token numbers, which have no derivative. Test the part after the
+# [embedding](../../site/glossary.md#embedding).
 #
 # Finally, compare the layer with PyTorch's own attention, which has the [causal
 # mask](../../site/glossary.md#causal-mask) as an option, `is_causal`:
@@ -920,17 +900,17 @@ print("yours and PyTorch's agree to within 0.00001:", difference < 1e-5)
 # %% [markdown]
 # ## A layer written in a hurry
 #
-# Here is a layer that somebody might write to rebuild GPT-2. It runs, its output has the right shape, and in training
-# its loss falls very low. It stores two linear layers and a triangle, and saved files of its weights contain all three.
+# Here is a layer that somebody might write to rebuild GPT-2. It runs, and its output has the right shape. It stores two
+# linear layers and a triangle, and saved files of its weights contain all three.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 7 · `HurriedAttention`** &nbsp; mend · ★★☆ · 8 minutes · 3 points
 #
-# This layer has a bug. Find it, with this lesson's tests if they help, and fix it: output $i$ may depend on the inputs
-# $j \le i$ and on no others, for every t up to `t_max`. Change as little as you can. The names and shapes of everything
-# that the layer stores stay the same.
+# This layer has a bug in one line. Finding that line is the work of this exercise; the fix is short. Use this lesson's
+# tests if they help. Afterwards, output $i$ may depend on the inputs $j \le i$ and on no others, for every t up to
+# `t_max`. The names and shapes of everything that the layer stores stay the same.
 #
 # <details><summary>Hint 1: measure before you read</summary>
 #
@@ -979,9 +959,9 @@ check(HurriedAttention)
 # %% [markdown]
 # ## Your model so far
 #
-# Without a mask the model could be asked one question per window: what comes after its last byte? With your
-# `CausalSelfAttention` each of the 32 positions predicts the byte after it, and a step of training learns from 32
-# answers per window. The heads are as before. A step takes longer, so there are only 3,600.
+# Until now the model answered one question per window: which byte follows the last one? With your
+# `CausalSelfAttention`, each of the 32 positions predicts the byte after it, so a window has 32 answers to learn from.
+# A step takes longer, so there are only 3,600.
 
 # %% mystnb={"image": {"alt": "A scoreboard of six models over bits per byte. From the bottom: the plain average near 4.5, bare self-attention at 3.6, three models near 3.7, and a causal mask farthest left, at the line of order 1."}}
 from helpers.ladder import ByteModel, Ladder
@@ -995,46 +975,43 @@ ladder.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One row for each rung; farther left is better. Points are your models, ticks are three runs of
+# **How to read it.** One row for each model; farther left is better. A point is your model, ticks are three runs of
 # ours. Dashed lines: what the frequencies of bytes give (*order 0*), those of pairs (*order 1*), and two programs that
 # compress files (*gzip*, *xz*).
 #
 # </div>
 #
-# The score counts the last position only. There the mask hides nothing, so this is the model of lesson 4: it can do no
-# more, but it has learned from 32 answers per window instead of one, many of them after only a few bytes. Our three
-# runs went from 3.71 or 3.72 [bits per byte](../../site/glossary.md#bits-per-byte) to 3.46 or 3.47. A table of pairs of
-# bytes (*order 1*) is as good: 3.46.
+# The score counts the last position only. There the mask hides nothing, so the layer computes what the layer of lesson
+# 4 computes; what differs is the training. Our three runs went from 3.71 or 3.72 [bits per
+# byte](../../site/glossary.md#bits-per-byte) to 3.46 or 3.47. A table of pairs of bytes (*order 1*) is as good: 3.46.
 
 # %% [markdown]
 # ## What you can do now
 #
 # You can set up the guessing game on which language models are trained; say with booleans which position may look at
-# which; write a masked softmax that is right in any precision, in its gradient, and for rows that may see nothing;
-# build the self-attention of a language model; and test any model for look-ahead.
+# which; write a masked softmax for rows that may see nothing, in any precision; build the self-attention of a language
+# model; and test a model for look-ahead.
 #
 # **Three questions to think about**
 #
 # <details><summary>1. Each layer by itself is causal. Can two of them in a row leak the future?</summary>
 #
 # No. Output i of the second layer depends on outputs j ≤ i of the first, and each of those depends on inputs no later
-# than j. In terms of matrices: the product of two lower triangles is a lower triangle. With depth, only the reach
-# backwards grows: if each layer looked only one position back, two layers would see two positions back.
+# than j. In terms of matrices: the product of two lower triangles is a lower triangle.
 #
 # </details>
 # <details><summary>2. With padding at the end and a causal mask, do you need the padding mask at all?</summary>
 #
-# For the outputs at real positions, no: padding is in their future, and the causal mask already hides it. The picture
-# of the three masks shows this. Outputs at padding positions are useless either way, so the loss must ignore them. With
-# padding in front, or without a causal mask as in an encoder, you need it.
+# For the outputs at real positions, no: padding is in their future, and the causal mask already hides it. The loss must
+# ignore the outputs at padding positions in any case. With padding in front, or without a causal mask as in an encoder,
+# you need the padding mask.
 #
 # </details>
-# <details><summary>3. Attention is masked correctly, but the leak map still has entries above the diagonal. Where else
+# <details><summary>3. Attention is masked correctly, but the leak map still has entries above the diagonal. Where
 # would you look?</summary>
 #
-# At everything that mixes positions: a normalisation whose mean runs over the positions (or over the batch and the
-# positions, in training mode), a convolution centred on its position, a maximum over the sentence, a reversed sequence
-# somewhere. A layer that treats each position separately cannot leak.
+# At everything else that mixes positions: a normalisation whose mean runs over the positions, a convolution centred on
+# its position, a maximum over the sentence. A layer that treats each position separately cannot leak.
 #
 # </details>
 #
@@ -1042,11 +1019,11 @@ ladder.show()
 #
 # - **A. Vaswani et al., [Attention is all you need](https://arxiv.org/abs/1706.03762), *NeurIPS* 2017**, sections 3.1
 #   and 3.2.3: the mask, and outputs that are offset by one position.
-# - M. Germain, K. Gregor, I. Murray and H. Larochelle,
-#   [MADE: Masked autoencoder for distribution estimation](https://arxiv.org/abs/1502.03509), *ICML* 2015, section 4:
-#   masks make an ordinary network autoregressive.
-# - P. Micikevicius et al., [Mixed precision training](https://arxiv.org/abs/1710.03740), *ICLR* 2018, section 3: what
-#   float16 can hold.
+# - M. Germain, K. Gregor, I. Murray and H. Larochelle, [MADE: Masked autoencoder for distribution
+#   estimation](https://arxiv.org/abs/1502.03509), *ICML* 2015, section 4: masks make an ordinary network
+#   autoregressive.
+# - P. Micikevicius et al., [Mixed precision training](https://arxiv.org/abs/1710.03740), *ICLR* 2018, section 3:
+#   training in float16.
 # - A. Karpathy, [A recipe for training neural networks](https://karpathy.github.io/2019/04/25/recipe/), 2019, under
 #   "use backprop to chart dependencies": the idea of finding leaks with gradients.
 #

@@ -16,10 +16,10 @@
 #
 # *Putting order back*
 #
-# Attention compares vectors, and nothing in a comparison says which of the two came first. Yet what a sentence means
-# depends on it. This lesson shows what is lost, and then four ways to bring order back: a vector learned for each
-# position, a clock with many hands, a number for each distance, and a rotation of queries and keys. At the end, models
-# that use them are tested on sequences four times as long as any in their training.
+# Attention compares vectors, and nothing in a comparison says which of the two came first. Yet the meaning of a
+# sentence depends on the order of its words. This lesson shows what is lost, and then four ways to bring order back: a
+# vector learned for each position, a clock with many hands, a number for each distance, and a rotation of queries and
+# keys. At the end, models that use them are tested on sequences four times as long as those they were trained on.
 #
 # | | |
 # |---|---|
@@ -43,7 +43,7 @@ from torch import nn
 from helpers import plots
 from helpers.device import device
 from helpers.lesson import start
-from helpers.parts import positions as finished    # what the exercises build, done
+from helpers.parts import positions as finished    # solutions of the exercises
 from helpers.parts.multi_head import MultiHeadAttention
 
 check = start("06_positions")
@@ -71,12 +71,11 @@ for sentence in ("dog bites man", "man bites dog"):
     print(sentence, [round(y, 3) for y in read(sentence).tolist()])
 
 # %% [markdown]
-# Equal, number for number. This is not bad luck with the weights: no training can change it. Attention is
-# **[permutation equivariant](../../site/glossary.md#permutation-equivariance)**, as lesson 1 measured, and so is a
-# stack of such layers: permuted inputs give the same outputs, in the permuted order. The mean then adds them up, and a
-# sum has no order. The model knows *which* words are there but cannot know *where*. So the position has to be put into
-# the vectors before attention sees them, or into the comparison itself. Either is *positional encoding*. We begin with
-# the vectors.
+# The two vectors are equal in every printed digit, and no training can change that. Attention is **[permutation
+# equivariant](../../site/glossary.md#permutation-equivariance)** (lesson 1), and so is a stack of such layers: permuted
+# inputs give the same outputs, in the permuted order. Their mean does not depend on the order. The model knows *which*
+# words are there but not *where*. So the position has to enter the vectors before attention sees them, or the
+# comparison itself. Both are called *positional encoding*. We begin with the vectors.
 
 # %%
 plots.diagrams.positions_flow()
@@ -89,30 +88,29 @@ plots.diagrams.positions_flow()
 #
 # </div>
 #
-# The crudest way is to append to each vector a [one-hot vector](../../site/glossary.md#one-hot-vector) of its position:
-# t numbers, a single 1 and otherwise zeros. This works, but the same can be had for less. The first thing that a layer
-# does with its input is a linear map. Split its matrix into a part $W$ for the word's vector $x$ and a part $V$, of
-# shape (t, e), for the one-hot vector $o_p$:
+# The most direct way is to append to each vector a [one-hot vector](../../site/glossary.md#one-hot-vector) of its
+# position: t numbers, a single 1 and otherwise zeros. The first thing that a layer does with its input is a linear map.
+# Split its matrix into a part $W$ for the word's vector $x$ and a part $V$, of shape (t, e), for the one-hot vector
+# $o_p$:
 #
 # $$[\,x,\; o_p\,] \begin{bmatrix} W \\ V \end{bmatrix} \;=\; x\,W + o_p V \;=\; x\,W + V_p ,$$
 #
-# and $V_p$ is just row $p$ of $V$. Appending a one-hot vector **is adding a learned vector for each position**, after
+# where $V_p$ is row $p$ of $V$. So appending a one-hot vector **is adding a learned vector for each position**, after
 # the map. Adding a learned vector $P_p$ to $x$ before the map does much the same, $(x + P_p)\,W = x\,W + P_p W$, and
 # the width stays e.
 
 # %% [markdown]
 # ## A learned vector for every place
 #
-# That is what GPT-2 and BERT do: they have a table of t_max rows, one for each position, trained like all other
+# GPT-2 and BERT add learned vectors: they have a table of t_max rows, one for each position, trained like all other
 # parameters. `nn.Embedding(rows, width)` is such a table; called with integers it returns the rows with these numbers.
 #
-# What happens at position t_max? There is no such row. On the CPU, PyTorch says *index out of range in self*, but not
-# which index or which range. On a GPU the read fails inside a kernel, with an error that may appear several lines later
-# and makes the whole session unusable. A module that knows its limit should state it.
+# The table has no row for position t_max. For a sequence that is too long, PyTorch raises an error that names neither
+# its length nor t_max. Your module should name both.
 #
 # **What every check asks.** Gradients must flow to the inputs and to the parameters, the inputs stay unchanged, and new
 # tensors are created on the input's device, or on the `device` that is passed. Do not call `finished` (the exercises,
-# already solved) in an answer. The one exception: exercise 3 may call `finished.sinusoidal_encoding`.
+# already solved) in an answer, with one exception: exercise 3 may call `finished.sinusoidal_encoding`.
 
 # %% [markdown]
 # <div class="card">
@@ -125,15 +123,15 @@ plots.diagrams.positions_flow()
 #
 # <details><summary>Hint 1: which rows</summary>
 #
-# Positions 0, 1, …, t − 1, the same for every sequence of the batch. The table is called with integers on the device
-# of x. Its rows for these positions are (t, e), and (b, t, e) + (t, e) broadcasts as it should.
+# The rows are 0, 1, …, t − 1, for every sequence of the batch. The table is called with integers on the device of x.
+# Its rows for these positions are (t, e), and (b, t, e) + (t, e) broadcasts as it should.
 #
 # </details>
 # <details><summary>Hint 2: an example with four rows</summary>
 #
 # Let t_max = 4 and e = 2, and let the rows of the table be (1, 5), (2, 6), (3, 7) and (4, 8). The sequence (10, 10),
-# (20, 20) becomes (11, 15), (22, 26). Rows 2 and 3 are not used. A sequence of six vectors raises
-# `ValueError: t = 6, but t_max = 4`. The length is known before the table is called; `forward` has to know t_max.
+# (20, 20) becomes (11, 15), (22, 26). Rows 2 and 3 are not used. A sequence of six vectors raises `ValueError: t = 6,
+# but t_max = 4`. The length is known before the table is called; `forward` has to know t_max.
 #
 # </details>
 # </div>
@@ -177,17 +175,17 @@ for sentence in ("dog bites man", "man bites dog"):
 
 # %% [markdown]
 # Two sentences, two vectors. Nothing is trained yet; it is enough that *dog* at position 0 and *dog* at position 2 are
-# no longer the same input.
+# different inputs.
 #
-# What is wrong with a table of free vectors? Row 7 has nothing to do with row 8 until training relates them. Each row
-# learns only from sequences that reach it. And after the last row there is nothing at all. Could a **formula** give
-# every position a vector, such that nearby positions get similar vectors and no two are equal?
+# A table of free vectors has three weaknesses. Row 7 has nothing to do with row 8 until training relates them. A row
+# learns only from sequences that reach its position. After the last row there is nothing at all. Could a **formula**
+# give every position a vector, so that nearby positions get similar vectors and no two are equal?
 
 # %% [markdown]
 # ## A clock with many hands
 #
 # A clock solves that problem with three hands. The second hand tells nearby moments apart but repeats every minute; the
-# hour hand is slow, and says roughly what time it is. Together they identify every second of twelve hours.
+# hour hand is slow, and says roughly what time it is. Together the hands identify every second of twelve hours.
 #
 # ["Attention is all you need"](https://arxiv.org/abs/1706.03762) (section 3.5) builds such a clock with e/2 hands. Hand
 # $m$ turns by $\omega_m$ radians per position, and is written as the sine and the cosine of its angle:
@@ -195,13 +193,9 @@ for sentence in ("dog bites man", "man bites dog"):
 # $$\mathrm{PE}(p)_{2m} = \sin(p\,\omega_m), \qquad \mathrm{PE}(p)_{2m+1} = \cos(p\,\omega_m),
 # \qquad \omega_m = \frac{1}{10000^{\,2m/e}}, \qquad m = 0, \dots, \tfrac e2 - 1 .$$
 #
-# The first hand, $\omega_0 = 1$, completes a turn every $2\pi \approx 6.3$ positions. Each of the others is slower than
-# the one before it, always by the same factor, and the last needs $10000^{1 - 2/e} \cdot 2\pi$ positions, which is
-# nearly $10000 \cdot 2\pi$ if e is large.
-#
-# Sine and cosine of one hand are **side by side**, at $2m$ and $2m+1$. (Some drawings and programs put all sines first
-# and all cosines after them. To the network it makes no difference, but weights trained with one order do not work with
-# the other. Our check uses the paper's order.)
+# The first hand, $\omega_0 = 1$, completes a turn every $2\pi \approx 6.3$ positions. Each hand is slower than the hand
+# before it, by the same factor. The last hand needs $10000^{1 - 2/e} \cdot 2\pi$ positions for a turn. Sine and cosine
+# of one hand are **side by side**, at $2m$ and $2m+1$.
 
 # %% [markdown]
 # <div class="card">
@@ -264,31 +258,30 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Left: a row is the vector of one position. Follow a column downwards to watch one hand turn:
-# quickly at the left edge, hardly at all at the right. Columns come in pairs, sine and cosine. Right: some columns as
-# curves. Neighbouring positions differ mainly in the fast hands, positions far apart also in the slow ones.
+# quickly at the left edge, hardly at all at the right. Columns come in pairs, sine and cosine. Right: four columns as
+# curves. Neighbouring positions differ mainly in the fast hands, positions far apart also in the slow hands.
 #
 # </div>
 
 # %% [markdown]
 # ## A shift is a rotation
 #
-# Why both sine and cosine, if sines alone could tell positions apart? Because of what happens when the position moves
-# by a shift $\Delta$. The addition formulas say
+# Why both sine and cosine? Because of what happens when the position moves by a shift $\Delta$. The addition formulas
+# say
 #
 # $$\sin(p\omega + \Delta\omega) = \cos(\Delta\omega)\,\sin(p\omega) + \sin(\Delta\omega)\,\cos(p\omega),$$
 # $$\cos(p\omega + \Delta\omega) = -\sin(\Delta\omega)\,\sin(p\omega) + \cos(\Delta\omega)\,\cos(p\omega).$$
 #
-# Each new number is a sum of multiples of the two old ones, and the four factors depend on $\Delta$ and $\omega$ but
+# Each new number is a sum of multiples of the two old numbers, and the four factors depend on $\Delta$ and $\omega$ but
 # **not on p**. As a matrix, for one hand,
 #
 # $$\begin{bmatrix} \sin((p+\Delta)\,\omega) \\ \cos((p+\Delta)\,\omega) \end{bmatrix} \;=\;
 # \begin{bmatrix} \cos \Delta\omega & \sin \Delta\omega \\ -\sin \Delta\omega & \cos \Delta\omega \end{bmatrix}
 # \begin{bmatrix} \sin p\,\omega \\ \cos p\,\omega \end{bmatrix} .$$
 #
-# Put one such block for each hand on the diagonal of an (e, e) matrix $M$, and
-# $\mathrm{PE}(p + \Delta) = M\,\mathrm{PE}(p)$ with one and the same $M$ for every p. "The word two places back" has
-# become a linear map, and $W_q$ and $W_k$ are linear maps. The paper chose sinusoids in the hope that a model could
-# learn this easily.
+# Put one such block for each hand on the diagonal of an (e, e) matrix $M$. Then $\mathrm{PE}(p + \Delta) =
+# M\,\mathrm{PE}(p)$, with the same $M$ for every p. "The word two places back" has become a linear map, and $W_q$ and
+# $W_k$ are linear maps. The paper chose sinusoids in the hope that a model could learn this easily.
 
 # %% [markdown]
 # <div class="card">
@@ -337,7 +330,7 @@ def shift_matrix(shift, e, device=None):
 check(shift_matrix)
 
 # %% [markdown]
-# One matrix, three very different positions:
+# Test one matrix at three positions:
 
 # %% tags=["nbval-check-output"]
 three_on = shift_matrix(3, 32, device())
@@ -346,15 +339,15 @@ for p in (0, 20, 60):
     print(f"from {p} to {p + 3}: right to within 0.0001:", apart.item() < 1e-4)
 
 # %% [markdown]
-# A rotation preserves lengths and angles. So the dot product of two encodings cannot change when both are shifted, and
-# multiplying it out shows its value:
+# A rotation preserves lengths and angles, so the dot product of two encodings does not change when both are shifted.
+# Multiplying it out shows its value:
 #
 # $$\mathrm{PE}(i) \cdot \mathrm{PE}(j)
 # \;=\; \sum_m \sin(i\omega_m)\sin(j\omega_m) + \cos(i\omega_m)\cos(j\omega_m)
 # \;=\; \sum_m \cos\big((i - j)\,\omega_m\big) .$$
 #
-# It depends only on the distance. At distance 0 each hand contributes 1, so the sum is e/2: every encoding has the same
-# length, $\sqrt{e/2}$.
+# It depends only on the distance. At distance 0 each hand contributes 1, so the sum is e/2: every encoding has the
+# length $\sqrt{e/2}$.
 
 # %% [markdown]
 # <div class="card">
@@ -376,7 +369,7 @@ match_by_distance = "B"
 # match_by_distance = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% mystnb={"image": {"alt": "Dot product of two encodings against their distance, from minus 48 to 48. For sinusoids around position 50 and around position 150 the curves coincide: a peak of 16 at distance 0, and lower waves between 5 and 12, the same on both sides. For an untrained learned table the curve is noise between minus 8 and 8, with one spike of about 15 at distance 0."}}
+# %% mystnb={"image": {"alt": "Dot product of two encodings against their distance, from minus 48 to 48. For sinusoids around position 50 and around position 150 the curves coincide: a peak of 16 at distance 0, and lower waves between 5 and 12, the same on both sides. For an untrained table the curve is noise between minus 8 and 8, with one spike of about 15 at distance 0."}}
 fixed = sinusoidal_encoding(200, 32, device())
 torch.manual_seed(0)
 free = torch.randn(200, 32).to(device()) / 2**0.5    # as long, on average, as the fixed ones
@@ -396,7 +389,7 @@ for distance in (0, 4, 10, 12, 16, 20, 28, 44):
 #
 # **How to read it.** Each curve shows how well position p matches the position Δ places away. The two curves of the
 # sinusoids coincide, because p makes no difference. The nearest positions match best, and left and right look the same.
-# A table begins as noise and has to learn that 7 is near 8.
+# In the untrained table, position 50 matches only itself well.
 #
 # </div>
 
@@ -405,11 +398,11 @@ check.prediction("match_by_distance", match_by_distance)
 
 # %% [markdown]
 # That is the match *without* projections. $W_q$ can contain a shift, which moves the peak to another distance. You have
-# the matrix for it, so the next cell sets the weights of such a head by hand. It has one task: at each position of a
-# random sequence, name the letter that was two places back.
+# the matrix for it, so the next cell sets the weights of such a head by hand. Its task: at each position of a random
+# sequence, name the letter that was two places back. Its queries and keys see the positions only, not the letters.
 #
-# $M$ for a shift of −2 turns PE(i) into PE(i − 2), and of all keys, the one at i − 2 matches PE(i − 2) best.
-# So $M$ projects the queries, keys are not projected, and the letters are the values. A factor of 8 makes the softmax
+# $M$ for a shift of −2 turns PE(i) into PE(i − 2), and of all keys, the key at i − 2 matches PE(i − 2) best. So $M$
+# projects the queries, the keys are not projected, and the letters are the values. A factor of 8 makes the softmax
 # sharp.
 
 # %% tags=["nbval-check-output"]
@@ -426,20 +419,21 @@ for t in (64, 6000):
     print(f"by hand, at length {t}: {hits} of {t - 2} letters right")
 
 # %% [markdown]
-# No letter is wrong, at length 64 or at 6,000: one matrix serves every position. So with sinusoids a head *can* look
-# two places back. At the end of the lesson, models are trained to do it.
+# No letter is wrong, at length 64 or at 6,000: one matrix serves every position. So a head that sees only sinusoids
+# *can* look two places back. At the end of the lesson, models are trained on the same task, with letters and positions
+# in one vector.
 
 # %% [markdown]
 # ## Use the distance itself
 #
-# How far away a word is, and on which side, usually matters more than its position in the text. So leave the vectors
+# Often it matters more how far away a word is, and on which side, than where it is in the text. So leave the vectors
 # alone and act on the **scores**, where i and j already meet:
 #
 # $$\text{score}_{ij} \;=\; \frac{q_i \cdot k_j}{\sqrt d} + a_{\,i-j} ,$$
 #
-# with a learned number for each distance. For t positions the distance $i - j$ runs from $-(t-1)$, the farthest ahead,
-# to $t-1$, the farthest behind: $2t - 1$ different numbers. The table is made for the longest sequence: a list of
-# $2\,t_{max} - 1$ numbers with distance 0 in the middle. A shorter sequence uses its inner part.
+# with a learned number $a_{i-j}$ for each distance. For t positions the distance $i - j$ runs from $-(t-1)$, the
+# farthest ahead, to $t-1$, the farthest behind: $2t - 1$ numbers. The table is made for the longest sequence, so it has
+# $2\,t_{max} - 1$ numbers, with distance 0 in the middle. A shorter sequence uses the inner part of the table.
 #
 # | index in the table, t_max = 4 | 0 | 1 | 2 | **3** | 4 | 5 | 6 |
 # |---|---|---|---|---|---|---|---|
@@ -457,14 +451,15 @@ for t in (64, 6000):
 # <details><summary>Hint 1: a table of labels</summary>
 #
 # Call it with a table of labels, (−3, −2, …, 3), and t = 3: every entry of the matrix should then be its own distance.
-# What does it contain instead? When you fix it: a negative index raises no error, but counts from the end.
+# What does the matrix contain instead? When you fix it, remember that a negative index raises no error, but counts from
+# the end.
 #
 # </details>
 # <details><summary>Hint 2: an example with two positions</summary>
 #
 # The labels (−3, −2, −1, 0, 1, 2, 3) have the indices 0 to 6. For t = 2 the matrix is ((0, −1), (1, 0)), which are the
-# entries ((3, 2), (4, 3)) of the table. Now take the shorter table (−2, −1, 0, 1, 2). The matrix for t = 2 has the
-# same labels; they are the entries ((2, 1), (3, 2)). What changed, and what did not?
+# entries ((3, 2), (4, 3)) of the table. Now take the shorter table (−2, −1, 0, 1, 2). The matrix for t = 2 has the same
+# labels; they are the entries ((2, 1), (3, 2)). What changed, and what did not?
 #
 # </details>
 # </div>
@@ -492,8 +487,8 @@ def relative_bias(table, t):
 check(relative_bias)
 
 # %% [markdown]
-# There is a property test for such a bias: equal numbers along each diagonal, whatever the numbers are. Run it on
-# yours, and on the code as it came.
+# A bias that depends on the distance has equal numbers along each diagonal, whatever the numbers are. Test this
+# property on your function, and on the code as it came.
 
 # %% tags=["nbval-check-output"]
 def as_it_came(table, t):
@@ -508,17 +503,16 @@ for name, function in (("yours", relative_bias), ("as it came", as_it_came)):
 # %% [markdown]
 # <details><summary>What was wrong, and why nothing complained</summary>
 #
-# It looked up $i + j$. The shape is right, and every index is in range: sums, too, have $2\,t_{max} - 1$ possible
+# The code looked up $i + j$. The shape is right, and every index is in range: sums, too, have $2\,t_{max} - 1$ possible
 # values. But *the word before me* gets a different number at every position, while pairs such as (0, 4), (1, 3) and (2,
-# 2) share one, although their distances are −4, −2 and 0. What is learned about a neighbour at one position does not
-# carry over to the next position. The loss can still go down, because even these numbers tell some positions apart.
+# 2) share one, although their distances are −4, −2 and 0.
 #
 # </details>
 #
-# To see that the correct bias restores order, take six copies of one word: equal vectors, equal scores. Without a bias
-# all weights are 1/6. The table in the next cell prefers the word one place back.
+# Take six copies of one word: equal vectors, equal scores. Without a bias all weights are 1/6. The table in the next
+# cell prefers the word one place back.
 
-# %% mystnb={"image": {"alt": "Two heat maps of 6 by 6. Left, the bias: the diagonal just below the main one holds 3, the main diagonal 2, and numbers fall off to minus 3 in the upper right corner; each diagonal holds one number. Right, the weights after softmax: about half of each row, or a little more, is just left of the diagonal; the first row, which has nothing behind it, has most of its weight on the diagonal."}}
+# %% mystnb={"image": {"alt": "Two heat maps of 6 by 6. Left, the bias: the diagonal just below the main one holds 3, the main diagonal 2, and numbers fall off to minus 3 in the upper right corner; each diagonal holds one number. Right, the weights after softmax: in every row but the first, about half to two thirds of the weight is just left of the diagonal; the first row has most of its weight on the diagonal."}}
 distances = torch.arange(-7.0, 8.0, device=device())    # t_max = 8
 table = 3 - (distances - 1).abs()                       # distance 1 gets most
 bias = relative_bias(table, 6)
@@ -530,14 +524,10 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Row i looks at column j. On the left each diagonal holds a single number: the bias depends on i −
-# j and nothing else. On the right is the softmax of that bias alone. Every word gives about half of its weight, or a
-# little more, to the word before it; the first has no word before it and looks mostly at itself.
+# j and nothing else. On the right is the softmax of that bias alone. Every word but the first gives about half to two
+# thirds of its weight to the word before it. The first word looks mostly at itself.
 #
 # </div>
-#
-# Give the six words the positions 100 to 105 instead of 0 to 5, and neither map changes. Models that carry memories
-# from one segment of text to the next, such as Transformer-XL ([Dai et al., 2019](https://arxiv.org/abs/1901.02860)),
-# depend on that.
 
 # %% [markdown]
 # ## Turn the queries and the keys
@@ -546,26 +536,22 @@ plt.show()
 # in every product. A bias keeps them apart but does not look at the words at all. What if the position **rotated** the
 # query and the key, pair by pair, like the hands?
 #
-# Cut a vector of width d into d/2 pairs. Turn pair m, of the vector at position p, by the angle $p\,\omega_m$, with
-# $\omega_m = 1/10000^{2m/d}$ as before:
+# Cut a vector of width d into d/2 pairs. At position p, turn pair m by the angle $p\,\omega_m$, with $\omega_m =
+# 1/10000^{2m/d}$:
 #
 # $$\begin{bmatrix} x'_{2m} \\ x'_{2m+1} \end{bmatrix} \;=\;
 # \begin{bmatrix} \cos p\,\omega_m & -\sin p\,\omega_m \\ \sin p\,\omega_m & \cos p\,\omega_m \end{bmatrix}
 # \begin{bmatrix} x_{2m} \\ x_{2m+1} \end{bmatrix} .$$
 #
-# (In exercise 3 the minus was below, because the sine came first.) Write $R_p$ for the whole (d, d) matrix of such
-# blocks. The transpose of a rotation undoes it. To turn by $j$ in one direction and by $i$ in the other is to turn by
-# their difference:
+# (In exercise 3 the minus was below, because the sine came first.) Write $R_p$ for the whole (d, d) matrix of these
+# blocks. The transpose of a rotation undoes it, so $R_i^\top R_j$ turns by the difference of the positions:
 #
 # $$(R_i\, q_i) \cdot (R_j\, k_j) \;=\; q_i^\top R_i^\top R_j\, k_j \;=\; q_i^\top R_{\,j-i}\; k_j .$$
 #
-# Each is turned by its own position, independently of the other, and the positions enter the product only as their
-# difference. This is **[rotary](../../site/glossary.md#rotary-positions)** encoding, or **RoPE** ([Su et al.,
-# 2021](https://arxiv.org/abs/2104.09864)), and many current language models use it. It has no parameters, leaves the
-# length of every vector as it is, and needs no table of limited size.
-#
-# (Here too there are two conventions. The paper and we pair neighbours, 2m with 2m + 1; some well-known programs,
-# [GPT-NeoX](https://github.com/EleutherAI/gpt-neox) among them, pair m with m + d/2.)
+# Query and key are each turned by their own position, and the positions enter the product only as their difference.
+# This is **[rotary](../../site/glossary.md#rotary-positions)** encoding, or **RoPE** ([Su et al.,
+# 2021](https://arxiv.org/abs/2104.09864)). It has no parameters, leaves the length of every vector as it is, and needs
+# no table of limited size.
 
 # %% [markdown]
 # <div class="card">
@@ -577,8 +563,8 @@ plt.show()
 #
 # <details><summary>Hint 1: angles, and pairs</summary>
 #
-# Angles as in exercise 2, (t, d/2), but with the positions that you are given. `x[..., 0::2]` is the first component of
-# every pair, `x[..., 1::2]` the second: (b, h, t, d/2) each, and (t, d/2) broadcasts to them.
+# Compute the angles as in exercise 2, (t, d/2), but with the positions that you are given. `x[..., 0::2]` is the first
+# component of every pair, `x[..., 1::2]` the second: (b, h, t, d/2) each, and (t, d/2) broadcasts to them.
 #
 # </details>
 # <details><summary>Hint 2: an example with two pairs</summary>
@@ -635,14 +621,14 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** A vector of width d = 16, whose pairs are all (1, 0), is turned by the positions 0 to 6. The
-# number at a tip is the position, and later positions are darker. Pair 0 turns by one radian per step. Pair 1 is
-# slower, pair 2 slower still; they are the hands of the same clock. Lengths do not change.
+# number at a tip is the position, and later positions are darker. Pair 0 turns by one radian per position. Pair 1 is
+# slower, and pair 2 slower still. Lengths do not change.
 #
 # </div>
 #
 # Now the products. Put the same query and the same key at every position, and multiply each query by each key:
 
-# %% mystnb={"image": {"alt": "Two heat maps of products of 8 queries and 8 keys. Left, not turned: all entries are equal. Right, turned: every diagonal holds a single number, largest on the main diagonal. At most distances the number above the main diagonal differs from that below."}}
+# %% mystnb={"image": {"alt": "Two heat maps of products of 8 queries and 8 keys. Left, not turned: all entries are equal. Right, turned: every diagonal holds a single number, largest on the main diagonal. At most distances the number above the main diagonal differs from the number below it."}}
 torch.manual_seed(5)
 q, k = torch.randn(2, 1, 1, 1, 16).to(device()).expand(2, 1, 1, 8, 16)    # (b, h, t, d)
 places = torch.arange(8, device=device())
@@ -657,13 +643,13 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Left: the same two vectors everywhere, so the same product everywhere. Right: after turning, the
-# product depends on their positions. Along a diagonal, where i − j is the same, it does not change. Compare the
-# diagonal just above the middle with the one just below it: they differ, so *before* and *after* are told apart.
+# product depends on the positions. Along a diagonal, where i − j is the same, it does not change. The diagonal just
+# above the middle differs from the diagonal just below it, so *before* and *after* are told apart.
 #
 # </div>
 #
-# Unlike a bias, this looks at the words: which number belongs to which distance depends on q and k. In an attention
-# layer only queries and keys are turned, because only they are compared (question 3 at the end turns the values).
+# Unlike a bias, rotary encoding looks at the words: the product at each distance depends on q and k. In an attention
+# layer only queries and keys are turned, because only they are compared.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -682,11 +668,10 @@ show_player("rotary")
 #
 # (For sinusoids, PE(i) · PE(j) depends on i − j alone; in a score, the projections and the words change that.)
 #
-# Four ways, one test: the task that we gave the head built by hand. At each position of a random sequence of letters,
-# from an alphabet of eight, say **which letter was two places back**. A model with one attention layer, without a mask,
-# is trained on sequences of 16; every position sees all others. Then it gets sequences of 64. If it has learned *two
-# places back*, the length should not matter; if it has learned *position 9 looks at position 7*, it will fail at
-# position 40.
+# All four ways get the task of the head built by hand: at each position of a random sequence of letters, from an
+# alphabet of eight, say **which letter was two places back**. A model with one attention layer, without a mask, is
+# trained on sequences of 16. Then it gets sequences of 64. If it has learned *two places back*, the length should not
+# matter. If it has learned *position 9 looks at position 7*, it will fail at position 40.
 
 # %%
 class Recall(nn.Module):
@@ -713,7 +698,9 @@ class Recall(nn.Module):
         scores = q @ k.mT / math.sqrt(e)
         if self.way == "relative bias":
             scores = scores + self.bias(self.table, t)
-        return self.to_scores(torch.softmax(scores, dim=-1) @ v)
+        weights = torch.softmax(scores, dim=-1)
+        self.weights = weights.detach()    # (b, t, t), kept to be looked at
+        return self.to_scores(weights @ v)
 
 # %%
 torch.set_num_threads(1)    # models as small as these are faster on one core than on two
@@ -822,9 +809,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each line is the mean of three models trained from different random seeds; each band
-# reaches from the worst of the three to the best. They are tested on sequences of 64. Left of the vertical line are
-# positions that occurred in training, right of it those that never did.
+# **How to read it.** Each line is the mean of three models trained from different random seeds; each band reaches from
+# the worst of the three to the best. They are tested on sequences of 64. Left of the vertical line are positions that
+# occurred in training, right of it positions that did not.
 #
 # </div>
 
@@ -835,31 +822,56 @@ check.prediction("sinusoids_beyond", sinusoids_beyond)
 check.prediction("relative_beyond", relative_beyond)
 
 # %% [markdown]
+# Where do these models look? The next cell averages their attention weights over random sequences of 64.
+
+# %% tags=["hide-input"]
+@torch.no_grad()
+def mean_weights(model):
+    """The attention weights, averaged over 200 sequences: (64, 64)."""
+    letters = torch.randint(8, (200, 64), generator=torch.Generator().manual_seed(2))
+    model(letters.to(device()))
+    return model.weights.mean(dim=0).cpu()
+
+for run, model in enumerate(models.get("sinusoidal", [])):
+    keys = mean_weights(model).argmax(dim=-1)
+    most = ", ".join(f"{p} looks most at {keys[p]}" for p in (15, 20, 34, 59))
+    print(f"sinusoidal, run {run + 1}: position {most}")
+for run, model in enumerate(models.get("relative bias", [])):
+    far = 1 - mean_weights(model)[32, 17:48].sum().item()
+    print(f"relative bias, run {run + 1}: weight of position 32 beyond distance 15:",
+          f"{far:.2f}")
+for run, model in enumerate(models.get("rotary", [])):
+    weights = mean_weights(model)
+    means = ", ".join(f"{k}: {weights.diagonal(-k).mean().item():.2f}" for k in (2, 27))
+    print(f"rotary, run {run + 1}: mean weight at distance", means)
+
+# %% [markdown]
 # At the training length the four cannot be told apart. Beyond it they differ:
 #
 # - **Learned.** It is right before the line, and beyond it hardly more often than by chance. Rows 16 to 63 of its table
-#   were never trained; they still have their random initial values. (With a table of 16 rows, it would have raised your
-#   `ValueError` instead.)
-# - **Sinusoidal.** The formula continues beyond the line; the accuracy does not. On average it is about twice chance,
-#   with peaks near positions 34 and 59, in all three runs. The head built by hand shows that one matrix can serve every
-#   position. Training found other matrices, just as good on 16 positions: *it can represent it* and *it will learn it*
-#   are two different claims. The paper chose sinusoids partly because they "may allow the model to extrapolate"
-#   (section 3.5). Here they do not, and in language models they hardly do, as
-#   [Press et al. (2022)](https://arxiv.org/abs/2108.12409) report.
-# - **Relative bias.** It is equally weak everywhere, because it does not know positions: the first ones, too, see the
-#   letters beyond the line. Distances beyond 15 were never trained. In the last printed lines their numbers are still
-#   0, as at the start, while that of distance 2 has been pushed up to about 1, and those of other trained distances
-#   down to about −1. One 0 is harmless; dozens of them draw much of the weight to letters far away.
+#   were never trained; they still have their random initial values.
+# - **Sinusoidal.** The formula continues beyond the line; the accuracy does not. On average it is about twice chance.
+#   Position 20 still looks most at position 13, as position 15 does. Position 34 looks most at 32 or 57, and position
+#   59 at 57. Positions 32 and 57 are 19 and 44 after 13, close to three and seven turns of the fastest hand, so this
+#   hand points almost the same way at all three. The accuracy peaks near 34 and 59, where 32 and 57 are the right
+#   positions to look at.
+# - **Relative bias.** It is about equally weak everywhere, because every position sees letters at distances beyond 15.
+#   Their numbers were never trained and are still 0. Training has pushed the number for distance 2 up to about 1, and
+#   those for distances 1, 3 and 10 down to about −1. Together, the letters at distances beyond 15 draw two thirds of
+#   the weight of position 32.
 # - **Rotary.** Best by far, but not perfect in every run. *Two places back* is the same turn at every position, so what
-#   was learned on the left also holds on the right. But far distances were never trained, and some may match by
-#   accident. In the worst run, distance 27 does: accuracy drops not at the line but at position 27, the first that has
-#   a letter 27 places back. It errs even before the line, where it sees far letters ahead. Rotary language models also
-#   get worse beyond their training length ([Press et al., 2022](https://arxiv.org/abs/2108.12409), figure 1).
+#   was learned on the left also holds on the right. But far distances were never trained. In run 1, distance 27 draws
+#   much weight: accuracy drops not at the line but at position 27, the first that has a letter 27 places back.
 #
-# If the zeros are what hurts the relative bias, it should do better without them. In published encodings all far
-# distances on one side share a vector ([Shaw et al., 2018](https://arxiv.org/abs/1803.02155)) or a number ([Raffel et
-# al., 2020](https://arxiv.org/abs/1910.10683)), so that none goes untrained. Do the same from distance 8 on, and change
-# nothing else:
+# The head built by hand shows that with sinusoids one matrix can serve every position. Training found other matrices,
+# just as good on 16 positions: *it can represent it* and *it will learn it* are two different claims. The paper chose
+# sinusoids partly because they "may allow the model to extrapolate" (section 3.5). Here they did not. In language
+# models they hardly do, and rotary encoding also gets worse beyond the training length ([Press et al.,
+# 2022](https://arxiv.org/abs/2108.12409), figure 1).
+#
+# Do the zeros hurt the relative bias? In published encodings all far distances on one side share a vector ([Shaw et
+# al., 2018](https://arxiv.org/abs/1803.02155)) or a number ([Raffel et al., 2020](https://arxiv.org/abs/1910.10683)), so
+# none goes untrained. Do the same from distance 8 on, and change nothing else:
 
 # %%
 def clipped_bias(table, t):
@@ -877,17 +889,17 @@ report("shared, set to −4", clipped)
 
 # %% [markdown]
 # At length 64 the accuracy doubles, from about 0.40 to about 0.80, in all three runs: the zeros did most of the harm.
-# The rest comes from the two shared numbers, which training on 16 letters did not push down far enough for 64. With
-# both set to −4 by hand, nearly every answer is right. *ALiBi* ([Press et al., 2022](https://arxiv.org/abs/2108.12409),
-# section 3) leaves nothing to training: its bias is fixed in advance, and falls in proportion to the distance.
+# The two shared numbers, trained on 16 letters, are still too high for 64: with both set to −4 by hand, nearly every
+# answer is right. *ALiBi* ([Press et al., 2022](https://arxiv.org/abs/2108.12409), section 3) leaves nothing to
+# training: its bias is fixed in advance, and falls in proportion to the distance.
 #
-# One small task with one layer, three runs of each: do not read the ranking as general. But it shows that models that
-# agree within their training range may differ beyond it.
+# This is one small task with one layer and three runs of each way, so do not read the ranking as general. But models
+# that agree within their training range may differ beyond it.
 
 # %% [markdown]
 # ## Your model so far
 #
-# So far the model has known which byte of a window comes last, but not the order of those before it. Now your
+# So far the model has known which byte of a window comes last, but not the order of the bytes before it. Now your
 # `PositionEmbedding` adds one of 32 trained vectors to each byte's vector before the causal attention of lesson 5.
 
 # %% mystnb={"image": {"alt": "A scoreboard of seven models over bits per byte. The first six are between 3.5 and 4.5. Positions, at the top, are far to their left, past the line of order 1."}}
@@ -903,22 +915,22 @@ ladder.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One row for each rung; farther left is better. Points are your models, ticks are three runs of
+# **How to read it.** One row for each model; farther left is better. A point is your model, ticks are three runs of
 # ours. Dashed lines: what the frequencies of bytes give (*order 0*), those of pairs (*order 1*), and two programs that
 # compress files (*gzip*, *xz*).
 #
 # </div>
 #
-# From about 3.47 [bits per byte](../../site/glossary.md#bits-per-byte) our three runs get to between 2.83 and 2.87, a
-# larger gain than those of lessons 2 to 5 together. A query can now ask for *the byte before*, and the model learns
-# more than pairs of bytes can tell: it is far left of *order 1*.
+# Our three runs go from about 3.47 [bits per byte](../../site/glossary.md#bits-per-byte) to between 2.83 and 2.87, a
+# larger gain than lessons 2 to 5 brought together. A query can now ask for *the byte before*. The model is far left of
+# *order 1*, so it has learned more than pairs of bytes can tell.
 
 # %% [markdown]
 # ## What you can do now
 #
 # You can show that a stack of attention and pooling is blind to order, and fix it in four ways; say which of them use
-# absolute positions and which only distances; compute a shift as a matrix; test a property such as "only i − j counts"
-# instead of comparing numbers; and doubt a claim about length until you have seen the curve.
+# absolute positions and which only distances; compute a shift as a matrix; test a property instead of comparing
+# numbers; and doubt a claim about length until you have seen the curve.
 #
 # **Three questions to think about**
 #
@@ -926,43 +938,38 @@ ladder.show()
 #
 # Less than you would think. A single causal layer treats what came before as a set: *dog bites* and *bites dog* look
 # the same to the next word. But position i sees i + 1 vectors and position i + 1 sees one more, so outputs differ by
-# position, and a second layer can recover the order from that. Causal language models without any position encoding can
-# be trained, and are only somewhat worse than others ([Haviv et al., 2022](https://arxiv.org/abs/2203.16634)). Without
-# the causal mask, as in this lesson's first experiment, no number of layers recovers the order.
+# position, and a second layer can use that. Causal language models without any position encoding can be trained, and
+# are only somewhat worse than others ([Haviv et al., 2022](https://arxiv.org/abs/2203.16634)).
 #
 # </details>
 # <details><summary>2. A program calls nn.Embedding(e, t_max) for its positions. When does it still run?</summary>
 #
-# When e = t_max its table is the same as yours. It also runs on a single position when one of the two sizes is 1,
-# because a width of 1 broadcasts. In all other cases it fails. Try your modules with sizes that are all different.
+# When e = t_max: its table is then the same as yours. With other sizes above 1, the width of its rows does not fit, and
+# it fails. Try your modules with sizes that are all different.
 #
 # </details>
 # <details><summary>3. Rotary attention turns queries and keys. What would turning the values do?</summary>
 #
-# Output i would be $\sum_j w_{ij} R_j v_j$: averages of vectors that were turned by their own positions j. If you shift
-# the text by Δ, the weights stay the same, but every output is turned by Δ. The next layer, which reads the outputs
-# with fixed matrices, would see something else: the absolute position is back. Turning output i back by its own
-# position i would fix this: then only differences j − i appear again.
+# Output i would be $\sum_j w_{ij} R_j v_j$: an average of vectors that were turned by their own positions j. If you
+# shift the text by Δ, the weights stay the same, but every output is turned by Δ: the absolute position is back. If
+# output i is then turned back by its own position i, only differences j − i are left.
 #
 # </details>
 #
-# **Where it goes next.** Attention with positions is nearly a transformer. What it lacks is a small network (the
-# feed-forward layer), two shortcuts ([residual connections](../../site/glossary.md#residual-connection)) and a
-# normalisation.
-#
 # **Further reading**
 #
-# - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**, section 3.5, and table
-#   3, row (E), where learned and sinusoidal encodings score nearly the same.
+# - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**, section 3.5, and table 3,
+#   row (E), where learned and sinusoidal encodings score nearly the same.
 # - [Shaw et al., *Self-attention with relative position representations*, 2018](https://arxiv.org/abs/1803.02155),
-#   section 3: the first relative attention, with distances clipped.
+#   section 3: relative positions in attention, with distances clipped.
 # - [Dai et al., *Transformer-XL*, 2019](https://arxiv.org/abs/1901.02860), section 3.3: relative distances for memories
 #   from earlier segments.
-# - [Raffel et al., *Exploring the limits of transfer learning*, 2020](https://arxiv.org/abs/1910.10683), section 2.1,
-#   where far distances share a number: one for each of 32 ranges of distances, and for each head.
+# - [Raffel et al., *Exploring the limits of transfer learning*, 2020](https://arxiv.org/abs/1910.10683), section 2.1:
+#   one number for each of 32 ranges of distances, and for each head.
 # - [Su et al., *RoFormer*, 2021](https://arxiv.org/abs/2104.09864), section 3: rotary encoding.
-# - [Press, Smith and Lewis, *Train short, test long*, 2022](https://arxiv.org/abs/2108.12409), sections 2 and 3:
-#   such tests of length, on real text.
-# - [Haviv et al., 2022](https://arxiv.org/abs/2203.16634): language models without positions, which still learn them.
+# - [Press, Smith and Lewis, *Train short, test long*, 2022](https://arxiv.org/abs/2108.12409), sections 2 and 3: tests
+#   of length on real text.
+#
+# Attention with positions is nearly a transformer. It lacks a small network, two shortcuts and a normalisation.
 #
 # **Next:** [lesson 7, *The transformer block*](../07_transformer_block/07_transformer_block.ipynb)
