@@ -16,19 +16,18 @@
 #
 # *Why divide by √d*
 #
-# Attention as it was published is $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. You have written all of it except
-# the root. It looks like a detail. But without it, attention on wide vectors with components of size 1 learns badly,
-# and wide vectors are what we want. This lesson asks where the root comes from, measures what it does, and looks at
-# what breaks when it is wrong or missing.
+# The published formula of attention is $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. You have written all of it
+# except the root. Without the root, attention on wide vectors with components of size 1 learns badly. This lesson
+# derives the root, measures its effect, and shows what goes wrong without it.
 #
 # | | |
 # |---|---|
-# | **You will build** | a measured variance, the backward pass of softmax, an entropy, scaled scores that are safe in half precision; and you will debug a head that loads published weights |
+# | **You will build** | a measured variance, the backward pass of softmax, an entropy, and scaled scores that are safe in half precision; and you will debug a head that loads published weights |
 # | **You need** | [lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb), the chain rule, and from probability what a mean, a variance and independence are |
 # | **It takes** | about 100 minutes: five exercises, 19 points, and three predictions |
 # | **It computes** | in under two minutes in all, without a GPU; the last section can be stopped |
 #
-# As everywhere, b is the batch, t counts queries, s counts keys, and d is the width of one query or one key
+# As everywhere, b is the batch, t counts queries, s counts keys, and d is the width of one query or key
 # ([notation](../../site/notation.md)). Run the next cell before anything else.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -47,9 +46,8 @@ check = start("03_scaling")
 # %% [markdown]
 # ## The same attention at three widths
 #
-# Begin with an experiment. Take one query and eight keys, fill them with independent normal numbers, and compute
-# attention weights as in lesson 2: dot products, then softmax. Nothing here is trained and nothing is special about any
-# key. From panel to panel only the width d changes, with new vectors of that width.
+# Draw one query and eight keys with independent normal components, and compute attention weights as in lesson 2: dot
+# products, then softmax. Nothing is trained. The three panels differ in the width d of the vectors.
 
 # %% mystnb={"image": {"alt": "Three bar charts of the attention weights of one query over eight keys, for widths 4, 64 and 1024. At width 4 several keys share the weight; at 64 one key has most of it; at 1024 a single key has all of it."}}
 chance = torch.Generator().manual_seed(307)
@@ -74,9 +72,9 @@ bars(weights)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The eight bars of a panel add up to 1. At d = 4 several keys share the weight. At d = 1024 one key
-# has it all, and that one was picked by chance: the vectors mean nothing. We want wide vectors, since they can hold
-# more. But attention is meant to average, and here nothing is averaged.
+# **How to read it.** The eight bars of a panel add up to 1. At d = 4 several keys share the weight. At d = 1024 a
+# single key has all of it, and chance decided which, since the vectors are random. Attention is meant to average, but
+# here nothing is averaged.
 #
 # </div>
 #
@@ -87,8 +85,8 @@ bars(weights)
 #
 # **Prediction · `variance_growth`** &nbsp; 1 minute · no points
 #
-# A score is a sum of d products, and their signs are random. From d = 64 to d = 1024 the sum has 16 times as many
-# terms. How does the size of a typical score (its standard deviation) change?
+# A score is a sum of d products, and their signs are random. From d = 64 to d = 1024 the number of terms becomes 16
+# times as large. How does the size of a typical score (its standard deviation) change?
 #
 # - **A.** It stays about the same: positive and negative terms cancel.
 # - **B.** It becomes 4 times as large.
@@ -117,57 +115,57 @@ check.prediction("variance_growth", variance_growth)
 # ## How large is a dot product?
 #
 # Make two assumptions about the components of $q$ and $k$: they are **independent** of each other, and each has **mean
-# 0 and variance 1**. A fresh linear layer comes close: from e such inputs, weights of variance 1/e make outputs of mean
-# 0 and variance 1. (PyTorch's own `nn.Linear` draws weights of variance 1/(3e). This makes components smaller by a
-# factor of $\sqrt 3$ and scores by a factor of 3.) Now go line by line. First one product of two components:
+# 0 and variance 1**. The components that a new linear layer computes come close to this if its weights are drawn with
+# variance 1/e and its e inputs have mean 0 and variance 1. First take the product of two components:
 #
 # $$\mathbb{E}[q_i k_i] \;=\; \mathbb{E}[q_i]\;\mathbb{E}[k_i] \;=\; 0 \cdot 0 \;=\; 0 ,$$
 #
-# because the mean of a product of independent numbers is the product of their means. For the variance, remember that
-# $\operatorname{Var}(a) = \mathbb{E}[a^2] - \mathbb{E}[a]^2$, so that a number with mean 0 and variance 1 has
-# $\mathbb{E}[a^2] = 1$:
+# because the mean of a product of independent numbers is the product of their means. For the variance, recall that
+# $\operatorname{Var}(a) = \mathbb{E}[a^2] - \mathbb{E}[a]^2$. A number with mean 0 and variance 1 therefore has
+# $\mathbb{E}[a^2] = 1$, and
 #
 # $$\operatorname{Var}(q_i k_i) \;=\; \mathbb{E}[q_i^2 k_i^2] - 0^2 \;=\; \mathbb{E}[q_i^2]\;\mathbb{E}[k_i^2]
 # \;=\; 1 \cdot 1 \;=\; 1 .$$
 #
-# A score is a sum of d such products. Means add up, always; variances add up when the terms are independent, which
-# these are:
+# A score is the sum of d such products. The mean of a sum is the sum of the means. The variance of a sum is the sum of
+# the variances if the terms are independent, and these are:
 #
 # $$\mathbb{E}[q \cdot k] \;=\; \sum_{i=1}^{d} \mathbb{E}[q_i k_i] \;=\; 0,
 # \qquad\qquad \operatorname{Var}(q \cdot k) \;=\; \sum_{i=1}^{d} \operatorname{Var}(q_i k_i) \;=\; d .$$
 #
-# So the [variance](../../site/glossary.md#variance) of a score is d, and its standard deviation, which says how far
-# from 0 a typical score lies, is $\sqrt d$. Measure it, on numbers that keep the assumptions. (Trained vectors need not
-# keep them: question 2 at the end.)
+# So the [variance](../../site/glossary.md#variance) of a score is d. Its standard deviation, which says how far from 0
+# a typical score is, is $\sqrt d$. In exercise 1 you measure the variance on random vectors. (Trained vectors need not
+# meet the two assumptions: see question 2 at the end.)
 #
 # **What every check of this lesson asks:** gradients flow back to every input, no input is changed, new tensors are
-# created on the device of the inputs, and any size may be 1. Anything else that a check asks is stated in its exercise.
-# (Exercise 1 takes no tensors.)
+# created on the device of the inputs, and any size may be 1. Each exercise says what else its check asks. (Exercise 1
+# takes no tensors.)
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 1 · `score_variance`** &nbsp; ★☆☆ · 8 minutes · 3 points
 #
-# Draw `samples` pairs of a query and a key, compute the score of each pair, `samples` scores in all, and return their
-# variance: a tensor of shape () or a Python number. The components are independent, with mean 0 and variance 1; normal
-# ones are the usual choice. All random numbers come from the generator that is passed in, so the same seed repeats the
-# same measurement, and a second call with the same generator makes a new one. The experiment may stay on the CPU.
+# Draw `samples` pairs of a query and a key, compute one score for each pair, and return the variance of these `samples`
+# scores: a tensor of shape () or a Python number. The components must be independent, with mean 0 and variance 1;
+# normal ones are the usual choice. Take all random numbers from the generator that is passed in. Then the same seed
+# repeats the same measurement, and a second call with the same generator makes a new one. The tensors may stay on the
+# CPU.
 #
-# The check draws so many pairs that one standard error is 2 % of the variance, and accepts anything within five
-# standard errors. It also tests that your numbers vary from seed to seed as measurements do.
+# The check draws enough pairs for a standard error of 2 % of the variance, and accepts results within five standard
+# errors. It also tests that your result varies from seed to seed as a measurement does.
 #
 # <details><summary>Hint 1: all pairs at once</summary>
 #
-# Draw the queries as one tensor of shape (samples, d), the keys as another. A score belongs to a *pair*, a row of one
-# with the same row of the other: there are `samples` scores.
+# Draw the queries as one tensor of shape (samples, d) and the keys as another. Row i of the queries and row i of the
+# keys are one *pair*, and each pair has one score.
 #
 # </details>
 # <details><summary>Hint 2: three pairs, with numbers</summary>
 #
 # `torch.randn(3, 2, generator=generator)` draws a table of 3 rows and 2 columns from that generator. Suppose the
 # queries were (1, 0), (0, 2) and (1, 1), and the keys (3, 5), (1, −1) and (2, 0). The three scores are 3, −2 and 2, and
-# their variance, 14/(3 − 1), is 7.
+# their variance is 14/(3 − 1) = 7.
 #
 # </details>
 # </div>
@@ -191,7 +189,7 @@ def score_variance(d, samples, generator):
 check(score_variance)
 
 # %% [markdown]
-# Here is what it measures, and below it the scores themselves.
+# Here is what your function measures. Below it is a histogram of scores.
 
 # %%
 chance = torch.Generator().manual_seed(0)
@@ -216,28 +214,17 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Bars are measured scores, the line is the normal distribution with mean 0 and variance d:
-# predicted, not fitted. Look at the numbers on the horizontal axes before the shapes. From panel to panel d grows
-# sixteenfold and the scores spread four times as far.
+# **How to read it.** The bars are measured scores. The line is the normal distribution with mean 0 and variance d,
+# which is predicted, not fitted. Look at the numbers on the horizontal axes first: from panel to panel d grows
+# sixteenfold, and the scores spread four times as far. (At d = 4 the shapes differ: a sum of four products is not
+# normal yet.)
 #
 # </div>
-#
-# At d = 4 the bars stand above the line in the middle, since a sum of four products is not normal yet; its variance
-# is right all the same.
-#
-# There is a second way to see the root. A vector of d entries of size c has length
-#
-# $$\sqrt{c^2 + c^2 + \dots + c^2} \;=\; c \sqrt d .$$
-#
-# The product of two such vectors is their lengths times the cosine of the angle between them. For vectors that have
-# nothing to do with each other that cosine is about $1/\sqrt d$ in size: the squares of a vector's cosines with d
-# perpendicular directions add up to 1, so each square is 1/d on average. A typical score then has the size
-# $c^2 d / \sqrt d = c^2 \sqrt d$, and divided by $\sqrt d$ it no longer depends on the width.
 
 # %% [markdown]
 # ## Divide by √d
 #
-# The growth of the variance is known, so it can be undone, at one place between the product and the softmax:
+# The growth of the variance is known, so one division can undo it, between the product and the softmax:
 
 # %%
 plots.diagrams.scaling_flow()
@@ -245,19 +232,18 @@ plots.diagrams.scaling_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** From top to bottom. On the arrows are the shapes, on the right the variance of the numbers. The
-# product takes it from 1 to d, and the division takes it back to 1, whatever d is.
+# **How to read it.** From top to bottom. Beside the arrows are the shapes, on the right the variance of the numbers.
+# The product raises the variance from 1 to d, and the division brings it back to 1.
 #
 # </div>
 #
-# Dividing a number by $\sqrt d$ divides its variance by d. So let the scores be
+# Dividing a number by $\sqrt d$ divides its variance by d. So define the scaled scores as
 #
 # $$w'_{ij} \;=\; \frac{q_i \cdot k_j}{\sqrt d} ,
-# \qquad\qquad \operatorname{Var}\!\left(\frac{q \cdot k}{\sqrt d}\right) \;=\; \frac{d}{(\sqrt d)^2} \;=\; 1 ,$$
+# \qquad\qquad \operatorname{Var}\!\left(\frac{q \cdot k}{\sqrt d}\right) \;=\; \frac{d}{(\sqrt d)^2} \;=\; 1 .$$
 #
-# whatever d is. The example of J. Alammar's
-# [*The illustrated transformer*](https://jalammar.github.io/illustrated-transformer/) (2018) has two keys, d = 64, and
-# scores 112 and 96:
+# An example from J. Alammar's [*The illustrated transformer*](https://jalammar.github.io/illustrated-transformer/)
+# (2018) has two keys, d = 64, and the scores 112 and 96:
 
 # %% tags=["nbval-check-output"]
 plain = torch.tensor([112.0, 96.0])
@@ -267,11 +253,12 @@ for name, scores in {"not scaled": plain, "scaled": scaled}.items():
     print(f"{name}: scores {scores.tolist()}, weights {first:.2f} and {second:.2g}")
 
 # %% [markdown]
-# Softmax looks at *differences*: a lead of 16 makes a weight $e^{16}$ times as large, a lead of 2 only $e^2$ times. The
-# order of the keys stays as it was, but the second key has a noticeable weight again.
+# Softmax depends on the *differences* of the scores. A difference of 16 makes one weight $e^{16}$ times as large as the
+# other, a difference of 2 makes it $e^2$ times as large. Scaling keeps the order of the keys, but the second key now
+# has a noticeable weight.
 #
-# Scaled scores take one line of code. In [lesson 4](../04_multi_head/04_multi_head.ipynb) several attentions will work
-# side by side, and q, which is (b, t, d) today, will be (b, h, t, d). Axes counted **from the end** serve both.
+# Scaled scores take one line of code. In [lesson 4](../04_multi_head/04_multi_head.ipynb) q will have the shape (b, h,
+# t, d) instead of (b, t, d). Axes that are counted **from the end** work for both.
 
 # %%
 def scaled_scores(q, k):
@@ -279,7 +266,7 @@ def scaled_scores(q, k):
     return q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
 
 # %% [markdown]
-# The queries and keys of the first figure once more, now with scaled scores:
+# Here are the queries and keys of the first figure again, with scaled scores:
 
 # %% mystnb={"image": {"alt": "The same three bar charts with scaled scores. At all three widths several of the eight keys share the weight, and none comes near 1."}}
 weights = {}
@@ -291,22 +278,21 @@ bars(weights)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Compare with the first figure: the vectors are the same and so is the scale of the axis. In each
-# panel the tallest bar belongs to the same key as before. But now several keys share the weight at every width, and the
-# width can no longer be read off the weights.
+# **How to read it.** The vectors and the axes are those of the first figure. In each panel the same key as before has
+# the tallest bar. But now several keys share the weight at every width.
 #
 # </div>
 #
-# In the words of lesson 2, the root is a fixed β of $1/\sqrt d$. Attention can still become sharp: training can make
-# queries and keys longer. The root sets two things: how soft the rows start, and how far a step of training moves a
-# score. This lesson looks at both in turn.
+# In lesson 2 you multiplied scores by a number β. The root is a fixed β of $1/\sqrt d$. Attention can still become
+# sharp, because training can make queries and keys longer. The root has two effects: the weights start soft, and a step
+# of training moves the scores less. The section *Learning stops* tells the two effects apart.
 #
-# **The root of what?** Of the number of terms in the sum: d, the width of one [head](../../site/glossary.md#head). When
-# a model of width e works with h heads, each of them is d = e/h wide, and it is easy to divide by √e, the root of the
-# model's width, by mistake. Then all scores are too small by a factor of $\sqrt{e/d} = \sqrt h$, and with many heads
-# the weights start out nearly even. The mistake is silent: the shapes are the same.
+# **The root of what?** Of d, the number of terms in the sum, which is the width of one
+# [head](../../site/glossary.md#head). A model of width e with h heads often has heads of width d = e/h, and it is easy
+# to divide by √e by mistake. All scores are then too small by a factor of $\sqrt{e/d} = \sqrt h$, and the weights start
+# out too even. No error is raised, because the shapes are right.
 #
-# Move the width and watch the largest weight, first without the division, then with it. Draw more than once:
+# Move the width and watch the largest weight, first without the division, then with it. Draw new vectors several times:
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -316,8 +302,8 @@ show_player("scaling")
 # %% [markdown]
 # ## Three words by hand
 #
-# The queries and keys of the three words of lesson 2 have d = 4 components, so their scores are divided by 2. Fill in
-# the two missing numbers.
+# The queries and keys of lesson 2's three words have d = 4 components, so their scores are divided by 2. Fill in the
+# two missing numbers.
 
 # %% tags=["hide-input"]
 from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, X
@@ -335,13 +321,14 @@ plots.number_grids(
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Above, the scores of lesson 2 and their softmax; below, the same after the division. Rows are
-# queries, columns keys, both in the order *the*, *loop*, *ends*. For the second number use $e \approx 2.7$ and
+# **How to read it.** Above are the scores of lesson 2 and their softmax, below the same after the division. Rows are
+# queries, columns are keys, both in the order *the*, *loop*, *ends*. For the second number use $e \approx 2.7$ and
 # $e^2 \approx 7.4$.
 #
 # </div>
 #
-# The largest weight of each row stays where it was, but every row is less sharp. The next cell has both numbers.
+# The division keeps the largest weight of each row at the same key, but makes every row softer. The next cell prints
+# both missing numbers.
 
 # %% tags=["hide-cell", "nbval-check-output"]
 print(f"score of loop and loop: {X_scaled[1, 1]:.0f}")
@@ -353,20 +340,19 @@ print("as scaled_scores computes it:", torch.allclose(mine, X_scaled, atol=1e-5)
 # %% [markdown]
 # ## What saturation costs
 #
-# Why should large scores hurt? Networks learn through derivatives.
-# Suppose the first key has the score 112, the second 96, and the loss would be lower if the **second** key had the
-# weight. So attention is wrong, and very sure of itself.
+# Networks learn through derivatives. Suppose that the first key has the score 112 and the second 96, and that the loss
+# would be lower if the **second** key had the weight. Attention is then almost certain of the wrong key.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `saturated_gradient`** &nbsp; 1 minute · no points
 #
-# Raise the second score a little. How much does its weight rise, for the scores 112 and 96, compared with the scaled
-# scores 14 and 12?
+# Raise the second score a little, once from the scores 112 and 96 and once from the scaled scores 14 and 12. How much
+# does the second weight rise in the first case, compared with the second case?
 #
 # - **A.** More: the further off the weights are, the stronger the correction.
-# - **B.** About as much: a nudge is a nudge.
+# - **B.** About as much: the score is raised by the same amount.
 # - **C.** About a tenth as much.
 # - **D.** About a millionth as much.
 # </div>
@@ -394,9 +380,8 @@ check.prediction("saturated_gradient", saturated_gradient)
 # %% [markdown]
 # ## The derivative of softmax
 #
-# Let $z$ be one row of the scores $w'$, and $p = \operatorname{softmax}(z)$ the same row of the weights $w$. (These
-# names are usual here.) Start from the logarithm, which is simpler: $\log p_i = z_i - \log \sum_{i'} e^{z_{i'}}$. Its
-# derivative is
+# Let $z$ be one row of the scores $w'$, and $p = \operatorname{softmax}(z)$ the same row of the weights $w$. Start from
+# the logarithm, which is simpler: $\log p_i = z_i - \log \sum_{i'} e^{z_{i'}}$. Its derivative is
 #
 # $$\frac{\partial \log p_i}{\partial z_j} \;=\; \delta_{ij} - \frac{e^{z_j}}{\sum_{i'} e^{z_{i'}}}
 # \;=\; \delta_{ij} - p_j , \qquad \delta_{ij} = 1 \text{ if } i = j \text{, else } 0 .$$
@@ -407,34 +392,32 @@ check.prediction("saturated_gradient", saturated_gradient)
 # $$\frac{\partial p_i}{\partial z_j} \;=\; p_i\,(\delta_{ij} - p_j) ,
 # \qquad\qquad J \;=\; \operatorname{diag}(p) - p\,p^\top .$$
 #
-# Entry (i, j) says how weight i responds when score j is nudged. Raise score j a little, and weight j rises at the rate
-# $p_j (1 - p_j)$, at the expense of all the others. Now let the softmax [saturate](../../site/glossary.md#saturation):
-# one weight is 1, the rest are 0. Then $\operatorname{diag}(p)$ and $p p^\top$ are the same matrix, **and their
-# difference is zero**. A small change of a score changes no weight.
+# Entry (i, j) is the rate at which weight i changes when score j is raised. Weight j itself rises at the rate
+# $p_j (1 - p_j)$, and the other weights fall. Now let the softmax [saturate](../../site/glossary.md#saturation): one
+# weight is 1, the rest are 0. Then $\operatorname{diag}(p)$ and $p p^\top$ are the same matrix, **and their difference
+# is zero**. A small change of a score changes no weight.
 #
-# Training needs less than the matrix. Backpropagation arrives at a softmax with a vector $g$, one number for each
-# weight, $g_i = \partial L / \partial p_i$, and has to go on with one number for each score. By the chain rule that is
+# Training does not need the matrix itself. Backpropagation brings a vector $g$ to the softmax, with one number for each
+# weight, $g_i = \partial L / \partial p_i$. It takes one number for each score further back. By the chain rule that is
 #
 # $$\frac{\partial L}{\partial z_j} \;=\; \sum_i g_i\, \frac{\partial p_i}{\partial z_j} .$$
 #
-# For a text of 1,000 words J has a million entries for every query. The sum needs none of them written down.
-
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 2 · `softmax_backward`** &nbsp; ★★☆ · 12 minutes · 5 points
 #
-# Given the weights p, the *outputs* of a softmax, and g, the gradient of a loss with respect to these weights, return
+# You get the weights p, the *outputs* of a softmax, and g, the gradient of a loss with respect to these weights. Return
 # the gradient with respect to the scores. Put $\partial p_i / \partial z_j$ into the sum over i and simplify on paper
-# first: two short lines remain, in which no matrix occurs. (The matrix way is accepted too.)
+# first: the result needs two short lines of code and no matrix. (Computing it with the matrix is accepted too.)
 #
 # The last axis holds the keys; there may be any number of axes in front of it, or none. The check also differentiates
-# your result with respect to g and to the scores behind p, as a loss that itself contains a gradient would.
+# your result with respect to g and to the scores behind p.
 #
 # <details><summary>Hint 1: split the sum</summary>
 #
-# $p_i(\delta_{ij} - p_j)$ has two terms. In the first sum, $\delta_{ij}$ leaves a single i. In the second, $p_j$ does
-# not depend on i and can be taken out of the sum. What is left in there is an average of g.
+# $p_i(\delta_{ij} - p_j)$ has two terms, so there are two sums. In the first sum, $\delta_{ij}$ leaves a single i. In
+# the second, $p_j$ does not depend on i and can be taken out of the sum. What is left inside is an average of g.
 #
 # </details>
 # <details><summary>Hint 2: three keys, with numbers</summary>
@@ -463,12 +446,12 @@ def softmax_backward(p, g):
 check(softmax_backward)
 
 # %% [markdown]
-# In words: if $g_j$ lies below the weighted average, more weight on key j would lower the loss, and descent pushes its
-# score up, in proportion to the weight that the key has already. **A key without weight gets no gradient, however good
-# it would be.** Hence the millionth in the prediction.
+# In words: if $g_j$ is below the weighted average of g, more weight on key j would lower the loss. Gradient descent
+# then raises the score of key j, in proportion to the weight that the key already has. **A key without weight gets no
+# gradient, even if it is the right one.** This explains the millionth in the prediction.
 #
-# The next figure adds a third score, 108, to Alammar's two, 112 and 96. Each row of the identity is one $g$; your
-# function turns it into a row of J. Autograd has to agree.
+# The next figure adds a third score, 108, to the scores 112 and 96. If g is row i of the identity, your function
+# returns row i of J. The cell also compares the result with autograd.
 
 # %% mystnb={"image": {"alt": "Two heat maps of the Jacobian of a softmax over three scores. Without scaling all entries are close to zero. With scaling the diagonal is positive, up to about a quarter, and the entries beside it are negative."}}
 z = torch.tensor([112.0, 96.0, 108.0], device=device())
@@ -478,6 +461,8 @@ both = softmax(z), softmax(z / 8)
 before, after = (softmax_backward(p.expand(3, 3), each_weight) for p in both)
 by_autograd = torch.autograd.functional.jacobian(softmax, z / 8)
 print("agrees with autograd:", torch.allclose(after, by_autograd, atol=1e-6))
+for name, jacobian in {"not scaled": before, "scaled": after}.items():
+    print(f"{name}: weight 1 rises by {jacobian[1, 1]:.2g} for each unit of its score")
 
 plots.heat_pair(before, after, rows=["0", "1", "2"], same_scale=True,
                 titles=("not scaled", "scaled, d = 64"), row_label="weight of key i",
@@ -487,32 +472,31 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Column j says what happens to the weights when score j is raised a little: its own weight goes up
-# (blue), the others go down (orange). The column adds up to 0 because the weights go on adding up to 1. Both maps share
-# one scale of colours. On the left a nudge moves hardly anything; on the right it moves every weight.
+# **How to read it.** Column j shows how the weights change when score j is raised a little: its own weight rises
+# (blue), the others fall (orange). Each column adds up to 0, because the weights keep adding up to 1. Both maps have
+# the same scale of colours. On the left the weights hardly move; on the right every weight moves.
 #
 # </div>
 #
-# Part of the contrast comes from the units: one unit of a scaled score is 8 units of the product. Per unit of the
-# product, the corners on the right would be nearly as pale as those on the left. A larger learning rate would make up
-# for pale corners. But a rate that suits the corners is far too small for column 1, where the entries on the left are
-# at most a few millionths of those on the right: key 1 cannot win its weight back.
+# Part of the contrast comes from the units: one unit of a scaled score is 8 units of q·k. A larger learning rate can
+# make up for a factor of 8. The two printed rates of weight 1 differ by far more: without scaling, key 1 cannot win its
+# weight back.
 
 # %% [markdown]
 # ## One number for how soft a row is
 #
-# To follow saturation over many widths we need a number instead of a picture.
-# [**Entropy**](../../site/glossary.md#entropy) says how spread out weights are:
+# To follow saturation over many widths we need one number for each row. [**Entropy**](../../site/glossary.md#entropy)
+# says how spread out the weights of a row are:
 #
 # $$H(w) \;=\; - \sum_j w_j \log w_j ,$$
 #
-# with the natural logarithm, so its unit is the **nat**. If all s weights are equal it is $\log s$, its largest value.
-# If one weight is 1 and the rest are 0, it is 0. In between, $e^H$ is about the number of positions that a query really
-# listens to.
+# with the natural logarithm, so its unit is the **nat**. If all s weights are equal, it has its largest value,
+# $\log s$. If one weight is 1 and the rest are 0, it is 0. You can read $e^H$ as the number of keys that share the
+# weight: for n equal weights it is n.
 #
-# One term needs care. $w \log w$ goes to 0 as w goes to 0, so $0 \log 0$ counts as 0. A computer says $\log 0 =
-# -\infty$ and $0 \cdot (-\infty) = $ NaN. Weights of exactly 0 do occur: by underflow, where a score lies so far below
-# the largest that its exponential is 0 in float32, and by design in lesson 5.
+# Weights of 0 need care. $w \log w$ goes to 0 as w goes to 0, so $0 \log 0$ counts as 0. A computer says
+# $\log 0 = -\infty$ and $0 \cdot (-\infty) = $ NaN. Weights of exactly 0 do occur: a score can be so far below the
+# largest that its exponential is 0 in float32, and in lesson 5 weights are set to 0 on purpose.
 
 # %% [markdown]
 # <div class="card">
@@ -524,8 +508,8 @@ plt.show()
 #
 # <details><summary>Hint 1: where the NaN has to be stopped</summary>
 #
-# Find the terms first, then sum them. `torch.where(condition, a, b)` chooses entry by entry. Or take the logarithm
-# of something tiny instead of 0: the factor 0 makes the term 0.
+# Compute the terms first, then sum them. `torch.where(condition, a, b)` chooses between a and b entry by entry. Or
+# replace each 0 by a tiny number before you take the logarithm: the factor 0 in front of it makes the term 0.
 #
 # </details>
 # <details><summary>Hint 2: three rows, with numbers</summary>
@@ -561,18 +545,13 @@ for d, (query, keys) in drawn.items():
 # %% [markdown]
 # ## One number for what gets through
 #
-# The Jacobian has s² numbers. We want a single one from it: **if the loss asks the weights to change, how much of
-# that can reach the scores?** The gradient for the scores is $J g$, since J is symmetric. The most that a matrix can
-# stretch any vector is its **spectral norm**,
+# We also want a single number from the Jacobian: **if the loss asks the weights to change, how much of that can reach
+# the scores?** The gradient for the scores is $J g$, since J is symmetric. The most that a matrix can stretch any
+# vector is its **spectral norm**,
 #
 # $$\lVert J \rVert_2 \;=\; \max_{g \neq 0} \frac{\lVert J g \rVert}{\lVert g \rVert} ,$$
 #
-# which is its largest singular value. It depends on the scores alone. The course's `largest_gradient(scores)` computes
-# it for each row, by `torch.linalg.matrix_norm(J, ord=2)`.
-#
-# Three landmarks. With two equal scores the norm is exactly ½, and it is never larger: the absolute values in row i of
-# J add up to $2 p_i (1 - p_i) \le 1/2$, and the largest such sum bounds the norm (Gershgorin). With s equal scores it
-# is 1/s. When one weight takes all, it is 0.
+# which is its largest singular value. The course's `largest_gradient(scores)` computes it for each row. Four examples:
 
 # %%
 for row in ([0.0, 0.0], [0.0] * 16, [14.0, 12.0], [112.0, 96.0]):
@@ -582,64 +561,59 @@ for row in ([0.0, 0.0], [0.0] * 16, [14.0, 12.0], [112.0, 96.0]):
 # %% [markdown]
 # ## Width against softness
 #
-# Now use both numbers. For each width, 1,600 random queries meet 16 random keys each. The figure shows the mean
-# entropy and the mean of the largest gradient, with plain and with scaled scores:
+# Now compute both numbers at six widths, each for 1,600 random queries with 16 random keys. The figure shows their
+# medians, with plain and with scaled scores. Both gradients are per unit of q·k: a scaled score changes by $1/\sqrt{d}$
+# when q·k changes by 1, so its gradient is divided by $\sqrt{d}$.
 
 # %%
 chance = torch.Generator().manual_seed(1)
-widths = [4**n for n in range(7)]
+widths = [4**n for n in range(6)]
 entropies, gradients = ({"not scaled": [], "scaled": []} for _ in range(2))
 for d in widths:
     q, k = (torch.randn(25, n, d, generator=chance).to(device()) for n in (64, 16))
     for name, scores in {"not scaled": q @ k.mT, "scaled": scaled_scores(q, k)}.items():
-        weights = torch.softmax(scores, dim=-1)
-        entropies[name].append(attention_entropy(weights).mean().item())
-        gradients[name].append(largest_gradient(scores))    # (b, t)
+        unit = d**-0.5 if name == "scaled" else 1    # a score's change per unit of q·k
+        entropies[name].append(attention_entropy(torch.softmax(scores, dim=-1)))    # (b, t)
+        gradients[name].append(largest_gradient(scores) * unit)    # (b, t)
 
-# %% mystnb={"image": {"alt": "Two log-log plots against width. Scaled, entropy stays between 2 and 3 nats and the largest gradient at about 0.2. Not scaled, entropy falls from the start, to about 0.05; the gradient first rises by half, up to width 4, and then falls to about 0.03. Both end as nearly straight lines, beside a dotted line with the slope of one over the root of d."}}
-def against_width(values, label, ticks, ax):
-    lines = {name: (widths, line) for name, line in values.items()}
-    start = 0.75 * values["not scaled"][3]
-    lines["slope of 1/√d"] = (widths[3:], [start * math.sqrt(64 / d) for d in widths[3:]])
-    plots.curves(lines, "width d", label, log="xy", ax=ax)
-    ax.set_xticks(widths[::2], widths[::2])
-    ax.set_yticks(ticks, ticks)
+# %% mystnb={"image": {"alt": "Two log-log plots against width, from 1 to 1024. Left, median entropy: scaled, it stays between 2 and 3 nats; not scaled, it falls more and more steeply, to about 0.0002. Right, median of the largest gradient per unit of q·k: scaled, it falls along a straight line to about 0.006; not scaled, it is above that line from width 4 to 64 and then falls steeply, to about 0.00003."}}
+_, axes = plt.subplots(1, 2, figsize=(6, 3.1))
+labels = "entropy (nats)", "gradient per unit of q·k"
+for ax, label, values in zip(axes, labels, (entropies, gradients)):
+    medians = {name: (widths, [rows.median().item() for rows in line])
+               for name, line in values.items()}
+    plots.curves(medians, "width d", f"median {label}", log="xy", ax=ax)
+    ax.set_xticks(widths, widths)
     ax.minorticks_off()
-
-means = {name: [norms.mean().item() for norms in line] for name, line in gradients.items()}
-figure, axes = plt.subplots(1, 2, figsize=(6, 3.1))
-against_width(entropies, "mean entropy (nats)", (0.1, 0.3, 1, 3), axes[0])
-against_width(means, "mean of the largest gradient", (0.03, 0.1, 0.3), axes[1])
-axes[1].get_legend().remove()
 plt.show()
 
+tenths = torch.tensor([0.1, 0.5, 0.9], device=device())
 for name, line in gradients.items():
-    share = (line[5] < 0.001).float().mean().item()
-    print(f"d = {widths[5]}, {name}: {share:.0%} of the rows let less than 0.001 through")
+    low, middle, high = line[-1].quantile(tenths).tolist()
+    print(f"d = {widths[-1]}, {name}: a tenth of the rows below {low:.1g}, "
+          f"half below {middle:.1g}, a tenth above {high:.1g}")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Both axes are logarithmic: a straight line is a power of d. The scaled curves are flat from d = 16
-# on; the entropy stays below the $\log 16 = 2.77$ nats of a perfectly even row. Without scaling both fall in the end,
-# by about half whenever d grows fourfold: compare the dotted slope of $1/\sqrt d$.
+# **How to read it.** Both axes are logarithmic, so a straight line is a power of d. With scaling, the entropy stays
+# just below the $\log 16 = 2.77$ nats of an even row, and the gradient falls like $1/\sqrt{d}$, by the change of units
+# alone. Without scaling, the entropy falls more and more steeply. The gradient is larger than the scaled one up to d =
+# 64, and then falls steeply too.
 #
 # </div>
 #
-# At d = 4 and 16, rows without scaling let more through than scaled ones: the most even row is not the most responsive
-# one. With 16 equal scores the norm is only 1/16, as printed above.
-#
-# The mean hides the typical row: without scaling, 63% of the rows let less than 0.001 through at d = 1024. The mean
-# comes almost entirely from the others, in which the two best scores happen to lie close together. Since the gaps
-# between scores grow like √d, the chance of a gap that small falls like 1/√d: that is the dotted slope.
+# A larger learning rate can make up for small gradients if they are about equally small in all rows. With scaling they
+# are: the three numbers printed for d = 1024 are within a factor of 2. Without scaling they differ by many powers of
+# ten, so a rate that suits one row does not suit another.
 
 # %% [markdown]
 # ## Learning stops
 #
-# If gradients vanish, training should show it. Take 16 fixed keys and 16 queries that may learn, and give each query
-# the task to put all of its weight on a key of its own. Its loss is the squared error, summed over the keys: 2 if it is
-# sure of a wrong key. The method is plain gradient descent; the factor before the gradient, the **learning rate**, is
-# 0.3. At the start the queries are random, and hardly any of them favours its key.
+# If gradients vanish, training should show it. Take 16 fixed keys and 16 queries that are trained. Each query has one
+# key to find: it should put all of its weight there. The loss of a query is the squared error, summed over the keys; it
+# is 2 if all of the weight is on a wrong key. The method is gradient descent. The factor in front of the gradient, the
+# **learning rate**, is 0.3. The queries start at random.
 
 # %%
 def learn(d, scores_of, rate=0.3, shorter=1, seed=1, steps=200):
@@ -678,19 +652,19 @@ for name, scores_of in both.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each line is one training; in a panel only the width differs. On the left, the wider the vectors,
-# the less is learned. On the right the order is reversed: d = 64 and d = 1024 are nearly one line, and d = 4 stays
-# above.
+# **How to read it.** Each line is one training; within a panel only the width differs. On the left, wider vectors learn
+# less. On the right, d = 64 and d = 1024 nearly coincide, and d = 4 stays above them. (In four dimensions three of
+# these sixteen keys are inside the convex hull of the others, so no query can give them the largest weight.)
 #
 # </div>
 #
-# At d = 1024 without scaling the first steps raise the loss a little, and then it stays at 1.875: fifteen of the
-# sixteen queries are sure of a wrong key. No rate rescues it: the best of eight brings it from 1.77 down to 1.36 only.
+# At d = 1024 without scaling the loss rises within two steps and then stays at 1.875: fifteen of the sixteen queries
+# give all of their weight to a wrong key. No learning rate among the eight comes close to 0: the best brings the loss
+# from 1.77 to 1.36.
 #
-# Which of the root's two effects is missing, the soft start or the smaller step? A step adds multiples of the keys to
-# q, and so moves score j by about the rate times the score's gradient times $\lVert k_j \rVert^2 \approx d$. Scaling
-# divides both score and step by √d, so that d becomes $d / (\sqrt d)^2 = 1$. With plain scores we can have either one
-# alone: begin with queries 1/√d as long, or take a rate 1/d as large.
+# The root has two effects, a soft start and smaller steps. Which of them is missing here? Plain scores can have either
+# effect alone. To get the soft start, make the queries $1/\sqrt{d}$ times as long. To get the smaller steps, make the
+# rate $1/d$ times as large: scaling divides the gradient of q by √d, and divides the score that q changes by √d again.
 
 # %%
 d = 1024
@@ -698,24 +672,23 @@ for start, shorter in {"sharp": 1, "soft": math.sqrt(d)}.items():
     for step, rate in {"full": 0.3, "small": 0.3 / d}.items():
         runs = [learn(d, plain_scores, rate, shorter, seed) for seed in (1, 2, 3)]
         ends = ", ".join(f"{losses[-1]:.2f}" for losses in runs)
-        print(f"{start:>5} start, {step:>5} steps: three draws end at {ends}")
+        print(f"not scaled, {start:>5} start, {step:>5} steps: three draws end at {ends}")
+ends = ", ".join(f"{learn(d, scaled_scores, seed=seed)[-1]:.2f}" for seed in (1, 2, 3))
+print(f"scaled: the same three draws end at {ends}")
 
 # %% [markdown]
-# The start decides. In a sharp row only the leading keys get a gradient worth the name. The key that is asked for gets
-# next to none, and no step is long enough for it. From a soft start, steps d times as long do hardly any harm. (The
-# 0.13 is one query of sixteen that overshot, and stayed sure of a wrong key.)
+# The start decides. From a soft start every run ends below 0.15, even with full steps. From a sharp start every run
+# ends above 1: where the right key has hardly any weight, its score gets hardly any gradient.
 #
-# The last line *is* the scaled training: plain scores, with queries that start 1/√d as long and a rate 1/d as large,
-# give the same losses. So in gradient descent the root is a choice of where training starts and how far it steps, and
-# nothing else. It spares you from making that choice anew for each width. (At d = 4 some of the sixteen keys lie inside
-# the convex hull of the others, and no query can prefer them.)
+# The last two lines agree because they are the same training: plain scores with shorter queries and a smaller rate give
+# the same losses as scaled scores. So in this experiment the root sets where training starts and how far it steps, by
+# one rule for every width.
 
 # %% [markdown]
 # ## Divide early
 #
-# On paper it does not matter when the division happens. In a computer it may. Networks are often run in **half
-# precision**, 16 bits to a number, since that halves the memory and saves time on most accelerators. There are two
-# kinds:
+# On paper it does not matter when you divide. In a computer it can. Networks often run in **half precision**, 16 bits
+# for each number, which halves the memory. There are two kinds:
 
 # %% tags=["nbval-check-output"]
 for dtype in (torch.float32, torch.float16, torch.bfloat16):
@@ -728,13 +701,12 @@ for dtype in (torch.float16, torch.bfloat16):
     print(f"{dtype}: q·q = {product.item()}, divided by 8 it is {(product / 8).item()}")
 
 # %% [markdown]
-# [float16](../../site/glossary.md#float16) ends at 65,504. The vector above has 64 entries of 40: a long vector, but
-# not an absurd one. Its product with itself is 102,400, too large, and so it is ∞ before it can be divided by 8. The
-# result, 12,800, would have fitted. (bfloat16 has a wide range and few digits instead. It does not overflow here; it is
-# just coarse.)
+# [float16](../../site/glossary.md#float16) ends at 65,504. The vector above has 64 entries of 40. Its product with
+# itself is 102,400, which is too large for float16 and becomes ∞ before it is divided by 8. The result, 12,800, would
+# have fitted. bfloat16 has a wider range and does not overflow here, but it has fewer digits.
 #
-# So divide first. To keep queries and keys of the same size, share the division between them. Since $\sqrt d =
-# d^{1/4} \cdot d^{1/4}$,
+# So divide first. To keep queries and keys of the same size, share the division between them. Since
+# $\sqrt d = d^{1/4} \cdot d^{1/4}$,
 #
 # $$\frac{q_i}{d^{1/4}} \cdot \frac{k_j}{d^{1/4}} \;=\; \frac{q_i \cdot k_j}{\sqrt d} .$$
 
@@ -744,7 +716,7 @@ for dtype in (torch.float16, torch.bfloat16):
 # **Exercise 4 · `scaled_scores_early`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
 # Return the same scores as `scaled_scores`, with or without an axis for heads, but divide **before** the product, so
-# that no number on the way overflows. The check runs it in float16 too, on vectors whose plain products are beyond
+# that no intermediate number overflows. The check runs it in float16 too, on vectors whose plain products are beyond
 # 65,504. The result has the type of q and k. (Computing in float32 and converting the result back passes too.)
 #
 # <details><summary>Hint 1: how many times to divide</summary>
@@ -755,9 +727,9 @@ for dtype in (torch.float16, torch.bfloat16):
 # </details>
 # <details><summary>Hint 2: one query and one key, with numbers</summary>
 #
-# Let d = 16, and let all entries of q be 4 and all entries of k be 6. The plain product is 384, and the score is 384/4
-# = 96. With 16 ** 0.25 = 2 the entries become 2 and 3, and their product is 96 at once. Dividing by a Python number
-# keeps a tensor's type; `q /= 2` would write into the caller's tensor.
+# Let d = 16, and let all entries of q be 4 and all entries of k be 6. The plain product is 384, and the score is 384/4,
+# which is 96. With `16 ** 0.25 = 2` the entries become 2 and 3, and their product is already 96. Dividing by a Python
+# number keeps a tensor's type; `q /= 2` would change the caller's tensor.
 #
 # </details>
 # </div>
@@ -787,31 +759,29 @@ one_too_large = torch.tensor([float("inf"), 3.0, 1.0])
 print("softmax of a row with one infinite score:", torch.softmax(one_too_large, 0).tolist())
 
 # %% [markdown]
-# One overflow to ∞ turns the *whole row* into NaN, and a NaN spreads through everything that is computed from it.
-# (Dividing q alone, by all of √d, protects the product just as well.) Current programs rarely need early division: most
-# large models are trained in bfloat16, and fused attention kernels add the products up in float32 and scale inside.
+# One infinite score turns the *whole row* into NaN, and the NaN spreads to what is computed from the row.
 
 # %% [markdown]
 # ## A head that loads but does not work
 #
 # You have the weights of a published model, and code for one of its heads. The file holds three matrices, for queries,
-# keys and values. PyTorch loads them and says `<All keys matched successfully>`, and the shapes of all outputs are
-# right. But the text that the model writes is nonsense. Loading a correct file into correct shapes is no proof that the
-# code computes what the model was trained to compute.
+# keys and values. PyTorch loads them and says `<All keys matched successfully>`, and all outputs have the right shape.
+# But the text that the model writes is nonsense. A file that loads without an error does not prove that the code
+# computes what the model was trained to compute.
 #
-# This can happen to code that copies single classes from an [early PyTorch version of GPT-2 by Hugging
+# This can happen when a single class is copied from an [early PyTorch version of GPT-2 by Hugging
 # Face](https://github.com/huggingface/transformers/blob/034aa0c2d743f5de787b650d9ef38ea49c66df3f/pytorch_transformers/modeling_gpt2.py)
-# (2019). Used as a whole, that version is right.
+# (2019). As a whole, that version is right.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 5 · `PortedHead`** &nbsp; mend · ★★☆ · 8 minutes · 3 points
 #
-# Fix this head. A head is built as `PortedHead(e, d)`, and then loads the three matrices of a model that was trained
-# with $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. It must compute exactly that in every call. The checkpoint must
+# Fix this head. It is built as `PortedHead(e, d)`, and then loads the three matrices of a model that was trained with
+# $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. It must compute exactly that in every call. The file of weights must
 # still load: it holds three matrices, `to_queries.weight`, `to_keys.weight` and `to_values.weight`, each (d, e), and
-# nothing else, so the head may have no other parameters or buffers. Gradients must reach the three matrices too.
+# nothing else. So the head may have no other parameters or buffers. Gradients must reach the three matrices too.
 #
 # <details><summary>Hint 1: where to look</summary>
 #
@@ -822,8 +792,8 @@ print("softmax of a row with one infinite score:", torch.softmax(one_too_large, 
 # <details><summary>Hint 2: one number to print</summary>
 #
 # Build `PortedHead(48, 64)`, fill its matrices with normal numbers of variance 1/48, and give it an x of normal
-# numbers. Queries and keys then have components of variance about 1, and `q @ k.mT` has a standard deviation of about
-# 8. Print the standard deviation of what the softmax gets. What should it be?
+# numbers. The components of queries and keys then have a variance of about 1, and `q @ k.mT` has a standard deviation
+# of about 8. Print the standard deviation of the input of the softmax. What should it be?
 #
 # </details>
 # </div>
@@ -869,8 +839,8 @@ class PortedHead(torch.nn.Module):
 check(PortedHead)
 
 # %% [markdown]
-# When you load weights that someone else trained, compare *numbers*: the outputs of their code and of yours, on the
-# same input. Here PyTorch's own attention stands in for theirs.
+# When you load weights that someone else trained, compare *numbers*: give their code and yours the same input, and
+# compare the outputs. Here PyTorch's own attention takes the place of their code.
 
 # %%
 head, x = PortedHead(48, 64), torch.randn(1, 12, 48)
@@ -892,30 +862,27 @@ for name, scores in {"divided by √d": plain / math.sqrt(64), "as they are": pl
 #
 # `scale=False` is the default, and nothing here ever passes `scale=True`. (In the published code the model does.) With
 # d = 64 the scores are √64 = 8 times what the weights were trained for, and the rows are too sharp. Whether to scale is
-# not a parameter: it is stored in no file of weights, so `load_state_dict` has nothing to compare. The division belongs
-# to what the weights *mean*, and only the code knows of it.
-#
-# A default should be what nearly every caller needs; better still, leave such a switch out.
+# not a parameter, so it is not in the file of weights, and `load_state_dict` has nothing to compare.
 #
 # </details>
 
 # %% [markdown]
 # ## Your model so far
 #
-# The language model of lesson 2 used scores that were not scaled. Its d is 64, so your `scaled_scores_early` divides
-# them by 8; everything else stays the same.
+# The language model of lesson 2 used plain scores. Its d is 64, so your `scaled_scores_early` divides them by 8.
+# Everything else stays the same.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `third_rung`** &nbsp; 1 minute · no points
 #
-# What does the root do to the [bits per byte](../../site/glossary.md#bits-per-byte) of this model?
+# How does the root change the [bits per byte](../../site/glossary.md#bits-per-byte) of this model?
 #
-# - **A.** It saves more than a tenth of a bit: without it, one byte takes nearly all of the weight from the first step
+# - **A.** It saves more than a tenth of a bit: without it, one byte has nearly all of the weight from the first step
 #   on.
-# - **B.** It costs more than a tenth of a bit: softer weights say less.
-# - **C.** Next to nothing: whether it is needed depends on the size of queries and keys, and here they start small.
+# - **B.** It costs more than a tenth of a bit: an average with softer weights says less about the text.
+# - **C.** Hardly at all: whether the root is needed depends on the size of queries and keys, and here they start small.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "third_rung", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -941,9 +908,9 @@ ladder.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One row for each model; farther left is better. A point is your model, ticks are three runs of
-# ours. Dashed lines: *order 0* knows only how frequent each byte is, *order 1* also knows the byte before; *gzip* and
-# *xz* are programs that compress files.
+# **How to read it.** One row for each model; farther left is better. The point is your model, the ticks are three runs
+# of ours. Dashed lines: *order 0* knows only how frequent each byte is, *order 1* also knows the byte before; *gzip*
+# and *xz* are programs that compress files.
 #
 # </div>
 
@@ -951,11 +918,11 @@ ladder.show()
 check.prediction("third_rung", third_rung)
 
 # %% [markdown]
-# The byte vectors begin with a standard deviation of 0.1, and PyTorch's `nn.Linear` makes queries and keys smaller
-# still. So the scores begin near 0, with the root or without it, and every row begins soft. If that is the reason, the
-# root should pay as soon as the scores begin large. Draw the two matrices so that queries and keys begin with
-# components of size 1, as in the derivation. Then plain scores begin with a standard deviation of 8, and scaled ones
-# with a standard deviation of 1. (Two more trainings, as long as the first.)
+# The byte vectors start with a standard deviation of 0.1, and PyTorch's `nn.Linear` makes queries and keys smaller
+# still. So the scores start near 0 and every row starts soft, with or without the root. If that is the reason, the root
+# should help when the scores start large. The next cell draws the two matrices such that queries and keys start with
+# components of size 1. Plain scores then start with a standard deviation of 8, and scaled scores with 1. (The cell
+# trains two more models, each for as long as the first.)
 
 # %%
 def from_large_scores(scores):
@@ -972,49 +939,48 @@ for name, function in {"not scaled": plain_scores, "scaled": scores}.items():
           f"our three runs {min(runs):.2f} to {max(runs):.2f}")
 
 # %% [markdown]
-# Now the root pays in every run, and with it the model does about as well as from its usual, small start. From that
-# start three runs had shown no gain. Where components have size 1, the root keeps the start soft, at any width.
+# Now the root saves more than a tenth of a bit in every run. With it the model does about as well as from its usual,
+# small start.
 
 # %% [markdown]
 # ## What you can do now
 #
 # You can say how large a dot product of random vectors is and prove it; scale scores by the right root, early enough
-# for half precision; take a gradient back through a softmax; and measure how soft a row of weights is and how much
-# gradient it lets through.
+# for half precision; compute the gradient of a softmax without its Jacobian; and measure how soft a row of weights is
+# and how much gradient it lets through.
 #
 # **Three questions to think about**
 #
 # <details><summary>1. A classifier ends in a softmax too, and its scores are not divided by anything. Why does it
 # learn even when it is confidently wrong?</summary>
 #
-# Because its loss is minus the logarithm of a weight. The derivative of log p_i is δ_ij − p_j, the line before we
-# multiplied by p_i: for a confidently wrong answer it is close to 1 in size. The logarithm undoes the saturation.
-# Inside attention there is no logarithm after the softmax, and the factor p_i stays.
+# Because its loss is minus the logarithm of a weight. The derivative of $\log p_i$ is $\delta_{ij} - p_j$, without the
+# factor $p_i$ of the Jacobian. For a confidently wrong answer this derivative is close to 1 in size. Inside attention
+# there is no logarithm after the softmax, and the factor $p_i$ stays.
 #
 # </details>
 # <details><summary>2. Why not divide by d, to be on the safe side?</summary>
 #
-# Then the variance of the scores is d/d² = 1/d: the wider the vectors, the flatter the rows, and attention starts as a
-# plain average, which says little. But this argument assumes that q and k are independent. Training makes them agree:
-# as soon as the products of components have a positive mean, however small, q·k grows like d and not like √d. There are
-# recipes for training at many widths that divide by d for this reason ([Yang et al.,
-# 2022](https://arxiv.org/abs/2203.03466), definition 4.1).
+# Then the variance of the scores is d/d² = 1/d. The wider the vectors, the more even the rows at the start, and an even
+# row is a plain average. But this argument assumes that q and k are independent. Training can make them agree: if the
+# products of components have a positive mean, however small, q·k grows like d and not like √d. A recipe for training at
+# many widths divides by d for this reason ([Yang et al., 2022](https://arxiv.org/abs/2203.03466), definition 4.1).
 #
 # </details>
 # <details><summary>3. Suppose the components of q and k have standard deviation σ instead of 1. What is the variance
 # of the scaled score?</summary>
 #
-# Each product of components has variance σ²·σ² = σ⁴; the sum has dσ⁴, and after the division it is σ⁴. At σ = 3 the
-# variance is $3^4 = 81$ and the softmax saturates, scaled or not. The root takes care of the width only. Something else
-# has to keep the components near size 1: normalisation, in [lesson
+# Each product of two components has variance σ²·σ² = σ⁴. The sum has variance dσ⁴, and the scaled score σ⁴. At σ = 3
+# that is $3^4 = 81$, and the softmax saturates although the scores are scaled. The root corrects for the width only.
+# Something else has to keep the components near size 1: normalisation, in [lesson
 # 7](../07_transformer_block/07_transformer_block.ipynb).
 #
 # </details>
 #
 # **Further reading**
 #
-# - [Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers): the second derivation of
-#   √d, by the length of a vector whose components are all equal.
+# - [Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers): another way to √d, by the
+#   length of a vector whose components are all equal.
 # - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**, section 3.2.1: the
 #   formula, and the variance argument as a footnote.
 # - [Zhai et al., *Stabilizing transformer training by preventing attention entropy collapse*,
@@ -1026,3 +992,4 @@ for name, function in {"not scaled": plain_scores, "scaled": scores}.items():
 # - [Micikevicius et al., *Mixed precision training*, 2018](https://arxiv.org/abs/1710.03740): what fits into 16 bits.
 #
 # **Next:** [lesson 4, *Multi-head attention*](../04_multi_head/04_multi_head.ipynb)
+

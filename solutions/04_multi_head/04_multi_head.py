@@ -18,18 +18,17 @@
 #
 # *mary gave roses to susan.* To understand the word *gave*, a reader needs three answers: who gave, what was given, and
 # who received it. With the attention of the last two lessons, a word asks one question and receives one average. In
-# this lesson every word asks several questions, and you will see that their number hardly changes how much there is to
-# compute.
+# this lesson every word asks several questions, with the same number of parameters.
 #
 # | | |
 # |---|---|
 # | **You will build** | multi-head attention without a loop over the heads, and a count of its parameters |
 # | **You need** | queries, keys and values ([lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb)), and why scores are divided by $\sqrt d$ ([lesson 3](../03_scaling/03_scaling.ipynb)) |
 # | **It takes** | about 105 minutes: six exercises, one of them with a bug to fix, and two predictions; 22 points |
-# | **It computes** | in seconds: a few small models, each trained on 19,200 synthetic sentences; the last section takes up to twenty seconds, and you may stop it |
+# | **It computes** | in under two minutes in all, without a GPU; the last section can be stopped |
 #
-# As before, b counts sentences, t counts positions, and e is the width of the model. **h** is new, the number of heads,
-# and **d** is now the width of *one* head. Heads, positions and components are counted from 0, as in the code.
+# In this lesson b counts sentences, t counts positions, and e is the width of the model. **h** is new, the number of
+# heads, and **d** is now the width of *one* head. Heads, positions and components are counted from 0, as in the code.
 # All letters are in [the table](../../site/notation.md).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -53,21 +52,21 @@ check = start("04_multi_head")
 # %% [markdown]
 # ## One sum for three answers
 #
-# Take the attention of lesson 2. The word *gave* receives
+# In the attention of lesson 2 the word *gave* receives
 #
 # $$y_{\text{gave}} \;=\; \sum_j w_{\text{gave},j}\; v_j ,$$
 #
 # a sum with one term for each word. Now let mary and susan change places: *susan gave roses to mary*. That is a
 # different event. But if the vectors do not say where a word is, *gave* receives the same five terms in another order,
-# and a sum does not depend on the order. So we add a learned vector $p_j$ for the position to the vector $x_j$ of each
-# word ([lesson 6](../06_positions/06_positions.ipynb) is about that). The values are then $(x_j + p_j)\,W_v$, and the
-# sum splits into two:
+# and the sum is the same. So add to the vector $x_j$ of each word a learned vector $p_j$ for its position ([lesson
+# 6](../06_positions/06_positions.ipynb) explains such vectors). The values are then $(x_j + p_j)\,W_v$, and the sum
+# splits into two:
 #
 # $$y_{\text{gave}} \;=\; \sum_j w_{\text{gave},j}\; x_j W_v \;+\; \sum_j w_{\text{gave},j}\; p_j W_v .$$
 #
-# Now the weights can depend on positions, too. To keep the picture simple, let them depend on nothing else: 0.4 for the
-# first word, 0.1 for *gave* itself, then 0.2, 0.1 and 0.2. Then the second sum is the same for both events and cannot
-# tell them apart. The picture shows the first sum.
+# The weights can now depend on positions too. To keep the picture simple, let them depend on the positions alone: 0.4
+# for the first word, 0.1 for *gave* itself, then 0.2, 0.1 and 0.2. The second sum is then the same for both events and
+# cannot tell them apart. The picture shows the first sum.
 
 # %% mystnb={"image": {"alt": "Two chains of five arrows in the plane, one for each word. Left, mary gave roses to susan; right, susan gave roses to mary. The arrows of mary point the same way in both, and so do those of susan, but mary's is half as long on the right as on the left, and susan's twice as long. The chains end at two different crosses."}}
 torch.manual_seed(390)
@@ -86,17 +85,16 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each arrow is one term of the first sum: a word's value times the weight of its position, for a
-# head of width 2 with random matrices. The cross is the first sum. In the right panel mary's arrow is half as long as
-# in the left, and susan's twice as long. Both keep their directions.
+# **How to read it.** Each arrow is one term of the first sum: the weight of a position times the value of the word
+# there, for a head of width 2 with random matrices. The cross is the sum. From the left panel to the right, the arrow
+# of mary becomes half as long and the arrow of susan twice as long. Their directions do not change.
 #
 # </div>
 #
-# **A weight makes an arrow longer or shorter. It cannot turn it.** Whether mary gives or receives shows only in an
-# amount: how much *mary* the sum contains, relative to *susan* and *roses*. To some degree a model can read amounts off
-# a sum, and let its weights depend on the words; later, a model with one head will have to. The trouble is that each
-# word has *one* weight for all questions. With a weight and a map of values for each question, every answer can have a
-# direction of its own.
+# **A weight makes an arrow longer or shorter. It cannot turn it.** So *gave* can tell giver from receiver here only by
+# how much *mary* and how much *susan* the sum contains. A model can learn to read such amounts, as you will see. But
+# each word has *one* weight, which has to serve all three questions. If every question had weights and values of its
+# own, each answer could have its own direction.
 
 # %% [markdown]
 # ## Heads
@@ -107,37 +105,37 @@ plt.show()
 # $$y^{(r)} \;=\; \operatorname{softmax}\!\Big(\tfrac{1}{\sqrt d}\; q^{(r)} k^{(r)\top}\Big)\, v^{(r)}
 # \qquad\text{of shape } (t, d),$$
 #
-# where $q^{(r)} = x\,W_q^{(r)}$, and $k^{(r)}$ and $v^{(r)}$ are computed in the same way, with matrices of shape
-# $(e, d)$. We divide by $\sqrt d$ because each dot product has $d$ terms (lesson 3). Then put the $h$ results side by
-# side, $(t, h\,d)$, and mix them with one more matrix, $W_u$ of shape $(h\,d, e)$, which brings the width back to $e$.
-# We call this layer `unify`; [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762) write $W^O$ for $W_u$.
+# from $q^{(r)} = x\,W_q^{(r)}$, $k^{(r)} = x\,W_k^{(r)}$ and $v^{(r)} = x\,W_v^{(r)}$, with matrices of shape $(e, d)$.
+# Then put the $h$ results side by side, $(t, h\,d)$, and multiply them by one more matrix, $W_u$ of shape $(h\,d, e)$.
+# It mixes the heads and makes the width $e$ again. We call this layer `unify`; [Vaswani et al.,
+# 2017](https://arxiv.org/abs/1706.03762) write $W^O$ for $W_u$.
 #
 # The result for *gave* now contains mary once for each head, as
 # $\sum_r w^{(r)}_{\text{gave},\text{mary}}\, v^{(r)}_{\text{mary}} W_u^{(r)}$, where $W_u^{(r)}$ are the $d$ rows of
-# $W_u$ that belong to head $r$. So each head can put *mary* in its own direction: a head that looks for givers in one,
-# a head that looks for receivers in another.
+# $W_u$ that belong to head $r$. So each head can give *mary* a direction of its own: one direction for a giver, another
+# for a receiver.
 #
-# How wide should a head be? In the paper the heads share the width: $d = e/h$. There $e = 512$ and $h = 8$, so $d = 64$
-# (section 3.2.2). This is the **narrow** convention, which this course uses. Others come at the end of the lesson.
+# How wide should a head be? In the paper the heads share the width of the model: $d = e/h$, where $e = 512$, $h = 8$
+# and $d = 64$ (section 3.2.2). We call such heads **narrow**. Other kinds come at the end of the lesson.
 
 # %% [markdown]
 # ## All heads in one product
 #
-# A loop over $h$ small attentions would work but be slow, because many small products do not keep a processor busy. But
-# look at the queries. $x W_q^{(0)}$, $x W_q^{(1)}$ and so on are products of *the same* $x$. Put the matrices side by
-# side, and one product with an $(e, h\,d)$ matrix computes the queries of all heads. Those of head 0 are components $0$
-# to $d-1$ of the result, those of head 1 the next $d$, and so on.
+# A loop over $h$ small attentions would work, but there is a way without a loop. The queries $x W_q^{(0)}$,
+# $x W_q^{(1)}$ and so on are all products of *the same* $x$. Put the matrices side by side, and one product with an
+# $(e, h\,d)$ matrix computes the queries of all heads. Components $0$ to $d-1$ of the result are the queries of head 0,
+# the next $d$ components those of head 1, and so on.
 #
-# Now the $h$ heads have to be separated without a loop, in two steps:
+# Now the $h$ heads have to be separated, in two steps:
 #
 # 1. (b, t, e) → (b, t, h, d). Split the last axis into two. The numbers stay in their order.
 # 2. (b, t, h, d) → (b, h, t, d). Exchange two axes, so that **t and d are the last two**.
 #
-# The second step is for the matrix product. `@` multiplies along the last two axes and keeps all axes before them: (b,
-# h, t, d) @ (b, h, d, t) is (b, h, t, t), a matrix of scores for every head of every sentence.
+# The second step is needed because `@` multiplies along the last two axes and keeps all axes before them: (b, h, t, d)
+# @ (b, h, d, t) is (b, h, t, t), a matrix of scores for every head of every sentence.
 #
-# **What every check of this lesson asks, unless its card says otherwise:** gradients must flow back to every input, the
-# inputs stay unchanged, new tensors must be created on the device of the inputs, and any size may be 1.
+# **What every check of this lesson asks, unless its card says otherwise:** gradients flow back to every input, no input
+# is changed, new tensors are created on the device of the inputs, and any size may be 1.
 
 # %% [markdown]
 # <div class="card">
@@ -150,14 +148,14 @@ plt.show()
 # <details><summary>Hint 1: two steps, in this order</summary>
 #
 # Split the last axis before you exchange any axes: (b, t, e) → (b, t, h, d). A single `view` or `reshape` directly to
-# (b, h, t, d) has the right shape too, but the numbers are in other places, as the picture after this exercise shows.
-# For the error, `e % h` is the remainder.
+# (b, h, t, d) has the right shape too, but it puts the numbers in the wrong places, as the picture after this exercise
+# shows. For the error, `e % h` is the remainder.
 #
 # </details>
 # <details><summary>Hint 2: two positions, with numbers</summary>
 #
-# Let x be one sentence of the two rows (0, 1, 2, 3) and (4, 5, 6, 7), and h = 2. Head 0 is then (0, 1), (4, 5), and
-# head 1 is (2, 3), (6, 7). If your head 0 is (0, 1), (2, 3), you reshaped directly to the final shape; if it is (0, 2),
+# Let x be one sentence with the two rows (0, 1, 2, 3) and (4, 5, 6, 7), and h = 2. Head 0 is then (0, 1), (4, 5), and
+# head 1 is (2, 3), (6, 7). If your head 0 is (0, 1), (2, 3), you reshaped directly to the final shape. If it is (0, 2),
 # (4, 6), the axes h and d are in the wrong order.
 #
 # </details>
@@ -183,7 +181,7 @@ def split_heads(x, h):
 check(split_heads)
 
 # %% [markdown]
-# Look at what it did. The numbers of x are shown as labels: 2c is component c of position 2.
+# The next picture shows the result. The numbers of x are shown as labels: 2c is component c of position 2.
 
 # %% mystnb={"image": {"alt": "Three drawings of coloured cells. Top: x, five rows of six components, each pair of components in one colour. Middle: split into three blocks, each of one colour; row i is still position i. Bottom: reshaped directly, each block mixes the three colours, and its rows are pieces of positions: block 0 has pieces of positions 0 and 1 only."}}
 labels = torch.arange(5 * 6, device=device()).view(1, 5, 6)    # t = 5, e = 6
@@ -197,17 +195,16 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Top: five positions, six components, one colour for each future head. Middle: each head has one
-# colour, and its row i still belongs to position i. Bottom: the same shape, reached in one step. This reshape moves
-# nothing; it reads the numbers row by row, 0a 0b 0c … 1a 1b, and cuts them differently.
+# **How to read it.** Top: five positions with six components, in one colour for each future head. Middle: each head has
+# one colour, and its row i still belongs to position i. Bottom: the same shape, reached in one step. Reshape reads the
+# numbers row by row, 0a 0b 0c … 1a 1b, and cuts this sequence at other places.
 #
 # </div>
 #
-# In the scrambled split, *head 0* would compare pieces of the first two words with one another, often pieces of the
-# same word, and would never see the other three.
+# In the scrambled split, *head 0* has pieces of the first two words only, and never sees the other three words.
 
 # %% [markdown]
-# Now the way back: after the averages, the h pieces of each position have to be laid side by side again.
+# Now the way back. After the averages, the h pieces of each position have to be put side by side again.
 
 # %% [markdown]
 # <div class="card">
@@ -249,9 +246,7 @@ check(merge_heads)
 print("merge undoes split:", torch.equal(merge_heads(split_heads(labels, 3)), labels))
 
 # %% [markdown]
-# ## Multi-head attention
-#
-# You have all the pieces. This is the way from x to the output:
+# The picture shows the way from x to the output:
 
 # %%
 plots.diagrams.heads_flow()
@@ -259,9 +254,9 @@ plots.diagrams.heads_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** From top to bottom, for three heads. One colour is one head; beside the arrows are the shapes. k
-# and v are split in the same way as q. Between the upper bar of three colours and the lower one, no head uses anything
-# from another.
+# **How to read it.** From top to bottom, for three heads. Each colour is one head, and the shapes are beside the
+# arrows. k and v are split in the same way as q. Between the upper bar of three colours and the lower one, the heads
+# are separate.
 #
 # </div>
 
@@ -277,8 +272,7 @@ plots.diagrams.heads_flow()
 # | average of the values | (b, h, t, d) |
 # | merge, then `unify`, a map with bias | (b, t, e) |
 #
-# From the second line to the fifth the heads are separate. `unify` mixes them: without it, the output of head 0 would
-# always stay in the first d components.
+# Only `unify` mixes the heads. Without it, components 0 to d − 1 of the output would come from head 0 alone.
 
 # %% [markdown]
 # <div class="card">
@@ -287,10 +281,9 @@ plots.diagrams.heads_flow()
 #
 # Write the module. Name its layers `to_queries`, `to_keys`, `to_values` (each `nn.Linear(e, e, bias=False)`) and
 # `unify` (`nn.Linear(e, e)`); it has no other parameters. If e is not divisible by h, its constructor raises a
-# `ValueError` with both numbers in its message: it is better to fail when the model is built than when it is first
-# used. Gradients must reach all parameters. Call `finished_split(x, h)` and `finished_merge(x)`, which the first cell
-# imported: they solve exercises 1 and 2, so an error there does not carry over. Do not use PyTorch's
-# `nn.MultiheadAttention`.
+# `ValueError` with both numbers in its message. Gradients must reach all parameters. Call `finished_split(x, h)` and
+# `finished_merge(x)`, which the first cell imported: they solve exercises 1 and 2, so an error there does not carry
+# over. Do not use PyTorch's `nn.MultiheadAttention`.
 #
 # <details><summary>Hint 1: the order of the steps</summary>
 #
@@ -299,9 +292,9 @@ plots.diagrams.heads_flow()
 # </details>
 # <details><summary>Hint 2: the table, with numbers</summary>
 #
-# Let b = 2, t = 5, e = 12 and h = 3, so d = 4. Queries, keys and values are (2, 5, 12), split (2, 3, 5, 4). The scores
-# are (2, 3, 5, 5), divided by 2, and each of their rows of 5 becomes weights. The average is (2, 3, 5, 4), merged (2,
-# 5, 12). If your scores have another shape, you transposed the wrong two axes.
+# Let b = 2, t = 5, e = 12 and h = 3, so d = 4. Queries, keys and values are (2, 5, 12), and after the split (2, 3, 5,
+# 4). The scores are (2, 3, 5, 5), divided by 2, and each of their rows of 5 becomes weights. The average is (2, 3, 5,
+# 4), and after the merge (2, 5, 12). If your scores have another shape, you transposed the wrong two axes.
 #
 # </details>
 # </div>
@@ -341,8 +334,7 @@ class MultiHeadAttention(nn.Module):
 check(MultiHeadAttention)
 
 # %% [markdown]
-# PyTorch has a module for this, with the three projections stacked into one weight. Copy your weights into it and
-# compare.
+# PyTorch's module for this stores the three projections in one weight. Copy your weights into it and compare.
 
 # %% tags=["nbval-check-output"]
 mine = MultiHeadAttention(12, 3).to(device())
@@ -360,8 +352,8 @@ print("same as nn.MultiheadAttention to within 0.00001:", agree)
 # %% [markdown]
 # ## Three words by hand
 #
-# Cut the queries, keys and values of lesson 2's three words into two heads: head 0 gets components 0 and 1, head 1
-# gets components 2 and 3. Fill in the two missing numbers. `unify` is left out.
+# Split the queries, keys and values of lesson 2's three words into two heads: head 0 gets components 0 and 1, head 1
+# gets components 2 and 3. `unify` is left out. Fill in the two missing numbers.
 
 # %% tags=["hide-input"]
 from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, W_V, X
@@ -382,15 +374,15 @@ plots.number_grids(
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One line for each head: queries, keys, their products, and the weights, which are the softmax of
-# the products divided by √2. Below, the values, and the outputs of both heads side by side. For the second number
-# multiply the row of *the* in $w_0$ by the first column of $v_0$ and add up.
+# **How to read it.** Each of the first two lines is one head: its queries, keys, their products, and its weights, which
+# are the softmax of the products divided by √2. The third line has the values, and the outputs of both heads side by
+# side. For the second number multiply the row of *the* in $w_0$ by the first column of $v_0$ and add up.
 #
 # </div>
 #
-# The products $q_0 k_0^\top$ and $q_1 k_1^\top$ add up to the scores of the one head of lesson 2. There, *the* and
-# *ends* had the same weights; here they differ: *ends* looks most at *the* in head 0, but most at *loop* in head 1. The
-# next cell has both missing numbers.
+# The products $q_0 k_0^\top$ and $q_1 k_1^\top$ add up to the scores of lesson 2's single head. In lesson 2, *the* and
+# *ends* had the same weights. Here they differ: *ends* looks most at *the* in head 0, but most at *loop* in head 1. The
+# next cell prints both missing numbers.
 
 # %% tags=["hide-cell", "nbval-check-output"]
 print(f"head 1, query of ends times key of loop: {(q1 @ k1.T)[2, 1]:.0f}")
@@ -405,12 +397,11 @@ print("as you compute it:", torch.allclose(layer(X[None])[0], merged, atol=1e-5)
 # %% [markdown]
 # ## Heads in the batch
 #
-# Many programs have no separate axis for the heads. They fold it into the batch: queries, keys and values become (b·h,
-# t, d), as if there were b·h sentences, and `torch.bmm`, the product for exactly one batch axis, does the rest. If this
-# is done correctly, the numbers are the same as before.
+# The heads need no axis of their own. They can be folded into the batch: queries, keys and values become (b·h, t, d),
+# as if there were b·h sentences, and `torch.bmm` multiplies them.
 #
-# We wrote the code of the next exercise in that style and planted a bug. It runs, and its result has the right shape.
-# But compared with `nn.MultiheadAttention`, nearly every number is wrong.
+# The code of the next exercise is written in this style and has a bug that we planted. It runs, and its result has the
+# right shape. But nearly every number differs from those of `nn.MultiheadAttention`.
 
 # %% [markdown]
 # <div class="card">
@@ -427,8 +418,8 @@ print("as you compute it:", torch.allclose(layer(X[None])[0], merged, atol=1e-5)
 # </details>
 # <details><summary>Hint 2: the labels of that case</summary>
 #
-# The rows of q are 00 01, 10 11 and 20 21. After the fold, q is two *sentences*, 00 10 20 and 01 11 21, and the product
-# keeps that order. The function must return rows in the original order of q. Which rows does it return?
+# The rows of q are 00 01, 10 11 and 20 21. After the fold, q is two *sentences*, 00 10 20 and 01 11 21, and the
+# products keep that order. The function must return rows in the original order of q. Which rows does it return?
 #
 # </details>
 # </div>
@@ -469,7 +460,7 @@ check(folded_heads)
 # The last line was wrong. `y` is (b·h, t, d), with all positions of head 0 before those of head 1. `y.reshape(b, t, e)`
 # cuts this sequence of numbers into rows of e, and each row has pieces of several positions. The axes have to be split
 # and exchanged first: `y.reshape(b, h, t, d).transpose(1, 2).reshape(b, t, e)`. A reshape only needs the right number
-# of entries, so there is no shape error.
+# of entries, so it raised no error.
 #
 # </details>
 
@@ -477,19 +468,18 @@ check(folded_heads)
 # ## Three questions, answered
 #
 # Do heads help? We generate sentences by a rule, *NAME gave THING to NAME*, from 16 names and 16 things. A small model,
-# the `Reader`, gets the five words, has one layer of attention, and must then predict giver, thing and receiver **from
-# the one vector at the word *gave***, with a linear layer. The loss is the
-# **[cross-entropy](../../site/glossary.md#cross-entropy)**: minus the logarithm of the probability of the right answer,
-# on average. Compare h = 1 with h = 3. Both have the same number of parameters, as you will count in exercise 6; they
-# differ only in how they use the width.
+# the `Reader`, gets the five words. It has one layer of attention, and then a linear layer predicts giver, thing and
+# receiver **from the one vector at the word *gave***. The loss is the
+# **[cross-entropy](../../site/glossary.md#cross-entropy)**: the average of minus the logarithm of the probability of
+# the right answer. Compare h = 1 with h = 3. Both have the same number of parameters, as you will count in exercise 6.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `one_head_reads`** &nbsp; 1 minute · no points
 #
-# The reader with one head is trained three times, from three random starts. How will it do on new sentences? (With 16
-# names, a guess is right about 6 times in 100.)
+# The reader with one head is trained three times, from three random starts. How well does it answer for new sentences?
+# (With 16 names, a guess is right about 6 times in 100.)
 #
 # - **A.** It answers most questions. How many errors are left depends on the start.
 # - **B.** It answers one of the three questions, and guesses the other two.
@@ -555,9 +545,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Cross-entropy against step; lower is better. There are three runs for each h, with the same seeds.
-# With three heads there is hardly an error in any run. With one head, one curve is still falling after 300 steps, one
-# falls slowly and unevenly, and one stopped early, near 1.
+# **How to read it.** Cross-entropy against step; lower is better. There are three runs for each h, with the same three
+# seeds. With three heads, every run ends with hardly an error. With one head, one run is still falling after 300 steps,
+# one falls slowly and unevenly, and one stays near 1.
 #
 # </div>
 
@@ -565,44 +555,66 @@ plt.show()
 check.prediction("one_head_reads", one_head_reads)
 
 # %% [markdown]
-# Is one head unable to hold three answers, or does training fail to find them? To find out, we trained one head from
-# seven starts, each for eight times as many steps (not shown here). Four runs learned all three roles with few errors,
-# and three kept guessing one role or two. So the sum of one head has room for three answers, but gradient descent gets
-# there only from some starts. With three heads it got there from each of our three starts, in 300 steps.
+# Can one head not hold three answers, or does training not find them? Train the first two runs with one head four times
+# as long:
+
+# %%
+for seed in (1, 2):
+    *_, right = train(MultiHeadAttention, 1, seed, steps=1200)
+    print(f"h = 1, run {seed}, 1,200 steps, right answers: {right}")
+
+# %% [markdown]
+# From the first start, one head learns to answer nearly all questions. From the second, it keeps guessing the giver
+# (*who*). So one sum has room for three answers, but training does not find them from every start. With three heads it
+# found them from all three starts, in a quarter of the steps.
 #
-# What did the three heads do? We compute their weights for our sentence from the trained model's queries and keys.
+# What do the three heads do? Their weights for our sentence follow from the queries and keys of the trained model.
 
 # %% mystnb={"image": {"alt": "Three heat maps of weights over mary gave roses to susan, one for each head, with numbers. In the row of gave, one head puts its weight on roses, one on susan, and one on mary and gave."}}
-reader, *_ = train(MultiHeadAttention, 3, seed=2)    # run 2 again: train fixes its seeds
 ids = word_ids("mary gave roses to susan").to(device())
-x = reader.words(ids) + reader.places.weight    # (1, 5, 24)
-q = finished_split(reader.attention.to_queries(x), 3)
-k = finished_split(reader.attention.to_keys(x), 3)
-weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(8), dim=-1)    # (1, 3, 5, 5)
 
-plots.head_grid(weights[0], words, titles=[f"head {r}" for r in range(3)], digits=1)
+def weights_of(reader, h):
+    """The weights of a trained reader on our sentence, (h, 5, 5)."""
+    x = reader.words(ids) + reader.places.weight    # (1, 5, 24)
+    q = finished_split(reader.attention.to_queries(x), h)
+    k = finished_split(reader.attention.to_keys(x), h)
+    return torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), dim=-1)[0]
+
+reader, *_ = runs[3][1]    # run 2
+titles = [f"head {r}" for r in range(3)]
+plots.head_grid(weights_of(reader, 3), words, titles=titles, digits=1)
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One map for each head of run 2, the one with the lowest loss. The loss depends only on the row
-# *gave*, not on the other rows. Where in that row does each head put its weight, and which of the three answers is read
-# from it?
+# **How to read it.** One map for each head of run 2, the run with the lowest loss. The predictions depend only on the
+# row of *gave*. Where in that row does each head put its weight, and which of the three answers can be read from it?
 #
 # </div>
 #
-# In the row *gave*, head 0 reads *roses*, head 1 reads *susan*, and head 2 reads *mary*, with about half of its weight
-# left on *gave* itself. The order of the heads has no meaning, and other runs divide the questions less tidily.
+# In the row of *gave*, head 0 looks at *roses*, head 1 at *susan*, and head 2 at *mary* and at *gave* itself. Do the
+# other runs divide the questions in the same way? The next cell prints this row for all six readers.
+
+# %%
+print("weights of gave:    ", *(f"{word:>6}" for word in words))
+for h in runs:
+    for run, (reader, *_) in enumerate(runs[h]):
+        for r, row in enumerate(weights_of(reader, h)[:, GAVE].tolist()):
+            print(f"h = {h}, run {run + 1}, head {r}:", *(f"{w:6.2f}" for w in row))
+
+# %% [markdown]
+# Only in run 2 does each of the three heads look at a different one of the three words. In run 3, head 0 looks at both
+# *roses* and *susan*, and head 2 only at *gave*. In run 1 no head gives *mary* more than 0.05 of its weight, and yet
+# this reader names the giver almost without an error. So a map of weights does not show what can be read from a head.
 
 # %% [markdown]
 # ## Heads in a published model
 #
 # Do the heads of a published model ask different questions too?
-# [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) is a published model of 6 layers
-# with 12 heads each; you will load it yourself in [lesson 14](../14_bert/14_bert.ipynb). We recorded its weights. Here
-# are 2 of its 72 heads on one sentence. The [tokens](../../site/glossary.md#token) [CLS] and [SEP] mark where a
-# text begins and ends.
+# [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) has 6 layers with 12 heads each; you
+# will load it yourself in [lesson 14](../14_bert/14_bert.ipynb). The next figure shows recorded weights of 2 of its 72
+# heads on one sentence. The [tokens](../../site/glossary.md#token) [CLS] and [SEP] mark where a text begins and ends.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two maps of attention weights over the sentence the animal did not cross the street because it was too tired. In the first the weight is one step left of the diagonal. In the second, more than half of the rows look most at the first token, and the row of it looks at animal."}}
 recording = recorded("minilm")["result"]
@@ -618,17 +630,17 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded, from the published model. Row i shows which tokens token i looks at; darker means more
-# weight. The first head looks at the token before. In the second, look at the row of *it*.
+# **How to read it.** Recorded from the published model. Row i shows which tokens token i looks at; darker means more
+# weight. In the first head each token but the first looks at the token before it. In the second head, look at the row
+# of *it*.
 #
 # </div>
 #
-# In the second head *it* gives 0.69 of its weight to *animal*, so this head seems to know what the pronoun means. Such
-# heads are known from BERT ([Clark et al., 2019](https://arxiv.org/abs/1906.04341)), and the sentence is a famous one
-# ([Uszkoreit,
-# 2017](https://research.google/blog/transformer-a-novel-neural-network-architecture-for-language-understanding/)). But
-# one map is not a test. In these five sentences *it* means the subject twice and the other noun three times; the last
-# two are a *Winograd schema* ([Levesque et al., 2012](https://cdn.aaai.org/ocs/4492/4492-21843-1-PB.pdf)).
+# In the second head *it* gives 0.69 of its weight to *animal*, so the head seems to know what the pronoun means. But
+# one map is not a test. In the next five sentences *it* means the subject twice and the other noun three times. The
+# first is adapted from [Uszkoreit,
+# 2017](https://research.google/blog/transformer-a-novel-neural-network-architecture-for-language-understanding/), the
+# last two from [Levesque et al., 2012](https://cdn.aaai.org/ocs/4492/4492-21843-1-PB.pdf).
 
 # %% tags=["hide-input"]
 for sentence in pronoun["sentences"]:
@@ -637,25 +649,25 @@ for sentence in pronoun["sentences"]:
     print(f"    weights of it: {nouns}; it means the {sentence['meant']}\n")
 
 # %% [markdown]
-# In all five the subject gets more weight than the other noun, even where *it* cannot mean the subject. A simpler
-# question fits these five better than the one we read into the head: *which noun came first?* (Or *which is the
-# subject?* These sentences cannot tell the two apart.) It does not fit perfectly: with *wide* instead of *tired*, the
+# In all five sentences the subject gets more weight than the other noun, even where *it* cannot mean the subject. So a
+# simpler question fits better: *which noun came first?* It does not fit perfectly: with *wide* instead of *tired*, the
 # weight on *animal* falls from 0.69 to 0.32. A weight map shows where a head looks. To find out what it looks *for*,
-# you need an experiment that separates the explanations.
+# you need an experiment that tells the explanations apart.
 
 # %% [markdown]
 # ## A reader with a bug
 #
 # Suppose that a module with three heads has the bug of exercise 4, a merge that does not exchange the axes, and that a
-# reader is trained with it as above. The row *gave*, the second of five rows of 24 numbers, then consists of numbers 24
-# to 47 of the sentence's (3, 5, 8) tensor: the outputs of head 0 for *to* and *susan*, and that of head 1 for *mary*.
+# reader is trained with this module. *gave* is row 1 of the five rows of 24 numbers. The wrong merge fills this row
+# with numbers 24 to 47 of the sentence's (3, 5, 8) tensor. These are the outputs of head 0 for *to* and *susan*, and
+# the output of head 1 for *mary*.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `scrambled_answers`** &nbsp; 1 minute · no points
 #
-# How well will this reader answer on new sentences?
+# How well does this reader answer for new sentences?
 #
 # - **A.** About as well as a guess, for all three roles: its rows consist of pieces of other rows.
 # - **B.** With hardly an error in all three roles, like the correct module.
@@ -685,39 +697,35 @@ print("right answers:", right)
 check.prediction("scrambled_answers", scrambled_answers)
 
 # %% [markdown]
-# The row of *gave* now reads *to* and *susan* in head 0 and *mary* in head 1, so training teaches these to ask what
-# *gave* should have asked. It holds only for sentences as long as those in training: with six words, the row of *gave*
-# has other pieces. And in [lesson 5](../05_masking/05_masking.ipynb), where a model must not look ahead, this mistake
-# is a leak: the first position gets outputs of head 0 for later positions.
+# Training makes up for the bug: *to* and *susan* in head 0 and *mary* in head 1 learn to ask what *gave* should have
+# asked. This works only for sentences of five words, since in longer ones the row of *gave* would have other pieces.
 #
-# A falling loss does not show that the code does what it says. A comparison with known numbers can: this module and
-# `nn.MultiheadAttention`, with the same weights, differ at once. A round trip, `merge_heads(split_heads(x, h))`, finds
-# it too, but only if the split is right: if both are direct reshapes, they cancel.
+# So a low loss does not show that the code does what it should. Compare with known numbers: given the same weights,
+# this module and `nn.MultiheadAttention` have different outputs.
 
 # %% [markdown]
 # ## The product and the loop are the same
 #
-# We said that one product with a wide matrix does the work of $h$ heads. Now show it with actual weights. Take $h$
-# separate heads of lesson 2, each a `SingleHeadAttention(e, d)`, run them in a loop and put their outputs side by side.
-# Then fuse their matrices into three, and compute all heads at once.
+# Does one product with a wide matrix really do the work of $h$ heads? Take $h$ separate heads of lesson 2, each a
+# `SingleHeadAttention(e, d)`, run them in a loop and put their outputs side by side. Then fuse their matrices into
+# three, and compute all heads at once.
 #
-# Note how `nn.Linear` stores its weight: as (outputs, inputs), the transpose of the $(e, d)$ in our formulas. So each
-# *row* of a head's weight belongs to one of its outputs, and stacking heads means stacking rows: three weights of shape
-# (h·d, e).
+# `nn.Linear` stores its weight as (outputs, inputs), the transpose of the $(e, d)$ in our formulas. So each *row* of
+# the weight belongs to one output. To stack heads, stack their rows: this makes three weights of shape (h·d, e).
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 5 · `fuse_heads`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
-# From a list of single heads make the three weights of one fused layer, in `nn.Linear`'s layout, head 0 first. Copy
-# the numbers unchanged: the code that uses the weights takes care of $\sqrt d$. Return new tensors, even for a list of
-# one head, and change neither the list nor the heads. Gradients are not checked here.
+# From a list of single heads make the three weights of one fused layer, in the layout of `nn.Linear`, head 0 first.
+# Copy the numbers unchanged: the code that uses the weights takes care of $\sqrt d$. Return new tensors, even for a
+# list of one head, and change neither the list nor the heads. Gradients are not checked here.
 #
 # <details><summary>Hint 1: one of the three</summary>
 #
-# `head.to_queries.weight` is (d, e). You need h of them one below the other, as one (h·d, e). Look up how `torch.cat`
-# and `torch.stack` differ.
+# `head.to_queries.weight` is (d, e). You need h of them one below the other, as one (h·d, e) tensor. Look up how
+# `torch.cat` and `torch.stack` differ.
 #
 # </details>
 # <details><summary>Hint 2: two heads, with numbers</summary>
@@ -747,9 +755,8 @@ def fuse_heads(heads):
 check(fuse_heads)
 
 # %% [markdown]
-# First compare the computation alone, without scaling on either side. Then load these weights into your
-# `MultiHeadAttention` and compare: it divides its scores by $\sqrt d$, so its query weights are multiplied by
-# $\sqrt d$, and its `unify` is the identity.
+# The first comparison has no scaling on either side. For the second, load these weights into your `MultiHeadAttention`.
+# It divides its scores by $\sqrt d$, so multiply the query weights by $\sqrt d$; its `unify` is set to the identity.
 
 # %% tags=["nbval-check-output"]
 heads = [SingleHeadAttention(12, 4).to(device()) for _ in range(3)]
@@ -769,25 +776,17 @@ whole.load_state_dict({
 print("MultiHeadAttention = loop over heads:", torch.allclose(whole(x), loop, atol=1e-5))
 
 # %% [markdown]
-# So the loop defines multi-head attention, and the fused product computes it. Whenever a shape puzzles you, go back to
-# the loop.
-
-# %% [markdown]
-# ## Other conventions, and what they cost
+# ## Other kinds of heads, and their parameters
 #
-# **Wide heads.** A narrow head works in $d = e/h$ dimensions, which is not much when there are many heads: at $e = 512$
-# and $h = 32$, sixteen numbers have to say what a word asks for. In the wide convention each head has all $e$
-# dimensions. The projections map e to $h\,e$, the merged heads are $h\,e$ wide, and `unify` maps back to e. In our
-# formulas only one thing changes: $d = e$. The module is that of exercise 3, with other sizes.
+# **Wide heads.** A narrow head has $d = e/h$ dimensions, which is not much when there are many heads. A **wide** head
+# has all $e$ dimensions: $d = e$. The projections then map e to $h\,e$, the merged heads are $h\,e$ wide, and `unify`
+# maps them back to e.
 #
-# **Shared keys and values.** A model that writes word by word keeps the keys and values of all words so far ([lesson
-# 12](../12_gpt2/12_gpt2.ipynb)), and in long texts they fill the memory. So let the heads share them. In **[multi-query
+# **Shared keys and values.** A model that writes word by word stores the keys and values of all words so far ([lesson
+# 12](../12_gpt2/12_gpt2.ipynb)). It stores fewer if the heads share them. In **[multi-query
 # attention](../../site/glossary.md#multi-query-attention)** ([Shazeer, 2019](https://arxiv.org/abs/1911.02150)) each
-# head has queries of its own, and all read the same keys and values, of width d: the scores are (b, h, t, d) @ (b, 1,
-# d, t), and `@` uses the one set for every head.
-#
-# **Grouped-query attention** ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)) is in between: a few groups of
-# heads, each with one set of keys and values. Several of today's large models use it.
+# head has its own queries, and all heads use the same keys and values, of width d. The scores are (b, h, t, d) @ (b, 1,
+# d, t): `@` uses the one set of keys for every head.
 #
 # For narrow, wide and multi-query heads, count all trained numbers: three projections without bias, and `unify` with
 # its bias of e numbers.
@@ -854,23 +853,21 @@ for kind in ("narrow", "wide", "multi-query"):
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Width e = 256, both axes logarithmic. With one head all three have the same count, $4e^2 + e$.
-# With more heads, the wide kind grows with h; the narrow kind does not; with shared
-# keys and values, little more than the queries and `unify` is left.
+# **How to read it.** Width e = 256, both axes logarithmic. With one head all three kinds have the same count,
+# $4e^2 + e$. With more heads, the count of wide heads grows with h, and the count of narrow heads does not change. With
+# shared keys and values, little more than the queries and `unify` is left.
 #
 # </div>
 #
-# For narrow heads the line is level. [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.2.2, justify
-# narrow heads by their cost: for one pair of words, h dot products of d terms need as many multiplications as one of
-# $e = h\,d$. Only the tables of weights cost more: h of (t, t) instead of one. Eight questions for nearly the price
-# of one.
+# The multiplications of narrow heads can be counted too (we did not time them). For one pair of words, h dot products
+# of d terms have as many multiplications as one dot product of $e = h\,d$ terms. Only the number of weights grows:
+# there are h tables of (t, t) instead of one.
 
 # %% [markdown]
 # ## Your model so far
 #
-# One part of the model changes: `MultiHeadAttention(64, 4)`, your four heads of width 16, takes the place of the single
-# head. It brings a fourth matrix, `unify`. The cell takes up to twenty seconds on one core; the stop button ends it
-# early.
+# One part of the model changes: `MultiHeadAttention(64, 4)`, your four heads of width 16, replaces the single head. It
+# adds a fourth matrix, `unify`. The cell takes up to twenty seconds on one core; the stop button ends it early.
 
 # %% mystnb={"image": {"alt": "A scoreboard of five models over bits per byte. From the bottom: the plain average near 4.5, bare self-attention at 3.6, then queries, keys and values, scaled scores and four heads, all three near 3.7. All are right of the line of order 1, at 3.5."}}
 from helpers.ladder import ByteModel, Ladder
@@ -884,23 +881,22 @@ ladder.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One row for each model; farther left is better. A point is your model, ticks are three runs of
-# ours. Dashed lines: what the frequencies of bytes give (*order 0*), those of pairs (*order 1*), and two programs that
-# compress files (*gzip*, *xz*).
+# **How to read it.** One row for each model; farther left is better. The point is your model, the ticks are three runs
+# of ours. Dashed lines: *order 0* knows only how frequent each byte is, *order 1* also knows the byte before; *gzip*
+# and *xz* are programs that compress files.
 #
 # </div>
 #
-# Four heads do not change the picture: 3.71 or 3.72 [bits per byte](../../site/glossary.md#bits-per-byte) in our three
-# runs, against 3.69 to 3.79 with one scaled head. Each head may ask a question of its own, but to all of them a window
-# is still a bag of bytes: none can ask for *the byte before*. Two things are missing: a prediction at every
-# position (lesson 5), and vectors for the positions (lesson 6).
+# Four heads hardly change the result: 3.71 or 3.72 [bits per byte](../../site/glossary.md#bits-per-byte) in our three
+# runs, against 3.69 to 3.79 with one scaled head. The vectors still do not say where a byte is, so no head can ask for
+# *the byte before*. Lesson 5 adds a prediction at every position, lesson 6 adds vectors for the positions.
 
 # %% [markdown]
 # ## What you can do now
 #
 # You can split a tensor into heads and merge it again, and say why a reshape alone does neither; write multi-head
 # attention without a loop and show that a loop over heads gives the same; find a wrong merge that the loss does not
-# show; and tell narrow, wide and multi-query heads apart by the shapes of their layers, and count their parameters.
+# show; and count the parameters of narrow, wide and multi-query heads.
 #
 # **Three questions to think about**
 #
@@ -908,45 +904,42 @@ ladder.show()
 # to be exchanged so that the model's outputs do not change?</summary>
 #
 # The columns of `unify.weight` that read them: columns r·d to (r+1)·d − 1 belong to head r. Then nothing changes,
-# because a sum over heads has no order. So the number of a head has no meaning.
+# because `unify` adds the heads up, and a sum has no order. So the number of a head has no meaning.
 #
 # </details>
 # <details><summary>2. What is left of a head of width d = 1?</summary>
 #
-# Its queries and keys are single numbers, and its scores are products $q_i\,k_j$. Every query ranks all positions in
-# the order of their keys, or in exactly the reverse order if $q_i$ is negative; the size of $q_i$ only sets how
-# sharp the weights are. The head can look for *more* or *less* of one thing. In general the (t, t) scores of a head are
-# the product of a (t, d) and a (d, t) matrix, so their rank is at most d.
+# Its queries and keys are single numbers, and its scores are products $q_i\,k_j$. Every query ranks the positions by
+# their keys: in increasing order or, if $q_i$ is negative, in decreasing order. The size of $q_i$ only sets how sharp
+# the weights are. So the head can ask for *more* or *less* of one thing.
 #
 # </details>
 # <details><summary>3. Suppose that for wide heads `unify` only adds up the heads instead of mixing them. Is anything
 # lost?</summary>
 #
-# Nothing but the bias of `unify`. A wide head's values are $x W_v$ with its own (e, e) matrix; its part of `unify` then
-# multiplies them with another (e, e) matrix. Two linear maps in a row are one, so $W_v$ alone can be the product of
-# both.
+# Only the bias of `unify`. The values of a wide head are $x W_v$ with an (e, e) matrix, and the head's part of `unify`
+# multiplies them by another (e, e) matrix. Two linear maps in a row are one linear map, so $W_v$ alone can be the
+# product of both.
 #
-# With narrow heads it is different: $W_v$ maps down to d = e/h numbers and $W_u$ back up to e. Their product is an (e,
-# e) matrix of rank at most d, and $W_v$ alone, with only d outputs, cannot replace it. The mixing lets a narrow head
-# choose the d directions in which it writes.
+# With narrow heads more is lost: $W_v$ has only d outputs, so without the mixing every head would have to write into
+# the same d directions.
 #
 # </details>
-#
-# **Where it goes next.** Every position still looks at every other, including later ones. A model that predicts the
-# next word must not do that.
 #
 # **Further reading**
 #
 # - [Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers): the sentence *mary gave
 #   roses to susan*, the swap of its two names, and the name `unify` are from there.
 # - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**, section 3.2.2: half a
-#   page. Its reason for several heads: *With a single attention head, averaging inhibits this.*
-# - [Voita et al., *Analyzing multi-head self-attention*, 2019](https://arxiv.org/abs/1905.09418), section 5: what
-#   trained heads look at.
+#   page, with its reason for several heads and their cost.
+# - [Voita et al., *Analyzing multi-head self-attention*, 2019](https://arxiv.org/abs/1905.09418), section 5, and [Clark
+#   et al., *What does BERT look at?*, 2019](https://arxiv.org/abs/1906.04341): what trained heads look at.
 # - [Michel, Levy and Neubig, *Are sixteen heads really better than one?*, 2019](https://arxiv.org/abs/1905.10650),
 #   sections 3 and 4, where heads are removed after training.
 # - [Shazeer, *Fast transformer decoding: one write-head is all you need*, 2019](https://arxiv.org/abs/1911.02150),
 #   section 3: multi-query attention.
-# - [Ainslie et al., *GQA*, 2023](https://arxiv.org/abs/2305.13245), section 2: grouped-query attention.
+# - [Ainslie et al., *GQA*, 2023](https://arxiv.org/abs/2305.13245), section 2: grouped-query attention, where a few
+#   groups of heads each share one set of keys and values.
 #
 # **Next:** [lesson 5, *Masking*](../05_masking/05_masking.ipynb)
+
