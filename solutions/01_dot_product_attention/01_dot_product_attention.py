@@ -16,9 +16,9 @@
 #
 # *A weighted average that picks its own weights*
 #
-# A transformer passes information from one word to another by a single operation, self-attention. It compares each
-# vector with all vectors, itself included, and replaces it by a weighted average of them. This lesson builds that
-# operation from dot products.
+# A transformer passes information from one word to another by a single operation, self-attention. Each word is a
+# vector. Self-attention compares it with every vector of the sentence, itself included, and replaces it by a weighted
+# average of them all. This lesson builds that operation from dot products.
 #
 # | | |
 # |---|---|
@@ -58,8 +58,8 @@ check = start("01_dot_product_attention")
 #
 # $$\text{match}(u, f) \;=\; u \cdot f \;=\; \sum_a u_a\, f_a .$$
 #
-# If the signs of the two numbers agree, their product is positive and counts for the film. If they differ, it counts
-# against the film. A feature with a number near 0 hardly counts.
+# If the two numbers have the same sign, their product is positive and counts in the film's favour. If the signs differ,
+# it counts against the film. A feature with a number near 0 hardly counts.
 
 # %% mystnb={"image": {"alt": "Three heat maps. On the left, four viewers with their numbers for romance and action. At the top, five films with theirs. Below the films, the dot product of each viewer and each film, from 6 for Ada and Notting Hill to −6 for Ben and Notting Hill."}}
 table = film_table()
@@ -98,7 +98,7 @@ from helpers.players import show_player
 show_player("dot-product")
 
 # %% [markdown]
-# ## Let the numbers be learned
+# ## Learn the numbers
 #
 # Describing every film and viewer by hand is too much work. But viewers rate films, and the ratings say which dot
 # products should be large. So make the vectors parameters, start them at random, and let gradient descent bring the dot
@@ -201,10 +201,10 @@ plt.show()
 # %% [markdown]
 # ## The same idea for words
 #
-# Give every word a vector, and let the dot product of two vectors say how closely the words are related. In place of
-# ratings, count words in Python's reference manual: how much more often do two words occur near each other than chance
-# would have it? The next cell factorises the table of these numbers. Two words with similar rows in the table, that is,
-# with similar neighbours, get similar vectors.
+# Give every word a vector, and let the dot product of two vectors say how closely the words are related. Instead of
+# ratings, use counts from Python's reference manual. A table holds, for every pair of words, how much more often the
+# two occur near each other than chance would predict. The next cell factorises this table. Two words with similar rows
+# in the table, that is, with similar neighbours, get similar vectors.
 #
 # Each vector has e = 40 components and is scaled to length 2. So a word's dot product with itself is 4, and no other
 # product is larger.
@@ -218,7 +218,8 @@ for word in ["integer", "list", "import", "loop"]:
 
 # %% [markdown]
 # No dictionary was used, and yet *float* is among the best matches of *integer*, and *tuple* is the best match of
-# *list*. But similar neighbours do not make similar meanings: *point* and *presentation* match *integer* even better.
+# *list*. But similar neighbours do not guarantee similar meanings: *point* and *presentation* match *integer* even
+# better.
 #
 # ## From pairs to a sentence
 #
@@ -230,8 +231,8 @@ for word in ["integer", "list", "import", "loop"]:
 #
 # $$w'_{ij} \;=\; x_i \cdot x_j .$$
 #
-# These numbers are the **raw weights**, also called [**scores**](../../site/glossary.md#scores). They form a matrix of
-# shape (t, t). They are unfinished weights: they may be negative, and a row may have any sum. With a batch of
+# These numbers are the **raw weights**, usually called [**scores**](../../site/glossary.md#scores). They form a matrix
+# of shape (t, t). They are unfinished weights: they may be negative, and a row may have any sum. With a batch of
 # sentences, $x$ has shape (b, t, e), and the raw weights have shape (b, t, t): one matrix for each sentence.
 #
 # As a loop, the computation is:
@@ -254,8 +255,9 @@ for word in ["integer", "list", "import", "loop"]:
 #
 # <details><summary>Hint 1: the shapes decide</summary>
 #
-# A product of shapes (t, e) and (e, t) has shape (t, t). You have x twice, with shape (t, e) and a batch axis in front,
-# which `@` keeps. `x.T` would reverse all three axes; `transpose` exchanges the two that you name.
+# A product of shapes (t, e) and (e, t) has shape (t, t). Both factors are x, of shape (t, e), with a batch axis in
+# front that `@` keeps; one of them has to be transposed. `x.T` would reverse all three axes; `transpose` exchanges the
+# two that you name.
 #
 # </details>
 # <details><summary>Hint 2: three vectors, with numbers</summary>
@@ -363,9 +365,9 @@ plt.show()
 #
 # </div>
 #
-# Every score on the diagonal is 4, and every word gives its own vector the largest weight. In the row of *loop* most of
-# the remaining weight goes to *terminates*; in the row of *raises* it goes to *an* and *exception*. The word *the*
-# occurs twice with the same vector, so its two rows are the same.
+# Every score on the diagonal is 4, and every word gives its own vector the largest weight. Of the weight that remains,
+# *loop* gives most to *terminates*, and *raises* gives most to *an* and *exception*. The word *the* occurs twice with
+# the same vector, so its two rows are the same.
 
 # %% [markdown]
 # <div class="card">
@@ -559,16 +561,16 @@ print("as you compute it:", torch.allclose(self_attention(X[None])[0], X_out, at
 #
 # The next function should compute the outputs of exercise 4 and return the weights as well. It raises no error, its
 # outputs have the right shapes, and gradients flow through it. But some of its outputs are **outside** the convex hull,
-# as the figure under the check shows.
+# as the figure under the check shows until the function is fixed.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 5 · `hurried_attention`** &nbsp; mend · ★★☆ · 7 minutes · 3 points
 #
-# Fix this function. `y` must be the output of exercise 4, and `weights`, of shape (b, t, t), the weights behind it, row
-# i for output i. Gradients must flow back from both. Find the cause before you change a line: some changes bring the
-# outputs back into the hull but give wrong numbers.
+# Fix this function. `y` must equal the output of exercise 4. `weights`, of shape (b, t, t), must hold the weights that
+# produced it: row i for output i. Gradients must flow back from both. Find the cause before you change a line: some
+# changes bring the outputs back into the hull but give wrong numbers.
 #
 # <details><summary>Hint 1: a property to check</summary>
 #
@@ -623,7 +625,8 @@ plt.show()
 #
 # `dim=1` is the first of the two t axes, so the softmax ran down the **columns**. The rows no longer added up to 1, and
 # the outputs were no longer averages. In the figure, the rows of the two longest inputs added up to 2.5 and 1.7, and
-# their outputs were clearly outside the hull.
+# their outputs were clearly outside the hull. Where a row adds up to less than 1, the output is pulled towards the
+# origin, and one such output was just outside too.
 #
 # Both axes have length t, so the shapes were right. Dividing each row by its sum afterwards would give averages, but
 # with wrong weights.
@@ -669,7 +672,8 @@ check.prediction("shuffled_words", shuffled_words)
 # ## A set, not a sequence
 #
 # The formula $\operatorname{softmax}(X X^\top) X$ does not mention positions. Output $i$ depends on $x_i$ and on which
-# vectors the sentence contains, not on their order. So permuting the inputs permutes the outputs in the same way:
+# vectors the sentence contains, and how often, but not on their order. So permuting the inputs permutes the outputs in
+# the same way:
 #
 # $$\operatorname{attention}(x[\pi]) \;=\; \operatorname{attention}(x)[\pi] \qquad\text{for every order } \pi .$$
 #
@@ -746,21 +750,20 @@ for function in (self_attention, running_sum):
 #
 # Three properties of self-attention deserve a second look.
 #
-# - **It has no parameters.** Its input vectors alone decide what it does, so training has to change whatever makes
+# - **It has no parameters.** Its input vectors alone decide what it does, so training can change only whatever makes
 #   those vectors.
 # - **It sees a set.** In language the order of words matters, so the order has to be put into the vectors. [Lesson
 #   6](../06_positions/06_positions.ipynb) does that.
-# - **Among vectors of equal length, it favours the word itself.** No score of row $i$ is then larger than
-#   $x_i \cdot x_i$. A word may need something from another word, and it has no means to ask for it. Lesson 2 provides
-#   one.
+# - **Among vectors of equal length, it favours the word itself.** No score of row $i$ is then larger than $x_i \cdot
+#   x_i$. A word may need information from another word, but nothing here lets it ask for that. Lesson 2 does.
 
 # %% [markdown]
 # ## Your model so far
 #
 # From here to lesson 9 one small language model grows. It reads 32 bytes (64 in lesson 9) of Python's reference manual
-# and predicts the next byte. Each lesson except the eighth adds the part that you have just written. Text and width
-# stay the same, and up to lesson 4 so does the training. A change in the score then comes from the new part, or from
-# chance: three runs of ours show how much scores vary.
+# and predicts the next byte. Each lesson except the eighth adds the part that you have just written. The text and the
+# width never change, and the training stays the same up to lesson 4. Until then a change in the score comes from the
+# new part or from chance. Three runs of ours show how much chance does.
 #
 # Today's model has three parts. Each possible byte has a learned vector of e = 64 numbers. Your `self_attention`
 # averages the vectors of the 32 bytes. A linear map with a softmax turns the last output into probabilities for the
@@ -787,16 +790,17 @@ ladder.last_byte(model)
 #
 # **How to read it.** Each row is a model; farther left is better. The point is your model, the ticks are three runs of
 # ours. *Plain average* gives all 32 bytes equal weights. Dashed lines: *order 0* knows only how frequent each byte is,
-# *order 1* also the byte before (both are entropies of the training text); *gzip* and *xz* are programs that compress
-# files.
+# *order 1* also the byte before (both are entropies of the training text); *gzip* and *xz* are the bits that two
+# compression programs need for each held-out byte.
 #
 # </div>
 #
 # Above the figure is a prompt from the held-out text and, after ▸, 200 bytes that the model wrote. Few of its words
-# exist. The line *weight on the last byte* suggests a reason. On average the last position gives 0.43 of its weight to
-# itself. Each earlier copy of the same byte has the same vector and gets the same weight. Together they have 0.91, so
-# the output says little about any other byte. The score is not quite as good as that of order 1, neither on held-out
-# text (3.62) nor on training text (3.60).
+# exist. The line *weight on the last byte* suggests a reason. On average the last position gives weight 0.43 to itself.
+# Each earlier copy of the same byte has the same vector, so it gets the same weight. The last position and these copies
+# together get 0.91, which leaves 0.09 for all other bytes: the model knows little more than the last byte. A table of
+# pairs knows that byte too, and needs 3.46 bits on the training text and about 3.53 on the held-out text. The model
+# needs a little more, 3.60 and 3.62.
 #
 # The start page shows your scores. `Ladder(check, text="enwik8")` trains on Wikipedia instead, where it can be
 # downloaded.
