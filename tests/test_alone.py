@@ -266,7 +266,7 @@ def test_what_no_check_uses_of_torch_is_the_answers_own(monkeypatch):
 
 def test_what_is_replaced_is_listed_in_one_order_in_every_process():
     """In that of torch's own names: an instructor's decision is kept by the sentence that lists them."""
-    watched = [label.removeprefix("torch.") for label in isolation._torch_and_check().labels]
+    watched = [label.removeprefix("torch.") for label, _ in isolation._torch_and_check()]
     of_torch = [name for name in watched if name in vars(torch)]
     first = list(dict.fromkeys(of_torch))
     assert len(first) > 20 and first == [name for name in vars(torch) if name in set(first)]
