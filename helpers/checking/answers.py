@@ -117,9 +117,8 @@ def run(exercise: Exercise, written: object, seed: int | str, only: Collection[s
     an exam: `from_wire(to_wire(answer))` is the same answer again.
     """
     printed = _Printed()
-    quiet = contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), warnings.catch_warnings()
-    with quiet[0], quiet[1], quiet[2], lengths_agree():
-        warnings.simplefilter("ignore")
+    quiet = contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed)
+    with quiet[0], quiet[1], warnings.catch_warnings(action="ignore"), lengths_agree():
         outcomes = {
             aspect.name: _outcome(exercise, aspect, written, seed)
             if only is None or aspect.name in only

@@ -19,10 +19,8 @@ def lengths_agree() -> Iterator[None]:
     """
     library = torch.library.Library("aten", "IMPL")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch warns that an operator is overridden
-            key = "CompositeImplicitAutograd"
-            library.impl("scaled_dot_product_attention", _guarded, key, allow_override=True)
+        with warnings.catch_warnings(action="ignore"):  # torch warns that an operator is overridden
+            library.impl("scaled_dot_product_attention", _guarded, "CompositeImplicitAutograd", allow_override=True)
         yield
     finally:
         library._destroy()
