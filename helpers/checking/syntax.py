@@ -56,17 +56,9 @@ def _without_magic(line: str) -> str:
     return line
 
 
-def python_of(source: str) -> str:
-    """The text of a cell as Python. What is Python already stays as it is.
-
-    Raises Unreadable for what is too long to be read.
-    """
-    return _checked(source)
-
-
 def parse(source: str) -> ast.Module:
     """The syntax tree of a cell; magics and shell lines are left out. Raises Unreadable and NotPython."""
-    return _tree(_checked(source))
+    return _tree(python_of(source))
 
 
 def parsed(source: str) -> ast.Module | None:
@@ -78,8 +70,8 @@ def parsed(source: str) -> ast.Module | None:
 
 
 @lru_cache(maxsize=256)  # a cell is read for many purposes, and each changes its own tree
-def _checked(source: str) -> str:
-    """The text of a cell as Python that can be read. Raises Unreadable and NotPython."""
+def python_of(source: str) -> str:
+    """The text of a cell as Python, as it is where it is Python already. Raises Unreadable and NotPython."""
     source = source.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
     if len(source) > LONGEST:
         raise Unreadable(f"the cell has {len(source):,} characters, and {LONGEST:,} are read")
@@ -154,7 +146,7 @@ class Statement:
 
 def statements(source: str) -> list[Statement]:
     """The statements of a cell. Raises Unreadable and NotPython."""
-    text = _checked(source)
+    text = python_of(source)
     lines = text.split("\n")
     return [_statement(node, lines) for node in _tree(text).body]
 
@@ -246,10 +238,11 @@ def _root(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def spelled(source: str) -> Iterator[tuple[int, str]]:
+def spelled(source: str, modules: bool = True) -> Iterator[tuple[int, str]]:
     """The names that a cell reads, defines as functions, imports, or has as strings, each with its line.
 
-    Strings are among them because of ``getattr(torch.nn, "Transformer")``. Of an import: the path, and each part of it.
+    Strings are among them because of ``getattr(torch.nn, "Transformer")``. Of an import: the path, and each part of it;
+    modules: also of the module that names are imported from.
     """
     tree = parsed(source)
     for node in ast.walk(tree) if tree else ():
@@ -259,7 +252,7 @@ def spelled(source: str) -> Iterator[tuple[int, str]]:
             case ast.Constant(value=str(name)):
                 yield node.lineno, name
             case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
-                module = getattr(node, "module", None)
+                module = getattr(node, "module", None) if modules else None
                 for path in [f"{module}.{alias.name}" if module else alias.name for alias in aliases]:
                     yield from ((node.lineno, name) for name in dict.fromkeys([path, *path.split(".")]))
 
