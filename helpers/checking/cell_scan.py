@@ -97,15 +97,6 @@ def _suspicious_lines(own: str, program: ProgramSlice) -> Iterator[SuspiciousLin
 
 
 @dataclass(frozen=True)
-class SubmittedCell:
-    """A code cell of a submission in the released shape. name: its grade id, or "". label: its name in messages."""
-
-    name: str
-    label: str
-    source: str
-
-
-@dataclass(frozen=True)
 class SubmissionScan:
     """What was read of a submission. slices, scans: by exercise. predictions: the text given to each, by its name."""
 
@@ -122,7 +113,7 @@ class SubmissionScan:
 
 
 def scan_submission(
-    lesson: Lesson, cells: Sequence[SubmittedCell], released: Mapping[str, str], setup: str
+    lesson: Lesson, cells: Sequence[CodeCell], released: Mapping[str, str], setup: str
 ) -> SubmissionScan:
     """Read a submission that was put into the released shape.
 
@@ -130,15 +121,14 @@ def scan_submission(
     exercise. setup: the released setup cell.
     """
     places = {cell.name: place for place, cell in enumerate(cells) if cell.name}
-    plain = [CodeCell(cell.label, cell.source) for cell in cells]
     checks = {places[name] for name in places if name.startswith(CHECK)}
     slices, scans = {}, {}
     for exercise in lesson:
         name = exercise.name
         own, end = places.get(name), places.get(check_id(name), len(cells))
         others = [place for place in range(len(cells)) if place != own and place not in checks]
-        before = [plain[place] for place in others if place < end]
-        after = [plain[place] for place in others if place > end]
+        before = [cells[place] for place in others if place < end]
+        after = [cells[place] for place in others if place > end]
         source = cells[own].source if own is not None else ""
         finished = finished_names(setup, exercise.builds_on)
         slices[name] = slice_of(name, source, setup, before, after, finished)

@@ -21,10 +21,10 @@ import torch
 
 from helpers.checking import answers
 from helpers.checking.answers import Answer
-from helpers.checking.cell_scan import SubmittedCell, scan_submission
+from helpers.checking.cell_scan import scan_submission
 from helpers.checking.finished_parts import PARTS
 from helpers.checking.forbidden import barred
-from helpers.checking.program_slice import FINISHED, ProgramSlice
+from helpers.checking.program_slice import FINISHED, CodeCell, ProgramSlice
 from helpers.exercises import Exercise, Lesson
 from helpers.notebooks import SETUP
 
@@ -208,7 +208,7 @@ def prepare(lesson: Lesson, released: Sequence[tuple[str, str]]) -> None:
     texts of the code cells.
     """
     setup = dict(released).get(SETUP, "")
-    cells = [SubmittedCell(name, name, text) for name, text in released if name != SETUP]
+    cells = [CodeCell(name, text, name) for name, text in released if name != SETUP]
     scan_submission(lesson, cells, dict(released), setup)
     for name in lesson.late_imports:
         importlib.import_module(name)

@@ -29,10 +29,11 @@ _ALWAYS_THERE = frozenset(dir(builtins)) | {"check", "__name__", "__file__", "ge
 
 @dataclass(frozen=True)
 class CodeCell:
-    """A code cell of a notebook. label: how it is called in messages."""
+    """A code cell of a notebook. label: how it is called in messages. name: its grade id, or ""."""
 
     label: str
     source: str
+    name: str = ""
 
 
 @dataclass(frozen=True)
