@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from helpers.checking.forbidden import forbidden_use
-from helpers.checking.program_slice import CodeCell, ProgramSlice, finished_names, slice_of
+from helpers.checking.program_slice import CodeCell, ProgramSlice, slice_of
 from helpers.checking.syntax import digest_of_tree, holds_stub, parsed, shape_of, spelled, stubs
 from helpers.exercises import Exercise, Lesson
 from helpers.notebooks import CHECK, check_id
@@ -130,8 +130,7 @@ def scan_submission(
         before = [cells[place] for place in others if place < end]
         after = [cells[place] for place in others if place > end]
         source = cells[own].source if own is not None else ""
-        finished = finished_names(setup, exercise.builds_on)
-        slices[name] = slice_of(name, source, setup, before, after, finished)
+        slices[name] = slice_of(name, source, setup, before, after, exercise.builds_on)
         scans[name] = scan_cell(exercise, source, slices[name], released.get(name, ""))
     sources = {
         question.name: cells[places[question.cell]].source for question in lesson.questions if question.cell in places

@@ -78,13 +78,13 @@ def slice_of(
     setup: str,
     before: Sequence[CodeCell],
     after: Sequence[CodeCell] = (),
-    finished: Mapping[str, str] | None = None,
+    builds_on: Iterable[str] = (),
 ) -> ProgramSlice:
     """The program slice of an exercise.
 
     name: what its own cell defines. own: that cell. before, after: the other cells that stand before and behind its
-    check; a name that is defined before it is not looked for behind it. finished: names that the setup cell imports
-    from the finished parts and that the exercise does not build on.
+    check; a name that is defined before it is not looked for behind it. builds_on: the finished parts that the exercise
+    builds on; others that the setup cell imports are missing.
     """
     try:
         text, inside = python_of(own), statements(own)
@@ -92,9 +92,10 @@ def slice_of(
         return ProgramSlice(setup, (), own, refused=str(problem))
     except NotPython:
         return ProgramSlice(setup, (), own)
-    there = _ALWAYS_THERE | _bound(_statements(setup)) - set(finished or ()) | _bound(inside)
+    finished = _finished_names(setup, builds_on)
+    there = _ALWAYS_THERE | _bound(_statements(setup)) - finished | _bound(inside)
     needed, missing = _Definitions(before, after).needed_by(_needed_of(name, inside), there)
-    missing |= {each: FINISHED.format(name=each) for each in missing if each in (finished or ())}
+    missing |= {each: FINISHED.format(name=each) for each in missing if each in finished}
     return ProgramSlice(setup, needed, text, missing)
 
 
@@ -110,14 +111,10 @@ def _needed_of(name: str, inside: Sequence[Statement]) -> set[str]:
     return needed
 
 
-def finished_names(setup: str, available: Iterable[str]) -> dict[str, str]:
-    """What a setup cell imports from the finished parts, except those that are available: by name, the path.
-
-    available: paths below helpers.parts, "masks.causal_mask". A module is available where one thing of it is.
-    """
-    paths = set(available)
-    paths |= {path.split(".")[0] for path in paths}
-    return {name: path for name, path in parts_imported(parse(setup)).items() if path not in paths}
+def _finished_names(setup: str, builds_on: Iterable[str]) -> set[str]:
+    """The names that a setup cell gives to finished parts, except those built on, and the modules of these."""
+    there = {each for path in builds_on for each in (path, path.split(".")[0])}
+    return {name for name, path in parts_imported(parse(setup)).items() if path not in there}
 
 
 class _Definitions:
