@@ -7,7 +7,6 @@ In an exam helpers.parts does not exist, because it holds the answers to other e
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -36,24 +35,11 @@ def sources_for(exercise: Exercise) -> dict[str, str]:
 
 def answers_in_reach(exercise: Exercise) -> list[str]:
     """What answers the exercise among the parts that `sources_for` holds; empty for every exercise that is sound."""
-    needed = _needed(exercise.builds_on).items()
-    there = {f"{PARTS}.{module}.{name}" for module, statements in needed for one in statements for name in one.binds}
-    answers = [*parts_that_answer(exercise.name), *(f"{PARTS}.{part}" for part in exercise.answered_by)]
-    return [part for part in answers if part in there]
-
-
-@cache
-def parts_that_answer(name: str) -> tuple[str, ...]:
-    """The finished parts that go by an exercise's name: "helpers.parts.masks.causal_mask"."""
-    return tuple(sorted(f"{PARTS}.{module}.{name}" for module, names in _defined().items() if name in names))
-
-
-@cache
-def _defined() -> dict[str, frozenset[str]]:
-    """The functions and classes of each module of finished parts."""
-    defined = re.compile(r"^(?:def|class) (\w+)", re.MULTILINE)
-    paths = (HELPERS / "parts").glob("[a-z]*.py")
-    return {path.stem: frozenset(defined.findall(path.read_text(encoding="utf-8"))) for path in paths}
+    there = {
+        f"{module}.{name}" for module, some in _needed(exercise.builds_on).items() for one in some for name in one.binds
+    }
+    own_name = f".{exercise.name}"
+    return sorted(f"{PARTS}.{part}" for part in there if part.endswith(own_name) or part in exercise.answered_by)
 
 
 def parts_imported(tree: ast.AST) -> dict[str, str]:
