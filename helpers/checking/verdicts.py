@@ -7,7 +7,7 @@ the verdict out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -22,6 +22,8 @@ from helpers.checking.positions import listed
 from helpers.exercises import Exercise
 from helpers.exercises.aspects import LEFT_ALONE
 from helpers.exercises.exercise import UNCHANGED, Aspect
+
+Explained = Mapping[str, KnownMistake]  # by aspect
 
 SAME_CAUSE = "The same cause as above."
 MAY_BE_THE_SAME = "This may have the same cause as above: look there first."
@@ -193,9 +195,16 @@ def _spoilt_by_bug(exercise: Exercise, key: ExerciseKey) -> set[str]:
 def earns_sides(exercise: Exercise, mistake: KnownMistake, key: ExerciseKey) -> bool:
     """Does an answer with this mistake get the points of side aspects?"""
     lost = lost_aspects(exercise, mistake, key)
+    return _computed(exercise, _names(exercise.aspects) - lost, dict.fromkeys(lost, mistake), key)
+
+
+def _computed(exercise: Exercise, right: Set[str], recognised: Explained, key: ExerciseKey) -> bool:
+    """Was what is asked for computed, if wrongly, so that what is right beside it pays?"""
     if exercise.mend:
-        return bool(_spoilt_by_bug(exercise, key) - lost)
-    return any(a.name not in lost or _shows_work(mistake, a, key) for a in _values(exercise))
+        return bool(right & _spoilt_by_bug(exercise, key))
+    values = _values(exercise)
+    shown = ((recognised[a.name], a) for a in values if a.name in recognised)
+    return bool(right & _names(values)) or any(not m.idle and _shows_numbers(m, a, key) for m, a in shown)
 
 
 def _values(exercise: Exercise) -> list[Aspect]:
@@ -207,8 +216,6 @@ def _names(aspects: Iterable[Aspect]) -> set[str]:
 
 
 # --------------------------------------------------------------------------------------- known mistakes
-
-Explained = Mapping[str, KnownMistake]  # by aspect
 
 
 def _recognise(comparison: _Comparison) -> tuple[Explained, Explained]:
@@ -281,24 +288,13 @@ def _count_wrong(mistake: KnownMistake, aspect: Aspect, key: ExerciseKey) -> int
     return sum(int((~aspect.tolerance.near(*pair)).sum()) for pair in pairs)
 
 
-def _shows_work(mistake: KnownMistake, aspect: Aspect, key: ExerciseKey) -> bool:
-    """Was something computed, if wrongly?"""
-    return not mistake.idle and _shows_numbers(mistake, aspect, key)
-
-
 # ------------------------------------------------------------------------------------------------ layout
 
 
 def _laid_out(comparison: _Comparison, recognised: Explained, messages: Mapping[str, str]) -> Verdict:
     """The verdict, aspect by aspect, with its points."""
     exercise, key, right = comparison.exercise, comparison.key, comparison.right
-    if exercise.mend:
-        computed = bool(right & _spoilt_by_bug(exercise, key))
-    else:
-        computed = any(
-            a.name in right or a.name in recognised and _shows_work(recognised[a.name], a, key)
-            for a in _values(exercise)
-        )
+    computed = _computed(exercise, right, recognised, key)
     lines = []
     for a in exercise.aspects:
         waits = a.name in right and (a.side or exercise.mend) and not computed
