@@ -21,7 +21,7 @@ import os
 import re
 import traceback
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,10 +31,11 @@ from safetensors.torch import load as read_tensors
 from safetensors.torch import save as write_tensors
 
 from helpers.checking.plain_text import sanitized
+from helpers.checking.positions import listed
 from helpers.checking.torch_guards import lengths_agree
 from helpers.course import HELPERS, STUB
 from helpers.exercises import Exercise
-from helpers.exercises.aspects import Forbidden, RaisedIn, Unmet
+from helpers.exercises.aspects import Forbidden, RaisedIn, Unmet, by_name
 from helpers.exercises.exercise import Aspect
 
 ANSWERED, NOT_ATTEMPTED, RAISED, REFUSED = "answered", "not attempted", "raised", "refused"
@@ -236,11 +237,11 @@ def _shapes(line: str, names: Mapping[str, object]) -> str:
         # Other kinds have a `shape` of their own making
         if type(value) in (torch.Tensor, torch.nn.Parameter) and isinstance(value, torch.Tensor):
             shapes.append(f"{name} {'' if shapes else 'has shape '}{tuple(value.shape)}")
-    return f", where {' and '.join(filter(None, [', '.join(shapes[:-1]), shapes[-1]]))}" if shapes else ""
+    return f", where {listed(shapes, most=len(shapes))}" if shapes else ""
 
 
 def _packed(returned: object, aspect: Aspect) -> Outcome:
-    named = list(itertools.islice(_named(returned), MOST_TENSORS + 1))
+    named = list(itertools.islice(by_name(returned), MOST_TENSORS + 1))
     if not named:
         return Outcome(REFUSED, says=EMPTY)
     if len(named) > MOST_TENSORS:
@@ -259,15 +260,6 @@ def _packed(returned: object, aspect: Aspect) -> Outcome:
             plain = plain.reshape(()).to(torch.float64)
         tensors[sanitized(str.__str__(str(name)))[:LONGEST_NAME]] = plain
     return Outcome(ANSWERED, tensors)
-
-
-def _named(returned: object) -> Iterable[tuple[object, object]]:
-    """What was returned, thing by thing, each with a name. Asks the student's object once."""
-    if isinstance(returned, dict):
-        return returned.items()
-    if isinstance(returned, tuple) and len(returned):
-        return ((f"result {place}", value) for place, value in enumerate(returned))
-    return [("result", returned)]
 
 
 def _plain(value: torch.Tensor) -> torch.Tensor | None:
