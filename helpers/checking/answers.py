@@ -328,20 +328,17 @@ def _short(text: object) -> str:
 
 def to_wire(answer: Answer) -> dict:
     """The answer as JSON."""
-    tensors = {
-        f"{aspect}/{name}": tensor
-        for aspect, outcome in answer.outcomes.items()
-        for name, tensor in outcome.tensors.items()
-    }
     return {
-        "outcomes": {
-            aspect: {"state": o.state, "says": o.says, "where": o.where, "names": list(o.tensors)}
-            for aspect, o in answer.outcomes.items()
-        },
+        "outcomes": {aspect: _outcome_to_wire(outcome) for aspect, outcome in answer.outcomes.items()},
         "printed": answer.printed,
         "lines_printed": answer.lines_printed,
-        "tensors": base64.b64encode(write_tensors(tensors)).decode("ascii"),
     }
+
+
+def _outcome_to_wire(outcome: Outcome) -> dict:
+    by_place = {str(place): tensor for place, tensor in enumerate(outcome.tensors.values())}  # a name may be any text
+    tensors, names = base64.b64encode(write_tensors(by_place)).decode("ascii"), list(outcome.tensors)
+    return {"state": outcome.state, "says": outcome.says, "where": outcome.where, "names": names, "tensors": tensors}
 
 
 def from_wire(data: object, exercise: Exercise) -> Answer:
@@ -350,48 +347,39 @@ def from_wire(data: object, exercise: Exercise) -> Answer:
     Raises MalformedAnswer for what is not an answer to this exercise: an aspect or a state that there is not, tensors
     that are too large or no safetensors.
     """
-    if not isinstance(data, Mapping):
-        raise MalformedAnswer("it is not a JSON object")
-    sent = data.get("outcomes")
-    names = {aspect.name for aspect in exercise.aspects}
-    if not isinstance(sent, Mapping) or set(sent) != names:
+    if not isinstance(data, Mapping) or not isinstance(sent := data.get("outcomes"), Mapping):
+        raise MalformedAnswer("it has no outcomes")
+    if set(sent) != {aspect.name for aspect in exercise.aspects}:
         raise MalformedAnswer("its aspects are not those of the exercise")
-    tensors = _tensors_from_wire(data.get("tensors"))
-    if not names >= set(tensors):
-        raise MalformedAnswer("it holds tensors for aspects that the exercise does not have")
-    outcomes = {a.name: _outcome_from_wire(sent[a.name], tensors.get(a.name, {})) for a in exercise.aspects}
+    room, outcomes = LARGEST_ANSWER, {}
+    for aspect in exercise.aspects:
+        outcomes[aspect.name] = _outcome_from_wire(sent[aspect.name], room)
+        room -= sum(tensor.nbytes for tensor in outcomes[aspect.name].tensors.values())
     lines = data.get("lines_printed")
     printed = _text(data, "printed", MOST_PRINTED)
     return Answer(exercise.name, outcomes, printed, lines if isinstance(lines, int) else 0)
 
 
-def _tensors_from_wire(encoded: object) -> dict[str, dict[str, torch.Tensor]]:
-    if not isinstance(encoded, str):
-        raise MalformedAnswer("its tensors are missing")
-    if len(encoded) > LARGEST_ANSWER * 4 // 3 + 4:
-        raise MalformedAnswer("its tensors are too large")
-    try:
-        flat = read_tensors(base64.b64decode(encoded, validate=True))
-    except (binascii.Error, ValueError, SafetensorError, KeyError, RuntimeError) as problem:
-        raise MalformedAnswer("its tensors cannot be read") from problem
-    if any(tensor.dtype not in DTYPES for tensor in flat.values()):
-        raise MalformedAnswer("its tensors are of a type that there is not")
-    nested: dict[str, dict[str, torch.Tensor]] = {}
-    for name, tensor in flat.items():
-        aspect, _, inner = name.partition("/")
-        nested.setdefault(aspect, {})[inner] = tensor
-    return nested
-
-
-def _outcome_from_wire(sent: object, tensors: dict[str, torch.Tensor]) -> Outcome:
+def _outcome_from_wire(sent: object, room: int) -> Outcome:
+    """room: how many bytes its tensors may take."""
     if not isinstance(sent, Mapping) or sent.get("state") not in STATES:
         raise MalformedAnswer("one of its aspects has a state that there is not")
-    state = sent["state"]
-    names = sent.get("names")
-    if bool(tensors) != (state == ANSWERED) or not isinstance(names, list) or set(map(str, names)) != set(tensors):
+    encoded, names = sent.get("tensors"), sent.get("names")
+    if not isinstance(encoded, str) or not isinstance(names, list):
+        raise MalformedAnswer("its tensors are missing")
+    if len(encoded) > room * 4 // 3 + 4:
+        raise MalformedAnswer("its tensors are too large")
+    try:
+        tensors = read_tensors(base64.b64decode(encoded, validate=True))
+    except (binascii.Error, ValueError, SafetensorError, KeyError, RuntimeError) as problem:
+        raise MalformedAnswer("its tensors cannot be read") from problem
+    if any(tensor.dtype not in DTYPES for tensor in tensors.values()):
+        raise MalformedAnswer("its tensors are of a type that there is not")
+    places = [str(place) for place in range(len(tensors))]
+    if bool(tensors) != (sent["state"] == ANSWERED) or len(names) != len(tensors) or set(tensors) != set(places):
         raise MalformedAnswer("its states and its tensors do not fit together")
-    ordered = {name: tensors[name] for name in map(str, names)}  # safetensors keep no order
-    return Outcome(state, ordered, _text(sent, "says"), _text(sent, "where"))
+    named = {str(name): tensors[place] for name, place in zip(names, places, strict=True)}
+    return Outcome(sent["state"], named, _text(sent, "says"), _text(sent, "where"))
 
 
 def _text(data: Mapping, name: str, limit: int = LONGEST_TEXT) -> str:
