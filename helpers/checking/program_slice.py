@@ -145,22 +145,16 @@ class _Definitions:
         visited: set[str] = set()
         while names:
             name = names.pop()
-            if name in visited:
-                continue
             visited.add(name)
             places = self._by_name.get(name, [] if name in there else self._by_name.get(STAR, []))
             for place in set(places) - chosen:
                 chosen.add(place)
-                names |= self._order[place][1].uses
-            if places:
-                reason = CHANGED if name in self._changed else ""
-            elif name in there:
-                reason = ""
-            else:
+                names |= self._order[place][1].uses - visited
+            if places and name in self._changed:
+                missing[name] = CHANGED.format(name=name, cell=self._changed[name], rule=MAY_USE)
+            elif not places and name not in there:
                 reason = COMPUTED if name in self._computed else UNKNOWN
-            if reason:
-                cell = (self._changed if places else self._computed).get(name)
-                missing[name] = reason.format(name=name, cell=cell, rule=MAY_USE)
+                missing[name] = reason.format(name=name, cell=self._computed.get(name), rule=MAY_USE)
         needed = [self._order[place] for place in sorted(chosen)]
         return tuple(Definition(cell.label, each.line, each.text) for cell, each in needed), missing
 
