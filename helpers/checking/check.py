@@ -22,7 +22,7 @@ from helpers.checking.cell_scan import CellScan, scan_cell
 from helpers.checking.finished_parts import parts_imported, sources_for
 from helpers.checking.forbidden import barred
 from helpers.checking.isolation import NothingDefined, run_alone
-from helpers.checking.kernel_state import KernelState, TimeLimitExceeded, default_seconds, time_limit
+from helpers.checking.kernel_state import KernelState, TimeLimitExceeded, time_limit
 from helpers.checking.keys import AnswerKey, BadKey, load_key, shipped_path
 from helpers.checking.plain_text import sanitized
 from helpers.checking.program_slice import ProgramSlice, slice_of
@@ -37,6 +37,9 @@ REMEDY = (
     "and copy your notebook into it; your work is not lost."
 )
 
+
+SECONDS = 20.0  # for all probes of one answer
+SETTING = "COURSE_CHECK_SECONDS"  # another number of seconds, from the environment
 
 TO_BEGIN = "Write your answer above, where `raise NotImplementedError` stands. Run that cell, then run this one again."
 
@@ -76,7 +79,7 @@ class Check:
 
     def __init__(self, lesson: Lesson, kernel: KernelState | None = None):
         self.lesson = lesson
-        self.seconds = default_seconds()
+        self.seconds = float(os.environ.get(SETTING, SECONDS))
         self._kernel = kernel
 
     def __call__(self, written: object) -> None:

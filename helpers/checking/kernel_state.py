@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import _thread
 import contextlib
-import os
 import re
 import signal
 import threading
@@ -14,21 +13,12 @@ from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, Intera
 
 from helpers.checking.program_slice import CodeCell, binds
 
-SECONDS = 20.0  # for all probes of one answer
-SETTING = "COURSE_CHECK_SECONDS"  # another number of seconds, from the environment
 STARTS = re.compile(r"^check\s*=\s*start\(", re.MULTILINE)
 INTERRUPT_EVERY = 1.0  # seconds between interrupts: a bare `except:` in a loop swallows one
 
 
 class TimeLimitExceeded(Exception):
     """An answer was still running when its time was up."""
-
-
-def default_seconds() -> float:
-    """The time limit of a check whose `seconds` are not set."""
-    with contextlib.suppress(ValueError):
-        return float(os.environ.get(SETTING, SECONDS))
-    return SECONDS
 
 
 @contextlib.contextmanager
