@@ -21,11 +21,11 @@ from helpers.authoring.mistakes import StudentMistake, Variant
 from helpers.authoring.student_mistakes import as_toml, require_sandbox
 from helpers.checking.answers import Answer
 from helpers.checking.cell_scan import scan_submission
-from helpers.checking.keys import SHIPPED_SEED, AnswerKey, BadKey, key_as_bytes
+from helpers.checking.keys import AnswerKey, BadKey, key_as_bytes
 from helpers.checking.program_slice import CodeCell
 from helpers.checking.syntax import parsed
 from helpers.checking.verdicts import AspectVerdict, Verdict
-from helpers.course import KEYS, write_whole
+from helpers.course import KEYS, SHIPPED_SEED, write_whole
 from helpers.grading.exam import HIDDEN, ExamKey, exam_key_path, load_exam_key
 from helpers.grading.records import digest_of_wrong
 from helpers.grading.reports.results import GradedCell, results
