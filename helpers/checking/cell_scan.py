@@ -120,22 +120,19 @@ def scan_submission(
     cells: its code cells, in order, without the setup cell. released: the solution cells as students get them, by
     exercise. setup: the released setup cell.
     """
-    places = {cell.name: place for place, cell in enumerate(cells) if cell.name}
-    checks = {places[name] for name in places if name.startswith(CHECK)}
+    places = {cell.name: place for place, cell in enumerate(cells)}
+    sources = {cell.name: cell.source for cell in cells}
+    others = [(place, cell) for place, cell in enumerate(cells) if not cell.name.startswith(CHECK)]
     slices, scans = {}, {}
     for exercise in lesson:
-        name = exercise.name
-        own, end = places.get(name), places.get(check_id(name), len(cells))
-        others = [place for place in range(len(cells)) if place != own and place not in checks]
-        before = [cells[place] for place in others if place < end]
-        after = [cells[place] for place in others if place > end]
-        source = cells[own].source if own is not None else ""
+        name, end = exercise.name, places.get(check_id(exercise.name), len(cells))
+        before = [cell for place, cell in others if place < end and cell.name != name]
+        after = [cell for place, cell in others if place > end and cell.name != name]
+        source = sources.get(name, "")
         slices[name] = slice_of(name, source, setup, before, after, exercise.builds_on)
         scans[name] = scan_cell(exercise, source, slices[name], released.get(name, ""))
-    sources = {
-        question.name: cells[places[question.cell]].source for question in lesson.questions if question.cell in places
-    }
-    return SubmissionScan(slices, scans, {name: literal(source, name) for name, source in sources.items()})
+    asked = {question.name: sources[question.cell] for question in lesson.questions if question.cell in sources}
+    return SubmissionScan(slices, scans, {name: literal(source, name) for name, source in asked.items()})
 
 
 def literal(source: str, name: str) -> str:
