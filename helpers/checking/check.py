@@ -24,7 +24,6 @@ from helpers.checking.forbidden import barred
 from helpers.checking.isolation import NothingDefined, run_alone
 from helpers.checking.kernel_state import KernelState, TimeLimitExceeded, time_limit
 from helpers.checking.keys import AnswerKey, BadKey, load_key, shipped_path
-from helpers.checking.plain_text import sanitized
 from helpers.checking.program_slice import ProgramSlice, slice_of
 from helpers.checking.syntax import digest_of_tree, parsed
 from helpers.checking.verdicts import AS_GIVEN, NO_ANSWER, NOT_STARTED, RIGHT, Verdict, judge, no_answer
@@ -167,7 +166,7 @@ class Check:
             verdict = no_answer(exercise, _too_long(self.seconds, late))
         if verdict.state == NOT_STARTED:
             verdict = replace(verdict, says=TO_BEGIN)
-        return replace(verdict, note=STALE.format(sanitized(failure)[:200])) if failure else verdict
+        return replace(verdict, note=STALE.format(failure[:200])) if failure else verdict
 
     def _if_alone(self, exercise: Exercise, verdict: Verdict, source: str, kernel: KernelState) -> Verdict:
         """The verdict of an exam, where that is worse: there the answer may lack something that the notebook has."""

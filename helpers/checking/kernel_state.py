@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, InteractiveShell
 
+from helpers.checking.answers import described
 from helpers.checking.program_slice import CodeCell, binds
 
 STARTS = re.compile(r"^check\s*=\s*start\(", re.MULTILINE)
@@ -123,7 +124,7 @@ class KernelState:
             if error is None or self._shell.user_ns.get(name) is not self._before.get(name):
                 self._failed.pop(name, None)
             else:
-                text = str(error.msg if isinstance(error, SyntaxError) else error).strip()
-                self._failed[name] = f"{type(error).__name__}: {text.splitlines()[0]}" if text else type(error).__name__
+                plain = type(error)(error.msg) if isinstance(error, SyntaxError) else error  # without its file's name
+                self._failed[name] = described(plain)
                 if result.execution_count is not None:
                     self._without_effect.add(result.execution_count)
