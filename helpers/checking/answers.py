@@ -1,7 +1,6 @@
 """Running what a student wrote, and carrying the results to where they are judged.
 
-An `Outcome` is the result of one aspect: tensors, or the reason why there are none. An `Answer` is the outcomes of one
-exercise. Answers travel from the student's process to the grader as safetensors in base64, never as pickles, and both
+Answers travel from the student's process to the grader as safetensors in base64, never as pickles, and both
 sides bound their size.
 
 On the student's machine nothing has to travel, but `run` returns what the grader would read: whatever an answer holds,
@@ -32,7 +31,6 @@ from safetensors.torch import save as write_tensors
 
 from helpers.checking.plain_text import sanitized
 from helpers.checking.positions import listed
-from helpers.checking.torch_guards import lengths_agree
 from helpers.course import HELPERS, STUB
 from helpers.exercises import Exercise
 from helpers.exercises.aspects import Forbidden, RaisedIn, Unmet, by_name
@@ -119,7 +117,7 @@ def run(exercise: Exercise, written: object, seed: int | str, only: Collection[s
     """
     printed = _Printed()
     quiet = contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed)
-    with quiet[0], quiet[1], warnings.catch_warnings(action="ignore"), lengths_agree():
+    with quiet[0], quiet[1], warnings.catch_warnings(action="ignore"), _lengths_agree():
         outcomes = {
             aspect.name: _outcome(exercise, aspect, written, seed)
             if only is None or aspect.name in only
@@ -182,6 +180,35 @@ def _defaults_of_torch() -> Iterator[None]:
             yield
     finally:
         torch.set_default_dtype(dtype)
+
+
+@contextlib.contextmanager
+def _lengths_agree() -> Iterator[None]:
+    """Let `scaled_dot_product_attention` raise where keys and values are of different lengths.
+
+    On the CPU, without a mask, PyTorch 2.13 reads on past the end of the shorter one, and on the way back writes there:
+    sooner or later the process dies, and a student's unsaved work with it. Within the block its own plain
+    implementation takes the place of the fused one.
+    """
+    library = torch.library.Library("aten", "IMPL")
+    try:
+        with warnings.catch_warnings(action="ignore"):  # torch warns that an operator is overridden
+            library.impl("scaled_dot_product_attention", _guarded, "CompositeImplicitAutograd", allow_override=True)
+        yield
+    finally:
+        library._destroy()
+
+
+def _guarded(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
+    if min(key.dim(), value.dim()) > 1 and key.shape[-2] != value.shape[-2]:
+        raise RuntimeError(
+            f"there are {key.shape[-2]} keys and {value.shape[-2]} values, and each key needs a value: key has the"
+            f" shape {tuple(key.shape)}, value {tuple(value.shape)}"
+        )
+    if attn_mask is not None and attn_mask.dtype == torch.bool:
+        attn_mask = torch.zeros_like(attn_mask, dtype=query.dtype).masked_fill(~attn_mask, -torch.inf)
+    plain = torch.ops.aten._scaled_dot_product_attention_math
+    return plain(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)[0]
 
 
 def where_raised(problem: BaseException) -> str:
