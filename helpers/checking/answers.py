@@ -1,10 +1,8 @@
 """Running what a student wrote, and carrying the results to where they are judged.
 
-Answers travel from the student's process to the grader as safetensors in base64, never as pickles, and both
-sides bound their size.
-
-On the student's machine nothing has to travel, but `run` returns what the grader would read: whatever an answer holds,
-the local check and the exam judge the same thing.
+Answers travel from the student's process to the grader as safetensors in base64, never as pickles, and both sides
+bound their size. On the student's machine nothing has to travel, but `run` returns what the grader would read, so
+that the local check and the exam judge the same thing.
 """
 
 from __future__ import annotations
@@ -111,9 +109,8 @@ def run(exercise: Exercise, written: object, seed: int | str, only: Collection[s
 
     only: the names of the aspects to run; the others are "not attempted". All of them without it.
 
-    Whatever the student's code does (raise, exit, print, warn, return nonsense) becomes an outcome;
-    only a KeyboardInterrupt passes, so that the stop button works. What is returned was encoded and decoded, as in
-    an exam: `from_wire(to_wire(answer))` is the same answer again.
+    Whatever the student's code does (raise, exit, print, warn, return nonsense) becomes an outcome; only a
+    KeyboardInterrupt passes, so that the stop button works. What is returned was encoded and decoded, as in an exam.
     """
     printed = _Printed()
     quiet = contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed)
@@ -192,8 +189,7 @@ def _lengths_agree() -> Iterator[None]:
     """
     library = torch.library.Library("aten", "IMPL")
     try:
-        with warnings.catch_warnings(action="ignore"):  # torch warns that an operator is overridden
-            library.impl("scaled_dot_product_attention", _guarded, "CompositeImplicitAutograd", allow_override=True)
+        library.impl("scaled_dot_product_attention", _guarded, "CompositeImplicitAutograd", allow_override=True)
         yield
     finally:
         library._destroy()

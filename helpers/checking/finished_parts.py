@@ -113,7 +113,7 @@ def _statements(module: str) -> tuple[_Statement, ...]:
     """The statements of a module; none where there is no such module."""
     path = HELPERS / "parts" / f"{module}.py"
     tree = ast.parse(path.read_text(encoding="utf-8") if path.is_file() else "")
-    body = [one for node in tree.body for one in _one_a_name(node)]
+    body = [one for node in tree.body for one in one_a_name(node)]
     modules = {name: part for name, part in parts_imported(ast.Module(body, [])).items() if "." not in part}
     names = [names_of(f"{ANNOTATIONS_ARE_TEXT}\n{ast.unparse(node)}") for node in body]
     known = frozenset().union(*(binds for binds, _ in names))
@@ -124,7 +124,7 @@ def _statements(module: str) -> tuple[_Statement, ...]:
     return tuple(statements)
 
 
-def _one_a_name(node: ast.stmt) -> list[ast.stmt]:
+def one_a_name(node: ast.stmt) -> list[ast.stmt]:
     """Of an import, an absolute one of each name; any other statement as it is."""
     if isinstance(node, ast.ImportFrom):
         return [ast.ImportFrom(_source(node), [alias], 0) for alias in node.names]

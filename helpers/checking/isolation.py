@@ -19,10 +19,11 @@ from types import CellType, CodeType, FunctionType, ModuleType
 
 import torch
 
+import helpers
 from helpers.checking import answers
 from helpers.checking.answers import Answer
 from helpers.checking.cell_scan import scan_submission
-from helpers.checking.finished_parts import PARTS
+from helpers.checking.finished_parts import PARTS, one_a_name
 from helpers.checking.forbidden import barred
 from helpers.checking.program_slice import FINISHED, CodeCell, ProgramSlice
 from helpers.exercises import Exercise, Lesson
@@ -69,10 +70,7 @@ def _build(name: str, program: ProgramSlice, namespace: dict) -> tuple[object, s
 
 
 def _run(text: str, file: str, cell: str, namespace: dict, line: int = 1) -> str:
-    """Run each statement, whatever becomes of those before it: what only tries something out may fail.
-
-    Returns the first error in words, "" where there was none.
-    """
+    """Run each statement; one that only tries something out may fail. Returns the first error, or ""."""
     try:
         body = ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
@@ -92,13 +90,12 @@ def _run(text: str, file: str, cell: str, namespace: dict, line: int = 1) -> str
 @lru_cache(maxsize=64)
 def _setup_code(text: str) -> list[tuple[CodeType, type[Exception]]]:
     """The code of a setup cell, statement by statement and import by import, and what each may raise."""
-    pieces: list[tuple[ast.stmt, type[Exception]]] = []
+    code: list[tuple[CodeType, type[Exception]]] = []
     for node in ast.parse(text).body:
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            pieces += [(type(node)(**{**vars(node), "names": [alias]}), ImportError) for alias in node.names]
-        else:
-            pieces.append((node, Exception))
-    return [(compile(ast.Module([node], []), "<setup>", "exec"), allowed) for node, allowed in pieces]
+        allowed = ImportError if isinstance(node, (ast.Import, ast.ImportFrom)) else Exception
+        trees = [ast.fix_missing_locations(ast.Module([piece], [])) for piece in one_a_name(node)]
+        code += [(compile(tree, "<setup>", "exec"), allowed) for tree in trees]
+    return code
 
 
 def _run_setup(text: str, namespace: dict) -> None:
@@ -155,11 +152,9 @@ class _Absent:
 @contextlib.contextmanager
 def _finished(parts: Parts) -> Iterator[None]:
     """For as long as the block, these finished parts and no others can be imported. parts: by module, in order."""
-    import helpers
-
-    before, attribute = _loaded(sys.modules.get(PARTS)), vars(helpers).get("parts")
+    before = _loaded(sys.modules.get(PARTS))
     for name in before:
-        del sys.modules[name]
+        sys.modules.pop(name, None)
     sys.modules[PARTS] = vars(helpers)["parts"] = package = _Finished(PARTS)
     package.__path__ = []
     sys.meta_path.insert(0, absent := _Absent())
@@ -174,23 +169,18 @@ def _finished(parts: Parts) -> Iterator[None]:
         for name in _loaded(package):
             sys.modules.pop(name, None)
         sys.modules.update(before)
-        if attribute is None:
-            del vars(helpers)["parts"]
-        else:
-            vars(helpers)["parts"] = attribute
+        del vars(helpers)["parts"]
+        if PARTS in before:
+            vars(helpers)["parts"] = before[PARTS]
 
 
 def _loaded(package: ModuleType | None) -> dict[str, ModuleType]:
-    """The package of finished parts and its modules, by name.
-
-    Each loaded module is an attribute of the package. To look through sys.modules would copy the pages of 3,000 names
-    in every process that was forked.
-    """
+    """The package of finished parts and its modules, by name."""
     if package is None:
         return {}
-    modules = [each for each in vars(package).values() if isinstance(each, ModuleType)]
-    names = [PARTS, *(each.__name__ for each in modules if each.__name__.startswith(f"{PARTS}."))]
-    return {name: sys.modules[name] for name in names if name in sys.modules}
+    # Not from sys.modules: to read 3,000 names would copy their pages of memory in every process that was forked
+    modules = [package, *(each for each in vars(package).values() if isinstance(each, ModuleType))]
+    return {each.__name__: each for each in modules if each.__name__.startswith(PARTS)}
 
 
 # ------------------------------------------------------------------------------- what an answer may not change
@@ -203,9 +193,8 @@ _OWN_ROOMS = ("helpers.exercises", "helpers.checking")
 def prepare(lesson: Lesson, released: Sequence[tuple[str, str]]) -> None:
     """Do once what every submission of a lesson needs, so that processes forked later need not.
 
-    The released cells are read, and what was read of them is remembered. Each exercise's stub is run: Python adapts
-    code to its use when it first runs, and each process would have to copy that code. released: the grade ids and
-    texts of the code cells.
+    released: the grade ids and texts of the code cells. Each exercise's stub is run: Python adapts code to its use when
+    it first runs, and each process would have to copy that code.
     """
     setup = dict(released).get(SETUP, "")
     cells = [CodeCell(name, text, name) for name, text in released if name != SETUP]

@@ -164,10 +164,7 @@ def _bound(inside: Iterable[Statement]) -> frozenset[str]:
 
 
 def binds(name: str, source: str) -> bool:
-    """Does a cell give `name` a meaning at its top: by def, class, an assignment or an import?
-
-    Of a cell that is no Python, the lines say so that would define it.
-    """
+    """Does a cell give `name` a meaning at its top? Of a cell that is no Python, its lines are searched for one."""
     try:
         return any(name in each.binds for each in statements(source))
     except (Unreadable, NotPython):

@@ -194,8 +194,7 @@ Assignment = ast.Assign | ast.AnnAssign
 def is_definition(node: ast.stmt) -> bool:
     """Is this a function, a class, an import or a constant, or an `if` or `try` around nothing else?
 
-    A constant is a name that is given the value of an expression without `await` and `yield`. What a lambda does is not
-    looked at.
+    A constant is a name that is given the value of an expression without `await` and `yield` outside of lambdas.
     """
     if isinstance(node, (Function, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Pass)):
         return True
@@ -340,8 +339,7 @@ def holds_stub(source: str, name: str, released: str = "") -> bool:
     """Does the solution cell still hold the stub, with all that it was released with?
 
     released: the cell as it was released; without it only a cell that holds nothing but stubs is said to. In a class
-    with several stubs some may have been written already: then it is begun, and holds the stub no more. Comments,
-    docstrings and lines put before a stub make no difference.
+    with several stubs some may have been written already: then it is begun, and holds the stub no more.
     """
     left, every = stubs(source, name)
     return left > 0 and left >= (stubs(released, name)[0] if released else every)

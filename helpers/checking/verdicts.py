@@ -1,8 +1,4 @@
-"""Judging an answer against a key. Needs only data: no student code runs here.
-
-`judge` compares the answer with the reference, recognises known mistakes, finds the words for what is left, and lays
-the verdict out.
-"""
+"""Judging an answer against a key. Needs only data: no student code runs here."""
 
 from __future__ import annotations
 
@@ -103,7 +99,7 @@ class Verdict:
 
 def not_started(exercise: Exercise) -> Verdict:
     """The verdict where the stub is still there."""
-    return _without_points(exercise, NOT_STARTED, "")
+    return _without_points(exercise, NOT_STARTED)
 
 
 def no_answer(exercise: Exercise, says: str) -> Verdict:
@@ -111,7 +107,7 @@ def no_answer(exercise: Exercise, says: str) -> Verdict:
     return _without_points(exercise, NO_ANSWER, says)
 
 
-def _without_points(exercise: Exercise, state: str, says: str, waits: bool = False) -> Verdict:
+def _without_points(exercise: Exercise, state: str, says: str = "", waits: bool = False) -> Verdict:
     lines = tuple(AspectVerdict(aspect.name, 0, aspect.points, False, waits=waits) for aspect in exercise.aspects)
     return Verdict(exercise.name, state, 0, exercise.points, lines, says=says)
 
