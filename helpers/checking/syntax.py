@@ -79,14 +79,11 @@ def python_of(source: str) -> str:
         raise Unreadable(f"the cell has {source.count(chr(10)) + 1:,} lines, and {MOST_LINES:,} are read")
     try:
         tree = _tree(source)
-    except SyntaxError as problem:
+    except NotPython:
         plain = without_magics(source)
         if plain == source:
-            raise NotPython(_described(problem)) from None
-        try:
-            source, tree = plain, _tree(plain)
-        except SyntaxError as still:
-            raise NotPython(_described(still)) from None
+            raise
+        source, tree = plain, _tree(plain)
     _require_moderate(tree)
     return source
 
@@ -96,12 +93,10 @@ def _tree(source: str) -> ast.Module:
         return ast.parse(source)
     except (RecursionError, MemoryError):
         raise Unreadable("the cell is nested too deeply") from None
+    except SyntaxError as problem:
+        raise NotPython(f"line {problem.lineno}: {problem.msg}" if problem.lineno else problem.msg) from None
     except ValueError as problem:  # a null byte; an integer of thousands of digits
         raise NotPython(str(problem)) from None
-
-
-def _described(problem: SyntaxError) -> str:
-    return f"line {problem.lineno}: {problem.msg}" if problem.lineno else str(problem.msg)
 
 
 def _require_moderate(tree: ast.Module) -> None:
