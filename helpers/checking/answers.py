@@ -158,7 +158,7 @@ def _outcome(exercise: Exercise, aspect: Aspect, written: object, seed: int | st
 
 
 def _seed_torch() -> None:
-    """As `torch.manual_seed(0)`, which takes a millisecond for devices that nobody uses."""
+    """As `torch.manual_seed(0)`, which takes a millisecond for devices that are not in use."""
     torch.default_generator.manual_seed(0)
     if torch.cuda.is_initialized():
         torch.cuda.manual_seed_all(0)
