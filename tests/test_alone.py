@@ -14,7 +14,7 @@ from helpers.checking.answers import ANSWERED, FORBIDDEN, NOT_ATTEMPTED, RAISED
 from helpers.checking.finished_parts import sources_for
 from helpers.checking.isolation import NothingDefined, run_alone, run_watched
 from helpers.checking.keys import load_key, shipped_path
-from helpers.checking.program_slice import CodeCell, finished_names, slice_of
+from helpers.checking.program_slice import CodeCell, slice_of
 from helpers.checking.verdicts import RIGHT, judge
 from helpers.exercises import lesson_names, load_lesson
 from helpers.notebooks import SETUP, sources_of
@@ -28,7 +28,7 @@ SEED = "some seed"
 def sliced(exercise, own, *others, lesson=LESSON):
     setup = sources_of(answer_notebook(lesson.name))[SETUP]
     cells = [CodeCell(f"cell {place}", text) for place, text in enumerate(others, 1)]
-    return slice_of(exercise.name, own, setup, cells, (), finished_names(setup, exercise.builds_on))
+    return slice_of(exercise.name, own, setup, cells, (), exercise.builds_on)
 
 
 def alone(exercise, own, *others, lesson=LESSON):
@@ -266,7 +266,7 @@ def test_what_no_check_uses_of_torch_is_the_answers_own(monkeypatch):
 
 def test_what_is_replaced_is_listed_in_one_order_in_every_process():
     """In that of torch's own names: an instructor's decision is kept by the sentence that lists them."""
-    watched = [label.removeprefix("torch.") for label in isolation._torch_and_check().labels]
+    watched = [label.removeprefix("torch.") for label, _ in isolation._torch_and_check()]
     of_torch = [name for name in watched if name in vars(torch)]
     first = list(dict.fromkeys(of_torch))
     assert len(first) > 20 and first == [name for name in vars(torch) if name in set(first)]

@@ -73,7 +73,7 @@ def test_every_lesson_starts_and_knows_its_mistakes_there_and_every_player_is_sh
         f"import helpers; assert helpers.__file__.startswith({str(bundle)!r}), helpers.__file__\n"
         "from helpers.lesson import start\n"
         f"for name in {names}:\n"
-        "    exercises = start(name)._shipped_key().exercises.values()\n"
+        "    exercises = start(name)._key.exercises.values()\n"
         "    print('KNOWS', sum(len(entry.mistakes) for entry in exercises))\n"
         "from helpers.players import SCRIPTS, notebook_html\n"
         "print('SHOWS', min(len(notebook_html(name)) for name in SCRIPTS))"

@@ -17,8 +17,9 @@ from helpers.authoring.mistakes import Accepted, Alias, Mistake
 from helpers.checking.answers import ANSWERED, RAISED, Answer, Outcome, run
 from helpers.checking.cell_scan import scan_cell
 from helpers.checking.compare import same_outcome
-from helpers.checking.keys import SHIPPED_SEED, AnswerKey, ExerciseKey, load_key, shipped_path
+from helpers.checking.keys import AnswerKey, ExerciseKey, load_key, shipped_path
 from helpers.checking.verdicts import RIGHT, judge
+from helpers.course import SHIPPED_SEED
 from helpers.exercises.exercise import UNCHANGED, Aspect, lesson_names
 from helpers.exercises.tolerance import GRADIENTS, MACHINES, Tolerance
 

@@ -10,9 +10,10 @@ from helpers.authoring.release_step import ClearOrExchange
 from helpers.checking import check as checks
 from helpers.checking import panel
 from helpers.checking.answers import run
-from helpers.checking.cell_scan import SubmissionScan, SubmittedCell, scan_cell, scan_submission
+from helpers.checking.cell_scan import SubmissionScan, scan_cell, scan_submission
 from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.predictions import MADE, NONE_OF_THEM, NOT_YET, predicted
+from helpers.checking.program_slice import CodeCell
 from helpers.checking.syntax import digest_of_tree
 from helpers.checking.verdicts import AS_GIVEN, WRONG, judge
 from helpers.exercises import Lesson, Prediction, load_lesson
@@ -200,7 +201,7 @@ PREDICTING = {"made": MADE, "none_of_them": NONE_OF_THEM, "not_yet": NOT_YET}
 )
 def test_in_an_exam_a_prediction_is_read_in_its_cell_and_nothing_is_run(source, chosen, state):
     read = scan_submission(
-        ONE, [SubmittedCell("noise", "noise", source), SubmittedCell("", "cell 3", 'noise = "A"')], {}, "import torch"
+        ONE, [CodeCell("noise", source, "noise"), CodeCell("cell 3", 'noise = "A"')], {}, "import torch"
     )
     made = judge_predictions(ONE, read)["noise"]
     assert (made.state, made.chosen) == (state, chosen)

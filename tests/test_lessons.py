@@ -16,7 +16,8 @@ from helpers.authoring.facts import write_facts
 from helpers.authoring.keys import make_key
 from helpers.authoring.lesson_source import Source, sources
 from helpers.authoring.mistakes import BadEdit, Mistake
-from helpers.checking.keys import SHIPPED_SEED, load_key, shipped_path
+from helpers.checking.keys import load_key, shipped_path
+from helpers.course import SHIPPED_SEED
 from helpers.exercises import Prediction
 
 LESSONS = sources()

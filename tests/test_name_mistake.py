@@ -19,7 +19,8 @@ from helpers.authoring.lesson_source import Source
 from helpers.authoring.mistakes import BadEdit, StudentMistake, read_mistakes
 from helpers.authoring.name_mistake import CannotName, propose
 from helpers.authoring.student_mistakes import as_toml
-from helpers.checking.keys import SHIPPED_SEED, key_as_bytes, load_key, shipped_path
+from helpers.checking.keys import key_as_bytes, load_key, shipped_path
+from helpers.course import SHIPPED_SEED
 from helpers.grading.batch import Batch
 from helpers.grading.exam import exam_key_path, load_exam_key
 from helpers.grading.reports.results import results

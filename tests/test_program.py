@@ -7,7 +7,7 @@ import pytest
 from tables import table
 
 from helpers.checking.cell_scan import scan_cell
-from helpers.checking.program_slice import CodeCell, ProgramSlice, binds, finished_names, slice_of
+from helpers.checking.program_slice import CodeCell, ProgramSlice, binds, slice_of
 from helpers.checking.syntax import LONGEST
 from helpers.exercises import load_lesson
 
@@ -24,10 +24,10 @@ check = start("01_dot_product_attention")
 """
 
 
-def sliced(own, *before, after=(), finished=None, name="f"):
+def sliced(own, *before, after=(), builds_on=(), name="f"):
     cells = [CodeCell(f"cell {place}", text) for place, text in enumerate(before, 1)]
     behind = [CodeCell(f"later cell {place}", text) for place, text in enumerate(after, 1)]
-    return slice_of(name, own, SETUP, cells, behind, finished)
+    return slice_of(name, own, SETUP, cells, behind, builds_on)
 
 
 def texts(program):
@@ -90,15 +90,10 @@ def test_a_name_that_nothing_defines_is_missing():
 
 def test_a_finished_part_that_the_exercise_does_not_build_on_is_missing_and_one_that_it_builds_on_is_not():
     own = "def f(x): return causal_mask(x) + finished_scores(x, x) + attention_parts.attention(x, x, x)"
-    everything = finished_names(SETUP, ())
-    assert everything == {
-        "attention_parts": "attention", "causal_mask": "masks.causal_mask", "finished_scores": "scaling.scaled_scores"
-    }  # fmt: skip
-    missing = sliced(own, finished=everything).missing
-    assert set(missing) == set(everything)
+    missing = sliced(own).missing
+    assert set(missing) == {"attention_parts", "causal_mask", "finished_scores"}
     assert "is a finished part that this exercise does not build on" in missing["finished_scores"]
-    some = finished_names(SETUP, ("masks.causal_mask", "attention.attention"))
-    assert set(sliced(own, finished=some).missing) == {"finished_scores"}
+    assert set(sliced(own, builds_on=("masks.causal_mask", "attention.attention")).missing) == {"finished_scores"}
 
 
 # --------------------------------------------------------------------------------------- what cannot be read

@@ -10,8 +10,9 @@ from torch import nn
 from helpers.authoring.lesson_source import sources
 from helpers.authoring.recall import recall_cells
 from helpers.checking import panel
-from helpers.checking.cell_scan import SubmittedCell, scan_submission
+from helpers.checking.cell_scan import scan_submission
 from helpers.checking.predictions import predicted
+from helpers.checking.program_slice import CodeCell
 from helpers.exercises import load_lesson
 from helpers.grading.judging import judge_predictions
 from helpers.grading.records import records_of_predictions
@@ -182,7 +183,7 @@ ANSWERS = 'recall_shape = "A"\nrecall_cause = "A"\nrecall_bug = 1 / 0'
 
 
 def read(source):
-    cells = [SubmittedCell("recall", "recall", source), SubmittedCell("", "cell 3", 'recall_bug = "B"')]
+    cells = [CodeCell("recall", source, "recall"), CodeCell("cell 3", 'recall_bug = "B"')]
     return judge_predictions(LESSON, scan_submission(LESSON, cells, {}, "import torch"))
 
 

@@ -229,7 +229,7 @@ def test_an_answer_of_yesterdays_inputs_is_worth_nothing_in_an_exam(first_lesson
     def from_memory(x):
         return remembered[tuple(x.shape)].detach().clone()
 
-    local = judge(exercise, run(exercise, from_memory, "desk"), CHECK._shipped_key()["raw_weights"])
+    local = judge(exercise, run(exercise, from_memory, "desk"), CHECK._key["raw_weights"])
     assert local.aspects[0].held
     exam = make_key(first_lesson, "an exam")
     assert judge(exercise, run(exercise, from_memory, "an exam"), exam["raw_weights"]).points == 0

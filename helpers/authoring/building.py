@@ -16,8 +16,8 @@ from nbclient.exceptions import CellExecutionError
 from helpers.authoring.facts import write_facts
 from helpers.authoring.keys import make_key
 from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, Source
-from helpers.checking.keys import SHIPPED_SEED, save_key, shipped_path
-from helpers.course import EXPERIMENTS_FOLDER, PROGRESS_FILE
+from helpers.checking.keys import key_as_bytes, shipped_path
+from helpers.course import EXPERIMENTS_FOLDER, PROGRESS_FILE, SHIPPED_SEED, write_whole
 from helpers.device import on_the_cpu
 
 # The nbgrader command, as `python -c`; imported after helpers it starts in half of the time
@@ -44,7 +44,7 @@ def build(source: Source, prose_only: bool = False) -> None:
 
 def build_key(source: Source) -> None:
     """Make the key that students get."""
-    save_key(make_key(source, SHIPPED_SEED), source.lesson, shipped_path(source.name))
+    write_whole(shipped_path(source.name), key_as_bytes(make_key(source, SHIPPED_SEED), source.lesson))
 
 
 def execute(source: Source) -> nbformat.NotebookNode:

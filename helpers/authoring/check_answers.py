@@ -22,10 +22,11 @@ from helpers.authoring.mutant_verdicts import Feedback, judged_mutants
 from helpers.checking.answers import Answer, Outcome
 from helpers.checking.cell_scan import CellScan, scan_cell
 from helpers.checking.compare import close
-from helpers.checking.keys import SHIPPED_SEED, AnswerKey, BadKey, ExerciseKey, load_key, shipped_path
+from helpers.checking.keys import AnswerKey, BadKey, ExerciseKey, load_key, shipped_path
 from helpers.checking.panel import number
 from helpers.checking.syntax import digest_of_tree
 from helpers.checking.verdicts import AS_GIVEN, RIGHT, Verdict, earns_sides, judge, lost_aspects
+from helpers.course import SHIPPED_SEED
 from helpers.exercises import Exercise, load_lesson
 from helpers.exercises.exercise import UNCHANGED, Aspect
 from helpers.grading.sandbox.bubblewrap import NoSandbox, SandboxFailed

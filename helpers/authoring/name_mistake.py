@@ -20,11 +20,12 @@ from helpers.authoring.lesson_source import Source
 from helpers.authoring.mistakes import StudentMistake, Variant
 from helpers.authoring.student_mistakes import as_toml, require_sandbox
 from helpers.checking.answers import Answer
-from helpers.checking.cell_scan import SubmittedCell, scan_submission
-from helpers.checking.keys import SHIPPED_SEED, AnswerKey, BadKey, key_as_bytes
+from helpers.checking.cell_scan import scan_submission
+from helpers.checking.keys import AnswerKey, BadKey, key_as_bytes
+from helpers.checking.program_slice import CodeCell
 from helpers.checking.syntax import parsed
 from helpers.checking.verdicts import AspectVerdict, Verdict
-from helpers.course import KEYS, write_whole
+from helpers.course import KEYS, SHIPPED_SEED, write_whole
 from helpers.grading.exam import HIDDEN, ExamKey, exam_key_path, load_exam_key
 from helpers.grading.records import digest_of_wrong
 from helpers.grading.reports.results import GradedCell, results
@@ -156,7 +157,7 @@ def _code(source: Source, exercise: str, codes: Sequence[str]) -> str:
     setup, readable = source.cells()[SETUP], [code for code in codes if code.strip() and parsed(code)]
 
     def needed(code: str) -> int:
-        cells = [SubmittedCell(exercise, exercise, code)]
+        cells = [CodeCell(exercise, code, exercise)]
         return len(scan_submission(source.lesson, cells, {}, setup).slices[exercise].missing)
 
     if not readable:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from helpers.authoring.lesson_source import Source
 from helpers.authoring.mistakes import BadEdit, StudentMistake
 from helpers.checking.answers import MalformedAnswer, from_wire
-from helpers.checking.cell_scan import SubmittedCell
 from helpers.checking.keys import Outcomes
+from helpers.checking.program_slice import CodeCell
 from helpers.grading.sandbox import bubblewrap
 from helpers.grading.sandbox.runner import NoSandbox, Runner, Work
 from helpers.notebooks import SETUP
@@ -41,7 +41,7 @@ def running(source: Source) -> Iterator[Callable[[StudentMistake, int | str], Ou
 
 def _outcomes(runner: Runner, source: Source, setup: str, mistake: StudentMistake, seed: int | str) -> Outcomes:
     exercise = source.lesson[mistake.exercise]
-    work = Work(source.name, (SubmittedCell(exercise.name, exercise.name, mistake.code),), {}, setup)
+    work = Work(source.name, (CodeCell(exercise.name, mistake.code, exercise.name),), {}, setup)
     run = runner.execute(work, seed, only=(exercise.name,)).runs[exercise.name]
     why = f"{run.why.value}. {run.says}".rstrip()
     if run.sent is not None:

@@ -1,11 +1,8 @@
 """Running what a student wrote, and carrying the results to where they are judged.
 
-An `Outcome` is the result of one aspect: tensors, or the reason why there are none. An `Answer` is the outcomes of one
-exercise. Answers travel from the student's process to the grader as safetensors in base64, never as pickles, and both
-sides bound their size.
-
-On the student's machine nothing has to travel, but `run` returns what the grader would read: whatever an answer holds,
-the local check and the exam judge the same thing.
+Answers travel from the student's process to the grader as safetensors in base64, never as pickles, and both sides
+bound their size. On the student's machine nothing has to travel, but `run` returns what the grader would read, so
+that the local check and the exam judge the same thing.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ import os
 import re
 import traceback
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,11 +28,11 @@ from safetensors.torch import load as read_tensors
 from safetensors.torch import save as write_tensors
 
 from helpers.checking.plain_text import sanitized
-from helpers.checking.torch_guards import lengths_agree
+from helpers.checking.positions import listed
 from helpers.course import HELPERS, STUB
 from helpers.device import on_the_cpu
 from helpers.exercises import Exercise
-from helpers.exercises.aspects import Forbidden, RaisedIn, Unmet
+from helpers.exercises.aspects import Forbidden, RaisedIn, Unmet, by_name
 from helpers.exercises.exercise import Aspect
 
 ANSWERED, NOT_ATTEMPTED, RAISED, REFUSED = "answered", "not attempted", "raised", "refused"
@@ -116,14 +113,12 @@ def run(exercise: Exercise, written: object, seed: int | str, only: Collection[s
     It computes on the CPU, as an exam does. On a GPU an index out of range would not raise: it would end the use of the
     GPU in that process, and the student's other work in the notebook with it.
 
-    Whatever the student's code does (raise, exit, print, warn, return nonsense) becomes an outcome;
-    only a KeyboardInterrupt passes, so that the stop button works. What is returned was encoded and decoded, as in
-    an exam: `from_wire(to_wire(answer))` is the same answer again.
+    Whatever the student's code does (raise, exit, print, warn, return nonsense) becomes an outcome; only a
+    KeyboardInterrupt passes, so that the stop button works. What is returned was encoded and decoded, as in an exam.
     """
     printed = _Printed()
-    quiet = contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), warnings.catch_warnings()
-    with quiet[0], quiet[1], quiet[2], lengths_agree(), on_the_cpu():
-        warnings.simplefilter("ignore")
+    quiet = contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed)
+    with quiet[0], quiet[1], warnings.catch_warnings(action="ignore"), _lengths_agree(), on_the_cpu():
         outcomes = {
             aspect.name: _outcome(exercise, aspect, written, seed)
             if only is None or aspect.name in only
@@ -179,6 +174,34 @@ def _defaults_of_torch() -> Iterator[None]:
         torch.set_default_dtype(dtype)
 
 
+@contextlib.contextmanager
+def _lengths_agree() -> Iterator[None]:
+    """Let `scaled_dot_product_attention` raise where keys and values are of different lengths.
+
+    On the CPU, without a mask, PyTorch 2.13 reads on past the end of the shorter one, and on the way back writes there:
+    sooner or later the process dies, and a student's unsaved work with it. Within the block its own plain
+    implementation takes the place of the fused one.
+    """
+    library = torch.library.Library("aten", "IMPL")
+    try:
+        library.impl("scaled_dot_product_attention", _guarded, "CompositeImplicitAutograd", allow_override=True)
+        yield
+    finally:
+        library._destroy()
+
+
+def _guarded(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
+    if min(key.dim(), value.dim()) > 1 and key.shape[-2] != value.shape[-2]:
+        raise RuntimeError(
+            f"there are {key.shape[-2]} keys and {value.shape[-2]} values, and each key needs a value: key has the"
+            f" shape {tuple(key.shape)}, value {tuple(value.shape)}"
+        )
+    if attn_mask is not None and attn_mask.dtype == torch.bool:
+        attn_mask = torch.zeros_like(attn_mask, dtype=query.dtype).masked_fill(~attn_mask, -torch.inf)
+    plain = torch.ops.aten._scaled_dot_product_attention_math
+    return plain(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)[0]
+
+
 def where_raised(problem: BaseException) -> str:
     """The student's line that raised, with its number and the shapes of its tensors; "" where it was none of theirs."""
     return _short(_asked(lambda: _students_line(problem)))
@@ -232,11 +255,11 @@ def _shapes(line: str, names: Mapping[str, object]) -> str:
         # Other kinds have a `shape` of their own making
         if type(value) in (torch.Tensor, torch.nn.Parameter) and isinstance(value, torch.Tensor):
             shapes.append(f"{name} {'' if shapes else 'has shape '}{tuple(value.shape)}")
-    return f", where {' and '.join(filter(None, [', '.join(shapes[:-1]), shapes[-1]]))}" if shapes else ""
+    return f", where {listed(shapes, most=len(shapes))}" if shapes else ""
 
 
 def _packed(returned: object, aspect: Aspect) -> Outcome:
-    named = list(itertools.islice(_named(returned), MOST_TENSORS + 1))
+    named = list(itertools.islice(by_name(returned), MOST_TENSORS + 1))
     if not named:
         return Outcome(REFUSED, says=EMPTY)
     if len(named) > MOST_TENSORS:
@@ -255,15 +278,6 @@ def _packed(returned: object, aspect: Aspect) -> Outcome:
             plain = plain.reshape(()).to(torch.float64)
         tensors[sanitized(str.__str__(str(name)))[:LONGEST_NAME]] = plain
     return Outcome(ANSWERED, tensors)
-
-
-def _named(returned: object) -> Iterable[tuple[object, object]]:
-    """What was returned, thing by thing, each with a name. Asks the student's object once."""
-    if isinstance(returned, dict):
-        return returned.items()
-    if isinstance(returned, tuple) and len(returned):
-        return ((f"result {place}", value) for place, value in enumerate(returned))
-    return [("result", returned)]
 
 
 def _plain(value: torch.Tensor) -> torch.Tensor | None:
@@ -332,20 +346,17 @@ def _short(text: object) -> str:
 
 def to_wire(answer: Answer) -> dict:
     """The answer as JSON."""
-    tensors = {
-        f"{aspect}/{name}": tensor
-        for aspect, outcome in answer.outcomes.items()
-        for name, tensor in outcome.tensors.items()
-    }
     return {
-        "outcomes": {
-            aspect: {"state": o.state, "says": o.says, "where": o.where, "names": list(o.tensors)}
-            for aspect, o in answer.outcomes.items()
-        },
+        "outcomes": {aspect: _outcome_to_wire(outcome) for aspect, outcome in answer.outcomes.items()},
         "printed": answer.printed,
         "lines_printed": answer.lines_printed,
-        "tensors": base64.b64encode(write_tensors(tensors)).decode("ascii"),
     }
+
+
+def _outcome_to_wire(outcome: Outcome) -> dict:
+    by_place = {str(place): tensor for place, tensor in enumerate(outcome.tensors.values())}  # a name may be any text
+    tensors, names = base64.b64encode(write_tensors(by_place)).decode("ascii"), list(outcome.tensors)
+    return {"state": outcome.state, "says": outcome.says, "where": outcome.where, "names": names, "tensors": tensors}
 
 
 def from_wire(data: object, exercise: Exercise) -> Answer:
@@ -354,48 +365,39 @@ def from_wire(data: object, exercise: Exercise) -> Answer:
     Raises MalformedAnswer for what is not an answer to this exercise: an aspect or a state that there is not, tensors
     that are too large or no safetensors.
     """
-    if not isinstance(data, Mapping):
-        raise MalformedAnswer("it is not a JSON object")
-    sent = data.get("outcomes")
-    names = {aspect.name for aspect in exercise.aspects}
-    if not isinstance(sent, Mapping) or set(sent) != names:
+    if not isinstance(data, Mapping) or not isinstance(sent := data.get("outcomes"), Mapping):
+        raise MalformedAnswer("it has no outcomes")
+    if set(sent) != {aspect.name for aspect in exercise.aspects}:
         raise MalformedAnswer("its aspects are not those of the exercise")
-    tensors = _tensors_from_wire(data.get("tensors"))
-    if not names >= set(tensors):
-        raise MalformedAnswer("it holds tensors for aspects that the exercise does not have")
-    outcomes = {a.name: _outcome_from_wire(sent[a.name], tensors.get(a.name, {})) for a in exercise.aspects}
+    room, outcomes = LARGEST_ANSWER, {}
+    for aspect in exercise.aspects:
+        outcomes[aspect.name] = _outcome_from_wire(sent[aspect.name], room)
+        room -= sum(tensor.nbytes for tensor in outcomes[aspect.name].tensors.values())
     lines = data.get("lines_printed")
     printed = _text(data, "printed", MOST_PRINTED)
     return Answer(exercise.name, outcomes, printed, lines if isinstance(lines, int) else 0)
 
 
-def _tensors_from_wire(encoded: object) -> dict[str, dict[str, torch.Tensor]]:
-    if not isinstance(encoded, str):
-        raise MalformedAnswer("its tensors are missing")
-    if len(encoded) > LARGEST_ANSWER * 4 // 3 + 4:
-        raise MalformedAnswer("its tensors are too large")
-    try:
-        flat = read_tensors(base64.b64decode(encoded, validate=True))
-    except (binascii.Error, ValueError, SafetensorError, KeyError, RuntimeError) as problem:
-        raise MalformedAnswer("its tensors cannot be read") from problem
-    if any(tensor.dtype not in DTYPES for tensor in flat.values()):
-        raise MalformedAnswer("its tensors are of a type that there is not")
-    nested: dict[str, dict[str, torch.Tensor]] = {}
-    for name, tensor in flat.items():
-        aspect, _, inner = name.partition("/")
-        nested.setdefault(aspect, {})[inner] = tensor
-    return nested
-
-
-def _outcome_from_wire(sent: object, tensors: dict[str, torch.Tensor]) -> Outcome:
+def _outcome_from_wire(sent: object, room: int) -> Outcome:
+    """room: how many bytes its tensors may take."""
     if not isinstance(sent, Mapping) or sent.get("state") not in STATES:
         raise MalformedAnswer("one of its aspects has a state that there is not")
-    state = sent["state"]
-    names = sent.get("names")
-    if bool(tensors) != (state == ANSWERED) or not isinstance(names, list) or set(map(str, names)) != set(tensors):
+    encoded, names = sent.get("tensors"), sent.get("names")
+    if not isinstance(encoded, str) or not isinstance(names, list):
+        raise MalformedAnswer("its tensors are missing")
+    if len(encoded) > room * 4 // 3 + 4:
+        raise MalformedAnswer("its tensors are too large")
+    try:
+        tensors = read_tensors(base64.b64decode(encoded, validate=True))
+    except (binascii.Error, ValueError, SafetensorError, KeyError, RuntimeError) as problem:
+        raise MalformedAnswer("its tensors cannot be read") from problem
+    if any(tensor.dtype not in DTYPES for tensor in tensors.values()):
+        raise MalformedAnswer("its tensors are of a type that there is not")
+    places = [str(place) for place in range(len(tensors))]
+    if bool(tensors) != (sent["state"] == ANSWERED) or len(names) != len(tensors) or set(tensors) != set(places):
         raise MalformedAnswer("its states and its tensors do not fit together")
-    ordered = {name: tensors[name] for name in map(str, names)}  # safetensors keep no order
-    return Outcome(state, ordered, _text(sent, "says"), _text(sent, "where"))
+    named = {str(name): tensors[place] for name, place in zip(names, places, strict=True)}
+    return Outcome(sent["state"], named, _text(sent, "says"), _text(sent, "where"))
 
 
 def _text(data: Mapping, name: str, limit: int = LONGEST_TEXT) -> str:

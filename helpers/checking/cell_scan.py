@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from helpers.checking.forbidden import forbidden_use
-from helpers.checking.program_slice import CodeCell, ProgramSlice, finished_names, slice_of
+from helpers.checking.program_slice import CodeCell, ProgramSlice, slice_of
 from helpers.checking.syntax import digest_of_tree, holds_stub, parsed, shape_of, spelled, stubs
 from helpers.exercises import Exercise, Lesson
 from helpers.notebooks import CHECK, check_id
@@ -97,15 +97,6 @@ def _suspicious_lines(own: str, program: ProgramSlice) -> Iterator[SuspiciousLin
 
 
 @dataclass(frozen=True)
-class SubmittedCell:
-    """A code cell of a submission in the released shape. name: its grade id, or "". label: its name in messages."""
-
-    name: str
-    label: str
-    source: str
-
-
-@dataclass(frozen=True)
 class SubmissionScan:
     """What was read of a submission. slices, scans: by exercise. predictions: the text given to each, by its name."""
 
@@ -122,31 +113,26 @@ class SubmissionScan:
 
 
 def scan_submission(
-    lesson: Lesson, cells: Sequence[SubmittedCell], released: Mapping[str, str], setup: str
+    lesson: Lesson, cells: Sequence[CodeCell], released: Mapping[str, str], setup: str
 ) -> SubmissionScan:
     """Read a submission that was put into the released shape.
 
     cells: its code cells, in order, without the setup cell. released: the solution cells as students get them, by
     exercise. setup: the released setup cell.
     """
-    places = {cell.name: place for place, cell in enumerate(cells) if cell.name}
-    plain = [CodeCell(cell.label, cell.source) for cell in cells]
-    checks = {places[name] for name in places if name.startswith(CHECK)}
+    places = {cell.name: place for place, cell in enumerate(cells)}
+    sources = {cell.name: cell.source for cell in cells}
+    others = [(place, cell) for place, cell in enumerate(cells) if not cell.name.startswith(CHECK)]
     slices, scans = {}, {}
     for exercise in lesson:
-        name = exercise.name
-        own, end = places.get(name), places.get(check_id(name), len(cells))
-        others = [place for place in range(len(cells)) if place != own and place not in checks]
-        before = [plain[place] for place in others if place < end]
-        after = [plain[place] for place in others if place > end]
-        source = cells[own].source if own is not None else ""
-        finished = finished_names(setup, exercise.builds_on)
-        slices[name] = slice_of(name, source, setup, before, after, finished)
+        name, end = exercise.name, places.get(check_id(exercise.name), len(cells))
+        before = [cell for place, cell in others if place < end and cell.name != name]
+        after = [cell for place, cell in others if place > end and cell.name != name]
+        source = sources.get(name, "")
+        slices[name] = slice_of(name, source, setup, before, after, exercise.builds_on)
         scans[name] = scan_cell(exercise, source, slices[name], released.get(name, ""))
-    sources = {
-        question.name: cells[places[question.cell]].source for question in lesson.questions if question.cell in places
-    }
-    return SubmissionScan(slices, scans, {name: literal(source, name) for name, source in sources.items()})
+    asked = {question.name: sources[question.cell] for question in lesson.questions if question.cell in sources}
+    return SubmissionScan(slices, scans, {name: literal(source, name) for name, source in asked.items()})
 
 
 def literal(source: str, name: str) -> str:

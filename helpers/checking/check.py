@@ -11,6 +11,7 @@ import contextlib
 import os
 import re
 from dataclasses import replace
+from functools import cached_property
 
 from IPython import get_ipython
 from IPython.display import display
@@ -21,10 +22,9 @@ from helpers.checking.cell_scan import CellScan, scan_cell
 from helpers.checking.finished_parts import parts_imported, sources_for
 from helpers.checking.forbidden import barred
 from helpers.checking.isolation import NothingDefined, run_alone
-from helpers.checking.kernel_state import KernelState, TimeLimitExceeded, default_seconds, time_limit
+from helpers.checking.kernel_state import KernelState, TimeLimitExceeded, time_limit
 from helpers.checking.keys import AnswerKey, BadKey, load_key, shipped_path
-from helpers.checking.plain_text import sanitized
-from helpers.checking.program_slice import ProgramSlice, finished_names, slice_of
+from helpers.checking.program_slice import ProgramSlice, slice_of
 from helpers.checking.syntax import digest_of_tree, parsed
 from helpers.checking.verdicts import AS_GIVEN, NO_ANSWER, NOT_STARTED, RIGHT, Verdict, judge, no_answer
 from helpers.checking.waiting import Waiting
@@ -36,6 +36,9 @@ REMEDY = (
     "and copy your notebook into it; your work is not lost."
 )
 
+
+SECONDS = 20.0  # for all probes of one answer
+SETTING = "COURSE_CHECK_SECONDS"  # another number of seconds, from the environment
 
 TO_BEGIN = "Write your answer above, where `raise NotImplementedError` stands. Run that cell, then run this one again."
 
@@ -75,9 +78,8 @@ class Check:
 
     def __init__(self, lesson: Lesson, kernel: KernelState | None = None):
         self.lesson = lesson
-        self.seconds = default_seconds()
+        self.seconds = float(os.environ.get(SETTING, SECONDS))
         self._kernel = kernel
-        self._key: AnswerKey | None = None
 
     def __call__(self, written: object) -> None:
         """Check the exercise that `written` answers.
@@ -126,7 +128,7 @@ class Check:
         """The verdict on an answer to the exercise of that name, against the shipped key. source: its cell's text."""
         exercise = self.lesson[name]
         try:
-            key = self._shipped_key()
+            key = self._key
         except BadKey as problem:
             return no_answer(exercise, str(problem))
         with barred(exercise.forbidden):
@@ -135,7 +137,7 @@ class Check:
 
     def as_in_exam(self, name: str, program: ProgramSlice) -> Verdict:
         """The verdict on an answer that runs alone, as it will in an exam, against the shipped key."""
-        exercise, key = self.lesson[name], self._shipped_key()
+        exercise, key = self.lesson[name], self._key
         try:
             with time_limit(self.seconds):
                 answer, stopped = run_alone(exercise, program, sources_for(exercise), key.seed)
@@ -164,13 +166,12 @@ class Check:
             verdict = no_answer(exercise, _too_long(self.seconds, late))
         if verdict.state == NOT_STARTED:
             verdict = replace(verdict, says=TO_BEGIN)
-        return replace(verdict, note=STALE.format(sanitized(failure)[:200])) if failure else verdict
+        return replace(verdict, note=STALE.format(failure[:200])) if failure else verdict
 
     def _if_alone(self, exercise: Exercise, verdict: Verdict, source: str, kernel: KernelState) -> Verdict:
         """The verdict of an exam, where that is worse: there the answer may lack something that the notebook has."""
-        setup = kernel.setup()
-        finished = finished_names(setup, exercise.builds_on)
-        program = slice_of(exercise.name, source, setup, kernel.others(exercise.name), finished=finished)
+        others = kernel.others(exercise.name)
+        program = slice_of(exercise.name, source, kernel.setup(), others, builds_on=exercise.builds_on)
         if not program.missing and not _uses_parts(program):
             return verdict
         alone = self.as_in_exam(exercise.name, program)
@@ -185,10 +186,9 @@ class Check:
         points = (verdict.points, verdict.out_of)
         check_log.record(check_log.Result(self.lesson.name, verdict.exercise, *points, state, answer))
 
-    def _shipped_key(self) -> AnswerKey:
-        if self._key is None:
-            self._key = load_key(self.lesson, shipped_path(self.lesson.name), REMEDY)
-        return self._key
+    @cached_property
+    def _key(self) -> AnswerKey:
+        return load_key(self.lesson, shipped_path(self.lesson.name), REMEDY)
 
     def _exercise(self, written: object) -> Exercise | None:
         """The exercise that is checked: by the name in the running cell, or else by the object's own name."""

@@ -7,7 +7,6 @@ In an exam helpers.parts does not exist, because it holds the answers to other e
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -36,24 +35,11 @@ def sources_for(exercise: Exercise) -> dict[str, str]:
 
 def answers_in_reach(exercise: Exercise) -> list[str]:
     """What answers the exercise among the parts that `sources_for` holds; empty for every exercise that is sound."""
-    needed = _needed(exercise.builds_on).items()
-    there = {f"{PARTS}.{module}.{name}" for module, statements in needed for one in statements for name in one.binds}
-    answers = [*parts_that_answer(exercise.name), *(f"{PARTS}.{part}" for part in exercise.answered_by)]
-    return [part for part in answers if part in there]
-
-
-@cache
-def parts_that_answer(name: str) -> tuple[str, ...]:
-    """The finished parts that go by an exercise's name: "helpers.parts.masks.causal_mask"."""
-    return tuple(sorted(f"{PARTS}.{module}.{name}" for module, names in _defined().items() if name in names))
-
-
-@cache
-def _defined() -> dict[str, frozenset[str]]:
-    """The functions and classes of each module of finished parts."""
-    defined = re.compile(r"^(?:def|class) (\w+)", re.MULTILINE)
-    paths = (HELPERS / "parts").glob("[a-z]*.py")
-    return {path.stem: frozenset(defined.findall(path.read_text(encoding="utf-8"))) for path in paths}
+    there = {
+        f"{module}.{name}" for module, some in _needed(exercise.builds_on).items() for one in some for name in one.binds
+    }
+    own_name = f".{exercise.name}"
+    return sorted(f"{PARTS}.{part}" for part in there if part.endswith(own_name) or part in exercise.answered_by)
 
 
 def parts_imported(tree: ast.AST) -> dict[str, str]:
@@ -127,7 +113,7 @@ def _statements(module: str) -> tuple[_Statement, ...]:
     """The statements of a module; none where there is no such module."""
     path = HELPERS / "parts" / f"{module}.py"
     tree = ast.parse(path.read_text(encoding="utf-8") if path.is_file() else "")
-    body = [one for node in tree.body for one in _one_a_name(node)]
+    body = [one for node in tree.body for one in one_a_name(node)]
     modules = {name: part for name, part in parts_imported(ast.Module(body, [])).items() if "." not in part}
     names = [names_of(f"{ANNOTATIONS_ARE_TEXT}\n{ast.unparse(node)}") for node in body]
     known = frozenset().union(*(binds for binds, _ in names))
@@ -138,7 +124,7 @@ def _statements(module: str) -> tuple[_Statement, ...]:
     return tuple(statements)
 
 
-def _one_a_name(node: ast.stmt) -> list[ast.stmt]:
+def one_a_name(node: ast.stmt) -> list[ast.stmt]:
     """Of an import, an absolute one of each name; any other statement as it is."""
     if isinstance(node, ast.ImportFrom):
         return [ast.ImportFrom(_source(node), [alias], 0) for alias in node.names]

@@ -7,7 +7,6 @@ replaced. A name for which there is neither is looked for in the text of the ans
 
 from __future__ import annotations
 
-import ast
 import ctypes
 import inspect
 import re
@@ -15,13 +14,13 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from types import CodeType, FunctionType
+from typing import NamedTuple
 
 import torch
 
-from helpers.checking.syntax import parsed
+from helpers.checking.syntax import spelled
 from helpers.exercises.aspects import Forbidden
 
 _SOFTMAX = r"\w*softmax|\w*logsumexp|_?logcumsumexp"
@@ -44,17 +43,11 @@ _OF_TRANSFORMERS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Family:
+class Family(NamedTuple):
     """The same thing by all its names. operators: a pattern of torch's operators. names: what has no operator."""
 
     operators: str = ""
     names: tuple[str, ...] = ()
-
-    @property
-    def pattern(self) -> str:
-        """Of all its names."""
-        return "|".join(filter(None, (self.operators, *self.names)))
 
 
 # By the name that an exercise forbids. What is not listed has no operator and is known by its own name.
@@ -102,13 +95,13 @@ def _library():
 def _bar(forbidden: Mapping[str, str], library) -> dict[FunctionType, CodeType]:
     """Have these functions raise, for as long as the library lasts. Returns what was the code of those in Python."""
     codes: dict[FunctionType, CodeType] = {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch warns that an operator is overridden
+    with warnings.catch_warnings(action="ignore"):  # torch warns that an operator is overridden
         for name, says in forbidden.items():
-            for operator, keys in _operators(_family(name).operators):
+            operators, names = _family(name)
+            for operator, keys in _operators(operators):
                 for key in keys:
                     library.impl(operator, key, _raising(operator, says), False)
-            for function in _functions(_family(name).pattern):
+            for function in _functions("|".join(filter(None, (operators, *names)))):
                 codes.setdefault(function, function.__code__)
                 function.__code__ = _raising_code(function, says)
     return codes
@@ -167,40 +160,15 @@ def _functions(pattern: str) -> tuple[FunctionType, ...]:
     return tuple(functions)
 
 
-def find(forbidden: Mapping[str, str]) -> None:
-    """Look up what has to raise for these names, so that what is forked later need not."""
-    for name in forbidden:
-        _operators(_family(name).operators), _functions(_family(name).pattern)
-
-
 def forbidden_use(source: str, forbidden: Mapping[str, str]) -> str:
     """A sentence about the first forbidden name in a cell that has no operator; "" where there is none.
 
     A name in a comment or a docstring is no use of it. What is not Python says nothing here.
     """
-    says = _names(forbidden)
-    tree = parsed(source) if says else None
-    for node in ast.walk(tree) if tree else ():
-        for name in _spelled(node):
-            if name in says:
-                return f"Line {getattr(node, 'lineno', 1)} uses {name}. {says[name]}"
+    says: dict[str, str] = {}
+    for name, sentence in forbidden.items():
+        says = dict.fromkeys(_family(name).names, sentence) | says
+    for line, name in spelled(source, modules=False) if says else ():
+        if name in says:
+            return f"Line {line} uses {name}. {says[name]}"
     return ""
-
-
-def _spelled(node: ast.AST) -> list[str]:
-    """The names that one node uses, ``getattr(torch.nn, "Transformer")`` among them; not the module of a from."""
-    match node:
-        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.Constant(value=str(name)):
-            return [name]
-        case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
-            return [part for alias in aliases for part in alias.name.split(".")]
-    return []
-
-
-def _names(forbidden: Mapping[str, str]) -> dict[str, str]:
-    """What is known by its name, with the sentence to say."""
-    sentences: dict[str, str] = {}
-    for name, says in forbidden.items():
-        for each in _family(name).names:
-            sentences.setdefault(each, says)
-    return sentences

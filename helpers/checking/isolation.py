@@ -8,25 +8,24 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import functools
 import importlib
 import inspect
-import itertools
 import linecache
-import operator
 import sys
 import threading
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache, partial
 from types import CellType, CodeType, FunctionType, ModuleType
 
 import torch
 
+import helpers
 from helpers.checking import answers
 from helpers.checking.answers import Answer
-from helpers.checking.cell_scan import SubmittedCell, scan_submission
-from helpers.checking.finished_parts import PARTS
-from helpers.checking.forbidden import barred, find
-from helpers.checking.program_slice import FINISHED, ProgramSlice
+from helpers.checking.cell_scan import scan_submission
+from helpers.checking.finished_parts import PARTS, one_a_name
+from helpers.checking.forbidden import barred
+from helpers.checking.program_slice import FINISHED, CodeCell, ProgramSlice
 from helpers.device import on_the_cpu
 from helpers.exercises import Exercise, Lesson
 from helpers.notebooks import SETUP
@@ -72,10 +71,7 @@ def _build(name: str, program: ProgramSlice, namespace: dict) -> tuple[object, s
 
 
 def _run(text: str, file: str, cell: str, namespace: dict, line: int = 1) -> str:
-    """Run each statement, whatever becomes of those before it: what only tries something out may fail.
-
-    Returns the first error in words, "" where there was none.
-    """
+    """Run each statement; one that only tries something out may fail. Returns the first error, or ""."""
     try:
         body = ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
@@ -92,16 +88,15 @@ def _run(text: str, file: str, cell: str, namespace: dict, line: int = 1) -> str
     return stopped
 
 
-@functools.lru_cache(maxsize=64)
+@lru_cache(maxsize=64)
 def _setup_code(text: str) -> list[tuple[CodeType, type[Exception]]]:
     """The code of a setup cell, statement by statement and import by import, and what each may raise."""
-    pieces: list[tuple[ast.stmt, type[Exception]]] = []
+    code: list[tuple[CodeType, type[Exception]]] = []
     for node in ast.parse(text).body:
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            pieces += [(type(node)(**{**vars(node), "names": [alias]}), ImportError) for alias in node.names]
-        else:
-            pieces.append((node, Exception))
-    return [(compile(ast.Module([node], []), "<setup>", "exec"), allowed) for node, allowed in pieces]
+        allowed = ImportError if isinstance(node, (ast.Import, ast.ImportFrom)) else Exception
+        trees = [ast.fix_missing_locations(ast.Module([piece], [])) for piece in one_a_name(node)]
+        code += [(compile(tree, "<setup>", "exec"), allowed) for tree in trees]
+    return code
 
 
 def _run_setup(text: str, namespace: dict) -> None:
@@ -158,11 +153,9 @@ class _Absent:
 @contextlib.contextmanager
 def _finished(parts: Parts) -> Iterator[None]:
     """For as long as the block, these finished parts and no others can be imported. parts: by module, in order."""
-    import helpers
-
-    before, attribute = _loaded(sys.modules.get(PARTS)), vars(helpers).get("parts")
+    before = _loaded(sys.modules.get(PARTS))
     for name in before:
-        del sys.modules[name]
+        sys.modules.pop(name, None)
     sys.modules[PARTS] = vars(helpers)["parts"] = package = _Finished(PARTS)
     package.__path__ = []
     sys.meta_path.insert(0, absent := _Absent())
@@ -177,23 +170,18 @@ def _finished(parts: Parts) -> Iterator[None]:
         for name in _loaded(package):
             sys.modules.pop(name, None)
         sys.modules.update(before)
-        if attribute is None:
-            del vars(helpers)["parts"]
-        else:
-            vars(helpers)["parts"] = attribute
+        del vars(helpers)["parts"]
+        if PARTS in before:
+            vars(helpers)["parts"] = before[PARTS]
 
 
 def _loaded(package: ModuleType | None) -> dict[str, ModuleType]:
-    """The package of finished parts and its modules, by name.
-
-    Each loaded module is an attribute of the package. To look through sys.modules would copy the pages of 3,000 names
-    in every process that was forked.
-    """
+    """The package of finished parts and its modules, by name."""
     if package is None:
         return {}
-    modules = [each for each in vars(package).values() if isinstance(each, ModuleType)]
-    names = [PARTS, *(each.__name__ for each in modules if each.__name__.startswith(f"{PARTS}."))]
-    return {name: sys.modules[name] for name in names if name in sys.modules}
+    # Not from sys.modules: to read 3,000 names would copy their pages of memory in every process that was forked
+    modules = [package, *(each for each in vars(package).values() if isinstance(each, ModuleType))]
+    return {each.__name__: each for each in modules if each.__name__.startswith(PARTS)}
 
 
 # ------------------------------------------------------------------------------- what an answer may not change
@@ -206,20 +194,19 @@ _OWN_ROOMS = ("helpers.exercises", "helpers.checking")
 def prepare(lesson: Lesson, released: Sequence[tuple[str, str]]) -> None:
     """Do once what every submission of a lesson needs, so that processes forked later need not.
 
-    The released cells are read, and what was read of them is remembered. Each exercise's stub is run: Python adapts
-    code to its use when it first runs, and each process would have to copy that code. released: the grade ids and
-    texts of the code cells.
+    released: the grade ids and texts of the code cells. Each exercise's stub is run: Python adapts code to its use when
+    it first runs, and each process would have to copy that code.
     """
     setup = dict(released).get(SETUP, "")
-    cells = [SubmittedCell(name, name, text) for name, text in released if name != SETUP]
+    cells = [CodeCell(name, text, name) for name, text in released if name != SETUP]
     scan_submission(lesson, cells, dict(released), setup)
     for name in lesson.late_imports:
         importlib.import_module(name)
     _torch_and_check()
     for exercise in lesson:
-        find(exercise.forbidden)
         stub = f"def {exercise.name}(*given, **options): raise NotImplementedError"
-        list(run_watched(exercise, ProgramSlice(setup, (), stub), {}, ["stub"]))
+        with barred(exercise.forbidden):  # what has to raise is looked up once
+            list(run_watched(exercise, ProgramSlice(setup, (), stub), {}, ["stub"]))
 
 
 def run_watched(
@@ -232,64 +219,56 @@ def run_watched(
     (see `forbidden.bar_for_good`).
     """
     with _ALONE, _module("__main__") as namespace, _finished(parts):
-        aspects = _Watch((f"the aspect {aspect.name!r}", vars(aspect), vars(aspect)) for aspect in exercise.aspects)
-        watches = (_torch_and_check(), aspects)
-        before = [watch.state() for watch in watches]
+        looks = [*_torch_and_check()]
+        looks += _looks((f"the aspect {aspect.name!r}", vars(aspect), vars(aspect)) for aspect in exercise.aspects)
+        before = [look() for _, look in looks]
         written, stopped = _build(exercise.name, program, namespace)
         changed: list[str] | None = None
         only: Collection[str] | None = None
         for seed in seeds:
             answer = answers.run(exercise, written, seed, only)
             if changed is None:
-                labels = [label for watch, then in zip(watches, before, strict=True) for label in watch.changed(then)]
+                labels = [label for (label, look), then in zip(looks, before, strict=True) if look() is not then]
                 changed = list(dict.fromkeys(labels))[:10]
             only = yield answer, stopped, changed
 
 
-class _Watch:
-    """Names, and what they mean now: the objects, and what the functions among them are made of.
+_Look = tuple[str, Callable[[], object]]  # what a name is called, and how to ask what it means now
+
+
+def _looks(spaces: Iterable[tuple[str, Mapping[str, object], Iterable[str]]]) -> list[_Look]:
+    """How to see what names mean, and what the functions among them are made of.
 
     spaces: whose the names are, where they are looked up, and the names.
     """
-
-    def __init__(self, spaces: Iterable[tuple[str, Mapping[str, object], Iterable[str]]]):
-        self.labels: list[str] = []
-        self._spaces: list[tuple[Mapping[str, object], tuple[str, ...]]] = []
-        self._functions: list[FunctionType] = []
-        self._cells: list[CellType] = []
-        for whose, space, names in spaces:
-            self._spaces.append((space, tuple(names)))
-            self.labels += [f"{whose}.{name}" for name in self._spaces[-1][1]]
-        named = zip(self.labels, self.state(), strict=True)
-        functions = {value: label for label, value in named if isinstance(value, FunctionType)}
-        self._functions += functions
-        self.labels += [label for label in functions.values() for _ in range(3)]  # as many as `state` looks at
-        for function, label in functions.items():
-            self._cells += function.__closure__ or ()
-            self.labels += [label] * len(function.__closure__ or ())
-
-    def changed(self, before: list[object]) -> list[str]:
-        """The labels that mean something else than before, when `state` was asked."""
-        differs = map(operator.is_not, before, self.state())
-        return list(itertools.compress(self.labels, differs))
-
-    def state(self) -> list[object]:
-        """What `labels` mean, in their order."""
-        values = [value for space, names in self._spaces for value in map(space.get, names)]
-        inside = [part for each in self._functions for part in (each.__code__, each.__defaults__, each.__kwdefaults__)]
-        return values + inside + [_content(cell) for cell in self._cells]
+    looks: list[_Look] = [
+        (f"{whose}.{name}", partial(space.get, name)) for whose, space, names in spaces for name in names
+    ]
+    functions = {value: label for label, look in looks if isinstance(value := look(), FunctionType)}
+    for function, label in functions.items():
+        looks += [(label, partial(getattr, function, part)) for part in ("__code__", "__defaults__", "__kwdefaults__")]
+        looks += [(label, partial(_content, cell)) for cell in function.__closure__ or ()]
+    return looks
 
 
-@functools.cache
-def _torch_and_check() -> _Watch:
+def _content(cell: CellType) -> object:
+    try:
+        return cell.cell_contents
+    except ValueError:  # it has none
+        return None
+
+
+@cache
+def _torch_and_check() -> list[_Look]:
     """What runs beside an answer, and those names of torch that it uses.
 
-    Reading an object changes its reference count, which in a forked process copies a page of memory: every name of
-    torch would cost each answer two thousand pages, these cost nine hundred. The names have the same order in every
-    process, because an instructor's decision is kept by the sentence that lists them.
+    Reading an object changes its reference count, which in a forked process copies a page of memory: to read every name
+    of torch would cost each answer thousands of pages. The names have the same order in every process, because an
+    instructor's decision is kept by the sentence that lists them.
     """
-    own = _beside_an_answer()
-    used = {name for module in own.values() for name in _names_in(_code_of(module))}
+    own = {name: sys.modules[name] for name in sorted(sys.modules) if name.startswith(_OWN_ROOMS)}
+    trees = [ast.parse(inspect.getsource(module)) for module in own.values()]
+    used = {node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     spaces: list[tuple[str, Mapping[str, object], Iterable[str]]]
     spaces = [(name, vars(module), list(vars(module))) for name, module in own.items()]
     for name in _WATCHED_MODULES:
@@ -306,39 +285,8 @@ def _torch_and_check() -> _Watch:
         inherited = dict.fromkeys(name for base in each.__mro__[:-1] for name in vars(base))
         names = [name for name in inherited if name in used or name.startswith("__")]  # operators, and calls
         spaces.append((_name_of(each), vars(each), names))
-    return _Watch(spaces)
+    return _looks(spaces)
 
 
 def _name_of(kind: type) -> str:
     return f"{kind.__module__}.{kind.__name__}"
-
-
-def _beside_an_answer() -> dict[str, ModuleType]:
-    """The course's modules that run an answer and its probes: this one, and those that it uses, transitively."""
-    modules: dict[str, ModuleType] = {}
-    rest = [__name__, *(name for name in sys.modules if name.startswith("helpers.exercises."))]
-    while rest:
-        name = rest.pop()
-        if name not in modules and name.startswith(_OWN_ROOMS):
-            modules[name] = sys.modules[name]
-            values = vars(modules[name]).values()
-            rest += [str(getattr(each, "__module__", None) or getattr(each, "__name__", "")) for each in values]
-    return modules
-
-
-def _code_of(module: ModuleType) -> CodeType:
-    return compile(inspect.getsource(module), str(module.__file__), "exec")
-
-
-def _names_in(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names_in(constant)
-
-
-def _content(cell: CellType) -> object:
-    try:
-        return cell.cell_contents
-    except ValueError:  # it has none
-        return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import _thread
 import contextlib
-import os
 import re
 import signal
 import threading
@@ -12,23 +11,15 @@ from collections.abc import Iterable, Iterator
 
 from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, InteractiveShell
 
+from helpers.checking.answers import described
 from helpers.checking.program_slice import CodeCell, binds
 
-SECONDS = 20.0  # for all probes of one answer
-SETTING = "COURSE_CHECK_SECONDS"  # another number of seconds, from the environment
 STARTS = re.compile(r"^check\s*=\s*start\(", re.MULTILINE)
 INTERRUPT_EVERY = 1.0  # seconds between interrupts: a bare `except:` in a loop swallows one
 
 
 class TimeLimitExceeded(Exception):
     """An answer was still running when its time was up."""
-
-
-def default_seconds() -> float:
-    """The time limit of a check whose `seconds` are not set."""
-    with contextlib.suppress(ValueError):
-        return float(os.environ.get(SETTING, SECONDS))
-    return SECONDS
 
 
 @contextlib.contextmanager
@@ -133,7 +124,7 @@ class KernelState:
             if error is None or self._shell.user_ns.get(name) is not self._before.get(name):
                 self._failed.pop(name, None)
             else:
-                text = str(error.msg if isinstance(error, SyntaxError) else error).strip()
-                self._failed[name] = f"{type(error).__name__}: {text.splitlines()[0]}" if text else type(error).__name__
+                plain = type(error)(error.msg) if isinstance(error, SyntaxError) else error  # without its file's name
+                self._failed[name] = described(plain)
                 if result.execution_count is not None:
                     self._without_effect.add(result.execution_count)

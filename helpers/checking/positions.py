@@ -32,11 +32,11 @@ def entry(index: Sequence[int], names: Sequence[str]) -> str:
     return "[" + ", ".join(map(str, index)) + "]"
 
 
-def listed(words: Sequence[str], most: int = MOST_LISTED) -> str:
-    """ "a, b and c", or the first of them and how many more there are."""
+def listed(words: Sequence[str], most: int = MOST_LISTED, last: str = "and") -> str:
+    """ "a, b and c", or the first of them and how many more there are. last: the word before the last."""
     if len(words) > most:
         return f"{', '.join(words[:most])} and {len(words) - most} more"
-    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+    return f" {last} ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
 def region(inside: torch.Tensor, names: Sequence[str]) -> str:

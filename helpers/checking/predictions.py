@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from helpers.checking.positions import listed
 from helpers.exercises import Prediction
 
 MADE, NOT_YET, NONE_OF_THEM = "made", "not made yet", "none of the choices"
@@ -33,5 +34,4 @@ def predicted(prediction: Prediction, value: object) -> Predicted:
 
 def quoted_choices(prediction: Prediction) -> str:
     """The choices as a student writes them: '"A", "B" or "C"'."""
-    quoted = [f'"{choice}"' for choice in prediction.choices]
-    return " or ".join(filter(None, [", ".join(quoted[:-1]), *quoted[-1:]]))
+    return listed([f'"{choice}"' for choice in prediction.choices], last="or")

@@ -29,10 +29,11 @@ _ALWAYS_THERE = frozenset(dir(builtins)) | {"check", "__name__", "__file__", "ge
 
 @dataclass(frozen=True)
 class CodeCell:
-    """A code cell of a notebook. label: how it is called in messages."""
+    """A code cell of a notebook. label: how it is called in messages. name: its grade id, or ""."""
 
     label: str
     source: str
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -77,13 +78,13 @@ def slice_of(
     setup: str,
     before: Sequence[CodeCell],
     after: Sequence[CodeCell] = (),
-    finished: Mapping[str, str] | None = None,
+    builds_on: Iterable[str] = (),
 ) -> ProgramSlice:
     """The program slice of an exercise.
 
     name: what its own cell defines. own: that cell. before, after: the other cells that stand before and behind its
-    check; a name that is defined before it is not looked for behind it. finished: names that the setup cell imports
-    from the finished parts and that the exercise does not build on.
+    check; a name that is defined before it is not looked for behind it. builds_on: the finished parts that the exercise
+    builds on; others that the setup cell imports are missing.
     """
     try:
         text, inside = python_of(own), statements(own)
@@ -91,9 +92,10 @@ def slice_of(
         return ProgramSlice(setup, (), own, refused=str(problem))
     except NotPython:
         return ProgramSlice(setup, (), own)
-    there = _ALWAYS_THERE | _bound(_statements(setup)) - set(finished or ()) | _bound(inside)
+    finished = _finished_names(setup, builds_on)
+    there = _ALWAYS_THERE | _bound(_statements(setup)) - finished | _bound(inside)
     needed, missing = _Definitions(before, after).needed_by(_needed_of(name, inside), there)
-    missing |= {each: FINISHED.format(name=each) for each in missing if each in (finished or ())}
+    missing |= {each: FINISHED.format(name=each) for each in missing if each in finished}
     return ProgramSlice(setup, needed, text, missing)
 
 
@@ -109,14 +111,10 @@ def _needed_of(name: str, inside: Sequence[Statement]) -> set[str]:
     return needed
 
 
-def finished_names(setup: str, available: Iterable[str]) -> dict[str, str]:
-    """What a setup cell imports from the finished parts, except those that are available: by name, the path.
-
-    available: paths below helpers.parts, "masks.causal_mask". A module is available where one thing of it is.
-    """
-    paths = set(available)
-    paths |= {path.split(".")[0] for path in paths}
-    return {name: path for name, path in parts_imported(parse(setup)).items() if path not in paths}
+def _finished_names(setup: str, builds_on: Iterable[str]) -> set[str]:
+    """The names that a setup cell gives to finished parts, except those built on, and the modules of these."""
+    there = {each for path in builds_on for each in (path, path.split(".")[0])}
+    return {name for name, path in parts_imported(parse(setup)).items() if path not in there}
 
 
 class _Definitions:
@@ -147,22 +145,16 @@ class _Definitions:
         visited: set[str] = set()
         while names:
             name = names.pop()
-            if name in visited:
-                continue
             visited.add(name)
             places = self._by_name.get(name, [] if name in there else self._by_name.get(STAR, []))
             for place in set(places) - chosen:
                 chosen.add(place)
-                names |= self._order[place][1].uses
-            if places:
-                reason = CHANGED if name in self._changed else ""
-            elif name in there:
-                reason = ""
-            else:
+                names |= self._order[place][1].uses - visited
+            if places and name in self._changed:
+                missing[name] = CHANGED.format(name=name, cell=self._changed[name], rule=MAY_USE)
+            elif not places and name not in there:
                 reason = COMPUTED if name in self._computed else UNKNOWN
-            if reason:
-                cell = (self._changed if places else self._computed).get(name)
-                missing[name] = reason.format(name=name, cell=cell, rule=MAY_USE)
+                missing[name] = reason.format(name=name, cell=self._computed.get(name), rule=MAY_USE)
         needed = [self._order[place] for place in sorted(chosen)]
         return tuple(Definition(cell.label, each.line, each.text) for cell, each in needed), missing
 
@@ -172,10 +164,7 @@ def _bound(inside: Iterable[Statement]) -> frozenset[str]:
 
 
 def binds(name: str, source: str) -> bool:
-    """Does a cell give `name` a meaning at its top: by def, class, an assignment or an import?
-
-    Of a cell that is no Python, the lines say so that would define it.
-    """
+    """Does a cell give `name` a meaning at its top? Of a cell that is no Python, its lines are searched for one."""
     try:
         return any(name in each.binds for each in statements(source))
     except (Unreadable, NotPython):

@@ -56,17 +56,9 @@ def _without_magic(line: str) -> str:
     return line
 
 
-def python_of(source: str) -> str:
-    """The text of a cell as Python. What is Python already stays as it is.
-
-    Raises Unreadable for what is too long to be read.
-    """
-    return _checked(source)
-
-
 def parse(source: str) -> ast.Module:
     """The syntax tree of a cell; magics and shell lines are left out. Raises Unreadable and NotPython."""
-    return _tree(_checked(source))
+    return _tree(python_of(source))
 
 
 def parsed(source: str) -> ast.Module | None:
@@ -78,8 +70,8 @@ def parsed(source: str) -> ast.Module | None:
 
 
 @lru_cache(maxsize=256)  # a cell is read for many purposes, and each changes its own tree
-def _checked(source: str) -> str:
-    """The text of a cell as Python that can be read. Raises Unreadable and NotPython."""
+def python_of(source: str) -> str:
+    """The text of a cell as Python, as it is where it is Python already. Raises Unreadable and NotPython."""
     source = source.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
     if len(source) > LONGEST:
         raise Unreadable(f"the cell has {len(source):,} characters, and {LONGEST:,} are read")
@@ -87,14 +79,11 @@ def _checked(source: str) -> str:
         raise Unreadable(f"the cell has {source.count(chr(10)) + 1:,} lines, and {MOST_LINES:,} are read")
     try:
         tree = _tree(source)
-    except SyntaxError as problem:
+    except NotPython:
         plain = without_magics(source)
         if plain == source:
-            raise NotPython(_described(problem)) from None
-        try:
-            source, tree = plain, _tree(plain)
-        except SyntaxError as still:
-            raise NotPython(_described(still)) from None
+            raise
+        source, tree = plain, _tree(plain)
     _require_moderate(tree)
     return source
 
@@ -104,12 +93,10 @@ def _tree(source: str) -> ast.Module:
         return ast.parse(source)
     except (RecursionError, MemoryError):
         raise Unreadable("the cell is nested too deeply") from None
+    except SyntaxError as problem:
+        raise NotPython(f"line {problem.lineno}: {problem.msg}" if problem.lineno else problem.msg) from None
     except ValueError as problem:  # a null byte; an integer of thousands of digits
         raise NotPython(str(problem)) from None
-
-
-def _described(problem: SyntaxError) -> str:
-    return f"line {problem.lineno}: {problem.msg}" if problem.lineno else str(problem.msg)
 
 
 def _require_moderate(tree: ast.Module) -> None:
@@ -154,7 +141,7 @@ class Statement:
 
 def statements(source: str) -> list[Statement]:
     """The statements of a cell. Raises Unreadable and NotPython."""
-    text = _checked(source)
+    text = python_of(source)
     lines = text.split("\n")
     return [_statement(node, lines) for node in _tree(text).body]
 
@@ -202,8 +189,7 @@ Assignment = ast.Assign | ast.AnnAssign
 def is_definition(node: ast.stmt) -> bool:
     """Is this a function, a class, an import or a constant, or an `if` or `try` around nothing else?
 
-    A constant is a name that is given the value of an expression without `await` and `yield`. What a lambda does is not
-    looked at.
+    A constant is a name that is given the value of an expression without `await` and `yield` outside of lambdas.
     """
     if isinstance(node, (Function, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Pass)):
         return True
@@ -246,10 +232,11 @@ def _root(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def spelled(source: str) -> Iterator[tuple[int, str]]:
+def spelled(source: str, modules: bool = True) -> Iterator[tuple[int, str]]:
     """The names that a cell reads, defines as functions, imports, or has as strings, each with its line.
 
-    Strings are among them because of ``getattr(torch.nn, "Transformer")``. Of an import: the path, and each part of it.
+    Strings are among them because of ``getattr(torch.nn, "Transformer")``. Of an import: the path, and each part of it;
+    modules: also of the module that names are imported from.
     """
     tree = parsed(source)
     for node in ast.walk(tree) if tree else ():
@@ -259,7 +246,7 @@ def spelled(source: str) -> Iterator[tuple[int, str]]:
             case ast.Constant(value=str(name)):
                 yield node.lineno, name
             case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
-                module = getattr(node, "module", None)
+                module = getattr(node, "module", None) if modules else None
                 for path in [f"{module}.{alias.name}" if module else alias.name for alias in aliases]:
                     yield from ((node.lineno, name) for name in dict.fromkeys([path, *path.split(".")]))
 
@@ -359,8 +346,7 @@ def holds_stub(source: str, name: str, released: str = "") -> bool:
     """Does the solution cell still hold the stub, with all that it was released with?
 
     released: the cell as it was released; without it only a cell that holds nothing but stubs is said to. In a class
-    with several stubs some may have been written already: then it is begun, and holds the stub no more. Comments,
-    docstrings and lines put before a stub make no difference.
+    with several stubs some may have been written already: then it is begun, and holds the stub no more.
     """
     left, every = stubs(source, name)
     return left > 0 and left >= (stubs(released, name)[0] if released else every)

@@ -1,13 +1,9 @@
-"""Judging an answer against a key. Needs only data: no student code runs here.
-
-`judge` compares the answer with the reference, recognises known mistakes, finds the words for what is left, and lays
-the verdict out.
-"""
+"""Judging an answer against a key. Needs only data: no student code runs here."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -22,6 +18,8 @@ from helpers.checking.positions import listed
 from helpers.exercises import Exercise
 from helpers.exercises.aspects import LEFT_ALONE
 from helpers.exercises.exercise import UNCHANGED, Aspect
+
+Explained = Mapping[str, KnownMistake]  # by aspect
 
 SAME_CAUSE = "The same cause as above."
 MAY_BE_THE_SAME = "This may have the same cause as above: look there first."
@@ -101,7 +99,7 @@ class Verdict:
 
 def not_started(exercise: Exercise) -> Verdict:
     """The verdict where the stub is still there."""
-    return _without_points(exercise, NOT_STARTED, "")
+    return _without_points(exercise, NOT_STARTED)
 
 
 def no_answer(exercise: Exercise, says: str) -> Verdict:
@@ -109,7 +107,7 @@ def no_answer(exercise: Exercise, says: str) -> Verdict:
     return _without_points(exercise, NO_ANSWER, says)
 
 
-def _without_points(exercise: Exercise, state: str, says: str, waits: bool = False) -> Verdict:
+def _without_points(exercise: Exercise, state: str, says: str = "", waits: bool = False) -> Verdict:
     lines = tuple(AspectVerdict(aspect.name, 0, aspect.points, False, waits=waits) for aspect in exercise.aspects)
     return Verdict(exercise.name, state, 0, exercise.points, lines, says=says)
 
@@ -193,9 +191,16 @@ def _spoilt_by_bug(exercise: Exercise, key: ExerciseKey) -> set[str]:
 def earns_sides(exercise: Exercise, mistake: KnownMistake, key: ExerciseKey) -> bool:
     """Does an answer with this mistake get the points of side aspects?"""
     lost = lost_aspects(exercise, mistake, key)
+    return _computed(exercise, _names(exercise.aspects) - lost, dict.fromkeys(lost, mistake), key)
+
+
+def _computed(exercise: Exercise, right: Set[str], recognised: Explained, key: ExerciseKey) -> bool:
+    """Was what is asked for computed, if wrongly, so that what is right beside it pays?"""
     if exercise.mend:
-        return bool(_spoilt_by_bug(exercise, key) - lost)
-    return any(a.name not in lost or _shows_work(mistake, a, key) for a in _values(exercise))
+        return bool(right & _spoilt_by_bug(exercise, key))
+    values = _values(exercise)
+    shown = ((recognised[a.name], a) for a in values if a.name in recognised)
+    return bool(right & _names(values)) or any(not m.idle and _shows_numbers(m, a, key) for m, a in shown)
 
 
 def _values(exercise: Exercise) -> list[Aspect]:
@@ -207,8 +212,6 @@ def _names(aspects: Iterable[Aspect]) -> set[str]:
 
 
 # --------------------------------------------------------------------------------------- known mistakes
-
-Explained = Mapping[str, KnownMistake]  # by aspect
 
 
 def _recognise(comparison: _Comparison) -> tuple[Explained, Explained]:
@@ -281,24 +284,13 @@ def _count_wrong(mistake: KnownMistake, aspect: Aspect, key: ExerciseKey) -> int
     return sum(int((~aspect.tolerance.near(*pair)).sum()) for pair in pairs)
 
 
-def _shows_work(mistake: KnownMistake, aspect: Aspect, key: ExerciseKey) -> bool:
-    """Was something computed, if wrongly?"""
-    return not mistake.idle and _shows_numbers(mistake, aspect, key)
-
-
 # ------------------------------------------------------------------------------------------------ layout
 
 
 def _laid_out(comparison: _Comparison, recognised: Explained, messages: Mapping[str, str]) -> Verdict:
     """The verdict, aspect by aspect, with its points."""
     exercise, key, right = comparison.exercise, comparison.key, comparison.right
-    if exercise.mend:
-        computed = bool(right & _spoilt_by_bug(exercise, key))
-    else:
-        computed = any(
-            a.name in right or a.name in recognised and _shows_work(recognised[a.name], a, key)
-            for a in _values(exercise)
-        )
+    computed = _computed(exercise, right, recognised, key)
     lines = []
     for a in exercise.aspects:
         waits = a.name in right and (a.side or exercise.mend) and not computed

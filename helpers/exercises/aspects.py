@@ -146,7 +146,7 @@ def _learned(call: Answer, weights: bool | tuple[str, ...]) -> dict[str, torch.T
 
 def _together(returned: object, also: Others, draw: Draw, call: Callable[[tuple], object]) -> object:
     """What was returned for the first inputs, and for the further ones under what is said of them."""
-    first = list(itertools.islice(_by_name(returned), MOST_RESULTS + 1))  # a dict of somebody's own may have no end
+    first = list(itertools.islice(by_name(returned), MOST_RESULTS + 1))  # a dict of somebody's own may have no end
     of_a_kind = all(isinstance(value, (torch.Tensor, bool, int, float)) for _, value in first)
     if not of_a_kind or not 0 < len(first) <= MOST_RESULTS:
         return returned  # not even the first inputs gave tensors; that is told without more ado
@@ -159,15 +159,16 @@ def _together(returned: object, also: Others, draw: Draw, call: Callable[[tuple]
             raise type(unmet)(f"{said[0].upper()}{said[1:]}: {text}") from None
         except Exception as problem:
             raise RaisedIn(said) from problem
-        for name, value in itertools.islice(_by_name(further), MOST_RESULTS):
+        for name, value in itertools.islice(by_name(further), MOST_RESULTS):
             results[said if name == "result" else f"{said}, {name}"] = value
     return results
 
 
-def _by_name(returned: object) -> Iterator[tuple[str, object]]:
+def by_name(returned: object) -> Iterator[tuple[str, object]]:
+    """What was returned, thing by thing, each with a name. Asks the student's object once."""
     if isinstance(returned, dict):
         yield from returned.items()
-    elif isinstance(returned, tuple):
+    elif isinstance(returned, tuple) and len(returned):
         yield from ((f"result {place}", value) for place, value in enumerate(returned))
     else:
         yield "result", returned

@@ -16,8 +16,9 @@ from nbgrader.utils import is_grade
 
 from helpers.checking import answers
 from helpers.checking.answers import Answer
-from helpers.checking.cell_scan import SubmissionScan, SubmittedCell
+from helpers.checking.cell_scan import SubmissionScan
 from helpers.checking.keys import AnswerKey
+from helpers.checking.program_slice import CodeCell
 from helpers.checking.verdicts import WRONG
 from helpers.exercises import Lesson
 from helpers.grading.canary import REFERENCE
@@ -159,7 +160,7 @@ def work_of(lesson: Lesson, notebook: NotebookNode, released: NotebookNode) -> W
     """What to run of a submission that was restored to the released shape."""
     texts = sources_of(released)
     cells = [
-        SubmittedCell(grade_id(cell), grade_id(cell) or f"cell {place}", cell.source)
+        CodeCell(grade_id(cell) or f"cell {place}", cell.source, grade_id(cell))
         for place, cell in enumerate(notebook.cells, 1)
         if cell.cell_type == "code" and grade_id(cell) != SETUP and cell.source.strip()
     ]

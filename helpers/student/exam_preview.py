@@ -20,9 +20,10 @@ def panels(lesson: str) -> Iterator[str]:
     changed, and the points on the start page stay as they are. Raises NotFound where there is no such notebook.
     """
     from helpers.checking import panel
-    from helpers.checking.cell_scan import SubmittedCell, scan_submission
+    from helpers.checking.cell_scan import scan_submission
     from helpers.checking.check import Check
     from helpers.checking.predictions import predicted
+    from helpers.checking.program_slice import CodeCell
     from helpers.exercises import load_lesson
 
     path = _notebook(lesson)
@@ -34,7 +35,7 @@ def panels(lesson: str) -> Iterator[str]:
     setup = next((text for name, text in texts if name == SETUP), "")
     start = STARTS.search(setup)
     check = Check(load_lesson(start[1] if start else path.stem))
-    cells = [SubmittedCell(name, name or f"cell {n}", text) for n, (name, text) in enumerate(texts, 1) if name != SETUP]
+    cells = [CodeCell(name or f"cell {n}", text, name) for n, (name, text) in enumerate(texts, 1) if name != SETUP]
     read = scan_submission(check.lesson, cells, {}, setup)
     for exercise in check.lesson:
         yield panel.as_text(check.as_in_exam(exercise.name, read.slices[exercise.name]))

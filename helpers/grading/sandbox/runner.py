@@ -18,9 +18,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 
-from helpers.checking.cell_scan import CellScan, SubmissionScan, SubmittedCell
+from helpers.checking.cell_scan import CellScan, SubmissionScan
 from helpers.checking.finished_parts import sources_for
-from helpers.checking.program_slice import ProgramSlice
+from helpers.checking.program_slice import CodeCell, ProgramSlice
 from helpers.course import LIMITS, SHIPPED_SEED, Limits
 from helpers.exercises import Exercise, load_lesson
 from helpers.grading.judging import CheckRun, Why
@@ -44,7 +44,7 @@ class Work:
     """
 
     lesson: str
-    cells: tuple[SubmittedCell, ...]
+    cells: tuple[CodeCell, ...]
     released: Mapping[str, str]
     setup: str
 
@@ -213,7 +213,7 @@ class _Execution:
                 facts[name] = CellScan(refused=why)
         return SubmissionScan(programs, facts)
 
-    def _read(self, cells: tuple[SubmittedCell, ...]) -> Reply:
+    def _read(self, cells: tuple[CodeCell, ...]) -> Reply:
         request = {
             "task": "read",
             "lesson": self.work.lesson,

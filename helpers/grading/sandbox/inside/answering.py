@@ -167,7 +167,7 @@ def carry_out(request: dict) -> Generator[dict, list[str] | None, None]:
 
     lesson = load_lesson(request["lesson"])
     if request["task"] == "read":
-        cells = [cell_scan.SubmittedCell(**cell) for cell in request["cells"]]
+        cells = [program_slice.CodeCell(**cell) for cell in request["cells"]]
         yield {"read": asdict(cell_scan.scan_submission(lesson, cells, request["released"], request["setup"]))}
         return
     exercise = lesson[request["exercise"]]
