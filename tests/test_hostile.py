@@ -189,10 +189,10 @@ def test_an_honest_submission_after_all_of_them_has_full_marks(runner):
 # Attacks that are seen where a wall is missing: a place in inside/answering.py, what replaces it, and what shows
 WEAKER = {
     "no-folders-of-its-own": (
-        "            make_own_folders(about)\n        if sys",
-        "            pass\n        if sys",
+        "            make_own_folders(about)\n        linux",
+        "            pass\n        linux",
     ),
-    "no-system-call-refused": ("refuse_system_calls(REFUSED | PROGRAMS)", "pass"),
+    "no-system-call-refused": ("linux.refuse_system_calls(linux.REFUSED | linux.PROGRAMS)", "pass"),
     "processes-stay": ("        _end_the_rest()\n", ""),
 }
 SEEN = {

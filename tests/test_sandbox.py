@@ -15,7 +15,7 @@ from helpers.exercises import load_lesson
 from helpers.grading.grader import work_of
 from helpers.grading.sandbox import bubblewrap
 from helpers.grading.sandbox.fork_server import PREPARED, released_code
-from helpers.grading.sandbox.inside.system_calls import BOUNDED, PROCESSORS, PROGRAMS, REFUSED
+from helpers.grading.sandbox.inside.linux import BOUNDED, PROCESSORS, PROGRAMS, REFUSED
 from helpers.grading.sandbox.runner import Runner, SandboxFailed
 from helpers.notebooks import SETUP, filled_in
 

@@ -74,12 +74,11 @@ class ForkServer:
     def alive(self) -> bool:
         return self._process.poll() is None
 
-    def can_be_shared(self) -> bool:
-        about = self.ready()
-        return about.get("nested", False) and about.get("threads", 1) == 1
-
     def ready(self) -> dict:
-        """What it said when its imports were done; nothing where it died before, or took too long."""
+        """What it said when its imports were done; {} where it died before, or took too long.
+
+        missing: why they failed, or "". can_be_shared: whether it may be forked for several submissions.
+        """
         if self._about is None:
             self._control.settimeout(START)
             line = b""

@@ -141,8 +141,7 @@ class Runner:
             if server is not None and not server.alive():
                 server.close()
                 server = self._server = self._new_server()
-            if server is not None and server.ready() and not server.can_be_shared():
-                # Forks could reach one another here (no nested namespaces), or the imports started threads
+            if server is not None and (about := server.ready()) and not about["can_be_shared"]:
                 self._warm, self._server = False, None
                 server.close()
                 server = None
