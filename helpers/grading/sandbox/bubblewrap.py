@@ -1,8 +1,7 @@
 """The walls around a submission: a bubblewrap command, and a sentence for where there is none.
 
-Inside there is Python with what is installed beside it, the rooms of helpers that students have, and empty
-folders to write in. There is no network, no process of the machine, no solution, exam key, gradebook, other
-submission or home; see `sandboxed` for the limits on what remains.
+Inside there is Python with what is installed beside it, the rooms of helpers that students have, and empty folders to
+write in. There is no network, no process of the machine, no solution, exam key, gradebook, other submission or home.
 """
 
 from __future__ import annotations
@@ -95,11 +94,8 @@ def is_installed() -> bool:
 
 @functools.cache
 def _problem() -> str:
-    if sys.platform != "linux":
-        return "It exists on Linux only, and this is not Linux."
-    program = shutil.which("bwrap")
-    if program is None:
-        return "It is not installed here."
+    if not is_installed():
+        return "It is not installed here; it exists on Linux only."
     # As graded: with every wall, as the same user, and with all that Python needs behind them
     options = json.dumps(sandboxed_options(LIMITS))
     command = [sys.executable, "-P", "-m", "inside", "exec", options, sys.executable, "-c", TRY]

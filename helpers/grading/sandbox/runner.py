@@ -1,8 +1,5 @@
 """Running submissions: each exercise's answer alone, apart from all others and within its limits.
 
-    with Runner("01_dot_product_attention") as runner:
-        executed = runner.execute(work, seed)
-
 The work is done by `inside`, behind the walls of `sandbox`. Here, in the grader's own process, stands only what
 speaks with it: it asks for one answer after another and reads back data, bounded in size and time.
 """
@@ -88,7 +85,6 @@ class Runner:
         self._lock, self._closed = threading.Lock(), False
 
     def __enter__(self) -> Runner:
-        self._closed = False
         if self._warm and self._server is None and bubblewrap.is_installed():
             self._server = self._new_server()  # which takes seconds, and can do so beside the trial of the walls
         if self.isolation == BUBBLEWRAP:
@@ -141,7 +137,7 @@ class Runner:
             if server is not None and not server.alive():
                 server.close()
                 server = self._server = self._new_server()
-            if server is not None and (about := server.ready()) and not about["can_be_shared"]:
+            if server is not None and not server.ready().get("can_be_shared", True):
                 self._warm, self._server = False, None
                 server.close()
                 server = None
@@ -151,7 +147,7 @@ class Runner:
 
     def _alone(self, processor_seconds: float) -> Conversation:
         server = self._new_server()
-        return Conversation(*server.fork(processor_seconds, alone=True), at_end=server.close)
+        return Conversation(*server.fork(processor_seconds), at_end=server.close)
 
 
 @dataclass
@@ -188,23 +184,17 @@ class _Execution:
         left = self.runner.limits.processor_seconds - self._used
         self._talk, self._isolation = self.runner.process(max(1.0, left))
 
-    # ---------------------------------------------------------------------------------------- reading
-
     def _reading(self) -> SubmissionScan:
         """What the text shows. Where it cannot be read as a whole, each solution cell by itself."""
-        reply = self._read(self.work.cells)
-        if reply.state == DONE and "read" in reply.message:
-            return SubmissionScan.from_json(reply.message["read"])
-        if reply.state == DONE:
-            raise SandboxFailed(f"the submission could not be read: {reply.message.get('broken', '')}")
+        whole = self._read(self.work.cells)
+        if whole:
+            return whole
         self.flags.append("the notebook could not be read as a whole, so that each solution cell was read by itself")
         programs, facts = {}, {}
         for exercise in load_lesson(self.work.lesson):
             name = exercise.name
             own = tuple(cell for cell in self.work.cells if cell.name == name)
-            reply = self._read(own)
-            if reply.state == DONE and "read" in reply.message:
-                alone = SubmissionScan.from_json(reply.message["read"])
+            if alone := self._read(own):
                 programs[name], facts[name] = alone.slices[name], alone.scans[name]
             else:
                 source, why = "".join(cell.source for cell in own), "reading it took too long, or ended the process"
@@ -212,7 +202,10 @@ class _Execution:
                 facts[name] = CellScan(refused=why)
         return SubmissionScan(programs, facts)
 
-    def _read(self, cells: tuple[SubmittedCell, ...]) -> Reply:
+    def _read(self, cells: tuple[SubmittedCell, ...]) -> SubmissionScan | None:
+        """What these cells show; None where reading them took too long, or ended the process."""
+        if self._over:
+            return None
         request = {
             "task": "read",
             "lesson": self.work.lesson,
@@ -223,9 +216,11 @@ class _Execution:
         reply = self._talk.ask(request, time.monotonic() + READING_SECONDS, bounded=False)
         if not self._talk.alive:
             self._replace()
-        return reply
-
-    # ---------------------------------------------------------------------------------------- answers
+        if reply.state != DONE:
+            return None
+        if "read" not in reply.message:
+            raise SandboxFailed(f"the submission could not be read: {reply.message.get('broken', '')}")
+        return SubmissionScan.from_json(reply.message["read"])
 
     def _answer(self, exercise: Exercise) -> CheckRun:
         """One exercise's answer. A stub is not run."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import json
 import os
 import socket
@@ -25,8 +26,6 @@ from . import linux
 from .answering import make_own_folders
 from .keeper import enter_namespaces, keep
 from .limits import set_limits
-
-# -------------------------------------------------------------------------------------- the fork server
 
 
 def serve(channel: int, about: dict) -> None:
@@ -41,7 +40,7 @@ def serve(channel: int, about: dict) -> None:
         os.execv(sys.executable, [sys.executable, "-P", "-m", __spec__.parent, *sys.argv[1:]])
     control = socket.socket(fileno=channel)
     missing = prepare(about)
-    nested = about["nested"] and _can_nest(about)
+    nested = about["sandboxed"] and _can_nest(about)
     linux.prctl(linux.PR_SET_DUMPABLE, 0)
     # Forks could reach one another without nested namespaces, and a thread of the imports would be lost in them
     can_be_shared = nested and len(os.listdir("/proc/self/task")) == 1
@@ -66,12 +65,19 @@ def prepare(about: dict) -> str:
     gc.disable()  # modules are no garbage, and to look through them takes a second
     missing = ""
     try:
-        exec(about["needed"], {})
+        import torch
+
+        from helpers.checking import isolation
+        from helpers.exercises import load_lesson
+
+        for name in ("numpy.ctypeslib", "helpers.lesson"):  # which answers and setup cells import
+            importlib.import_module(name)
     except BaseException as problem:
-        missing = f"{type(problem).__name__}: {problem}"[:500]
-    with contextlib.suppress(Exception):
-        _warm_torch(sys.modules["torch"])
-        exec(about["prepared"], {})
+        missing = f"the course cannot be imported in the sandbox: {type(problem).__name__}: {problem}"[:500]
+    else:
+        with contextlib.suppress(Exception):
+            _warm_torch(torch)
+            isolation.prepare(load_lesson(about["lesson"]), about["released"])
     linux.filter_of((*linux.REFUSED.values(), *linux.PROGRAMS.values()))  # which is remembered
     gc.freeze()  # a collection in a fork would touch, and so copy, all that it shares with its parent
     gc.enable()
@@ -116,9 +122,6 @@ def _bury() -> None:
             pass
 
 
-# ---------------------------------------------------------------------------------- any other program
-
-
 def become_program(about: dict, command: list[str]) -> None:
     """Give up what a program does not need that runs behind the walls by itself, then become it."""
     if about["user"] is not None and os.geteuid() == 0:
@@ -128,13 +131,9 @@ def become_program(about: dict, command: list[str]) -> None:
     os.execv(command[0], command)
 
 
-def main() -> None:
-    task, about = sys.argv[1], json.loads(sys.argv[2])
-    if task == "serve":
-        serve(int(sys.argv[3]), about)
-    else:
-        become_program(about, sys.argv[3:])
-
-
 if __name__ == "__main__":
-    main()
+    task, about, *rest = sys.argv[1:]
+    if task == "serve":
+        serve(int(rest[0]), json.loads(about))
+    else:
+        become_program(json.loads(about), rest)

@@ -12,7 +12,6 @@ import select
 import shutil
 import signal
 import socket
-import sys
 import time
 from collections.abc import Generator
 from dataclasses import asdict
@@ -97,11 +96,9 @@ def _empty_folders(about: dict) -> None:
         for entry in os.scandir(folder) if os.path.isdir(folder) else ():
             if entry.path in (*about["stays"], about["folder"], os.environ["HOME"]):
                 continue
-            if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(entry.path, ignore_errors=True)
-            else:
-                with contextlib.suppress(OSError):
-                    os.unlink(entry.path)
+            shutil.rmtree(entry.path, ignore_errors=True)  # which follows no link
+            with contextlib.suppress(OSError):
+                os.unlink(entry.path)
 
 
 def answer(number: int, about: dict, used: int) -> None:
@@ -224,9 +221,10 @@ def _only_descriptor(number: int) -> socket.socket:
 
 def reseed() -> None:
     """Random numbers as in a process that has just started."""
+    import numpy
+    import torch
+
     random.seed()
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed()
-    if "torch" in sys.modules:
-        generator = sys.modules["torch"].default_generator
-        generator.manual_seed(generator.initial_seed())
+    numpy.random.seed()
+    generator = torch.default_generator
+    generator.manual_seed(generator.initial_seed())

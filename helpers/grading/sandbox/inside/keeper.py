@@ -49,9 +49,8 @@ def keep(control: int, orders: int, about: dict) -> None:
 def _watch(child: int, channel: socket.socket, limits: dict) -> dict:
     poll = select.poll()
     poll.register(channel, select.POLLIN)
-    if hasattr(os, "pidfd_open"):
-        with contextlib.suppress(OSError):
-            poll.register(os.pidfd_open(child), select.POLLIN)
+    with contextlib.suppress(OSError, AttributeError):
+        poll.register(os.pidfd_open(child), select.POLLIN)
     why, look, used = "", time.monotonic(), 0.0
     while True:
         poll.poll(HEARTBEAT * 1000)
