@@ -81,7 +81,7 @@ def grade(root: Path, options: argparse.Namespace, server: ForkServer | None = N
     with contextlib.ExitStack() as stack:
         if options.scheduler:
             workers = stack.enter_context(cluster(options.scheduler, lesson, isolation, limits))
-            batch = Batch(root, lesson, workers, jobs or 2 * workers.threads, options.bar, workers.everywhere)
+            batch = Batch(root, lesson, workers, jobs or 2 * workers.threads, options.bar)
         else:
             runner = stack.enter_context(Runner(lesson, isolation=isolation, limits=limits, begun=server))
             batch = Batch(root, lesson, runner, jobs or os.cpu_count() or 1, options.bar)

@@ -61,16 +61,16 @@ class Why(Enum):
 class CheckRun:
     """The result of running one exercise.
 
-    sent: the answer that it sent, as unchecked JSON; None for none. why: the reason where it sent none. says: more
-    about the reason, or where the answer's cells stopped, possibly in the student's own words. changed: names in torch
-    or in the probes that the answer replaced. shipped: as sent, what the same code answered on the inputs of the
-    shipped key, on which everybody's answers can be compared, in the aspects that are wrong; None where it was not
-    tried.
+    sent: the answer that it sent, as unchecked JSON; None for none. says: why it sent none, or where the answer's cells
+    stopped, possibly in the student's own words. absent: it sent none because the submission holds none, which no
+    broken machine causes. changed: names in torch or in the probes that the answer replaced. shipped: as sent, what the
+    same code answered on the inputs of the shipped key, on which everybody's answers can be compared, in the aspects
+    that are wrong; None where it was not tried.
     """
 
     sent: object = None
-    why: Why = Why.SILENT
     says: str = ""
+    absent: bool = False
     changed: tuple[str, ...] = ()
     shipped: object = None
 
@@ -109,7 +109,7 @@ def judge_submission(
     """
     judged = {}
     for exercise in lesson:
-        run = runs.get(exercise.name, CheckRun(why=Why.NOT_RUN, says="its cell was missing"))
+        run = runs.get(exercise.name, CheckRun(says="There is no answer: its cell was missing."))
         program = read.slices.get(exercise.name, ProgramSlice("", (), ""))
         by_numbers = judge_run(run, exercise, key, read.scans.get(exercise.name, CellScan()), program)
         judged[exercise.name] = with_findings(by_numbers, exercise, run, program, decided)
@@ -171,10 +171,9 @@ def _held_up(decision: str, points: float, first: Finding) -> str:
 
 def judge_run(run: CheckRun, exercise: Exercise, key: AnswerKey, facts: CellScan, program: ProgramSlice) -> Judged:
     """The verdict on what one exercise sent. Trusts nothing in it."""
-    if run.why is Why.STUB:
-        return Judged(not_started(exercise), facts=facts)
     if run.sent is None:
-        return Judged(_with_note(no_answer(exercise, _why_silent(run)), program), facts=facts)
+        silent = not_started(exercise) if facts.stub else _with_note(no_answer(exercise, run.says), program)
+        return Judged(silent, facts=facts)
     try:
         answer = answers.from_wire(run.sent, exercise)
     except answers.MalformedAnswer as problem:
@@ -197,14 +196,3 @@ def _with_note(verdict: Verdict, program: ProgramSlice, stopped: str = "") -> Ve
     """The verdict, noting what the answer reads and cannot have in an exam, or else where its cells stopped."""
     note = "" if verdict.state == RIGHT else " ".join(program.missing.values()) or stopped
     return replace(verdict, note=note) if note else verdict
-
-
-def _why_silent(run: CheckRun) -> str:
-    match run.why:
-        case Why.LATE:
-            return "The answer did not finish in time. Is there a loop that never ends?"
-        case Why.UNDEFINED | Why.NOTHING_TO_RUN:
-            return f"{run.says.rstrip('.')}."
-        case Why.DIED | Why.NOT_RUN:
-            return f"There is no answer: {run.says}."
-    return f"There is no answer. {run.says}".rstrip()

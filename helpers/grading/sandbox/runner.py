@@ -20,7 +20,7 @@ from helpers.checking.finished_parts import sources_for
 from helpers.checking.program_slice import ProgramSlice
 from helpers.course import LIMITS, SHIPPED_SEED, Limits
 from helpers.exercises import Exercise, load_lesson
-from helpers.grading.judging import CheckRun, Why
+from helpers.grading.judging import CheckRun
 from helpers.grading.sandbox import bubblewrap
 from helpers.grading.sandbox.bubblewrap import BUBBLEWRAP, NONE, UNSAFE_LABEL, NoSandbox, SandboxFailed
 from helpers.grading.sandbox.fork_server import ForkServer
@@ -114,6 +114,10 @@ class Runner:
         What a submission does is in the runs and the flags. Raises SandboxFailed where none of it could be run.
         """
         return _Execution(self, work, seed, only, unexplained).run()
+
+    def everywhere(self, work: Work, seed: str) -> list[Executed]:
+        """Run a submission on each machine: here, on this one."""
+        return [self.execute(work, seed, unexplained=lambda exercise, sent: [])]
 
     def _new_server(self) -> ForkServer:
         if self._closed:
@@ -225,11 +229,11 @@ class _Execution:
     def _answer(self, exercise: Exercise) -> CheckRun:
         """One exercise's answer. A stub is not run."""
         if self._scan.scans[exercise.name].stub:
-            return CheckRun(why=Why.STUB)
+            return CheckRun(absent=True)
         if self._over or time.monotonic() >= self._end:
             over = self._over or f"the submission took longer than {self.runner.limits.total_seconds:g} s"
             self.flags.append(f"{over}; the rest was not run")
-            return CheckRun(why=Why.NOT_RUN, says=over)
+            return CheckRun(says=f"There is no answer: {over}.")
         request = {
             "task": "answer",
             "lesson": self.work.lesson,
@@ -259,16 +263,16 @@ class _Execution:
             says, shipped = plain(message.get("stopped", "")), reply.second.get("answer")
             return CheckRun(sent=message["answer"], says=says, changed=names, shipped=shipped)
         if "undefined" in message:
-            return CheckRun(why=Why.UNDEFINED, says=plain(message["undefined"], 600))
+            return CheckRun(says=plain(message["undefined"], 600), absent=True)
         if reply.state == LATE:
             self.flags.append(f"{name} took longer than {self.runner.limits.exercise_seconds:g} s")
-            return CheckRun(why=Why.LATE)
+            return CheckRun(says="The answer did not finish in time. Is there a loop that never ends?")
         if reply.state in (DONE, FLOODED):
             self.flags.append(f"{name} sent something that is no answer")
-            return CheckRun(says=plain(message.get("broken", "")))
+            return CheckRun(says=f"There is no answer. {plain(message.get('broken', ''))}".rstrip())
         why = ended or reply.why or "it ended the Python process"
         self.flags.append(f"the process died in {name}: {why}")
-        return CheckRun(why=Why.DIED, says=why)
+        return CheckRun(says=f"There is no answer: {why}.")
 
     def _replace(self) -> str:
         """Start anew behind processes that were ended. Returns why they were, in words."""
