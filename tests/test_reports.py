@@ -383,7 +383,6 @@ def test_what_is_not_known_about_time_is_said():
 
 
 FOUND = {
-    "rule": "leads out",
     "exercise": "raw_weights",
     "cell": "cell 7",
     "line": 3,

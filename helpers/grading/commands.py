@@ -48,8 +48,9 @@ def run(root: Path, arguments: argparse.Namespace, server: ForkServer | None) ->
         case "look":
             load_lesson(lesson)
             print(review.listing(root, lesson))
-        case "accept" | "refuse" as decision:
-            decide(root, lesson, arguments.student, arguments.exercises, decision)
+        case "accept" | "refuse":
+            decision = {"accept": ACCEPTED, "refuse": REFUSED}[arguments.command]
+            review.decide(root, load_lesson(lesson), arguments.student, arguments.exercises, decision)
             arguments.only = [arguments.student]
             return grade(root, arguments)
         case "feedback":
@@ -114,13 +115,6 @@ def restore_gradebook(root: Path, backup: str) -> None:
     if file is None:
         raise GradingError(backups.ON_A_SERVER)
     print(backups.restore(root, file, backup) if backup else backups.backup_table(root))
-
-
-def decide(root: Path, lesson: str, student: str, exercises: list[str], decision: str) -> None:
-    """Accept or refuse answers that wait. decision: "accept" or "refuse"."""
-    for name in exercises:
-        _ = load_lesson(lesson)[name]  # raises UnknownLesson with the names there are
-    review.decide(root, lesson, student, exercises, {"accept": ACCEPTED, "refuse": REFUSED}[decision])
 
 
 def collect(root: Path, lesson: str, place: Path) -> None:

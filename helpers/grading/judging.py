@@ -8,53 +8,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
 
 from helpers.checking import answers
 from helpers.checking.answers import Answer
-from helpers.checking.cell_scan import CellScan, SubmissionScan
+from helpers.checking.cell_scan import CellScan, Finding, SubmissionScan
 from helpers.checking.keys import AnswerKey
 from helpers.checking.predictions import Predicted, predicted
 from helpers.checking.program_slice import ProgramSlice
 from helpers.checking.verdicts import ON_HOLD, RIGHT, UNWRITTEN, Verdict, judge, no_answer, not_started, unexplained
 from helpers.exercises import Exercise, Lesson
 
-STUB, UNREADABLE, LEADS_OUT, CHANGES = "stub", "unreadable", "leads out", "changes"
-RULES = {
-    STUB: "the solution cell still holds the stub",
-    UNREADABLE: "the solution cell is longer or more deeply nested than the grader reads",
-    LEADS_OUT: "the answer reaches out of itself, into the interpreter or the check",
-    CHANGES: "while the answer ran, a part of the check, or a function of torch that the check uses, was replaced",
-}
 WAITS, ACCEPTED, REFUSED = "waits", "accepted", "refused"  # what a decision can be, beside ""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing for the instructor to look at. It is no accusation: it says why to look before the points count.
-
-    rule: one of RULES. cell: the grade id of the cell, or "cell 7" for one without, counted from 1 in the judged
-    notebook. line: in that cell, from 1; 0 where no line can be named. excerpt: that line, as the student wrote it, not
-    yet sanitized. why: one sentence.
-    """
-
-    rule: str
-    cell: str
-    line: int
-    excerpt: str
-    why: str
-
-
-class Why(Enum):
-    """Why an exercise sent no answer."""
-
-    SILENT = "it ran, and sent none"
-    STUB = "it still holds the stub"
-    UNDEFINED = "its cell does not define it"
-    LATE = "it took too long"
-    DIED = "the process ended"
-    NOT_RUN = "it was not run"
-    NOTHING_TO_RUN = "nothing that was handed in could be run"
 
 
 @dataclass(frozen=True)
@@ -129,7 +93,7 @@ def with_findings(judged: Judged, exercise: Exercise, run: CheckRun, program: Pr
     """
     verdict, facts = judged.verdict, judged.facts
     if facts.begun and verdict.state == RIGHT:
-        stub = Finding(STUB, exercise.name, 0, "", UNWRITTEN)
+        stub = Finding(exercise.name, 0, "", UNWRITTEN)
         return replace(judged, verdict=no_answer(exercise, UNWRITTEN), look=(stub,))
     findings = tuple(_findings(exercise.name, facts, run))
     judged = replace(judged, look=findings, earned=verdict.points)
@@ -144,18 +108,17 @@ def with_findings(judged: Judged, exercise: Exercise, run: CheckRun, program: Pr
 
 def _findings(exercise: str, facts: CellScan, run: CheckRun) -> Iterator[Finding]:
     if facts.refused:
-        yield Finding(UNREADABLE, exercise, 0, "", f"The cell could not be read: {facts.refused}.")
-    for way_out in facts.suspicious:
-        yield Finding(LEADS_OUT, way_out.cell, way_out.line, way_out.excerpt, way_out.why)
+        yield Finding(exercise, 0, "", f"The cell could not be read: {facts.refused}.")
+    yield from facts.suspicious
     if run.changed:
         names = ", ".join(f"`{name}`" for name in run.changed)
         why = f"While the answer ran, {names} was replaced. No exercise needs that."
-        yield Finding(CHANGES, exercise, 0, "", why)
+        yield Finding(exercise, 0, "", why)
 
 
 def review_digest(exercise: str, findings: tuple[Finding, ...], program: ProgramSlice) -> str:
     """Identifies what is decided about: the answer's text and the findings. A changed answer needs a new decision."""
-    words = [exercise, *program.texts, *sorted(f"{finding.rule} {finding.why}" for finding in findings)]
+    words = [exercise, *program.texts, *sorted(finding.why for finding in findings)]
     return hashlib.sha256("\0".join(words).encode("utf-8", "replace")).hexdigest()[:24]
 
 

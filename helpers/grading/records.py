@@ -26,7 +26,7 @@ PREDICTED = "predicted"  # the state in the record of a prediction
 def record(judged: Judged, on_shipped_key: Answer | None = None) -> dict:
     """The verdict as JSON. on_shipped_key: the answer on the inputs of the shipped key, where it was run on them.
 
-    "look": the findings for the instructor, as dicts (see `judging.Finding`; the excerpt is a student's text).
+    "look": the findings for the instructor, as dicts (see `cell_scan.Finding`; the excerpt is a student's text).
     "decision": "" where there is nothing to decide, else "waits", "accepted" or "refused". "points": those that count,
     0 while the answer waits and where it was refused. "earned": those that the numbers earn, whatever was decided.
     "digest": identifies what is decided about. "shape", "size": see `syntax.shape_of`. "mistakes": the weightiest
