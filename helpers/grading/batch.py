@@ -60,10 +60,10 @@ class Batch:
         """
         begun = time.monotonic()
         with explained(self.root), self._journal.locked(), self._marks as marks:
-            handed_in = read_submissions(self.root / "submitted", self.lesson, self.root)
+            submissions, flags = read_submissions(self.root / "submitted", self.lesson, self.root)
             self._entries, self._scores = self._journal.read(), marks.scores()  # from before the batch
-            self._summary = summary = Summary(self.lesson, flags=list(handed_in.flags), dry_run=dry_run)
-            todo = [s for s in _only(handed_in.submissions, only) if again or not self._is_done(s)]
+            self._summary = summary = Summary(self.lesson, flags=flags, dry_run=dry_run)
+            todo = [s for s in _only(submissions, only) if again or not self._is_done(s)]
             if todo and not dry_run and marks.file:
                 back_up(self.root, marks.file)
             try:

@@ -121,7 +121,6 @@ def collect(root: Path, lesson: str, place: Path) -> None:
     """Copy a platform's export into nbgrader's layout, and say what was found."""
     if not place.exists():
         raise GradingError(f"{place} does not exist.")
-    load_lesson(lesson)
     try:
         students, messages = copy_into(root / "submitted", place, lesson, root)
     except OSError as problem:
