@@ -19,7 +19,6 @@ from helpers.grading.csv_tables import BadTable
 from helpers.grading.errors import GradingError
 from helpers.grading.gradebook import Marks
 from helpers.grading.judging import ACCEPTED, REFUSED
-from helpers.grading.late_policy import FILE as DEADLINES
 from helpers.grading.reports.export import write_exports
 from helpers.grading.reports.feedback import write_feedback
 from helpers.grading.reports.report import write_report
@@ -131,11 +130,7 @@ def collect(root: Path, lesson: str, place: Path) -> None:
 
 
 def settle_lateness(root: Path, lesson: str) -> None:
-    """Correct the penalties by the current table of deadlines, and by marks given by hand since.
-
-    The gradebook is opened in any case: one that cannot be used is then explained.
-    """
+    """Correct the penalties by the current table of deadlines, and by marks given by hand since."""
     with Marks(root, lesson) as marks:
-        if (root / DEADLINES).is_file():
-            for line in marks.settle_lateness():
-                print(f"  {line}")
+        for line in marks.settle_lateness():
+            print(f"  {line}")
