@@ -131,7 +131,7 @@ def _group(source: Source, root: Path, answer: str) -> tuple[str, list[tuple[str
         for part in result.cells:
             digest = part.record.get("answer", "")
             if digest and part.record.get("state") == "wrong":
-                groups.setdefault((part.name, digest), []).append((result.student, part))
+                groups.setdefault((part.name, digest), []).append((result.student.id, part))
                 titles[part.name, digest] = [mistake["title"] for mistake in part.record.get("mistakes", [])]
     handle = answer.strip().lower().removeprefix("answer").strip()
     matches = [group for group in groups if handle and group[1].startswith(handle)]

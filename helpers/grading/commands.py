@@ -54,10 +54,10 @@ def run(root: Path, arguments: argparse.Namespace, server: ForkServer | None) ->
             return grade(root, arguments)
         case "feedback":
             settle_lateness(root, lesson)
-            return write_feedback(root, lesson, tuple(arguments.only))
+            write_feedback(root, lesson, tuple(arguments.only))
         case "report":
             settle_lateness(root, lesson)
-            return write_report(root, lesson)
+            write_report(root, lesson)
         case "export":
             settle_lateness(root, lesson)
             write_exports(root, lesson)
