@@ -95,7 +95,7 @@ class Proposal:
             raise CannotName(
                 "\n  ".join(["With it, the lesson would no longer be judged as its author meant:", *findings])
             )
-        return shipped, exam and ExamKey(exam.lesson, exam.secret, tuple(keys))
+        return shipped, exam and ExamKey(exam.secret, tuple(keys))
 
     def _require_same_answer(self, shipped: AnswerKey) -> None:
         """By itself, with the shipped key's inputs, it has the digest of the answer that was graded."""
