@@ -49,7 +49,7 @@ def put(folder, name, data=PLAIN, modified=None):
 
 def by_student(place, root=NOWHERE):
     """The submissions of the first lesson by student's id."""
-    return {each.student.id: each for each in read_submissions(place, FIRST, root).submissions}
+    return {each.student.id: each for each in read_submissions(place, FIRST, root)[0]}
 
 
 def flags_of(place, student, root=NOWHERE):

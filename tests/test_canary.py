@@ -19,10 +19,10 @@ from helpers.grading.canary import MAX_DOUBTFUL, REFERENCE
 from helpers.grading.errors import GradingError
 from helpers.grading.grader import GradedSubmission, work_of
 from helpers.grading.journal import Journal, JournalEntry
-from helpers.grading.judging import CheckRun, Why
+from helpers.grading.judging import CheckRun
 from helpers.grading.sandbox.runner import Executed, SandboxFailed
 
-DIED = CheckRun(why=Why.DIED, says="it ended the Python process")
+DIED = CheckRun(says="There is no answer: it ended the Python process.")
 
 
 def nothing_written(course):
@@ -66,7 +66,7 @@ def everybody_gets_everything(work, seed):
     "execute, seen",
     [
         (every_process_dies, ("raw_weights           0 of 3", DIED.says, "the process died in raw_weights")),
-        (sandbox_fails, ("SandboxFailed: the sandbox could not be started", "No code of the lesson ran")),
+        (sandbox_fails, ("SandboxFailed: the sandbox could not be started", "Not every exercise gave an answer")),
         (one_exercise_differs, ("raw_weights  1 of 3", "The answers arrived, and are not what the key expects")),
         (everybody_gets_everything, ("an empty submission of this lesson", "gets points", "run `make check`")),
     ],
@@ -176,7 +176,7 @@ def test_doubtful_results_share_a_check_of_the_machine(course):
     def execute(work, seed):
         well = runner.runs < 2
         executed = runner.execute(work, seed)
-        checks.extend(["reference"] if all(r.why is not Why.STUB for r in executed.runs.values()) else [])
+        checks.extend(["reference"] if not any(r.absent for r in executed.runs.values()) else [])
         return executed if well else replace(executed, runs=dict.fromkeys(executed.runs, DIED))
 
     assert batch(course, Instead(execute), jobs=1).run().halted.startswith("Grading was stopped")
@@ -186,17 +186,17 @@ def test_doubtful_results_share_a_check_of_the_machine(course):
 def test_every_worker_grades_the_reference(course):
     hand_in_a_few(course)
     runner = StandIn(FIRST)
-    two = batch(course, runner, everywhere=lambda work, seed: [runner.execute(work, seed), every_process_dies(work)])
-    assert "does not get full marks" in two.run().halted and nothing_written(course)
+    two = Instead(runner.execute, lambda work, seed: [runner.execute(work, seed), every_process_dies(work)])
+    assert "does not get full marks" in batch(course, two).run().halted and nothing_written(course)
 
 
 # ------------------------------------------------------------------------------------------- single results
 
 
 def graded(run, says="", flags=(), problem=""):
-    record = {"exercise": "f", "points": 0, "out_of": 4, "says": says, "state": "?", "aspects": []}
+    record = {"exercise": "f", "points": 0, "out_of": 4, "says": says, "state": "?", "mistakes": [], "aspects": []}
     entry = JournalEntry("ada", verdicts=[record], flags=list(flags))
-    return GradedSubmission(None, entry=entry, runs={"f": run}, problem=problem, canary=REFERENCE)
+    return GradedSubmission(None, entry=entry, runs={"f": run}, problem=problem)
 
 
 @pytest.mark.parametrize(
@@ -204,9 +204,7 @@ def graded(run, says="", flags=(), problem=""):
     [
         (DIED, True),
         (CheckRun(), True),
-        (CheckRun(why=Why.LATE), True),
-        (CheckRun(why=Why.STUB), False),
-        (CheckRun(why=Why.UNDEFINED), False),
+        (CheckRun(absent=True), False),
         (CheckRun(sent="..."), False),
     ],
 )
@@ -217,5 +215,5 @@ def test_what_a_broken_machine_could_have_caused_is_doubtful(run, doubtful):
 
 def test_a_students_text_in_the_message_cannot_steer_the_terminal():
     with pytest.raises(GradingError) as caught:
-        canary.require(graded(CheckRun(sent="..."), "\x1b[2Jgone", ("\x1b]0;title\x07flag",)))
+        canary.require(REFERENCE, graded(CheckRun(sent="..."), "\x1b[2Jgone", ("\x1b]0;title\x07flag",)))
     assert "\x1b" not in str(caught.value) and "gone" in str(caught.value)

@@ -25,7 +25,7 @@ from helpers.exercises import load_lesson
 from helpers.grading import judging
 from helpers.grading.grader import work_of
 from helpers.grading.judging import judge_submission
-from helpers.grading.sandbox import bubblewrap, fork_server
+from helpers.grading.sandbox import bubblewrap
 from helpers.grading.sandbox.runner import Executed, Limits, NoSandbox, Runner, SandboxFailed
 from helpers.grading.submissions.restore import restore
 from helpers.notebooks import check_id, grade_id, without_marks
@@ -189,10 +189,10 @@ def test_an_honest_submission_after_all_of_them_has_full_marks(runner):
 # Attacks that are seen where a wall is missing: a place in inside/answering.py, what replaces it, and what shows
 WEAKER = {
     "no-folders-of-its-own": (
-        "            make_own_folders(about)\n        if sys",
-        "            pass\n        if sys",
+        "            make_own_folders(about)\n        linux",
+        "            pass\n        linux",
     ),
-    "no-system-call-refused": ("refuse_system_calls(REFUSED | PROGRAMS)", "pass"),
+    "no-system-call-refused": ("linux.refuse_system_calls(linux.REFUSED | linux.PROGRAMS)", "pass"),
     "processes-stay": ("        _end_the_rest()\n", ""),
 }
 SEEN = {
@@ -343,8 +343,8 @@ def test_a_dead_warm_process_is_replaced(runner):
 
 
 def test_a_sandbox_in_which_the_course_cannot_be_imported_is_nobodys_mistake(monkeypatch):
-    monkeypatch.setattr(fork_server, "NEEDED", "import a_library_that_is_missing\n")
-    with Runner(FIRST) as runner, pytest.raises(SandboxFailed, match="a_library_that_is_missing"):
+    monkeypatch.setattr(bubblewrap, "ROOMS", [room for room in bubblewrap.ROOMS if room != "lesson.py"])
+    with Runner(FIRST) as runner, pytest.raises(SandboxFailed, match="No module named 'helpers.lesson'"):
         runner.execute(work(), SEED)
 
 

@@ -24,6 +24,7 @@ from helpers.grading.reports.class_summary import predictions as class_predictio
 from helpers.grading.reports.feedback import feedback_page
 from helpers.grading.reports.report import predictions_text, report_page
 from helpers.grading.reports.results import GradedCell, StudentResult
+from helpers.grading.submissions.roster import Student
 from helpers.notebooks import BadRegion, as_released, as_solved, without_marks
 
 NAME = "05_masking"
@@ -238,7 +239,7 @@ def result(student, value):
     (record,) = records_of_predictions([predicted(ASKED, value)])
     html = notebook.cells[0].outputs[0].data["text/html"]
     cells = (GradedCell("noise", 0.0, 0.0, record=record, panel=html, code=f'noise = "{value}"'), *WORKED)
-    return StudentResult(student, student.title(), "", "", 1.0, 3.0, 0.0, cells if value is not None else WORKED)
+    return StudentResult(Student(student, student.title()), 1.0, 3.0, 0.0, cells if value is not None else WORKED)
 
 
 WORKED = (GradedCell("next_token_pairs", 1.0, 3.0),)

@@ -99,7 +99,7 @@ def flags(root, student):
 
 
 def class_flags(root):
-    return read_submissions(root / "submitted", FIRST, root).flags
+    return read_submissions(root / "submitted", FIRST, root)[1]
 
 
 def test_moodle_s_worksheet_beside_its_zip_says_when(tmp_path):

@@ -122,7 +122,7 @@ def nothing_ran_outside(marker):
 def parts(course):
     """What became of raw_weights, by student."""
     _, found = results(course.folder, FIRST)
-    return {r.student: p for r in found for p in r.cells if p.name == "raw_weights"}
+    return {r.student.id: p for r in found for p in r.cells if p.name == "raw_weights"}
 
 
 def record(course, student):

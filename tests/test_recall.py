@@ -20,6 +20,7 @@ from helpers.grading.reports.class_summary import names, predictions
 from helpers.grading.reports.feedback import feedback_page
 from helpers.grading.reports.report import predictions_text, report_page
 from helpers.grading.reports.results import GradedCell, StudentResult
+from helpers.grading.submissions.roster import Student
 from helpers.parts import attention, blocks, classifier, generator, gpt2, masks, multi_head, positions, transformer_xl
 from helpers.parts.cache import KeyValueCache
 from helpers.parts.words import encode_batch
@@ -195,7 +196,7 @@ def test_in_an_exam_answers_are_literals_of_their_cell_and_nothing_is_run():
 def result(student, source):
     (record, *_) = records_of_predictions(read(source).values())
     cell = GradedCell("recall", 0.0, 0.0, record=record, code=source)
-    return StudentResult(student, student.title(), "", "", 1.0, 22.0, 0.0, (cell, GradedCell("split_heads", 1.0, 4.0)))
+    return StudentResult(Student(student, student.title()), 1.0, 22.0, 0.0, (cell, GradedCell("split_heads", 1.0, 4.0)))
 
 
 def test_the_report_counts_each_question_and_feedback_shows_a_students_own_answers():

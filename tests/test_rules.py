@@ -17,20 +17,16 @@ from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.syntax import holds_stub
 from helpers.checking.verdicts import NOT_STARTED, ON_HOLD
 from helpers.exercises import load_lesson
-from helpers.grading import commands, review
+from helpers.grading import review
 from helpers.grading.batch import Batch
 from helpers.grading.commands import register
 from helpers.grading.errors import GradingError
 from helpers.grading.grader import work_of
 from helpers.grading.judging import (
     ACCEPTED,
-    CHANGES,
-    LEADS_OUT,
     REFUSED,
-    UNREADABLE,
     WAITS,
     CheckRun,
-    Why,
     judge_submission,
 )
 from helpers.grading.review import Decisions
@@ -55,7 +51,7 @@ def judged(lesson, notebook, name, decided=lambda exercise, digest: ""):
     """The verdict on one exercise of a submission, whose answer runs in this process."""
     asked, key = load_lesson(lesson), load_key(load_lesson(lesson), shipped_path(lesson), "")
     found, exercise = read(lesson, notebook), asked[name]
-    run = CheckRun(why=Why.STUB)
+    run = CheckRun(absent=True)
     if not found.scans[name].stub:
         program, parts = found.slices[name], sources_for(exercise)
         with barred(exercise.forbidden):
@@ -103,7 +99,9 @@ def test_an_answer_that_changes_torch_waits_and_the_instructor_decides(tmp_path)
     decisions = Decisions(tmp_path)
     about = marked()
     assert (about.verdict.state, about.verdict.points, about.earned, about.decision) == (ON_HOLD, 0, 3, WAITS)
-    assert [finding.rule for finding in about.look] == [CHANGES]
+    assert [finding.why for finding in about.look] == [
+        "While the answer ran, `torch.zeros_like` was replaced. No exercise needs that."
+    ]
     assert "your instructor will look" in about.verdict.says
     for decision, points in ((ACCEPTED, 3), (REFUSED, 0)):
         decisions.write(FIRST, "ada", "raw_weights", about.digest, decision)
@@ -115,10 +113,10 @@ def test_an_answer_that_changes_torch_waits_and_the_instructor_decides(tmp_path)
 def test_an_answer_that_leads_out_or_cannot_be_read_waits():
     text = "def raw_weights(x):\n    raw_weights.__globals__\n    return x @ x.mT\n"
     about = judged(FIRST, right(FIRST, raw_weights=text), "raw_weights")
-    assert about.decision == WAITS and [finding.rule for finding in about.look] == [LEADS_OUT]
+    assert about.decision == WAITS and ["`__globals__`" in finding.why for finding in about.look] == [True]
     long = "def raw_weights(x):\n    return x @ x.mT\n" + "a = 1\n" * 3000
     about = judged(FIRST, right(FIRST, raw_weights=long), "raw_weights")
-    assert about.decision == WAITS and [finding.rule for finding in about.look] == [UNREADABLE]
+    assert about.decision == WAITS and ["could not be read" in finding.why for finding in about.look] == [True]
 
 
 # -------------------------------------------------------------------------------------- nobody is harmed
@@ -150,6 +148,9 @@ class InThisProcess:
                 ((given, _, changed),) = isolation.run_watched(exercise, program, parts, [seed])
             runs[exercise.name] = CheckRun(sent=answers.to_wire(given), changed=tuple(changed))
         return Executed(runs, found)
+
+    def everywhere(self, work, seed):
+        return [self.execute(work, seed)]
 
 
 LOOKED_AT = "def raw_weights(x):\n    raw_weights.__globals__  # \x1b[2J\n    return x @ x.mT\n"
@@ -188,13 +189,13 @@ def test_a_decision_gives_the_mark_and_survives_a_regrade(course):
 
     assert course.marks()["ada"]["raw_weights"] == 0 and waiting() == {"check_raw_weights"}
     assert course.marks()["zoe"]["raw_weights"] == 3
-    for word, points in (("accept", 3), ("refuse", 0), ("accept", 3)):
-        commands.decide(course.folder, FIRST, "ada", ["raw_weights"], word)
+    for word, points in ((ACCEPTED, 3), (REFUSED, 0), (ACCEPTED, 3)):
+        review.decide(course.folder, load_lesson(FIRST), "ada", ["raw_weights"], word)
         course.grade()
         assert course.marks()["ada"]["raw_weights"] == points and waiting() == set()
         course.grade()
         assert course.marks()["ada"]["raw_weights"] == points
     with pytest.raises(GradingError, match="nothing to decide about row_softmax"):
-        commands.decide(course.folder, FIRST, "ada", ["row_softmax"], "accept")
+        review.decide(course.folder, load_lesson(FIRST), "ada", ["row_softmax"], ACCEPTED)
     with pytest.raises(GradingError, match="something to decide: none"):
-        commands.decide(course.folder, FIRST, "zoe", [], "accept")
+        review.decide(course.folder, load_lesson(FIRST), "zoe", [], ACCEPTED)

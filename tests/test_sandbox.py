@@ -1,5 +1,6 @@
 """What the sandbox holds."""
 
+import json
 import re
 import subprocess
 import time
@@ -14,8 +15,8 @@ from nbformat.v4 import new_code_cell, new_notebook
 from helpers.exercises import load_lesson
 from helpers.grading.grader import work_of
 from helpers.grading.sandbox import bubblewrap
-from helpers.grading.sandbox.fork_server import PREPARED, released_code
-from helpers.grading.sandbox.inside.system_calls import BOUNDED, PROCESSORS, PROGRAMS, REFUSED
+from helpers.grading.sandbox.fork_server import released_code
+from helpers.grading.sandbox.inside.linux import BOUNDED, PROCESSORS, PROGRAMS, REFUSED
 from helpers.grading.sandbox.runner import Runner, SandboxFailed
 from helpers.notebooks import SETUP, filled_in
 
@@ -57,7 +58,7 @@ def test_a_release_with_more_code_than_an_argument_holds_is_read_before_forking_
     nbformat.write(new_notebook(cells=[setup, *[new_code_cell("− " * 10_000) for _ in range(20)]]), path)
     (first, *others) = released_code(FIRST)
     assert first == (SETUP, "import torch") and len(others) < 20
-    assert subprocess.run(["true", PREPARED.format(FIRST, [first, *others])]).returncode == 0
+    assert subprocess.run(["true", json.dumps([first, *others])]).returncode == 0
 
 
 # ------------------------------------- system calls are refused by their names: the numbers are the system's own

@@ -106,7 +106,7 @@ def test_a_name_that_a_platform_gives_brings_no_markup_into_the_formgraders_page
     folder = tmp_path / "Jane <img src=x onerror=document.title>_815_assignsubmission_file_"
     folder.mkdir()
     nbformat.write(answer_notebook(FIRST), folder / f"{FIRST}.ipynb")
-    (submission,) = read_submissions(tmp_path, FIRST, tmp_path).submissions
+    ((submission,), _) = read_submissions(tmp_path, FIRST, tmp_path)
     assert submission.student.name.startswith("Jane") and not re.search("[<>]", submission.student.name)
 
 

@@ -43,7 +43,7 @@ def exam_key_of(
     source: Source, secret: str, pool: int, progress: Callable[[int, int], None] = lambda done, of: None
 ) -> ExamKey:
     """The exam key of a lesson for a secret. The same secret gives the same key as long as the lesson is the same."""
-    return ExamKey(source.name, secret, tuple(make_keys(source, seeds_of(secret, pool), progress)))
+    return ExamKey(secret, tuple(make_keys(source, seeds_of(secret, pool), progress)))
 
 
 def set_aside(path: Path) -> Path | None:

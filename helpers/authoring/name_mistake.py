@@ -96,7 +96,7 @@ class Proposal:
             raise CannotName(
                 "\n  ".join(["With it, the lesson would no longer be judged as its author meant:", *findings])
             )
-        return shipped, exam and ExamKey(exam.lesson, exam.secret, tuple(keys))
+        return shipped, exam and ExamKey(exam.secret, tuple(keys))
 
     def _require_same_answer(self, shipped: AnswerKey) -> None:
         """By itself, with the shipped key's inputs, it has the digest of the answer that was graded."""
@@ -132,7 +132,7 @@ def _group(source: Source, root: Path, answer: str) -> tuple[str, list[tuple[str
         for part in result.cells:
             digest = part.record.get("answer", "")
             if digest and part.record.get("state") == "wrong":
-                groups.setdefault((part.name, digest), []).append((result.student, part))
+                groups.setdefault((part.name, digest), []).append((result.student.id, part))
                 titles[part.name, digest] = [mistake["title"] for mistake in part.record.get("mistakes", [])]
     handle = answer.strip().lower().removeprefix("answer").strip()
     matches = [group for group in groups if handle and group[1].startswith(handle)]

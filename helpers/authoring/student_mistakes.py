@@ -43,7 +43,7 @@ def _outcomes(runner: Runner, source: Source, setup: str, mistake: StudentMistak
     exercise = source.lesson[mistake.exercise]
     work = Work(source.name, (CodeCell(exercise.name, mistake.code, exercise.name),), {}, setup)
     run = runner.execute(work, seed, only=(exercise.name,)).runs[exercise.name]
-    why = f"{run.why.value}. {run.says}".rstrip()
+    why = run.says or "it is a stub"
     if run.sent is not None:
         try:
             return from_wire(run.sent, exercise).outcomes

@@ -28,8 +28,11 @@ OWN_ROOMS = ("helpers.exercises", "helpers.checking", "helpers.keys", "helpers.g
 
 
 @dataclass(frozen=True)
-class SuspiciousLine:
-    """A line that an instructor looks at before the answer counts. cell: its label. why: one sentence."""
+class Finding:
+    """Something that an instructor looks at before the answer counts; it is no accusation.
+
+    cell: its label. line: from 1; 0 where none can be named. excerpt: that line, not yet sanitized. why: one sentence.
+    """
 
     cell: str
     line: int
@@ -52,13 +55,13 @@ class CellScan:
     shortcut: str = ""
     shape: str = ""
     size: int = 0
-    suspicious: tuple[SuspiciousLine, ...] = ()
+    suspicious: tuple[Finding, ...] = ()
     refused: str = ""
 
     @classmethod
     def from_json(cls, data: Mapping) -> CellScan:
         """What `dataclasses.asdict` made."""
-        return cls(**{**data, "suspicious": tuple(SuspiciousLine(**line) for line in data["suspicious"])})
+        return cls(**{**data, "suspicious": tuple(Finding(**line) for line in data["suspicious"])})
 
 
 def scan_cell(exercise: Exercise, source: str, program: ProgramSlice | None = None, released: str = "") -> CellScan:
@@ -81,7 +84,7 @@ def scan_cell(exercise: Exercise, source: str, program: ProgramSlice | None = No
     )
 
 
-def _suspicious_lines(own: str, program: ProgramSlice) -> Iterator[SuspiciousLine]:
+def _suspicious_lines(own: str, program: ProgramSlice) -> Iterator[Finding]:
     texts = [(each.cell, each.line, each.text) for each in program.definitions]
     for cell, first, text in [*texts, (own, 1, program.own)]:
         lines = text.split("\n")
@@ -90,7 +93,7 @@ def _suspicious_lines(own: str, program: ProgramSlice) -> Iterator[SuspiciousLin
                 continue
             excerpt = lines[line - 1].strip()[:LONGEST_EXCERPT] if line <= len(lines) else ""
             why = f"It uses `{name}`, which leads out of the answer and which no exercise needs."
-            yield SuspiciousLine(cell, first + line - 1, excerpt, why)
+            yield Finding(cell, first + line - 1, excerpt, why)
 
 
 # ------------------------------------------------------------------------------------------- a submission

@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import gc
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from helpers.course import EXERCISES, LIMITS, Limits
@@ -77,19 +76,13 @@ def main() -> int:
             raise SystemExit(f"\n{problem}\n") from None
 
 
-@contextlib.contextmanager
-def fork_server(arguments: argparse.Namespace) -> Iterator[ForkServer | None]:
+def fork_server(arguments: argparse.Namespace) -> contextlib.AbstractContextManager[ForkServer | None]:
     """The process that submissions will be forked from; None for commands that need none."""
     needed = arguments.command == "grade" and not arguments.unsafe and not arguments.scheduler
     if not needed or not (EXERCISES / f"l{arguments.lesson}.py").is_file() or not bubblewrap.is_installed():
-        yield None
-        return
+        return contextlib.nullcontext()
     limits = Limits(arguments.exercise_seconds, arguments.total_seconds)
-    server = ForkServer(arguments.lesson, bubblewrap.BUBBLEWRAP, limits)
-    try:
-        yield server
-    finally:
-        server.close()
+    return contextlib.closing(ForkServer(arguments.lesson, bubblewrap.BUBBLEWRAP, limits))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sqlite3
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,8 +25,8 @@ ON_A_SERVER = (
 def back_up(root: Path, gradebook: Path) -> Path | None:
     """Copy a gradebook in SQLite into gradebook-backups/, which keeps the last twenty.
 
-    Returns the copy; None where there is nothing to copy, or the newest copy is identical. Raises GradingError where
-    the gradebook is damaged, so that no good copy is deleted for a bad one.
+    Returns the copy, or an earlier one that is identical; None where there is nothing to copy. Raises GradingError
+    where the gradebook is damaged, so that no good copy is deleted for a bad one.
     """
     if not gradebook.is_file() or not gradebook.stat().st_size:
         return None
@@ -37,23 +36,20 @@ def back_up(root: Path, gradebook: Path) -> Path | None:
         with written_whole(path, 0o400) as unfinished:
             unfinished.touch(0o600)
             # SQLite's backup API copies a consistent state even while others write
-            with _connected(gradebook, "rw") as original, _connected(unfinished, "rw") as copy:
+            with connected(gradebook, "rw") as original, connected(unfinished, "rw") as copy:
                 original.backup(copy)
                 _require_sound(copy, gradebook)
         if previous and path.read_bytes() == previous[0].read_bytes():
             path.unlink()
-            return None
+            return previous[0]
         for old in backups(root)[MAX_BACKUPS:]:
             old.unlink()
     return path
 
 
-@contextlib.contextmanager
-def _connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
+def connected(path: Path, mode: str) -> contextlib.closing[sqlite3.Connection]:
     """mode: "ro", "rw", or "rwc" to create a missing file."""
-    address = f"{path.absolute().as_uri()}?mode={mode}"
-    with contextlib.closing(sqlite3.connect(address, uri=True, timeout=30)) as connection:
-        yield connection
+    return contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, timeout=30))
 
 
 def _require_sound(database: sqlite3.Connection, file: Path) -> None:
@@ -90,10 +86,10 @@ def restore(root: Path, gradebook: Path, name: str) -> str:
         for lesson in lesson_names():  # none is graded meanwhile
             stack.enter_context(Journal(root, lesson).locked())
         # Opened first: the copy of the current gradebook may be the one that pushes this backup out
-        backup = stack.enter_context(_connected(chosen, "ro"))
+        backup = stack.enter_context(connected(chosen, "ro"))
         _require_sound(backup, chosen)
         copy = _set_aside(root, gradebook)
-        with _connected(gradebook, "rwc") as database:  # the same file: programs that have it open see the change
+        with connected(gradebook, "rwc") as database:  # the same file: programs that have it open see the change
             backup.backup(database)
     before = f"The previous state is kept as {copy.relative_to(root)}." if copy else "There was no gradebook before."
     return (
@@ -105,11 +101,8 @@ def restore(root: Path, gradebook: Path, name: str) -> str:
 
 def _set_aside(root: Path, gradebook: Path) -> Path | None:
     """Copy the current gradebook: as a backup, or, if it is damaged, as a file beside the backups; then delete it."""
-    if not gradebook.is_file() or not gradebook.stat().st_size:
-        return None
     try:
-        back_up(root, gradebook)
-        return backups(root)[0]
+        return back_up(root, gradebook)
     except GradingError:
         path = root / FOLDER / f"{datetime.now(UTC):{DATED_NAME}}.damaged"
         shutil.copyfile(gradebook, path)

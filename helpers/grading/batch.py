@@ -22,37 +22,30 @@ from helpers.grading.canary import REFERENCE
 from helpers.grading.errors import GradingError, explained
 from helpers.grading.exam import exam_key_path, load_exam_key
 from helpers.grading.gradebook import Marks, digest_of, judged_path
-from helpers.grading.grader import Everywhere, GradedSubmission, Grader, SubmissionRunner
+from helpers.grading.grader import GradedSubmission, Grader
 from helpers.grading.journal import Journal
 from helpers.grading.judging import WAITS
 from helpers.grading.progress import progress
 from helpers.grading.review import Decisions
+from helpers.grading.sandbox.cluster import Cluster
+from helpers.grading.sandbox.runner import Runner
 from helpers.grading.submissions.select import Submission, read_submissions
 from helpers.grading.summary import Summary, compare
 from helpers.notebooks import check_id
 
 WORKERS = "submission"  # how the names of the threads begin
-Task = tuple[Submission, str]  # and the name of the canary that it is, "" if it is none
 
 
 class Batch:
     """Grades one lesson's submissions in a course's folder.
 
-    runner: runs submissions; called from `jobs` threads at once. bar: show progress. everywhere: see `Grader`. Raises
-    BadKey where the exam key is missing or damaged.
+    runner: called from `jobs` threads at once. bar: show progress. Raises BadKey where the exam key is missing or
+    damaged.
     """
 
-    def __init__(
-        self,
-        root: Path,
-        lesson: str,
-        runner: SubmissionRunner,
-        jobs: int = 1,
-        bar: bool = True,
-        everywhere: Everywhere | None = None,
-    ):
+    def __init__(self, root: Path, lesson: str, runner: Runner | Cluster, jobs: int = 1, bar: bool = True):
         self.root, self.lesson = root, lesson
-        self._runner, self._jobs, self._bar, self._everywhere = runner, jobs, bar, everywhere
+        self._runner, self._jobs, self._bar = runner, jobs, bar
         self._journal, self._marks = Journal(root, lesson), Marks(root, lesson)
         self._exam = load_exam_key(lesson, root)
         self._release = root / "notebooks" / lesson / f"{lesson}.ipynb"
@@ -67,10 +60,10 @@ class Batch:
         """
         begun = time.monotonic()
         with explained(self.root), self._journal.locked(), self._marks as marks:
-            handed_in = read_submissions(self.root / "submitted", self.lesson, self.root)
+            submissions, flags = read_submissions(self.root / "submitted", self.lesson, self.root)
             self._entries, self._scores = self._journal.read(), marks.scores()  # from before the batch
-            self._summary = summary = Summary(self.lesson, flags=list(handed_in.flags), dry_run=dry_run)
-            todo = [s for s in _only(handed_in.submissions, only) if again or not self._is_done(s)]
+            self._summary = summary = Summary(self.lesson, flags=flags, dry_run=dry_run)
+            todo = [s for s in _only(submissions, only) if again or not self._is_done(s)]
             if todo and not dry_run and marks.file:
                 back_up(self.root, marks.file)
             try:
@@ -106,26 +99,20 @@ class Batch:
     def _grade(self, todo: list[Submission]) -> None:
         lesson, released = load_lesson(self.lesson), self._marks.released(nbformat.read(self._release, as_version=4))
         decisions, sanitize, slots = Decisions(self.root), self._marks.sanitize, threading.Semaphore(self._jobs)
-        grader = Grader(
-            lesson, self._exam, self._digests, released, decisions, self._runner, sanitize, slots, self._everywhere
-        )
+        grader = Grader(lesson, self._exam, self._digests, released, decisions, self._runner, sanitize, slots)
         canaries = canary.canaries(self.root, lesson, released)
         if REFERENCE not in canaries:
             self._summary.flags.append(canary.NO_REFERENCE.format(lesson=self.lesson))
         threads = ThreadPoolExecutor(self._jobs + 1, WORKERS)  # one judges while the others run
-        ahead = 2 * self._jobs + 2
-
-        def graded(tasks: Iterable[Task]) -> Iterator[GradedSubmission]:
-            return completed(threads, grader.grade, tasks, ahead)
 
         def require(*names: str, midway: bool = False) -> None:
-            for result in graded((canaries[name], name) for name in names):
-                canary.require(result, midway)
+            for name in names:
+                canary.require(name, grader.grade(canaries[name], name), midway)
 
         try:
             with progress(len(todo), "Grading", "submission", shown=self._bar) as bar:
                 require(*canaries)
-                results = graded((submission, "") for submission in todo)
+                results = completed(threads, grader, todo, ahead=2 * self._jobs + 2)
                 for result in confirmed(results, lambda: require(next(iter(canaries)), midway=True)):
                     self._write(result)
                     bar.update()
@@ -173,13 +160,13 @@ def confirmed(results: Iterable[GradedSubmission], require: Callable[[], None]) 
 
 
 def completed(
-    threads: ThreadPoolExecutor, work: Callable[..., GradedSubmission], tasks: Iterable[Task], ahead: int
+    threads: ThreadPoolExecutor, grader: Grader, submissions: Iterable[Submission], ahead: int
 ) -> Iterator[GradedSubmission]:
-    """The results of the tasks, in the order in which they are completed. ahead: how many are begun at a time."""
-    left = iter(tasks)
+    """The results, in the order in which they are completed. ahead: how many are begun at a time."""
+    left = iter(submissions)
     running: set[Future[GradedSubmission]] = set()
     while True:
-        running |= {threads.submit(work, *task) for task in islice(left, ahead - len(running))}
+        running |= {threads.submit(grader.grade, each) for each in islice(left, ahead - len(running))}
         if not running:
             return
         done, running = wait(running, return_when=FIRST_COMPLETED)

@@ -19,12 +19,12 @@ from helpers.checking.panel import number
 from helpers.course import SOLUTIONS
 from helpers.exercises import Lesson
 from helpers.grading.errors import GradingError
-from helpers.grading.judging import Why
 from helpers.grading.sanitize import plain
 from helpers.grading.submissions.archives import SubmittedFile
 from helpers.grading.submissions.identity import FOLDER, FileOwner
 from helpers.grading.submissions.roster import Student
 from helpers.grading.submissions.select import Submission
+from helpers.grading.summary import in_words
 from helpers.notebooks import filled_in, sources_of, without_marks
 
 if TYPE_CHECKING:
@@ -38,12 +38,9 @@ NO_REFERENCE = (
     "the reference solution was not tried first, because {lesson}/{lesson}.ipynb is missing in solutions/: if a whole "
     "class lost the same points, check the machine before you believe them"
 )
-NOTHING_WORKED = (
-    "No code of the lesson ran as it should: check the sandbox, the memory and the disk of this machine, and its "
-    "Python (`make env`)."
-)
-SOME_ANSWERS_MISSING = (
-    "Some exercises gave no answer: check this machine's memory, load, and time limits (--exercise-seconds)."
+NO_ANSWER = (
+    "Not every exercise gave an answer: check the sandbox, the memory, the load and the disk of this machine, its "
+    "Python (`make env`), and the time limits (--exercise-seconds)."
 )
 OTHER_NUMBERS = (
     "The answers arrived, and are not what the key expects: the exam key or notebooks/ may be older than solutions/ "
@@ -80,13 +77,11 @@ def reference_answers(root: Path, lesson: Lesson) -> dict[str, str]:
 
 def is_doubtful(graded: GradedSubmission) -> bool:
     """Could a broken machine have caused what this submission lost?"""
-    of_its_own = (Why.STUB, Why.UNDEFINED, Why.NOTHING_TO_RUN)
-    return bool(graded.problem) or any(run.sent is None and run.why not in of_its_own for run in graded.runs.values())
+    return bool(graded.problem) or any(run.sent is None and not run.absent for run in graded.runs.values())
 
 
-def require(graded: GradedSubmission, midway: bool = False) -> None:
+def require(name: str, graded: GradedSubmission, midway: bool = False) -> None:
     """Raises GradingError unless this canary got the marks it must get. midway: marks were written before it."""
-    name = graded.canary
     wrong = [r for r in graded.entry.verdicts if r["points"] != (r["out_of"] if name == REFERENCE else 0)]
     if graded.problem or wrong or not graded.entry.verdicts:
         raise GradingError(_report(name, graded, wrong, midway))
@@ -100,7 +95,7 @@ def _report(name: str, graded: GradedSubmission, wrong: list[dict], midway: bool
     width = max((len(record["exercise"]) for record in wrong), default=0)
     details = [
         *([plain(graded.problem)] if graded.problem else []),
-        *(f"{r['exercise']:<{width}}  {number(r['points'])} of {number(r['out_of'])}  {_reason(r)}" for r in wrong),
+        *(f"{r['exercise']:<{width}}  {number(r['points'])} of {number(r['out_of'])}  {in_words(r)}" for r in wrong),
         *(f"also noticed: {plain(flag)}" for flag in graded.entry.flags[:6]),
         *shortages(),
     ]
@@ -114,18 +109,11 @@ def _report(name: str, graded: GradedSubmission, wrong: list[dict], midway: bool
     )
 
 
-def _reason(record: dict) -> str:
-    lost = (aspect["says"] for aspect in record["aspects"] if not aspect["held"] and aspect["says"])
-    return plain(record["says"] or next(lost, "") or record["state"], 160)
-
-
 def _remedy(name: str, graded: GradedSubmission, wrong: list[dict]) -> str:
     if name == EMPTY and wrong:
         return EMPTY_EARNS
     answered = {exercise for exercise, run in graded.runs.items() if run.sent is not None}
-    if graded.problem or not answered:
-        return NOTHING_WORKED
-    return OTHER_NUMBERS if all(record["exercise"] in answered for record in wrong) else SOME_ANSWERS_MISSING
+    return NO_ANSWER if graded.problem or not answered.issuperset(r["exercise"] for r in wrong) else OTHER_NUMBERS
 
 
 def shortages() -> list[str]:

@@ -19,7 +19,6 @@ from helpers.grading.csv_tables import BadTable
 from helpers.grading.errors import GradingError
 from helpers.grading.gradebook import Marks
 from helpers.grading.judging import ACCEPTED, REFUSED
-from helpers.grading.late_policy import FILE as DEADLINES
 from helpers.grading.reports.export import write_exports
 from helpers.grading.reports.feedback import write_feedback
 from helpers.grading.reports.report import write_report
@@ -48,16 +47,17 @@ def run(root: Path, arguments: argparse.Namespace, server: ForkServer | None) ->
         case "look":
             load_lesson(lesson)
             print(review.listing(root, lesson))
-        case "accept" | "refuse" as decision:
-            decide(root, lesson, arguments.student, arguments.exercises, decision)
+        case "accept" | "refuse":
+            decision = {"accept": ACCEPTED, "refuse": REFUSED}[arguments.command]
+            review.decide(root, load_lesson(lesson), arguments.student, arguments.exercises, decision)
             arguments.only = [arguments.student]
             return grade(root, arguments)
         case "feedback":
             settle_lateness(root, lesson)
-            return write_feedback(root, lesson, tuple(arguments.only))
+            write_feedback(root, lesson, tuple(arguments.only))
         case "report":
             settle_lateness(root, lesson)
-            return write_report(root, lesson)
+            write_report(root, lesson)
         case "export":
             settle_lateness(root, lesson)
             write_exports(root, lesson)
@@ -81,7 +81,7 @@ def grade(root: Path, options: argparse.Namespace, server: ForkServer | None = N
     with contextlib.ExitStack() as stack:
         if options.scheduler:
             workers = stack.enter_context(cluster(options.scheduler, lesson, isolation, limits))
-            batch = Batch(root, lesson, workers, jobs or 2 * workers.threads, options.bar, workers.everywhere)
+            batch = Batch(root, lesson, workers, jobs or 2 * workers.threads, options.bar)
         else:
             runner = stack.enter_context(Runner(lesson, isolation=isolation, limits=limits, begun=server))
             batch = Batch(root, lesson, runner, jobs or os.cpu_count() or 1, options.bar)
@@ -116,18 +116,10 @@ def restore_gradebook(root: Path, backup: str) -> None:
     print(backups.restore(root, file, backup) if backup else backups.backup_table(root))
 
 
-def decide(root: Path, lesson: str, student: str, exercises: list[str], decision: str) -> None:
-    """Accept or refuse answers that wait. decision: "accept" or "refuse"."""
-    for name in exercises:
-        _ = load_lesson(lesson)[name]  # raises UnknownLesson with the names there are
-    review.decide(root, lesson, student, exercises, {"accept": ACCEPTED, "refuse": REFUSED}[decision])
-
-
 def collect(root: Path, lesson: str, place: Path) -> None:
     """Copy a platform's export into nbgrader's layout, and say what was found."""
     if not place.exists():
         raise GradingError(f"{place} does not exist.")
-    load_lesson(lesson)
     try:
         students, messages = copy_into(root / "submitted", place, lesson, root)
     except OSError as problem:
@@ -138,11 +130,7 @@ def collect(root: Path, lesson: str, place: Path) -> None:
 
 
 def settle_lateness(root: Path, lesson: str) -> None:
-    """Correct the penalties by the current table of deadlines, and by marks given by hand since.
-
-    The gradebook is opened in any case: one that cannot be used is then explained.
-    """
+    """Correct the penalties by the current table of deadlines, and by marks given by hand since."""
     with Marks(root, lesson) as marks:
-        if (root / DEADLINES).is_file():
-            for line in marks.settle_lateness():
-                print(f"  {line}")
+        for line in marks.settle_lateness():
+            print(f"  {line}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import re
-import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,9 +24,7 @@ DAMAGED = (
     "backups and restores one. The damaged file is kept. Grading again then restores what the backup lacks, except "
     "points given by hand since."
 )
-DISK_FULL = (
-    f"There is no space left on the disk of {{folder}} ({{free:,.0f}} MB free). Make room and try again. {RESUME}"
-)
+DISK_FULL = f"There is no space left on the disk of {{folder}}. Make room and try again. {RESUME}"
 BAD_ADDRESS = (
     "The gradebook's address cannot be read: {gradebook}. GRADEBOOK (or CourseDirectory.db_url in nbgrader_config.py) "
     "looks like postgresql+psycopg://user@host/database."
@@ -106,7 +103,7 @@ def disk_error(problem: OSError, root: Path) -> str:
     place = Path(problem.filename) if isinstance(problem.filename, (str, Path)) else root
     reason = (problem.strerror or "").lower()
     if problem.errno in (errno.ENOSPC, errno.EDQUOT):
-        return DISK_FULL.format(folder=place, free=_free_megabytes(place))
+        return DISK_FULL.format(folder=place)
     if problem.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return (
             f"{place} cannot be written to: {reason}. Grading writes into autograded/, journal/ and gradebook-backups/ "
@@ -126,11 +123,4 @@ def about(url: str | URL, template: str, error: str = "") -> str:
     if parsed.get_backend_name() != "sqlite":
         return template.format(gradebook=f"The gradebook {parsed.render_as_string(hide_password=True)}", error=error)
     file = Path(parsed.database or ":memory:")
-    free = _free_megabytes(file.parent) if template is DISK_FULL else 0
-    return template.format(gradebook=f"The gradebook {file}", file=file, folder=file.parent, free=free, error=error)
-
-
-def _free_megabytes(place: Path) -> float:
-    while not place.is_dir() and place != place.parent:
-        place = place.parent
-    return shutil.disk_usage(place).free / 2**20
+    return template.format(gradebook=f"The gradebook {file}", file=file, folder=file.parent, error=error)

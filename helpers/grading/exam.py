@@ -6,11 +6,10 @@ which also says who gets which: the same code gets the same seed again, and one 
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import hmac
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nbformat.notebooknode import NotebookNode
@@ -30,7 +29,6 @@ HIDDEN = "(the exam's seed)"  # shown where a submission printed it
 class ExamKey:
     """The answer keys of one lesson's exam. secret: never handed to a submission. keys: one for each seed."""
 
-    lesson: str
     secret: str
     keys: tuple[AnswerKey, ...]
 
@@ -66,10 +64,7 @@ def without_seed(run: CheckRun, seed: str) -> CheckRun:
     """
     sent = json.loads(json.dumps(run.sent).replace(seed, HIDDEN))
     changed = tuple(name.replace(seed, HIDDEN) for name in run.changed)
-    return dataclasses.replace(run, sent=sent, says=run.says.replace(seed, HIDDEN), changed=changed)
-
-
-# ------------------------------------------------------------------------------------------- the file
+    return replace(run, sent=sent, says=run.says.replace(seed, HIDDEN), changed=changed)
 
 
 def exam_key_path(lesson: str, root: Path) -> Path:
@@ -92,4 +87,4 @@ def load_exam_key(lesson: str, root: Path) -> ExamKey:
     keys = tuple(key_from_bytes(exercises, part, name, remedy) for part in parts)
     if not keys or [key.seed for key in keys] != seeds_of(secret, len(keys)):
         raise BadKey(f"The exam key {name} is damaged: its seeds are not those of its secret. {remedy}")
-    return ExamKey(lesson, secret, keys)
+    return ExamKey(secret, keys)

@@ -8,9 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
-import sqlite3
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +25,7 @@ from traitlets.config import Application, Config
 
 from helpers.course import write_whole
 from helpers.grading import late_policy
+from helpers.grading.backups import connected
 from helpers.grading.errors import OTHER_VERSION, GradingError, about, explained
 from helpers.grading.sanitize_notebook import sanitize_notebook
 from helpers.grading.submissions.roster import Student
@@ -106,7 +105,7 @@ class Marks:
     def _explained(self) -> contextlib.AbstractContextManager:
         return explained(self.root, self.db_url)
 
-    @contextmanager
+    @contextlib.contextmanager
     def _one_transaction(self) -> Iterator[None]:
         """Everything that is written meanwhile is committed at the end, or nothing is."""
         session = self.gradebook.db
@@ -253,7 +252,7 @@ def _require_gradebook(file: Path) -> None:
     """Raises GradingError where a file is not a gradebook of this nbgrader, before anything is written to it."""
     query = "SELECT t.name, c.name FROM sqlite_master t, pragma_table_info(t.name) c WHERE t.type = 'table'"
     # Not read-only: SQLite may have to undo what a killed process left half written
-    with contextlib.closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True)) as database:
+    with connected(file, "rw") as database:
         there = set(database.execute(query))
     tables = {table for table, _ in there}
     needed = [(table.name, column.name) for table in Base.metadata.sorted_tables for column in table.columns]

@@ -6,9 +6,8 @@ import contextlib
 import copy
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
@@ -25,10 +24,11 @@ from helpers.grading.canary import REFERENCE
 from helpers.grading.exam import HIDDEN, ExamKey, digest_of_work, without_seed
 from helpers.grading.gradebook import digest_of
 from helpers.grading.journal import JournalEntry
-from helpers.grading.judging import CheckRun, Judged, Why, judge_predictions, judge_submission, unexplained_of
+from helpers.grading.judging import CheckRun, Judged, judge_predictions, judge_submission, unexplained_of
 from helpers.grading.records import record, records_of_predictions, write_verdicts
 from helpers.grading.review import Decisions
-from helpers.grading.sandbox.runner import Executed, Unexplained, Work
+from helpers.grading.sandbox.cluster import Cluster
+from helpers.grading.sandbox.runner import Executed, Runner, Work
 from helpers.grading.submissions.restore import restore
 from helpers.grading.submissions.select import Submission
 from helpers.grading.submissions.untrusted_notebook import UnopenedFile, UnreadableFile
@@ -37,22 +37,12 @@ from helpers.notebooks import SETUP, grade_id, sources_of
 NOTHING_RAN = "nothing was run"
 
 
-class SubmissionRunner(Protocol):
-    """Runs submissions: a `runner.Runner`, or a cluster of them."""
-
-    def execute(self, work: Work, seed: str, *, unexplained: Unexplained) -> Executed:
-        """See `runner.Runner.execute`."""
-
-
-Everywhere = Callable[[Work, str], list[Executed]]  # runs a submission on each of several machines
-
-
 @dataclass(frozen=True)
 class GradedSubmission:
     """The result of grading one submission, before anything is written.
 
     file: the judged notebook's. runs: by exercise. problem: why the machinery, and not the submission, failed; then
-    there is nothing to write. canary: the name of the canary that it is, "" if it is none.
+    there is nothing to write.
     """
 
     submission: Submission
@@ -61,7 +51,6 @@ class GradedSubmission:
     entry: JournalEntry = field(default_factory=lambda: JournalEntry(""))
     runs: Mapping[str, CheckRun] = field(default_factory=dict)
     problem: str = ""
-    canary: str = ""
 
 
 @dataclass(frozen=True)
@@ -69,7 +58,7 @@ class Grader:
     """Grades submissions of one lesson; `grade` may be called from several threads.
 
     digests: of the release and the exam key. sanitize: see `Marks.sanitize`. slots: one for each submission that may
-    run. everywhere: runs a submission on each machine, where there are several.
+    run.
     """
 
     lesson: Lesson
@@ -77,33 +66,35 @@ class Grader:
     digests: Mapping[str, str]
     released: NotebookNode
     decisions: Decisions
-    runner: SubmissionRunner
+    runner: Runner | Cluster
     sanitize: Callable[[NotebookNode], None]
     slots: threading.Semaphore
-    everywhere: Everywhere | None = None
 
     def grade(self, submission: Submission, canary: str = "") -> GradedSubmission:
-        """Read, run and judge a submission. Any failure in doing so is in the result."""
+        """Read, run and judge a submission. Any failure in doing so is in the result.
+
+        canary: the name of the canary that it is; then it is run on every machine, and the worst result returned.
+        """
         try:
             notebook, flags, problem = self._restored(submission)
             key = self.exam.key_for(submission.student.id, digest_of_work(notebook))
             if problem:
-                run = CheckRun(why=Why.NOTHING_TO_RUN, says=f"Nothing could be run: {problem}")
+                run = CheckRun(says=f"Nothing could be run: {problem}.", absent=True)
                 runs = {exercise.name: run for exercise in self.lesson}
                 executed = [Executed(runs, SubmissionScan(), isolation=NOTHING_RAN)]
             else:
                 work = work_of(self.lesson, notebook, self.released)
                 with self.slots:
-                    if canary and self.everywhere:  # a canary runs on every machine
-                        executed = self.everywhere(work, key.seed)
+                    if canary:
+                        executed = self.runner.everywhere(work, key.seed)
                     else:
                         unexplained = partial(unexplained_of, self.lesson, key)
                         executed = [self.runner.execute(work, key.seed, unexplained=unexplained)]
             graded = [self._judged(submission, notebook, key, flags, each) for each in executed]
             worst_first = sorted(graded, key=lambda result: result.entry.points)
-            return replace(worst_first[0 if canary == REFERENCE else -1], canary=canary)
+            return worst_first[0 if canary == REFERENCE else -1]
         except Exception as failure:  # the machinery failed, not the student: no mark is written
-            return GradedSubmission(submission, problem=f"{type(failure).__name__}: {failure}", canary=canary)
+            return GradedSubmission(submission, problem=f"{type(failure).__name__}: {failure}")
 
     def _restored(self, submission: Submission) -> tuple[NotebookNode, list[str], str]:
         """A notebook to run, flags about it, and why it cannot be read; then it is an empty one."""
@@ -145,7 +136,7 @@ class Grader:
             platform=student.platform,
             number=student.number,
         )
-        runs = {exercise.name: runs.get(exercise.name, CheckRun(why=Why.NOT_RUN)) for exercise in lesson}
+        runs = {exercise.name: runs.get(exercise.name, CheckRun()) for exercise in lesson}
         return GradedSubmission(submission, notebook, file, entry, runs)
 
     def _on_shipped_key(self, run: CheckRun | None, judged: Judged) -> Answer | None:

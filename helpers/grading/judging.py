@@ -8,69 +8,33 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
 
 from helpers.checking import answers
 from helpers.checking.answers import Answer
-from helpers.checking.cell_scan import CellScan, SubmissionScan
+from helpers.checking.cell_scan import CellScan, Finding, SubmissionScan
 from helpers.checking.keys import AnswerKey
 from helpers.checking.predictions import Predicted, predicted
 from helpers.checking.program_slice import ProgramSlice
 from helpers.checking.verdicts import ON_HOLD, RIGHT, UNWRITTEN, Verdict, judge, no_answer, not_started, unexplained
 from helpers.exercises import Exercise, Lesson
 
-STUB, UNREADABLE, LEADS_OUT, CHANGES = "stub", "unreadable", "leads out", "changes"
-RULES = {
-    STUB: "the solution cell still holds the stub",
-    UNREADABLE: "the solution cell is longer or more deeply nested than the grader reads",
-    LEADS_OUT: "the answer reaches out of itself, into the interpreter or the check",
-    CHANGES: "while the answer ran, a part of the check, or a function of torch that the check uses, was replaced",
-}
 WAITS, ACCEPTED, REFUSED = "waits", "accepted", "refused"  # what a decision can be, beside ""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing for the instructor to look at. It is no accusation: it says why to look before the points count.
-
-    rule: one of RULES. cell: the grade id of the cell, or "cell 7" for one without, counted from 1 in the judged
-    notebook. line: in that cell, from 1; 0 where no line can be named. excerpt: that line, as the student wrote it, not
-    yet sanitized. why: one sentence.
-    """
-
-    rule: str
-    cell: str
-    line: int
-    excerpt: str
-    why: str
-
-
-class Why(Enum):
-    """Why an exercise sent no answer."""
-
-    SILENT = "it ran, and sent none"
-    STUB = "it still holds the stub"
-    UNDEFINED = "its cell does not define it"
-    LATE = "it took too long"
-    DIED = "the process ended"
-    NOT_RUN = "it was not run"
-    NOTHING_TO_RUN = "nothing that was handed in could be run"
 
 
 @dataclass(frozen=True)
 class CheckRun:
     """The result of running one exercise.
 
-    sent: the answer that it sent, as unchecked JSON; None for none. why: the reason where it sent none. says: more
-    about the reason, or where the answer's cells stopped, possibly in the student's own words. changed: names in torch
-    or in the probes that the answer replaced. shipped: as sent, what the same code answered on the inputs of the
-    shipped key, on which everybody's answers can be compared, in the aspects that are wrong; None where it was not
-    tried.
+    sent: the answer that it sent, as unchecked JSON; None for none. says: why it sent none, or where the answer's cells
+    stopped, possibly in the student's own words. absent: it sent none because the submission holds none, which no
+    broken machine causes. changed: names in torch or in the probes that the answer replaced. shipped: as sent, what the
+    same code answered on the inputs of the shipped key, on which everybody's answers can be compared, in the aspects
+    that are wrong; None where it was not tried.
     """
 
     sent: object = None
-    why: Why = Why.SILENT
     says: str = ""
+    absent: bool = False
     changed: tuple[str, ...] = ()
     shipped: object = None
 
@@ -109,7 +73,7 @@ def judge_submission(
     """
     judged = {}
     for exercise in lesson:
-        run = runs.get(exercise.name, CheckRun(why=Why.NOT_RUN, says="its cell was missing"))
+        run = runs.get(exercise.name, CheckRun(says="There is no answer: its cell was missing."))
         program = read.slices.get(exercise.name, ProgramSlice("", (), ""))
         by_numbers = judge_run(run, exercise, key, read.scans.get(exercise.name, CellScan()), program)
         judged[exercise.name] = with_findings(by_numbers, exercise, run, program, decided)
@@ -129,7 +93,7 @@ def with_findings(judged: Judged, exercise: Exercise, run: CheckRun, program: Pr
     """
     verdict, facts = judged.verdict, judged.facts
     if facts.begun and verdict.state == RIGHT:
-        stub = Finding(STUB, exercise.name, 0, "", UNWRITTEN)
+        stub = Finding(exercise.name, 0, "", UNWRITTEN)
         return replace(judged, verdict=no_answer(exercise, UNWRITTEN), look=(stub,))
     findings = tuple(_findings(exercise.name, facts, run))
     judged = replace(judged, look=findings, earned=verdict.points)
@@ -144,18 +108,17 @@ def with_findings(judged: Judged, exercise: Exercise, run: CheckRun, program: Pr
 
 def _findings(exercise: str, facts: CellScan, run: CheckRun) -> Iterator[Finding]:
     if facts.refused:
-        yield Finding(UNREADABLE, exercise, 0, "", f"The cell could not be read: {facts.refused}.")
-    for way_out in facts.suspicious:
-        yield Finding(LEADS_OUT, way_out.cell, way_out.line, way_out.excerpt, way_out.why)
+        yield Finding(exercise, 0, "", f"The cell could not be read: {facts.refused}.")
+    yield from facts.suspicious
     if run.changed:
         names = ", ".join(f"`{name}`" for name in run.changed)
         why = f"While the answer ran, {names} was replaced. No exercise needs that."
-        yield Finding(CHANGES, exercise, 0, "", why)
+        yield Finding(exercise, 0, "", why)
 
 
 def review_digest(exercise: str, findings: tuple[Finding, ...], program: ProgramSlice) -> str:
     """Identifies what is decided about: the answer's text and the findings. A changed answer needs a new decision."""
-    words = [exercise, *program.texts, *sorted(f"{finding.rule} {finding.why}" for finding in findings)]
+    words = [exercise, *program.texts, *sorted(finding.why for finding in findings)]
     return hashlib.sha256("\0".join(words).encode("utf-8", "replace")).hexdigest()[:24]
 
 
@@ -171,10 +134,9 @@ def _held_up(decision: str, points: float, first: Finding) -> str:
 
 def judge_run(run: CheckRun, exercise: Exercise, key: AnswerKey, facts: CellScan, program: ProgramSlice) -> Judged:
     """The verdict on what one exercise sent. Trusts nothing in it."""
-    if run.why is Why.STUB:
-        return Judged(not_started(exercise), facts=facts)
     if run.sent is None:
-        return Judged(_with_note(no_answer(exercise, _why_silent(run)), program), facts=facts)
+        silent = not_started(exercise) if facts.stub else _with_note(no_answer(exercise, run.says), program)
+        return Judged(silent, facts=facts)
     try:
         answer = answers.from_wire(run.sent, exercise)
     except answers.MalformedAnswer as problem:
@@ -197,14 +159,3 @@ def _with_note(verdict: Verdict, program: ProgramSlice, stopped: str = "") -> Ve
     """The verdict, noting what the answer reads and cannot have in an exam, or else where its cells stopped."""
     note = "" if verdict.state == RIGHT else " ".join(program.missing.values()) or stopped
     return replace(verdict, note=note) if note else verdict
-
-
-def _why_silent(run: CheckRun) -> str:
-    match run.why:
-        case Why.LATE:
-            return "The answer did not finish in time. Is there a loop that never ends?"
-        case Why.UNDEFINED | Why.NOTHING_TO_RUN:
-            return f"{run.says.rstrip('.')}."
-        case Why.DIED | Why.NOT_RUN:
-            return f"There is no answer: {run.says}."
-    return f"There is no answer. {run.says}".rstrip()

@@ -85,9 +85,6 @@ def days_begun(late: timedelta) -> int:
     return max(0, math.ceil(late / timedelta(days=1)))
 
 
-# ------------------------------------------------------------------------------------------------- reading the table
-
-
 def read_deadlines(root: Path) -> Deadlines:
     """The course's table; empty where there is none. Raises BadTable."""
     path = Path(root, FILE)
@@ -165,9 +162,6 @@ def _days(row: TableRow) -> int:
     if not re.fullmatch("[0-9]{1,3}", text):
         raise row.error(f'"late days" is "{plain(text, 40)}". Write a whole number of days')
     return int(text)
-
-
-# ------------------------------------------------------------------------------------------------- in the gradebook
 
 
 def enter_dates(deadlines: Deadlines, assignment: Assignment, submissions: Iterable[SubmittedAssignment]) -> None:

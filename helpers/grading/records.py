@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from itertools import groupby
 
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade
@@ -26,13 +26,11 @@ PREDICTED = "predicted"  # the state in the record of a prediction
 def record(judged: Judged, on_shipped_key: Answer | None = None) -> dict:
     """The verdict as JSON. on_shipped_key: the answer on the inputs of the shipped key, where it was run on them.
 
-    "look": the findings for the instructor, as dicts (see `judging.Finding`; the excerpt is a student's text).
+    "look": the findings for the instructor, as dicts (see `cell_scan.Finding`; the excerpt is a student's text).
     "decision": "" where there is nothing to decide, else "waits", "accepted" or "refused". "points": those that count,
     0 while the answer waits and where it was refused. "earned": those that the numbers earn, whatever was decided.
     "digest": identifies what is decided about. "shape", "size": see `syntax.shape_of`. "mistakes": the weightiest
     first. "answer": see `digest_of_wrong`; its first characters are the answer's handle in the report.
-
-    The record of a prediction has "prediction" in it: see `records_of_predictions`.
     """
     verdict, answer, facts = judged.verdict, judged.answer, judged.facts
     return {
@@ -70,10 +68,7 @@ def records_of_predictions(predictions: Iterable[Predicted]) -> list[dict]:
 
 
 def _by_cell(predictions: Iterable[Predicted]) -> dict[str, list[Predicted]]:
-    cells: defaultdict[str, list[Predicted]] = defaultdict(list)
-    for each in predictions:
-        cells[each.prediction.cell].append(each)
-    return cells
+    return {cell: list(group) for cell, group in groupby(predictions, lambda each: each.prediction.cell)}
 
 
 def write_verdicts(

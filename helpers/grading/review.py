@@ -14,9 +14,10 @@ import nbformat
 
 from helpers.checking.panel import number
 from helpers.course import append_line, read_lines
+from helpers.exercises import Lesson
 from helpers.grading.errors import GradingError
 from helpers.grading.journal import FOLDER, Journal
-from helpers.grading.judging import ACCEPTED, REFUSED, RULES, WAITS, Decide
+from helpers.grading.judging import ACCEPTED, REFUSED, WAITS, Decide
 from helpers.grading.sanitize import escaped
 from helpers.notebooks import grade_id
 
@@ -31,11 +32,6 @@ class Decisions:
     def __init__(self, root: Path):
         self.path = root / FOLDER / FILE
 
-    def read(self) -> dict[tuple, str]:
-        """The decisions by lesson, student, exercise and digest (see `judging.review_digest`)."""
-        lines = [line for line in read_lines(self.path) if line.get("decision") in (ACCEPTED, REFUSED)]
-        return {tuple(line.get(name) for name in KEY): line["decision"] for line in lines}
-
     def write(self, lesson: str, student: str, exercise: str, digest: str, decision: str) -> None:
         """Add a decision, ACCEPTED or REFUSED, and return when the disk has it."""
         self.path.parent.mkdir(exist_ok=True)
@@ -44,7 +40,9 @@ class Decisions:
         append_line(self.path, {**key, "decision": decision, "at": at}, mode=0o600)
 
     def of(self, lesson: str, student: str) -> Decide:
-        decisions = self.read()
+        """The decisions about a student's answers, by exercise and digest (see `judging.review_digest`)."""
+        lines = [line for line in read_lines(self.path) if line.get("decision") in (ACCEPTED, REFUSED)]
+        decisions = {tuple(line.get(name) for name in KEY): line["decision"] for line in lines}
         return lambda exercise, digest: decisions.get((lesson, student, exercise, digest), "")
 
 
@@ -70,7 +68,7 @@ def _description(root: Path, lesson: str, student: str, record: dict) -> str:
     lines = [f"{student}: {exercise}, {points} points by the numbers"]
     for finding in findings:
         where = f"{finding['cell']}, line {finding['line']}" if finding["line"] else finding["cell"]
-        text = f"{where}: {escaped(finding['why'])} ({RULES.get(finding['rule'], '')})"
+        text = f"{where}: {escaped(finding['why'])}"
         lines += textwrap.wrap(text, 100, initial_indent="  ", subsequent_indent="    ")
     sources = _sources(root / "autograded" / student / lesson / f"{lesson}.ipynb")
     for name in dict.fromkeys([*(finding["cell"] for finding in findings), exercise]):
@@ -96,23 +94,24 @@ def _excerpt(source: str) -> Iterator[str]:
         yield f"       | ... and {len(lines) - MAX_LINES} more lines"
 
 
-def decide(root: Path, lesson: str, student: str, exercises: list[str], decision: str) -> None:
+def decide(root: Path, lesson: Lesson, student: str, exercises: list[str], decision: str) -> None:
     """Write a decision about these exercises of a student, or about all that wait if none is named.
 
-    decision: ACCEPTED or REFUSED. Raises GradingError where there is nothing to decide.
+    decision: ACCEPTED or REFUSED. Raises UnknownLesson, and GradingError where there is nothing to decide.
     """
-    records = [record for name, record in answers_to_review(root, lesson) if name == student]
-    chosen = [r for r in records if r["exercise"] in exercises or not exercises and r["decision"] == WAITS]
-    missing = set(exercises) - {record["exercise"] for record in chosen}
+    named = [lesson[name].name for name in exercises]
+    records = [record for name, record in answers_to_review(root, lesson.name) if name == student]
+    chosen = [r for r in records if r["exercise"] in named or not named and r["decision"] == WAITS]
+    missing = set(named) - {record["exercise"] for record in chosen}
     if missing or not chosen:
         there = ", ".join(record["exercise"] for record in records) or "none"
-        scope = f"about {', '.join(sorted(missing))}" if missing else f"in {lesson}"
+        scope = f"about {', '.join(sorted(missing))}" if missing else f"in {lesson.name}"
         raise GradingError(
             f"There is nothing to decide {scope} for {student}. Exercises with something to decide: {there}. "
-            f"`make look LESSON={lesson}` lists what waits."
+            f"`make look LESSON={lesson.name}` lists what waits."
         )
     decisions = Decisions(root)
     for record in chosen:
-        decisions.write(lesson, student, record["exercise"], record["digest"], decision)
+        decisions.write(lesson.name, student, record["exercise"], record["digest"], decision)
         written = f"Written to {decisions.path.relative_to(root)}."
         print(f"{decision.capitalize()}: {student}, {record['exercise']}. {written}")

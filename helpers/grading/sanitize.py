@@ -12,8 +12,6 @@ from collections.abc import Iterator
 
 from helpers.checking.plain_text import sanitized
 
-__all__ = ["escaped", "nesting", "plain", "sanitized"]
-
 # A string as one piece (possessive: nothing is tried twice), or one bracket or comma
 MARKS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[{\]},]', re.DOTALL)
 

@@ -18,9 +18,8 @@ from helpers.grading.reports.results import GradedCell, StudentResult
 
 HANDLE = 8  # characters of an answer's digest, which the report calls it by
 MAX_BARS, MAX_LABELS = 25, 6
-# Syntax nodes from which on equal code is worth showing. Of the right answers of lessons 1 to 11, only one pair that
-# was written independently has the same shape, with 21 nodes. A class is larger and an exercise of three lines has one
-# obvious answer, so the bound is far above that.
+# Syntax nodes from which on equal code is worth showing. Of the right answers of lessons 1 to 11, two that were written
+# independently have the same shape, with 21 nodes; a class is larger.
 LONG_CODE = 60
 SPANS = [timedelta(hours=h) for h in (1, 3, 6, 12, 24, 48, 7 * 24, 28 * 24, 364 * 24)]  # of a bar of the timeline
 
@@ -122,18 +121,16 @@ class ExerciseSummary:
     @property
     def by_hand(self) -> list[str]:
         """Whose answers are to be marked by hand."""
-        return [result.display_name for result, cell in self.pairs if cell.waits]
+        return [result.student.shown for result, cell in self.pairs if cell.waits]
 
     @property
     def mistakes(self) -> list[MistakeGroup]:
         """The known mistakes that were made, the commonest first."""
-        students: defaultdict[str, list[str]] = defaultdict(list)
-        first: dict[str, dict] = {}
+        made: dict[str, tuple[dict, list[str]]] = {}
         for result, cell in self.judged:
             for mistake in cell.record["mistakes"]:
-                students[mistake["slug"]].append(result.display_name)
-                first.setdefault(mistake["slug"], mistake)
-        groups = [MistakeGroup(self.name, **first[slug], students=tuple(who)) for slug, who in students.items()]
+                made.setdefault(mistake["slug"], (mistake, []))[1].append(result.student.shown)
+        groups = [MistakeGroup(self.name, **mistake, students=tuple(who)) for mistake, who in made.values()]
         return sorted(groups, key=lambda group: (-len(group.students), group.slug))
 
     @property
@@ -207,10 +204,7 @@ def _grouped(pairs: Iterable[Pair], key: Callable[[GradedCell], Hashable]) -> li
 
 
 def _names(pairs: Iterable[Pair]) -> tuple[str, ...]:
-    return tuple(result.display_name for result, _ in pairs)
-
-
-# ---------------------------------------------------------------------------------------------- predictions
+    return tuple(result.student.shown for result, _ in pairs)
 
 
 @dataclass(frozen=True)
@@ -245,14 +239,11 @@ def predictions(lesson: Lesson, students: Iterable[StudentResult]) -> list[Predi
     for question in lesson.questions:
         chosen: dict[str, list[str]] = {choice: [] for choice in (*question.choices, "")}
         for result in students:
-            choice = next((cell.choices[question.name] for cell in result.cells if question.name in cell.choices), "")
-            chosen[choice].append(result.display_name)
+            choices = (cell.record.get("choices", {}).get(question.name, "") for cell in result.cells)
+            chosen[next(filter(None, choices), "")].append(result.student.shown)
         if len(chosen[""]) < sum(map(len, chosen.values())):
             summaries.append(PredictionSummary(question, {choice: tuple(who) for choice, who in chosen.items()}))
     return summaries
-
-
-# ---------------------------------------------------------------------------------------------- distributions
 
 
 def histogram(marks: Sequence[float], out_of: float) -> list[Bar]:

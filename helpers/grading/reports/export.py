@@ -40,7 +40,7 @@ def write_exports(root: Path, lesson: str | None = None) -> None:
             else:  # an earlier export's, with students who do not belong there
                 path.unlink(missing_ok=True)
         if others:
-            students = ", ".join(plain(result.student, 60) for result in others)
+            students = ", ".join(plain(result.student.id, 60) for result in others)
             print(f"{name}: no platform is known of {students}. Their marks are in {FOLDER}/nbgrader.csv only")
     print("Wrote " + ", ".join(str(path.relative_to(root)) for path in written))
 
@@ -51,10 +51,10 @@ def by_platform(graded: Sequence[StudentResult]) -> tuple[dict[str, list[Student
     Students known only by the name of a folder are added to the others, if these are of one platform. If no platform is
     known of anybody, the class may be of either.
     """
-    groups = {platform: [result for result in graded if result.platform == platform] for platform in TABLES}
+    groups = {platform: [result for result in graded if result.student.platform == platform] for platform in TABLES}
     groups = {platform: group for platform, group in groups.items() if group}
     if len(groups) > 1 or not graded:
-        return groups, [result for result in graded if result.platform not in TABLES]
+        return groups, [result for result in graded if result.student.platform not in TABLES]
     return {platform: list(graded) for platform in groups or TABLES}, []
 
 
@@ -63,9 +63,9 @@ def canvas(lesson: str, graded: list[StudentResult]) -> str:
     rows: list[list] = [["Student", "ID", "SIS User ID", "SIS Login ID", "Section", lesson]]
     rows.append(["    Points Possible", "", "", "", "", graded[0].out_of])
     for result in graded:
-        number_known = result.platform == "canvas"
-        ids = (result.number, "", "") if number_known else ("", "", result.student)
-        rows.append([result.display_name, *ids, "", result.score])
+        student = result.student
+        ids = (student.number, "", "") if student.platform == "canvas" else ("", "", student.id)
+        rows.append([student.shown, *ids, "", result.score])
     return as_csv(rows)
 
 
@@ -74,12 +74,11 @@ def moodle(lesson: str, graded: list[StudentResult]) -> str:
     head = "Identifier,Full name,Username,Email address,Grade,Maximum Grade,Last modified (grade),Feedback comments"
     rows: list[list] = [head.split(",")]
     for result in graded:
-        number_known = result.platform == "moodle"
-        identifier, username = (f"Participant {result.number}", "") if number_known else ("", result.student)
+        student = result.student
+        known = student.platform == "moodle"
+        identifier, username = (f"Participant {student.number}", "") if known else ("", student.id)
         comment = f"{lesson}: {number(result.score)} of {number(result.out_of)} points"
-        rows.append(
-            [identifier, result.display_name, username, result.email, result.score, result.out_of, "-", comment]
-        )
+        rows.append([identifier, student.shown, username, student.email, result.score, result.out_of, "-", comment])
     return as_csv(rows)
 
 

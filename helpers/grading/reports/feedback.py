@@ -6,22 +6,21 @@ from pathlib import Path
 
 from helpers.course import write_whole
 from helpers.exercises import Lesson
+from helpers.grading.errors import GradingError
 from helpers.grading.progress import counted, progress
 from helpers.grading.reports.pages import page
 from helpers.grading.reports.results import GradedCell, StudentResult, results
 
 
-def write_feedback(root: Path, lesson: str, only: tuple[str, ...] = ()) -> int:
-    """Write feedback/STUDENT/LESSON/LESSON.html, as nbgrader does. Returns 1 when nothing was graded yet."""
+def write_feedback(root: Path, lesson: str, only: tuple[str, ...] = ()) -> None:
+    """Write feedback/STUDENT/LESSON/LESSON.html, as nbgrader does. Raises GradingError when nothing was graded yet."""
     exercises, students = results(root, lesson, only)
     if not students:
-        print(f"Nothing to write: no such submission of {lesson} is graded. make grade LESSON={lesson}")
-        return 1
+        raise GradingError(f"Nothing to write: no such submission of {lesson} is graded. make grade LESSON={lesson}")
     for result in progress(students, "Writing feedback", "page"):
-        path = root / "feedback" / result.student / lesson / f"{lesson}.html"
+        path = root / "feedback" / result.student.id / lesson / f"{lesson}.html"
         write_whole(path, feedback_page(exercises, result))
     print(f"Wrote {counted(len(students), 'page')}: feedback/STUDENT/{lesson}/{lesson}.html")
-    return 0
 
 
 def feedback_page(lesson: Lesson, result: StudentResult) -> str:

@@ -25,13 +25,6 @@ from helpers.grading.sanitize import sanitized
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 TEMPLATES = Path(__file__).parent / "templates"
 MAX_CODE = 20_000  # characters
-THEME = {
-    "light": theme.variables(),
-    "dark": theme.variables(dark=True),
-    "letters": theme.LETTERS,
-    "code_letters": theme.CODE_LETTERS,
-    "corner": theme.CORNER,
-}
 
 
 def page(template: str, **values: object) -> str:
@@ -53,7 +46,7 @@ def _templates() -> Environment:
         policy=Markup(POLICY),
         verdict_style=Markup(re.sub(r"</?style>", "", STYLE)),
         code_style=Markup(_code_style()),
-        look={name: Markup(value) for name, value in THEME.items()},
+        theme=theme,
     )
     templates.filters.update(number=number, code=code, marked=marked, panel=panel, duration=duration, moment=moment)
     return templates

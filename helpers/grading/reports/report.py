@@ -12,6 +12,7 @@ from shlex import quote
 from helpers.course import write_whole
 from helpers.exercises import Lesson
 from helpers.grading.csv_tables import BadTable, as_csv
+from helpers.grading.errors import GradingError
 from helpers.grading.judging import WAITS
 from helpers.grading.reports import class_summary
 from helpers.grading.reports.class_summary import mistakes_of, summarize
@@ -23,19 +24,17 @@ MAX_MISTAKES = 12  # of the class, at the head of the page
 MAX_NAMES = 12  # that are shown without a click
 
 
-def write_report(root: Path, lesson: str) -> int:
-    """Write report/LESSON/index.html and two tables. Returns 1 when nothing was graded yet."""
+def write_report(root: Path, lesson: str) -> None:
+    """Write report/LESSON/index.html and two tables. Raises GradingError when nothing was graded yet."""
     exercises, students = results(root, lesson, bar=True)
     if not students:
-        print(f"Nothing to report: no submission of {lesson} is graded. make grade LESSON={lesson}")
-        return 1
+        raise GradingError(f"Nothing to report: no submission of {lesson} is graded. make grade LESSON={lesson}")
     folder = root / "report" / lesson
     write_whole(folder / "index.html", report_page(exercises, students, missing_from(root, students)))
     write_whole(folder / "marks.csv", marks_table(exercises, students))
     write_whole(folder / "mistakes.csv", mistakes_table(exercises, students))
     print(predictions_text(exercises, students), end="")
     print(f"Wrote {folder.relative_to(root)}/index.html, and beside it marks.csv and mistakes.csv")
-    return 0
 
 
 def report_page(lesson: Lesson, students: Sequence[StudentResult], missing: list[Student] | str | None = None) -> str:
@@ -66,19 +65,18 @@ def report_page(lesson: Lesson, students: Sequence[StudentResult], missing: list
         waiting=[pair for each in exercises for pair in each.reviews if pair[1].record["decision"] == WAITS],
         by_hand=[exercise for exercise in exercises if exercise.by_hand],
         flagged=[result for result in students if result.flags],
-        ranked=sorted(students, key=lambda result: (-result.score, result.display_name)),
+        ranked=sorted(students, key=lambda result: (-result.score, result.student.shown)),
         isolations="; ".join(f"{kind} ({count})" for kind, count in sorted(isolations.items())),
         max_mistakes=MAX_MISTAKES,
         max_names=MAX_NAMES,
-        accept=lambda result, cell: f"make accept LESSON={lesson.name} ARGS={quote(f'{result.student} {cell.name}')}",
+        accept=lambda who, cell: f"make accept LESSON={lesson.name} ARGS={quote(f'{who.student.id} {cell.name}')}",
     )
 
 
 def missing_from(root: Path, students: Sequence[StudentResult]) -> list[Student] | str | None:
     """Who of the course's roster has no graded submission of this lesson; None without a roster, or what is wrong."""
     try:
-        there = [Student(r.student, r.name, r.email, r.number, r.platform) for r in students]
-        return missing_students(root, there) if roster_files(root) else None
+        return missing_students(root, [result.student for result in students]) if roster_files(root) else None
     except BadTable as problem:
         return str(problem)
 
@@ -103,7 +101,7 @@ def marks_table(lesson: Lesson, students: Sequence[StudentResult]) -> str:
         mistakes = [f"{cell.name}/{m['slug']}" for cell in result.cells for m in cell.record.get("mistakes", [])]
         points = (result.score, result.out_of, result.penalty, *(marks.get(name, "") for name in exercises))
         notes = ("; ".join(mistakes), "; ".join(result.flags), result.isolation, result.at)
-        rows.append([result.student, result.name, *points, *notes])
+        rows.append([result.student.id, result.student.name, *points, *notes])
     return as_csv(rows)
 
 

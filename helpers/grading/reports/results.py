@@ -15,6 +15,7 @@ from helpers.exercises import Lesson, load_lesson
 from helpers.grading.gradebook import Marks, digest_of, judged_path
 from helpers.grading.journal import Journal, JournalEntry
 from helpers.grading.progress import progress
+from helpers.grading.submissions.roster import Student
 from helpers.notebooks import CHECK, by_grade_id, check_id
 
 DAMAGED = "its judged notebook is missing or is not the one in the journal, so that no code is shown: grade it again"
@@ -39,16 +40,6 @@ class GradedCell:
     code: str = ""
     comment: str = ""
 
-    @property
-    def prediction(self) -> str | None:
-        """The choice, "–" where none was made; None for what is no prediction."""
-        return self.record.get("prediction")
-
-    @property
-    def choices(self) -> dict[str, str]:
-        """The choices by the names of the questions, "" where none was made."""
-        return self.record.get("choices") or {self.name: self.prediction or ""}
-
 
 @dataclass(frozen=True)
 class StudentResult:
@@ -57,10 +48,7 @@ class StudentResult:
     late: seconds after the due date, with any extension. handed_in, due: UTC, None where they are not known.
     """
 
-    student: str
-    name: str
-    number: str
-    email: str
+    student: Student
     score: float
     out_of: float
     penalty: float
@@ -68,14 +56,9 @@ class StudentResult:
     flags: tuple[str, ...] = ()
     isolation: str = ""
     at: str = ""
-    platform: str = ""
     late: float = 0.0
     handed_in: datetime | None = None
     due: datetime | None = None
-
-    @property
-    def display_name(self) -> str:
-        return self.name or self.student
 
 
 def results(
@@ -94,7 +77,7 @@ def results(
             if graded and (not only or student in only):
                 entry = entries.get(student, JournalEntry(student, at=""))  # marks are known then, verdicts are not
                 students.append(_result(root, submission, exercises, entry))
-    return exercises, sorted(students, key=lambda result: result.student)
+    return exercises, sorted(students, key=lambda result: result.student.id)
 
 
 def _result(root: Path, submission: SubmittedAssignment, lesson: Lesson, entry: JournalEntry) -> StudentResult:
@@ -106,11 +89,10 @@ def _result(root: Path, submission: SubmittedAssignment, lesson: Lesson, entry: 
     order = [name for name in judged if name in grades] or list(grades)
     records = {record["exercise"]: record for record in entry.verdicts}
     penalty = submission.late_submission_penalty or 0.0
+    name = " ".join(filter(None, (student.first_name, student.last_name)))
+    number = entry.number or student.lms_user_id or ""
     return StudentResult(
-        student=student.id,
-        name=" ".join(name for name in (student.first_name, student.last_name) if name),
-        number=entry.number or student.lms_user_id or "",
-        email=student.email or "",
+        student=Student(student.id, name, student.email or "", number, entry.platform),
         score=round(max(0.0, submission.score - penalty), 6),
         out_of=submission.max_score,
         penalty=penalty,
@@ -118,7 +100,6 @@ def _result(root: Path, submission: SubmittedAssignment, lesson: Lesson, entry: 
         flags=tuple(entry.flags) if judged else (*entry.flags, DAMAGED),
         isolation=entry.isolation,
         at=entry.at,
-        platform=entry.platform,
         late=submission.total_seconds_late,
         handed_in=_utc(submission.timestamp),
         due=_utc(submission.duedate) if submission.assignment.duedate else None,

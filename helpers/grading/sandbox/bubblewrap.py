@@ -1,8 +1,7 @@
 """The walls around a submission: a bubblewrap command, and a sentence for where there is none.
 
-Inside there is Python with what is installed beside it, the rooms of helpers that students have, and empty
-folders to write in. There is no network, no process of the machine, no solution, exam key, gradebook, other
-submission or home; see `sandboxed` for the limits on what remains.
+Inside there is Python with what is installed beside it, the rooms of helpers that students have, and empty folders to
+write in. There is no network, no process of the machine, no solution, exam key, gradebook, other submission or home.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import contextlib
 import functools
 import json
 import os
+import re
 import shutil
 import site
 import subprocess
@@ -32,9 +32,9 @@ DISTRIBUTION = "dot-product-to-gpt2"
 BUBBLEWRAP, NONE = "bubblewrap", "none"
 UNSAFE_LABEL = "none (--unsafe)"
 
-COURSE, FONTS_THERE = "/course", "/sandbox/fonts"
+COURSE = "/course"
 SCRATCH = "/sandbox/scratch"  # a place of its own: under /tmp, or anywhere else, somebody's Python may lie
-HOME, WORK = f"{SCRATCH}/home", f"{SCRATCH}/work"
+HOME, WORK, FONTS = f"{SCRATCH}/home", f"{SCRATCH}/work", f"{SCRATCH}/matplotlib"
 SHARED_FOLDERS = ("/tmp", "/dev/shm")  # where any program expects that it may write
 
 # Rooms of helpers that exist inside. The finished parts, which answer exercises, and the shipped keys are none of them.
@@ -43,6 +43,7 @@ ROOMS = (
     "lesson.py", "notebooks.py", "plots", "progress.py", "theme.py", "threads.py",
 )  # fmt: skip
 
+SYSTEM = ("/usr", "/bin", "/lib", "/lib64")
 # Of a folder that Python is installed in: a virtual environment may be the course's own folder, or a whole home
 PARTS_OF_PYTHON = ("bin", "lib", "lib64", "include", "pyvenv.cfg")
 
@@ -93,11 +94,8 @@ def is_installed() -> bool:
 
 @functools.cache
 def _problem() -> str:
-    if sys.platform != "linux":
-        return "It exists on Linux only, and this is not Linux."
-    program = shutil.which("bwrap")
-    if program is None:
-        return "It is not installed here."
+    if not is_installed():
+        return "It is not installed here; it exists on Linux only."
     # As graded: with every wall, as the same user, and with all that Python needs behind them
     options = json.dumps(sandboxed_options(LIMITS))
     command = [sys.executable, "-P", "-m", "inside", "exec", options, sys.executable, "-c", TRY]
@@ -120,11 +118,13 @@ def wrapped(command: Iterable[str]) -> list[str]:
     walls += ["--cap-drop", "ALL"]
     if as_user() is None:
         walls += ["--unshare-user"]
-    else:  # root becomes nobody inside (`system_calls.become`): a stronger wall than a root who is called nobody
+    else:  # root becomes nobody inside (`linux.become`): a stronger wall than a root who is called nobody
         walls += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     walls += ["--proc", "/proc", "--dev", "/dev"]
     for folder in ("/tmp", SCRATCH):
         walls += [*_parents(folder), "--perms", "1777", "--size", str(LIMITS.file_bytes), "--tmpfs", folder]
+    for folder in (WORK, HOME, FONTS):
+        walls += ["--perms", "1777", "--dir", folder]
     for path in _system():
         shown = ["--symlink", os.readlink(path)] if os.path.islink(path) else ["--ro-bind", path]
         walls += [*_parents(path), *shown, path]
@@ -134,7 +134,6 @@ def wrapped(command: Iterable[str]) -> list[str]:
         walls += ["--perms", "0555", "--size", "4096", "--tmpfs", folder]
     for link in _links_to_python():
         walls += [*_parents(link), "--symlink", os.readlink(link), link]
-    walls += ["--perms", "1777", "--dir", WORK, "--perms", "1777", "--dir", HOME]
     walls += ["--remount-ro", "/", "--remount-ro", "/dev", "--chdir", WORK]
     for name, value in defaults().items():
         walls += ["--setenv", name, value]
@@ -147,20 +146,14 @@ def _visible() -> dict[str, str]:
     visible |= {str(HELPERS / room): f"{COURSE}/helpers/{room}" for room in ROOMS}
     visible[str(INSIDE)] = f"{COURSE}/inside"
     fonts = sorted(_fonts_here().glob("fontlist-*.json"))  # which take matplotlib a second to make again
-    return visible | {str(path): f"{FONTS_THERE}/{path.name}" for path in fonts}
+    return visible | {str(path): f"{FONTS}/{path.name}" for path in fonts}
 
 
 def _stays() -> list[str]:
     """The folders right below one where a submission may write that hold something it needs to see."""
-    there = [Path(path) for path in (*_visible().values(), *_links_to_python())]
-    return sorted(
-        {
-            str(Path(folder, path.relative_to(folder).parts[0]))
-            for path in there
-            for folder in SHARED_FOLDERS
-            if path.is_relative_to(folder)
-        }
-    )  # fmt: skip  (one condition a line)
+    below = re.compile(rf"({'|'.join(SHARED_FOLDERS)})/[^/]+")
+    matches = map(below.match, (*_visible().values(), *_links_to_python()))
+    return sorted({match[0] for match in matches if match})
 
 
 def _parents(path: str) -> list[str]:
@@ -171,8 +164,8 @@ def _parents(path: str) -> list[str]:
 
 def _system() -> list[str]:
     """What programs of this system need to start, and the fonts that figures are drawn with."""
-    paths = ["/usr", "/bin", "/lib", "/lib64", "/lib32", "/sbin", "/etc/ld.so.cache", "/etc/alternatives"]
-    paths += ["/etc/fonts", "/sys/devices/system/cpu", "/etc/localtime"]
+    paths = [*SYSTEM, "/lib32", "/sbin", "/etc/ld.so.cache", "/etc/alternatives", "/etc/fonts"]
+    paths += ["/sys/devices/system/cpu", "/etc/localtime"]
     return [path for path in paths if os.path.lexists(path) and (os.path.islink(path) is False or path.count("/") == 1)]
 
 
@@ -180,33 +173,26 @@ def _python() -> list[str]:
     """Where this Python lies: programs and libraries, and nothing else of the folders that they are installed in."""
     folders = sorted({sys.base_prefix, sys.prefix, str(Path(sys.executable).resolve().parents[1])})
     parts = [os.path.join(folder, part) for folder in folders for part in PARTS_OF_PYTHON]
-    return [part for part in parts if os.path.exists(part) and not _is_system(part)]
+    return [part for part in parts if os.path.exists(part) and not _is_in(part, SYSTEM)]
 
 
 def _packages() -> list[str]:
     """Where packages lie that are not installed in this Python's own folders: a user's, or those of a .pth file."""
     folders = [path for path in sys.path if os.path.basename(path) in ("site-packages", "dist-packages")]
-    own = _python()
-    return [
-        folder
-        for folder in dict.fromkeys(folders)
-        if os.path.isdir(folder) and not _is_system(folder) and not any(Path(folder).is_relative_to(p) for p in own)
-    ]
+    seen = (*SYSTEM, *_python())
+    return [folder for folder in dict.fromkeys(folders) if os.path.isdir(folder) and not _is_in(folder, seen)]
 
 
 @functools.cache
 def packages_for_tests() -> tuple[str, ...]:
     """The folders of packages that only the course's tests need: some hold what exercises ask for."""
-    try:
-        declared = [Requirement(text) for text in metadata.requires(DISTRIBUTION) or ()]
-    except metadata.PackageNotFoundError:
-        return ()
-    needed = _closure(
-        each.name for each in declared if each.marker is None or each.marker.evaluate({"extra": "grading"})
-    )
-    tests = {each.name for each in declared if each.marker is not None and each.marker.evaluate({"extra": "test"})}
+    needed: set[str] = set()
+    rest = _needs(DISTRIBUTION, "grading")
+    while rest:
+        needed |= rest
+        rest = set().union(*map(_needs, rest)) - needed
     folders = set()
-    for name in sorted({canonicalize_name(name) for name in tests} - needed):
+    for name in _needs(DISTRIBUTION, "test") - needed:
         with contextlib.suppress(metadata.PackageNotFoundError):
             distribution = metadata.distribution(name)
             tops = {file.parts[0] for file in distribution.files or () if file.suffix == ".py" and len(file.parts) > 1}
@@ -214,36 +200,28 @@ def packages_for_tests() -> tuple[str, ...]:
     return tuple(folder for folder in sorted(folders) if os.path.isdir(folder))
 
 
-def _closure(names: Iterable[str]) -> set[str]:
-    """Packages, and those that they need in turn."""
-    closure: set[str] = set()
-    rest = [canonicalize_name(name) for name in names]
-    while rest:
-        name = rest.pop()
-        if name not in closure:
-            closure.add(name)
-            with contextlib.suppress(metadata.PackageNotFoundError):
-                needs = [Requirement(text) for text in metadata.requires(name) or ()]
-                rest += [
-                    canonicalize_name(need.name)
-                    for need in needs
-                    if need.marker is None or need.marker.evaluate({"extra": ""})
-                ]
-    return closure
+def _needs(package: str, extra: str = "") -> set[str]:
+    """The packages that a package declares to need, with this extra of it; none where it is not installed."""
+    try:
+        declared = [Requirement(text) for text in metadata.requires(package) or ()]
+    except metadata.PackageNotFoundError:
+        return set()
+    needs = (each for each in declared if each.marker is None or each.marker.evaluate({"extra": extra}))
+    return {canonicalize_name(each.name) for each in needs}
 
 
 def _links_to_python() -> list[str]:
     """The links by which this Python is called, where they lie in no folder that is seen as a whole."""
-    links, path = [], sys.executable
+    links, path, seen = [], sys.executable, (*SYSTEM, *_python())
     while os.path.islink(path):
-        if not any(Path(path).is_relative_to(part) for part in _python()) and not _is_system(path):
+        if not _is_in(path, seen):
             links.append(path)
         path = os.path.normpath(os.path.join(os.path.dirname(path), os.readlink(path)))
     return links
 
 
-def _is_system(path: str) -> bool:
-    return any(Path(path).is_relative_to(folder) for folder in ("/usr", "/bin", "/lib", "/lib64"))
+def _is_in(path: str, folders: Iterable[str]) -> bool:
+    return any(Path(path).is_relative_to(folder) for folder in folders)
 
 
 def _fonts_here() -> Path:
@@ -262,7 +240,7 @@ def defaults(there: bool = True) -> dict[str, str]:
         "USER": "student",
         "LANG": "C.UTF-8",
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-        "MPLCONFIGDIR": f"{SCRATCH}/matplotlib" if there else str(_fonts_here()),
+        "MPLCONFIGDIR": FONTS if there else str(_fonts_here()),
         "COURSE_DEVICE": "cpu",
         "HF_HUB_OFFLINE": "1",
         **dict.fromkeys(one, "1"),

@@ -1,8 +1,7 @@
 """The same batch on more than one machine: submissions are executed by dask.distributed's workers.
 
 The scheduler and the workers are the instructor's own and trust each other. What crosses is cells as text, and what
-came of them; judging, the exam key's answers and the gradebook stay where the command was given. Each worker needs the
-course's environment and bubblewrap.
+came of them; judging, the exam key's answers and the gradebook stay where the command was given.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from helpers.grading.sanitize import nesting, plain
+from helpers.grading.sanitize import nesting
 
 LONGEST_LINE = 12 << 20  # bytes; the largest answer there may be and what is around it
 MOST_VALUES = 10_000  # brackets, commas and strings of one message
@@ -78,13 +78,12 @@ class Conversation:
             last, line = state, _ = next(lines)
             if state == DONE:
                 message = parse(line) if bounded else json.loads(line)
+                state = FLOODED if message is None else DONE
             if message is not None and (wanted := again(message)):
                 ours.sendall(json.dumps(wanted).encode() + b"\n")
                 last, second = next(lines)
         why = self._how_it_ended(at_once=last in (LATE, FLOODED))
-        if state != DONE:
-            return Reply(state, why=why)
-        return Reply(DONE, message, parse(second) or {}, why) if message is not None else Reply(FLOODED, why=why)
+        return Reply(state, message or {}, parse(second) or {}, why)
 
     def _how_it_ended(self, at_once: bool) -> str:
         """Init's word on how the process ended, which is made to end if it does not. Without one, init has ended."""
@@ -93,13 +92,10 @@ class Conversation:
             with contextlib.suppress(OSError):
                 self._control.send(b"k")
             state, line = self._status(PATIENCE)
-        try:
-            status = json.loads(line)["status"] if state == DONE else None
-        except (ValueError, KeyError, TypeError):
-            status = None
-        if status is None:
+        if state != DONE:
             self.alive = False
             return ""
+        status = json.loads(line)["status"]
         if status == -signal.SIGXCPU:
             return "it used up its processor time"
         return f"it was ended by {signal.Signals(-status).name}" if status < 0 else "it ended the Python process"
@@ -109,19 +105,11 @@ class Conversation:
 
     def end(self) -> End:
         """End what is left, and say how it ended."""
-        if self._orders.fileno() < 0:
-            return End()
         with contextlib.suppress(OSError):
             self._orders.send(b"k")
-        _, line = next(_lines(self._orders, time.monotonic() + PATIENCE, longest=4096))
+        state, line = next(_lines(self._orders, time.monotonic() + PATIENCE, longest=4096))
         self.leave()
-        try:
-            report = json.loads(line)
-            return End(
-                plain(report.get("why", "")), plain(report.get("failed", "")), report.get("processor_seconds", 0.0)
-            )
-        except (ValueError, AttributeError):
-            return End()
+        return End(**json.loads(line)) if state == DONE else End()
 
     def stop(self) -> None:
         """Have it ended, from another thread: whoever waits here sees at once that it is over."""

@@ -1,8 +1,5 @@
 """Running submissions: each exercise's answer alone, apart from all others and within its limits.
 
-    with Runner("01_dot_product_attention") as runner:
-        executed = runner.execute(work, seed)
-
 The work is done by `inside`, behind the walls of `sandbox`. Here, in the grader's own process, stands only what
 speaks with it: it asks for one answer after another and reads back data, bounded in size and time.
 """
@@ -23,7 +20,7 @@ from helpers.checking.finished_parts import sources_for
 from helpers.checking.program_slice import CodeCell, ProgramSlice
 from helpers.course import LIMITS, SHIPPED_SEED, Limits
 from helpers.exercises import Exercise, load_lesson
-from helpers.grading.judging import CheckRun, Why
+from helpers.grading.judging import CheckRun
 from helpers.grading.sandbox import bubblewrap
 from helpers.grading.sandbox.bubblewrap import BUBBLEWRAP, NONE, UNSAFE_LABEL, NoSandbox, SandboxFailed
 from helpers.grading.sandbox.fork_server import ForkServer
@@ -88,7 +85,6 @@ class Runner:
         self._lock, self._closed = threading.Lock(), False
 
     def __enter__(self) -> Runner:
-        self._closed = False
         if self._warm and self._server is None and bubblewrap.is_installed():
             self._server = self._new_server()  # which takes seconds, and can do so beside the trial of the walls
         if self.isolation == BUBBLEWRAP:
@@ -119,6 +115,10 @@ class Runner:
         """
         return _Execution(self, work, seed, only, unexplained).run()
 
+    def everywhere(self, work: Work, seed: str) -> list[Executed]:
+        """Run a submission on each machine: here, on this one."""
+        return [self.execute(work, seed, unexplained=lambda exercise, sent: [])]
+
     def _new_server(self) -> ForkServer:
         if self._closed:
             raise SandboxFailed("grading was stopped")
@@ -141,8 +141,7 @@ class Runner:
             if server is not None and not server.alive():
                 server.close()
                 server = self._server = self._new_server()
-            if server is not None and server.ready() and not server.can_be_shared():
-                # Forks could reach one another here (no nested namespaces), or the imports started threads
+            if server is not None and not server.ready().get("can_be_shared", True):
                 self._warm, self._server = False, None
                 server.close()
                 server = None
@@ -152,7 +151,7 @@ class Runner:
 
     def _alone(self, processor_seconds: float) -> Conversation:
         server = self._new_server()
-        return Conversation(*server.fork(processor_seconds, alone=True), at_end=server.close)
+        return Conversation(*server.fork(processor_seconds), at_end=server.close)
 
 
 @dataclass
@@ -189,23 +188,17 @@ class _Execution:
         left = self.runner.limits.processor_seconds - self._used
         self._talk, self._isolation = self.runner.process(max(1.0, left))
 
-    # ---------------------------------------------------------------------------------------- reading
-
     def _reading(self) -> SubmissionScan:
         """What the text shows. Where it cannot be read as a whole, each solution cell by itself."""
-        reply = self._read(self.work.cells)
-        if reply.state == DONE and "read" in reply.message:
-            return SubmissionScan.from_json(reply.message["read"])
-        if reply.state == DONE:
-            raise SandboxFailed(f"the submission could not be read: {reply.message.get('broken', '')}")
+        whole = self._read(self.work.cells)
+        if whole:
+            return whole
         self.flags.append("the notebook could not be read as a whole, so that each solution cell was read by itself")
         programs, facts = {}, {}
         for exercise in load_lesson(self.work.lesson):
             name = exercise.name
             own = tuple(cell for cell in self.work.cells if cell.name == name)
-            reply = self._read(own)
-            if reply.state == DONE and "read" in reply.message:
-                alone = SubmissionScan.from_json(reply.message["read"])
+            if alone := self._read(own):
                 programs[name], facts[name] = alone.slices[name], alone.scans[name]
             else:
                 source, why = "".join(cell.source for cell in own), "reading it took too long, or ended the process"
@@ -213,7 +206,10 @@ class _Execution:
                 facts[name] = CellScan(refused=why)
         return SubmissionScan(programs, facts)
 
-    def _read(self, cells: tuple[CodeCell, ...]) -> Reply:
+    def _read(self, cells: tuple[CodeCell, ...]) -> SubmissionScan | None:
+        """What these cells show; None where reading them took too long, or ended the process."""
+        if self._over:
+            return None
         request = {
             "task": "read",
             "lesson": self.work.lesson,
@@ -224,18 +220,20 @@ class _Execution:
         reply = self._talk.ask(request, time.monotonic() + READING_SECONDS, bounded=False)
         if not self._talk.alive:
             self._replace()
-        return reply
-
-    # ---------------------------------------------------------------------------------------- answers
+        if reply.state != DONE:
+            return None
+        if "read" not in reply.message:
+            raise SandboxFailed(f"the submission could not be read: {reply.message.get('broken', '')}")
+        return SubmissionScan.from_json(reply.message["read"])
 
     def _answer(self, exercise: Exercise) -> CheckRun:
         """One exercise's answer. A stub is not run."""
         if self._scan.scans[exercise.name].stub:
-            return CheckRun(why=Why.STUB)
+            return CheckRun(absent=True)
         if self._over or time.monotonic() >= self._end:
             over = self._over or f"the submission took longer than {self.runner.limits.total_seconds:g} s"
             self.flags.append(f"{over}; the rest was not run")
-            return CheckRun(why=Why.NOT_RUN, says=over)
+            return CheckRun(says=f"There is no answer: {over}.")
         request = {
             "task": "answer",
             "lesson": self.work.lesson,
@@ -265,16 +263,16 @@ class _Execution:
             says, shipped = plain(message.get("stopped", "")), reply.second.get("answer")
             return CheckRun(sent=message["answer"], says=says, changed=names, shipped=shipped)
         if "undefined" in message:
-            return CheckRun(why=Why.UNDEFINED, says=plain(message["undefined"], 600))
+            return CheckRun(says=plain(message["undefined"], 600), absent=True)
         if reply.state == LATE:
             self.flags.append(f"{name} took longer than {self.runner.limits.exercise_seconds:g} s")
-            return CheckRun(why=Why.LATE)
+            return CheckRun(says="The answer did not finish in time. Is there a loop that never ends?")
         if reply.state in (DONE, FLOODED):
             self.flags.append(f"{name} sent something that is no answer")
-            return CheckRun(says=plain(message.get("broken", "")))
+            return CheckRun(says=f"There is no answer. {plain(message.get('broken', ''))}".rstrip())
         why = ended or reply.why or "it ended the Python process"
         self.flags.append(f"the process died in {name}: {why}")
-        return CheckRun(why=Why.DIED, says=why)
+        return CheckRun(says=f"There is no answer: {why}.")
 
     def _replace(self) -> str:
         """Start anew behind processes that were ended. Returns why they were, in words."""

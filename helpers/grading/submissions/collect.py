@@ -23,15 +23,14 @@ def copy_into(folder: Path, place: Path, lesson: str, root: Path) -> tuple[int, 
 
     Returns for how many students, and what to know about it. Raises BadTable and OSError.
     """
-    handed_in = read_submissions(place, lesson, root)
-    submissions = handed_in.submissions
+    submissions, left_out = read_submissions(place, lesson, root)
     write_collected(folder, lesson, [submission.student for submission in submissions])
     count, messages = 0, []
     for submission in submissions:
         flags = list(submission.flags)
         count += _copy(submission, folder / submission.student.id / lesson, lesson, flags)
         messages += [f"{plain(submission.student.id)}: {plain(flag)}" for flag in flags]
-    return count, [*messages, *map(plain, handed_in.flags)]
+    return count, [*messages, *map(plain, left_out)]
 
 
 def _copy(submission: Submission, folder: Path, lesson: str, flags: list[str]) -> bool:

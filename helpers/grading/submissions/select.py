@@ -49,16 +49,8 @@ class Submission:
         return screen(self.file.read())
 
 
-@dataclass
-class ClassSubmissions:
-    """A class's submissions of one lesson by student id, and what was left out or is odd."""
-
-    submissions: list[Submission]
-    flags: list[str]
-
-
-def read_submissions(place: Path, lesson: str, root: Path) -> ClassSubmissions:
-    """Every student's submission of the lesson in this folder or zip. Raises BadTable.
+def read_submissions(place: Path, lesson: str, root: Path) -> tuple[list[Submission], list[str]]:
+    """Every student's submission of the lesson in this folder or zip, and what was left out or is odd. Raises BadTable.
 
     root: the course's folder, with the roster and the tables of times.
     """
@@ -70,7 +62,8 @@ def read_submissions(place: Path, lesson: str, root: Path) -> ClassSubmissions:
     submissions.sort(key=lambda submission: submission.student.id)
     of_students = {flag for submission in submissions for flag in submission.flags}
     left_out = [str(item) for item in scanner.left_out if str(item) not in of_students]
-    return ClassSubmissions(submissions, [*left_out, *selection.flags, *times.flags])
+    unmatched = times.flags(submission.student for submission in submissions)
+    return submissions, [*left_out, *selection.flags, *unmatched]
 
 
 @dataclass(frozen=True)
@@ -196,10 +189,7 @@ class _Selection:
 def _read_stamp(stamp: SubmittedFile, flags: list[str]) -> str:
     """The time that nbgrader wrote beside a submission, in UTC."""
     try:
-        text = stamp.read()[:200].decode().strip()
-        if text:
-            return str(parse_utc(text))
-        flags.append("its time stamp is empty")
+        return str(parse_utc(stamp.read()[:200].decode().strip()))
     except (UnreadableFile, ValueError, OverflowError, TypeError, AttributeError):
         flags.append("its time stamp cannot be read")
     return ""

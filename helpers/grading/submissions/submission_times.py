@@ -29,7 +29,7 @@ class SubmissionTimes:
     """What is known of one lesson.
 
     by_hand: from handed_in.csv, by student. moodle: (name, time) of every worksheet, by participant's number. unread:
-    what to say about dates that cannot be read. used: the students of `by_hand` who were asked about.
+    what to say about dates that cannot be read.
     """
 
     lesson: str
@@ -37,14 +37,11 @@ class SubmissionTimes:
     by_hand: dict[str, tuple[TableRow, datetime]] = field(default_factory=dict)
     moodle: defaultdict[str, set[tuple[str, datetime]]] = field(default_factory=lambda: defaultdict(set))
     unread: list[str] = field(default_factory=list)
-    used: set[str] = field(default_factory=set)
 
     def time_of(self, student: Student, owners: Iterable[FileOwner]) -> str:
         """When somebody handed in, in UTC as nbgrader reads it; "" if no table says."""
-        for name in (student.id, student.number):
-            if name in self.by_hand:
-                self.used.add(name)
-                return str(self.by_hand[name][1])
+        if by_hand := self.by_hand.get(student.id) or self.by_hand.get(student.number):
+            return str(by_hand[1])
         for owner in owners:
             if owner.kind == "moodle" and owner.number in self.moodle:
                 name, when = _latest(self.moodle[owner.number])
@@ -62,13 +59,13 @@ class SubmissionTimes:
             return "", f"{late} it had an extension: it counts as in time. If it was later still, say when in {FILE}"
         return str(due + LEAST), f"{late} does not say by how much: it counts as one day. Say when it came in {FILE}"
 
-    @property
-    def flags(self) -> list[str]:
-        """Lines of the tables that match no submission, contradict each other or cannot be read."""
+    def flags(self, students: Iterable[Student]) -> list[str]:
+        """Lines of the tables that match none of these students, contradict each other or cannot be read."""
+        known = {name for student in students for name in (student.id, student.number)}
         flags = [
             f"{plain(row.path.name)}, line {row.line}: {plain(name)} has handed in nothing of {self.lesson}"
             for name, (row, _) in self.by_hand.items()
-            if name not in self.used
+            if name not in known
         ]
         contradicted = [
             plain(f"{_latest(said)[0] or 'participant'} ({number})", 120)

@@ -7,7 +7,6 @@ and nbgrader's metadata, each of the type that it should have, and nothing else.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from nbformat.notebooknode import NotebookNode
@@ -53,7 +52,7 @@ class OutputBudget:
 
     def take(self, output: NotebookNode) -> bool:
         """Use up what an output needs, if there is enough."""
-        size = sum(len(text) for text in _texts(output))
+        size = len(json.dumps(output, ensure_ascii=False))
         if self.outputs < 1 or self.characters < size:
             return False
         self.outputs, self.characters = self.outputs - 1, self.characters - size
@@ -186,13 +185,6 @@ def _text(value: object) -> str | None:
     if isinstance(value, list):
         return "".join(line for line in value if isinstance(line, str))
     return value if isinstance(value, str) else None
-
-
-def _texts(output: NotebookNode) -> Iterator[str]:
-    yield output.get("text", "")
-    yield output.get("evalue", "")
-    yield from output.get("traceback", [])
-    yield from output.get("data", {}).values()
 
 
 def _clean(text: str) -> str:

@@ -16,30 +16,16 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import json
 import os
-import shutil
 import socket
 import sys
 
+from . import linux
 from .answering import make_own_folders
 from .keeper import enter_namespaces, keep
 from .limits import set_limits
-from .system_calls import (
-    PR_SET_DUMPABLE,
-    PROGRAMS,
-    REFUSED,
-    become,
-    filter_of,
-    prctl,
-    refuse_system_calls,
-    use_large_pages,
-)
-
-FONTS = "/sandbox/fonts"
-
-
-# -------------------------------------------------------------------------------------- the fork server
 
 
 def serve(channel: int, about: dict) -> None:
@@ -48,16 +34,17 @@ def serve(channel: int, about: dict) -> None:
     With the sockets comes, as JSON, how many seconds of processor time the submission may use.
     """
     if about["user"] is not None and os.geteuid() == 0:
-        become(about["user"])
+        linux.become(about["user"])
         assert __spec__ is not None and __spec__.parent is not None, "this package is run with -m"
         # A process that gave up root may not touch its own /proc until it executes something
         os.execv(sys.executable, [sys.executable, "-P", "-m", __spec__.parent, *sys.argv[1:]])
     control = socket.socket(fileno=channel)
     missing = prepare(about)
-    nested = about["nested"] and _can_nest(about)
-    if sys.platform == "linux":
-        prctl(PR_SET_DUMPABLE, 0)
-    ready = {"nested": nested, "threads": _threads(), "missing": missing}
+    nested = about["sandboxed"] and _can_nest(about)
+    linux.prctl(linux.PR_SET_DUMPABLE, 0)
+    # Forks could reach one another without nested namespaces, and a thread of the imports would be lost in them
+    can_be_shared = nested and len(os.listdir("/proc/self/task")) == 1
+    ready = {"can_be_shared": can_be_shared, "missing": missing}
     control.sendall(json.dumps(ready).encode() + b"\n")
     while True:
         order, sockets, _, _ = socket.recv_fds(control, 1 << 16, 2)
@@ -76,20 +63,26 @@ def serve(channel: int, about: dict) -> None:
 def prepare(about: dict) -> str:
     """Import what all answers of the lesson have in common. Returns why the course cannot be imported here, or ""."""
     gc.disable()  # modules are no garbage, and to look through them takes a second
-    _lay_out_fonts()
     missing = ""
     try:
-        exec(about["needed"], {})
+        import torch
+
+        from helpers.checking import isolation
+        from helpers.exercises import load_lesson
+
+        for name in ("numpy.ctypeslib", "helpers.lesson"):  # which answers and setup cells import
+            importlib.import_module(name)
     except BaseException as problem:
-        missing = f"{type(problem).__name__}: {problem}"[:500]
-    with contextlib.suppress(Exception):
-        _warm_torch(sys.modules["torch"])
-        exec(about["prepared"], {})
-    filter_of((*REFUSED.values(), *PROGRAMS.values()))  # which is remembered
+        missing = f"the course cannot be imported in the sandbox: {type(problem).__name__}: {problem}"[:500]
+    else:
+        with contextlib.suppress(Exception):
+            _warm_torch(torch)
+            isolation.prepare(load_lesson(about["lesson"]), about["released"])
+    linux.filter_of((*linux.REFUSED.values(), *linux.PROGRAMS.values()))  # which is remembered
     gc.freeze()  # a collection in a fork would touch, and so copy, all that it shares with its parent
     gc.enable()
     with contextlib.suppress(OSError, AttributeError):
-        use_large_pages()
+        linux.use_large_pages()
     return missing
 
 
@@ -104,21 +97,6 @@ def _warm_torch(torch) -> None:
     with torch.no_grad():
         torch.nn.Linear(2, 2)(x)
         torch.nn.functional.cross_entropy(x, x.long()[0])
-
-
-def _lay_out_fonts() -> None:
-    """matplotlib finds its list of fonts where it may write, and need not make it again."""
-    with contextlib.suppress(OSError):
-        os.makedirs(os.environ["MPLCONFIGDIR"], exist_ok=True)
-        for name in os.listdir(FONTS):
-            shutil.copy(f"{FONTS}/{name}", os.environ["MPLCONFIGDIR"])
-
-
-def _threads() -> int:
-    try:
-        return len(os.listdir("/proc/self/task"))
-    except OSError:
-        return 1
 
 
 def _can_nest(about: dict) -> bool:
@@ -144,25 +122,18 @@ def _bury() -> None:
             pass
 
 
-# ---------------------------------------------------------------------------------- any other program
-
-
 def become_program(about: dict, command: list[str]) -> None:
     """Give up what a program does not need that runs behind the walls by itself, then become it."""
     if about["user"] is not None and os.geteuid() == 0:
-        become(about["user"])
+        linux.become(about["user"])
     set_limits(about["limits"], 1 << 30)  # which the imports will take
-    refuse_system_calls()
+    linux.refuse_system_calls()
     os.execv(command[0], command)
 
 
-def main() -> None:
-    task, about = sys.argv[1], json.loads(sys.argv[2])
-    if task == "serve":
-        serve(int(sys.argv[3]), about)
-    else:
-        become_program(about, sys.argv[3:])
-
-
 if __name__ == "__main__":
-    main()
+    task, about, *rest = sys.argv[1:]
+    if task == "serve":
+        serve(int(rest[0]), json.loads(about))
+    else:
+        become_program(json.loads(about), rest)

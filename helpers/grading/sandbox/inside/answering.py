@@ -12,33 +12,13 @@ import select
 import shutil
 import signal
 import socket
-import sys
 import time
 from collections.abc import Generator
 from dataclasses import asdict
 from typing import Any
 
+from . import linux
 from .limits import HEARTBEAT, end, family_of, memory_in_use, set_limits
-from .system_calls import (
-    CLONE_NEWNS,
-    MS_NODEV,
-    MS_NOEXEC,
-    MS_NOSUID,
-    MS_RDONLY,
-    PR_SET_CHILD_SUBREAPER,
-    PR_SET_DUMPABLE,
-    PR_SET_PDEATHSIG,
-    PROGRAMS,
-    REFUSED,
-    bind,
-    drop_capabilities,
-    make_private,
-    mount,
-    prctl,
-    read_only,
-    refuse_system_calls,
-    unshare,
-)
 
 SCRATCH = "/sandbox/scratch"
 SHARED_FOLDERS = ("/tmp", "/dev/shm")  # where any program expects that it may write
@@ -47,10 +27,9 @@ QUICK = 3.0  # seconds; an answer that takes longer is run with the inputs of on
 
 def be_init(control: int, about: dict) -> None:
     """Fork for each socket that arrives, end all that it leaves behind, and send its exit status. Never returns."""
-    if sys.platform == "linux":
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        prctl(PR_SET_CHILD_SUBREAPER, 1)
-        prctl(PR_SET_DUMPABLE, 0)  # no answer may look into this process
+    linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
+    linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
+    linux.prctl(linux.PR_SET_DUMPABLE, 0)  # no answer may look into this process
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.setsid()  # kill(0) reaches a process group whole, also where it began outside the namespace
     channel = socket.socket(fileno=control)
@@ -117,11 +96,9 @@ def _empty_folders(about: dict) -> None:
         for entry in os.scandir(folder) if os.path.isdir(folder) else ():
             if entry.path in (*about["stays"], about["folder"], os.environ["HOME"]):
                 continue
-            if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(entry.path, ignore_errors=True)
-            else:
-                with contextlib.suppress(OSError):
-                    os.unlink(entry.path)
+            shutil.rmtree(entry.path, ignore_errors=True)  # which follows no link
+            with contextlib.suppress(OSError):
+                os.unlink(entry.path)
 
 
 def answer(number: int, about: dict, used: int) -> None:
@@ -130,16 +107,15 @@ def answer(number: int, about: dict, used: int) -> None:
     try:
         if about["nested"]:
             make_own_folders(about)
-        if sys.platform == "linux":
-            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
         os.setsid()
         channel = _only_descriptor(number)
         os.chdir(about["folder"])
         set_limits(about["limits"], used)
         if about["sandboxed"]:
-            drop_capabilities()
-            prctl(PR_SET_DUMPABLE, 1)  # init is not, and of a process that is not the shared memory cannot be counted
-            refuse_system_calls(REFUSED | PROGRAMS)
+            linux.drop_capabilities()
+            linux.prctl(linux.PR_SET_DUMPABLE, 1)  # or its shared memory could not be counted
+            linux.refuse_system_calls(linux.REFUSED | linux.PROGRAMS)
         reseed()
         messages, wanted = carry_out(_received(channel)), None
         with contextlib.suppress(StopIteration):
@@ -198,15 +174,18 @@ def _received(channel: socket.socket) -> Any:
 
 def make_own_folders(about: dict) -> None:
     """In a mount namespace of its own: empty folders where it may write, and its own processes in /proc."""
-    unshare(CLONE_NEWNS)
-    make_private()
-    mount("tmpfs", SCRATCH, MS_NOSUID | MS_NODEV, f"size={about['limits']['file_bytes']},nr_inodes=20000,mode=1777")
+    flags = linux.MS_NOSUID | linux.MS_NODEV
+    linux.unshare(linux.CLONE_NEWNS)
+    linux.mount(None, "/", None, linux.MS_REC | linux.MS_PRIVATE)  # what is mounted below is seen in here alone
+    size = about["limits"]["file_bytes"]
+    linux.mount("tmpfs", SCRATCH, "tmpfs", flags, f"size={size},nr_inodes=20000,mode=1777")
     for folder in SHARED_FOLDERS:
         _cover(folder, [path for path in about["stays"] if path.startswith(f"{folder}/")])
     try:
-        mount("proc", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+        linux.mount("proc", "/proc", "proc", flags | linux.MS_NOEXEC)
     except OSError:  # not allowed where parts of /proc are covered: then there is none
-        mount("tmpfs", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, "size=0,nr_inodes=1,mode=555")
+        flags |= linux.MS_NOEXEC | linux.MS_RDONLY
+        linux.mount("tmpfs", "/proc", "tmpfs", flags, "size=0,nr_inodes=1,mode=555")
     with contextlib.suppress(OSError), open("/proc/sys/user/max_user_namespaces", "w") as file:
         file.write("0")
     os.makedirs(os.environ["HOME"], exist_ok=True)
@@ -218,14 +197,15 @@ def _cover(folder: str, stays: list[str]) -> None:
 
     stays: folders right below it. A course's Python lies there where somebody works under /tmp.
     """
-    new = SCRATCH + folder
+    new, bind = SCRATCH + folder, linux.MS_BIND | linux.MS_REC
+    read_only = linux.MS_REMOUNT | linux.MS_BIND | linux.MS_RDONLY | linux.MS_NOSUID | linux.MS_NODEV
     os.makedirs(new)
     os.chmod(new, 0o1777)
     for path in stays:
         os.mkdir(SCRATCH + path)
-        bind(path, SCRATCH + path)
-        read_only(SCRATCH + path)
-    bind(new, folder)
+        linux.mount(path, SCRATCH + path, None, bind)
+        linux.mount(None, SCRATCH + path, None, read_only)
+    linux.mount(new, folder, None, bind)
 
 
 def _only_descriptor(number: int) -> socket.socket:
@@ -241,9 +221,10 @@ def _only_descriptor(number: int) -> socket.socket:
 
 def reseed() -> None:
     """Random numbers as in a process that has just started."""
+    import numpy
+    import torch
+
     random.seed()
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed()
-    if "torch" in sys.modules:
-        generator = sys.modules["torch"].default_generator
-        generator.manual_seed(generator.initial_seed())
+    numpy.random.seed()
+    generator = torch.default_generator
+    generator.manual_seed(generator.initial_seed())

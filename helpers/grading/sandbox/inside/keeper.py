@@ -9,29 +9,21 @@ import select
 import socket
 import time
 
+from . import linux
 from .answering import be_init
 from .limits import HEARTBEAT, end, family_of, over_limit, processor_seconds
-from .system_calls import (
-    CLONE_NEWIPC,
-    CLONE_NEWNET,
-    CLONE_NEWPID,
-    CLONE_NEWUSER,
-    CLONE_NEWUTS,
-    PR_SET_DUMPABLE,
-    prctl,
-    unshare,
-)
 
 
 def enter_namespaces() -> None:
     """A user of its own, and for what is forked next: processes, network and shared memory of its own."""
     user, group = os.geteuid(), os.getegid()
-    prctl(PR_SET_DUMPABLE, 1)  # without it /proc/self belongs to root, and the maps cannot be written
-    unshare(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
+    linux.prctl(linux.PR_SET_DUMPABLE, 1)  # without it /proc/self belongs to root, and the maps cannot be written
+    for_itself = linux.CLONE_NEWUSER | linux.CLONE_NEWNET | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS
+    linux.unshare(for_itself | linux.CLONE_NEWPID)
     for name, text in {"setgroups": "deny", "uid_map": f"{user} {user} 1", "gid_map": f"{group} {group} 1"}.items():
         with open(f"/proc/self/{name}", "w") as file:
             file.write(text)
-    prctl(PR_SET_DUMPABLE, 1)  # and once more, for new capabilities take it away: memory is counted through /proc
+    linux.prctl(linux.PR_SET_DUMPABLE, 1)  # new capabilities took it away, and memory is counted through /proc
 
 
 def keep(control: int, orders: int, about: dict) -> None:
@@ -57,9 +49,8 @@ def keep(control: int, orders: int, about: dict) -> None:
 def _watch(child: int, channel: socket.socket, limits: dict) -> dict:
     poll = select.poll()
     poll.register(channel, select.POLLIN)
-    if hasattr(os, "pidfd_open"):
-        with contextlib.suppress(OSError):
-            poll.register(os.pidfd_open(child), select.POLLIN)
+    with contextlib.suppress(OSError, AttributeError):
+        poll.register(os.pidfd_open(child), select.POLLIN)
     why, look, used = "", time.monotonic(), 0.0
     while True:
         poll.poll(HEARTBEAT * 1000)

@@ -36,9 +36,7 @@ def set_limits(limits: dict, used: int) -> None:
 
 
 def memory_in_use() -> int:
-    with contextlib.suppress(OSError), open("/proc/self/status") as file:
-        return next((1024 * int(line.split()[1]) for line in file if line.startswith("VmData")), 0)
-    return 0
+    return _sum_of_lines("/proc/self/status", ("VmData:",))
 
 
 def _processes_are_counted_by_namespace() -> bool:

@@ -9,6 +9,7 @@ import os
 import platform
 import socket
 import struct
+import sys
 
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC = 0x00020000, 0x04000000, 0x08000000
 CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
@@ -34,28 +35,15 @@ def unshare(flags: int) -> None:
     _ask(_libc().unshare(flags), "unshare")
 
 
-def mount(kind: str, target: str, flags: int, options: str = "") -> None:
-    _ask(_libc().mount(kind.encode(), target.encode(), kind.encode(), flags, options.encode()), f"mount {target}")
-
-
-def make_private() -> None:
-    """Let what is mounted from here on be seen in this mount namespace alone."""
-    _ask(_libc().mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None), "mount /")
-
-
-def bind(source: str, target: str) -> None:
-    """Show a folder, with all that is mounted in it, in another place too."""
-    _ask(_libc().mount(source.encode(), target.encode(), None, MS_BIND | MS_REC, None), f"bind {target}")
-
-
-def read_only(path: str) -> None:
-    """Let nothing be written to a folder that was bound; what is mounted below it stays as it is."""
-    flags = MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV
-    _ask(_libc().mount(None, path.encode(), None, flags, None), f"remount {path}")
+def mount(source: str | None, target: str, kind: str | None, flags: int, options: str = "") -> None:
+    words = [word and word.encode() for word in (source, target, kind)]
+    _ask(_libc().mount(*words, flags, options.encode()), f"mount {target}")
 
 
 def prctl(option: int, value: int) -> None:
-    _ask(_libc().prctl(option, value, 0, 0, 0), "prctl")
+    """Nothing happens on other systems than Linux."""
+    if sys.platform == "linux":
+        _ask(_libc().prctl(option, value, 0, 0, 0), "prctl")
 
 
 def use_large_pages() -> None:
