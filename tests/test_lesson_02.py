@@ -153,7 +153,7 @@ def test_predictions_are_true_of_what_the_lesson_prints(printed_text):
     assert double == pytest.approx(single**2, rel=0.05)
     assert SOURCE.lesson.prediction("longer_query").truth == "B"  # squared
     assert "one vector for both roles: 0\n" in printed_text
-    mutual_pairs = int(re.search(r"drawn at random: (\d+)", printed_text)[1])
+    mutual_pairs = int(re.search(r"random matrices for each pair: (\d+)", printed_text)[1])
     assert 24.5 < mutual_pairs / 1000 < 25.5, "a quarter: two coins"
     assert SOURCE.lesson.prediction("mutual").truth == "A"  # in none
     change, apart = (
@@ -196,7 +196,7 @@ def test_the_hand_written_matrices_are_followed_by_the_attention(solved):
 
 
 def test_the_figure_of_the_suspects_shows_what_the_prose_says():
-    """Where training starts explains little; positions help the new model more; with more windows it wins."""
+    """Training queries and keys does the harm; positions help the new model more; with more windows it wins."""
     bits, starts = (recorded(name)["result"]["bits"] for name in ("ladder", "ladder_starts"))
     old, new = bits["01_dot_product_attention"], bits["02_queries_keys_values"]
     identity, old_placed, new_placed = (
@@ -205,6 +205,13 @@ def test_the_figure_of_the_suspects_shows_what_the_prose_says():
         bits["02 with positions"],
     )
     assert max(old) < min(identity) < max(identity) < min(new), "better than before, and still behind lesson 1's model"
+    values_only, others_only = (
+        starts[f"02 from the identity, {fixed} fixed"] for fixed in ("queries and keys", "values")
+    )
+    assert min(values_only) < max(old) and min(old) < max(values_only), "level with lesson 1's model"
+    assert max(values_only) < min(identity) < max(identity) < min(others_only), "training queries and keys does harm"
+    assert 3.6 < min(values_only) < max(values_only) < 3.65, "near 3.6, as the alternative text has it"
+    assert 3.8 < min(others_only) < max(others_only) < 3.9
     saved = [[b - a for b, a in zip(*pair, strict=True)] for pair in ((new, new_placed), (old, old_placed))]
     assert min(saved[0]) > max(saved[1]), "positions help the new model more"
     old_more, new_more = (bits[f"{lesson} with positions, {TIMES} times the windows"] for lesson in ("01", "02"))

@@ -16,10 +16,10 @@
 #
 # *Three roles for every vector*
 #
-# Lesson 1's self-attention has no parameters, and each vector has three jobs in it. It is compared with the others, the
-# others are compared with it, and it is added up in the outputs. This lesson gives each job a vector of its own. The
-# result is the attention of the [original transformer](https://arxiv.org/abs/1706.03762) without scaling (lesson 3),
-# several heads (lesson 4) and a mask (lesson 5).
+# Lesson 1's self-attention has no parameters, and each vector has three jobs. It is compared with the others, the
+# others are compared with it, and it is averaged into the outputs. This lesson gives each job a vector of its own. The
+# result is the attention of the [original transformer](https://arxiv.org/abs/1706.03762), but without scaling (lesson
+# 3), several heads (lesson 4) and a mask (lesson 5).
 #
 # | | |
 # |---|---|
@@ -28,9 +28,9 @@
 # | **It takes** | about 100 minutes: five exercises, 17 points, and four predictions |
 # | **It computes** | in seconds on a laptop; the last section takes about a minute, and you may stop it |
 #
-# A position *looks at* another when it gives that position weight. t is now the number of positions that look. Three
-# sizes are new: s, the number of positions that they look at (perhaps in another sequence); d, the width of queries and
-# keys; and v, the width of values. [One table](../../site/notation.md) lists all letters.
+# A position *looks at* another when it gives that position a large weight. Now t counts the positions that look.
+# Three sizes are new: s counts the positions that are looked at, perhaps in another sequence; d is the width of queries
+# and keys; v, in a shape, is the width of values. [One table](../../site/notation.md) lists all letters.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import matplotlib.pyplot as plt
@@ -95,9 +95,10 @@ def count_mutual(scores):
 
 generator = torch.Generator().manual_seed(0)
 pairs = torch.randn(100_000, 2, 4, generator=generator)      # (pairs, 2, e)
-first, second = torch.randn(2, 100_000, 4, 4, generator=generator)    # for queries, keys
+# one matrix for queries and one for keys, drawn anew for each pair: (pairs, e, e) both
+first, second = torch.randn(2, 100_000, 4, 4, generator=generator)
 print("one vector for both roles:", count_mutual(pairs @ pairs.mT))
-print("two matrices, drawn at random:", count_mutual((pairs @ first) @ (pairs @ second).mT))
+print("random matrices for each pair:", count_mutual((pairs @ first) @ (pairs @ second).mT))
 
 # %% nbgrader={"grade": true, "grade_id": "check_mutual", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("mutual", mutual)
@@ -105,17 +106,15 @@ check.prediction("mutual", mutual)
 # %% [markdown]
 # ## Why one vector cannot do it
 #
-# Using one vector as both query and key has two consequences.
-#
-# **The scores are symmetric.** Since $x_i \cdot x_j = x_j \cdot x_i$, *cat* matches *walks* exactly as well as *walks*
-# matches *cat*. But *walks* may need to look at *cat* when *cat* does not need to look at *walks*.
-#
-# **No two vectors can prefer each other.** By the Cauchy-Schwarz inequality
+# With one vector as both query and key the scores are symmetric: $x_i \cdot x_j = x_j \cdot x_i$. The weights need not
+# be, because each row has its own softmax. But **no two vectors can prefer each other**, as a noun and its verb may
+# have to. By the Cauchy-Schwarz inequality
 #
 # $$x_i \cdot x_j \;\le\; \lVert x_i\rVert\,\lVert x_j\rVert
 # \;\le\; \max\big(\lVert x_i\rVert^2, \lVert x_j\rVert^2\big) \;=\; \max\big(x_i \cdot x_i,\; x_j \cdot x_j\big) .$$
 #
-# So at least one of the two vectors matches *itself* at least as well as it matches the other.
+# So at least one of the two vectors matches *itself* at least as well as it matches the other. Among vectors of equal
+# length, such as the word vectors of lesson 1, each matches itself best.
 
 # %% [markdown]
 # ## A dictionary with soft matches
@@ -144,8 +143,8 @@ except KeyError as missing:
 # Every key gets some weight, so there is always an answer. Every step is differentiable, so gradients flow to the
 # query, the keys and the values.
 #
-# **What every check of this lesson asks:** gradients flow back to every floating-point input, no input is changed, new
-# tensors are created on the device of the inputs, and any size may be 1.
+# **Every check of this lesson also tests** that gradients reach every floating-point input, that the inputs stay
+# unchanged, that new tensors are on the inputs' device, and that any size may be 1.
 
 # %% [markdown]
 # <div class="card">
@@ -210,8 +209,8 @@ for word in ["tuple", "float", "finally", "while"]:
     print(f"{word:>8}:", "  ".join(shares))
 
 # %% [markdown]
-# The four shares of a line add up to 1, up to rounding. The category with the largest share is the answer. For *while*
-# this is *block*, by a small margin.
+# The shares of a line add up to 1, up to rounding. The category with the largest share is the guess: for *while* it is
+# *block*, with 0.40 against 0.32 for *container*.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -246,8 +245,8 @@ show_player("lookup")
 # <details><summary>Hint 2: two keys, with numbers</summary>
 #
 # Let the products be 2 and 1. At β = 1 the weights are 0.73 and 0.27, and their ratio is e. At β = 2 the ratio is e²,
-# and the weights are 0.88 and 0.12. At β = 10,000 the weights are 1 and 0. But $e^{20000}$ overflows (lesson 1 has the
-# remedy), and the weights of β = 1 raised to the power 10,000 are both 0.
+# and the weights are 0.88 and 0.12. At β = 10,000 the weights are 1 and 0, but $e^{20000}$ overflows (lesson 1
+# has the remedy), and the weights at β = 1, raised to the power 10,000, both underflow to 0.
 #
 # </details>
 # </div>
@@ -316,7 +315,7 @@ for length in (1, 2):
 check.prediction("longer_query", longer_query)
 
 # %% [markdown]
-# Every match is doubled, so **the length of the query acts as its $\beta$**.
+# Doubling the query doubles every match, so **the length of a query acts like $\beta$**.
 
 # %% [markdown]
 # ## Three vectors out of one
@@ -327,9 +326,8 @@ check.prediction("longer_query", longer_query)
 # $$q_i = x_i W_q , \qquad k_i = x_i W_k , \qquad v_i = x_i W_v .$$
 #
 # $W_q$ and $W_k$ have shape (e, d): queries and keys are compared, so they need the same width. $W_v$ has shape (e, v).
-# Such a matrix is called a [**projection**](../../site/glossary.md#projection). With two random matrices for queries
-# and keys, the first experiment of this lesson found that each vector prefers the other in about a quarter of the
-# pairs.
+# Such a matrix is called a [**projection**](../../site/glossary.md#projection). The first experiment of this lesson drew
+# a random $W_q$ and $W_k$ for each pair of vectors. In about a quarter of the pairs, each vector preferred the other.
 
 # %%
 def project(x, w_q, w_k, w_v):
@@ -347,9 +345,9 @@ plots.diagrams.three_roles()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Rectangles are matrices, with their numbers of rows and columns. The batch is left out, and v = d.
-# Three projections turn x into q, k and v. Row i of the scores compares query i with all keys. The softmax turns each
-# row of scores into weights, and the weights average the values.
+# **How to read it.** Rectangles are matrices, with their numbers of rows and columns. The batch axis is left out, and
+# the values are as wide as the keys. Three projections turn x into q, k and v. Row i of the scores compares query i
+# with all keys. The softmax turns each row of scores into weights, and the weights average the values.
 #
 # </div>
 #
@@ -504,7 +502,7 @@ print("as you compute it:", torch.allclose(mine, X_weights @ X_v, atol=1e-5))
 #
 # The noun and the verb have to prefer each other here. One projection $W$ for both queries and keys does not allow
 # that, because the Cauchy-Schwarz inequality holds for $x_i W$ as well. So train twice: once with two matrices, and
-# once with $W_q$ in the place of $W_k$.
+# once with $W_q$ also in the place of $W_k$.
 
 # %%
 def phrase_loss(ids, answers, w_q, w_k, w_v):
@@ -529,7 +527,7 @@ def train(answers, shared=False, learn_values=True, seed=0, steps=300, d=2):
     return [w.detach() for w in (w_q, w_k, w_v)], losses
 
 # %% mystnb={"image": {"alt": "Two loss curves over 300 steps. With one matrix for queries and keys the loss falls at first and then stays above 1. With two it falls close to zero."}}
-w_q, w_k, w_v = torch.zeros(3, 40, 2, device=device())    # until they are trained
+w_q, w_k, w_v = torch.zeros(3, 40, 2, device=device())    # if an error stops the training
 (w_q, w_k, w_v), losses_apart = train(vectors)
 _, losses_shared = train(vectors, shared=True)
 
@@ -615,9 +613,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Both panels show the same words on one scale; the words of our phrase are named. Both arrows have
-# the same length. They show the directions of the query of *empty* (solid) and the query of *list* (dashed). A query
-# matches the keys that are farthest along its arrow. For *empty* these are nouns, for *list* verbs.
+# **How to read it.** Both panels show the same words on one scale; the words of our phrase are named. The arrows, of
+# equal length, show the directions of the query of *empty* (solid) and the query of *list* (dashed). A query matches
+# the keys that are farthest along its arrow. For *empty* these are nouns, for *list* verbs.
 #
 # </div>
 #
@@ -644,10 +642,10 @@ for answer, answers in {"its own vector": vectors, "its translation": translatio
         print(f"{name:>32}: last losses", ", ".join(f"{loss:.3f}" for loss in last))
 
 # %% [markdown]
-# Look at the third line. Translations have length 2, so an output of zeros would have a loss of 4. Fixed values do
-# worse: their outputs are averages of the phrase's own vectors, and no weights turn such an average into a translation.
-# In the last line the values are learned, and the loss falls almost to 0. Where a word's own vector is the answer,
-# fixed values succeed too (first line).
+# Translations have length 2, so an output of zeros would have a loss of 4. Fixed values do worse (third line): their
+# outputs are averages of the phrase's own vectors, and no weights turn such an average into a translation. With learned
+# values the loss falls almost to 0 (last line). Where a word's own vector is the answer, fixed values succeed too
+# (first line).
 #
 # So queries and keys decide **who** answers, and the value decides **what** the answer is.
 
@@ -670,9 +668,9 @@ for answer, answers in {"its own vector": vectors, "its translation": translatio
 # **Exercise 4 · `SingleHeadAttention`** &nbsp; ★★☆ · 15 minutes · 4 points
 #
 # Write the module. Its only parameters are the weights of the three layers, and no two layers share weights. For the
-# attention itself call `finished_attention(q, k, v)`, which the first cell imported. It is a finished solution of
-# exercise 3, so a mistake of yours there does not carry over. Gradients must reach the three weights too, and a call
-# must not depend on earlier calls.
+# attention itself call `finished_attention(q, k, v)`, which the first cell imported. It is a correct solution of
+# exercise 3, so a mistake in yours has no effect here. Gradients must reach the three weights too, and a call must not
+# depend on earlier calls.
 #
 # <details><summary>Hint 1: the constructor</summary>
 #
@@ -722,8 +720,8 @@ check(SingleHeadAttention)
 
 # %% [markdown]
 # Copy the trained $W_q$ and $W_k$ into your module. (`nn.Linear` from e to d stores its weight with shape (d, e), hence
-# the `.T`.) $W_v$ stays untrained, since only the weights are drawn. Then let the words of one phrase look at the words
-# of another.
+# the `.T`.) $W_v$ stays untrained: the attention weights in the figure do not depend on it. Then let the words of one
+# phrase look at the words of another.
 
 # %% mystnb={"image": {"alt": "A heat map with three rows and four columns. Rows: this, generator, fails. Columns: every, nested, loop, succeeds. The row of this points at loop, that of generator at succeeds, that of fails at loop."}}
 head = SingleHeadAttention(40, 2).to(device())
@@ -791,9 +789,10 @@ check.prediction("shuffled_context", shuffled_context)
 #
 # **Exercise 5 · `matrices_of_rules`** &nbsp; ★★☆ · 12 minutes · 3 points
 #
-# Rule r says: when a word with feature `asks[r]` looks at a word with feature `asked[r]`, `strengths[r]` is added to
-# the score. Return two matrices that follow all rules, with **one column for each rule**. A feature may occur in
-# several rules. Several rules may have the same two features; then their strengths add up. A strength may be negative.
+# Rule r adds `strengths[r]` to the score when the word that asks has feature `asks[r]` and the word that is asked has
+# feature `asked[r]`. Return two matrices that follow all rules, with **one column for each rule**. A feature may occur
+# in several rules. Several rules may have the same two features; then their strengths add up. A strength may be
+# negative.
 #
 # <details><summary>Hint 1: a single rule</summary>
 #
@@ -804,8 +803,8 @@ check.prediction("shuffled_context", shuffled_context)
 # <details><summary>Hint 2: two rules, with numbers</summary>
 #
 # Let e be 3, and let the features 0 and 1 both look at feature 2, with the strengths 5 and 4. Both matrices are (3, 2).
-# The last column of their product M is 5, 4 and 0, and all other entries are 0. If yours has 9 twice, each of the two
-# features follows both rules.
+# The last column of their product M is 5, 4 and 0, and all other entries are 0. If your M has two entries of 9, your
+# matrices apply both rules to each of the two features.
 #
 # </details>
 # </div>
@@ -814,9 +813,11 @@ check.prediction("shuffled_context", shuffled_context)
 def matrices_of_rules(asks, asked, strengths, e):
     """The matrices of a head that obeys d rules, written by hand.
 
-    asks, asked: (d,), integers from 0 to e − 1, the features of rule r. strengths: (d,).
+    asks, asked: (d,), integers from 0 to e − 1: entry r is the feature that asks, or that is
+    asked, in rule r. strengths: (d,), one for each rule.
     Returns w_q, w_k: (e, d) each, one column for each rule. Entry [f, g] of w_q @ w_k.T is
-    the sum of the strengths of all rules in which f asks and g is asked, 0 without any.
+    the sum of the strengths of all rules in which f asks and g is asked, or 0 if there are
+    none.
     """
     ### BEGIN SOLUTION
     who_asks = nn.functional.one_hot(asks, e).to(strengths.dtype)      # (d, e)
@@ -853,7 +854,7 @@ print("columns:", rule_q.shape[1], " rank of M:", rank)
 # Your matrices have four columns, but their product has rank 2, because only two features are asked for. So d = 2 is
 # enough.
 #
-# Together the two matrices have 2·e·d parameters. That is less than the e² of $M$ when d is less than e/2.
+# Together the two matrices have 2·e·d parameters, fewer than the e² of $M$ if d < e/2.
 
 # %% [markdown]
 # ## Your model so far
@@ -912,14 +913,15 @@ check.prediction("second_rung", second_rung)
 # instead of 3.60. The two models differ in where they look. Lesson 1's model gives the last byte and its copies 0.91 of
 # the weight. The new model gives them about as much as equal weights would. Try three changes.
 #
-# - **Start from the identity.** With the identity in all three matrices, the new model *is* lesson 1's model.
+# - **Start from the identity.** With the identity in all three matrices, the new model *is* lesson 1's model. From
+#   there, train all three, only $W_v$, or only $W_q$ and $W_k$.
 # - **Add positions.** A query can ask for a kind of byte, but not for the last position. So add to each input one of 32
 #   learned vectors, the one for its position (lesson 6).
-# - **Read more windows.** A step reads sixteen windows and predicts one byte of each. So read eight times as many, at
-#   about eight times the cost.
+# - **Read more windows.** Each step learns from only sixteen predictions, one for each window. So read eight times as
+#   many, at about eight times the cost.
 #
-# The next cell makes each of the first two changes once. The figure after it shows three recorded runs for each change,
-# with the third made on top of the second. For comparison, it also shows lesson 1's model.
+# The next cell trains from the identity (all three matrices) and with positions, once each. The figure shows three
+# recorded runs of each variant; its last row combines positions with more windows.
 
 # %%
 torch.manual_seed(0)
@@ -931,16 +933,21 @@ for name, model in {"from identity": as_lesson_1, "with positions": with_positio
     print(f"{name}: {measured(model, 4000)[0]:.2f} bits per byte")
     ladder.last_byte(model)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Four rows of ticks over bits per byte, three runs for each of two models; some coincide. As above: lesson 1 near 3.6, lesson 2 to its right, near 3.8. From the identity: lesson 2 alone, near 3.7. With positions: the two overlap, between 3.50 and 3.61. With positions and eight times the windows: lesson 2 between 3.2 and 3.35, lesson 1 to its right, between 3.4 and 3.5."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Six rows of ticks over bits per byte, three runs for each of two models; some coincide. As above: lesson 1 near 3.6, lesson 2 to its right, near 3.8. From the identity, lesson 2 alone: near 3.7 with all matrices trained, near 3.6 with only W v, between 3.8 and 3.9 with only W q and W k. With positions: the two overlap, between 3.50 and 3.61. With positions and eight times the windows: lesson 2 between 3.2 and 3.35, lesson 1 to its right, between 3.4 and 3.5."}}
 rungs = recorded("ladder")["result"]["bits"]
 starts = recorded("ladder_starts")["result"]["bits"]
+identity = "02 from the identity"
 more = " with positions, 8 times the windows"
 old = {"as above": rungs["01_dot_product_attention"],
        "from the identity": [],
+       "identity, only $W_v$ trained": [],
+       "identity, only $W_q, W_k$ trained": [],
        "with positions": rungs["01 with positions"],
        "positions, 8 × the windows": rungs["01" + more]}
 new = {"as above": rungs["02_queries_keys_values"],
-       "from the identity": starts["02 from the identity"],
+       "from the identity": starts[identity],
+       "identity, only $W_v$ trained": starts[identity + ", queries and keys fixed"],
+       "identity, only $W_q, W_k$ trained": starts[identity + ", values fixed"],
        "with positions": rungs["02 with positions"],
        "positions, 8 × the windows": rungs["02" + more]}
 plots.runs({"lesson 1's model": old, "lesson 2's model": new}, "held-out bits per byte")
@@ -949,25 +956,26 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One row for each change; farther left is better. Each tick is one run, and some coincide. Long,
-# thin ticks are lesson 1's model, short, thick ones lesson 2's.
+# **How to read it.** The first row shows the unchanged models, each other row a change; farther left is better. Each
+# tick is one run, and some coincide. Long, thin ticks are lesson 1's model, short, thick ones lesson 2's.
 #
 # </div>
 #
-# Starting from the identity helps: all three runs need fewer bits than before, but more than lesson 1's model. Adding
-# positions, again with random matrices at the start, makes the two models level. In the printed run, the last position
-# gives itself far more weight than before.
+# From the identity, the new model is level with lesson 1's if only $W_v$ is trained. Whenever $W_q$ and $W_k$ are
+# trained, every run needs more bits. So the harm comes from training the queries and keys.
 #
-# With eight times the windows as well, each run of the new model needs fewer bits than each run of lesson 1's. Lesson 5
-# gets more predictions from each step in a cheaper way: it predicts all 32 bytes of a window in a single pass.
+# Adding positions, again with random matrices at the start, makes the two models level. In the printed run, the last
+# position gives itself far more weight than before. With eight times the windows as well, training the queries and keys
+# pays: each run of the new model needs fewer bits than each run of lesson 1's. Lesson 5 gets more predictions more
+# cheaply, 32 from each window.
 
 # %% [markdown]
 # ## What you can do now
 #
 # You can explain why one vector for query and key makes the scores symmetric and keeps two words from preferring each
 # other; look up a query in a soft dictionary and say what makes the lookup sharper; find a mistake in attention that
-# leaves all shapes right; write a module with learned projections, for one sequence or two; and write such projections
-# by hand.
+# leaves every shape correct; write a module with learned projections, for one sequence or two; and write such
+# projections by hand.
 #
 # **Three questions to think about**
 #
