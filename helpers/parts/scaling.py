@@ -21,19 +21,3 @@ def scaled_scores(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
     """
     d = q.shape[-1]
     return q @ k.transpose(-2, -1) / math.sqrt(d)
-
-
-def softmax_jacobian(p: torch.Tensor) -> torch.Tensor:
-    """The derivative of a softmax's weights with respect to its scores: diag(p) − p pᵀ for each row.
-
-    p: (..., s), each row sums to 1. Returns (..., s, s): entry [..., i, j] is ∂p_i/∂z_j.
-    """
-    return torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)
-
-
-def largest_gradient(scores: torch.Tensor) -> torch.Tensor:
-    """How much of a gradient can pass through a softmax: the spectral norm of its Jacobian at each row of scores.
-
-    scores: (..., s). Returns (...).
-    """
-    return torch.linalg.matrix_norm(softmax_jacobian(torch.softmax(scores, dim=-1)), ord=2)

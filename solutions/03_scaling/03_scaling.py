@@ -22,10 +22,10 @@
 #
 # | | |
 # |---|---|
-# | **You will build** | a measured variance, the backward pass of softmax, an entropy, and scaled scores that are safe in half precision; and you will debug a head that loads published weights |
-# | **You need** | [lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb), the chain rule, and from probability what a mean, a variance and independence are |
+# | **You will build** | a measurement of a variance, the backward pass of softmax, the entropy of a row, and scaled scores that are safe in half precision; and you will debug a head that loads published weights |
+# | **You need** | [lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb), the chain rule, and, from probability, the mean, the variance and independence |
 # | **It takes** | about 100 minutes: five exercises, 19 points, and three predictions |
-# | **It computes** | in under two minutes in all, without a GPU; the last section can be stopped |
+# | **It computes** | in under two minutes in all, without a GPU; you can stop the last section early |
 #
 # As everywhere, b is the batch, t counts queries, s counts keys, and d is the width of one query or key
 # ([notation](../../site/notation.md)). Run the next cell before anything else.
@@ -39,7 +39,6 @@ import torch
 from helpers import plots
 from helpers.device import device
 from helpers.lesson import start
-from helpers.parts.scaling import largest_gradient
 
 check = start("03_scaling")
 
@@ -104,8 +103,8 @@ variance_growth = "B"
 # %%
 chance = torch.Generator().manual_seed(2)
 for d in (64, 1024):
-    q, k = torch.randn(2, 4000, d, generator=chance)
-    scores = (q * k).sum(dim=-1)    # (4000,)
+    queries, keys = torch.randn(2, 100, d, generator=chance)    # (100, d) each
+    scores = queries @ keys.T    # (100, 100)
     print(f"d = {d:>4}: standard deviation {scores.std().item():5.1f}")
 
 # %% nbgrader={"grade": true, "grade_id": "check_variance_growth", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
@@ -127,8 +126,8 @@ check.prediction("variance_growth", variance_growth)
 # $$\operatorname{Var}(q_i k_i) \;=\; \mathbb{E}[q_i^2 k_i^2] - 0^2 \;=\; \mathbb{E}[q_i^2]\;\mathbb{E}[k_i^2]
 # \;=\; 1 \cdot 1 \;=\; 1 .$$
 #
-# A score is the sum of d such products. The mean of a sum is the sum of the means. The variance of a sum is the sum of
-# the variances if the terms are independent, and these are:
+# A score is the sum of d such products. The mean of a sum is the sum of the means. The variance of a sum of independent
+# terms is the sum of their variances, and our terms are independent:
 #
 # $$\mathbb{E}[q \cdot k] \;=\; \sum_{i=1}^{d} \mathbb{E}[q_i k_i] \;=\; 0,
 # \qquad\qquad \operatorname{Var}(q \cdot k) \;=\; \sum_{i=1}^{d} \operatorname{Var}(q_i k_i) \;=\; d .$$
@@ -149,8 +148,8 @@ check.prediction("variance_growth", variance_growth)
 # Draw `samples` pairs of a query and a key, compute one score for each pair, and return the variance of these `samples`
 # scores: a tensor of shape () or a Python number. The components must be independent, with mean 0 and variance 1;
 # normal ones are the usual choice. Take all random numbers from the generator that is passed in. Then the same seed
-# repeats the same measurement, and a second call with the same generator makes a new one. The tensors may stay on the
-# CPU.
+# repeats a measurement exactly, and a second call with the same generator makes a fresh one. The tensors may stay on
+# the CPU.
 #
 # The check draws enough pairs for a standard error of 2 % of the variance, and accepts results within five standard
 # errors. It also tests that your result varies from seed to seed as a measurement does.
@@ -285,7 +284,7 @@ bars(weights)
 #
 # In lesson 2 you multiplied scores by a number β. The root is a fixed β of $1/\sqrt d$. Attention can still become
 # sharp, because training can make queries and keys longer. The root has two effects: the weights start soft, and a step
-# of training moves the scores less. The section *Learning stops* tells the two effects apart.
+# of training moves the scores less. The section *Learning stops* separates the two effects.
 #
 # **The root of what?** Of d, the number of terms in the sum, which is the width of one
 # [head](../../site/glossary.md#head). A model of width e with h heads often has heads of width d = e/h, and it is easy
@@ -398,7 +397,8 @@ check.prediction("saturated_gradient", saturated_gradient)
 # is zero**. A small change of a score changes no weight.
 #
 # Training does not need the matrix itself. Backpropagation brings a vector $g$ to the softmax, with one number for each
-# weight, $g_i = \partial L / \partial p_i$. It takes one number for each score further back. By the chain rule that is
+# weight, $g_i = \partial L / \partial p_i$. The softmax passes on one number for each score. By the chain
+# rule that is
 #
 # $$\frac{\partial L}{\partial z_j} \;=\; \sum_i g_i\, \frac{\partial p_i}{\partial z_j} .$$
 #
@@ -473,14 +473,13 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Column j shows how the weights change when score j is raised a little: its own weight rises
-# (blue), the others fall (orange). Each column adds up to 0, because the weights keep adding up to 1. Both maps have
-# the same scale of colours. On the left the weights hardly move; on the right every weight moves.
+# (blue), the others fall (orange). Each column adds up to 0, because the weights keep adding up to 1. Both maps use the
+# same colour scale. On the left the weights hardly move; on the right every weight moves.
 #
 # </div>
 #
-# Part of the contrast comes from the units: one unit of a scaled score is 8 units of q·k. A larger learning rate can
-# make up for a factor of 8. The two printed rates of weight 1 differ by far more: without scaling, key 1 cannot win its
-# weight back.
+# Part of the contrast comes from the units: to raise a scaled score by 1, q·k must rise by 8. Per unit of q·k, weight 1
+# rises by 0.009 with scaling and by 0.0000001 without. Without scaling, key 1 can hardly gain weight.
 
 # %% [markdown]
 # ## One number for how soft a row is
@@ -490,9 +489,9 @@ plt.show()
 #
 # $$H(w) \;=\; - \sum_j w_j \log w_j ,$$
 #
-# with the natural logarithm, so its unit is the **nat**. If all s weights are equal, it has its largest value,
-# $\log s$. If one weight is 1 and the rest are 0, it is 0. You can read $e^H$ as the number of keys that share the
-# weight: for n equal weights it is n.
+# with the natural logarithm, so its unit is the **nat**. Entropy is largest, $\log s$, when all s weights are equal,
+# and 0 when one weight is 1 and the rest are 0. You can read $e^H$ as the number of keys that share the weight: for n
+# equal weights it is n.
 #
 # Weights of 0 need care. $w \log w$ goes to 0 as w goes to 0, so $0 \log 0$ counts as 0. A computer says
 # $\log 0 = -\infty$ and $0 \cdot (-\infty) = $ NaN. Weights of exactly 0 do occur: a score can be so far below the
@@ -538,48 +537,44 @@ check(attention_entropy)
 # %%
 for d, (query, keys) in drawn.items():
     plain = query @ keys.T
-    before, after = (torch.softmax(scores, -1) for scores in (plain, plain / math.sqrt(d)))
-    before, after = (attention_entropy(weights).exp().item() for weights in (before, after))
+    rows = torch.softmax(torch.cat([plain, plain / math.sqrt(d)]), dim=-1)    # (2, 8)
+    before, after = attention_entropy(rows).exp().tolist()
     print(f"d = {d:>4}: spread over {before:.1f} of 8 keys, scaled over {after:.1f}")
 
 # %% [markdown]
 # ## One number for what gets through
 #
-# We also want a single number from the Jacobian: **if the loss asks the weights to change, how much of that can reach
-# the scores?** The gradient for the scores is $J g$, since J is symmetric. The most that a matrix can stretch any
-# vector is its **spectral norm**,
+# We also want one number from the Jacobian. Suppose the loss asks only for more weight on key j. On the way back to
+# score j, the gradient is multiplied by entry (j, j) of J:
 #
-# $$\lVert J \rVert_2 \;=\; \max_{g \neq 0} \frac{\lVert J g \rVert}{\lVert g \rVert} ,$$
+# $$\frac{\partial p_j}{\partial z_j} \;=\; p_j\,(1 - p_j) .$$
 #
-# which is its largest singular value. The course's `largest_gradient(scores)` computes it for each row. Four examples:
-
-# %%
-for row in ([0.0, 0.0], [0.0] * 16, [14.0, 12.0], [112.0, 96.0]):
-    shown = f"{len(row)} zeros" if set(row) == {0.0} else str(row)
-    print(f"{shown:>13}: {largest_gradient(torch.tensor(row, device=device())).item():.2g}")
+# It is 0 for a key without weight and for a key with all of it. In an even row of 16 keys it is
+# $\frac{1}{16} \cdot \frac{15}{16} \approx 0.06$.
 
 # %% [markdown]
 # ## Width against softness
 #
-# Now compute both numbers at six widths, each for 1,600 random queries with 16 random keys. The figure shows their
-# medians, with plain and with scaled scores. Both gradients are per unit of q·k: a scaled score changes by $1/\sqrt{d}$
-# when q·k changes by 1, so its gradient is divided by $\sqrt{d}$.
+# Now compute the entropy of each row and $p_j (1 - p_j)$ of each key at six widths, for random queries with 16 random
+# keys each. The figure shows the medians, with plain and with scaled scores. Both derivatives are per unit of q·k: a
+# scaled score changes by $1/\sqrt{d}$ when q·k changes by 1, so its derivative is divided by $\sqrt{d}$.
 
 # %%
 chance = torch.Generator().manual_seed(1)
 widths = [4**n for n in range(6)]
-entropies, gradients = ({"not scaled": [], "scaled": []} for _ in range(2))
+entropies, derivatives = ({"not scaled": [], "scaled": []} for _ in range(2))
 for d in widths:
     q, k = (torch.randn(25, n, d, generator=chance).to(device()) for n in (64, 16))
     for name, scores in {"not scaled": q @ k.mT, "scaled": scaled_scores(q, k)}.items():
         unit = d**-0.5 if name == "scaled" else 1    # a score's change per unit of q·k
-        entropies[name].append(attention_entropy(torch.softmax(scores, dim=-1)))    # (b, t)
-        gradients[name].append(largest_gradient(scores) * unit)    # (b, t)
+        p = torch.softmax(scores, dim=-1)
+        entropies[name].append(attention_entropy(p))    # (b, t)
+        derivatives[name].append(p * (1 - p) * unit)    # (b, t, s)
 
-# %% mystnb={"image": {"alt": "Two log-log plots against width, from 1 to 1024. Left, median entropy: scaled, it stays between 2 and 3 nats; not scaled, it falls more and more steeply, to about 0.0002. Right, median of the largest gradient per unit of q·k: scaled, it falls along a straight line to about 0.006; not scaled, it is above that line from width 4 to 64 and then falls steeply, to about 0.00003."}}
+# %% mystnb={"image": {"alt": "Two log-log plots against width, from 1 to 1024. Left, median entropy: scaled, it stays between 2.3 and 2.6 nats; not scaled, it falls more and more steeply, to about 0.0002. Right, median of p times 1 minus p per unit of q·k: scaled, it falls nearly along a straight line, from 0.05 to 0.001; not scaled, it falls more and more steeply, to 0.000001 at width 64 and far below at 1024."}}
 _, axes = plt.subplots(1, 2, figsize=(6, 3.1))
-labels = "entropy (nats)", "gradient per unit of q·k"
-for ax, label, values in zip(axes, labels, (entropies, gradients)):
+labels = "entropy (nats)", "p(1 − p) per unit of q·k"
+for ax, label, values in zip(axes, labels, (entropies, derivatives)):
     medians = {name: (widths, [rows.median().item() for rows in line])
                for name, line in values.items()}
     plots.curves(medians, "width d", f"median {label}", log="xy", ax=ax)
@@ -587,25 +582,25 @@ for ax, label, values in zip(axes, labels, (entropies, gradients)):
     ax.minorticks_off()
 plt.show()
 
+print("d = 64, p(1 − p) per unit of q·k:")
 tenths = torch.tensor([0.1, 0.5, 0.9], device=device())
-for name, line in gradients.items():
-    low, middle, high = line[-1].quantile(tenths).tolist()
-    print(f"d = {widths[-1]}, {name}: a tenth of the rows below {low:.1g}, "
-          f"half below {middle:.1g}, a tenth above {high:.1g}")
+for name, line in derivatives.items():
+    low, middle, high = line[widths.index(64)].quantile(tenths).tolist()
+    print(f"{name}: a tenth of the keys below {low:.2g}, "
+          f"half below {middle:.2g}, a tenth above {high:.2g}")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Both axes are logarithmic, so a straight line is a power of d. With scaling, the entropy stays
-# just below the $\log 16 = 2.77$ nats of an even row, and the gradient falls like $1/\sqrt{d}$, by the change of units
-# alone. Without scaling, the entropy falls more and more steeply. The gradient is larger than the scaled one up to d =
-# 64, and then falls steeply too.
+# **How to read it.** Both axes are logarithmic. With scaling, the entropy stays between 2.3 and 2.6 nats, as if more
+# than 10 of the 16 keys shared the weight, and $p(1 - p)$ falls about like $1/\sqrt{d}$. That is the change of units:
+# per unit of the scaled score it stays near 0.04 from d = 4 on. Without scaling, both fall more and more steeply.
 #
 # </div>
 #
-# A larger learning rate can make up for small gradients if they are about equally small in all rows. With scaling they
-# are: the three numbers printed for d = 1024 are within a factor of 2. Without scaling they differ by many powers of
-# ten, so a rate that suits one row does not suit another.
+# A larger learning rate can make up for small derivatives if they are about equally small for all keys. With scaling,
+# the first and the last number printed for d = 64 differ by a factor of about 10; without scaling, by more than nine
+# powers of ten. Then a rate that suits one key does not suit another.
 
 # %% [markdown]
 # ## Learning stops
@@ -652,37 +647,43 @@ for name, scores_of in both.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each line is one training; within a panel only the width differs. On the left, wider vectors learn
-# less. On the right, d = 64 and d = 1024 nearly coincide, and d = 4 stays above them. (In four dimensions three of
-# these sixteen keys are inside the convex hull of the others, so no query can give them the largest weight.)
+# **How to read it.** Each line is one training; within a panel only the width differs. On the left, the wider the
+# vectors, the higher the loss. On the right, d = 64 and d = 1024 nearly coincide, and d = 4 ends higher. (In four
+# dimensions three of these sixteen keys are inside the convex hull of the others, so no query can give them the largest
+# weight.)
 #
 # </div>
 #
 # At d = 1024 without scaling the loss rises within two steps and then stays at 1.875: fifteen of the sixteen queries
-# give all of their weight to a wrong key. No learning rate among the eight comes close to 0: the best brings the loss
-# from 1.77 to 1.36.
+# give all of their weight to a wrong key. None of the eight learning rates brings the loss close to 0: the best takes
+# it from 1.77 to 1.36.
 #
-# The root has two effects, a soft start and smaller steps. Which of them is missing here? Plain scores can have either
-# effect alone. To get the soft start, make the queries $1/\sqrt{d}$ times as long. To get the smaller steps, make the
-# rate $1/d$ times as large: scaling divides the gradient of q by √d, and divides the score that q changes by √d again.
+# The root has two effects, a soft start and smaller steps. Which one does learning need? Plain scores can imitate each
+# separately. For the soft start, divide the initial queries by √d. For the smaller steps, divide the rate by d: with
+# scaling, the gradient that reaches q is √d times smaller, and the same step of q then changes the score √d times less.
 
 # %%
-d = 1024
-for start, shorter in {"sharp": 1, "soft": math.sqrt(d)}.items():
-    for step, rate in {"full": 0.3, "small": 0.3 / d}.items():
-        runs = [learn(d, plain_scores, rate, shorter, seed) for seed in (1, 2, 3)]
-        ends = ", ".join(f"{losses[-1]:.2f}" for losses in runs)
-        print(f"not scaled, {start:>5} start, {step:>5} steps: three draws end at {ends}")
-ends = ", ".join(f"{learn(d, scaled_scores, seed=seed)[-1]:.2f}" for seed in (1, 2, 3))
-print(f"scaled: the same three draws end at {ends}")
+def three_ends(d, scores_of, rate=0.3, shorter=1):
+    """The last loss of three draws, as text."""
+    losses = (learn(d, scores_of, rate, shorter, seed)[-1] for seed in (1, 2, 3))
+    return ", ".join(f"{loss:.2f}" for loss in losses)
+
+for d in (64, 1024):
+    for kind, shorter in {"sharp": 1, "soft": math.sqrt(d)}.items():
+        for size, rate in {"full": 0.3, "small": 0.3 / d}.items():
+            ends = three_ends(d, plain_scores, rate, shorter)
+            print(f"d = {d:>4}, not scaled, {kind:>5} start, {size:>5} steps: {ends}")
+    print(f"d = {d:>4}, scaled: {three_ends(d, scaled_scores)}")
 
 # %% [markdown]
-# The start decides. From a soft start every run ends below 0.15, even with full steps. From a sharp start every run
-# ends above 1: where the right key has hardly any weight, its score gets hardly any gradient.
+# The start decides, at both widths. From a soft start every run ends below 0.15, even with full steps. From a sharp
+# start every run ends above 0.8, even with small steps: where the right key has hardly any weight, its score gets
+# hardly any gradient.
 #
-# The last two lines agree because they are the same training: plain scores with shorter queries and a smaller rate give
-# the same losses as scaled scores. So in this experiment the root sets where training starts and how far it steps, by
-# one rule for every width.
+# At each width the last two lines agree because they are the same training, written in two ways. So in this experiment
+# the root sets where training starts and how far it steps, by one rule for every width. At d = 4 rows start soft enough
+# anyway, and smaller steps only slow learning: in the figure the loss ends at 0.41 with the root and at 0.27 without.
+# With the root and four times the rate it ends at 0.26.
 
 # %% [markdown]
 # ## Divide early
@@ -759,7 +760,7 @@ one_too_large = torch.tensor([float("inf"), 3.0, 1.0])
 print("softmax of a row with one infinite score:", torch.softmax(one_too_large, 0).tolist())
 
 # %% [markdown]
-# One infinite score turns the *whole row* into NaN, and the NaN spreads to what is computed from the row.
+# One score of +∞ turns the *whole row* into NaN, and the NaN spreads to what is computed from the row.
 
 # %% [markdown]
 # ## A head that loads but does not work
@@ -861,8 +862,8 @@ for name, scores in {"divided by √d": plain / math.sqrt(64), "as they are": pl
 # <details><summary>What was wrong, and why nothing complained</summary>
 #
 # `scale=False` is the default, and nothing here ever passes `scale=True`. (In the published code the model does.) With
-# d = 64 the scores are √64 = 8 times what the weights were trained for, and the rows are too sharp. Whether to scale is
-# not a parameter, so it is not in the file of weights, and `load_state_dict` has nothing to compare.
+# d = 64 the scores are √64 = 8 times what the weights were trained for, and the rows are too sharp. The flag
+# `scale` is not a parameter, so it is not in the file of weights, and `load_state_dict` cannot notice that it is wrong.
 #
 # </details>
 
@@ -972,8 +973,8 @@ for name, function in {"not scaled": plain_scores, "scaled": scores}.items():
 #
 # Each product of two components has variance σ²·σ² = σ⁴. The sum has variance dσ⁴, and the scaled score σ⁴. At σ = 3
 # that is $3^4 = 81$, and the softmax saturates although the scores are scaled. The root corrects for the width only.
-# Something else has to keep the components near size 1: normalisation, in [lesson
-# 7](../07_transformer_block/07_transformer_block.ipynb).
+# The normalisation of [lesson 7](../07_transformer_block/07_transformer_block.ipynb) keeps the inputs of the
+# projections near size 1, but the two matrices may still grow.
 #
 # </details>
 #
