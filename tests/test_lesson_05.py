@@ -3,6 +3,7 @@
 import math
 import re
 
+import nbformat
 import pytest
 import torch
 import torch.nn.functional as F
@@ -13,6 +14,7 @@ from helpers.authoring.lesson_source import Answers, sources
 from helpers.exercises import load_lesson
 from helpers.parts import masks
 from helpers.plots import diagrams
+from helpers.rungs import RUNGS
 
 SOURCE = sources(["05_masking"])[0]
 LESSON = load_lesson("05_masking")
@@ -177,6 +179,10 @@ def test_the_leak_map_leaves_no_trace():
 # ------------------------------------------------------------------------------------- what the lesson says
 
 
+def cells_of_code():
+    return [cell for cell in nbformat.read(SOURCE.notebook, as_version=4).cells if cell.cell_type == "code"]
+
+
 def numbers(text):
     return [float(number) for number in re.findall(r"-?\d+\.\d+", text)]
 
@@ -204,6 +210,40 @@ def test_without_a_mask_every_position_but_the_last_knows_its_answer_and_with_it
     assert abs(causal - math.log(8)) < 0.02 and abs(causal_last - math.log(8)) < 0.02
 
 
+def test_at_the_last_position_the_model_without_a_mask_bets_on_the_letters_that_it_sees():
+    names = {"next_token_pairs": masks.next_token_pairs, "device": lambda: "cpu", "torch": torch, "nn": nn, "F": F}
+    code = [cell.source for cell in cells_of_code() if re.match("class (Guesser|AllSeeing)", cell.source)]
+    for source in code:
+        exec(source.split("\ntorch.manual_seed")[0], names)
+    torch.manual_seed(1)
+    seeing, _ = names["play"](names["AllSeeing"](32))
+    letters = torch.randint(8, (2000, 12))
+    with torch.no_grad():
+        chances = seeing(letters)[:, -1].softmax(-1)
+    seen = F.one_hot(letters, 8).any(dim=1)
+    assert chances[seen].mean() > 0.14 and chances[~seen].mean() < 0.06
+
+
+def test_masking_after_the_softmax_and_dividing_fails_where_a_hidden_score_is_far_above():
+    assert (torch.softmax(torch.tensor([2.0, 1.0, 200.0]), dim=0)[:2] == 0).all()
+
+
+def test_the_gradient_is_wrong_where_the_mask_is_added_and_right_where_it_is_filled():
+    filled, added = printed(SOURCE, "filled, added = ").splitlines()
+    assert "nan" not in filled and filled.endswith("[0.0, 0.0, 0.0]]") and added.endswith("[nan, nan, nan]]")
+
+
+def test_a_tenth_fewer_steps_than_in_lesson_4():
+    assert RUNGS["05_masking"].steps == 3_600 == 0.9 * RUNGS["04_multi_head"].steps
+
+
+@pytest.mark.parametrize("real,own", [((0, 0, 1, 1, 1), False), ((1, 0, 0, 0, 0), False), ((1, 1, 0, 0, 1), True)])
+def test_a_position_of_padding_depends_on_its_own_input_where_it_sees_two_words_or_more(real, own):
+    padding, layer = torch.tensor(real).bool().view(1, 1, 5), masks.CausalSelfAttention(12, 3)
+    leak = ANSWERS.make("leak_map")(lambda x: layer(x, padding), torch.randn(1, 5, 12))
+    assert bool((leak.diagonal()[~padding[0, 0]] > 0).any()) == own
+
+
 def test_one_pass_answers_for_every_beginning_with_the_mask_and_not_without():
     causal, seeing = (float(line.split()[-1]) for line in printed(SOURCE, "passage = torch").splitlines())
     assert causal < 1e-5 < 0.01 < seeing
@@ -212,7 +252,9 @@ def test_one_pass_answers_for_every_beginning_with_the_mask_and_not_without():
 def test_the_leak_map_of_what_goes_through_detach_is_as_the_prediction_says():
     assert truth("leak_of_detached") == "A" and set(numbers(printed(SOURCE, "def peeking"))) == {0.0}
     lines = printed(SOURCE, "models = {").splitlines()
-    assert [line.split()[-1] for line in lines] == ["6", "6", "0"] and all("diagonal 0.0," in line for line in lines)
+    assert [line.split()[-1] for line in lines] == ["6", "6", "0", "0"]
+    slopes = [float(re.search(r"diagonal (\S+),", line)[1]) for line in lines]
+    assert slopes[:2] == [0, 0] and slopes[3] == 0 and 0 < slopes[2] < 1e-10  # the mask of faint writes −25
 
 
 @pytest.mark.parametrize("b,t,e,h", SIZES)

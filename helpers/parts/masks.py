@@ -74,8 +74,8 @@ class CausalSelfAttention(nn.Module):
     def forward(self, x: torch.Tensor, padding: torch.Tensor | None = None) -> torch.Tensor:
         """x: (b, t, e). padding: (b, 1, t), booleans, True where there is a real token; None where all are.
 
-        Returns (b, t, e): output i depends on the real inputs j ≤ i. At padding, it also depends on input i, which
-        makes the query. A position that may see nothing at all gets the bias of `unify`.
+        Returns (b, t, e): output i depends on the real inputs j ≤ i. If position i is padding, output i may also
+        depend on input i, which makes the query. A position that may see nothing at all gets the bias of `unify`.
         """
         b, t, e = x.shape
         d = e // self.h

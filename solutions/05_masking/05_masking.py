@@ -279,7 +279,7 @@ plots.diagrams.mask_flow()
 #
 # </div>
 #
-# If we mask after the softmax, two thirds of the weight are missing: the hidden score took its share of the sum, and
+# If we mask after the softmax, two thirds of the weight is missing: the hidden score took its share of the sum, and
 # then its weight was removed. If the hidden score rises, the other two weights shrink, so they still *depend* on it. If
 # we mask before the softmax, the hidden score has no effect. Watch $y_0$ to $y_2$ as you drag $x_3$ with each mask:
 
@@ -327,9 +327,9 @@ print("the open weights, divided by their sum, are the same:", agree)
 # %% [markdown]
 # ## Sentences of different lengths
 #
-# The sentences of a batch have different lengths, but the rows of a tensor have one length. So short sentences are
-# padded with a special token, and no position may attend to it. Let sentence $r$ have $n_r$ real tokens, at its
-# beginning; then position $j$ may be looked at if $j < n_r$.
+# The sentences of a batch differ in length, but all rows of a tensor are equally long. So short sentences are padded
+# with a special token, and no position may attend to it. Let sentence $r$ have $n_r$ real tokens, at its beginning;
+# then position $j$ may be looked at if $j < n_r$.
 #
 # This rule does not depend on the position that looks. So the mask has shape (b, 1, t): broadcasting repeats it along
 # the middle axis of the scores (b, t, t).
@@ -389,9 +389,8 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i is the position that looks, column j the position that is looked at. A filled cell means
-# that i may look at j, a hatched cell that it may not. The causal mask hides a triangle, and the padding mask hides
-# whole **columns**.
+# **How to read it.** Position i (row) may look at position j (column) where the cell is filled, not where it is
+# hatched. The causal mask hides a triangle, and the padding mask hides whole **columns**.
 #
 # </div>
 #
@@ -467,8 +466,12 @@ def masked_softmax(scores, mask):
 check(masked_softmax)
 
 # %% [markdown]
-# Now use all of this on a batch of three sentences. Queries and keys are the word vectors of lesson 1, and scores are
-# halved for softer weights. The first sentence is padded at its end, the second not at all, the third in front.
+# On paper, you could also mask after the softmax and divide each row by its sum. But if a hidden score is far above the
+# visible ones, the visible weights round to 0, and so does their sum.
+#
+# Now use the causal mask and the masked softmax on a batch of three sentences. Queries and keys are the word vectors of
+# lesson 1, and scores are halved for softer weights. The first sentence is padded at its end, the second not at all,
+# the third in front.
 
 # %%
 sentences = [
@@ -509,24 +512,25 @@ plt.show()
 # %% [markdown]
 # ## A shortcut around a row of nothing
 #
-# Why not call `nan_to_num(0)` after the softmax? Here the mask is *added* to the scores, as 0 or −∞. Watch the
-# gradient:
+# Why not call `nan_to_num(0)` after the softmax? Compare the gradients where scores are *filled* with −∞ and
+# where −∞ is *added*:
 
 # %% tags=["nbval-check-output"]
 scores = torch.zeros(2, 3, requires_grad=True)
 hidden = torch.tensor([[0.0, 0.0, -math.inf], [-math.inf, -math.inf, -math.inf]])
 
-weights = torch.softmax(scores + hidden, dim=-1).nan_to_num(0.0)
-weights[:, 0].sum().backward()
-print(weights.detach())
-print(scores.grad)
+filled, added = scores.masked_fill(hidden < 0, -math.inf), scores + hidden
+for name, masked in [("filled", filled), ("added", added)]:
+    weights = torch.softmax(masked, dim=-1).nan_to_num(0.0)
+    gradient = torch.autograd.grad(weights[:, 0].sum(), scores)[0]
+    print(f"{name}: weights {weights.tolist()}, gradient {gradient.tolist()}")
 
 # %% [markdown]
-# The weights look right; the gradient does not. In the backward pass, softmax computes $w_i\,(g_i - \sum_j w_j g_j)$,
-# where $g$ is the incoming gradient and $w$ are the weights *before* `nan_to_num`. In the second row these weights are
-# NaN, and the incoming gradient of 0 does not help, because 0 · NaN is NaN. One step of the optimiser then sets every
-# parameter that the scores depend on to NaN. So two things matter: **what the forward pass returns, and what the
-# backward pass multiplies with**.
+# Both times the weights are right, but the gradient of the added mask is not. In the backward pass, softmax computes
+# $w_i\,(g_i - \sum_j w_j g_j)$, where $g$ is the incoming gradient and $w$ are the weights *before* `nan_to_num`. In
+# the second row these weights are NaN, and 0 · NaN is NaN. `masked_fill` puts 0 in place of this gradient. An addition
+# passes it on, and one step of the optimiser sets every parameter that the scores depend on to NaN. So two things
+# matter: **what the forward pass returns, and what the backward pass multiplies with**.
 
 # %% [markdown]
 # ## The self-attention of a language model
@@ -540,8 +544,8 @@ print(scores.grad)
 # w = \operatorname{masked\ softmax}(\text{scores}, \text{mask}), \qquad y = w\,v .$$
 #
 # The causal mask is (t, t), whatever the width is, and the same for all heads. With padding the mask becomes (b, t, t).
-# Then check the axes: scores are (b, h, t, t), and broadcasting aligns axes *from the right*, so the b of a mask (b, t,
-# t) would be matched with the h of the scores.
+# Now check the axes. The scores are (b, h, t, t), and broadcasting aligns axes *from the right*, so the b of the mask
+# would be matched with the h of the scores.
 
 # %% [markdown]
 # <div class="card">
@@ -589,8 +593,8 @@ class CausalSelfAttention(nn.Module):
     def forward(self, x, padding=None):
         """x: (b, t, e). padding: None, or booleans (b, 1, t), True where a token is real.
 
-        Returns (b, t, e): output i depends on the real inputs j ≤ i. At padding, it also
-        depends on input i, which makes the query.
+        Returns (b, t, e): output i depends on the real inputs j ≤ i. If position i is
+        padding, output i may also depend on input i, which makes the query.
         """
         b, t, e = x.shape
         d = e // self.h
@@ -641,18 +645,18 @@ for name, losses in by_position.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each point is the mean loss at one position. The dotted line is the best that an honest model can
-# reach. Without a mask the model knows every answer but the last. There it has nothing to copy, and its loss is above
-# log 8. With the mask every position is on the line, as it should be on noise.
+# **How to read it.** Each point is the mean loss at one position; the dotted line is log 8. Without a mask the model
+# knows every answer but the last. There it still bets on the letters that it sees, and its loss is above log 8. With
+# the mask every position is on the line.
 #
 # </div>
 
 # %% [markdown]
 # ## One pass, all answers
 #
-# The mask does more than hide the answers. Position $i$ sees exactly what a model that has read $i + 1$ tokens would
-# see. So **one pass answers all t questions at once**, each as if the text ended there. Compare one pass over twelve
-# vectors with twelve passes: over the first vector, over the first two, and so on.
+# With the mask, position $i$ sees exactly what a model that has read $i + 1$ tokens would see. So **one pass answers
+# all t questions at once**, each as if the text ended there. Compare one pass over twelve vectors with twelve passes:
+# over the first vector, over the first two, and so on.
 
 # %%
 passage = torch.randn(1, 12, 32).to(device())
@@ -663,21 +667,21 @@ for name, model in (("causal", causal), ("every position sees all", seeing)):
     print(f"{name}: one pass and twelve differ by {apart:.1g}")
 
 # %% [markdown]
-# With the mask, one pass and twelve agree up to rounding. Without it they do not: every output but the last has seen
-# later vectors. That is why a causal language model can be trained on all positions of a passage at once.
+# With the mask, one pass and twelve agree up to rounding, so a language model can be trained on all positions of a
+# passage at once. Without it they do not: every output but the last has seen later vectors.
 
 # %% [markdown]
 # ## Two tests
 #
 # On noise, a loss of log 8 is evidence that a model is honest. On real text the best honest loss is not known. So test
-# the model itself: **does output $i$ change if input $j$ does?** The answer is a derivative, and autograd computes it.
+# the model itself: **does output $i$ change if input $j$ does?** A first test is a derivative, which autograd computes.
 # For outputs $y$ of shape (b, t, f) and inputs $x$ of shape (b, t, e), let
 #
 # $$\text{leak}_{ij} \;=\; \max_{r,\,c,\,a} \left| \frac{\partial\, y_{r i c}}{\partial\, x_{r j a}} \right| ,$$
 #
 # the largest over all sequences $r$ of the batch, all components $c$ of the output and all components $a$ of the input.
-# The result is one number for each pair of positions, a matrix (t, t). If every path from a later input is cut, every
-# entry above the diagonal is **exactly** zero, not just small.
+# The result is a matrix (t, t). If every path from a later input is cut, every entry above the diagonal is **exactly**
+# zero, not just small.
 #
 # Why not differentiate the sum of the components? If one component of the output rises with $x_j$ and another falls,
 # the sum may not change at all, and the leak stays hidden.
@@ -710,7 +714,8 @@ for name, model in (("causal", causal), ("every position sees all", seeing)):
 # - Output 1 has the slope −3 with respect to input 0. With respect to input 1 it has the slope 10 in the first sequence
 #   and −14 in the second.
 #
-# The map is ((1, 0), (3, 14)). With f = 2 components there would be two maps like this one; the larger number counts.
+# The map is ((1, 0), (3, 14)). With f = 2 components there would be two maps like this one; the larger of two entries
+# counts.
 #
 # </details>
 # </div>
@@ -743,7 +748,7 @@ check(leak_map)
 
 # %% [markdown]
 # Compute the leak maps of three versions of lesson 1's attention: without a mask, masked after the softmax, and masked
-# before it. Pictures of the *weights* of the last two would both show a triangle.
+# before it.
 
 # %%
 def unmasked(x):
@@ -778,13 +783,13 @@ for name, leak in leaks.items():
 # <div class="figure-caption">
 #
 # **How to read it.** Row i, column j: the largest slope of output i with respect to input j. Above the diagonal is the
-# future. Hatched cells are exactly zero; 0.00 is a number that is rounded to zero.
+# future. Hatched cells are exactly zero; 0.00 is a number that rounds to zero.
 #
 # </div>
 #
-# In the middle every forbidden *weight* is zero, but outputs still depend on the future, in row 1, column 5 more
-# strongly than without a mask. The sum in the softmax includes the hidden scores, and divides every weight. On the
-# right no output depends on the future.
+# In the middle every forbidden *weight* is zero, but the outputs still depend on the future; in row 1, column 5, the
+# slope is even larger than without a mask. The denominator of the softmax includes the hidden scores, and every visible
+# weight is divided by it. On the right no output depends on the future.
 #
 # Now test the layer that you have written, with random weights and several heads.
 
@@ -836,7 +841,7 @@ check.prediction("leak_of_detached", leak_of_detached)
 #
 # A second test needs no derivative. Replace input $j$ by other numbers, compute the outputs again, and compare them
 # with the first outputs **bit by bit**. If an output $i < j$ differs at all, the model has read ahead, provided that it
-# draws no random numbers.
+# draws no random numbers. Below, `faint` hides scores with −25 instead of −∞.
 
 # %%
 def changed_outputs(model, x, tries=8):
@@ -853,8 +858,13 @@ def changed_outputs(model, x, tries=8):
 def jumping(x):
     return x.cumsum(dim=1) + (x.roll(-1, dims=1) > 0)
 
-# %% tags=["nbval-check-output"] mystnb={"image": {"alt": "Three maps of 7 by 7 cells. For peeking and for jumping the lower triangle with its diagonal is filled, and the cells just above the diagonal too. For your layer only the lower triangle with its diagonal is filled."}}
-models = {"peeking": peeking, "jumping": jumping, "your layer": layer}
+def faint(x):
+    future = ~causal_mask(x.shape[1], x.device)
+    scores = (x @ x.transpose(1, 2)).masked_fill(future, -25.0)
+    return torch.softmax(scores, dim=-1) @ x
+
+# %% tags=["nbval-check-output"] mystnb={"image": {"alt": "Four maps of 7 by 7 cells. For peeking and for jumping the lower triangle with its diagonal is filled, and the cells just above the diagonal too. For faint and for your layer only the lower triangle with its diagonal is filled."}}
+models = {"peeking": peeking, "jumping": jumping, "faint": faint, "your layer": layer}
 with torch.no_grad():
     maps = {name: changed_outputs(model, x) for name, model in models.items()}
 plots.mask_row(
@@ -864,21 +874,21 @@ plt.show()
 for name, model in models.items():
     slope = leak_map(model, x).triu(1).max().item()
     changes = maps[name].triu(1).sum().item()
-    print(f"{name}: largest slope above the diagonal {slope}, "
+    print(f"{name}: largest slope above the diagonal {slope:.0g}, "
           f"outputs changed there {changes}")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Filled: other numbers at input j changed output i. Above the diagonal is the future. Both
-# functions have a line of leaks there, which the leak map did not find; the layer has no leak.
+# **How to read it.** Filled: other numbers at input j changed output i. Above the diagonal is the future. The first two
+# functions have a line of leaks there, which the leak map did not find. The others show none.
 #
 # </div>
 #
-# Each test finds leaks that the other may miss. The leak map finds a weak dependence, unless its slope at this x is
-# rounded to 0. The second test finds a dependence that autograd cannot see, but only if one of the values you try
-# triggers it. Passing both is good evidence, but no proof. A proof has to come from the code: the mask must cut every
-# path from a later input.
+# Each test finds leaks the other may miss. The leak map finds that of `faint`, which is too weak here to change a
+# rounded output, but no leak whose slope at this x is zero, rounds to zero or is hidden from autograd. The second test
+# needs no slope, but one of the values you try must trigger the leak. Passing both is good evidence, but no proof. A
+# proof has to come from the code: the mask must cut every path from a later input.
 #
 # A whole language model reads token numbers, which have no derivative. Test the part after the
 # [embedding](../../site/glossary.md#embedding).
@@ -901,7 +911,7 @@ print("yours and PyTorch's agree to within 0.00001:", difference < 1e-5)
 # ## A layer written in a hurry
 #
 # Here is a layer that somebody might write to rebuild GPT-2. It runs, and its output has the right shape. It stores two
-# linear layers and a triangle, and saved files of its weights contain all three.
+# linear layers and a triangle, and all three end up in its saved weights.
 
 # %% [markdown]
 # <div class="card">
@@ -961,7 +971,7 @@ check(HurriedAttention)
 #
 # Until now the model answered one question per window: which byte follows the last one? With your
 # `CausalSelfAttention`, each of the 32 positions predicts the byte after it, so a window has 32 answers to learn from.
-# A step takes longer, so there are only 3,600.
+# A step takes longer, so there are a tenth fewer: 3,600.
 
 # %% mystnb={"image": {"alt": "A scoreboard of six models over bits per byte. From the bottom: the plain average near 4.5, bare self-attention at 3.6, three models near 3.7, and a causal mask farthest left, at the line of order 1."}}
 from helpers.ladder import ByteModel, Ladder
@@ -976,28 +986,29 @@ ladder.show()
 # <div class="figure-caption">
 #
 # **How to read it.** One row for each model; farther left is better. A point is your model, ticks are three runs of
-# ours. Dashed lines: what the frequencies of bytes give (*order 0*), those of pairs (*order 1*), and two programs that
-# compress files (*gzip*, *xz*).
+# ours. Dashed lines: *order 0* knows only how frequent each byte is, *order 1* also knows the byte before; *gzip* and
+# *xz* are programs that compress files.
 #
 # </div>
 #
 # The score counts the last position only. There the mask hides nothing, so the layer computes what the layer of lesson
-# 4 computes; what differs is the training. Our three runs went from 3.71 or 3.72 [bits per
-# byte](../../site/glossary.md#bits-per-byte) to 3.46 or 3.47. A table of pairs of bytes (*order 1*) is as good: 3.46.
+# 4 computes; what differs is the training. Our three runs needed 3.71 or 3.72 [bits per
+# byte](../../site/glossary.md#bits-per-byte) in lesson 4 and need 3.46 or 3.47 here. A table of pairs of bytes (*order
+# 1*) is as good: 3.46.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can set up the guessing game on which language models are trained; say with booleans which position may look at
-# which; write a masked softmax for rows that may see nothing, in any precision; build the self-attention of a language
-# model; and test a model for look-ahead.
+# You can set up the guessing game that trains a language model; say with booleans which position may look at which;
+# write a masked softmax that works in any precision, even for rows that may see nothing; build the self-attention of a
+# language model; and test a model for look-ahead.
 #
 # **Three questions to think about**
 #
 # <details><summary>1. Each layer by itself is causal. Can two of them in a row leak the future?</summary>
 #
 # No. Output i of the second layer depends on outputs j ≤ i of the first, and each of those depends on inputs no later
-# than j. In terms of matrices: the product of two lower triangles is a lower triangle.
+# than j. In terms of matrices: the product of two lower triangular matrices is lower triangular.
 #
 # </details>
 # <details><summary>2. With padding at the end and a causal mask, do you need the padding mask at all?</summary>
