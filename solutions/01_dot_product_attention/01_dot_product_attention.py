@@ -789,18 +789,18 @@ ladder.last_byte(model)
 # <div class="figure-caption">
 #
 # **How to read it.** Each row is a model; farther left is better. The point is your model, the ticks are three runs of
-# ours. *Plain average* gives all 32 bytes equal weights. Dashed lines: *order 0* knows only how frequent each byte is,
-# *order 1* also the byte before (both are entropies of the training text); *gzip* and *xz* are the bits that two
-# compression programs need for each held-out byte.
+# ours. *Plain average* gives all 32 bytes equal weights. Dashed lines: a table of single bytes (*order 0*) and of pairs
+# (*order 1*), both on the training text, and two compression programs (*gzip*, *xz*).
 #
 # </div>
 #
 # Above the figure is a prompt from the held-out text and, after ▸, 200 bytes that the model wrote. Few of its words
 # exist. The line *weight on the last byte* suggests a reason. On average the last position gives weight 0.43 to itself.
 # Each earlier copy of the same byte has the same vector, so it gets the same weight. The last position and these copies
-# together get 0.91, which leaves 0.09 for all other bytes: the model knows little more than the last byte. A table of
-# pairs knows that byte too, and needs 3.46 bits on the training text and about 3.53 on the held-out text. The model
-# needs a little more, 3.60 and 3.62.
+# together get 0.91, so the model knows little more than the last byte.
+#
+# A table of pairs knows that byte too. It needs 3.46 bits on the training text and about 3.53 on the held-out text. The
+# model needs a little more, 3.60 and 3.62.
 #
 # The start page shows your scores. `Ladder(check, text="enwik8")` trains on Wikipedia instead, where it can be
 # downloaded.

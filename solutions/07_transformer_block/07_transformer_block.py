@@ -1017,7 +1017,8 @@ plt.show()
 # size, so in the runs below the figure is a hint and no explanation.)
 #
 # The remedy of 2017 was a [*warm-up*](../../site/glossary.md#warm-up): begin with a tiny learning rate and raise it
-# over a few thousand steps. Xiong et al. train stacks with norm first without a warm-up.
+# over a few thousand steps. [Xiong et al.](https://arxiv.org/abs/2002.04745) train stacks with norm first without a
+# warm-up.
 #
 # Now train all five versions, as fresh stacks of eight blocks, to return the sequence backwards. Learned position
 # vectors come before the stack, a linear layer after it. Two more runs of *norm last* have a warm-up of 100 steps, or a
