@@ -97,7 +97,7 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** One bar for each of the 30 most frequent bytes; ␣ is the space and ¶ the end of a line. About one
-# byte in six is a space. So even without any context, some bytes should get more probability than others.
+# byte in six is a space.
 #
 # </div>
 #
@@ -200,10 +200,12 @@ print(f"a model without an opinion: {loss:.3f} nats, "
 # - **order 0**: the probability of each byte is its frequency in the training part. The landmark is the entropy of
 #   these frequencies, $-\sum_x p(x) \log_2 p(x)$.
 # - **order 1**: the probability of each byte depends on the byte before it, by a table of the pairs in the training
-#   part. The landmark is the entropy of pairs minus the entropy of single bytes.
+#   part. A pair costs the bits of its first byte plus those of its second, given the first. So the landmark is the
+#   entropy of the pairs minus that of single bytes.
 # - **gzip** and **xz**: two programs that compress files. The landmark is how many bits a held-out byte adds to the
-#   compressed training part. A language model can compress too: with an arithmetic coder ([Witten, Neal and Cleary,
-#   1987](https://doi.org/10.1145/214762.214771)) a file takes about as many bits per byte as the model needs.
+#   compressed training part. A language model can compress too: an arithmetic coder ([Witten, Neal and Cleary,
+#   1987](https://doi.org/10.1145/214762.214771)) turns its predictions into a file of about as many bits per byte as
+#   the model needs.
 
 # %%
 def entropy(counts):
@@ -227,7 +229,9 @@ for name, value in landmarks.items():
     print(f"{name:>22}  {value:.3f}")
 
 # %% [markdown]
-# Orders 0 and 1 are measured on the training part. On the held-out part the same tables would need slightly more bits.
+# Orders 0 and 1 are measured on the training part. On the held-out part order 0 needs 4.50 bits, and order 1
+# **infinitely many**: 53 of the 12,824 pairs there are not in its table, so their probability is 0, and −log₂ 0 is
+# infinite.
 
 # %% [markdown]
 # ## The model
@@ -246,9 +250,9 @@ for name, value in landmarks.items():
 # **Exercise 2 · `CharTransformer`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
 # Build the model from four parts with these names: `tokens`, an `nn.Embedding`; `positions`, a
-# `PositionEmbedding(t_max, e)`; `transformer`, a `Transformer(e, h, depth, pre_norm=True)`; `to_logits`, an
-# `nn.Linear` with a bias. No two parts share a tensor, and the `state_dict` contains nothing else. Keep `t_max` as an
-# attribute: the loop that writes needs it. Gradients must flow to all weights.
+# `PositionEmbedding(t_max, e)`; `transformer`, a `Transformer(e, h, depth, pre_norm=True)`; `to_logits`, an `nn.Linear`
+# with a bias. The parts share no weights, and the `state_dict` contains nothing else. Keep `t_max` as an attribute: the
+# loop that writes needs it. Gradients must flow to all weights.
 #
 # <details><summary>Hint 1: what each part takes and returns</summary>
 #
@@ -294,9 +298,9 @@ check(CharTransformer)
 
 # %% [markdown]
 # Does the model really look only backwards? The leak map of [lesson 5](../05_masking/05_masking.ipynb) shows how fast
-# output i changes with the embedding vector of byte j, which a [hook](../../site/glossary.md#hook) records. A gradient
-# misses a leak through a step function such as argmax. So the cell also replaces each byte by another one, and counts
-# the earlier outputs that change.
+# output i changes when the embedding vector of byte j changes. A [hook](../../site/glossary.md#hook) records these
+# vectors. A gradient misses a leak through a step function such as argmax. So the cell also replaces each byte by
+# another one, and counts the earlier outputs that change.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "A leak map of 8 by 8 cells, output against input. Every cell on and below the diagonal has a number; the cells above the diagonal are hatched: exactly zero."}}
 def leak_map(model, ids):
@@ -318,9 +322,10 @@ plots.heat(leak, blank_zeros=True, row_label="output i", column_label="input j",
            ax=plt.subplots(figsize=(4.2, 3.6), layout="compressed")[1])
 plt.show()
 with torch.no_grad():
-    before = [(fresh(ids)[:, :j], fresh(ids + 8 * (places == j))[:, :j]) for j in range(8)]
+    # the outputs before byte j, twice: for ids, and with byte j replaced by byte j + 8
+    both = [(fresh(ids)[:, :j], fresh(ids + 8 * (places == j))[:, :j]) for j in range(8)]
 print("largest slope above the diagonal:", leak.triu(1).max().item())
-changed = sum((a != b).any(-1).sum().item() for a, b in before)
+changed = sum((a != b).any(-1).sum().item() for a, b in both)
 print("outputs that a later byte changes:", changed)
 
 # %% [markdown]
@@ -337,10 +342,10 @@ print("outputs that a later byte changes:", changed)
 #
 # As in lesson 8, the embeddings start small, **[AdamW](../../site/glossary.md#adamw)** is the optimiser, and the
 # learning rate warms up and then falls along half a cosine. **[Gradient
-# clipping](../../site/glossary.md#gradient-clipping)** is new: if the gradients of all weights, as one long vector,
-# are longer than 1, they are scaled down to length 1.
+# clipping](../../site/glossary.md#gradient-clipping)** is new: the gradients of all weights form one long vector; if
+# its length is more than 1, it is scaled down to 1.
 #
-# The next function returns the bits of **each prediction in each window**. Later cells average them in different ways.
+# The next function returns the bits of **each prediction in each window**.
 
 # %%
 @torch.no_grad()
@@ -355,8 +360,7 @@ def window_bits(model, data, t, every, temperature=1):
     return torch.cat(bits).cpu()
 
 # %% [markdown]
-# **Press the stop button** (■) whenever you like: every cell below works with a partly trained model. Run the training
-# cell again to continue.
+# **Press the stop button** (■) whenever you like: every cell below works with a partly trained model.
 
 # %%
 torch.manual_seed(0)
@@ -431,15 +435,15 @@ if looks:
 #
 # </div>
 #
-# On the held-out part the model beats gzip but not xz.
+# On the held-out part the model beats gzip but not xz, which can copy repeats from anywhere in the training text. With
+# gzip's window of 32 KB, xz would need 2.30 bits, more than the model.
 
 # %% [markdown]
 # ## Drawing the next byte
 #
 # Softmax turns the model's logits into probabilities. Which byte should come next?
 # **[Greedy](../../site/glossary.md#greedy-decoding)** decoding takes the most probable byte. **Sampling** draws a byte
-# at random with these probabilities. Now and then it draws an improbable byte, and the text has to continue after that
-# mistake.
+# at random with these probabilities. Now and then it draws an improbable byte, and the text has to go on from there.
 #
 # The **[temperature](../../site/glossary.md#temperature)** $T$ is a dial between the two. The logits are divided by
 # $T$ before the softmax:
@@ -513,7 +517,7 @@ for T in (0.5, 1, 2):
 # <div class="figure-caption">
 #
 # **How to read it.** The ten most probable bytes after "returns the value of the f", in the same order in all panels.
-# The other 246 bytes share the rest of the probability. At T = 2 about one draw in six is one of these 246.
+# At T = 2 about one draw in six is one of the other 246.
 #
 #
 # </div>
@@ -521,10 +525,10 @@ for T in (0.5, 1, 2):
 # %% [markdown]
 # ## Cutting off the tail
 #
-# The many improbable bytes are the **tail** of the distribution. Even at T = 1 the tail has 0.6 % of the probability
-# in this example, which means two or three draws in 400. So cut off the tail before you sample.
-# **[Top-k](../../site/glossary.md#top-k-sampling)** ([Fan, Lewis and Dauphin, 2018](https://arxiv.org/abs/1805.04833))
-# keeps the k largest logits and sets all others to −∞ (`finished_top_k`).
+# The many improbable bytes are the **tail** of the distribution. Even at T = 1 the 246 bytes outside the top ten
+# have 0.6 % of the probability here: in 400 such steps, one of them would be drawn two or three times. So cut off the
+# tail before you sample. **[Top-k](../../site/glossary.md#top-k-sampling)** ([Fan, Lewis and Dauphin,
+# 2018](https://arxiv.org/abs/1805.04833)) keeps the k largest logits and sets all others to −∞ (`finished_top_k`).
 #
 # But how large should k be? Inside a word there is often only one way to continue; at its beginning there may be a
 # dozen. No single k suits both. **[Top-p](../../site/glossary.md#top-p-sampling)**, or nucleus sampling ([Holtzman et
@@ -592,9 +596,10 @@ for prompt in ("the value of the expres", "the value of the expression ",
     print(f"{prompt!r:>34}   {len(order):>2}: {show(order)[:30]}")
 
 # %% [markdown]
-# Inside these two words one byte is kept; where a new word begins, more than a dozen bytes are kept.
+# Inside these two words one byte is kept; where a new word begins, more than a dozen are.
 #
-# Now choose T and p by hand. At T = 2, how low must p be before every draw fits? Compare *expres* with *The*.
+# Now choose T and p by hand. At T = 2, how low must p be before every draw is a byte that could really come next?
+# Compare *expres* with *The*.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -621,8 +626,7 @@ plots.diagrams.teaching_and_writing()
 #
 # Now the loop. Give the model the text so far, take the logits **of the last position** (the others are about bytes
 # that are already there), apply temperature and filters, sample, append, repeat. If the text is longer than
-# `model.t_max`, the model reads the **last** `t_max` bytes. Switch the model to evaluation mode for the loop. Return
-# the sampled bytes without the prompt.
+# `model.t_max`, the model reads the **last** `t_max` bytes. Switch the model to evaluation mode for the loop.
 
 # %% [markdown]
 # <div class="card">
@@ -713,20 +717,19 @@ ways = {"greedy": {"temperature": 0}, "T = 0.5": {"temperature": 0.5},
         "T = 1.5, p = 0.9": {"temperature": 1.5, "top_p": 0.9}}
 for way, options in ways.items():
     story = written("The value of ", **options)
-    print(f"----- {way} ({repeated(story):.0%} of it has been said before)")
+    print(f"----- {way} ({repeated(story):.0%} of its runs of 20 characters repeat)")
     print("\n".join(textwrap.fill(line, 88) for line in story.split("\n")) + "\n")
 
 # %% nbgrader={"grade": true, "grade_id": "check_greedy_text", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("greedy_text", greedy_text)
 
 # %% [markdown]
-# The percentage is the share of runs of 20 characters that occur earlier in the same text. **Greedy** decoding repeats
-# itself. Large models do so too: the probability of a phrase rises with each repetition ([Holtzman et al.,
-# 2020](https://arxiv.org/abs/1904.09751), figure 4).
+# **Greedy** decoding repeats itself. Large models do so too: the probability of a phrase rises with each repetition
+# ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751), figure 4).
 #
 # At a higher temperature these texts contain more made-up words; the cut at **p = 0.9** leaves fewer.
 #
-# Nothing told the model what a word is. Copies of the model, kept during the training, show how it finds the words:
+# Nothing told the model what a word is. Copies kept during the training show how it finds the words:
 
 # %%
 for step, young in (snapshots | {len(losses): model}).items():
@@ -739,7 +742,7 @@ for step, young in (snapshots | {len(losses): model}).items():
 #
 # How many bits does each byte of a held-out passage cost?
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "A held-out passage of the manual in lines of equal length. The background of each character is darker the more bits it cost. Capitals, brackets, many first letters and parts of rare words are dark; the ends of most words, and the spaces after them, are light."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A held-out passage of the manual in lines of equal length. The background of each character is darker the more bits it cost. Opening brackets, most capitals, many first letters and parts of rare words are dark; the ends of most words, and the spaces after them, are light."}}
 passage = held_out[1000:1000 + context + 484]
 surprise = window_bits(model, passage, context, 1)[:, -1]    # each window's last byte
 plots.surprise(bytes(passage[context:].tolist()), surprise, across=44)
@@ -756,12 +759,12 @@ print(f"after a space: {surprise[first].mean():.2f} bits; "
 #
 # </div>
 #
-# How much does more context help? The next cell averages the bits at each position of the window separately.
+# How much does more context help? Average the bits at each position of the window separately:
 
 # %%
 by_position = window_bits(model, held_out[:4300], context, 2).mean(dim=0)    # (t,)
 for seen in (1, 2, 4, 8, 16, 32, 64):
-    print(f"after {seen:>2} bytes: {by_position[seen - 1]:.2f} bits per byte")
+    print(f"bytes of context {seen:>2}: {by_position[seen - 1]:.2f} bits per byte")
 print(f"mean {by_position.mean():.2f}")
 
 # %% [markdown]
@@ -803,16 +806,17 @@ check.prediction("sharpened_bits", sharpened_bits)
 # %% [markdown]
 # ## A fair measurement
 #
-# How many bits per byte a model needs depends on how much context each byte is given. The cheap way cuts the text into
-# windows that do not overlap, as for the learning curve.
+# How many bits per byte a model needs depends on how much context each byte is given. The cheap way, which gave us the
+# learning curve, cuts the text into windows that do not overlap.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 6 · `bits_of_windows`** &nbsp; mend · ★★☆ · 6 minutes · 2 points
 #
-# The function in the cell runs, and of two models it gives the better one the lower number. But the function does not
-# return what its docstring promises. Find out why, and fix it. The result may be a number or a tensor of shape ().
+# The function in the cell runs, and it even ranks two models correctly: the better one gets the lower number. But it
+# does not return what its docstring promises. Find out why, and fix it. The result may be a number or a tensor of
+# shape ().
 #
 # <details><summary>Hint 1: a model whose number you know</summary>
 #
@@ -995,9 +999,11 @@ plt.show()
 def cost(runs, piece):
     """The range over the seeds of what a removal costs."""
     costs = [bits - whole for bits, whole in zip(runs[piece], runs["nothing"])]
-    return f"{min(costs):+.2f} to {max(costs):+.2f}"
+    # z: no minus sign before 0.00
+    return f"{min(costs):+z.2f} to {max(costs):+z.2f}"
 
-print("bits per byte more than the whole model, three recorded seeds\n")
+print("bits per byte more than the whole model, three recorded seeds;\n"
+      "two rows remove only one of the two shortcuts of each block\n")
 print(f"{'without':>32}  {'2 blocks, 300 steps':<21}{'4 blocks, 1,000 steps'}")
 for piece in sorted(short, key=lambda piece: sum(short[piece]), reverse=True):
     if piece != "nothing":
@@ -1007,8 +1013,8 @@ for piece in sorted(short, key=lambda piece: sum(short[piece]), reverse=True):
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One row for each model; farther left is better. The point is your run, the ticks are three
-# recorded runs, and dashed lines are landmarks. Each counted byte is predicted from the 32 bytes before it.
+# **How to read it.** Farther left is better. The point is your run, the ticks are three recorded runs, and dashed lines
+# are landmarks. Each counted byte is predicted from the 32 bytes before it.
 #
 # </div>
 
@@ -1016,11 +1022,12 @@ for piece in sorted(short, key=lambda piece: sum(short[piece]), reverse=True):
 check.prediction("costliest_piece", costliest_piece)
 
 # %% [markdown]
-# **The shortcuts cost most, by far.** Lesson 7 showed that without them the vectors at all positions become nearly
-# equal. In two rows of the table, each block loses only one of its two shortcuts. The shortcut around attention
-# accounts for most of the cost, the shortcut around the feed-forward network for hardly any. A likely reason: without
-# the shortcut around attention the byte just read, the best clue to the next byte, reaches the prediction only as part
-# of an average.
+# **Removing the shortcuts costs most, by far.** After the longer training, the model without them needs 4.51 bits, as
+# many as order 0 on the held-out part: whatever the text, it predicts only how frequent each byte is. Lesson 7 showed
+# that without shortcuts the vectors at all positions become nearly equal. The shortcut around attention accounts for
+# most of the cost, the shortcut around the feed-forward network for hardly any. A likely reason: without the shortcut
+# around attention the byte just read, the best clue to the next byte, reaches the prediction only as part of an
+# average.
 #
 # **The rest of the ranking depends on size and budget.** After 300 steps even the whole model has not reached order 1,
 # a table of pairs, which needs no positions. At this stage removing the positions even helps slightly. In the longer
@@ -1032,9 +1039,9 @@ check.prediction("costliest_piece", costliest_piece)
 # %% [markdown]
 # ## Your model so far
 #
-# The last rung of the ladder is your `CharTransformer`, as wide and deep as the model of lesson 7. Two things change
-# at once: the windows have 64 bytes instead of 32, and a batch has 8 windows instead of 16. The ladder measures bits
-# per held-out byte, each byte predicted from the t bytes before it.
+# The last rung of the ladder is your `CharTransformer`, as wide and deep as the model of lesson 7. Its windows have 64
+# bytes instead of 32, and a batch has 8 of them instead of 16, so a step reads as many bytes as before. The ladder
+# predicts each held-out byte from the t bytes before it.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "A scoreboard of nine models over bits per byte, from the plain average near 4.5 at the bottom to windows of 64 bytes at the top. Windows of 64 bytes lie at the line of gzip, near 2.5. Three blocks, one row below, are farthest left, near 2.3."}}
 from helpers.ladder import Ladder
@@ -1048,14 +1055,13 @@ ladder.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One row for each model; farther left is better. The point is your model, the ticks are three runs
-# of ours. Dashed lines are landmarks.
+# **How to read it.** The point is your model, the ticks are three runs of ours; farther left is better.
 #
 # </div>
 #
 # The last rung goes the wrong way: our three runs need 2.47 to 2.52 bits per byte; in lesson 7 they needed 2.28 to
-# 2.31. A run with 16 windows of 64 bytes, which is twice the work, reached about 2.2. So in these runs longer windows
-# help, but the smaller batch costs more than they gain.
+# 2.31. With twice the bytes in a step, a run with 16 windows of 64 bytes reached about 2.2, and one with 32 windows of
+# 32 bytes about 2.1. So more bytes in a step help here; longer windows do not.
 
 # %% [markdown]
 # ## The real thing: Wikipedia
@@ -1091,12 +1097,12 @@ for name, bits in result["on_the_same_bytes"].items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each held-out point is measured on the first 50,000 held-out bytes, which are easier than the
-# rest. This is one reason why the held-out curve starts below the training curve.
+# **How to read it.** A held-out point is measured on the first 50,000 held-out bytes, which are easier than the rest. A
+# training point is a running mean that includes earlier, worse steps. So the held-out curve starts lower.
 #
 # </div>
 #
-# Two prompts, each with the text that the model wrote after it:
+# Two prompts, each with the model's continuation:
 
 # %% tags=["hide-input"]
 for sample in run["samples"][:2]:
@@ -1119,7 +1125,7 @@ for sample in run["samples"][:2]:
 #
 # Lesson 12 opens a GPT-2; [lesson 17](../17_going_big/17_going_big.ipynb) shows how the bits fall with a model's size.
 # [Shannon (1951)](https://doi.org/10.1002/j.1538-7305.1951.tb01366.x) let people guess printed English, and concluded
-# that it contains between 0.6 and 1.3 bits per letter.
+# that it contains between 0.6 and 1.3 bits per letter (of 26 letters and the space).
 
 # %% [markdown]
 # ## What you can do now
@@ -1133,8 +1139,8 @@ for sample in run["samples"][:2]:
 # bytes long on average, with a loss of 4.2 nats per piece. On the same text, which one predicts better?</summary>
 #
 # The second: 4.2 nats for 3 bytes are 1.4 nats per byte. The second model needs 2.02 bits per byte, the first 2.16.
-# Bits per byte do not depend on how a text is cut into pieces, so they can compare any two models on the same text.
-# Lesson 11 makes such pieces.
+# The unit is a byte of the text, however a model cuts it into pieces, so any two models can be compared on the same
+# text. Lesson 11 makes such pieces.
 #
 # </details>
 #
