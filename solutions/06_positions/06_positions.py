@@ -71,11 +71,11 @@ for sentence in ("dog bites man", "man bites dog"):
     print(sentence, [round(y, 3) for y in read(sentence).tolist()])
 
 # %% [markdown]
-# The two vectors are equal in every printed digit, and no training can change that. Attention is **[permutation
-# equivariant](../../site/glossary.md#permutation-equivariance)** (lesson 1), and so is a stack of such layers: permuted
-# inputs give the same outputs, in the permuted order. Their mean does not depend on the order. The model knows *which*
-# words are there but not *where*. So the position has to enter the vectors before attention sees them, or the
-# comparison itself. Both are called *positional encoding*. We begin with the vectors.
+# The two vectors are equal in every printed digit, and no training can change that. Attention without a mask is
+# **[permutation equivariant](../../site/glossary.md#permutation-equivariance)** (lesson 1), and so is a stack of such
+# layers: permuted inputs give the same outputs, in the permuted order. Their mean does not depend on the order. The
+# model knows *which* words are there but not *where*. So the position has to enter either the vectors, before attention
+# sees them, or the comparison itself. Both are called *positional encoding*. We begin with the vectors.
 
 # %%
 plots.diagrams.positions_flow()
@@ -84,11 +84,11 @@ plots.diagrams.positions_flow()
 # <div class="figure-caption">
 #
 # **How to read it.** From top to bottom: how one layer computes its attention weights. The three boxes at the side hold
-# the four ways of this lesson: two add to the vectors, one rotates queries and keys, one adds to the scores.
+# the four methods of this lesson: two add to the vectors, one rotates queries and keys, one adds to the scores.
 #
 # </div>
 #
-# The most direct way is to append to each vector a [one-hot vector](../../site/glossary.md#one-hot-vector) of its
+# The most direct method is to append to each vector a [one-hot vector](../../site/glossary.md#one-hot-vector) of its
 # position: t numbers, a single 1 and otherwise zeros. The first thing that a layer does with its input is a linear map.
 # Split its matrix into a part $W$ for the word's vector $x$ and a part $V$, of shape (t, e), for the one-hot vector
 # $o_p$:
@@ -100,7 +100,7 @@ plots.diagrams.positions_flow()
 # the width stays e.
 
 # %% [markdown]
-# ## A learned vector for every place
+# ## A learned vector for every position
 #
 # GPT-2 and BERT add learned vectors: they have a table of t_max rows, one for each position, trained like all other
 # parameters. `nn.Embedding(rows, width)` is such a table; called with integers it returns the rows with these numbers.
@@ -108,9 +108,9 @@ plots.diagrams.positions_flow()
 # The table has no row for position t_max. For a sequence that is too long, PyTorch raises an error that names neither
 # its length nor t_max. Your module should name both.
 #
-# **What every check asks.** Gradients must flow to the inputs and to the parameters, the inputs stay unchanged, and new
-# tensors are created on the input's device, or on the `device` that is passed. Do not call `finished` (the exercises,
-# already solved) in an answer, with one exception: exercise 3 may call `finished.sinusoidal_encoding`.
+# **What every check asks.** Gradients must flow to the inputs and the parameters, the inputs must stay unchanged, and
+# new tensors must be created on the input's device, or on the `device` that is passed. Do not call `finished` (the
+# exercises, already solved) in an answer, with one exception: exercise 3 may call `finished.sinusoidal_encoding`.
 
 # %% [markdown]
 # <div class="card">
@@ -242,14 +242,14 @@ def sinusoidal_encoding(t, e, device=None):
 check(sinusoidal_encoding)
 
 # %% mystnb={"image": {"alt": "Left, a heat map of the encodings with a colour scale from minus 1 to 1: 64 positions down, 32 components across. The first columns alternate quickly between light and dark, later ones ever more slowly, and the last are even from top to bottom. Right, four of the sines as curves against position, the first with ten waves, the last rising slowly to a maximum near position 50."}}
-place = sinusoidal_encoding(64, 32, device())    # (t, e)
+encodings = sinusoidal_encoding(64, 32, device())    # (t, e)
 
 figure, axes = plt.subplots(1, 2, figsize=(6, 3.8), width_ratios=[2, 3])
-image = axes[0].imshow(place.cpu(), cmap=plots.WEIGHTS, vmin=-1, vmax=1, aspect="auto")
+image = axes[0].imshow(encodings.cpu(), cmap=plots.WEIGHTS, vmin=-1, vmax=1, aspect="auto")
 figure.colorbar(image, ax=axes[0], ticks=[-1, 0, 1])
 axes[0].set(xlabel="component", ylabel="position p", title="all components")
 axes[0].grid(False)
-sines = {f"{c}": (range(64), place[:, c]) for c in (0, 4, 8, 12)}
+sines = {f"{c}": (range(64), encodings[:, c]) for c in (0, 4, 8, 12)}
 plots.curves(sines, "position p", "value", title="four sines", ax=axes[1])
 axes[1].legend(title="component", ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.12))
 plt.show()
@@ -280,8 +280,8 @@ plt.show()
 # \begin{bmatrix} \sin p\,\omega \\ \cos p\,\omega \end{bmatrix} .$$
 #
 # Put one such block for each hand on the diagonal of an (e, e) matrix $M$. Then $\mathrm{PE}(p + \Delta) =
-# M\,\mathrm{PE}(p)$, with the same $M$ for every p. "The word two places back" has become a linear map, and $W_q$ and
-# $W_k$ are linear maps. The paper chose sinusoids in the hope that a model could learn this easily.
+# M\,\mathrm{PE}(p)$, with the same $M$ for every p. "The word two positions back" has become a linear map, and $W_q$
+# and $W_k$ are linear maps. The paper chose sinusoids in the hope that a model could learn this easily.
 
 # %% [markdown]
 # <div class="card">
@@ -335,7 +335,8 @@ check(shift_matrix)
 # %% tags=["nbval-check-output"]
 three_on = shift_matrix(3, 32, device())
 for p in (0, 20, 60):
-    apart = (three_on @ place[p] - sinusoidal_encoding(64, 32, device())[p + 3]).abs().max()
+    shifted = sinusoidal_encoding(64, 32, device())[p + 3]
+    apart = (three_on @ encodings[p] - shifted).abs().max()
     print(f"from {p} to {p + 3}: right to within 0.0001:", apart.item() < 1e-4)
 
 # %% [markdown]
@@ -387,7 +388,7 @@ for distance in (0, 4, 10, 12, 16, 20, 28, 44):
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each curve shows how well position p matches the position Δ places away. The two curves of the
+# **How to read it.** Each curve shows how well position p matches the one Δ positions away. The two curves of the
 # sinusoids coincide, because p makes no difference. The nearest positions match best, and left and right look the same.
 # In the untrained table, position 50 matches only itself well.
 #
@@ -399,7 +400,7 @@ check.prediction("match_by_distance", match_by_distance)
 # %% [markdown]
 # That is the match *without* projections. $W_q$ can contain a shift, which moves the peak to another distance. You have
 # the matrix for it, so the next cell sets the weights of such a head by hand. Its task: at each position of a random
-# sequence, name the letter that was two places back. Its queries and keys see the positions only, not the letters.
+# sequence, name the letter that was two positions back. Its queries and keys see the positions only, not the letters.
 #
 # $M$ for a shift of −2 turns PE(i) into PE(i − 2), and of all keys, the key at i − 2 matches PE(i − 2) best. So $M$
 # projects the queries, the keys are not projected, and the letters are the values. A factor of 8 makes the softmax
@@ -407,10 +408,10 @@ check.prediction("match_by_distance", match_by_distance)
 
 # %% tags=["nbval-check-output"]
 def two_back(letters):
-    """letters: (t,), integers from 0 to 7. Returns (t,): the letter two places back."""
-    place = sinusoidal_encoding(len(letters), 32, device())    # (t, e)
-    queries = place @ shift_matrix(-2, 32, device()).T         # row i is PE(i − 2)
-    weights = torch.softmax(8 * queries @ place.T, dim=-1)     # (t, t)
+    """letters: (t,), integers from 0 to 7. Returns (t,): the letter two positions back."""
+    encodings = sinusoidal_encoding(len(letters), 32, device())    # (t, e)
+    queries = encodings @ shift_matrix(-2, 32, device()).T         # row i is PE(i − 2)
+    weights = torch.softmax(8 * queries @ encodings.T, dim=-1)     # (t, t)
     return (weights @ F.one_hot(letters, 8).float()).argmax(dim=-1)
 
 for t in (64, 6000):
@@ -420,8 +421,8 @@ for t in (64, 6000):
 
 # %% [markdown]
 # No letter is wrong, at length 64 or at 6,000: one matrix serves every position. So a head that sees only sinusoids
-# *can* look two places back. At the end of the lesson, models are trained on the same task, with letters and positions
-# in one vector.
+# *can* look two positions back. At the end of the lesson, models are trained on the same task, with letters and
+# positions in one vector.
 
 # %% [markdown]
 # ## Use the distance itself
@@ -431,9 +432,10 @@ for t in (64, 6000):
 #
 # $$\text{score}_{ij} \;=\; \frac{q_i \cdot k_j}{\sqrt d} + a_{\,i-j} ,$$
 #
-# with a learned number $a_{i-j}$ for each distance. For t positions the distance $i - j$ runs from $-(t-1)$, the
-# farthest ahead, to $t-1$, the farthest behind: $2t - 1$ numbers. The table is made for the longest sequence, so it has
-# $2\,t_{max} - 1$ numbers, with distance 0 in the middle. A shorter sequence uses the inner part of the table.
+# with a learned number $a_{i-j}$ for each distance. The distance $i - j$ has a sign: for t positions it runs from
+# $-(t-1)$, the farthest ahead, to $t-1$, the farthest behind: $2t - 1$ numbers. The table is made for the longest
+# sequence, so it has $2\,t_{max} - 1$ numbers, with distance 0 in the middle. A shorter sequence uses the inner part of
+# the table.
 #
 # | index in the table, t_max = 4 | 0 | 1 | 2 | **3** | 4 | 5 | 6 |
 # |---|---|---|---|---|---|---|---|
@@ -457,9 +459,9 @@ for t in (64, 6000):
 # </details>
 # <details><summary>Hint 2: an example with two positions</summary>
 #
-# The labels (−3, −2, −1, 0, 1, 2, 3) have the indices 0 to 6. For t = 2 the matrix is ((0, −1), (1, 0)), which are the
-# entries ((3, 2), (4, 3)) of the table. Now take the shorter table (−2, −1, 0, 1, 2). The matrix for t = 2 has the same
-# labels; they are the entries ((2, 1), (3, 2)). What changed, and what did not?
+# The labels (−3, −2, −1, 0, 1, 2, 3) have the indices 0 to 6. For t = 2 the matrix is ((0, −1), (1, 0)); these labels
+# have the indices ((3, 2), (4, 3)). Now take the shorter table (−2, −1, 0, 1, 2). The matrix for t = 2 has the same
+# labels; they now have the indices ((2, 1), (3, 2)). What changed, and what did not?
 #
 # </details>
 # </div>
@@ -510,7 +512,7 @@ for name, function in (("yours", relative_bias), ("as it came", as_it_came)):
 # </details>
 #
 # Take six copies of one word: equal vectors, equal scores. Without a bias all weights are 1/6. The table in the next
-# cell prefers the word one place back.
+# cell prefers the word one position back.
 
 # %% mystnb={"image": {"alt": "Two heat maps of 6 by 6. Left, the bias: the diagonal just below the main one holds 3, the main diagonal 2, and numbers fall off to minus 3 in the upper right corner; each diagonal holds one number. Right, the weights after softmax: in every row but the first, about half to two thirds of the weight is just left of the diagonal; the first row has most of its weight on the diagonal."}}
 distances = torch.arange(-7.0, 8.0, device=device())    # t_max = 8
@@ -532,9 +534,9 @@ plt.show()
 # %% [markdown]
 # ## Turn the queries and the keys
 #
-# The last of the four ways returns to the clock. Sinusoids are *added* to the words, so words and positions are mixed
-# in every product. A bias keeps them apart but does not look at the words at all. What if the position **rotated** the
-# query and the key, pair by pair, like the hands?
+# The fourth method returns to the clock. Sinusoids are *added* to the words, so words and positions are mixed in every
+# product. A bias keeps them apart but does not look at the words at all. What if the position **rotated** the query and
+# the key, pair by pair, like the hands?
 #
 # Cut a vector of width d into d/2 pairs. At position p, turn pair m by the angle $p\,\omega_m$, with $\omega_m =
 # 1/10000^{2m/d}$:
@@ -631,9 +633,9 @@ plt.show()
 # %% mystnb={"image": {"alt": "Two heat maps of products of 8 queries and 8 keys. Left, not turned: all entries are equal. Right, turned: every diagonal holds a single number, largest on the main diagonal. At most distances the number above the main diagonal differs from the number below it."}}
 torch.manual_seed(5)
 q, k = torch.randn(2, 1, 1, 1, 16).to(device()).expand(2, 1, 1, 8, 16)    # (b, h, t, d)
-places = torch.arange(8, device=device())
+positions = torch.arange(8, device=device())
 plain = q @ k.mT                                                          # (b, h, t, t)
-turned = rotate(q, places) @ rotate(k, places).mT
+turned = rotate(q, positions) @ rotate(k, positions).mT
 labels = {"row_label": "position i of the query", "column_label": "position j of the key"}
 titles = ("q · k", "turned q · turned k")
 plots.heat_pair(plain[0, 0], turned[0, 0], titles=titles, same_scale=True, **labels)
@@ -643,13 +645,15 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Left: the same two vectors everywhere, so the same product everywhere. Right: after turning, the
-# product depends on the positions. Along a diagonal, where i − j is the same, it does not change. The diagonal just
-# above the middle differs from the diagonal just below it, so *before* and *after* are told apart.
+# product depends on the positions. The peak at i = j is due to this q and k. Along a diagonal, where i − j is the same,
+# it does not change. The diagonal just above the middle differs from the diagonal just below it, so *before* and
+# *after* are told apart.
 #
 # </div>
 #
 # Unlike a bias, rotary encoding looks at the words: the product at each distance depends on q and k. In an attention
-# layer only queries and keys are turned, because only they are compared.
+# layer only queries and keys are turned, because only they are compared. Llama and Mistral use rotary encoding; many
+# programs pair component m with m + d/2 instead ([lesson 18](../18_since_gpt2/18_since_gpt2.ipynb)).
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -659,7 +663,7 @@ show_player("rotary")
 # %% [markdown]
 # ## Longer than anything seen
 #
-# | way | acts on | learned numbers | positions enter a score as |
+# | method | acts on | learned numbers | positions enter a score as |
 # |---|---|---|---|
 # | learned | the vectors | t_max · e | i and j |
 # | sinusoidal | the vectors | none | i and j |
@@ -668,46 +672,46 @@ show_player("rotary")
 #
 # (For sinusoids, PE(i) · PE(j) depends on i − j alone; in a score, the projections and the words change that.)
 #
-# All four ways get the task of the head built by hand: at each position of a random sequence of letters, from an
-# alphabet of eight, say **which letter was two places back**. A model with one attention layer, without a mask, is
-# trained on sequences of 16. Then it gets sequences of 64. If it has learned *two places back*, the length should not
-# matter. If it has learned *position 9 looks at position 7*, it will fail at position 40.
+# All four methods get the task of the head built by hand: at each position of a random sequence of letters, from an
+# alphabet of eight, say **which letter was two positions back**. A model with one attention layer, without a mask, is
+# trained on sequences of 16. Then it gets sequences of 64. If it has learned *two positions back*, the length should
+# not matter. If it has learned *position 9 looks at position 7*, it will fail at position 40.
 
 # %%
 class Recall(nn.Module):
-    """(b, t) letters in, (b, t, 8) scores for the letter two places back out."""
+    """(b, t) letters in, (b, t, 8) logits for the letter two positions back out."""
 
-    def __init__(self, way, bias=relative_bias, e=64):
+    def __init__(self, method, bias=relative_bias, e=64):
         super().__init__()
-        self.way, self.bias, self.letters = way, bias, nn.Embedding(8, e)
-        self.to_qkv, self.to_scores = nn.Linear(e, 3 * e), nn.Linear(e, 8)
-        self.embed = PositionEmbedding(64, e) if way == "learned" else None
-        self.table = nn.Parameter(torch.zeros(127)) if way == "relative bias" else None
+        self.method, self.bias, self.letters = method, bias, nn.Embedding(8, e)
+        self.to_qkv, self.to_logits = nn.Linear(e, 3 * e), nn.Linear(e, 8)
+        self.embed = PositionEmbedding(64, e) if method == "learned" else None
+        self.table = nn.Parameter(torch.zeros(127)) if method == "relative bias" else None
 
     def forward(self, letters):
         x = self.letters(letters)    # (b, t, e)
         b, t, e = x.shape
-        if self.way == "learned":
+        if self.method == "learned":
             x = self.embed(x)
-        if self.way == "sinusoidal":
+        if self.method == "sinusoidal":
             x = x + sinusoidal_encoding(t, e, x.device)
         q, k, v = self.to_qkv(x).chunk(3, dim=-1)
-        if self.way == "rotary":
-            places = torch.arange(t, device=x.device)
-            q, k = (rotate(part.unsqueeze(1), places).squeeze(1) for part in (q, k))
+        if self.method == "rotary":
+            positions = torch.arange(t, device=x.device)
+            q, k = (rotate(part.unsqueeze(1), positions).squeeze(1) for part in (q, k))
         scores = q @ k.mT / math.sqrt(e)
-        if self.way == "relative bias":
+        if self.table is not None:
             scores = scores + self.bias(self.table, t)
         weights = torch.softmax(scores, dim=-1)
         self.weights = weights.detach()    # (b, t, t), kept to be looked at
-        return self.to_scores(weights @ v)
+        return self.to_logits(weights @ v)
 
 # %%
 torch.set_num_threads(1)    # models as small as these are faster on one core than on two
 
-def trained(way, seed, bias=relative_bias, t=16):
+def trained(method, seed, bias=relative_bias, t=16):
     torch.manual_seed(seed)
-    model = Recall(way, bias).to(device())
+    model = Recall(method, bias).to(device())
     optimiser = torch.optim.Adam(model.parameters(), lr=0.005)
     for step in range(250):
         letters = torch.randint(8, (32, t)).to(device())
@@ -726,8 +730,8 @@ def right(model, t):
     return (model(letters)[:, 2:].argmax(-1) == letters[:, :-2]).float().mean(dim=0).cpu()
 
 models = {}
-for way in ("learned", "sinusoidal", "relative bias", "rotary"):
-    models[way] = [trained(way, seed) for seed in range(3)]
+for method in ("learned", "sinusoidal", "relative bias", "rotary"):
+    models[method] = [trained(method, seed) for seed in range(3)]
 
 # %% [markdown]
 # At length 16 all four are right nearly everywhere. Before you look at length 64, make two predictions. Chance is one
@@ -742,7 +746,7 @@ for way in ("learned", "sinusoidal", "relative bias", "rotary"):
 #
 # - **A.** about a quarter of the time.
 # - **B.** about half of the time, and less often the farther it is from 15.
-# - **C.** nearly always: the formula continues, and *two places back* is one linear map for all positions.
+# - **C.** nearly always: the formula continues, and *two positions back* is one linear map for all positions.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "sinusoids_beyond", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -759,7 +763,7 @@ sinusoids_beyond = "A"
 #
 # In a sequence of 64, the model with the **relative bias** will be right …
 #
-# - **A.** nearly always, everywhere: it knows distances only, and the distance of *two places back* is the same
+# - **A.** nearly always, everywhere: it knows distances only, and the distance of *two positions back* is the same
 #   everywhere.
 # - **B.** nearly always up to position 15, and beyond it hardly more often than by chance.
 # - **C.** less than half of the time, at the first positions as well as at the last.
@@ -776,14 +780,16 @@ relative_beyond = "C"
 def shown(shares):
     return " ".join(f"{share.mean():.2f}" for share in shares)
 
-def report(way, runs):
+def report(method, runs):
     short, long = ([right(model, t) for model in runs] for t in (16, 64))
     near, far = [shares[:14] for shares in long], [shares[14:] for shares in long]
-    print(f"{way:>18}  {shown(short)}  {shown(near)}    {shown(far)}")
+    print(f"{method:>18}  {shown(short)}  {shown(near)}  {shown(far)}")
 
-print(f"{'three runs of each':>18}  at length 16    at 64, up to 15   at 64, beyond")
-for way, runs in models.items():
-    report(way, runs)
+columns = f"{'at positions':>18}  2–15 of 16      2–15 of 64      16–63 of 64"
+print("share of right answers, three runs of each")
+print(columns)
+for method, runs in models.items():
+    report(method, runs)
 
 for run, model in enumerate(models.get("relative bias", [])):    # distance 0 is entry 63
     entries = [f"{k}: {model.table[63 + k].item():.2f}" for k in (1, 2, 3, 10, 16, 40)]
@@ -792,9 +798,9 @@ for run, model in enumerate(models.get("relative bias", [])):    # distance 0 is
 # %% mystnb={"image": {"alt": "Share of right answers against position in sequences of 64, for four encodings trained on sequences of 16: the mean of three runs as a line, their spread as a band, with chance at one eighth marked. Learned: 1 up to position 15, then chance. Sinusoidal: 1 up to position 15, then between chance and a third, with two spikes, near positions thirty-four and fifty-nine. Relative bias: about four tenths everywhere. Rotary: above nine tenths everywhere; from position twenty-seven on, its band reaches from 1 down to about three quarters."}}
 figure, ax = plt.subplots(figsize=(6, 3.8))
 lines = {}
-for way, colour in zip(models, plots.COLOURS):
-    shares = torch.stack([right(model, 64) for model in models[way]])    # (runs, positions)
-    lines[way] = (range(2, 64), shares.mean(dim=0))
+for (method, runs), colour in zip(models.items(), plots.COLOURS):
+    shares = torch.stack([right(model, 64) for model in runs])    # (runs, positions)
+    lines[method] = (range(2, 64), shares.mean(dim=0))
     worst, best = shares.amin(dim=0), shares.amax(dim=0)
     ax.fill_between(range(2, 64), worst, best, color=colour, alpha=0.2, linewidth=0)
 labels = ("position in the sequence", "share of right answers")
@@ -838,48 +844,58 @@ for run, model in enumerate(models.get("sinusoidal", [])):
     print(f"sinusoidal, run {run + 1}: position {most}")
 for run, model in enumerate(models.get("relative bias", [])):
     far = 1 - mean_weights(model)[32, 17:48].sum().item()
-    print(f"relative bias, run {run + 1}: weight of position 32 beyond distance 15:",
-          f"{far:.2f}")
+    print(f"relative bias, run {run + 1}: weight of position 32 on letters",
+          f"more than 15 away: {far:.2f}")
 for run, model in enumerate(models.get("rotary", [])):
     weights = mean_weights(model)
-    means = ", ".join(f"{k}: {weights.diagonal(-k).mean().item():.2f}" for k in (2, 27))
+    means = ", ".join(f"{k}: {weights.diagonal(-k).mean():.2f}" for k in (2, 27, -30))
     print(f"rotary, run {run + 1}: mean weight at distance", means)
+
+runs = models.get("rotary", [])
+print(columns)
+report("rotary", runs)
+for model in runs:    # a bias of −∞ hides a distance
+    model.table = nn.Parameter(torch.zeros(127, device=device()))
+    model.table.data[[63 + 27, 63 - 30]] = -torch.inf
+report("27 and −30 hidden", runs)
+for model in runs:
+    model.table = None
 
 # %% [markdown]
 # At the training length the four cannot be told apart. Beyond it they differ:
 #
 # - **Learned.** It is right before the line, and beyond it hardly more often than by chance. Rows 16 to 63 of its table
 #   were never trained; they still have their random initial values.
-# - **Sinusoidal.** The formula continues beyond the line; the accuracy does not. On average it is about twice chance.
-#   Position 20 still looks most at position 13, as position 15 does. Position 34 looks most at 32 or 57, and position
-#   59 at 57. Positions 32 and 57 are 19 and 44 after 13, close to three and seven turns of the fastest hand, so this
-#   hand points almost the same way at all three. The accuracy peaks near 34 and 59, where 32 and 57 are the right
-#   positions to look at.
-# - **Relative bias.** It is about equally weak everywhere, because every position sees letters at distances beyond 15.
-#   Their numbers were never trained and are still 0. Training has pushed the number for distance 2 up to about 1, and
-#   those for distances 1, 3 and 10 down to about −1. Together, the letters at distances beyond 15 draw two thirds of
-#   the weight of position 32.
-# - **Rotary.** Best by far, but not perfect in every run. *Two places back* is the same turn at every position, so what
-#   was learned on the left also holds on the right. But far distances were never trained. In run 1, distance 27 draws
-#   much weight: accuracy drops not at the line but at position 27, the first that has a letter 27 places back.
+# - **Sinusoidal.** The formula continues beyond the line, but the accuracy collapses. On average it is about twice
+#   chance. Position 20 still looks most at position 13, as position 15 does. Position 34 looks most at 32 or 57, and
+#   position 59 at 57. The accuracy peaks at 34 and 59, where 32 and 57 are right. From 32 to 57 the two fastest hands
+#   make 3.98 and 2.98 turns, so they hardly distinguish 32 from 57. Why the peaks are there remains open.
+# - **Relative bias.** It is about equally weak everywhere, because every position sees letters more than 15 positions
+#   away. The numbers for these distances were never trained and are still 0. Training has pushed the number for
+#   distance 2 up to about 1, and those for distances 1, 3 and 10 down to about −1. Together, the far letters draw two
+#   thirds of the weight of position 32.
+# - **Rotary.** Best by far, but not perfect in every run. *Two positions back* is the same turn at every position, so
+#   what was learned on the left also holds on the right. But far distances were never trained. In run 1, two of them
+#   draw much weight: letters 30 positions ahead lower the accuracy in the first half, and letters 27 positions back
+#   from position 27 on. With both hidden, nearly every answer is right.
 #
 # The head built by hand shows that with sinusoids one matrix can serve every position. Training found other matrices,
-# just as good on 16 positions: *it can represent it* and *it will learn it* are two different claims. The paper chose
-# sinusoids partly because they "may allow the model to extrapolate" (section 3.5). Here they did not. In language
-# models they hardly do, and rotary encoding also gets worse beyond the training length ([Press et al.,
-# 2022](https://arxiv.org/abs/2108.12409), figure 1).
+# just as good on 16 positions: *a model can represent this* and *training will find it* are two different claims. The
+# paper chose sinusoids partly because they "may allow the model to extrapolate" (section 3.5). Here they did not
+# extrapolate. In language models they hardly do either, and rotary encoding, too, gets worse beyond the training length
+# ([Press et al., 2022](https://arxiv.org/abs/2108.12409), figure 1).
 #
-# Do the zeros hurt the relative bias? In published encodings all far distances on one side share a vector ([Shaw et
-# al., 2018](https://arxiv.org/abs/1803.02155)) or a number ([Raffel et al., 2020](https://arxiv.org/abs/1910.10683)), so
-# none goes untrained. Do the same from distance 8 on, and change nothing else:
+# Are the zeros to blame? [Shaw et al. (2018)](https://arxiv.org/abs/1803.02155) let all far positions ahead share one
+# vector, and all far positions behind another; [Raffel et al. (2020)](https://arxiv.org/abs/1910.10683) share numbers
+# in this way. Then no distance goes untrained. Do the same from distance 8 on, and change nothing else:
 
 # %%
 def clipped_bias(table, t):
-    """As relative_bias; distances from 8 on share a number, those up to −8 another."""
+    """Like relative_bias, but all distances ≥ 8 share one number, and all ≤ −8 another."""
     distances = torch.arange(-63, 64, device=table.device).clamp(-8, 8)
     return relative_bias(table[63 + distances], t)
 
-print(f"{'relative bias':>18}  at length 16    at 64, up to 15   at 64, beyond")
+print(columns)
 report("not clipped", models.get("relative bias", []))
 clipped = [trained("relative bias", seed, clipped_bias) for seed in range(3)]
 report("clipped at 8", clipped)
@@ -893,7 +909,7 @@ report("shared, set to −4", clipped)
 # answer is right. *ALiBi* ([Press et al., 2022](https://arxiv.org/abs/2108.12409), section 3) leaves nothing to
 # training: its bias is fixed in advance, and falls in proportion to the distance.
 #
-# This is one small task with one layer and three runs of each way, so do not read the ranking as general. But models
+# This is one small task with one layer and three runs of each method, so do not read the ranking as general. But models
 # that agree within their training range may differ beyond it.
 
 # %% [markdown]
@@ -902,7 +918,7 @@ report("shared, set to −4", clipped)
 # So far the model has known which byte of a window comes last, but not the order of the bytes before it. Now your
 # `PositionEmbedding` adds one of 32 trained vectors to each byte's vector before the causal attention of lesson 5.
 
-# %% mystnb={"image": {"alt": "A scoreboard of seven models over bits per byte. The first six are between 3.5 and 4.5. Positions, at the top, are far to their left, past the line of order 1."}}
+# %% mystnb={"image": {"alt": "A scoreboard of seven models over bits per byte. Positions, at the top, is near 2.9, far left of the line of order 1. The causal mask is on that line, just below 3.5; the other five are to its right."}}
 from helpers.ladder import ByteModel, Ladder
 from helpers.parts.masks import CausalSelfAttention
 
@@ -916,19 +932,19 @@ ladder.show()
 # <div class="figure-caption">
 #
 # **How to read it.** One row for each model; farther left is better. A point is your model, ticks are three runs of
-# ours. Dashed lines: what the frequencies of bytes give (*order 0*), those of pairs (*order 1*), and two programs that
-# compress files (*gzip*, *xz*).
+# ours. Dashed lines: *order 0* knows only how frequent each byte is, *order 1* also knows the byte before; *gzip* and
+# *xz* are programs that compress files.
 #
 # </div>
 #
 # Our three runs go from about 3.47 [bits per byte](../../site/glossary.md#bits-per-byte) to between 2.83 and 2.87, a
-# larger gain than lessons 2 to 5 brought together. A query can now ask for *the byte before*. The model is far left of
-# *order 1*, so it has learned more than pairs of bytes can tell.
+# larger gain than lessons 2 to 5 combined. A query can now ask for *the byte before*. The model is far left of *order
+# 1*, so it has learned more than pairs of bytes can tell.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can show that a stack of attention and pooling is blind to order, and fix it in four ways; say which of them use
+# You can show that unmasked attention with pooling is blind to order, and fix it in four ways; say which of them use
 # absolute positions and which only distances; compute a shift as a matrix; test a property instead of comparing
 # numbers; and doubt a claim about length until you have seen the curve.
 #

@@ -182,14 +182,14 @@ def mask_flow() -> Sheet:
 
 
 def positions_flow() -> Sheet:
-    """Lesson 6: the three places at which a position can enter an attention."""
+    """Lesson 6: the three points at which a position can enter an attention."""
     sheet = Sheet.named("positions-flow", 486)
     x, aside = 108, 276
     sheet.tensor(x, 24, "ids", "(b, t)", "plain", 120)
     sheet.operation(x, 79, "table of embeddings", 168, arrow="")
     sheet.plus(x, 128, arrow="(b, t, e)")
     sheet.box(aside, 128, 154, 62, "blue")
-    sheet.text(aside, 111, "a vector for each place")
+    sheet.text(aside, 111, "a vector per position")
     sheet.note(aside, 128, "learned, or sinusoids", "(t, e)", step=17)
     sheet.arrow((aside - 77, 128), (x + 9, 128))
     sheet.operation(x, 187, "to queries, keys", 168, arrow="*x*  (b, t, e)")
