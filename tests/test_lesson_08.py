@@ -5,6 +5,7 @@ import re
 from collections import Counter
 
 import nbformat
+import needs
 import pytest
 import torch
 import torch.nn.functional as F
@@ -13,12 +14,12 @@ from torch import nn
 
 from helpers import plots
 from helpers.authoring.lesson_source import Answers, sources
-from helpers.data.datasets import Labelled
+from helpers.data.datasets import Labelled, classifier_reviews
 from helpers.data.recorded import recorded
-from helpers.data.toy.reviews import reviews
+from helpers.data.toy.reviews import _GRAMMAR, BLAME, PRAISE, reviews
 from helpers.exercises import load_lesson
 from helpers.parts import classifier, words
-from helpers.training import classifier_ablations
+from helpers.training import classifier_ablations, imdb
 
 SOURCE = sources(["08_classifier"])[0]
 LESSON = load_lesson("08_classifier")
@@ -168,10 +169,112 @@ def test_answers_in_doubt_are_wrong_half_of_the_time_and_others_hardly_ever(prin
     counts = re.findall(r"probability .*: ([\d,]+) of ([\d,]+) answers are wrong", printed_text)
     (doubtful, in_doubt), (sure, others) = ([int(count.replace(",", "")) for count in pair] for pair in counts)
     assert 0.3 < doubtful / in_doubt < 0.6 and sure / others < 0.02
-    shares = {
-        cue: int(share) for cue, share in re.findall(r"(\w+): bag of words \d+%, transformer (\d+)%", printed_text)
-    }
-    assert min(shares, key=shares.get) == "although", "the hardest"
+    rows = re.findall(r"^ *([a-z ]+): bag of words (\d+)%, transformer (\d+)% of", printed_text, re.M)
+    assert len(rows) == 12 and all(abs(int(bag) - 50) < 8 for _, bag, _ in rows), "near chance"
+    assert sorted((int(share), cue) for cue, _, share in rows)[:2] == [(71, "even if"), (86, "although")]
+
+
+def test_nearly_all_mistakes_are_where_a_sentence_ends_in_although_or_even_if(printed_text):
+    """And the same clause at the front does little harm; the word *although* alone shows it too, in other reviews."""
+    rows = re.findall(r"^ *([a-z ]+): ([\d.]+)% of ([\d,]+) reviews right, (\d+) wrong$", printed_text, re.M)
+    found = {place: (float(share), int(count.replace(",", "")), int(wrong)) for place, share, count, wrong in rows}
+    at_end, moved, at_front, nowhere = (
+        found[place] for place in ("clause at the end", "moved to the front", "only at the front", "no such clause")
+    )
+    assert at_end[1:] == moved[1:2] + (119,) and at_end[2] + at_front[2] + nowhere[2] == 130
+    assert at_end[0] < 75 and min(moved[0], at_front[0], nowhere[0]) > 97
+    assert at_end[1] + at_front[1] + nowhere[1] == 2_000
+    told = re.findall(r"% for the other class: (.*?)(?=\n(?:positive|negative|probability))", printed_text, re.S)
+    assert [bool(re.search(r",\s(?:although|even\sif)\s", text)) for text in told] == [False, True, True]
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed,share", [(1, 0.68), (2, 0.48)])
+def test_other_seeds_make_fewer_mistakes_where_a_sentence_ends_in_although_or_even_if(seed, share):
+    """The same training rounds otherwise on other machines, so the shares are theirs within a tenth."""
+    (texts, labels), (others, truth) = reviews()
+    vocabulary = words.build_vocabulary(texts, classifier_ablations.WORDS)
+    learn = list(zip(texts, labels, strict=True))[classifier_ablations.ASIDE :]
+    model = classifier_ablations.trained("nothing", learn, vocabulary, seed).eval()
+    ids, mask, truth = classifier_ablations.to_batch(list(zip(others, truth, strict=True)), vocabulary)
+    with torch.no_grad():
+        wrong = (model(ids, mask).argmax(-1) != truth).tolist()
+    there = sum(bad for bad, text in zip(wrong, others, strict=True) if re.search(", (although|even if) ", text))
+    assert there < 119 / 4 and there / sum(wrong) == pytest.approx(share, abs=0.1)
+
+
+ADJECTIVE = f"(?:{'|'.join(PRAISE + BLAME)})"
+_PATTERNS = [
+    re.sub("{adj2?}", ADJECTIVE, re.sub("{it2?}", r"the \\w+", re.sub("a {adj}", f"an? {ADJECTIVE}", each)))
+    for each in _GRAMMAR["plain"]
+]
+PLAIN = re.compile(rf"(?:^|\. )(?:{'|'.join(_PATTERNS)})\.", re.IGNORECASE)
+FILLERS = {*_GRAMMAR["before"], *_GRAMMAR["after"]}
+
+
+def opinions(text):
+    """The sentences of a review that say something about the film."""
+    return [sentence for sentence in re.split(r"(?<=\.) ", text) if sentence not in FILLERS]
+
+
+def test_no_test_review_is_one_of_training_and_one_in_four_shares_a_sentence():
+    (texts, _), (others, _) = reviews()
+    assert not {" ".join(opinions(text)) for text in texts} & {" ".join(opinions(text)) for text in others}
+    known = {sentence for text in texts for sentence in opinions(text)}
+    shared = sum(any(sentence in known for sentence in opinions(text)) for text in others)
+    assert round(shared / len(others), 2) == 0.26
+
+
+def test_hardly_is_in_the_clause_that_decides_in_less_than_half_of_its_reviews():
+    def deciding(sentence):
+        if (closed := re.match("(.*), (?:although|even if) ", sentence)) is not None:
+            return closed[1]
+        opened = "although" in sentence.lower()
+        return re.split(", but |, yet |, because | and got one that is " + "|, " * opened, sentence)[-1]
+
+    _, (others, _) = reviews()
+    there = [text for text in others if "hardly" in words.split_words(text)]
+    assert round(100 * sum("hardly" in deciding(opinions(text)[-1]) for text in there) / len(there)) == 47
+
+
+def test_words_of_praise_are_as_frequent_in_negative_reviews_that_are_not_plain():
+    (texts, labels), _ = reviews()
+    counts = [0, 0]
+    for text, label in zip(texts[1000:], labels[1000:], strict=True):
+        if not PLAIN.search(text):
+            counts[label] += sum(word in PRAISE for word in words.split_words(text))
+    assert counts[0] == pytest.approx(counts[1], rel=0.02)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_first_loss_is_near_log_two_with_tables_of_either_spread(seed):
+    (texts, labels), _ = reviews()
+    vocabulary = words.build_vocabulary(texts, classifier_ablations.WORDS)
+    batch = classifier_ablations.to_batch(list(zip(texts[:64], labels[:64], strict=True)), vocabulary)
+    for change in ("nothing", "tables fifty times as large"):
+        torch.manual_seed(seed)
+        model = classifier_ablations.made(change, len(vocabulary))
+        assert F.cross_entropy(model(*batch[:2]), batch[2]).item() == pytest.approx(math.log(2), abs=0.11)
+
+
+@pytest.mark.deep
+def test_the_bag_of_words_falls_too_from_the_validation_to_the_test_reviews():
+    needs.require("real data", needs.problem("real data", "imdb/train.parquet", "imdb/test.parquet"))
+    (texts, given), _, _ = classifier_reviews(places=imdb.REAL)
+    order = torch.randperm(len(texts), generator=torch.Generator().manual_seed(0)).tolist()
+    apart, rest = order[: len(order) // 10], order[len(order) // 10 :]
+    vocabulary = words.build_vocabulary([texts[k] for k in rest], imdb.VOCABULARY)
+    rows, labels = imdb.as_rows(texts, vocabulary), torch.tensor(given)
+    train, held = ([rows[k] for k in part] for part in (rest, apart))
+    share = imdb.bag_of_words(train, labels[rest], held, labels[apart], imdb.VOCABULARY)
+    assert round(100 * share, 1) == 88.9 and round(100 * recorded("imdb")["result"]["bag_of_words_accuracy"], 1) == 87.9
+
+
+def test_both_models_read_the_first_56_and_the_last_168_words_of_an_imdb_review():
+    vocabulary = {"<pad>": 0, "<unk>": 1, **{str(k): 2 + k for k in range(300)}}
+    assert recorded("imdb")["settings"]["t_max"] == imdb.LENGTH == 56 + 168
+    (row,) = imdb.as_rows([" ".join(map(str, range(300)))], vocabulary)
+    assert row == [2 + k for k in (*range(56), *range(132, 300))]
 
 
 def test_hiding_a_word_changes_the_class_where_the_prose_says(printed_text):
@@ -339,8 +442,8 @@ def test_the_inputs_of_the_checks_tell_what_they_are_there_to_tell(seed):
 def test_sizes_that_the_prose_names_are_those_of_the_data_and_the_model():
     (texts, labels), (others, _) = reviews()
     assert (len(texts), len(labels), len(others)) == (20_000, 20_000, 2_000)
-    imdb = recorded("imdb")["data"]
-    assert imdb["trained_on"] + imdb["looked_at"] == imdb["tested_on"] == 25_000
+    data = recorded("imdb")["data"]
+    assert data["trained_on"] + data["looked_at"] == data["tested_on"] == 25_000
     parameters = re.search(r"([\d,]+) parameters", printed(SOURCE, "loss {loss.item():.3f}"))[1]
     assert round(int(parameters.replace(",", "")), -4) == 110_000
     (few,) = [cell.source for cell in SOURCE.read().cells if "few = in_batches(" in cell.source]
@@ -358,16 +461,8 @@ def test_short_reviews_run_out_and_no_text_repeats():
 
 def test_one_review_in_five_is_plain_in_training_and_fifteen_in_a_hundred_in_the_test():
     """Of the others, the bag of words gets half right: 15 + 85/2 is about 58."""
-    from helpers.data.toy.reviews import _GRAMMAR, BLAME, PRAISE
-
-    adjective = f"(?:{'|'.join(PRAISE + BLAME)})"
-    patterns = [
-        re.sub(r"{it2?}", r"the \\w+", re.sub(r"a {adj}", f"an? {adjective}", each)) for each in _GRAMMAR["plain"]
-    ]
-    patterns = [re.sub(r"{adj2?}", adjective, each) for each in patterns]
-    plain = re.compile(rf"(?:^|\. )(?:{'|'.join(patterns)})\.", re.IGNORECASE)
     (texts, _), (others, _) = reviews()
-    shares = [sum(map(bool, map(plain.search, part))) / len(part) for part in (texts[1000:], others)]
+    shares = [sum(map(bool, map(PLAIN.search, part))) / len(part) for part in (texts[1000:], others)]
     assert [round(100 * share) for share in shares] == [20, 15] and round(15 + 85 / 2) == 58
 
     vocabulary, (_, learned), (_, labels) = words.build_vocabulary(texts, 200), *reviews()
@@ -388,7 +483,7 @@ def test_one_review_in_five_is_plain_in_training_and_fifteen_in_a_hundred_in_the
 
     optimiser.step(loss)
     right = bag(counts(others)).argmax(-1) == torch.tensor(labels)
-    there = torch.tensor([bool(plain.search(text)) for text in others])
+    there = torch.tensor([bool(PLAIN.search(text)) for text in others])
     assert right[there].all() and abs(right[~there].float().mean() - 0.5) < 0.03
 
 
