@@ -11,7 +11,7 @@ from torch import nn
 
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.checking.answers import run
-from helpers.data.toy.giving import GAVE, NAMES, THINGS, WORDS, giving_sentences, word_ids
+from helpers.data.toy.giving import GAVE, NAMES, THINGS, WORDS, giving_sentences
 from helpers.exercises.l04_multi_head import LESSON
 from helpers.parts import multi_head as parts
 from helpers.parts.attention import SingleHeadAttention
@@ -145,7 +145,7 @@ def test_sentences_say_who_gave_what_to_whom():
 
 
 def test_the_lessons_sentence_can_be_said():
-    assert [WORDS[i] for i in word_ids("mary gave roses to susan")[0]] == ["mary", "gave", "roses", "to", "susan"]
+    assert {"mary", "susan"} <= set(NAMES) and "roses" in THINGS and {"gave", "to"} <= set(WORDS)
 
 
 # ------------------------------------------------------------------------------------------------- what is said
@@ -174,17 +174,31 @@ def test_longer_training_of_one_head_finds_the_answers_from_one_start_and_not_fr
     assert 4 * 300 == 1200, "a quarter of the steps"
 
 
+GIVER, _, THING, TO, RECEIVER = range(5)
+
+
 def test_rows_of_gave_are_those_that_the_prose_reads():
     text = printed(SOURCE, 'print("weights of gave:')
     rows = re.findall(r"^h = (\d), run (\d), head (\d):([ .\d]+)$", text, re.MULTILINE)
     weights = {(int(h), int(run), int(r)): [float(w) for w in row.split()] for h, run, r, row in rows}
-    mary, gave, roses, to, susan = range(5)
     assert len(weights) == 3 * 1 + 3 * 3
-    assert weights[3, 2, 0][roses] > 0.95 and weights[3, 2, 1][susan] > 0.95
-    assert weights[3, 2, 2][mary] + weights[3, 2, 2][gave] > 0.95 and weights[3, 2, 2][mary] > 0.3
-    assert weights[3, 3, 0][roses] + weights[3, 3, 0][susan] > 0.95 and weights[3, 3, 2][gave] >= 0.99
-    assert max(weights[3, 1, r][mary] for r in range(3)) <= 0.05
-    assert weights[1, 2, 0][mary] == 0
+    assert 0.85 <= weights[3, 2, 0][THING] < 0.95 and weights[3, 2, 1][RECEIVER] > 0.95
+    assert 0.85 <= weights[3, 2, 2][GIVER] < 0.95
+    assert min(weights[3, 1, r][place] for r in (0, 1) for place in (GIVER, RECEIVER)) >= 0.2
+    assert weights[3, 3, 0][THING] + weights[3, 3, 0][RECEIVER] > 0.95
+    assert min(weights[3, 3, 0][THING], weights[3, 3, 0][RECEIVER]) > 0.45
+    assert weights[1, 2, 0][GIVER] == 0
+    assert all(abs(weights[1, run, 0][GIVER] - 0.3) <= 0.03 for run in (1, 3))
+
+
+def test_a_reader_that_does_not_see_the_giver_gives_one_name_and_that_name_needs_little_weight():
+    text = printed(SOURCE, "for run, (reader, *_) in enumerate(runs[3])")
+    missing = re.findall(r"^run \d, without the giver: (\w+) in (\d+)%$", text, re.MULTILINE)
+    seen = re.findall(r"weight of (\w+) ([.\d]+), of others ([.\d]+); \w+ right in (\d+)%$", text, re.MULTILINE)
+    assert [name for name, _ in missing] == [name for name, *_ in seen]
+    assert all(int(share) >= 90 for _, share in missing) and len(missing) == 3
+    assert all(float(own) < float(others) and int(right) >= 99 for _, own, others, right in seen)
+    assert seen[0][:2] == ("mary", "0.09")
 
 
 def test_scrambled_heads_answer_nearly_without_an_error():
@@ -192,17 +206,26 @@ def test_scrambled_heads_answer_nearly_without_an_error():
     assert min(right) >= 99 and LESSON.prediction("scrambled_answers").truth == "B"
 
 
+def test_pieces_of_the_scrambled_row_look_where_the_prose_says():
+    text = printed(SOURCE, "copy.load_state_dict(mine")
+    rows = re.findall(r"^head (\d), (\w+): +([ .\d]+)$", text, re.MULTILINE)
+    weights = {(int(r), position): [float(w) for w in row.split()] for r, position, row in rows}
+    assert list(weights) == [(0, "to"), (0, "receiver"), (1, "giver")]
+    assert min(weights[0, "to"][GIVER], weights[0, "to"][RECEIVER]) > 0.4 and weights[0, "receiver"][THING] > 0.8
+    assert float(re.search(r"same weights: ([.\d]+)$", text, re.MULTILINE)[1]) > 0.1
+
+
 def test_a_reader_is_trained_on_as_many_sentences_as_the_head_says():
     train = next(c for c in SOURCE.read().cells if "def train(" in c.source).source
     assert "steps=300" in train and "giving_sentences(64," in train and 300 * 64 == 19_200
 
 
-def test_the_code_to_mend_is_off_in_nearly_every_number():
+def test_the_code_to_mend_is_off_in_most_numbers():
     namespace = {"torch": torch, "math": math}
     exec(SOURCE.given()["folded_heads"], namespace)
     q, k, v = (torch.randn(2, 5, 12) for _ in range(3))
-    unify, right = torch.randn(12, 12), Answers(SOURCE).make("folded_heads")(q, k, v, 3)
-    assert ((namespace["folded_heads"](q, k, v, 3) - right) @ unify).abs().gt(1e-3).float().mean() > 0.95
+    right = Answers(SOURCE).make("folded_heads")(q, k, v, 3)
+    assert (namespace["folded_heads"](q, k, v, 3) - right).abs().gt(1e-3).float().mean() > 0.75
 
 
 def test_the_row_of_gave_is_made_of_the_pieces_that_the_prose_names():

@@ -310,19 +310,6 @@ LESSON = Lesson(
             builds_on=("multi_head.merge_heads", "multi_head.split_heads"),
         ),
         Exercise(
-            "folded_heads",
-            stars=2,
-            minutes=8,
-            mend=True,
-            aspects=(
-                values(1.5, projections, also=OTHER_PROJECTIONS, axes="b t e", picture=True),
-                gradient(0.5, projections),
-                input_left_alone(0.5, projections),
-                any_device(0.5, projections),
-            ),
-            builds_on=("multi_head.merge_heads", "multi_head.split_heads"),
-        ),
-        Exercise(
             "fuse_heads",
             stars=2,
             minutes=10,
@@ -344,6 +331,19 @@ LESSON = Lesson(
                 any_device(0.5, lambda draw: (single_heads(draw),), via=joined),
             ),
             builds_on=("attention.SingleHeadAttention", "multi_head.merge_heads", "multi_head.split_heads"),
+        ),
+        Exercise(
+            "folded_heads",
+            stars=2,
+            minutes=8,
+            mend=True,
+            aspects=(
+                values(1.5, projections, also=OTHER_PROJECTIONS, axes="b t e", picture=True),
+                gradient(0.5, projections),
+                input_left_alone(0.5, projections),
+                any_device(0.5, projections),
+            ),
+            builds_on=("multi_head.merge_heads", "multi_head.split_heads"),
         ),
         Exercise(
             "count_parameters",

@@ -18,7 +18,7 @@
 #
 # *mary gave roses to susan.* To understand the word *gave*, a reader needs three answers: who gave, what was given, and
 # who received it. With the attention of the last two lessons, a word asks one question and receives one average. In
-# this lesson every word asks several questions, with the same number of parameters.
+# this lesson every word asks several questions. This takes one more matrix, however many questions there are.
 #
 # | | |
 # |---|---|
@@ -40,7 +40,7 @@ from torch import nn
 
 from helpers import plots
 from helpers.data.recorded import recorded
-from helpers.data.toy.giving import GAVE, ROLES, WORDS, giving_sentences, word_ids
+from helpers.data.toy.giving import GAVE, ROLES, WORDS, giving_sentences
 from helpers.device import device
 from helpers.lesson import start
 from helpers.parts.attention import SingleHeadAttention
@@ -68,7 +68,7 @@ check = start("04_multi_head")
 # for the first word, 0.1 for *gave* itself, then 0.2, 0.1 and 0.2. The second sum is then the same for both events and
 # cannot tell them apart. The picture shows the first sum.
 
-# %% mystnb={"image": {"alt": "Two chains of five arrows in the plane, one for each word. Left, mary gave roses to susan; right, susan gave roses to mary. The arrows of mary point the same way in both, and so do those of susan, but mary's is half as long on the right as on the left, and susan's twice as long. The chains end at two different crosses."}}
+# %% mystnb={"image": {"alt": "Two chains of five arrows in the plane, one for each word. Left, mary gave roses to susan; right, susan gave roses to mary. The arrows of mary point the same way in both, and so do those of susan, but mary's is half as long on the right as on the left, and susan's twice as long. The two chains end at different points, each marked with a cross."}}
 torch.manual_seed(390)
 words = "mary gave roses to susan".split()
 x = torch.randn(5, 6, device=device())
@@ -91,10 +91,10 @@ plt.show()
 #
 # </div>
 #
-# **A weight makes an arrow longer or shorter. It cannot turn it.** So *gave* can tell giver from receiver here only by
-# how much *mary* and how much *susan* the sum contains. A model can learn to read such amounts, as you will see. But
-# each word has *one* weight, which has to serve all three questions. If every question had weights and values of its
-# own, each answer could have its own direction.
+# **A weight makes an arrow longer or shorter. It cannot turn it.** So here the only clue to who gave and who received
+# is how long the arrow of *mary* is, and how long that of *susan*. A model can learn to read such lengths, as you will
+# see. But each word has *one* weight, which has to serve all three questions. If every question had weights and values
+# of its own, each answer could have its own direction.
 
 # %% [markdown]
 # ## Heads
@@ -134,8 +134,8 @@ plt.show()
 # The second step is needed because `@` multiplies along the last two axes and keeps all axes before them: (b, h, t, d)
 # @ (b, h, d, t) is (b, h, t, t), a matrix of scores for every head of every sentence.
 #
-# **What every check of this lesson asks, unless its card says otherwise:** gradients flow back to every input, no input
-# is changed, new tensors are created on the device of the inputs, and any size may be 1.
+# **Unless a card says otherwise, every check in this lesson requires** that gradients flow back to every input, no
+# input is changed, new tensors are created on the device of the inputs, and any size may be 1.
 
 # %% [markdown]
 # <div class="card">
@@ -181,7 +181,7 @@ def split_heads(x, h):
 check(split_heads)
 
 # %% [markdown]
-# The next picture shows the result. The numbers of x are shown as labels: 2c is component c of position 2.
+# In the next picture the numbers of x are labels: 2c is component c of position 2.
 
 # %% mystnb={"image": {"alt": "Three drawings of coloured cells. Top: x, five rows of six components, each pair of components in one colour. Middle: split into three blocks, each of one colour; row i is still position i. Bottom: reshaped directly, each block mixes the three colours, and its rows are pieces of positions: block 0 has pieces of positions 0 and 1 only."}}
 labels = torch.arange(5 * 6, device=device()).view(1, 5, 6)    # t = 5, e = 6
@@ -201,10 +201,10 @@ plt.show()
 #
 # </div>
 #
-# In the scrambled split, *head 0* has pieces of the first two words only, and never sees the other three words.
+# In the scrambled split, *head 0* has pieces of the first two words only, and never sees the other three.
 
 # %% [markdown]
-# Now the way back. After the averages, the h pieces of each position have to be put side by side again.
+# Now the way back: after the averages, the h pieces of each position are put side by side again.
 
 # %% [markdown]
 # <div class="card">
@@ -246,7 +246,7 @@ check(merge_heads)
 print("merge undoes split:", torch.equal(merge_heads(split_heads(labels, 3)), labels))
 
 # %% [markdown]
-# The picture shows the way from x to the output:
+# The picture follows x to the output:
 
 # %%
 plots.diagrams.heads_flow()
@@ -261,7 +261,7 @@ plots.diagrams.heads_flow()
 # </div>
 
 # %% [markdown]
-# The same in steps:
+# The same steps as a table:
 #
 # | step | shape |
 # |---|---|
@@ -350,363 +350,9 @@ agree = torch.allclose(mine(x), theirs(x, x, x)[0], atol=1e-5)
 print("same as nn.MultiheadAttention to within 0.00001:", agree)
 
 # %% [markdown]
-# ## Three words by hand
-#
-# Split the queries, keys and values of lesson 2's three words into two heads: head 0 gets components 0 and 1, head 1
-# gets components 2 and 3. `unify` is left out. Fill in the two missing numbers.
-
-# %% tags=["hide-input"]
-from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, W_V, X
-
-q0, q1 = (X @ W_Q).split(2, dim=1)    # (3, 2) each: head 0 and head 1
-k0, k1 = (X @ W_K).split(2, dim=1)
-v0, v1 = (X @ W_V).split(2, dim=1)
-w0, w1 = (torch.softmax(q @ k.T / math.sqrt(2), dim=-1) for q, k in ((q0, k0), (q1, k1)))
-merged = torch.cat([w0 @ v0, w1 @ v1], dim=1)
-plots.number_grids(
-    "three-words", "Three words in two heads, by hand", THREE_WORDS,
-    [{"*q*_{0}": q0, "*k*_{0}": k0, "*q*_{0} *k*_{0}^{⊤}": q0 @ k0.T, "*w*_{0}": w0},
-     {"*q*_{1}": q1, "*k*_{1}": k1, "*q*_{1} *k*_{1}^{⊤}": q1 @ k1.T, "*w*_{1}": w1},
-     {"*v*_{0}": v0, "*v*_{1}": v1, "*y*, merged": merged}],
-    empty=[("*q*_{1} *k*_{1}^{⊤}", 2, 1), ("*y*, merged", 0, 0)],
-)
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Each of the first two lines is one head: its queries, keys, their products, and its weights, which
-# are the softmax of the products divided by √2. The third line has the values, and the outputs of both heads side by
-# side. For the second number multiply the row of *the* in $w_0$ by the first column of $v_0$ and add up.
-#
-# </div>
-#
-# The products $q_0 k_0^\top$ and $q_1 k_1^\top$ add up to the scores of lesson 2's single head. In lesson 2, *the* and
-# *ends* had the same weights. Here they differ: *ends* looks most at *the* in head 0, but most at *loop* in head 1. The
-# next cell prints both missing numbers.
-
-# %% tags=["hide-cell", "nbval-check-output"]
-print(f"head 1, query of ends times key of loop: {(q1 @ k1.T)[2, 1]:.0f}")
-print(f"first component of the merged output of the: {merged[0, 0]:.2f}")
-layer = MultiHeadAttention(4, 2)
-layer.load_state_dict({
-    "to_queries.weight": W_Q.T, "to_keys.weight": W_K.T, "to_values.weight": W_V.T,
-    "unify.weight": torch.eye(4), "unify.bias": torch.zeros(4),
-})
-print("as you compute it:", torch.allclose(layer(X[None])[0], merged, atol=1e-5))
-
-# %% [markdown]
-# ## Heads in the batch
-#
-# The heads need no axis of their own. They can be folded into the batch: queries, keys and values become (b·h, t, d),
-# as if there were b·h sentences, and `torch.bmm` multiplies them.
-#
-# The code of the next exercise is written in this style and has a bug that we planted. It runs, and its result has the
-# right shape. But nearly every number differs from those of `nn.MultiheadAttention`.
-
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 4 · `folded_heads`** &nbsp; mend · ★★☆ · 8 minutes · 3 points
-#
-# One step of this function is wrong. Find it and fix it. h divides e here.
-#
-# <details><summary>Hint 1: a small case on paper</summary>
-#
-# Take b = 1, h = 2, t = 3, d = 1, and label each number with two digits, position and head. Write down the order of the
-# labels after every line. The fold changes it on purpose. Which line should change it back, and does it?
-#
-# </details>
-# <details><summary>Hint 2: the labels of that case</summary>
-#
-# The rows of q are 00 01, 10 11 and 20 21. After the fold, q is two *sentences*, 00 10 20 and 01 11 21, and the
-# products keep that order. The function must return rows in the original order of q. Which rows does it return?
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "folded_heads", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def folded_heads(q, k, v, h):
-    """Attention in h heads, with the heads folded into the batch.
-
-    q, k, v: (b, t, e), the projections of all heads. Returns (b, t, e), what the heads
-    found, side by side, for `unify` to mix: components r·d to (r+1)·d − 1 are head r's.
-    """
-    ### BEGIN SOLUTION
-    b, t, e = q.shape
-    d = e // h
-    folded = (x.reshape(b, t, h, d).transpose(1, 2) for x in (q, k, v))
-    q, k, v = (x.reshape(b * h, t, d) for x in folded)
-    scores = torch.bmm(q, k.transpose(1, 2)) / math.sqrt(d)    # (b·h, t, t)
-    weights = torch.softmax(scores, dim=-1)
-    y = torch.bmm(weights, v).reshape(b, h, t, d)
-    return y.transpose(1, 2).reshape(b, t, e)
-    ### STUDENT GETS
-    # b, t, e = q.shape
-    # d = e // h
-    # folded = (x.reshape(b, t, h, d).transpose(1, 2) for x in (q, k, v))
-    # q, k, v = (x.reshape(b * h, t, d) for x in folded)
-    # scores = torch.bmm(q, k.transpose(1, 2)) / math.sqrt(d)    # (b·h, t, t)
-    # weights = torch.softmax(scores, dim=-1)
-    # y = torch.bmm(weights, v)
-    # return y.reshape(b, t, e)
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_folded_heads", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
-check(folded_heads)
-
-# %% [markdown]
-# <details><summary>What was wrong, and why there was no error</summary>
-#
-# The last line was wrong. `y` is (b·h, t, d), with all positions of head 0 before those of head 1. `y.reshape(b, t, e)`
-# cuts this sequence of numbers into rows of e, and each row has pieces of several positions. The axes have to be split
-# and exchanged first: `y.reshape(b, h, t, d).transpose(1, 2).reshape(b, t, e)`. A reshape only needs the right number
-# of entries, so it raised no error.
-#
-# </details>
-
-# %% [markdown]
-# ## Three questions, answered
-#
-# Do heads help? We generate sentences by a rule, *NAME gave THING to NAME*, from 16 names and 16 things. A small model,
-# the `Reader`, gets the five words. It has one layer of attention, and then a linear layer predicts giver, thing and
-# receiver **from the one vector at the word *gave***. The loss is the
-# **[cross-entropy](../../site/glossary.md#cross-entropy)**: the average of minus the logarithm of the probability of
-# the right answer. Compare h = 1 with h = 3. Both have the same number of parameters, as you will count in exercise 6.
-
-# %% [markdown]
-# <div class="card">
-#
-# **Prediction · `one_head_reads`** &nbsp; 1 minute · no points
-#
-# The reader with one head is trained three times, from three random starts. How well does it answer for new sentences?
-# (With 16 names, a guess is right about 6 times in 100.)
-#
-# - **A.** It answers most questions. How many errors are left depends on the start.
-# - **B.** It answers one of the three questions, and guesses the other two.
-# - **C.** As well as with three heads, because it has as many parameters: hardly an error in any run.
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "one_head_reads", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-one_head_reads = "A"
-### STUDENT GETS
-# one_head_reads = ...    # "A", "B" or "C"
-### END SOLUTION
-
-# %%
-class Reader(nn.Module):
-    """Word and place vectors, one layer of attention, three answers read off at the verb."""
-
-    def __init__(self, attention, e):
-        super().__init__()
-        self.words, self.places = nn.Embedding(len(WORDS), e), nn.Embedding(5, e)
-        self.attention, self.answers = attention, nn.Linear(e, 3 * len(WORDS))
-
-    def forward(self, ids):
-        y = self.attention(self.words(ids) + self.places.weight)    # (b, 5, e)
-        return self.answers(y[:, GAVE]).view(-1, 3, len(WORDS))
-
-torch.set_num_threads(1)    # models as small as these are faster on one core than on two
-
-def train(attention, h, seed=1, steps=300):
-    """Train a reader whose attention has h heads, on 64 new sentences in every step.
-
-    Returns the reader, its losses, and a line with the share of right answers for each role.
-    """
-    torch.manual_seed(seed)
-    sentences = torch.Generator().manual_seed(seed)
-    reader, losses = Reader(attention(24, h), 24).to(device()), []
-    optimiser = torch.optim.Adam(reader.parameters(), lr=0.01)
-    for step in range(steps):
-        ids, answers = (part.to(device()) for part in giving_sentences(64, sentences))
-        loss = nn.functional.cross_entropy(reader(ids).transpose(1, 2), answers)
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        losses.append(loss.item())
-    ids, answers = (part.to(device()) for part in giving_sentences(2000, sentences))
-    right = (reader(ids).argmax(-1) == answers).float().mean(0)
-    line = ", ".join(f"{role} {share:.0%}" for role, share in zip(ROLES, right.tolist()))
-    return reader, losses, line
-
-# %% mystnb={"image": {"alt": "Loss against training step on a logarithmic axis, three runs for one head and three for three heads. After 300 steps the runs with one head are at losses between 0.1 and 1: one has stayed near 1 since about half way, one is still falling, and one falls slowly and unevenly. The runs with three heads are all far below."}}
-runs = {h: [train(MultiHeadAttention, h, seed) for seed in (1, 2, 3)] for h in (1, 3)}
-
-_, ax = plt.subplots()
-for h, colour, dashes in zip(runs, plots.COLOURS, plots.DASHES):
-    for run, (_, losses, right) in enumerate(runs[h]):
-        label = None if run else f"h = {h}"
-        ax.plot(losses, color=colour, linestyle=dashes, linewidth=1.3, label=label)
-        print(f"h = {h}, run {run + 1}, right answers: {right}")
-ax.set(xlabel="step", ylabel="cross-entropy in nats", yscale="log")
-ax.legend()
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Cross-entropy against step; lower is better. There are three runs for each h, with the same three
-# seeds. With three heads, every run ends with hardly an error. With one head, one run is still falling after 300 steps,
-# one falls slowly and unevenly, and one stays near 1.
-#
-# </div>
-
-# %% nbgrader={"grade": true, "grade_id": "check_one_head_reads", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.prediction("one_head_reads", one_head_reads)
-
-# %% [markdown]
-# Can one head not hold three answers, or does training not find them? Train the first two runs with one head four times
-# as long:
-
-# %%
-for seed in (1, 2):
-    *_, right = train(MultiHeadAttention, 1, seed, steps=1200)
-    print(f"h = 1, run {seed}, 1,200 steps, right answers: {right}")
-
-# %% [markdown]
-# From the first start, one head learns to answer nearly all questions. From the second, it keeps guessing the giver
-# (*who*). So one sum has room for three answers, but training does not find them from every start. With three heads it
-# found them from all three starts, in a quarter of the steps.
-#
-# What do the three heads do? Their weights for our sentence follow from the queries and keys of the trained model.
-
-# %% mystnb={"image": {"alt": "Three heat maps of weights over mary gave roses to susan, one for each head, with numbers. In the row of gave, one head puts its weight on roses, one on susan, and one on mary and gave."}}
-ids = word_ids("mary gave roses to susan").to(device())
-
-def weights_of(reader, h):
-    """The weights of a trained reader on our sentence, (h, 5, 5)."""
-    x = reader.words(ids) + reader.places.weight    # (1, 5, 24)
-    q = finished_split(reader.attention.to_queries(x), h)
-    k = finished_split(reader.attention.to_keys(x), h)
-    return torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), dim=-1)[0]
-
-reader, *_ = runs[3][1]    # run 2
-titles = [f"head {r}" for r in range(3)]
-plots.head_grid(weights_of(reader, 3), words, titles=titles, digits=1)
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** One map for each head of run 2, the run with the lowest loss. The predictions depend only on the
-# row of *gave*. Where in that row does each head put its weight, and which of the three answers can be read from it?
-#
-# </div>
-#
-# In the row of *gave*, head 0 looks at *roses*, head 1 at *susan*, and head 2 at *mary* and at *gave* itself. Do the
-# other runs divide the questions in the same way? The next cell prints this row for all six readers.
-
-# %%
-print("weights of gave:    ", *(f"{word:>6}" for word in words))
-for h in runs:
-    for run, (reader, *_) in enumerate(runs[h]):
-        for r, row in enumerate(weights_of(reader, h)[:, GAVE].tolist()):
-            print(f"h = {h}, run {run + 1}, head {r}:", *(f"{w:6.2f}" for w in row))
-
-# %% [markdown]
-# Only in run 2 does each of the three heads look at a different one of the three words. In run 3, head 0 looks at both
-# *roses* and *susan*, and head 2 only at *gave*. In run 1 no head gives *mary* more than 0.05 of its weight, and yet
-# this reader names the giver almost without an error. So a map of weights does not show what can be read from a head.
-
-# %% [markdown]
-# ## Heads in a published model
-#
-# Do the heads of a published model ask different questions too?
-# [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) has 6 layers with 12 heads each; you
-# will load it yourself in [lesson 14](../14_bert/14_bert.ipynb). The next figure shows recorded weights of 2 of its 72
-# heads on one sentence. The [tokens](../../site/glossary.md#token) [CLS] and [SEP] mark where a text begins and ends.
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two maps of attention weights over the sentence the animal did not cross the street because it was too tired. In the first the weight is one step left of the diagonal. In the second, more than half of the rows look most at the first token, and the row of it looks at animal."}}
-recording = recorded("minilm")["result"]
-example, pronoun = recording["example"], recording["pronoun_head"]
-(i, j), previous = example["heads"][0], example["weights"][0]
-k, m = pronoun["head"]
-
-maps = torch.tensor([previous, pronoun["weights"]])
-plots.head_grid(maps, example["pieces"], annotate=False,
-                titles=[f"layer {i}, head {j}", f"layer {k}, head {m}"])
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Recorded from the published model. Row i shows which tokens token i looks at; darker means more
-# weight. In the first head each token but the first looks at the token before it. In the second head, look at the row
-# of *it*.
-#
-# </div>
-#
-# In the second head *it* gives 0.69 of its weight to *animal*, so the head seems to know what the pronoun means. But
-# one map is not a test. In the next five sentences *it* means the subject twice and the other noun three times. The
-# first is adapted from [Uszkoreit,
-# 2017](https://research.google/blog/transformer-a-novel-neural-network-architecture-for-language-understanding/), the
-# last two from [Levesque et al., 2012](https://cdn.aaai.org/ocs/4492/4492-21843-1-PB.pdf).
-
-# %% tags=["hide-input"]
-for sentence in pronoun["sentences"]:
-    nouns = ", ".join(f"{noun} {weight:.2f}" for noun, weight in sentence["weights"].items())
-    print(sentence["text"])
-    print(f"    weights of it: {nouns}; it means the {sentence['meant']}\n")
-
-# %% [markdown]
-# In all five sentences the subject gets more weight than the other noun, even where *it* cannot mean the subject. So a
-# simpler question fits better: *which noun came first?* It does not fit perfectly: with *wide* instead of *tired*, the
-# weight on *animal* falls from 0.69 to 0.32. A weight map shows where a head looks. To find out what it looks *for*,
-# you need an experiment that tells the explanations apart.
-
-# %% [markdown]
-# ## A reader with a bug
-#
-# Suppose that a module with three heads has the bug of exercise 4, a merge that does not exchange the axes, and that a
-# reader is trained with this module. *gave* is row 1 of the five rows of 24 numbers. The wrong merge fills this row
-# with numbers 24 to 47 of the sentence's (3, 5, 8) tensor. These are the outputs of head 0 for *to* and *susan*, and
-# the output of head 1 for *mary*.
-
-# %% [markdown]
-# <div class="card">
-#
-# **Prediction · `scrambled_answers`** &nbsp; 1 minute · no points
-#
-# How well does this reader answer for new sentences?
-#
-# - **A.** About as well as a guess, for all three roles: its rows consist of pieces of other rows.
-# - **B.** With hardly an error in all three roles, like the correct module.
-# - **C.** Well for two roles, and no better than a guess for one: one of its three pieces comes from a different head.
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "scrambled_answers", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-scrambled_answers = "B"
-### STUDENT GETS
-# scrambled_answers = ...    # "A", "B" or "C"
-### END SOLUTION
-
-# %%
-class ScrambledAttention(MultiHeadAttention):
-    def forward(self, x):
-        b, t, e = x.shape
-        projections = self.to_queries, self.to_keys, self.to_values
-        q, k, v = (finished_split(project(x), self.h) for project in projections)
-        weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(e // self.h), dim=-1)
-        return self.unify((weights @ v).reshape(b, t, e))
-
-*_, right = train(ScrambledAttention, 3)
-print("right answers:", right)
-
-# %% nbgrader={"grade": true, "grade_id": "check_scrambled_answers", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.prediction("scrambled_answers", scrambled_answers)
-
-# %% [markdown]
-# Training makes up for the bug: *to* and *susan* in head 0 and *mary* in head 1 learn to ask what *gave* should have
-# asked. This works only for sentences of five words, since in longer ones the row of *gave* would have other pieces.
-#
-# So a low loss does not show that the code does what it should. Compare with known numbers: given the same weights,
-# this module and `nn.MultiheadAttention` have different outputs.
-
-# %% [markdown]
 # ## The product and the loop are the same
 #
-# Does one product with a wide matrix really do the work of $h$ heads? Take $h$ separate heads of lesson 2, each a
+# Does one product with a wide matrix do the work of $h$ heads? Take $h$ separate heads of lesson 2, each a
 # `SingleHeadAttention(e, d)`, run them in a loop and put their outputs side by side. Then fuse their matrices into
 # three, and compute all heads at once.
 #
@@ -716,7 +362,7 @@ check.prediction("scrambled_answers", scrambled_answers)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 5 · `fuse_heads`** &nbsp; ★★☆ · 10 minutes · 4 points
+# **Exercise 4 · `fuse_heads`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
 # From a list of single heads make the three weights of one fused layer, in the layout of `nn.Linear`, head 0 first.
 # Copy the numbers unchanged: the code that uses the weights takes care of $\sqrt d$. Return new tensors, even for a
@@ -776,6 +422,401 @@ whole.load_state_dict({
 print("MultiHeadAttention = loop over heads:", torch.allclose(whole(x), loop, atol=1e-5))
 
 # %% [markdown]
+# ## Three words by hand
+#
+# Split the queries, keys and values of lesson 2's three words into two heads: head 0 gets components 0 and 1, head 1
+# gets components 2 and 3. `unify` is left out. Fill in the two missing numbers.
+
+# %% tags=["hide-input"]
+from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, W_V, X
+
+q0, q1 = (X @ W_Q).split(2, dim=1)    # (3, 2) each: head 0 and head 1
+k0, k1 = (X @ W_K).split(2, dim=1)
+v0, v1 = (X @ W_V).split(2, dim=1)
+w0, w1 = (torch.softmax(q @ k.T / math.sqrt(2), dim=-1) for q, k in ((q0, k0), (q1, k1)))
+merged = torch.cat([w0 @ v0, w1 @ v1], dim=1)
+plots.number_grids(
+    "three-words", "Three words in two heads, by hand", THREE_WORDS,
+    [{"*q*_{0}": q0, "*k*_{0}": k0, "*q*_{0} *k*_{0}^{⊤}": q0 @ k0.T, "*w*_{0}": w0},
+     {"*q*_{1}": q1, "*k*_{1}": k1, "*q*_{1} *k*_{1}^{⊤}": q1 @ k1.T, "*w*_{1}": w1},
+     {"*v*_{0}": v0, "*v*_{1}": v1, "*y*, merged": merged}],
+    empty=[("*q*_{1} *k*_{1}^{⊤}", 2, 1), ("*y*, merged", 0, 0)],
+)
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Each of the first two lines is one head: queries, keys, their products, and the softmax of the
+# products divided by √2. The third line: values, and both heads' outputs side by side. The empty cells are dot
+# products: the row of *ends* in $q_1$ with the row of *loop* in $k_1$, and the row of *the* in $w_0$ with the first
+# column of $v_0$.
+#
+# </div>
+#
+# The products $q_0 k_0^\top$ and $q_1 k_1^\top$ add up to the scores of lesson 2's single head. In lesson 2, *the* and
+# *ends* had the same weights. Here they differ: *ends* looks most at *the* in head 0, but most at *loop* in head 1. The
+# next cell prints both missing numbers.
+
+# %% tags=["hide-cell", "nbval-check-output"]
+print(f"head 1, query of ends times key of loop: {(q1 @ k1.T)[2, 1]:.0f}")
+print(f"first component of the merged output of the: {merged[0, 0]:.2f}")
+layer = MultiHeadAttention(4, 2)
+layer.load_state_dict({
+    "to_queries.weight": W_Q.T, "to_keys.weight": W_K.T, "to_values.weight": W_V.T,
+    "unify.weight": torch.eye(4), "unify.bias": torch.zeros(4),
+})
+print("as you compute it:", torch.allclose(layer(X[None])[0], merged, atol=1e-5))
+
+# %% [markdown]
+# ## Heads in the batch
+#
+# The heads need no axis of their own. They can be folded into the batch: queries, keys and values become (b·h, t, d),
+# as if there were b·h sentences, and `torch.bmm` multiplies them.
+#
+# The next function is written in this style, with a bug that we planted. It runs, and its result has the right shape,
+# but most of its numbers are wrong.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 5 · `folded_heads`** &nbsp; mend · ★★☆ · 8 minutes · 3 points
+#
+# One step of this function is wrong. Find it and fix it. h divides e here.
+#
+# <details><summary>Hint 1: a small case on paper</summary>
+#
+# Take b = 1, h = 2, t = 3, d = 1, and label each number with two digits, position and head. Write down the order of the
+# labels after every line. The fold changes the order on purpose. Which line should restore it, and does it?
+#
+# </details>
+# <details><summary>Hint 2: the labels of that case</summary>
+#
+# The rows of q are 00 01, 10 11 and 20 21. After the fold, q is two *sentences*, 00 10 20 and 01 11 21, and the
+# products keep that order. The function must return rows in the original order of q. Which rows does it return?
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "folded_heads", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def folded_heads(q, k, v, h):
+    """Attention in h heads, with the heads folded into the batch.
+
+    q, k, v: (b, t, e), the projections of all heads. Returns (b, t, e), what the heads
+    found, side by side, for `unify` to mix: components r·d to (r+1)·d − 1 are head r's.
+    """
+    ### BEGIN SOLUTION
+    b, t, e = q.shape
+    d = e // h
+    folded = (x.reshape(b, t, h, d).transpose(1, 2) for x in (q, k, v))
+    q, k, v = (x.reshape(b * h, t, d) for x in folded)
+    scores = torch.bmm(q, k.transpose(1, 2)) / math.sqrt(d)    # (b·h, t, t)
+    weights = torch.softmax(scores, dim=-1)
+    y = torch.bmm(weights, v).reshape(b, h, t, d)
+    return y.transpose(1, 2).reshape(b, t, e)
+    ### STUDENT GETS
+    # b, t, e = q.shape
+    # d = e // h
+    # folded = (x.reshape(b, t, h, d).transpose(1, 2) for x in (q, k, v))
+    # q, k, v = (x.reshape(b * h, t, d) for x in folded)
+    # scores = torch.bmm(q, k.transpose(1, 2)) / math.sqrt(d)    # (b·h, t, t)
+    # weights = torch.softmax(scores, dim=-1)
+    # y = torch.bmm(weights, v)
+    # return y.reshape(b, t, e)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_folded_heads", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(folded_heads)
+
+# %% [markdown]
+# <details><summary>What was wrong, and why there was no error</summary>
+#
+# The last line was wrong. `y` is (b·h, t, d), with all positions of head 0 before those of head 1. `y.reshape(b, t, e)`
+# cuts this sequence of numbers into rows of e, and each row has pieces of several positions. The axes have to be split
+# and exchanged first: `y.reshape(b, h, t, d).transpose(1, 2).reshape(b, t, e)`. A reshape only needs the right number
+# of entries, so it raised no error.
+#
+# </details>
+
+# %% [markdown]
+# ## Three questions, answered
+#
+# Do heads help? We generate sentences by a rule, *NAME gave THING to NAME*, from 16 names and 16 things. A small model,
+# the `Reader`, gets the five words. It has one layer of attention, and then a linear layer predicts giver, thing and
+# receiver **from the one vector at the word *gave***. The loss is the
+# **[cross-entropy](../../site/glossary.md#cross-entropy)**: the negative logarithm of the probability given to the
+# right answer, averaged over all answers. Compare h = 1 with h = 3. Both have the same number of parameters; you will
+# count them in exercise 6.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `one_head_reads`** &nbsp; 1 minute · no points
+#
+# The reader with one head is trained three times, from three random starts. How well does it answer then? (With 16
+# names, a guess is right about 6 times in 100.)
+#
+# - **A.** It answers most questions. How many errors are left depends on the start.
+# - **B.** It answers one of the three questions, and guesses the other two.
+# - **C.** As well as with three heads, because it has as many parameters: hardly an error in any run.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "one_head_reads", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+one_head_reads = "A"
+### STUDENT GETS
+# one_head_reads = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %%
+class Reader(nn.Module):
+    """Word and place vectors, one layer of attention, three answers read off at the verb."""
+
+    def __init__(self, attention, e):
+        super().__init__()
+        self.words, self.places = nn.Embedding(len(WORDS), e), nn.Embedding(5, e)
+        self.attention, self.answers = attention, nn.Linear(e, 3 * len(WORDS))
+
+    def forward(self, ids):
+        y = self.attention(self.words(ids) + self.places.weight)    # (b, 5, e)
+        return self.answers(y[:, GAVE]).view(-1, 3, len(WORDS))
+
+torch.set_num_threads(1)    # models as small as these are faster on one core than on two
+
+def train(attention, h, seed=1, steps=300):
+    """Train a reader whose attention has h heads, on 64 random sentences in every step.
+
+    Returns the reader, its losses, and a line with the share of right answers for each role.
+    """
+    torch.manual_seed(seed)
+    sentences = torch.Generator().manual_seed(seed)
+    reader, losses = Reader(attention(24, h), 24).to(device()), []
+    optimiser = torch.optim.Adam(reader.parameters(), lr=0.01)
+    for step in range(steps):
+        ids, answers = (part.to(device()) for part in giving_sentences(64, sentences))
+        loss = nn.functional.cross_entropy(reader(ids).transpose(1, 2), answers)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    ids, answers = (part.to(device()) for part in giving_sentences(2000, sentences))
+    right = (reader(ids).argmax(-1) == answers).float().mean(0)
+    line = ", ".join(f"{role} {share:.0%}" for role, share in zip(ROLES, right.tolist()))
+    return reader, losses, line
+
+# %% mystnb={"image": {"alt": "Loss against training step on a logarithmic axis, three runs for one head and three for three heads. Each curve ends in its run's number. After 300 steps the runs with one head are at losses between 0.1 and 1: run 2 has stayed near 1 since about half way, run 3 is still falling, and run 1 falls slowly and unevenly. The runs with three heads are all far below: run 1 is highest, then run 3, then run 2."}}
+runs = {h: [train(MultiHeadAttention, h, seed) for seed in (1, 2, 3)] for h in (1, 3)}
+
+_, ax = plt.subplots()
+for h, colour, dashes in zip(runs, plots.COLOURS, plots.DASHES):
+    for run, (_, losses, right) in enumerate(runs[h]):
+        label = None if run else f"h = {h}"
+        ax.plot(losses, color=colour, linestyle=dashes, linewidth=1.3, label=label)
+        ax.text(304, losses[-1], f"run {run + 1}", color=colour, va="center")
+        print(f"h = {h}, run {run + 1}, right answers: {right}")
+ax.set(xlabel="step", ylabel="cross-entropy in nats", yscale="log", xlim=(-15, 330))
+ax.legend()
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Cross-entropy against step; lower is better. There are three runs for each h, with the same three
+# seeds. With three heads, every run ends with hardly an error. With one head, run 2 stays near 1; runs 1 and 3 are
+# still falling, run 1 slowly and unevenly.
+#
+# </div>
+
+# %% nbgrader={"grade": true, "grade_id": "check_one_head_reads", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("one_head_reads", one_head_reads)
+
+# %% [markdown]
+# Is one head unable to hold three answers, or does training fail to find them? Train its first two runs four times as
+# long:
+
+# %%
+for seed in (1, 2):
+    *_, right = train(MultiHeadAttention, 1, seed, steps=1200)
+    print(f"h = 1, run {seed}, 1,200 steps, right answers: {right}")
+
+# %% [markdown]
+# From the first start, one head learns to answer nearly all questions. From the second, it keeps guessing the giver
+# (*who*). So one sum has room for three answers, but training does not find them from every start. With three heads it
+# found them from all three starts, in a quarter of the steps.
+#
+# What do the three heads look at? Their weights vary with the sentence, so average them over 2,000 sentences:
+
+# %% mystnb={"image": {"alt": "Three heat maps of average weights over giver, gave, thing, to and receiver, one for each head, with numbers. In the row of gave, most of the weight is on the thing in head 0 (0.9), on the receiver in head 1 (1.0) and on the giver in head 2 (0.9)."}}
+ids = giving_sentences(2000, torch.Generator().manual_seed(0))[0].to(device())
+positions = ["giver", "gave", "thing", "to", "receiver"]
+
+def weights_of(reader, h):
+    """The weights of a trained reader on these sentences, (2000, h, 5, 5)."""
+    x = reader.words(ids) + reader.places.weight    # (2000, 5, 24)
+    q = finished_split(reader.attention.to_queries(x), h)
+    k = finished_split(reader.attention.to_keys(x), h)
+    return torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), dim=-1)
+
+reader, *_ = runs[3][1]    # run 2
+titles = [f"head {r}" for r in range(3)]
+plots.head_grid(weights_of(reader, 3).mean(0), positions, titles=titles, digits=1)
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Average weights, one map for each head of run 2, the run with the lowest loss. The predictions
+# depend only on the row of *gave*. Which answer can be read from each head?
+#
+# </div>
+#
+# In the row of *gave*, head 0 looks mostly at the thing, head 1 at the receiver, and head 2 at the giver. Do the other
+# runs divide the questions in the same way? Print this row for all six readers:
+
+# %%
+print("weights of gave:    ", *(f"{position:>8}" for position in positions))
+for h in runs:
+    for run, (reader, *_) in enumerate(runs[h]):
+        for r, row in enumerate(weights_of(reader, h).mean(0)[:, GAVE].tolist()):
+            print(f"h = {h}, run {run + 1}, head {r}:", *(f"{w:8.2f}" for w in row))
+
+# %% [markdown]
+# With three heads, only run 2 has one head per question. In run 1, heads 0 and 1 both look at giver and receiver; in
+# run 3, head 0 looks at thing and receiver.
+#
+# With one head, the table explains the failure. In run 2 the giver has weight 0.00: its vector does not reach *gave*,
+# so the reader has to guess. In runs 1 and 3 the giver has about 0.3, and most givers are named.
+#
+# What do readers with three heads answer if the giver's vector is left out?
+
+# %% tags=["hide-input"]
+who = ids[:, 0]
+for run, (reader, *_) in enumerate(runs[3]):
+    x = reader.words(ids) + reader.places.weight
+    y = reader.attention(x[:, 1:])[:, 0]    # the row of gave, now the first
+    named = reader.answers(y).view(-1, 3, len(WORDS))[:, 0].argmax(-1)
+    name = named.mode().values
+    own = who == name
+    largest = weights_of(reader, 3)[:, :, GAVE, 0].amax(1)    # of the three heads
+    right = (reader(ids)[:, 0].argmax(-1) == who)[own].float().mean()
+    share = (named == name).float().mean()
+    print(f"run {run + 1}, without the giver: {WORDS[name]} in {share:.0%}")
+    print(f"    with the giver: largest weight of {WORDS[name]} {largest[own].mean():.2f}, "
+          f"of others {largest[~own].mean():.2f}; {WORDS[name]} right in {right:.0%}")
+
+# %% [markdown]
+# Each reader has a default name for a missing giver. That name needs less weight than the others: in run 1 the largest
+# weight on *mary* averages 0.09, and she is almost always named. So a low weight can be an answer.
+
+# %% [markdown]
+# ## Heads in a published model
+#
+# Do the heads of a published model ask different questions too?
+# [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) has 6 layers with 12 heads each; you
+# will load it yourself in [lesson 14](../14_bert/14_bert.ipynb). The next figure shows recorded weights of 2 of its 72
+# heads on one sentence. The [tokens](../../site/glossary.md#token) [CLS] and [SEP] mark where a text begins and ends.
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two maps of attention weights over the sentence the animal did not cross the street because it was too tired. In the first the weight is one step left of the diagonal. In the second, more than half of the rows look most at the first token, and the row of it looks at animal."}}
+recording = recorded("minilm")["result"]
+example, pronoun = recording["example"], recording["pronoun_head"]
+shown = [example["heads"][0], pronoun["head"]]
+
+maps = torch.tensor([example["weights"][0], pronoun["weights"]])
+plots.head_grid(maps, example["pieces"], annotate=False,
+                titles=[f"layer {layer}, head {head}" for layer, head in shown])
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Recorded from the published model. Row i shows which tokens token i looks at; darker means more
+# weight. In the first head each token but the first looks at the token before it. In the second head, look at the row
+# of *it*.
+#
+# </div>
+#
+# In the second head *it* gives 0.69 of its weight to *animal*, more than in any other head. So the head seems to
+# know what the pronoun means. But we chose this head by this sentence. In the next five sentences *it* means the
+# subject twice and the other noun three times. The first two are adapted from [Uszkoreit,
+# 2017](https://research.google/blog/transformer-a-novel-neural-network-architecture-for-language-understanding/), the
+# last two from [Levesque et al., 2012](https://cdn.aaai.org/ocs/4492/4492-21843-1-PB.pdf).
+
+# %% tags=["hide-input"]
+for sentence in pronoun["sentences"]:
+    nouns = ", ".join(f"{noun} {weight:.2f}" for noun, weight in sentence["weights"].items())
+    print(sentence["text"])
+    print(f"    weights of it: {nouns}; it means the {sentence['meant']}\n")
+
+# %% [markdown]
+# In all five sentences the subject gets more weight than the other noun, even where *it* cannot mean the subject. So a
+# simpler question fits better: *which noun is the subject?* But *which noun came first?* fits just as well here, and
+# neither fits perfectly: with *wide* instead of *tired*, the weight on *animal* falls from 0.69 to 0.32. A weight map
+# shows where a head looks. To find out what it looks *for*, you need sentences that tell the explanations apart.
+
+# %% [markdown]
+# ## A reader with a bug
+#
+# Suppose we train a reader whose three heads have the bug of exercise 5: the merge does not exchange the axes. *gave*
+# is row 1 of the five rows of 24 numbers. The wrong merge fills this row with numbers 24 to 47 of the sentence's
+# (3, 5, 8) tensor. These are the outputs of head 0 for *to* and *susan*, and the output of head 1 for *mary*.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `scrambled_answers`** &nbsp; 1 minute · no points
+#
+# How well does this reader answer?
+#
+# - **A.** About as well as a guess, for all three roles: its rows consist of pieces of other rows.
+# - **B.** With hardly an error in all three roles, like the correct module.
+# - **C.** Well for two roles, and no better than a guess for the third: two of the three pieces in the row of *gave*
+#   come from head 0, and none from head 2.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "scrambled_answers", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+scrambled_answers = "B"
+### STUDENT GETS
+# scrambled_answers = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %%
+class ScrambledAttention(MultiHeadAttention):
+    def forward(self, x):
+        b, t, e = x.shape
+        projections = self.to_queries, self.to_keys, self.to_values
+        q, k, v = (finished_split(project(x), self.h) for project in projections)
+        weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(e // self.h), dim=-1)
+        return self.unify((weights @ v).reshape(b, t, e))
+
+reader, _, right = train(ScrambledAttention, 3)
+print("right answers:", right)
+
+# %% nbgrader={"grade": true, "grade_id": "check_scrambled_answers", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("scrambled_answers", scrambled_answers)
+
+# %% [markdown]
+# Where do the three pieces look?
+
+# %% tags=["hide-input"]
+print("average weights:    ", *(f"{position:>8}" for position in positions))
+weights = weights_of(reader, 3).mean(0)    # (h, 5, 5)
+for r, i in (0, 3), (0, 4), (1, 0):
+    name = f"head {r}, {positions[i]}:"
+    print(f"{name:<20}", *(f"{w:8.2f}" for w in weights[r, i].tolist()))
+
+x, copy = torch.randn(2, 5, 12, device=device()), ScrambledAttention(12, 3).to(device())
+copy.load_state_dict(mine.state_dict())    # theirs has the same weights since exercise 3
+difference = (copy(x) - theirs(x, x, x)[0]).abs().max()
+print("\nlargest difference from nn.MultiheadAttention with the same weights:",
+      f"{difference:.2f}")
+
+# %% [markdown]
+# Training makes up for the bug: in head 0, *to* learns to look at giver and receiver, and the receiver at the thing.
+# This works only for sentences of five words: in longer ones the row of *gave* would have other pieces.
+#
+# So a low loss does not show that the code is right. Compare it with known code, as the last line does.
+
+# %% [markdown]
 # ## Other kinds of heads, and their parameters
 #
 # **Wide heads.** A narrow head has $d = e/h$ dimensions, which is not much when there are many heads. A **wide** head
@@ -788,8 +829,7 @@ print("MultiHeadAttention = loop over heads:", torch.allclose(whole(x), loop, at
 # head has its own queries, and all heads use the same keys and values, of width d. The scores are (b, h, t, d) @ (b, 1,
 # d, t): `@` uses the one set of keys for every head.
 #
-# For narrow, wide and multi-query heads, count all trained numbers: three projections without bias, and `unify` with
-# its bias of e numbers.
+# Now count all trained numbers: three projections without bias, and `unify` with its bias of e numbers.
 
 # %% [markdown]
 # <div class="card">
@@ -837,13 +877,13 @@ def count_parameters(e, h, kind):
 check(count_parameters)
 
 # %% mystnb={"image": {"alt": "Parameters against heads from 1 to 32 at width 256, both axes logarithmic. Wide rises in proportion to the heads, narrow is a horizontal line, multi-query falls to a little above half of the narrow line, towards the level of the queries and unify alone. All three start at the same point."}}
-h = [1, 2, 4, 8, 16, 32]
-lines = {kind: (h, [count_parameters(256, heads, kind) for heads in h])
+head_counts = [1, 2, 4, 8, 16, 32]
+lines = {kind: (head_counts, [count_parameters(256, h, kind) for h in head_counts])
          for kind in ("wide", "narrow", "multi-query")}
 landmarks = {"queries and unify alone": 2 * 256 * 256 + 256}
 plots.curves(lines, "heads h", "parameters", log="xy",
              landmarks=landmarks, named_at="left")
-plt.gca().set_xticks(h, labels=h)
+plt.gca().set_xticks(head_counts, labels=head_counts)
 plt.minorticks_off()
 plt.show()
 
@@ -859,15 +899,15 @@ for kind in ("narrow", "wide", "multi-query"):
 #
 # </div>
 #
-# The multiplications of narrow heads can be counted too (we did not time them). For one pair of words, h dot products
-# of d terms have as many multiplications as one dot product of $e = h\,d$ terms. Only the number of weights grows:
-# there are h tables of (t, t) instead of one.
+# We can also count multiplications, though a count is not a running time. For one pair of words, h dot products of d
+# terms have as many multiplications as one dot product of $e = h\,d$ terms. Only the number of weights grows: there are
+# h tables of (t, t) instead of one.
 
 # %% [markdown]
 # ## Your model so far
 #
-# One part of the model changes: `MultiHeadAttention(64, 4)`, your four heads of width 16, replaces the single head. It
-# adds a fourth matrix, `unify`. The cell takes up to twenty seconds on one core; the stop button ends it early.
+# Your four heads of width 16, `MultiHeadAttention(64, 4)`, replace the single head and add a fourth matrix, `unify`.
+# The cell takes up to twenty seconds on one core; the stop button ends it early.
 
 # %% mystnb={"image": {"alt": "A scoreboard of five models over bits per byte. From the bottom: the plain average near 4.5, bare self-attention at 3.6, then queries, keys and values, scaled scores and four heads, all three near 3.7. All are right of the line of order 1, at 3.5."}}
 from helpers.ladder import ByteModel, Ladder
@@ -888,8 +928,9 @@ ladder.show()
 # </div>
 #
 # Four heads hardly change the result: 3.71 or 3.72 [bits per byte](../../site/glossary.md#bits-per-byte) in our three
-# runs, against 3.69 to 3.79 with one scaled head. The vectors still do not say where a byte is, so no head can ask for
-# *the byte before*. Lesson 5 adds a prediction at every position, lesson 6 adds vectors for the positions.
+# runs, against 3.69 to 3.79 with one scaled head. Bare self-attention stays ahead; to overtake it, lesson 2 needed
+# positions and longer training. The vectors still do not say where a byte is, so no head can ask for *the byte before*.
+# Lesson 5 adds a prediction at every position; lesson 6 adds vectors for the positions.
 
 # %% [markdown]
 # ## What you can do now
@@ -909,20 +950,20 @@ ladder.show()
 # </details>
 # <details><summary>2. What is left of a head of width d = 1?</summary>
 #
-# Its queries and keys are single numbers, and its scores are products $q_i\,k_j$. Every query ranks the positions by
-# their keys: in increasing order or, if $q_i$ is negative, in decreasing order. The size of $q_i$ only sets how sharp
-# the weights are. So the head can ask for *more* or *less* of one thing.
+# Its queries and keys are single numbers, and its scores are products $q_i\,k_j$. A query with positive $q_i$ prefers
+# large keys, one with negative $q_i$ small keys. The size of $q_i$ only sets how sharp the weights are. So the head can
+# ask for *more* or *less* of one thing.
 #
 # </details>
-# <details><summary>3. Suppose that for wide heads `unify` only adds up the heads instead of mixing them. Is anything
+# <details><summary>3. Suppose that, for wide heads, we drop `unify` and simply add the h outputs. Is anything
 # lost?</summary>
 #
 # Only the bias of `unify`. The values of a wide head are $x W_v$ with an (e, e) matrix, and the head's part of `unify`
 # multiplies them by another (e, e) matrix. Two linear maps in a row are one linear map, so $W_v$ alone can be the
 # product of both.
 #
-# With narrow heads more is lost: $W_v$ has only d outputs, so without the mixing every head would have to write into
-# the same d directions.
+# With narrow heads more is lost: $W_v$ has only d outputs, so without `unify` every head would have to write into the
+# same d directions.
 #
 # </details>
 #

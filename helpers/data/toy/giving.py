@@ -21,8 +21,3 @@ def giving_sentences(count: int, generator: torch.Generator | None = None) -> tu
     what = torch.randint(len(NAMES), len(NAMES) + len(THINGS), (count,), generator=generator)
     gave, to = (torch.full((count,), WORDS.index(word)) for word in ("gave", "to"))
     return torch.stack([who, gave, what, to, whom], dim=1), torch.stack([who, what, whom], dim=1)
-
-
-def word_ids(sentence: str) -> torch.Tensor:
-    """The numbers of a sentence's words: "mary gave roses to susan" -> (1, 5)."""
-    return torch.tensor([[WORDS.index(word) for word in sentence.split()]])
