@@ -99,9 +99,6 @@ def test_the_vocabulary_is_small():
         assert len({word for pair in train for word in pair[side].split()}) <= most
 
 
-# ------------------------------------------------------------------------------------------------------- lists
-
-
 def numbers_of(pair):
     """The numbers that a pair of lists says, which have to be the same on both sides."""
     numbers = tuple(read_english(words.split()) for words in pair[0].split(" , "))

@@ -50,9 +50,6 @@ def names_in(exercise: Exercise) -> dict[str, set[str]]:
     return {module: {node.name for node in tree.body if isinstance(node, kinds)} for module, tree in trees.items()}
 
 
-# ---------------------------------------------------------------------------------------------- every exercise
-
-
 def test_nothing_that_answers_an_exercise_reaches_it():
     assert len(EXERCISES) == 120
     assert {name: found for name, exercise in EXERCISES.items() if (found := answers_in_reach(exercise))} == {}
@@ -64,9 +61,6 @@ def test_probes_are_imported_where_helpers_parts_does_not_exist():
         print(sum(len(load_lesson(name).exercises) for name in lesson_names()))
     """)
     assert int(told) == 120
-
-
-# ------------------------------------------------------------------------------------------- what is cut away
 
 
 def test_a_module_holds_no_more_than_is_needed():
@@ -152,9 +146,6 @@ def test_names_are_followed_into_other_modules(parts):
 def test_a_part_that_does_not_exist_is_named(parts, part):
     with pytest.raises(LookupError, match=f"helpers.parts.{part}"):
         parts({"one": "def a(): ..."}, part)
-
-
-# ------------------------------------------------------------------------------------------- the authors' check
 
 
 @pytest.mark.parametrize(

@@ -210,18 +210,6 @@ def test_no_test_review_is_one_of_training_and_one_in_four_shares_a_sentence():
     assert round(shared / len(others), 2) == 0.26
 
 
-def test_hardly_is_in_the_clause_that_decides_in_less_than_half_of_its_reviews():
-    def deciding(sentence):
-        if (closed := re.match("(.*), (?:although|even if) ", sentence)) is not None:
-            return closed[1]
-        opened = "although" in sentence.lower()
-        return re.split(", but |, yet |, because | and got one that is " + "|, " * opened, sentence)[-1]
-
-    _, (others, _) = reviews()
-    there = [text for text in others if "hardly" in words.split_words(text)]
-    assert round(100 * sum("hardly" in deciding(opinions(text)[-1]) for text in there) / len(there)) == 47
-
-
 def test_words_of_praise_are_as_frequent_in_negative_reviews_that_are_not_plain():
     (texts, labels), _ = reviews()
     counts = [0, 0]

@@ -27,8 +27,6 @@ def test_a_model_that_knows_nothing_costs_log2_n_bits_a_token(text, n):
         assert float(bpe.bits_per_byte_of(math.log(n), tokens, text)) == pytest.approx(expected)
 
 
-# ------------------------------------------------------------------------------------------- what tokens cost
-
 PUBLISHED = recorded("gpt2_tokens")["result"]
 
 

@@ -30,9 +30,6 @@ def test_what_von_platen_published_is_forty_tokens_of_gpt2():
     assert len(tokenizer.encode(said)) - len(tokenizer.encode(prompt)) == 40
 
 
-# ---------------------------------------------------------------------------------------------- with nn.Linear
-
-
 @pytest.mark.parametrize("sizes", [(9, 6, 4, 2, 1), (4, 4, 4, 1, 2)], ids=["rectangular tables", "square tables"])
 def test_turned_weights_give_the_same_numbers_in_a_model_with_linear_layers(sizes):
     transformers = pytest.importorskip("transformers")
@@ -58,8 +55,6 @@ def test_the_converter_that_students_get_misses_the_square_matrix():
     assert torch.equal(found["h.0.mlp.c_fc.weight"], state["h.0.mlp.c_fc.weight"].T)
     assert torch.equal(found["h.0.attn.c_proj.weight"], state["h.0.attn.c_proj.weight"]), "and no error says so"
 
-
-# ------------------------------------------------------------------------------------- what the stored outputs say
 
 of_the_library = pytest.mark.skipif(
     "standard library" not in recorded("pocket_gpt2")["data"]["name"],
@@ -94,9 +89,6 @@ def test_one_previous_token_head_carries_all_induction(printed_text):
 def test_the_cache_wrote_the_same_tokens_and_the_weights_fit(printed_text):
     assert "the same tokens without a cache: True" in printed_text and "missing: []  unexpected: []" in printed_text
     assert "six and then one are the same as seven: True" in printed_text
-
-
-# --------------------------------------------------------------------------------------------- the recorded numbers
 
 
 @pytest.mark.skipif(not POCKET.is_dir(), reason="this copy of the course has no pocket model")

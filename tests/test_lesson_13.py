@@ -13,9 +13,6 @@ SOURCE = sources(["13_before_transformers"])[0]
 ANSWERS = Answers(SOURCE)
 
 
-# ------------------------------------------------------------------------------------- solutions and finished parts
-
-
 def test_the_published_score_cannot_be_steered_and_the_mended_one_can():
     given = SOURCE.given()["additive_scores"]
     broken, mended = ANSWERS.made_of("additive_scores", given), ANSWERS.make("additive_scores")
@@ -34,9 +31,6 @@ def test_the_step_is_pytorchs_gru_cell_with_its_gradients():
     slopes = [torch.autograd.grad(y.square().sum(), weights) for y in (ours, theirs)]
     assert all(torch.allclose(mine, other) for mine, other in zip(*slopes, strict=True))
     assert "the same as PyTorch's cell: True" in printed(SOURCE)
-
-
-# ---------------------------------------------------------------------------------------------------- the stored lesson
 
 
 def test_one_vector_gives_out_within_the_trained_lengths_and_attention_does_not():

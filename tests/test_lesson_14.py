@@ -35,9 +35,6 @@ def test_the_function_that_students_get_has_both_faults_and_the_solution_none():
     assert shares(ANSWERS.make("corrupt")) == pytest.approx([0, 0.1, 0], abs=0.015)
 
 
-# ------------------------------------------------------------------------------------- what the stored outputs say
-
-
 def test_read_both_ways_the_next_word_is_copied_and_with_the_mask_nothing_is_won():
     told = printed(SOURCE, "lowest = math.log")
     lowest = float(re.search(r"cannot be below log 203 = ([\d.]+)", told)[1])
@@ -106,9 +103,6 @@ def test_the_sizes_that_the_prose_gives():
 
 def test_the_weights_fit():
     assert "missing: []  unexpected: []" in printed(SOURCE, "mine.load_state_dict(rename_bert(published)")
-
-
-# ------------------------------------------------------------------------------------------------- what is recorded
 
 
 def test_the_recorded_numbers_are_those_on_the_card():

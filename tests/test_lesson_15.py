@@ -16,9 +16,6 @@ SOURCE = sources(["15_transformer_xl"])[0]
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
-# ------------------------------------------------------------------------------------- what the stored outputs say
-
-
 def numbers(text):
     """All decimal numbers of a text."""
     return [float(number) for number in re.findall(r"-?\d+\.\d+", text)]
@@ -89,9 +86,6 @@ def test_the_first_byte_of_a_segment_is_dear_without_a_memory_and_the_last_are_n
 def test_one_pass_is_many_times_as_cheap_as_a_sliding_window():
     times = int(re.search(r"(\d+) times as long as one pass", printed(SOURCE, 'cost["segments, m = 64"]'))[1])
     assert 5 < times < 64
-
-
-# ---------------------------------------------------------------------------------------------------- the long run
 
 
 def test_the_recorded_run_says_what_the_lesson_says():

@@ -16,9 +16,6 @@ from helpers.parts import big
 SOURCE = sources(["17_going_big"])[0]
 
 
-# ------------------------------------------------------------------------------------- what the stored outputs say
-
-
 def rows():
     """The rows of the whole table, by name: seconds, tokens a second, MB of activations, MB of state."""
     lines = printed(SOURCE, "print(table)").splitlines()[1:]
@@ -114,9 +111,6 @@ def test_chinchillas_formula_says_ninety_three_and_its_two_digits_allow_nearly_a
     assert first == 93 and low < 60 and high > 140 and last == 18
 
 
-# ---------------------------------------------------------------------------------------------------- the long run
-
-
 def test_the_recorded_law_is_numpys_line_and_says_what_the_lesson_says():
     run = recorded("scaling")
     found, settings = run["result"], run["settings"]
@@ -150,9 +144,6 @@ def test_the_recorded_rates_are_the_best_of_those_tried():
         tried = {one["rate"]: one["held_out_nats"] for one in run["result"]["tried"] if one["parameters"] == size}
         assert min(tried, key=tried.get) == rate
     assert [point["parameters"] for point in run["curve"]] == run["result"]["sizes"]
-
-
-# ------------------------------------------------------------------------------------------------ without processes
 
 
 def test_where_no_process_can_be_started_the_lesson_says_so_and_no_point_hangs_on_it():

@@ -14,9 +14,6 @@ LESSON = load_lesson("18_since_gpt2")
 ANSWERS = Answers(SOURCE)
 
 
-# ------------------------------------------------------------------------------- the lesson's solutions and the parts
-
-
 @pytest.mark.parametrize("p", [0.05, 0.1, 0.5])
 def test_the_lessons_min_p_is_transformers(p):
     from transformers import MinPLogitsWarper
@@ -30,9 +27,6 @@ def test_the_lessons_norm_computes_in_64_bits_where_x_has_them():
     x = torch.randn(4, 6, dtype=torch.float64)
     mine = ANSWERS.make("RMSNorm")(6).double()(x)
     torch.testing.assert_close(mine, torch.nn.functional.rms_norm(x, (6,), eps=1e-5), rtol=1e-12, atol=1e-12)
-
-
-# ---------------------------------------------------------------------------------------------- the recorded model
 
 
 def test_the_recorded_llama_is_what_transformers_computes():
@@ -51,9 +45,6 @@ def test_the_recorded_llama_is_what_transformers_computes():
 def test_no_recorded_llama_is_said_so(tmp_path):
     with pytest.raises(LookupError, match="llama_reference"):
         llama_reference(tmp_path / "none.safetensors")
-
-
-# ------------------------------------------------------------------------------------- what the stored outputs say
 
 
 def test_a_norm_of_twice_the_input_is_the_same_and_that_of_centred_vectors_is_layer_norm():

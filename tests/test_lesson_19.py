@@ -19,9 +19,6 @@ LESSON = load_lesson("19_looking_inside")
 ANSWERS = Answers(SOURCE)
 
 
-# ------------------------------------------------------------------------------------------------- the solutions
-
-
 @pytest.fixture
 def state():
     """Parts of a hidden state, (4, 2, 3, 6), a last norm and an output layer, in 64 bits."""
@@ -54,9 +51,6 @@ def test_composition_is_full_where_one_reads_what_the_other_writes_and_none_wher
     one = torch.eye(4)
     scores = ANSWERS.make("composition_scores")(one[[0, 1]], one[[2, 3]], one[:, [1, 0]], 2)
     torch.testing.assert_close(scores, torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
-
-
-# ------------------------------------------------------------------------------------- what the stored outputs say
 
 
 def test_the_head_of_the_map_looks_like_the_answer_and_is_not_missed():
@@ -129,8 +123,6 @@ def test_one_layer_with_a_fixed_period_is_a_clock():
     for p in (31, 24, 16):
         assert after(text.split(f"p = {p}:")[1], "loss") > math.log(64)
 
-
-# -------------------------------------------------------------------------------------------- the end of the course
 
 REACHED = table("reached")
 

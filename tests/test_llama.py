@@ -37,9 +37,6 @@ def theirs_of(config, **more):
     return model
 
 
-# ---------------------------------------------------------------------------------------------------- the small parts
-
-
 def test_the_norm_measures_in_32_bits_and_answers_in_the_precision_of_its_input():
     x = torch.full((1, 8), 300.0, dtype=torch.float16)  # 300² is more than float16 can hold
     out = llama.RMSNorm(8).half()(x)
@@ -64,9 +61,6 @@ def test_the_size_of_a_cache_is_that_of_what_it_holds():
     assert llama.cache_bytes(config.depth, config.groups, config.e // config.h, 11, bytes_each=4) == held
 
 
-# -------------------------------------------------------------------------------------------- the two ways of turning
-
-
 def test_the_two_orders_undo_each_other():
     weight = torch.randn(24, 10)
     assert torch.equal(llama.pairs_from_halves(llama.halves_from_pairs(weight, 3), 3), weight)
@@ -78,9 +72,6 @@ def test_the_order_is_that_of_the_script_that_converted_metas_files():
     weight = torch.randn(24, 10)
     theirs = weight.view(3, 24 // 3 // 2, 2, 10).transpose(1, 2).reshape(24, 10)  # permute() in convert_llama_weights
     assert torch.equal(llama.halves_from_pairs(weight, 3), theirs)
-
-
-# ---------------------------------------------------------------------------------------------------------- the whole
 
 
 @pytest.mark.parametrize("name", CONFIGS)

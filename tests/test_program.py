@@ -34,9 +34,6 @@ def texts(program):
     return [piece.text for piece in program.definitions]
 
 
-# ------------------------------------------------------------------------------------------- what comes along
-
-
 @pytest.mark.parametrize("case", CASES["case"], ids=lambda case: case["says"])
 def test_what_comes_along(case):
     program = sliced(case["own"], *case.get("before", ()), after=case.get("after", ()))
@@ -58,9 +55,6 @@ def test_what_comes_along_knows_its_cell_and_its_line():
 def test_a_cell_that_cannot_be_read_has_no_definitions_and_says_so_by_the_name():
     program = sliced("def f(x): return aid(x)", "def aid(x): return x\nthis is no python")
     assert program.definitions == () and "aid" in program.missing
-
-
-# ------------------------------------------------------------------------------------------- what is missing
 
 
 def test_a_name_that_a_loop_computes_is_missing_and_its_cell_is_named():
@@ -96,9 +90,6 @@ def test_a_finished_part_that_the_exercise_does_not_build_on_is_missing_and_one_
     assert set(sliced(own, builds_on=("masks.causal_mask", "attention.attention")).missing) == {"finished_scores"}
 
 
-# --------------------------------------------------------------------------------------- what cannot be read
-
-
 def test_an_own_cell_that_is_too_long_is_refused_with_the_reason():
     program = sliced("#" * (LONGEST + 1))
     assert "characters" in program.refused and program.definitions == ()
@@ -119,9 +110,6 @@ def test_a_slice_goes_through_json_and_comes_back():
     assert program.texts == ("def aid(x): return x", program.own)
 
 
-# ------------------------------------------------------------------------------------------------ binds
-
-
 @pytest.mark.parametrize("text", CASES["binds_f"])
 def test_a_cell_gives_a_name_its_meaning_however_it_is_bound(text):
     assert binds("f", text)
@@ -130,9 +118,6 @@ def test_a_cell_gives_a_name_its_meaning_however_it_is_bound(text):
 @pytest.mark.parametrize("text", CASES["uses_f_alone"])
 def test_a_cell_that_only_uses_a_name_gives_it_no_meaning(text):
     assert not binds("f", text)
-
-
-# -------------------------------------------------------------------------------- what an instructor looks at
 
 
 @pytest.mark.parametrize("line", CASES["leads_out"])

@@ -44,9 +44,6 @@ def test_the_table_of_what_is_left_to_do_names_lessons_and_rules_that_there_are(
         assert set(left) <= set(RULES) and all(count > 0 for count in left.values()), lesson
 
 
-# ------------------------------------------------------------------------------------------------- minutes
-
-
 def test_minutes_are_prose_and_code_and_cards_rounded_to_five():
     assert Minutes(words=0, lines=0, cards=40).rounded == 40
     assert Minutes(words=2200, lines=60, cards=42).exact == 10 + 10 + 42
@@ -60,9 +57,6 @@ def test_words_are_those_that_are_read():
     assert count_words("A formula, $w_{ij} = q_i^T k_j$, is one word.") == 6
     assert count_words("<div class='card'>one</div>") == 1
     assert count_lines("x = 1\n\n\ny = 2\n") == 2
-
-
-# --------------------------------------------------------------------------------------------------- prose
 
 
 @pytest.fixture
@@ -92,9 +86,6 @@ def test_a_number_is_held_by_what_is_printed_near_by_to_its_own_digits():
     assert all(is_held(number, set(), near) for number in ("0.17", "0.173", "1,400", "25.6", "26"))
     assert not any(is_held(number, set(), near) for number in ("0.18", "0.172", "1,401", "27", "2.6"))
     assert [number for number, _ in claims("From 20 to 3.5 of GPT-2 in 32-bit floats, section 14.2.")] == ["20", "3.5"]
-
-
-# --------------------------------------------------------------------------------------- links and glossary
 
 
 @pytest.mark.parametrize("address, holds", CASES["links"])

@@ -46,9 +46,6 @@ def test_numbers_that_no_notebook_can_hold_are_nothing():
     assert parse(line) == {"a": None, "b": None, "c": None, "d": None, "e": 2, "f": 0.5}
 
 
-# ------------------------------------------------------------------------------------------- one reply
-
-
 def talk(says, until=5.0):
     """A conversation whose other end answers one request by this: what it writes, and how its process ended."""
     control, init = socket.socketpair()

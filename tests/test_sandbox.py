@@ -61,9 +61,6 @@ def test_a_release_with_more_code_than_an_argument_holds_is_read_before_forking_
     assert subprocess.run(["true", json.dumps([first, *others])]).returncode == 0
 
 
-# ------------------------------------- system calls are refused by their names: the numbers are the system's own
-
-
 CALLS = {**REFUSED, **PROGRAMS, **BOUNDED}
 HEADERS = {
     "x86_64": [*Path("/usr/include").glob("*/asm/unistd_64.h"), Path("/usr/include/asm/unistd_64.h")],

@@ -34,9 +34,6 @@ def submission(**answers):
     return answer_notebook(FIRST, **{**solved(FIRST), **answers})
 
 
-# ------------------------------------------------------------------------------------------------- the draw
-
-
 def test_the_same_work_meets_the_same_seed_and_other_work_any(exam):
     same = {exam.key_for("ada", digest_of_work(submission())).seed for _ in range(5)}
     assert len(same) == 1
@@ -58,9 +55,6 @@ def test_seeds_follow_from_the_secret_and_do_not_give_it_away():
     assert len(set(seeds_of(SECRET, 64))) == 64 and not set(seeds_of(SECRET, 8)) & set(seeds_of("another", 8))
     assert all(SECRET not in seed and len(seed) == 32 for seed in seeds_of(SECRET, 8))
     assert 4 <= POOL <= 8
-
-
-# ------------------------------------------------------------------------------------------------- the file
 
 
 def test_an_exam_key_comes_back_as_it_was_saved_and_is_its_owners_alone(exam, first_lesson, tmp_path):
@@ -110,9 +104,6 @@ def test_a_key_that_cannot_be_used_says_what_to_run(exam, first_lesson, tmp_path
         }[damage])  # fmt: skip
     with pytest.raises(BadKey, match="make exam-key"):
         load_exam_key(FIRST, tmp_path)
-
-
-# ---------------------------------------------------------------------------------------- nothing on a page
 
 
 def test_the_seed_is_taken_out_wherever_it_stands_and_answers_stay_whole():

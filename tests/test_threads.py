@@ -160,9 +160,6 @@ def test_with_one_thread_or_on_a_gpu_nothing_is_changed(machine, most, device):
     assert here.settings == [] and here.ran == [most] * 50
 
 
-# ------------------------------------------------------------------------------------ where trainings pass through
-
-
 def test_the_loop_of_a_lesson_chooses(machine, monkeypatch):
     monkeypatch.delenv(TRAINING_STEPS)
     here = machine(BUSY)

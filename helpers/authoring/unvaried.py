@@ -106,9 +106,6 @@ class _CallRecorder:
             self.values[setting].append(value.clone() if isinstance(value, torch.Tensor) else value)
 
 
-# ------------------------------------------------------------------------------------------------ looks
-
-
 def _always_one_value(values: Sequence[object]) -> str:
     plain = [value for value in values if value is None or isinstance(value, (bool, int, float, str))]
     if len(plain) != len(values) or len({repr(value) for value in plain}) > 1:

@@ -96,9 +96,6 @@ def _suspicious_lines(own: str, program: ProgramSlice) -> Iterator[Finding]:
             yield Finding(cell, first + line - 1, excerpt, why)
 
 
-# ------------------------------------------------------------------------------------------- a submission
-
-
 @dataclass(frozen=True)
 class SubmissionScan:
     """What was read of a submission. slices, scans: by exercise. predictions: the text given to each, by its name."""

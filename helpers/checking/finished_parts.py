@@ -72,9 +72,6 @@ def parts_used(tree: ast.AST, imported: Mapping[str, str]) -> set[str]:
     return used
 
 
-# ------------------------------------------------------------------------------------- a module's statements
-
-
 @dataclass(frozen=True)
 class _Statement:
     """A statement at the top level of a module, of an import one name. needs: names of its own module that it reads.

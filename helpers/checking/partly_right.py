@@ -96,9 +96,6 @@ def largest_difference(pair: Pair) -> str:
     )
 
 
-# ------------------------------------------------------------------------- of another length, or rows that end
-
-
 def one_length_wrong(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect, place: int, along: str) -> str:
     """What of yours is right where one axis, `place`, has another length. along: " along axis t", or ""."""
     if not (yours.numel() and target.numel()) or target.dtype == torch.bool or yours.shape[place] > LONGEST:
@@ -125,9 +122,6 @@ def one_length_wrong(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect, 
     if len(mine) < len(goal):
         return f"What it holds is right; {counted} missing{where}."
     return f"All that is needed is there; {counted} too many{where}."
-
-
-# ------------------------------------------------------------------------------------- rows that end somewhere
 
 
 def first_wrong_row(pair: Pair) -> str:

@@ -16,9 +16,6 @@ FEW = 64  # the same for a single number, which is some number times the right o
 SMALL = 3  # whole numbers up to this are multiples and divisors of many
 
 
-# ---------------------------------------------------------------------------------- one relation for all numbers
-
-
 def scaled(pair: Pair) -> str:
     """All numbers times one factor."""
     if not pair.finite or not pair.goal.any() or pair.target.dtype == torch.bool:
@@ -84,9 +81,6 @@ def softmax_of_the_right(pair: Pair) -> str:
     return ""
 
 
-# ------------------------------------------------------------------------- one relation along some of the axes
-
-
 def scaled_along(pair: Pair) -> str:
     """Right but for a factor that depends on some axes and not on the others."""
     for same, differing in _splits(pair):
@@ -149,9 +143,6 @@ def same_along(pair: Pair) -> str:
         if pair.alike(mine, mine[:1].expand_as(mine)) and not pair.alike(goal, goal[:1].expand_as(goal)):
             return f"Along {pair.axis(place)} all entries of your result are alike; those of the right one differ."
     return ""
-
-
-# ------------------------------------------------------------------------------------------- sums of rows
 
 
 def sums(pair: Pair) -> str:

@@ -51,20 +51,20 @@ def strong(module: torch.nn.Module, draw: Draw) -> torch.nn.Module:
 
 def made(*arguments: object) -> Probe:
     """Make a module with these arguments and fill it with drawn weights, by name."""
+    return lambda answer, draw: strong(a_module(answer(*arguments)), draw)
 
-    def via(answer, draw):
-        module = answer(*arguments)
-        if not isinstance(module, torch.nn.Module):
-            raise Unmet(f"Calling your class gives {kind_of(module)}; it has to be a torch.nn.Module.")
-        unseen = in_a_plain_list(module)
-        if unseen:
-            raise Unmet(
-                f"Your module keeps layers in a plain list, `{unseen}`. torch does not see their parameters there:"
-                " nothing trains them, loads them or moves them to another device. nn.ModuleList is a list for layers."
-            )
-        return strong(module.to(draw.device), draw)
 
-    return via
+def a_module(written: Any) -> torch.nn.Module:
+    """What calling the student's class gave. Raises Unmet where it is no module, or hides layers in a plain list."""
+    if not isinstance(written, torch.nn.Module):
+        raise Unmet(f"Calling your class gives {kind_of(written)}; it has to be a torch.nn.Module.")
+    unseen = in_a_plain_list(written)
+    if unseen:
+        raise Unmet(
+            f"Your module keeps layers in a plain list, `{unseen}`. torch does not see their parameters there:"
+            " nothing trains them, loads them or moves them to another device. nn.ModuleList is a list for layers."
+        )
+    return written
 
 
 def made_of(sizes: Mapping[str, float]) -> Via:

@@ -15,7 +15,7 @@ import torch
 from helpers.exercises.aspects import Inputs, Unmet, Via, any_device, gradient, input_left_alone, kind_of, values
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
-from helpers.exercises.l12_gpt2 import Shapes, in_a_plain_list, named_numbers, names_of
+from helpers.exercises.l12_gpt2 import Shapes, a_module, named_numbers, names_of
 from helpers.exercises.questions import predictions_of
 
 NOT_ASKED = -100
@@ -392,16 +392,7 @@ def model_of(sizes: Mapping[str, float]) -> Via:
     def via(answer, draw):
         from helpers.parts.bert import BertConfig
 
-        module = answer(BertConfig(**sizes))
-        if not isinstance(module, torch.nn.Module):
-            raise Unmet(f"Calling your class gives {kind_of(module)}; it has to be a torch.nn.Module.")
-        unseen = in_a_plain_list(module)
-        if unseen:
-            raise Unmet(
-                f"Your module keeps layers in a plain list, `{unseen}`. torch does not see their parameters there:"
-                " nothing trains them, loads them or moves them to another device. nn.ModuleList is a list for layers."
-            )
-        return strong(module.to(draw.device), draw)
+        return strong(a_module(answer(BertConfig(**sizes))), draw)
 
     return via
 

@@ -6,15 +6,10 @@ from helpers.exercises.aspects import Inputs, any_device, gradient, input_left_a
 from helpers.exercises.exercise import Exercise, Lesson
 from helpers.exercises.questions import predictions_of
 
-# ------------------------------------------------------------------------------------------------- without_head
-
 
 def gathered(b: int, h: int, head: int, t: int = 3, d: int = 4) -> Inputs:
     """What heads have gathered, (b, h, t, d), and which is switched off."""
     return lambda draw: (draw.normal(b, h, t, d), head)
-
-
-# ----------------------------------------------------------------------------------------- direct_contributions
 
 
 def added_up(m: int, b: int, t: int, e: int, *eps: float) -> Inputs:
@@ -22,15 +17,9 @@ def added_up(m: int, b: int, t: int, e: int, *eps: float) -> Inputs:
     return lambda draw: (draw.normal(m, b, t, e, std=1.5) + 0.5, draw.normal(b, t, e), draw.normal(e), *eps)
 
 
-# ------------------------------------------------------------------------------------------- composition_scores
-
-
 def layers(h: int, d: int, e: int, std: float = 1.0) -> Inputs:
     """The weights of a layer that reads, (h·d, e), and of one that writes, (h·d, e) and (e, h·d), and h."""
     return lambda draw: (draw.normal(h * d, e, std=std), draw.normal(h * d, e), draw.normal(e, h * d), h)
-
-
-# --------------------------------------------------------------------------------------------------- logit_lens
 
 
 def stacked(m: int, b: int, t: int, e: int, n: int, *eps: float) -> Inputs:

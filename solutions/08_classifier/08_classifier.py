@@ -828,8 +828,7 @@ for cue in "not hardly although but the".split():
 
 # %% [markdown]
 # Without *not*, *hardly* or *although*, the prediction changes for between a fifth and two fifths of the reviews that
-# contain the word. (Without *hardly*, the label itself would change for 47 %.) Without *but* it rarely changes: the
-# last clause decides anyway.
+# contain the word. Without *but* it rarely changes: the last clause decides anyway.
 
 # %% [markdown]
 # ## The same words, shuffled
