@@ -16,10 +16,10 @@
 #
 # *Three roles for every vector*
 #
-# Lesson 1's self-attention has no parameters, and each vector has three jobs. It is compared with the others, the
-# others are compared with it, and it is averaged into the outputs. This lesson gives each job a vector of its own. The
-# result is the attention of the [original transformer](https://arxiv.org/abs/1706.03762), but without scaling (lesson
-# 3), several heads (lesson 4) and a mask (lesson 5).
+# Lesson 1's self-attention has no parameters, and each vector has three jobs. It looks at the others, it is looked at
+# by the others, and it is averaged into the outputs. This lesson gives each job a vector of its own. The result is the
+# attention of the [original transformer](https://arxiv.org/abs/1706.03762), but without scaling (lesson 3), several
+# heads (lesson 4) and a mask (lesson 5).
 #
 # | | |
 # |---|---|
@@ -28,9 +28,9 @@
 # | **It takes** | about 100 minutes: five exercises, 17 points, and four predictions |
 # | **It computes** | in seconds on a laptop; the last section takes about a minute, and you may stop it |
 #
-# A position *looks at* another when it gives that position a large weight. Now t counts the positions that look.
-# Three sizes are new: s counts the positions that are looked at, perhaps in another sequence; d is the width of queries
-# and keys; v, in a shape, is the width of values. [One table](../../site/notation.md) lists all letters.
+# A position *looks at* another when it gives that position a large weight. From here on, t counts the positions that
+# look. Three sizes are new: s counts the positions that are looked at, perhaps in another sequence; d is the width of
+# queries and keys; v, in a shape, is the width of values. [One table](../../site/notation.md) lists all letters.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import matplotlib.pyplot as plt
@@ -107,8 +107,8 @@ check.prediction("mutual", mutual)
 # ## Why one vector cannot do it
 #
 # With one vector as both query and key the scores are symmetric: $x_i \cdot x_j = x_j \cdot x_i$. The weights need not
-# be, because each row has its own softmax. But **no two vectors can prefer each other**, as a noun and its verb may
-# have to. By the Cauchy-Schwarz inequality
+# be, because each row has its own softmax. But **no two vectors can prefer each other**: they cannot both score higher
+# with the other than with themselves, as a noun and its verb may have to. By the Cauchy-Schwarz inequality
 #
 # $$x_i \cdot x_j \;\le\; \lVert x_i\rVert\,\lVert x_j\rVert
 # \;\le\; \max\big(\lVert x_i\rVert^2, \lVert x_j\rVert^2\big) \;=\; \max\big(x_i \cdot x_i,\; x_j \cdot x_j\big) .$$
@@ -627,8 +627,8 @@ plt.show()
 #
 # So far the right answer was the vector of the word asked for, and the values started as the word vectors. Now give
 # every word a second, random vector: its translation into an invented language. The questions stay the same, but the
-# answer is the **translation** of the word asked for. Train with each kind of answer, with $W_v$ fixed to the identity
-# and with $W_v$ learned, from three starts each.
+# answer is the **translation** of the word asked for. That makes four settings: each kind of answer, with $W_v$ fixed
+# to the identity or learned. Train each from three starts.
 
 # %%
 generator = torch.Generator().manual_seed(7)
@@ -780,9 +780,10 @@ check.prediction("shuffled_context", shuffled_context)
 # $$q_i \cdot k_j \;=\; x_i W_q\,(x_j W_k)^\top \;=\; x_i\, \big(W_q W_k^\top\big)\, x_j^\top .$$
 #
 # So the two matrices act as one matrix $M = W_q W_k^\top$ of shape (e, e). In lesson 1 the identity was in its place.
-# $M$ may be any matrix of rank d or less, symmetric or not. Its entry in row f and column g is added to the score when
-# the word that asks has feature f (a 1 in component f) and the word that is asked has feature g. So $M$ says which
-# feature looks for which. Training finds such a matrix; here you write one yourself.
+# $M$ may be any matrix of rank d or less, symmetric or not. (A single shared $W$ gives $M = W W^\top$, with $x M x^\top
+# \ge 0$ for every $x$; the inequality above then holds again.) Its entry in row f and column g is added to the score
+# when the word that asks has feature f (a 1 in component f) and the word that is asked has feature g. Training finds
+# such a matrix; here you write one yourself.
 
 # %% [markdown]
 # <div class="card">
@@ -910,8 +911,9 @@ check.prediction("second_rung", second_rung)
 
 # %% [markdown]
 # Why is it worse, with three more matrices? It is not overfitting: on training text, too, it needs more bits, 3.75
-# instead of 3.60. The two models differ in where they look. Lesson 1's model gives the last byte and its copies 0.91 of
-# the weight. The new model gives them about as much as equal weights would. Try three changes.
+# instead of 3.60. The two models differ in where they look. When it predicts, lesson 1's model gives 0.91 of the weight
+# to the last byte and its earlier copies. The new model gives them about as much as equal weights would. Try three
+# changes.
 #
 # - **Start from the identity.** With the identity in all three matrices, the new model *is* lesson 1's model. From
 #   there, train all three, only $W_v$, or only $W_q$ and $W_k$.
@@ -961,13 +963,14 @@ plt.show()
 #
 # </div>
 #
-# From the identity, the new model is level with lesson 1's if only $W_v$ is trained. Whenever $W_q$ and $W_k$ are
-# trained, every run needs more bits. So the harm comes from training the queries and keys.
+# Started from the identity with only $W_v$ trained, the new model is level with lesson 1's. If $W_q$ and $W_k$ are
+# trained, every run from the identity needs more bits. So the identity is a very good choice for them in this task, and
+# training neither keeps it nor, from random matrices, finds it.
 #
 # Adding positions, again with random matrices at the start, makes the two models level. In the printed run, the last
-# position gives itself far more weight than before. With eight times the windows as well, training the queries and keys
-# pays: each run of the new model needs fewer bits than each run of lesson 1's. Lesson 5 gets more predictions more
-# cheaply, 32 from each window.
+# position gives itself far more weight than before. With eight times the windows as well, the three matrices pay: each
+# run of the new model needs fewer bits than each run of lesson 1's. Lesson 5 gets more predictions more cheaply, 32
+# from each window.
 
 # %% [markdown]
 # ## What you can do now

@@ -22,7 +22,8 @@
 #
 # | | |
 # |---|---|
-# | **You will build** | a measurement of a variance, the backward pass of softmax, the entropy of a row, and scaled scores that are safe in half precision; and you will debug a head that loads published weights |
+# | **You will build** | a measurement of a variance, the backward pass of softmax, the entropy of a row, and scaled
+# scores that overflow later in half precision; and you will debug a head that loads published weights |
 # | **You need** | [lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb), the chain rule, and, from probability, the mean, the variance and independence |
 # | **It takes** | about 100 minutes: five exercises, 19 points, and three predictions |
 # | **It computes** | in under two minutes in all, without a GPU; you can stop the last section early |
@@ -114,8 +115,9 @@ check.prediction("variance_growth", variance_growth)
 # ## How large is a dot product?
 #
 # Make two assumptions about the components of $q$ and $k$: they are **independent** of each other, and each has **mean
-# 0 and variance 1**. The components that a new linear layer computes come close to this if its weights are drawn with
-# variance 1/e and its e inputs have mean 0 and variance 1. First take the product of two components:
+# 0 and variance 1**. A new linear layer comes close to this. If its e inputs have mean 0 and variance 1, and its
+# weights are independent with mean 0 and variance 1/e, its outputs have mean 0 and variance about 1. First take the
+# product of two components:
 #
 # $$\mathbb{E}[q_i k_i] \;=\; \mathbb{E}[q_i]\;\mathbb{E}[k_i] \;=\; 0 \cdot 0 \;=\; 0 ,$$
 #
@@ -411,8 +413,8 @@ check.prediction("saturated_gradient", saturated_gradient)
 # the gradient with respect to the scores. Put $\partial p_i / \partial z_j$ into the sum over i and simplify on paper
 # first: the result needs two short lines of code and no matrix. (Computing it with the matrix is accepted too.)
 #
-# The last axis holds the keys; there may be any number of axes in front of it, or none. The check also differentiates
-# your result with respect to g and to the scores behind p.
+# The last axis holds the keys; there may be any number of axes in front of it, or none. Your function must itself be
+# differentiable: the check sends gradients back through it, to g and to the scores from which p is made.
 #
 # <details><summary>Hint 1: split the sum</summary>
 #
@@ -556,8 +558,8 @@ for d, (query, keys) in drawn.items():
 # ## Width against softness
 #
 # Now compute the entropy of each row and $p_j (1 - p_j)$ of each key at six widths, for random queries with 16 random
-# keys each. The figure shows the medians, with plain and with scaled scores. Both derivatives are per unit of q·k: a
-# scaled score changes by $1/\sqrt{d}$ when q·k changes by 1, so its derivative is divided by $\sqrt{d}$.
+# keys each. The figure shows the medians, with plain and with scaled scores. Both derivatives are per unit of q·k. When
+# q·k rises by 1, a scaled score rises by only $1/\sqrt{d}$, so its derivative is divided by $\sqrt{d}$.
 
 # %%
 chance = torch.Generator().manual_seed(1)
@@ -593,8 +595,9 @@ for name, line in derivatives.items():
 # <div class="figure-caption">
 #
 # **How to read it.** Both axes are logarithmic. With scaling, the entropy stays between 2.3 and 2.6 nats, as if more
-# than 10 of the 16 keys shared the weight, and $p(1 - p)$ falls about like $1/\sqrt{d}$. That is the change of units:
-# per unit of the scaled score it stays near 0.04 from d = 4 on. Without scaling, both fall more and more steeply.
+# than 10 of the 16 keys shared the weight, and $p(1 - p)$ falls about like $1/\sqrt{d}$. The fall comes from the unit
+# alone: per unit of the scaled score, p(1 − p) stays near 0.04 from d = 4 on. Without scaling, both fall more and more
+# steeply.
 #
 # </div>
 #
@@ -658,9 +661,10 @@ for name, scores_of in both.items():
 # give all of their weight to a wrong key. None of the eight learning rates brings the loss close to 0: the best takes
 # it from 1.77 to 1.36.
 #
-# The root has two effects, a soft start and smaller steps. Which one does learning need? Plain scores can imitate each
-# separately. For the soft start, divide the initial queries by √d. For the smaller steps, divide the rate by d: with
-# scaling, the gradient that reaches q is √d times smaller, and the same step of q then changes the score √d times less.
+# The root has two effects, a soft start and smaller steps. Which one does learning need? To find out, keep the plain
+# scores and produce each effect on its own. For the soft start, divide the initial queries by √d. For the smaller
+# steps, divide the rate by d. Scaling shrinks a step twice: the gradient that reaches q is √d times smaller, and a
+# given change of q changes the scaled score √d times less.
 
 # %%
 def three_ends(d, scores_of, rate=0.3, shorter=1):
@@ -706,8 +710,8 @@ for dtype in (torch.float16, torch.bfloat16):
 # itself is 102,400, which is too large for float16 and becomes ∞ before it is divided by 8. The result, 12,800, would
 # have fitted. bfloat16 has a wider range and does not overflow here, but it has fewer digits.
 #
-# So divide first. To keep queries and keys of the same size, share the division between them. Since
-# $\sqrt d = d^{1/4} \cdot d^{1/4}$,
+# So divide first, and divide both factors: if only q were divided by √d, it would be much smaller than k. Since $\sqrt
+# d = d^{1/4} \cdot d^{1/4}$,
 #
 # $$\frac{q_i}{d^{1/4}} \cdot \frac{k_j}{d^{1/4}} \;=\; \frac{q_i \cdot k_j}{\sqrt d} .$$
 
@@ -772,7 +776,7 @@ print("softmax of a row with one infinite score:", torch.softmax(one_too_large, 
 #
 # This can happen when a single class is copied from an [early PyTorch version of GPT-2 by Hugging
 # Face](https://github.com/huggingface/transformers/blob/034aa0c2d743f5de787b650d9ef38ea49c66df3f/pytorch_transformers/modeling_gpt2.py)
-# (2019). As a whole, that version is right.
+# (2019). There the class does not scale by default, and the rest of the program switches scaling on.
 
 # %% [markdown]
 # <div class="card">
@@ -946,9 +950,9 @@ for name, function in {"not scaled": plain_scores, "scaled": scores}.items():
 # %% [markdown]
 # ## What you can do now
 #
-# You can say how large a dot product of random vectors is and prove it; scale scores by the right root, early enough
-# for half precision; compute the gradient of a softmax without its Jacobian; and measure how soft a row of weights is
-# and how much gradient it lets through.
+# You can say how large a dot product of random vectors is and prove it; scale scores by the right root, before the
+# product, for half precision; compute the gradient of a softmax without its Jacobian; and measure how soft a row of
+# weights is and how much gradient it lets through.
 #
 # **Three questions to think about**
 #
@@ -962,10 +966,11 @@ for name, function in {"not scaled": plain_scores, "scaled": scores}.items():
 # </details>
 # <details><summary>2. Why not divide by d, to be on the safe side?</summary>
 #
-# Then the variance of the scores is d/d² = 1/d. The wider the vectors, the more even the rows at the start, and an even
-# row is a plain average. But this argument assumes that q and k are independent. Training can make them agree: if the
-# products of components have a positive mean, however small, q·k grows like d and not like √d. A recipe for training at
-# many widths divides by d for this reason ([Yang et al., 2022](https://arxiv.org/abs/2203.03466), definition 4.1).
+# Then the variance of the scores is d/d² = 1/d. The wider the vectors, the more even the rows at the start, and the
+# smaller the steps at the same learning rate. But this argument assumes that q and k are independent. Training can make
+# them agree: if the products of components have a positive mean, however small, q·k grows like d and not like √d. A
+# recipe for training at many widths divides by d for this reason ([Yang et al.,
+# 2022](https://arxiv.org/abs/2203.03466), definition 4.1).
 #
 # </details>
 # <details><summary>3. Suppose the components of q and k have standard deviation σ instead of 1. What is the variance

@@ -200,7 +200,7 @@ check.prediction("loss_without_mask", loss_without_mask)
 # The model does not predict; it copies. The target at position $i$ *is* the input at position $i + 1$, and attention
 # lets position $i$ look there. When you ask this model to *write*, that input does not exist yet.
 #
-# The only symptom is a loss that is too good. There is no error, and every shape is right.
+# During training the only symptom is a loss that is too good. There is no error, and every shape is right.
 
 # %% [markdown]
 # ## The triangle
@@ -528,9 +528,11 @@ for name, masked in [("filled", filled), ("added", added)]:
 # %% [markdown]
 # Both times the weights are right, but the gradient of the added mask is not. In the backward pass, softmax computes
 # $w_i\,(g_i - \sum_j w_j g_j)$, where $g$ is the incoming gradient and $w$ are the weights *before* `nan_to_num`. In
-# the second row these weights are NaN, and 0 · NaN is NaN. `masked_fill` puts 0 in place of this gradient. An addition
-# passes it on, and one step of the optimiser sets every parameter that the scores depend on to NaN. So two things
-# matter: **what the forward pass returns, and what the backward pass multiplies with**.
+# the second row `nan_to_num` passes back a gradient of 0, but softmax multiplies it by weights that are NaN, and 0 ·
+# NaN is NaN. With `masked_fill`, the gradient of every filled entry is then replaced by 0. An addition passes it on,
+# and one step of the optimiser sets the weights of the query and key layers to NaN.
+#
+# So two things matter: **what the forward pass returns, and what the backward pass multiplies with**.
 
 # %% [markdown]
 # ## The self-attention of a language model
@@ -841,7 +843,7 @@ check.prediction("leak_of_detached", leak_of_detached)
 #
 # A second test needs no derivative. Replace input $j$ by other numbers, compute the outputs again, and compare them
 # with the first outputs **bit by bit**. If an output $i < j$ differs at all, the model has read ahead, provided that it
-# draws no random numbers. Below, `faint` hides scores with −25 instead of −∞.
+# is deterministic and returns no NaN. Below, `faint` hides scores with −25 instead of −∞.
 
 # %%
 def changed_outputs(model, x, tries=8):
@@ -885,10 +887,11 @@ for name, model in models.items():
 #
 # </div>
 #
-# Each test finds leaks the other may miss. The leak map finds that of `faint`, which is too weak here to change a
-# rounded output, but no leak whose slope at this x is zero, rounds to zero or is hidden from autograd. The second test
-# needs no slope, but one of the values you try must trigger the leak. Passing both is good evidence, but no proof. A
-# proof has to come from the code: the mask must cut every path from a later input.
+# Each test finds leaks the other may miss. The leak map finds the leak of `faint`, which is too weak to change a
+# rounded output. It misses a leak if the slope at this x is zero or rounds to zero, or if autograd does not see it, as
+# with `detach`. The second test needs no slope, but it finds a leak only if one of the values that you try triggers it.
+# Passing both is good evidence, but no proof. A proof has to come from the code: the mask must cut every path from a
+# later input.
 #
 # A whole language model reads token numbers, which have no derivative. Test the part after the
 # [embedding](../../site/glossary.md#embedding).
@@ -971,7 +974,7 @@ check(HurriedAttention)
 #
 # Until now the model answered one question per window: which byte follows the last one? With your
 # `CausalSelfAttention`, each of the 32 positions predicts the byte after it, so a window has 32 answers to learn from.
-# A step takes longer, so there are a tenth fewer: 3,600.
+# Each step takes longer, so there are a tenth fewer: 3,600.
 
 # %% mystnb={"image": {"alt": "A scoreboard of six models over bits per byte. From the bottom: the plain average near 4.5, bare self-attention at 3.6, three models near 3.7, and a causal mask farthest left, at the line of order 1."}}
 from helpers.ladder import ByteModel, Ladder

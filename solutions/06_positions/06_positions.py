@@ -83,8 +83,9 @@ plots.diagrams.positions_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** From top to bottom: how one layer computes its attention weights. The three boxes at the side hold
-# the four methods of this lesson: two add to the vectors, one rotates queries and keys, one adds to the scores.
+# **How to read it.** From top to bottom: from the ids to the attention weights of the first layer. The three boxes at
+# the side hold the four methods of this lesson: two add to the vectors, one rotates queries and keys, one adds to the
+# scores.
 #
 # </div>
 #
@@ -402,9 +403,9 @@ check.prediction("match_by_distance", match_by_distance)
 # the matrix for it, so the next cell sets the weights of such a head by hand. Its task: at each position of a random
 # sequence, name the letter that was two positions back. Its queries and keys see the positions only, not the letters.
 #
-# $M$ for a shift of −2 turns PE(i) into PE(i − 2), and of all keys, the key at i − 2 matches PE(i − 2) best. So $M$
-# projects the queries, the keys are not projected, and the letters are the values. A factor of 8 makes the softmax
-# sharp.
+# $M$ for a shift of −2 turns PE(i) into PE(i − 2), and of all keys, the key at i − 2 matches PE(i − 2) best. So $M$ is
+# the query projection, the keys are the encodings themselves, and the values are the letters. A factor of 8 makes the
+# softmax sharp.
 
 # %% tags=["nbval-check-output"]
 def two_back(letters):
@@ -545,8 +546,9 @@ plt.show()
 # \begin{bmatrix} \cos p\,\omega_m & -\sin p\,\omega_m \\ \sin p\,\omega_m & \cos p\,\omega_m \end{bmatrix}
 # \begin{bmatrix} x_{2m} \\ x_{2m+1} \end{bmatrix} .$$
 #
-# (In exercise 3 the minus was below, because the sine came first.) Write $R_p$ for the whole (d, d) matrix of these
-# blocks. The transpose of a rotation undoes it, so $R_i^\top R_j$ turns by the difference of the positions:
+# (In exercise 3 the minus sign was in the bottom row, because the sine was the first component.) Write $R_p$ for the
+# whole (d, d) matrix of these blocks. The transpose of a rotation undoes it, so $R_i^\top R_j$ turns by the difference
+# of the positions:
 #
 # $$(R_i\, q_i) \cdot (R_j\, k_j) \;=\; q_i^\top R_i^\top R_j\, k_j \;=\; q_i^\top R_{\,j-i}\; k_j .$$
 #
@@ -867,9 +869,9 @@ for model in runs:
 # - **Learned.** It is right before the line, and beyond it hardly more often than by chance. Rows 16 to 63 of its table
 #   were never trained; they still have their random initial values.
 # - **Sinusoidal.** The formula continues beyond the line, but the accuracy collapses. On average it is about twice
-#   chance. Position 20 still looks most at position 13, as position 15 does. Position 34 looks most at 32 or 57, and
-#   position 59 at 57. The accuracy peaks at 34 and 59, where 32 and 57 are right. From 32 to 57 the two fastest hands
-#   make 3.98 and 2.98 turns, so they hardly distinguish 32 from 57. Why the peaks are there remains open.
+#   chance. Position 20 still looks most at position 13, as position 15 does. The accuracy peaks at positions 34 and 59,
+#   whose answers are at 32 and 57. Position 59 looks most at 57, and position 34 at 32 or 57. The two fastest hands
+#   hardly tell these two apart: from 32 to 57 they make 3.98 and 2.98 turns. Why the peaks are just there remains open.
 # - **Relative bias.** It is about equally weak everywhere, because every position sees letters more than 15 positions
 #   away. The numbers for these distances were never trained and are still 0. Training has pushed the number for
 #   distance 2 up to about 1, and those for distances 1, 3 and 10 down to about −1. Together, the far letters draw two
@@ -879,15 +881,17 @@ for model in runs:
 #   draw much weight: letters 30 positions ahead lower the accuracy in the first half, and letters 27 positions back
 #   from position 27 on. With both hidden, nearly every answer is right.
 #
-# The head built by hand shows that with sinusoids one matrix can serve every position. Training found other matrices,
-# just as good on 16 positions: *a model can represent this* and *training will find it* are two different claims. The
-# paper chose sinusoids partly because they "may allow the model to extrapolate" (section 3.5). Here they did not
-# extrapolate. In language models they hardly do either, and rotary encoding, too, gets worse beyond the training length
-# ([Press et al., 2022](https://arxiv.org/abs/2108.12409), figure 1).
+# The head built by hand shows that with sinusoids one matrix can serve every position. (It fits into this model too:
+# letters and positions can use different components.) Training found other matrices, just as good on 16 positions: *a
+# model can represent this* and *training will find it* are two different claims. The paper chose sinusoids partly
+# because they "may allow the model to extrapolate" (section 3.5). Here they did not extrapolate. In language models,
+# too, they hardly extrapolate, and rotary encoding also gets worse beyond the training length ([Press et al.,
+# 2022](https://arxiv.org/abs/2108.12409), figure 1).
 #
-# Are the zeros to blame? [Shaw et al. (2018)](https://arxiv.org/abs/1803.02155) let all far positions ahead share one
-# vector, and all far positions behind another; [Raffel et al. (2020)](https://arxiv.org/abs/1910.10683) share numbers
-# in this way. Then no distance goes untrained. Do the same from distance 8 on, and change nothing else:
+# Are the zeros to blame? [Shaw et al. (2018)](https://arxiv.org/abs/1803.02155) learn vectors instead of numbers: one
+# vector serves all positions far ahead, another all positions far behind. [Raffel et al.
+# (2020)](https://arxiv.org/abs/1910.10683) share numbers in this way. Then no distance goes untrained. Do the same from
+# distance 8 on, and change nothing else:
 
 # %%
 def clipped_bias(table, t):
@@ -905,9 +909,10 @@ report("shared, set to −4", clipped)
 
 # %% [markdown]
 # At length 64 the accuracy doubles, from about 0.40 to about 0.80, in all three runs: the zeros did most of the harm.
-# The two shared numbers, trained on 16 letters, are still too high for 64: with both set to −4 by hand, nearly every
-# answer is right. *ALiBi* ([Press et al., 2022](https://arxiv.org/abs/2108.12409), section 3) leaves nothing to
-# training: its bias is fixed in advance, and falls in proportion to the distance.
+# The two shared numbers are low enough among 16 letters, but among 64 the many far letters together still draw too much
+# weight. With both set to −4 by hand, nearly every answer is right. *ALiBi* ([Press et al.,
+# 2022](https://arxiv.org/abs/2108.12409), section 3) leaves nothing to training: its bias is fixed in advance, and
+# falls in proportion to the distance.
 #
 # This is one small task with one layer and three runs of each method, so do not read the ranking as general. But models
 # that agree within their training range may differ beyond it.
@@ -953,9 +958,10 @@ ladder.show()
 # <details><summary>1. Does a stack of causal attention layers, as in lesson 5, need positions at all?</summary>
 #
 # Less than you would think. A single causal layer treats what came before as a set: *dog bites* and *bites dog* look
-# the same to the next word. But position i sees i + 1 vectors and position i + 1 sees one more, so outputs differ by
-# position, and a second layer can use that. Causal language models without any position encoding can be trained, and
-# are only somewhat worse than others ([Haviv et al., 2022](https://arxiv.org/abs/2203.16634)).
+# the same to the next word. But position i averages over i + 1 vectors and the next position over one more. So the
+# outputs can carry a trace of the position, which a second layer can use. Causal language models without any position
+# encoding can be trained, and are only somewhat worse than others ([Haviv et al.,
+# 2022](https://arxiv.org/abs/2203.16634)).
 #
 # </details>
 # <details><summary>2. A program calls nn.Embedding(e, t_max) for its positions. When does it still run?</summary>

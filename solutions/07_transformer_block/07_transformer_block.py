@@ -393,8 +393,8 @@ plt.show()
 print_gradients_of_matrices(with_shortcuts)
 
 # %% [markdown]
-# `to_queries` and `to_keys` now get about a tenth of the gradient of `to_values`, from the bottom to the top.
-# Shortcuts cure both faults.
+# `to_queries` and `to_keys` now get about a tenth of the gradient of `to_values`, from the bottom to the top. At this
+# depth, shortcuts cure both faults.
 
 # %% [markdown]
 # ## A little network
@@ -960,9 +960,9 @@ for name, stack in stacks.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Shortcuts decide the right panel: with them positions stay apart; without them all positions
-# become equal within a few blocks, **norms or not**. On the left, *norms only* and *norm last* overlap at 1. With
-# norm first the sum still grows, but more slowly than with shortcuts only.
+# **How to read it.** Shortcuts decide the right panel: with them the positions of 24 blocks stay apart; without them
+# all positions become equal within a few blocks, **norms or not**. On the left, *norms only* and *norm last* overlap at
+# 1. With norm first the sum still grows, but more slowly than with shortcuts only.
 #
 # </div>
 
@@ -973,10 +973,10 @@ check.prediction("norms_without_shortcuts", norms_without_shortcuts)
 # Look at *norms only* once more. Its vectors have size 1 at every depth, yet nothing in them tells one position from
 # another. A healthy-looking number can come from a dead model.
 #
-# Both orders keep the positions apart. Do their gradients differ? [Xiong et al. (2020, section
-# 3)](https://arxiv.org/abs/2002.04745) prove two bounds for the top of the stack, before the first step of training:
-# with norm last it is independent of the depth, with norm first it falls like $1/\sqrt{depth}$. Measure the gradient of
-# the last matrix of the last block in stacks of several depths:
+# Both orders keep the positions of these 24 blocks apart. Do their gradients differ? [Xiong et al. (2020, section
+# 3)](https://arxiv.org/abs/2002.04745) bound the gradients of the last block before the first step of training. With
+# norm last, the bound does not depend on the depth. With norm first, it falls like $1/\sqrt{depth}$. Measure the
+# gradient of the last matrix of the last block in stacks of several depths:
 
 # %% mystnb={"image": {"alt": "Norm of the gradient of the last matrix against the depth of the stack, from 3 to 96 blocks, both axes logarithmic. With norm last the line is level at about 0.15. With norm first it starts at the same height and falls, from 24 blocks on nearly along a dotted slope of one over the root of the depth, to 0.04."}}
 def pull_at_the_top(depth, pre_norm, seed):
@@ -1013,16 +1013,16 @@ plt.show()
 # With norm first, a deeper stack has a larger sum at its top. The last norm divides this sum by its size, and on the
 # way back it divides the gradient by the same size. With norm last the size at the top is 1 at any depth, so the
 # gradients there stay large. [Xiong et al.](https://arxiv.org/abs/2002.04745) argue that this makes the first steps of
-# training unstable if the learning rate is large. (Adam, which trains our stacks, divides each gradient by its usual
-# size, so in the runs below the figure is a hint and no explanation.)
+# training unstable if the learning rate is large. But our stacks are trained with Adam, which divides each gradient by
+# its recent typical size. So the figure alone does not explain the runs below.
 #
 # The remedy of 2017 was a [*warm-up*](../../site/glossary.md#warm-up): begin with a tiny learning rate and raise it
 # over a few thousand steps. [Xiong et al.](https://arxiv.org/abs/2002.04745) train stacks with norm first without a
 # warm-up.
 #
 # Now train all five versions, as fresh stacks of eight blocks, to return the sequence backwards. Learned position
-# vectors come before the stack, a linear layer after it. Two more runs of *norm last* have a warm-up of 100 steps, or a
-# third of the learning rate. All seven take about half a minute; the stop button ends one run.
+# vectors come before the stack, a linear layer after it. *Norm last* is trained twice more: with a warm-up of 100
+# steps, and at a third of the learning rate. All seven take about half a minute; the stop button ends one run.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Seven loss curves over 400 steps. Nothing added, norms only and norm last run together along 1 to the end. Norm first leaves it before step 100 and falls to about 0.2. Shortcuts only begins above 1 and falls slowly to 0.4. Norm last with a warm-up, or at a third of the rate, stays at 1 for more than half of the steps, then falls to between 0.4 and 0.6."}}
 from helpers.parts.positions import PositionEmbedding

@@ -79,8 +79,8 @@ for word in ("good", "dull"):
           f"{len(there) - sum(there):,} negative ones")
 
 # %% [markdown]
-# Apart from fillers such as *The cinema was full*, no test review is identical to a training review. One in four shares
-# a sentence about the film with one. So learning whole reviews by heart is not enough.
+# Apart from fillers such as *The cinema was full*, no test review is identical to a training review, but one in four
+# has a sentence about the film that also occurs in a training review. So learning whole reviews by heart is not enough.
 #
 # ## From words to numbers
 #
@@ -464,7 +464,7 @@ print(f"{sum(p.numel() for p in model.parameters()):,} parameters, loss {loss.it
 #
 # One step of training has five parts: switch to training mode, which turns dropout on (this model has none); clear the
 # gradients, because `backward` *adds* to them; run the model forward, up to the loss; run backward; take a step of the
-# optimiser. Only a missing forward pass raises an error.
+# optimiser. If you forget a part, only a missing forward pass raises an error.
 
 # %%
 def train_step(model, batch, optimiser):
@@ -724,11 +724,11 @@ for cue in cues.split(","):
 
 # %% [markdown]
 # The bag of words is near chance in every line. The transformer finds *even if* hardest, then *although*. Both can
-# begin a last clause that does not decide: *The plot is great, although the cast is dull.* Move such clauses to the
-# front, with *although*: *Although the cast is dull, the plot is great.*
+# introduce a clause that comes last but does not determine the label: *The plot is great, although the cast is dull.*
+# Move such clauses to the front, with *although*: *Although the cast is dull, the plot is great.*
 
 # %% tags=["hide-input"]
-closing = re.compile(r"([^.,]+), (?:although|even if) ([^.]+)")
+closing = re.compile(r"([^.,]+ is [^.,]+), (?:although|even if) ([^.]+)")
 at_end = torch.tensor([bool(closing.search(text)) for text in test.texts])
 at_front = containing("although") & ~at_end
 moved = [closing.sub(r" although \2,\1", text) for text in test.texts]
@@ -742,8 +742,9 @@ for place, chosen, right in (("clause at the end", at_end, our_right),
           f"right, {(chosen & ~right).sum()} wrong")
 
 # %% [markdown]
-# **Nearly all mistakes of this run, 119 of 130, are in reviews with such a clause at the end of a sentence.** Moved to
-# the front, the clause does little harm. Elsewhere the last clause decides, and the model often follows it here too.
+# **Nearly all mistakes of this run, 114 of 130, are in reviews with such a clause at the end of a sentence.** Moved to
+# the front, the clause does little harm. In other reviews the last clause decides, and the model often follows it here
+# too.
 #
 # The three most confident mistakes:
 

@@ -200,8 +200,8 @@ print(f"a model without an opinion: {loss:.3f} nats, "
 # - **order 0**: the probability of each byte is its frequency in the training part. The landmark is the entropy of
 #   these frequencies, $-\sum_x p(x) \log_2 p(x)$.
 # - **order 1**: the probability of each byte depends on the byte before it, by a table of the pairs in the training
-#   part. A pair costs the bits of its first byte plus those of its second, given the first. So the landmark is the
-#   entropy of the pairs minus that of single bytes.
+#   part. The bits of a pair are those of its first byte plus those of its second, given the first. The landmark is this
+#   second term: the entropy of the pairs minus that of single bytes.
 # - **gzip** and **xz**: two programs that compress files. The landmark is how many bits a held-out byte adds to the
 #   compressed training part. A language model can compress too: an arithmetic coder ([Witten, Neal and Cleary,
 #   1987](https://doi.org/10.1145/214762.214771)) turns its predictions into a file of about as many bits per byte as
@@ -775,8 +775,8 @@ print(f"mean {by_position.mean():.2f}")
 #
 # **Prediction · `sharpened_bits`** &nbsp; 1 minute · no points
 #
-# The sample at T = 0.5 looks better than the samples at 1 and 1.5. What happens to the held-out bits, measured at T =
-# 1 so far, if all logits are first divided by 0.5?
+# The sample at T = 0.5 looks better than the samples at 1 and 1.5. So far the held-out bits were measured at T = 1.
+# What happens to them if all logits are first divided by 0.5?
 #
 # - **A.** They get lower: better samples come from better predictions.
 # - **B.** They stay about the same, within 0.05: the ranking of the bytes does not change.
@@ -1024,10 +1024,10 @@ check.prediction("costliest_piece", costliest_piece)
 # %% [markdown]
 # **Removing the shortcuts costs most, by far.** After the longer training, the model without them needs 4.51 bits, as
 # many as order 0 on the held-out part: whatever the text, it predicts only how frequent each byte is. Lesson 7 showed
-# that without shortcuts the vectors at all positions become nearly equal. The shortcut around attention accounts for
-# most of the cost, the shortcut around the feed-forward network for hardly any. A likely reason: without the shortcut
-# around attention the byte just read, the best clue to the next byte, reaches the prediction only as part of an
-# average.
+# that without shortcuts the vectors at all positions become nearly equal. In the short runs the shortcut around
+# attention accounts for most of the cost, the shortcut around the feed-forward network for hardly any. A likely reason:
+# without the shortcut around attention the byte just read, the best clue to the next byte, reaches the prediction only
+# as part of an average.
 #
 # **The rest of the ranking depends on size and budget.** After 300 steps even the whole model has not reached order 1,
 # a table of pairs, which needs no positions. At this stage removing the positions even helps slightly. In the longer
@@ -1060,8 +1060,8 @@ ladder.show()
 # </div>
 #
 # The last rung goes the wrong way: our three runs need 2.47 to 2.52 bits per byte; in lesson 7 they needed 2.28 to
-# 2.31. With twice the bytes in a step, a run with 16 windows of 64 bytes reached about 2.2, and one with 32 windows of
-# 32 bytes about 2.1. So more bytes in a step help here; longer windows do not.
+# 2.31. Twice the bytes in a step help both: 16 windows of 64 bytes reached about 2.2, and 32 windows of 32 bytes about
+# 2.1. So at the same number of bytes in a step, the shorter windows do better here.
 
 # %% [markdown]
 # ## The real thing: Wikipedia
