@@ -89,9 +89,6 @@ def test_nbgrader_reads_its_configuration_there(bundle):
     run(bundle, "-m", "nbgrader", "validate", "--help")
 
 
-# ----------------------------------------------------------------------------------- committed content only
-
-
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     """A course of a few bytes, committed once."""

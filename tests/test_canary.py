@@ -59,9 +59,6 @@ def everybody_gets_everything(work, seed):
     return StandIn(FIRST).execute(right, seed)
 
 
-# ---------------------------------------------------------------------------------------- before a batch
-
-
 @pytest.mark.parametrize(
     "execute, seen",
     [
@@ -108,9 +105,6 @@ def test_without_solutions_the_summary_says_so_and_the_empty_one_still_goes_firs
     assert course.marks()["ada"] == FULL
     assert "the reference solution was not tried first" in summary.as_text()
     assert batch(course, Instead(sandbox_fails)).run(again=True).halted
-
-
-# ------------------------------------------------------------------------------------ during a batch
 
 
 def hand_in(course, count):
@@ -188,9 +182,6 @@ def test_every_worker_grades_the_reference(course):
     runner = StandIn(FIRST)
     two = Instead(runner.execute, lambda work, seed: [runner.execute(work, seed), every_process_dies(work)])
     assert "does not get full marks" in batch(course, two).run().halted and nothing_written(course)
-
-
-# ------------------------------------------------------------------------------------------- single results
 
 
 def graded(run, says="", flags=(), problem=""):

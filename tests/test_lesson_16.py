@@ -41,9 +41,6 @@ def test_the_digits_are_of_twenty_faces_of_which_three_are_held_out():
     assert sum(picture.tobytes() in seen for picture in held_out) == 0
 
 
-# ------------------------------------------------------------------------------------- what the stored outputs say
-
-
 def test_time_and_memory_grow_with_the_square():
     time, memory = numbers(printed(SOURCE, "plain = {").splitlines()[-1])
     assert 1.5 < time < 3.5
@@ -116,9 +113,6 @@ def test_tiles_make_little_and_keep_much():
 def test_flex_attention_is_the_band():
     text = printed(SOURCE, "flex_attention(q, k, v")
     assert "the same as the band: True" in text
-
-
-# ---------------------------------------------------------------------------------------------------- the long run
 
 
 def test_all_patterns_of_the_long_run_get_the_same_weights_and_batches(monkeypatch):

@@ -30,8 +30,6 @@ QUESTIONS = {source.name: source.lesson.recall for source in SOURCES if source.l
 ASKED = [(name, question) for name, three in QUESTIONS.items() for question in three]
 LESSON = load_lesson("04_multi_head")  # its answers: A, C, B
 
-# ---------------------------------------------------------------------------------------------- what is asked
-
 
 def test_every_lesson_from_3_on_asks_for_a_shape_a_cause_and_a_bug():
     assert sorted(QUESTIONS) == [source.name for source in SOURCES if source.lesson.number >= 3]
@@ -65,9 +63,6 @@ def test_the_cells_are_those_of_the_questions_and_stand_after_the_first(source):
     for cell, asked in zip(cells[first + 1 :], recall_cells(source.lesson.recall), strict=False):
         assert cell.source.split(">", 1)[1:] == asked.source.split(">", 1)[1:]  # but for the card's style
         assert cell.source.startswith(asked.source.split("class=")[0]) and cell.metadata == asked.metadata
-
-
-# ------------------------------------------------------------------------------------------ what is said is so
 
 
 def scores(b, h, t, s, d=4):
@@ -155,9 +150,6 @@ def test_only_the_right_mask_hides_other_padding_in_each_sentence():
         except RuntimeError:
             fits[letter] = False
     assert fits == {letter: letter == question.truth for letter in "ABC"}
-
-
-# ------------------------------------------------------------------------------------ how answers are shown and read
 
 
 def said(*values):

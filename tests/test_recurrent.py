@@ -12,9 +12,6 @@ from helpers.parts.masks import masked_softmax
 LENGTHS = torch.tensor([5, 1, 7, 2])
 
 
-# ------------------------------------------------------------------------------------------------------ skip-gram
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_skip_gram_is_the_papers_sum_in_a_double_loop(kind):
     centre, context = torch.randn(2, 4, 6, dtype=kind).unbind()
@@ -34,9 +31,6 @@ def test_skip_gram_is_finite_for_large_products_and_so_are_its_gradients(size):
     assert loss.item() == pytest.approx(400 if size > 0 else 200)
     (slope,) = torch.autograd.grad(loss, centre)
     assert slope.item() == pytest.approx(2 if size > 0 else -1)
-
-
-# ------------------------------------------------------------------------------------------------- reading backwards
 
 
 def test_each_row_is_turned_within_its_length_and_its_padding_stays():
@@ -112,9 +106,6 @@ def test_the_mix_is_equation_1_of_the_paper(kind):
     near(mix(layers), 0.7 * sum(powers[j] / powers.sum() * layers[:, j] for j in range(3)))
 
 
-# ----------------------------------------------------------------------------------------------------------- scores
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_additive_scores_are_the_papers_in_a_double_loop(kind):
     s, memory = torch.randn(3, 4, dtype=kind), torch.randn(3, 5, 6, dtype=kind)
@@ -136,9 +127,6 @@ def test_general_scores_are_attention_with_one_matrix(kind):
         torch.einsum("bm,btm->bt", memory[:, 0], memory),
         10,
     )
-
-
-# ---------------------------------------------------------------------------------------------------------- decoder
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -60,9 +60,6 @@ def judged(lesson, notebook, name, decided=lambda exercise, digest: ""):
     return judge_submission(asked, key, {name: run}, found, decided)[name]
 
 
-# ------------------------------------------------------------------------------------------------- the stub
-
-
 @pytest.mark.parametrize("source", sources(), ids=lambda source: source.name)
 def test_every_released_cell_holds_its_stub_or_a_bug_to_mend_and_no_solution_does(source):
     cells, solutions = sources_of(answer_notebook(source.name)), solved(source.name)
@@ -75,9 +72,6 @@ def test_every_released_cell_holds_its_stub_or_a_bug_to_mend_and_no_solution_doe
 def test_a_released_notebook_is_not_attempted_and_has_nothing_to_look_at():
     about = judged(FOURTH, answer_notebook(FOURTH), "split_heads")
     assert about.verdict.state == NOT_STARTED and not about.look
-
-
-# --------------------------------------------------------------------------------------- what leads out of an answer
 
 
 CHANGED = "torch.zeros_like = lambda x: x @ x.mT\ndef raw_weights(x):\n    return torch.zeros_like(x)\n"
@@ -119,9 +113,6 @@ def test_an_answer_that_leads_out_or_cannot_be_read_waits():
     assert about.decision == WAITS and ["could not be read" in finding.why for finding in about.look] == [True]
 
 
-# -------------------------------------------------------------------------------------- nobody is harmed
-
-
 @pytest.mark.parametrize("source", sources(), ids=lambda source: source.name)
 def test_no_right_answer_and_no_honest_mistake_is_held_up(source):
     cells = solved(source.name)
@@ -130,9 +121,6 @@ def test_no_right_answer_and_no_honest_mistake_is_held_up(source):
             text = without_marks(variant.apply(cells[variant.exercise]))
             facts = scan_cell(source.lesson[variant.exercise], text)
             assert not facts.suspicious and not facts.refused and not facts.stub and not facts.begun, variant
-
-
-# ---------------------------------------------------------------------------------- the instructor's commands
 
 
 class InThisProcess:

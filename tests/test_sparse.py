@@ -23,9 +23,6 @@ def drawn(*shapes, scale=1.0, seed=0):
     return [scale * torch.randn(*shape, generator=generator) for shape in shapes]
 
 
-# ------------------------------------------------------------------------------------------------------- patterns
-
-
 @pytest.mark.parametrize("t", [1, 7, 16])
 @pytest.mark.parametrize("size", [1, 3, 4, 20])
 def test_each_pattern_is_that_of_a_double_loop(t, size):
@@ -80,9 +77,6 @@ def test_connected_is_what_the_gradient_of_a_stack_of_layers_says():
     assert torch.equal(found > 0, sparse.connected(masks))
 
 
-# ------------------------------------------------------------------------------------------------------- the band
-
-
 @pytest.mark.parametrize(("t", "w"), [(12, 4), (13, 4), (5, 9), (7, 1), (1, 3), (16, 16)])
 def test_the_band_is_attention_with_a_window_mask(t, w):
     q, k, v = (x.requires_grad_() for x in drawn(*[(2, 3, t, 5)] * 3))
@@ -121,9 +115,6 @@ def test_the_gathered_fixed_pattern_is_that_of_its_masks(t, size):
     for heads, length in ((3, 12), (4, 13)):
         with pytest.raises(ValueError, match="do not fit"):
             sparse.fixed_attention(*drawn(*[(1, heads, length, 2)] * 3), 4)
-
-
-# ------------------------------------------------------------------------------------------------------- the tiles
 
 
 def partial(scores, values):
@@ -167,9 +158,6 @@ def test_tiles_are_softmax_attention(t, s, tile, causal, scale):
     for mine, other in zip(*grads, strict=True):
         # A softmax that has collapsed subtracts equal products of values and keys: what is left of them is rounding
         torch.testing.assert_close(mine, other, rtol=1e-3, atol=1e-4 + 1e-6 * scale**2)
-
-
-# ----------------------------------------------------------------------------------------------------- the pictures
 
 
 def test_a_raster_goes_row_by_row():

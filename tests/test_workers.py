@@ -73,9 +73,6 @@ def end(processes):
         os.kill(process, signal.SIGKILL)
 
 
-# ------------------------------------------------------------------------------------------------- what they compute
-
-
 def test_each_returns_what_it_returned_in_the_order_of_ranks_and_no_folder_stays(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     results = workers.in_processes(slow_workers.summed, torch.tensor([1.0, 3.0]))
@@ -114,9 +111,6 @@ def test_two_workers_with_half_of_adamws_state_each_step_as_one_with_all_of_it()
         torch.testing.assert_close(result["weight"], model.weight.detach())
         torch.testing.assert_close(result["bias"], model.bias.detach())
         assert result["kept"] == 2 * 4 * 8, "two numbers for eight of the sixteen places"
-
-
-# ------------------------------------------------------------------------------------------------ what can go wrong
 
 
 def test_a_function_of_the_notebook_is_refused_in_words():

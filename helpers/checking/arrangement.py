@@ -13,9 +13,6 @@ from helpers.checking.positions import axis_names, entry, listed, region
 LONGEST_AXIS = 64  # along which entries are looked for at other places
 
 
-# ------------------------------------------------------------------------------------ types, NaN, constants
-
-
 def rounded(pair: Pair) -> str:
     """A type that cannot hold the numbers."""
     if not pair.fractions:
@@ -80,9 +77,6 @@ def constant(pair: Pair) -> str:
     if (pair.goal == pair.goal.flatten()[0]).all():
         return f"Every entry of your result is {number}; it has to be {shown(pair.goal.flatten()[0])}."
     return f"Every entry of your result is {number}."
-
-
-# ---------------------------------------------------------------------------- the right numbers at other places
 
 
 def transposed(pair: Pair) -> str:
@@ -154,9 +148,6 @@ def reordered(pair: Pair) -> str:
             return f"Along {pair.axis(place)} your result holds the right numbers in another order."
     look = " Look for a reshape (view, flatten) where axes have to be exchanged, or for a different order."
     return f"Your result holds the right numbers at other places.{look if pair.fractions else ''}"
-
-
-# -------------------------------------------------------------------------------------- more or fewer are True
 
 
 def truth(pair: Pair) -> str:

@@ -1024,10 +1024,11 @@ check.prediction("costliest_piece", costliest_piece)
 # %% [markdown]
 # **Removing the shortcuts costs most, by far.** After the longer training, the model without them needs 4.51 bits, as
 # many as order 0 on the held-out part: whatever the text, it predicts only how frequent each byte is. Lesson 7 showed
-# that without shortcuts the vectors at all positions become nearly equal. In the short runs the shortcut around
-# attention accounts for most of the cost, the shortcut around the feed-forward network for hardly any. A likely reason:
-# without the shortcut around attention the byte just read, the best clue to the next byte, reaches the prediction only
-# as part of an average.
+# that without shortcuts the vectors at all positions become nearly equal.
+#
+# In the short runs the shortcut around attention accounts for most of the cost, the shortcut around the feed-forward
+# network for hardly any. A likely reason: without the shortcut around attention the byte just read, the best clue to
+# the next byte, reaches the prediction only as part of an average.
 #
 # **The rest of the ranking depends on size and budget.** After 300 steps even the whole model has not reached order 1,
 # a table of pairs, which needs no positions. At this stage removing the positions even helps slightly. In the longer
