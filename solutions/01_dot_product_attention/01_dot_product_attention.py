@@ -187,9 +187,9 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Each point is a film. A [singular value
-# decomposition](../../site/glossary.md#singular-value-decomposition) (SVD) of the predictions chose the two axes, which
-# changes no prediction. Along the horizontal axis, which contributes most to the predictions, romances are at one end
-# and action films at the other. The vertical axis separates light films from serious ones.
+# decomposition](../../site/glossary.md#singular-value-decomposition) (SVD) of the predictions chose the two axes. Any
+# pair of axes would give the same predictions. Along the horizontal axis, which contributes most to the predictions,
+# romances are at one end and action films at the other. The vertical axis separates light films from serious ones.
 #
 # </div>
 #
@@ -500,7 +500,7 @@ for words in ("a class method".split(), "the length of a list".split()):
 
 # %% [markdown]
 # The input is the same in both phrases. The outputs differ: *class* is among the best matches of the first, *list*
-# among those of the second. The change is small, because *a* gives itself most of the weight.
+# among those of the second. The change is small: *a* gives itself most of the weight.
 #
 # In two dimensions we can draw what attention does.
 
@@ -626,7 +626,7 @@ plt.show()
 # `dim=1` is the first of the two t axes, so the softmax ran down the **columns**. The rows no longer added up to 1, and
 # the outputs were no longer averages. In the figure, the rows of the two longest inputs added up to 2.5 and 1.7, and
 # their outputs were clearly outside the hull. Where a row adds up to less than 1, the output is pulled towards the
-# origin, and one such output was just outside too.
+# origin, which lies outside the hull. One such output was just outside too.
 #
 # Both axes have length t, so the shapes were right. Dividing each row by its sum afterwards would give averages, but
 # with wrong weights.
@@ -750,8 +750,8 @@ for function in (self_attention, running_sum):
 #
 # Three properties of self-attention deserve a second look.
 #
-# - **It has no parameters.** Its input vectors alone decide what it does, so training can change only whatever makes
-#   those vectors.
+# - **It has no parameters.** Its input vectors alone decide its weights, so training can change them only through
+#   whatever makes those vectors.
 # - **It sees a set.** In language the order of words matters, so the order has to be put into the vectors. [Lesson
 #   6](../06_positions/06_positions.ipynb) does that.
 # - **Among vectors of equal length, it favours the word itself.** No score of row $i$ is then larger than $x_i \cdot
@@ -763,7 +763,7 @@ for function in (self_attention, running_sum):
 # From here to lesson 9 one small language model grows. It reads 32 bytes (64 in lesson 9) of Python's reference manual
 # and predicts the next byte. Each lesson except the eighth adds the part that you have just written. The text and the
 # width never change, and the training stays the same up to lesson 4. Until then a change in the score comes from the
-# new part or from chance. Three runs of ours show how much chance does.
+# new part or from chance. The spread of our three runs shows how much is chance.
 #
 # Today's model has three parts. Each possible byte has a learned vector of e = 64 numbers. Your `self_attention`
 # averages the vectors of the 32 bytes. A linear map with a softmax turns the last output into probabilities for the
@@ -794,15 +794,15 @@ ladder.last_byte(model)
 #
 # </div>
 #
-# Above the figure is a prompt from the held-out text and, after ▸, 200 bytes that the model wrote. Few of its words
-# exist. The line *weight on the last byte* suggests a reason. On average the last position gives weight 0.43 to itself.
-# Each earlier copy of the same byte has the same vector, so it gets the same weight. The last position and these copies
-# together get 0.91, so the model knows little more than the last byte.
+# Above the figure is a prompt from the held-out text and, after ▸, 200 bytes that the model wrote. Few of its longer
+# words exist. The line *weight on the last byte* suggests a reason. On average the last position gives weight 0.43 to
+# itself. Each earlier copy of the same byte has the same vector, so it gets the same weight. The last position and
+# these copies together get 0.91, which leaves little for all other bytes.
 #
-# A table of pairs knows that byte too. It needs 3.46 bits on the training text and about 3.53 on the held-out text. The
-# model needs a little more, 3.60 and 3.62.
+# So the model comes close to a table of pairs, which knows the last byte only. Such a table needs 3.46 bits on the
+# training text, where the dashed line is, and about 3.53 on the held-out text. The model needs 3.60 and 3.62.
 #
-# The start page shows your scores. `Ladder(check, text="enwik8")` trains on Wikipedia instead, where it can be
+# The start page shows your scores. `Ladder(check, text="enwik8")` trains on text of Wikipedia instead, if it can be
 # downloaded.
 
 # %% [markdown]

@@ -24,7 +24,7 @@
 # |---|---|
 # | **You will build** | multi-head attention without a loop over the heads, and a count of its parameters |
 # | **You need** | queries, keys and values ([lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb)), and why scores are divided by $\sqrt d$ ([lesson 3](../03_scaling/03_scaling.ipynb)) |
-# | **It takes** | about 105 minutes: six exercises, one of them with a bug to fix, and two predictions; 22 points |
+# | **It takes** | about 110 minutes: six exercises, one of them with a bug to fix, and two predictions; 22 points |
 # | **It computes** | in under two minutes in all, without a GPU; the last section can be stopped |
 #
 # In this lesson b counts sentences, t counts positions, and e is the width of the model. **h** is new, the number of
@@ -121,10 +121,11 @@ plt.show()
 # %% [markdown]
 # ## All heads in one product
 #
-# A loop over $h$ small attentions would work, but there is a way without a loop. The queries $x W_q^{(0)}$,
-# $x W_q^{(1)}$ and so on are all products of *the same* $x$. Put the matrices side by side, and one product with an
-# $(e, h\,d)$ matrix computes the queries of all heads. Components $0$ to $d-1$ of the result are the queries of head 0,
-# the next $d$ components those of head 1, and so on.
+# A loop over $h$ small attentions would work. But it computes $h$ small products one after the other, and there is a
+# way to compute one large product instead. The queries $x W_q^{(0)}$, $x W_q^{(1)}$ and so on are all products of *the
+# same* $x$. Put the matrices side by side, and one product with an $(e, h\,d)$ matrix computes the queries of all
+# heads. Components $0$ to $d-1$ of the result are the queries of head 0, the next $d$ components those of head 1, and
+# so on.
 #
 # Now the $h$ heads have to be separated, in two steps:
 #
@@ -401,8 +402,9 @@ def fuse_heads(heads):
 check(fuse_heads)
 
 # %% [markdown]
-# The first comparison has no scaling on either side. For the second, load these weights into your `MultiHeadAttention`.
-# It divides its scores by $\sqrt d$, so multiply the query weights by $\sqrt d$; its `unify` is set to the identity.
+# The heads of lesson 2 do not divide their scores by $\sqrt d$, and neither does the first comparison. Your
+# `MultiHeadAttention` does. So for the second comparison the query weights are multiplied by $\sqrt d$, and `unify` is
+# set to the identity.
 
 # %% tags=["nbval-check-output"]
 heads = [SingleHeadAttention(12, 4).to(device()) for _ in range(3)]
@@ -643,7 +645,9 @@ for seed in (1, 2):
 # (*who*). So one sum has room for three answers, but training does not find them from every start. With three heads it
 # found them from all three starts, in a quarter of the steps.
 #
-# What do the three heads look at? Their weights vary with the sentence, so average them over 2,000 sentences:
+# What do the three heads look at? Their weights vary with the sentence, so average them over 2,000 sentences. (Things
+# and names are different words here, so *roses* answers *what* at any position. Only giver and receiver have to be told
+# apart.)
 
 # %% mystnb={"image": {"alt": "Three heat maps of average weights over giver, gave, thing, to and receiver, one for each head, with numbers. In the row of gave, most of the weight is on the thing in head 0 (0.9), on the receiver in head 1 (1.0) and on the giver in head 2 (0.9)."}}
 ids = giving_sentences(2000, torch.Generator().manual_seed(0))[0].to(device())
@@ -680,8 +684,8 @@ for h in runs:
             print(f"h = {h}, run {run + 1}, head {r}:", *(f"{w:8.2f}" for w in row))
 
 # %% [markdown]
-# With three heads, only run 2 has one head per question. In run 1, heads 0 and 1 both look at giver and receiver; in
-# run 3, head 0 looks at thing and receiver.
+# With three heads, only run 2 has one head per question. In run 1, head 1 looks at giver and receiver alike; in run 3,
+# head 0 looks at thing and receiver.
 #
 # With one head, the table explains the failure. In run 2 the giver has weight 0.00: its vector does not reach *gave*,
 # so the reader has to guess. In runs 1 and 3 the giver has about 0.3, and most givers are named.
@@ -704,8 +708,8 @@ for run, (reader, *_) in enumerate(runs[3]):
           f"of others {largest[~own].mean():.2f}; {WORDS[name]} right in {right:.0%}")
 
 # %% [markdown]
-# Each reader has a default name for a missing giver. That name needs less weight than the others: in run 1 the largest
-# weight on *mary* averages 0.09, and she is almost always named. So a low weight can be an answer.
+# Each reader has a default name for a missing giver, and that name gets less weight than the others: in run 1 the
+# largest weight on *mary* averages 0.09, and she is almost always named. So a low weight can be an answer.
 
 # %% [markdown]
 # ## Heads in a published model
@@ -814,7 +818,7 @@ print("\nlargest difference from nn.MultiheadAttention with the same weights:",
 # Training makes up for the bug: in head 0, *to* learns to look at giver and receiver, and the receiver at the thing.
 # This works only for sentences of five words: in longer ones the row of *gave* would have other pieces.
 #
-# So a low loss does not show that the code is right. Compare it with known code, as the last line does.
+# So right answers do not show that the code is right. Compare it with known code, as the last line does.
 
 # %% [markdown]
 # ## Other kinds of heads, and their parameters
@@ -900,8 +904,9 @@ for kind in ("narrow", "wide", "multi-query"):
 # </div>
 #
 # We can also count multiplications, though a count is not a running time. For one pair of words, h dot products of d
-# terms have as many multiplications as one dot product of $e = h\,d$ terms. Only the number of weights grows: there are
-# h tables of (t, t) instead of one.
+# terms have as many multiplications as one dot product of $e = h\,d$ terms. So with narrow heads the scores cost as
+# many multiplications as with one head. Only the number of attention weights grows: there are h tables of (t, t)
+# instead of one.
 
 # %% [markdown]
 # ## Your model so far
@@ -928,15 +933,15 @@ ladder.show()
 # </div>
 #
 # Four heads hardly change the result: 3.71 or 3.72 [bits per byte](../../site/glossary.md#bits-per-byte) in our three
-# runs, against 3.69 to 3.79 with one scaled head. Bare self-attention stays ahead; to overtake it, lesson 2 needed
-# positions and longer training. The vectors still do not say where a byte is, so no head can ask for *the byte before*.
-# Lesson 5 adds a prediction at every position; lesson 6 adds vectors for the positions.
+# runs, against 3.69 to 3.79 with one scaled head. Bare self-attention stays ahead. In lesson 2 it was overtaken only
+# with positions and more windows in each step. The vectors still do not say where a byte is, so no head can ask for
+# *the byte before*. Lesson 5 adds a prediction at every position; lesson 6 adds vectors for the positions.
 
 # %% [markdown]
 # ## What you can do now
 #
 # You can split a tensor into heads and merge it again, and say why a reshape alone does neither; write multi-head
-# attention without a loop and show that a loop over heads gives the same; find a wrong merge that the loss does not
+# attention without a loop and show that a loop over heads gives the same; find a wrong merge that right answers do not
 # show; and count the parameters of narrow, wide and multi-query heads.
 #
 # **Three questions to think about**
