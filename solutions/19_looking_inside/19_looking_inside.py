@@ -658,7 +658,7 @@ for p in (32, 31, 24, 16):
 # | [2](../02_queries_keys_values/02_queries_keys_values.ipynb) | queries, keys and values | loss 0.01, against 1.33 with one matrix for both roles |
 # | [3](../03_scaling/03_scaling.ipynb) | the division by √d | at d = 1024 the weight spreads over 5.3 of 8 keys, not 1.0 |
 # | [4](../04_multi_head/04_multi_head.ipynb) | heads side by side | PyTorch's own to 0.00001; 1,049,088 parameters |
-# | [5](../05_masking/05_masking.ipynb) | masks, and a test for leaks | largest slope above the diagonal: 0.0 |
+# | [5](../05_masking/05_masking.ipynb) | masks, and a test for leaks | largest slope above the diagonal: 0 |
 # | [6](../06_positions/06_positions.ipynb) | four kinds of positions | one built by hand: 1.00 right at length 64 |
 # | [7](../07_transformer_block/07_transformer_block.ipynb) | the block | 7,085,568 parameters, by formula and by count |
 # | [8](../08_classifier/08_classifier.ipynb) | a classifier | 93.5% of unseen made-up reviews; of IMDb's, 86.2% |
