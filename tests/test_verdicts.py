@@ -126,6 +126,11 @@ def test_answers_are_judged_on_the_cpu_whatever_the_course_computes_on(monkeypat
     assert kinds == {"cpu"}
 
 
+def test_an_answer_that_empties_the_environment_is_judged(monkeypatch):
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    assert verdict(lambda x: os.environ.clear() or right(x)).state == RIGHT
+
+
 def test_code_that_reads_numbers_out_of_a_tensor_is_not_blamed_for_its_device():
     assert (
         verdict(lambda x: torch.stack([right(x)[k] for k in range(int(x.new_tensor(float(len(x))).item()))])).state
@@ -298,7 +303,7 @@ def test_an_answer_that_runs_alone_beside_an_unfinished_torch_asks_for_a_restart
 def test_a_time_limit_that_interrupts_an_import_of_torch_asks_for_a_restart(capsys):
     module = compile("while True: pass", os.path.join(os.path.dirname(torch.__file__), "imported.py"), "exec")
     check = start("01_dot_product_attention")
-    check.seconds = 0.2
+    check.seconds = 2  # the first check of a process reads a key before it runs the answer
 
     def raw_weights(x):
         exec(module, {})
