@@ -243,7 +243,7 @@ def held_out_bits(model: nn.Module, text_name: str = MANUAL) -> float:
 
 
 def training_bits(model: nn.Module, text_name: str = MANUAL) -> float:
-    """The same for the last bytes of the training text, as many as are held out."""
+    """Bits per byte on the last bytes of the training text, as many bytes as are held out."""
     train, held_out = text(text_name)
     return _bits(model, _windows(model, train[-len(held_out) :]))
 
@@ -280,12 +280,12 @@ def weight_on_last_byte(model: ByteModel, text_name: str = MANUAL) -> tuple[floa
 
 
 def _held_out_windows(model: nn.Module, text_name: str) -> torch.Tensor:
-    """(windows, t + 1), each with the byte that it predicts: the same bytes for all models."""
+    """(windows, t + 1), each with the byte that is predicted. These are the same bytes for all models."""
     return _windows(model, text(text_name)[1])
 
 
 def _windows(model: nn.Module, data: torch.Tensor) -> torch.Tensor:
-    """The same of any bytes, a vector of at least LONGEST + 1."""
+    """(windows, t + 1) of data, a vector of more than LONGEST bytes; t is the model's window."""
     t = length_of(model)
     return data[LONGEST - t :].unfold(0, t + 1, EVERY).long().to(device())
 

@@ -235,8 +235,8 @@ def _root(node: ast.AST) -> str:
 def spelled(source: str, modules: bool = True) -> Iterator[tuple[int, str]]:
     """The names that a cell reads, defines as functions, imports, or has as strings, each with its line.
 
-    Strings are among them because of ``getattr(torch.nn, "Transformer")``. Of an import: the path, and each part of it;
-    modules: also of the module that names are imported from.
+    Strings are among them because of ``getattr(torch.nn, "Transformer")``. An import yields its path and each part of
+    it. modules: whether the path of ``from a.b import c`` begins with the module, a.b.c, or is c alone.
     """
     tree = parsed(source)
     for node in ast.walk(tree) if tree else ():

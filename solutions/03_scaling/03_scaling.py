@@ -681,7 +681,7 @@ for d in (64, 1024):
 
 # %% [markdown]
 # The start decides, at both widths. From a soft start every run ends below 0.15, even with full steps. From a sharp
-# start every run ends above 0.8, even with small steps: where the right key has hardly any weight, its score gets
+# start every run ends far above that, even with small steps: where the right key has hardly any weight, its score gets
 # hardly any gradient.
 #
 # At each width the last two lines agree because they are the same training, written in two ways. So in this experiment
