@@ -3,10 +3,10 @@
     for step in progress(range(1500), "training"):
         ...
 
-For lessons; what long commands show is `helpers.grading.progress`. In a notebook it is one line of text that changes in
-place, and what is left of it at the end holds no times: a stored notebook stays the same when nothing changed. The loop
-runs with as many threads as prove fastest, by `helpers.threads`. COURSE_TRAINING_STEPS ends every loop after so many
-things, for tests, which need no trained model.
+For lessons; what long commands show is `helpers.grading.progress_bars`. In a notebook it is one line of text that
+changes in place, and what is left of it at the end holds no times: a stored notebook stays the same when nothing
+changed. The loop runs with as many threads as prove fastest, by `helpers.threads`. COURSE_TRAINING_STEPS ends every
+loop after so many things, for tests, which need no trained model.
 """
 
 from __future__ import annotations

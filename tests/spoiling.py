@@ -6,8 +6,8 @@ import inspect
 
 import torch
 
-from helpers.authoring.keys import make_key
 from helpers.authoring.lesson_source import Answers, sources
+from helpers.authoring.make_keys import make_key
 from helpers.checking.answers import run
 from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.verdicts import judge

@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import save
 
-from helpers.authoring.keys import make_key
+from helpers.authoring.make_keys import make_key
 from helpers.checking.answers import ANSWERED, LARGEST_ANSWER, RAISED, MalformedAnswer, from_wire, run, to_wire
 from helpers.checking.check import start
 from helpers.checking.keys import BadKey, key_as_bytes, load_key, shipped_path

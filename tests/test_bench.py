@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from helpers.benchmarks.parts_speed import checkpointing, groups, lessons, sparse, translator
+from helpers.benchmarks.parts_speed import checkpointing, groups, lesson_models, sparse_attention, translator
 from helpers.benchmarks.parts_speed import comparison as comparison_module
 from helpers.benchmarks.parts_speed.comparison import Comparison, row, speeds
 from helpers.parts.sparse import local_mask
@@ -13,11 +13,11 @@ from helpers.parts.sparse import local_mask
 
 @pytest.mark.parametrize("kind", ["reader", "writer"])
 def test_both_sides_of_a_lesson_compute_the_same(kind, monkeypatch):
-    monkeypatch.setattr(lessons, "BATCH", 3)
-    monkeypatch.setattr(lessons, "READER", {**lessons.READER, "n": 500, "e": 32})
-    monkeypatch.setattr(lessons, "WRITER", {**lessons.WRITER, "e": 32})
-    ours, theirs = lessons.pair(kind)
-    inputs = lessons.texts()[:2] if kind == "reader" else (torch.randint(256, (3, 50)),)
+    monkeypatch.setattr(lesson_models, "BATCH", 3)
+    monkeypatch.setattr(lesson_models, "READER", {**lesson_models.READER, "n": 500, "e": 32})
+    monkeypatch.setattr(lesson_models, "WRITER", {**lesson_models.WRITER, "e": 32})
+    ours, theirs = lesson_models.pair(kind)
+    inputs = lesson_models.texts()[:2] if kind == "reader" else (torch.randint(256, (3, 50)),)
     for mode in (True, False):
         torch.testing.assert_close(ours.train(mode)(*inputs), theirs.train(mode)(*inputs), rtol=0, atol=1e-5)
     biases = 3 * theirs.encoder.layers[0].self_attn.embed_dim * len(theirs.encoder.layers)
@@ -40,13 +40,15 @@ def test_checkpointing_is_measured_on_the_same_work_and_keeps_a_fraction(monkeyp
 
 
 def test_what_saves_computes_what_it_is_compared_with():
-    arguments = sparse.inputs(256)
-    window = torch.nn.functional.scaled_dot_product_attention(*arguments, attn_mask=local_mask(256, sparse.WINDOW))
+    arguments = sparse_attention.inputs(256)
+    window = torch.nn.functional.scaled_dot_product_attention(
+        *arguments, attn_mask=local_mask(256, sparse_attention.WINDOW)
+    )
     for saving, goal in (
-        (sparse.band(*arguments), window),
-        (sparse.blocks(*arguments), sparse.by_masks(*arguments)),
-        (sparse.tiles(*arguments), sparse.written_out(*arguments)),
-        (sparse.kernel(*arguments), sparse.written_out(*arguments)),
+        (sparse_attention.band(*arguments), window),
+        (sparse_attention.blocks(*arguments), sparse_attention.by_masks(*arguments)),
+        (sparse_attention.tiles(*arguments), sparse_attention.written_out(*arguments)),
+        (sparse_attention.kernel(*arguments), sparse_attention.written_out(*arguments)),
     ):
         torch.testing.assert_close(saving, goal, rtol=1e-4, atol=1e-5)
 

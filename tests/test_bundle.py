@@ -15,7 +15,7 @@ from conftest import git, solved
 
 from helpers.authoring import __main__ as authoring_command
 from helpers.authoring import student_zip as authoring_bundle
-from helpers.authoring.check import solution_lines
+from helpers.authoring.inspection import solution_lines
 from helpers.authoring.lesson_source import ROOT, sources
 from helpers.authoring.mistakes import Mistake
 from helpers.authoring.student_zip import HOLDS, NAME, make_bundle, uncommitted

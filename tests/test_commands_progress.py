@@ -6,8 +6,8 @@ import io
 
 import pytest
 
-from helpers.grading import progress as module
-from helpers.grading.progress import progress
+from helpers.grading import progress_bars as module
+from helpers.grading.progress_bars import progress
 
 
 class Terminal(io.StringIO):

@@ -10,7 +10,7 @@ import textwrap
 
 import pytest
 
-from helpers.authoring.check import built_on
+from helpers.authoring.inspection import built_on
 from helpers.authoring.lesson_source import Source, sources
 from helpers.checking import finished_parts
 from helpers.checking.finished_parts import answers_in_reach, sources_for

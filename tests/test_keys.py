@@ -11,8 +11,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from helpers.authoring import check_answers
 from helpers.authoring.check_answers import answer_of, constant, stale_key
-from helpers.authoring.keys import same_on_another_machine
 from helpers.authoring.lesson_source import Answers, sources
+from helpers.authoring.make_keys import same_on_another_machine
 from helpers.authoring.mistakes import Accepted, Alias, Mistake
 from helpers.checking.answers import ANSWERED, RAISED, Answer, Outcome, run
 from helpers.checking.cell_scan import scan_cell

@@ -4,7 +4,7 @@ import nbformat
 import pytest
 from tables import table
 
-from helpers.authoring.check import mends, predictions, to_come
+from helpers.authoring.inspection import mends, predictions, to_come
 from helpers.authoring.lesson_source import Answers, Source, sources
 from helpers.authoring.release_step import ClearOrExchange
 from helpers.checking import check as checks

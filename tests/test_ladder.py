@@ -14,7 +14,7 @@ from helpers.ladder import ByteModel, Ladder
 from helpers.parts.attention import SingleHeadAttention
 from helpers.rungs import RUNGS, Score
 from helpers.student.start_page import Page
-from helpers.training.ladder import MODELS
+from helpers.training.ladder_runs import MODELS
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 

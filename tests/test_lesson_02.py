@@ -16,7 +16,7 @@ from helpers.data.recorded import recorded
 from helpers.data.toy.phrases import ASKS, KINDS, known_words, phrases
 from helpers.data.vectors import word_vectors
 from helpers.parts import attention as parts
-from helpers.training.ladder import TIMES
+from helpers.training.ladder_runs import TIMES
 
 NAME = "02_queries_keys_values"
 SIZES = [(1, 1, 1, 1, 1), (2, 3, 5, 4, 6), (3, 1, 7, 2, 1), (1, 6, 1, 5, 3), (4, 8, 8, 16, 16)]  # b, t, s, d, v

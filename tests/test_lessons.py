@@ -8,13 +8,13 @@ import nbformat
 import pytest
 from conftest import FIRST
 
-from helpers.authoring import check
+from helpers.authoring import inspection
 from helpers.authoring.building import BrokenLesson, with_its_outputs
-from helpers.authoring.check import inspect_course, inspect_quickly
 from helpers.authoring.check_answers import misjudged, stale_key, surviving
 from helpers.authoring.facts import write_facts
-from helpers.authoring.keys import make_key
+from helpers.authoring.inspection import inspect_course, inspect_quickly
 from helpers.authoring.lesson_source import Source, sources
+from helpers.authoring.make_keys import make_key
 from helpers.authoring.mistakes import BadEdit, Mistake
 from helpers.checking.keys import load_key, shipped_path
 from helpers.course import SHIPPED_SEED
@@ -77,7 +77,7 @@ def test_code_that_has_changed_is_not_given_old_outputs(copied):
 def test_a_letter_that_is_seldom_right_is_found():
     says = dict.fromkeys("ABC", "why")
     often, seldom = Prediction("p", "C", says), Prediction("q", "A", says)
-    assert check.rare_letters([often] * 3 + [seldom]) == [
+    assert inspection.rare_letters([often] * 3 + [seldom]) == [
         "B is right in 0 of 4 predictions: reorder the choices of some"
     ]
 
@@ -85,8 +85,8 @@ def test_a_letter_that_is_seldom_right_is_found():
 def test_a_lesson_that_goes_by_another_name_is_found(monkeypatch):
     (masking,) = sources(["05_masking"])
     planned = {"05_masking": {"title": "What a position may see"}, "06_positions": {"title": "Order"}}
-    monkeypatch.setattr(check, "plan", lambda: planned)
-    assert list(check.names(masking)) == [
+    monkeypatch.setattr(inspection, "plan", lambda: planned)
+    assert list(inspection.names(masking)) == [
         "helpers/exercises calls it 'Masking', site/lessons.toml 'What a position may see'",
         "it does not begin with its heading: # 5 · What a position may see",
         "it calls lesson 6 'Positions', site/lessons.toml 'Order'",
@@ -100,7 +100,7 @@ def test_build_writes_what_the_exercises_declare_into_the_text(tmp_path):
     older = text.replace(" · 4 points", " · 2 points").replace('"points": 4.0', '"points": 1.0')
     older = older.replace("★★☆", "★☆☆").replace("mend · ", "").replace("about 75 minutes", "about 10 minutes")
     copy.script.write_text(older.replace("21 points", "7 points"), encoding="utf-8")
-    assert any("other points, stars or minutes" in finding for finding in check.stale_notebook(copy))
+    assert any("other points, stars or minutes" in finding for finding in inspection.stale_notebook(copy))
     write_facts(copy)
     assert copy.script.read_text(encoding="utf-8") == text != older
 

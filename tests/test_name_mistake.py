@@ -14,8 +14,8 @@ from helpers.authoring import __main__ as command
 from helpers.authoring import name_mistake
 from helpers.authoring.check_answers import key_and_variants, misjudged
 from helpers.authoring.exam_key import exam_key_of, save_exam_key
-from helpers.authoring.keys import make_key
 from helpers.authoring.lesson_source import Source
+from helpers.authoring.make_keys import make_key
 from helpers.authoring.mistakes import BadEdit, StudentMistake, read_mistakes
 from helpers.authoring.name_mistake import CannotName, propose
 from helpers.authoring.student_mistakes import as_toml

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from helpers import device
-from helpers.authoring.keys import make_key
+from helpers.authoring.make_keys import make_key
 from helpers.checking.answers import run
 from helpers.checking.check import CheckFailed, start
 from helpers.checking.panel import as_html, as_text

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 from helpers.authoring.building import BrokenLesson, build
-from helpers.authoring.check import inspect, inspect_course, to_come
 from helpers.authoring.check_answers import fresh_seeds, misjudged
-from helpers.authoring.keys import BrokenReference
+from helpers.authoring.inspection import inspect, inspect_course, to_come
 from helpers.authoring.lesson_source import sources
+from helpers.authoring.make_keys import BrokenReference
 from helpers.authoring.minutes import minutes
 from helpers.authoring.mistakes import BadEdit
 from helpers.authoring.prose import findings_by_rule
@@ -111,7 +111,7 @@ def _mutants(args) -> None:
 
 def _exam_key(args) -> int:
     from helpers.authoring.exam_key import POOL, make_exam_key
-    from helpers.grading.progress import progress
+    from helpers.grading.progress_bars import progress
 
     pool = POOL if args.seeds is None else args.seeds
     if not 1 <= pool <= 64:

@@ -14,8 +14,8 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 from helpers.authoring.facts import write_facts
-from helpers.authoring.keys import make_key
 from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, Source
+from helpers.authoring.make_keys import make_key
 from helpers.checking.keys import key_as_bytes, shipped_path
 from helpers.course import EXPERIMENTS_FOLDER, PROGRESS_FILE, SHIPPED_SEED, write_whole
 from helpers.device import on_the_cpu

@@ -6,8 +6,8 @@ import functools
 from collections import Counter
 from collections.abc import Iterator
 
-from helpers.authoring.keys import BrokenReference, make_key, same_on_another_machine
 from helpers.authoring.lesson_source import Answers, Source
+from helpers.authoring.make_keys import BrokenReference, make_key, same_on_another_machine
 from helpers.authoring.mistakes import (
     Accepted,
     Alias,

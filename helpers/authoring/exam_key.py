@@ -10,8 +10,8 @@ from pathlib import Path
 import torch
 from safetensors.torch import save
 
-from helpers.authoring.keys import make_keys
 from helpers.authoring.lesson_source import Source, sources
+from helpers.authoring.make_keys import make_keys
 from helpers.checking.keys import key_as_bytes
 from helpers.course import write_whole
 from helpers.exercises import Lesson

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from helpers.authoring.check_answers import misjudged
 from helpers.authoring.exam_key import save_exam_key
-from helpers.authoring.keys import make_keys
 from helpers.authoring.lesson_source import Source
+from helpers.authoring.make_keys import make_keys
 from helpers.authoring.mistakes import StudentMistake, Variant
 from helpers.authoring.student_mistakes import as_toml, require_sandbox
 from helpers.checking.answers import Answer

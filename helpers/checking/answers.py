@@ -27,8 +27,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load as read_tensors
 from safetensors.torch import save as write_tensors
 
+from helpers.checking.axis_names import listed
 from helpers.checking.plain_text import sanitized
-from helpers.checking.positions import listed
 from helpers.course import HELPERS, STUB
 from helpers.device import on_the_cpu
 from helpers.exercises import Exercise

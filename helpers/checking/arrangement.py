@@ -7,8 +7,8 @@ import math
 
 import torch
 
+from helpers.checking.axis_names import axis_names, entry, listed, region
 from helpers.checking.pair import ENOUGH, Pair, dtype_name, shown
-from helpers.checking.positions import axis_names, entry, listed, region
 
 LONGEST_AXIS = 64  # along which entries are looked for at other places
 

@@ -14,9 +14,9 @@ import torch
 
 from helpers.checking import arrangement, partly_right, relations
 from helpers.checking.answers import NOT_ATTEMPTED, REFUSED, Outcome
+from helpers.checking.axis_names import axis_name, listed
 from helpers.checking.compare import close
 from helpers.checking.pair import ENOUGH, Detector, Pair, dtype_name
-from helpers.checking.positions import axis_name, listed
 from helpers.exercises.exercise import Aspect
 
 NAMES = "names and shapes"  # the tensor of the aspect `parameters`; "names and shapes of your dict" is of a state

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import torch
 
-from helpers.checking.positions import axis_name
+from helpers.checking.axis_names import axis_name
 from helpers.exercises.exercise import Aspect
 from helpers.exercises.tolerance import WHOLE, widened
 

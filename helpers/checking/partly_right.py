@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from helpers.checking.axis_names import entry, indices, region
 from helpers.checking.pair import ENOUGH, Pair, shown
-from helpers.checking.positions import entry, indices, region
 from helpers.exercises.exercise import Aspect
 
 NUMBERS_WRONG = "the numbers are not."  # said when nothing better is known

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from helpers.checking.positions import listed
+from helpers.checking.axis_names import listed
 from helpers.exercises import Prediction
 
 MADE, NOT_YET, NONE_OF_THEM = "made", "not made yet", "none of the choices"

@@ -25,7 +25,7 @@ from helpers.grading.gradebook import Marks, digest_of, judged_path
 from helpers.grading.grader import GradedSubmission, Grader
 from helpers.grading.journal import Journal
 from helpers.grading.judging import WAITS
-from helpers.grading.progress import progress
+from helpers.grading.progress_bars import progress
 from helpers.grading.review import Decisions
 from helpers.grading.sandbox.cluster import Cluster
 from helpers.grading.sandbox.runner import Runner

@@ -11,7 +11,7 @@ from helpers.checking.plain_text import without_emphasis
 from helpers.grading.gradebook import CellScore
 from helpers.grading.journal import JournalEntry
 from helpers.grading.judging import WAITS
-from helpers.grading.progress import counted
+from helpers.grading.progress_bars import counted
 from helpers.grading.sanitize import plain
 from helpers.notebooks import check_id
 

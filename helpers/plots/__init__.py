@@ -11,14 +11,14 @@ the axes first (`figure, ax = plt.subplots()`) and pass them in.
 from . import diagrams
 from .alignment import alignment
 from .bars import bars
+from .coloured_text import surprise
 from .curves import curves, loss_curve
 from .heads import arrow_chain, fold, head_grid
 from .hidden import hidden_words
-from .ladder import ladder, runs
-from .masks import mask_row
+from .ladder_chart import ladder, runs
+from .mask_rows import mask_row
 from .number_grids import number_grids
 from .paths import path_row
 from .points import convex_hull, hull_picture, label_points, plane
 from .style import COLOURS, DASHES, MARKERS, SIGNED, WEIGHTS, png, use_course_style
-from .text import surprise
 from .weights import colour_scale, heat, heat_pair

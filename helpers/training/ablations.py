@@ -15,7 +15,7 @@ from helpers.device import device
 from helpers.ladder import N, T
 from helpers.parts.ablated import PIECES, SHORTCUTS, AblatedTransformer
 from helpers.training.common import Record, arguments
-from helpers.training.ladder import SEEDS, about, recipe
+from helpers.training.ladder_runs import SEEDS, about, recipe
 
 SIZES: dict[str, dict[str, int]] = {
     "short": {"e": 32, "h": 2, "depth": 2, "steps": 300},

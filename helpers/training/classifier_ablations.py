@@ -20,7 +20,7 @@ from helpers.parts.blocks import Transformer
 from helpers.parts.classifier import Classifier, accuracy, train_step
 from helpers.parts.words import build_vocabulary, encode_batch, split_words
 from helpers.training.common import Record, arguments, up_and_down
-from helpers.training.ladder import SEEDS
+from helpers.training.ladder_runs import SEEDS
 
 SIZES = {"e": 64, "h": 4, "depth": 2, "t_max": 64}
 RATE, WARMUP, DECAY, BATCH, EPOCHS, ASIDE, WORDS, STD = 1e-3, 100, 0.1, 32, 4, 1000, 200, 0.02

@@ -20,7 +20,7 @@ from helpers.parts.attention import SingleHeadAttention
 from helpers.parts.scaling import scaled_scores
 from helpers.rungs import RUNGS
 from helpers.training.common import Record, arguments
-from helpers.training.ladder import SEEDS, about, recipe
+from helpers.training.ladder_runs import SEEDS, about, recipe
 
 STEPS = RUNGS["03_scaling"].steps  # and lesson 2's
 BYTES_STD = 0.1  # of the byte vectors before the first step

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import argparse
 
-from helpers.benchmarks.parts_speed import checkpointing, gpt2, groups, lessons, sparse, translator
+from helpers.benchmarks.parts_speed import (
+    checkpointing,
+    gpt2_generation,
+    groups,
+    lesson_models,
+    sparse_attention,
+    translator,
+)
 from helpers.benchmarks.parts_speed.comparison import REPEATS, row, speeds
 from helpers.training.common import machine
 
 TABLES = {
-    "lessons": lessons,
+    "lessons": lesson_models,
     "translator": translator,
     "groups": groups,
-    "sparse": sparse,
+    "sparse": sparse_attention,
     "checkpointing": checkpointing,
-    "gpt2": gpt2,
+    "gpt2": gpt2_generation,
 }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from helpers.course import write_whole
 from helpers.exercises import Lesson
 from helpers.grading.errors import GradingError
-from helpers.grading.progress import counted, progress
+from helpers.grading.progress_bars import counted, progress
 from helpers.grading.reports.pages import page
 from helpers.grading.reports.results import GradedCell, StudentResult, results
 

@@ -19,7 +19,7 @@ from pygments.lexers import PythonLexer
 from helpers import theme
 from helpers.checking.panel import STYLE, number
 from helpers.checking.plain_text import marked as as_html
-from helpers.grading.progress import counted
+from helpers.grading.progress_bars import counted
 from helpers.grading.sanitize import sanitized
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"

@@ -14,7 +14,7 @@ from nbgrader.api import Grade, SubmittedAssignment
 from helpers.exercises import Lesson, load_lesson
 from helpers.grading.gradebook import Marks, digest_of, judged_path
 from helpers.grading.journal import Journal, JournalEntry
-from helpers.grading.progress import progress
+from helpers.grading.progress_bars import progress
 from helpers.grading.submissions.roster import Student
 from helpers.notebooks import CHECK, by_grade_id, check_id
 

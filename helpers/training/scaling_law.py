@@ -1,4 +1,4 @@
-"""Lesson 17's scaling law on lesson 9's text: python -m helpers.training.scaling
+"""Lesson 17's scaling law on lesson 9's text: python -m helpers.training.scaling_law
 
 Four sizes of lesson 9's model read the same number of bytes, each with the best of a few learning rates. A power law is
 fitted to the three smaller ones, and says what the fourth will reach before it is trained. Half an hour on two cores is

@@ -1,4 +1,4 @@
-"""The ladder of lessons 1 to 9 with the finished parts and three seeds: python -m helpers.training.ladder
+"""The ladder of lessons 1 to 9 with the finished parts and three seeds: python -m helpers.training.ladder_runs
 
 Also a plain average, and the tests of lesson 2: the models of its first two rungs with position vectors added, trained
 as the rungs are and with eight times as many windows in each step.
