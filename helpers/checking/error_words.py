@@ -44,6 +44,7 @@ MEANINGS: tuple[tuple[str, str], ...] = (
         r"Sizes of tensors must match except|stack expects each tensor|same number of dimensions",
         "Tensors that are joined need the same shape; for torch.cat, they may differ along the axis of joining.",
     ),
+    (r"can't start new thread", "In an exam, an answer starts no thread and no process."),
     (r"expected a non-empty list|non-empty TensorList", "The list of tensors that are to be joined is empty."),
     (r"expected sequence of length", "The lists that are to become one tensor have different lengths."),
     (

@@ -78,7 +78,7 @@ def prepare(about: dict) -> str:
         with contextlib.suppress(Exception):
             _warm_torch(torch)
             isolation.prepare(load_lesson(about["lesson"]), about["released"])
-    linux.filter_of((*linux.REFUSED.values(), *linux.PROGRAMS.values()))  # which is remembered
+    linux.filter_of((*linux.REFUSED.values(), *linux.STARTING.values()))  # which is remembered
     gc.freeze()  # a collection in a fork would touch, and so copy, all that it shares with its parent
     gc.enable()
     with contextlib.suppress(OSError, AttributeError):

@@ -115,7 +115,7 @@ def answer(number: int, about: dict, used: int) -> None:
         if about["sandboxed"]:
             linux.drop_capabilities()
             linux.prctl(linux.PR_SET_DUMPABLE, 1)  # or its shared memory could not be counted
-            linux.refuse_system_calls(linux.REFUSED | linux.PROGRAMS)
+            linux.refuse_system_calls(linux.REFUSED | linux.STARTING)
         reseed()
         messages, wanted = carry_out(_received(channel)), None
         with contextlib.suppress(StopIteration):

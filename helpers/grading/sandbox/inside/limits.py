@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import platform
 import resource
 import signal
-import sys
 
 HEARTBEAT = 0.1  # seconds between two looks at a submission's memory and processes
 
@@ -24,8 +22,6 @@ def set_limits(limits: dict, used: int) -> None:
         "RLIMIT_MSGQUEUE": 0,
         "RLIMIT_SIGPENDING": 1000,
     }
-    if _processes_are_counted_by_namespace():
-        bounds["RLIMIT_NPROC"] = limits["processes"]
     for name, most in bounds.items():
         number = getattr(resource, name, None)
         if number is not None:
@@ -37,14 +33,6 @@ def set_limits(limits: dict, used: int) -> None:
 
 def memory_in_use() -> int:
     return _sum_of_lines("/proc/self/status", ("VmData:",))
-
-
-def _processes_are_counted_by_namespace() -> bool:
-    # Before Linux 5.14 the limit counts a user's processes on the whole machine
-    if sys.platform != "linux":
-        return False
-    version = platform.release().split(".")
-    return (int(version[0]), int("".join(filter(str.isdigit, version[1])))) >= (5, 14)
 
 
 def over_limit(family: list[int], used: float, limits: dict) -> str:

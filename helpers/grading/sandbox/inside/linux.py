@@ -126,7 +126,9 @@ REFUSED = {
     "vhangup": (153, 58),
     "pidfd_getfd": (438, 438),
 }
-PROGRAMS = {"execve": (59, 221), "execveat": (322, 281)}  # another Python would know nothing of what is forbidden
+NONE = 0xFFFFFFFF  # the number of a call that a processor does not have
+# Another program, process or thread: a probe would not see what it does
+STARTING = {"execve": (59, 221), "execveat": (322, 281), "clone": (56, 220), "fork": (57, NONE), "vfork": (58, NONE)}
 BOUNDED = {"clone": (56, 220), "clone3": (435, 435), "socket": (41, 198)}
 
 
