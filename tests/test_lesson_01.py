@@ -3,15 +3,18 @@
 import math
 import re
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from scipy.special import softmax
 
 from helpers import ladder, plots, rungs
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.data.toy.films import film_ratings
 from helpers.data.vectors import word_vectors
 from helpers.exercises import l01_dot_product_attention
+from helpers.exercises.aspects import Unmet
 from helpers.exercises.draw import Draw
 
 SOURCE = sources(["01_dot_product_attention"])[0]
@@ -28,6 +31,15 @@ def normal(*shape, seed=0, dtype=torch.float64):
 def sentence():
     vocabulary, vectors = word_vectors()
     return vectors[[vocabulary.index(word) for word in SENTENCE]].unsqueeze(0)
+
+
+@pytest.mark.parametrize("taken_out", [lambda x: x.detach().numpy(), np.asarray, lambda x: np.array(x.tolist())])
+def test_a_loop_outside_of_pytorch_is_no_way_around_the_count(taken_out):
+    def loop(x):
+        return torch.from_numpy(np.stack([softmax(each @ each.T, axis=-1) @ each for each in taken_out(x)]))
+
+    with pytest.raises(Unmet, match="out of PyTorch"):
+        l01_dot_product_attention.as_many_operations(loop, Draw("loop"))
 
 
 @pytest.mark.parametrize("shape", SHAPES)

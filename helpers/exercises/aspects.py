@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect
@@ -44,6 +45,15 @@ class RaisedIn(Exception):
 
 class Forbidden(Unmet):
     """The answer called a function that the exercise is there to replace. The text says what to write instead."""
+
+
+class InTorch(TorchFunctionMode):
+    """Raises Unmet where an answer takes numbers out of PyTorch: what becomes of them there, no probe would see."""
+
+    def __torch_function__(self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        if (name := getattr(function, "__name__", "")) in ("numpy", "tolist", "__array__", "__dlpack__"):
+            raise Unmet(f"Your code takes the numbers out of PyTorch with {name}(). Compute with tensors throughout.")
+        return function(*args, **(kwargs or {}))
 
 
 def kind_of(value: object) -> str:

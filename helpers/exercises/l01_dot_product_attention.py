@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from helpers.exercises.aspects import Inputs, Unmet, any_device, gradient, input_left_alone, kind_of, values
+from helpers.exercises.aspects import Inputs, InTorch, Unmet, any_device, gradient, input_left_alone, kind_of, values
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
 from helpers.exercises.questions import predictions_of
@@ -99,7 +99,7 @@ class Operations(TorchDispatchMode):
 
 def operations(attention: Answer, x: torch.Tensor) -> int:
     """How many operations of PyTorch a call takes."""
-    with Operations() as counted:
+    with InTorch(), Operations() as counted:
         attention(x)
     return counted.count
 

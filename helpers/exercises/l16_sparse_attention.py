@@ -12,6 +12,7 @@ from torch.utils._pytree import tree_leaves
 from helpers.exercises.aspects import (
     LEFT_ALONE,
     Inputs,
+    InTorch,
     Unmet,
     Via,
     any_device,
@@ -279,7 +280,7 @@ def no_square(sizes: tuple[int, int], name: str) -> Probe:
     def probe(answer, draw):
         size = draw.number(*sizes)
         q, k, v = (draw.normal(1, 1, LONG, 4) for _ in range(3))
-        with Allocations() as watched:
+        with InTorch(), Allocations() as watched:
             answer(q, k, v, size)
         if watched.largest >= LONG * LONG // 2:
             raise Unmet(
