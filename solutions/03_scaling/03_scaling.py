@@ -18,12 +18,12 @@
 #
 # The published formula of attention is $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. You have written all of it
 # except the root. Without the root, attention on wide vectors with components of size 1 learns badly. This lesson
-# derives the root, measures its effect, and shows what goes wrong without it.
+# derives the root, shows what goes wrong without it, and asks when it matters.
 #
 # | | |
 # |---|---|
 # | **You will build** | a measurement of a variance, the backward pass of softmax, the entropy of a row, and scaled
-# scores that overflow later in half precision; and you will debug a head that loads published weights |
+# scores for half precision; and you will debug a head that loads published weights |
 # | **You need** | [lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb), the chain rule, and, from probability, the mean, the variance and independence |
 # | **It takes** | about 100 minutes: five exercises, 19 points, and three predictions |
 # | **It computes** | in under two minutes in all, without a GPU; you can stop the last section early |
@@ -73,8 +73,7 @@ bars(weights)
 # <div class="figure-caption">
 #
 # **How to read it.** The eight bars of a panel add up to 1. At d = 4 several keys share the weight. At d = 1024 a
-# single key has all of it, and chance decided which, since the vectors are random. Attention is meant to average, but
-# here nothing is averaged.
+# single key has all of it, and chance decided which. Attention is meant to average, but here nothing is averaged.
 #
 # </div>
 #
@@ -115,9 +114,9 @@ check.prediction("variance_growth", variance_growth)
 # ## How large is a dot product?
 #
 # Make two assumptions about the components of $q$ and $k$: they are **independent** of each other, and each has **mean
-# 0 and variance 1**. A new linear layer comes close to this. If its e inputs have mean 0 and variance 1, and its
-# weights are independent with mean 0 and variance 1/e, its outputs have mean 0 and variance about 1. First take the
-# product of two components:
+# 0 and variance 1**. A linear layer comes close to this if its e inputs have mean 0 and variance 1, and its weights are
+# drawn independently with mean 0 and variance 1/e. (PyTorch's `nn.Linear` draws them with variance $1/(3e)$, which
+# makes scores smaller.) First take the product of two components:
 #
 # $$\mathbb{E}[q_i k_i] \;=\; \mathbb{E}[q_i]\;\mathbb{E}[k_i] \;=\; 0 \cdot 0 \;=\; 0 ,$$
 #
@@ -135,8 +134,7 @@ check.prediction("variance_growth", variance_growth)
 # \qquad\qquad \operatorname{Var}(q \cdot k) \;=\; \sum_{i=1}^{d} \operatorname{Var}(q_i k_i) \;=\; d .$$
 #
 # So the [variance](../../site/glossary.md#variance) of a score is d. Its standard deviation, which says how far from 0
-# a typical score is, is $\sqrt d$. In exercise 1 you measure the variance on random vectors. (Trained vectors need not
-# meet the two assumptions: see question 2 at the end.)
+# a typical score is, is $\sqrt d$. (Trained vectors need not meet the two assumptions: see question 2 at the end.)
 #
 # **What every check of this lesson asks:** gradients flow back to every input, no input is changed, new tensors are
 # created on the device of the inputs, and any size may be 1. Each exercise says what else its check asks. (Exercise 1
@@ -147,14 +145,13 @@ check.prediction("variance_growth", variance_growth)
 #
 # **Exercise 1 · `score_variance`** &nbsp; ★☆☆ · 8 minutes · 3 points
 #
-# Draw `samples` pairs of a query and a key, compute one score for each pair, and return the variance of these `samples`
-# scores: a tensor of shape () or a Python number. The components must be independent, with mean 0 and variance 1;
-# normal ones are the usual choice. Take all random numbers from the generator that is passed in. Then the same seed
-# repeats a measurement exactly, and a second call with the same generator makes a fresh one. The tensors may stay on
-# the CPU.
+# Draw `samples` pairs of a query and a key, compute one score for each pair, and return the variance of these scores: a
+# tensor of shape () or a Python number. The components must be independent, with mean 0 and variance 1; normal ones are
+# the usual choice. Take all random numbers from the generator that is passed in: then the same seed repeats a
+# measurement, and a second call with the same generator makes an independent one. The tensors may stay on the CPU.
 #
 # The check draws enough pairs for a standard error of 2 % of the variance, and accepts results within five standard
-# errors. It also tests that your result varies from seed to seed as a measurement does.
+# errors. It also tests that your result varies from seed to seed, as a measurement would.
 #
 # <details><summary>Hint 1: all pairs at once</summary>
 #
@@ -190,7 +187,7 @@ def score_variance(d, samples, generator):
 check(score_variance)
 
 # %% [markdown]
-# Here is what your function measures. Below it is a histogram of scores.
+# Here are your measurements at six widths, and histograms of scores at three.
 
 # %%
 chance = torch.Generator().manual_seed(0)
@@ -254,9 +251,8 @@ for name, scores in {"not scaled": plain, "scaled": scaled}.items():
     print(f"{name}: scores {scores.tolist()}, weights {first:.2f} and {second:.2g}")
 
 # %% [markdown]
-# Softmax depends on the *differences* of the scores. A difference of 16 makes one weight $e^{16}$ times as large as the
-# other, a difference of 2 makes it $e^2$ times as large. Scaling keeps the order of the keys, but the second key now
-# has a noticeable weight.
+# Softmax depends on the *differences* of the scores. A difference of 16 makes one weight $e^{16}$ times the other, a
+# difference of 2 only $e^2$ times. Scaling keeps the order of the keys, but the second key now has some weight.
 #
 # Scaled scores take one line of code. In [lesson 4](../04_multi_head/04_multi_head.ipynb) q will have the shape (b, h,
 # t, d) instead of (b, t, d). Axes that are counted **from the end** work for both.
@@ -284,9 +280,9 @@ bars(weights)
 #
 # </div>
 #
-# In lesson 2 you multiplied scores by a number β. The root is a fixed β of $1/\sqrt d$. Attention can still become
-# sharp, because training can make queries and keys longer. The root has two effects: the weights start soft, and a step
-# of training moves the scores less. The section *Learning stops* separates the two effects.
+# In lesson 2 you multiplied the scores by a number β. Dividing by the root fixes β at $1/\sqrt d$. Attention can still
+# become sharp, because training can make queries and keys longer. The root has two effects: the weights start soft, and
+# a step of training moves the scores less. The section *Learning stops* separates them.
 #
 # **The root of what?** Of d, the number of terms in the sum, which is the width of one
 # [head](../../site/glossary.md#head). A model of width e with h heads often has heads of width d = e/h, and it is easy
@@ -381,8 +377,8 @@ check.prediction("saturated_gradient", saturated_gradient)
 # %% [markdown]
 # ## The derivative of softmax
 #
-# Let $z$ be one row of the scores $w'$, and $p = \operatorname{softmax}(z)$ the same row of the weights $w$. Start from
-# the logarithm, which is simpler: $\log p_i = z_i - \log \sum_{i'} e^{z_{i'}}$. Its derivative is
+# From here on, $z$ is one row of scores, and $p = \operatorname{softmax}(z)$ its weights. Start from the logarithm,
+# which is simpler: $\log p_i = z_i - \log \sum_{i'} e^{z_{i'}}$. Its derivative is
 #
 # $$\frac{\partial \log p_i}{\partial z_j} \;=\; \delta_{ij} - \frac{e^{z_j}}{\sum_{i'} e^{z_{i'}}}
 # \;=\; \delta_{ij} - p_j , \qquad \delta_{ij} = 1 \text{ if } i = j \text{, else } 0 .$$
@@ -481,7 +477,7 @@ plt.show()
 # </div>
 #
 # Part of the contrast comes from the units: to raise a scaled score by 1, q·k must rise by 8. Per unit of q·k, weight 1
-# rises by 0.009 with scaling and by 0.0000001 without. Without scaling, key 1 can hardly gain weight.
+# rises by 0.009 with scaling and by 0.0000001 without.
 
 # %% [markdown]
 # ## One number for how soft a row is
@@ -489,15 +485,15 @@ plt.show()
 # To follow saturation over many widths we need one number for each row. [**Entropy**](../../site/glossary.md#entropy)
 # says how spread out the weights of a row are:
 #
-# $$H(w) \;=\; - \sum_j w_j \log w_j ,$$
+# $$H(p) \;=\; - \sum_j p_j \log p_j ,$$
 #
 # with the natural logarithm, so its unit is the **nat**. Entropy is largest, $\log s$, when all s weights are equal,
 # and 0 when one weight is 1 and the rest are 0. You can read $e^H$ as the number of keys that share the weight: for n
 # equal weights it is n.
 #
-# Weights of 0 need care. $w \log w$ goes to 0 as w goes to 0, so $0 \log 0$ counts as 0. A computer says
-# $\log 0 = -\infty$ and $0 \cdot (-\infty) = $ NaN. Weights of exactly 0 do occur: a score can be so far below the
-# largest that its exponential is 0 in float32, and in lesson 5 weights are set to 0 on purpose.
+# Weights of 0 need care. $p \log p$ goes to 0 as p goes to 0, so $0 \log 0$ counts as 0. A computer, however, evaluates
+# $\log 0$ as −∞ and $0 \cdot (-\infty)$ as NaN. Weights of exactly 0 do occur: a score can be so far below the largest
+# that its exponential is 0 in float32, and in lesson 5 weights are set to 0 on purpose.
 
 # %% [markdown]
 # <div class="card">
@@ -505,12 +501,14 @@ plt.show()
 # **Exercise 3 · `attention_entropy`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
 # Return the entropy of each row of weights, in nats. The last axis is summed away; there may be any number of axes in
-# front of it, or none. Weights of exactly 0 contribute 0. The gradient is checked only where all weights are above 0.
+# front of it, or none. Weights of exactly 0 contribute 0. The gradient is checked only where all weights are above 0:
+# at 0 the slope of $p \log p$ is infinite.
 #
 # <details><summary>Hint 1: where the NaN has to be stopped</summary>
 #
-# Compute the terms first, then sum them. `torch.where(condition, a, b)` chooses between a and b entry by entry. Or
-# replace each 0 by a tiny number before you take the logarithm: the factor 0 in front of it makes the term 0.
+# Compute the terms first, then sum them. `torch.where(condition, a, b)` chooses between a and b entry by entry. (It
+# keeps a NaN out of the result but not out of the gradient: the entry that is not chosen sends back 0 · ∞.) Or replace
+# each 0 by a tiny number before you take the logarithm: the factor 0 in front of it makes the term 0.
 #
 # </details>
 # <details><summary>Hint 2: three rows, with numbers</summary>
@@ -526,7 +524,7 @@ def attention_entropy(weights):
     """How spread out each row of weights is.
 
     weights: (..., s), none negative, each row sums to 1.
-    Returns (...): −Σ w log w over the last axis, in nats; 0·log 0 counts as 0.
+    Returns (...): −Σ p log p over the last axis, in nats; 0·log 0 counts as 0.
     """
     ### BEGIN SOLUTION
     terms = torch.xlogy(weights, weights)    # (..., s), all ≤ 0
@@ -558,8 +556,8 @@ for d, (query, keys) in drawn.items():
 # ## Width against softness
 #
 # Now compute the entropy of each row and $p_j (1 - p_j)$ of each key at six widths, for random queries with 16 random
-# keys each. The figure shows the medians, with plain and with scaled scores. Both derivatives are per unit of q·k. When
-# q·k rises by 1, a scaled score rises by only $1/\sqrt{d}$, so its derivative is divided by $\sqrt{d}$.
+# keys each. The figure shows the medians, with plain and with scaled scores. Both derivatives are taken with respect to
+# q·k: when q·k rises by 1, a scaled score rises by only $1/\sqrt{d}$, so its p(1 − p) is divided by $\sqrt{d}$.
 
 # %%
 chance = torch.Generator().manual_seed(1)
@@ -595,15 +593,14 @@ for name, line in derivatives.items():
 # <div class="figure-caption">
 #
 # **How to read it.** Both axes are logarithmic. With scaling, the entropy stays between 2.3 and 2.6 nats, as if more
-# than 10 of the 16 keys shared the weight, and $p(1 - p)$ falls about like $1/\sqrt{d}$. The fall comes from the unit
-# alone: per unit of the scaled score, p(1 − p) stays near 0.04 from d = 4 on. Without scaling, both fall more and more
-# steeply.
+# than 10 of the 16 keys shared the weight, and $p(1 - p)$ falls about like $1/\sqrt{d}$. The unit alone makes it fall:
+# per unit of the scaled score, it stays near 0.04 from d = 4 on. Without scaling, both fall more and more steeply.
 #
 # </div>
 #
 # A larger learning rate can make up for small derivatives if they are about equally small for all keys. With scaling,
-# the first and the last number printed for d = 64 differ by a factor of about 10; without scaling, by more than nine
-# powers of ten. Then a rate that suits one key does not suit another.
+# the first and the last number printed for d = 64 differ by a factor of about 10. Without scaling, they differ by more
+# than nine powers of ten, so no single rate suits all keys.
 
 # %% [markdown]
 # ## Learning stops
@@ -650,21 +647,18 @@ for name, scores_of in both.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each line is one training; within a panel only the width differs. On the left, the wider the
-# vectors, the higher the loss. On the right, d = 64 and d = 1024 nearly coincide, and d = 4 ends higher. (In four
-# dimensions three of these sixteen keys are inside the convex hull of the others, so no query can give them the largest
-# weight.)
+# **How to read it.** Each line is one training run; within a panel only the width differs. On the left, wider vectors
+# end at a higher loss. On the right, d = 64 and d = 1024 nearly coincide, and d = 4 ends higher.
 #
 # </div>
 #
 # At d = 1024 without scaling the loss rises within two steps and then stays at 1.875: fifteen of the sixteen queries
-# give all of their weight to a wrong key. None of the eight learning rates brings the loss close to 0: the best takes
-# it from 1.77 to 1.36.
+# give all of their weight to a wrong key. Even the best of eight learning rates lowers the loss only from 1.77 to 1.36.
 #
 # The root has two effects, a soft start and smaller steps. Which one does learning need? To find out, keep the plain
 # scores and produce each effect on its own. For the soft start, divide the initial queries by √d. For the smaller
-# steps, divide the rate by d. Scaling shrinks a step twice: the gradient that reaches q is √d times smaller, and a
-# given change of q changes the scaled score √d times less.
+# steps, divide the rate by d, because scaling shrinks a step twice: the gradient that reaches q is √d times smaller,
+# and a given change of q changes the scaled score √d times less.
 
 # %%
 def three_ends(d, scores_of, rate=0.3, shorter=1):
@@ -672,28 +666,30 @@ def three_ends(d, scores_of, rate=0.3, shorter=1):
     losses = (learn(d, scores_of, rate, shorter, seed)[-1] for seed in (1, 2, 3))
     return ", ".join(f"{loss:.2f}" for loss in losses)
 
-for d in (64, 1024):
-    for kind, shorter in {"sharp": 1, "soft": math.sqrt(d)}.items():
+for d in (4, 64, 1024):
+    for kind, shorter in {"plain": 1, "soft": math.sqrt(d)}.items():
         for size, rate in {"full": 0.3, "small": 0.3 / d}.items():
             ends = three_ends(d, plain_scores, rate, shorter)
             print(f"d = {d:>4}, not scaled, {kind:>5} start, {size:>5} steps: {ends}")
     print(f"d = {d:>4}, scaled: {three_ends(d, scaled_scores)}")
 
 # %% [markdown]
-# The start decides, at both widths. From a soft start every run ends below 0.15, even with full steps. From a sharp
-# start every run ends far above that, even with small steps: where the right key has hardly any weight, its score gets
-# hardly any gradient.
+# At d = 64 and d = 1024 the start decides. From a soft start every run ends below 0.15, even with full steps. From the
+# plain start, which is sharp at these widths, every run ends far above that, even with small steps: where the right key
+# has hardly any weight, its score gets hardly any gradient.
 #
-# At each width the last two lines agree because they are the same training, written in two ways. So in this experiment
-# the root sets where training starts and how far it steps, by one rule for every width. At d = 4 rows start soft enough
-# anyway, and smaller steps only slow learning: in the figure the loss ends at 0.41 with the root and at 0.27 without.
-# With the root and four times the rate it ends at 0.26.
+# At each width the last two lines agree: with q/√d in place of q, they are the same training. The root sets where
+# training starts and how far it steps, by one rule for every width.
+#
+# At d = 4 the plain start is soft enough, and smaller steps only slow learning: the run in the figure ends at 0.41 with
+# the root and at 0.27 without. The lowest possible loss is about 0.17: three of the sixteen keys are inside the convex
+# hull of the others, and no query can give them the largest weight.
 
 # %% [markdown]
 # ## Divide early
 #
-# On paper it does not matter when you divide. In a computer it can. Networks often run in **half precision**, 16 bits
-# for each number, which halves the memory. There are two kinds:
+# On paper it does not matter when you divide. On a computer it can. Networks often run in **half precision**: 16 bits
+# for each number, half the memory of float32. There are two kinds:
 
 # %% tags=["nbval-check-output"]
 for dtype in (torch.float32, torch.float16, torch.bfloat16):
@@ -706,12 +702,11 @@ for dtype in (torch.float16, torch.bfloat16):
     print(f"{dtype}: q·q = {product.item()}, divided by 8 it is {(product / 8).item()}")
 
 # %% [markdown]
-# [float16](../../site/glossary.md#float16) ends at 65,504. The vector above has 64 entries of 40. Its product with
-# itself is 102,400, which is too large for float16 and becomes ∞ before it is divided by 8. The result, 12,800, would
-# have fitted. bfloat16 has a wider range and does not overflow here, but it has fewer digits.
+# The largest [float16](../../site/glossary.md#float16) number is 65,504. The vector above has 64 entries of 40. Its
+# product with itself is 102,400, which is too large for float16 and becomes ∞ before it is divided by 8. The result,
+# 12,800, would have fitted. bfloat16 has a wider range and does not overflow here, but it has fewer digits.
 #
-# So divide first, and divide both factors: if only q were divided by √d, it would be much smaller than k. Since $\sqrt
-# d = d^{1/4} \cdot d^{1/4}$,
+# So divide first: either q alone by √d, or q and k alike, each by the fourth root of d:
 #
 # $$\frac{q_i}{d^{1/4}} \cdot \frac{k_j}{d^{1/4}} \;=\; \frac{q_i \cdot k_j}{\sqrt d} .$$
 
@@ -724,10 +719,9 @@ for dtype in (torch.float16, torch.bfloat16):
 # that no intermediate number overflows. The check runs it in float16 too, on vectors whose plain products are beyond
 # 65,504. The result has the type of q and k. (Computing in float32 and converting the result back passes too.)
 #
-# <details><summary>Hint 1: how many times to divide</summary>
+# <details><summary>Hint 1: two ways to divide</summary>
 #
-# Twice, by the same number: once the queries, once the keys. `d ** 0.25` is the fourth root. Is there anything left to
-# divide after the product?
+# Either the queries by the root, or queries and keys each by the fourth root, `d ** 0.25`. Is anything left to divide?
 #
 # </details>
 # <details><summary>Hint 2: one query and one key, with numbers</summary>
@@ -764,19 +758,19 @@ one_too_large = torch.tensor([float("inf"), 3.0, 1.0])
 print("softmax of a row with one infinite score:", torch.softmax(one_too_large, 0).tolist())
 
 # %% [markdown]
-# One score of +∞ turns the *whole row* into NaN, and the NaN spreads to what is computed from the row.
+# One score of +∞ turns the *whole row* into NaN, and the NaN spreads to what is computed from the row. (A scaled score
+# that is itself beyond 65,504 overflows whichever way you divide.)
 
 # %% [markdown]
 # ## A head that loads but does not work
 #
 # You have the weights of a published model, and code for one of its heads. The file holds three matrices, for queries,
 # keys and values. PyTorch loads them and says `<All keys matched successfully>`, and all outputs have the right shape.
-# But the text that the model writes is nonsense. A file that loads without an error does not prove that the code
-# computes what the model was trained to compute.
+# But the text that the model writes is nonsense: a file that loads does not prove that the code fits the weights.
 #
 # This can happen when a single class is copied from an [early PyTorch version of GPT-2 by Hugging
 # Face](https://github.com/huggingface/transformers/blob/034aa0c2d743f5de787b650d9ef38ea49c66df3f/pytorch_transformers/modeling_gpt2.py)
-# (2019). There the class does not scale by default, and the rest of the program switches scaling on.
+# (2019). There the attention class does not scale by default; the code that builds it switches scaling on.
 
 # %% [markdown]
 # <div class="card">
@@ -845,7 +839,8 @@ check(PortedHead)
 
 # %% [markdown]
 # When you load weights that someone else trained, compare *numbers*: give their code and yours the same input, and
-# compare the outputs. Here PyTorch's own attention takes the place of their code.
+# compare the outputs. Here PyTorch's own attention stands in for their code. It receives our q, k and v, so the
+# comparison tests everything but the three projections.
 
 # %%
 head, x = PortedHead(48, 64), torch.randn(1, 12, 48)
@@ -865,9 +860,9 @@ for name, scores in {"divided by √d": plain / math.sqrt(64), "as they are": pl
 # %% [markdown]
 # <details><summary>What was wrong, and why nothing complained</summary>
 #
-# `scale=False` is the default, and nothing here ever passes `scale=True`. (In the published code the model does.) With
-# d = 64 the scores are √64 = 8 times what the weights were trained for, and the rows are too sharp. The flag
-# `scale` is not a parameter, so it is not in the file of weights, and `load_state_dict` cannot notice that it is wrong.
+# `scale=False` is the default, and nothing here ever passes `scale=True`. With d = 64 the scores are √64 = 8 times what
+# the weights were trained for, and the rows are too sharp. The flag is not a parameter, so the file does not hold it,
+# and `load_state_dict` cannot notice.
 #
 # </details>
 
@@ -882,12 +877,13 @@ for name, scores in {"divided by √d": plain / math.sqrt(64), "as they are": pl
 #
 # **Prediction · `third_rung`** &nbsp; 1 minute · no points
 #
-# How does the root change the [bits per byte](../../site/glossary.md#bits-per-byte) of this model?
+# The byte vectors start with a standard deviation of 0.1. How does the root change the [bits per
+# byte](../../site/glossary.md#bits-per-byte) of this model?
 #
 # - **A.** It saves more than a tenth of a bit: without it, one byte has nearly all of the weight from the first step
 #   on.
 # - **B.** It costs more than a tenth of a bit: an average with softer weights says less about the text.
-# - **C.** Hardly at all: whether the root is needed depends on the size of queries and keys, and here they start small.
+# - **C.** Hardly at all: the weights start soft either way.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "third_rung", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -915,7 +911,8 @@ ladder.show()
 #
 # **How to read it.** One row for each model; farther left is better. The point is your model, the ticks are three runs
 # of ours. Dashed lines: *order 0* knows only how frequent each byte is, *order 1* also knows the byte before; *gzip*
-# and *xz* are programs that compress files.
+# and *xz* compress files. The end of [lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb) explains the
+# lead of bare self-attention.
 #
 # </div>
 
@@ -923,11 +920,11 @@ ladder.show()
 check.prediction("third_rung", third_rung)
 
 # %% [markdown]
-# The byte vectors start with a standard deviation of 0.1, and PyTorch's `nn.Linear` makes queries and keys smaller
-# still. So the scores start near 0 and every row starts soft, with or without the root. If that is the reason, the root
-# should help when the scores start large. The next cell draws the two matrices such that queries and keys start with
-# components of size 1. Plain scores then start with a standard deviation of 8, and scaled scores with 1. (The cell
-# trains two more models, each for as long as the first.)
+# The root hardly matters here. The byte vectors start small, and `nn.Linear` makes queries and keys smaller still, so
+# the scores start near 0 and every row starts soft, with or without the root. If that is the reason, the root should
+# help when the scores start large. The next cell draws the two matrices such that queries and keys start with
+# components of size 1. Plain scores then start with a standard deviation of about 8, scaled scores of about 1. (The
+# cell trains two more models, each for as long as the first.)
 
 # %%
 def from_large_scores(scores):
@@ -944,8 +941,11 @@ for name, function in {"not scaled": plain_scores, "scaled": scores}.items():
           f"our three runs {min(runs):.2f} to {max(runs):.2f}")
 
 # %% [markdown]
-# Now the root saves more than a tenth of a bit in every run. With it the model does about as well as from its usual,
-# small start.
+# Now the root saves more than a tenth of a bit in every run.
+#
+# So when does the root matter? If queries and keys start with components of size 1, it makes rows start about equally
+# soft at every width. If they start small, as in the first model, rows are soft anyway, and three runs each show no
+# clear difference. Either way, the root does not keep queries and keys from growing (question 3).
 
 # %% [markdown]
 # ## What you can do now
@@ -966,11 +966,10 @@ for name, function in {"not scaled": plain_scores, "scaled": scores}.items():
 # </details>
 # <details><summary>2. Why not divide by d, to be on the safe side?</summary>
 #
-# Then the variance of the scores is d/d² = 1/d. The wider the vectors, the more even the rows at the start, and the
-# smaller the steps at the same learning rate. But this argument assumes that q and k are independent. Training can make
-# them agree: if the products of components have a positive mean, however small, q·k grows like d and not like √d. A
-# recipe for training at many widths divides by d for this reason ([Yang et al.,
-# 2022](https://arxiv.org/abs/2203.03466), definition 4.1).
+# Then the variance of the scores is d/d² = 1/d at the start, and at the same learning rate the steps get smaller as d
+# grows. But this variance assumes that q and k are independent. Training can make them agree: if the products of
+# components have a positive mean, however small, q·k grows like d and not like √d. A recipe for training at many widths
+# divides by d for this reason ([Yang et al., 2022](https://arxiv.org/abs/2203.03466), definition 4.1).
 #
 # </details>
 # <details><summary>3. Suppose the components of q and k have standard deviation σ instead of 1. What is the variance
