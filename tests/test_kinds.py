@@ -118,8 +118,8 @@ def test_the_cell_as_it_was_given_is_a_calm_state_and_earns_nothing_whatever_was
 def test_the_bug_in_other_words_is_called_by_its_name_and_earns_nothing(key):
     given = SOURCE.given()["HurriedAttention"]
     for text in (
-        given.replace("self.attend(q, k, v)", "self.attend(q, k, v, None)"),
-        given.replace("self.attend(q, k, v)", "self.attend(q, k, v, torch.ones_like(self.triangle[:t, :t]))"),
+        given.replace("[-t:, :t]", "[-t:][:, :t]"),
+        given.replace("self.triangle[-t:, :t]", "torch.ones_like(self.triangle).tril()[-t:, :t]"),
         given.replace("b, t, e = x.shape", "b, t, e = x.shape\n        unused = self.triangle"),
     ):
         assert text != given
@@ -129,7 +129,7 @@ def test_the_bug_in_other_words_is_called_by_its_name_and_earns_nothing(key):
 
 
 def test_what_the_bug_gets_right_pays_only_beside_something_that_was_mended(key):
-    broken = SOURCE.given()["HurriedAttention"].replace("tril()", "triu()").replace("k, v)\n", "k, v, self.triangle)\n")
+    broken = SOURCE.given()["HurriedAttention"].replace("tril()", "triu()").replace("[-t:, :t]", "[:t, :t]")
     found = verdict(key, broken)
     assert found.points == 0
     stored = next(aspect for aspect in found.aspects if aspect.name == "what is stored")

@@ -216,7 +216,8 @@ def test_at_the_last_position_the_model_without_a_mask_bets_on_the_letters_that_
     for source in code:
         exec(source.split("\ntorch.manual_seed")[0], names)
     torch.manual_seed(1)
-    seeing, _ = names["play"](names["AllSeeing"](32))
+    seeing, losses = names["play"](names["AllSeeing"](32))
+    assert max(losses[15:21]) < losses[0] / 5  # as the alt text of its curve says
     letters = torch.randint(8, (2000, 12))
     with torch.no_grad():
         chances = seeing(letters)[:, -1].softmax(-1)
@@ -233,8 +234,29 @@ def test_the_gradient_is_wrong_where_the_mask_is_added_and_right_where_it_is_fil
     assert "nan" not in filled and filled.endswith("[0.0, 0.0, 0.0]]") and added.endswith("[nan, nan, nan]]")
 
 
-def test_a_tenth_fewer_steps_than_in_lesson_4():
-    assert RUNGS["05_masking"].steps == 3_600 == 0.9 * RUNGS["04_multi_head"].steps
+@pytest.mark.parametrize("fill", [True, False])
+def test_after_an_added_mask_one_step_ruins_the_weights_of_queries_and_keys(fill):
+    x, layers = torch.randn(2, 4, 6), [nn.Linear(6, 6) for _ in range(3)]
+    q, k, v = (layer(x) for layer in layers)
+    hidden = ~masks.causal_mask(4).expand(2, 4, 4).clone()
+    hidden[0, 0] = True
+    scores = q @ k.mT
+    masked = scores.masked_fill(hidden, -math.inf) if fill else scores + torch.zeros(2, 4, 4).where(~hidden, -math.inf)
+    (torch.softmax(masked, dim=-1).nan_to_num(0.0) @ v).sum().backward()
+    torch.optim.Adam([p for layer in layers for p in layer.parameters()]).step()
+    ruined = [bool(layer.weight.isnan().all()) for layer in layers]
+    assert ruined == [not fill, not fill, False]
+
+
+def test_fewer_steps_than_in_lesson_4():
+    assert RUNGS["05_masking"].steps == 3_600 and RUNGS["04_multi_head"].steps == 4_000
+
+
+def test_the_causal_layer_knows_of_the_order_only_which_vector_is_last():
+    layer, x = masks.CausalSelfAttention(12, 3), torch.randn(2, 8, 12)
+    shuffled = torch.cat([x[:, torch.randperm(7)], x[:, 7:]], dim=1)
+    near(layer(x)[:, 7], layer(shuffled)[:, 7])
+    assert (layer(x)[:, 7] - layer(x.roll(1, dims=1))[:, 7]).abs().max() > 0.01
 
 
 @pytest.mark.parametrize("real,own", [((0, 0, 1, 1, 1), False), ((1, 0, 0, 0, 0), False), ((1, 1, 0, 0, 1), True)])
@@ -255,6 +277,23 @@ def test_the_leak_map_of_what_goes_through_detach_is_as_the_prediction_says():
     assert [line.split()[-1] for line in lines] == ["6", "6", "0", "0"]
     slopes = [float(re.search(r"diagonal (\S+),", line)[1]) for line in lines]
     assert slopes[:2] == [0, 0] and slopes[3] == 0 and 0 < slopes[2] < 1e-10  # the mask of faint writes −25
+
+
+def test_the_leak_of_faint_shows_where_inputs_are_large():
+    names = {"causal_mask": masks.causal_mask, "torch": torch}
+    code = next(cell.source for cell in cells_of_code() if cell.source.startswith("def changed_outputs"))
+    torch.manual_seed(0)
+    x, found = torch.randn(2, 7, 12), []
+    for size in ("3", "1e6"):
+        exec(code.replace("3 * torch.randn_like", f"{size} * torch.randn_like"), names)
+        found.append(int(names["changed_outputs"](names["faint"], x).triu(1).sum()))
+    assert found[0] == 0 < found[1]
+
+
+def test_the_hurried_layer_leaks_in_every_text_but_the_longest():
+    hurried = ANSWERS.made_of("HurriedAttention", SOURCE.given()["HurriedAttention"])(12, 3, t_max=8)
+    leaks = {t: ANSWERS.make("leak_map")(hurried, torch.randn(1, t, 12)).triu(1).max().item() for t in range(2, 9)}
+    assert [t for t, leak in leaks.items() if leak == 0] == [8]
 
 
 @pytest.mark.parametrize("b,t,e,h", SIZES)

@@ -17,16 +17,16 @@
 # *What a position may see*
 #
 # A language model learns to predict the next **token**: a letter, a word or a piece of a word. In the attention that
-# you have built so far, every position looks at every other, so it also looks at the very token that it should predict.
-# In this lesson you hide that token. A mask says for each pair of positions whether one may look at the other, and the
-# forbidden attention weights become exactly zero. Two tests then look for leaks.
+# you have built so far, every position looks at every other. So a position that should predict the next token already
+# sees it. In this lesson you hide that token. A mask says for each pair of positions whether one may look at the other,
+# and the forbidden attention weights become exactly zero. Two tests then look for leaks.
 #
 # | | |
 # |---|---|
 # | **You will build** | masks for time and for padding, a softmax that obeys them, the self-attention of a language model, and a function that finds leaks; you also fix a bug |
 # | **You need** | lessons 1 to 4; booleans and broadcasting in PyTorch |
 # | **It takes** | about 120 minutes: seven exercises, 25 points, and two predictions |
-# | **It computes** | in seconds, on any laptop; the last section takes up to twenty seconds, and you may stop it |
+# | **It computes** | in seconds on a laptop; the section *Your model so far* takes about twenty seconds, and you may stop it |
 #
 # The sizes are b for the batch, t for the positions that look, s for the positions that are looked at, e for the width,
 # and h for the heads, as in [the notation table](../../site/notation.md). **In a mask, True means "may look"**. (In
@@ -52,7 +52,7 @@ check = start("05_masking")
 # ## A guessing game
 #
 # A text is a row of token numbers. At every position, the model has read the tokens up to there and predicts the next
-# one. So t + 1 tokens in a row make t questions, together with their answers:
+# one. So a row of t + 1 tokens contains t questions and their answers:
 #
 # | | | | | | |
 # |---|---|---|---|---|---|
@@ -109,8 +109,8 @@ check(next_token_pairs)
 # letters, drawn at random. Call a model **honest** if it uses only the past. The past says nothing about the next
 # letter, so an honest model can do no better than to give each letter a probability of 1/8.
 #
-# The loss is the **cross-entropy**: minus the logarithm of the probability given to the right letter, on average. With
-# 1/8 for every letter the loss is $\log 8 \approx 2.08$.
+# The loss is the **cross-entropy**: minus the mean logarithm of the probability given to the right letter. With 1/8 for
+# every letter the loss is $\log 8 \approx 2.08$.
 #
 # The model has one layer of attention. At every position, its input is a vector for the letter plus a vector for the
 # position, and its output is a score for each of the eight letters.
@@ -166,7 +166,7 @@ loss_without_mask = "C"
 # loss_without_mask = ...    # "A", "B", "C" or "D"
 ### END SOLUTION
 
-# %% mystnb={"image": {"alt": "Loss against training step. A dotted line marks log 8, the best loss of an honest model. The curve starts there, falls far below the line within a few dozen steps, and ends at about 0.2."}}
+# %% mystnb={"image": {"alt": "Loss against training step. A dotted line marks log 8, the best loss of an honest model. The curve starts there, falls to a fifth of that within twenty steps, and ends at about 0.2."}}
 class AllSeeing(nn.Module):
     """Self-attention with one head and no mask: every position looks at every other."""
 
@@ -274,13 +274,13 @@ plots.diagrams.mask_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Above: the scores of four positions, and the mask. Below: the scores with −∞ wherever the mask is
-# False, and their softmax. Each row of weights adds up to 1 over the positions that it may see.
+# **How to read it.** Above: the scores of four positions, and the mask. Below: the scores with −∞ wherever the answer
+# is *no*, and their softmax. Each row of weights adds up to 1 over the positions that it may see.
 #
 # </div>
 #
-# If we mask after the softmax, two thirds of the weight is missing: the hidden score took its share of the sum, and
-# then its weight was removed. If the hidden score rises, the other two weights shrink, so they still *depend* on it. If
+# If we mask after the softmax, two thirds of the weight is missing: the hidden score has taken its share, and that
+# share is then thrown away. If the hidden score rises, the other two weights shrink, so they still *depend* on it. If
 # we mask before the softmax, the hidden score has no effect. Watch $y_0$ to $y_2$ as you drag $x_3$ with each mask:
 
 # %% tags=["hide-input"]
@@ -328,8 +328,8 @@ print("the open weights, divided by their sum, are the same:", agree)
 # ## Sentences of different lengths
 #
 # The sentences of a batch differ in length, but all rows of a tensor are equally long. So short sentences are padded
-# with a special token, and no position may attend to it. Let sentence $r$ have $n_r$ real tokens, at its beginning;
-# then position $j$ may be looked at if $j < n_r$.
+# with a special token, and no position may attend to it. Suppose that sentence $r$ begins with its $n_r$ real tokens.
+# Then position $j$ may be looked at if $j < n_r$.
 #
 # This rule does not depend on the position that looks. So the mask has shape (b, 1, t): broadcasting repeats it along
 # the middle axis of the scores (b, t, t).
@@ -400,15 +400,15 @@ plt.show()
 # %% [markdown]
 # ## A row that may see nothing
 #
-# Now put the padding in **front**, so that the ends of all sentences line up. The first position is padding, and the
-# causal mask lets it see only itself, so its row may see nothing at all. What is the softmax of nothing?
+# Now put the padding in **front**, so that all sentences end together. The causal mask lets the first position see only
+# itself, and the padding mask hides it. What is the softmax of a row that may see nothing?
 
 # %% tags=["nbval-check-output"]
 nothing = torch.full((3,), -math.inf)
 print(torch.softmax(nothing, dim=-1))
 
 # %% [markdown]
-# $e^{-\infty}$ is 0 three times, and 0/0 is NaN, not a number. A weight of 0 does not remove a NaN from a later
+# All three exponentials are 0, and 0/0 is NaN, not a number. A weight of 0 does not remove a NaN from a later
 # average, because 0 · NaN is NaN. So the NaN spreads: to the outputs of the next layer, to the loss, and with the
 # gradient to the parameters.
 #
@@ -512,8 +512,8 @@ plt.show()
 # %% [markdown]
 # ## A shortcut around a row of nothing
 #
-# Why not call `nan_to_num(0)` after the softmax? Compare the gradients where scores are *filled* with −∞ and
-# where −∞ is *added*:
+# Can `nan_to_num(0)` after the softmax repair such a row instead? That depends on how the −∞ gets there. Compare
+# the gradients when scores are *filled* with −∞ and when a mask of 0 and −∞ is *added* to them:
 
 # %% tags=["nbval-check-output"]
 scores = torch.zeros(2, 3, requires_grad=True)
@@ -526,13 +526,13 @@ for name, masked in [("filled", filled), ("added", added)]:
     print(f"{name}: weights {weights.tolist()}, gradient {gradient.tolist()}")
 
 # %% [markdown]
-# Both times the weights are right, but the gradient of the added mask is not. In the backward pass, softmax computes
-# $w_i\,(g_i - \sum_j w_j g_j)$, where $g$ is the incoming gradient and $w$ are the weights *before* `nan_to_num`. In
-# the second row `nan_to_num` passes back a gradient of 0, but softmax multiplies it by weights that are NaN, and 0 ·
-# NaN is NaN. With `masked_fill`, the gradient of every filled entry is then replaced by 0. An addition passes it on,
-# and one step of the optimiser sets the weights of the query and key layers to NaN.
+# The weights are right both times, but with the added mask the second row of the gradient is NaN. In the backward pass,
+# softmax computes $w_i\,(g_i - \sum_j w_j g_j)$ from its weights $w$ and the incoming gradient $g$. In that row
+# `nan_to_num` makes $g$ zero, but $w$ is NaN, and 0 · NaN is NaN. `masked_fill` then replaces the gradient of every
+# filled entry by 0. An addition passes the NaN on, and one step of the optimiser sets the weights of the query and key
+# layers to NaN.
 #
-# So two things matter: **what the forward pass returns, and what the backward pass multiplies with**.
+# So `nan_to_num` works after filling, but not after adding. With a finite fill value, no NaN arises.
 
 # %% [markdown]
 # ## The self-attention of a language model
@@ -545,8 +545,8 @@ for name, masked in [("filled", filled), ("added", added)]:
 # $$\text{scores} = \frac{q\,k^\top}{\sqrt d}, \qquad
 # w = \operatorname{masked\ softmax}(\text{scores}, \text{mask}), \qquad y = w\,v .$$
 #
-# The causal mask is (t, t), whatever the width is, and the same for all heads. With padding the mask becomes (b, t, t).
-# Now check the axes. The scores are (b, h, t, t), and broadcasting aligns axes *from the right*, so the b of the mask
+# The causal mask is (t, t), the same for all sentences and heads. Combined with padding it becomes (b, t, t), and then
+# the axes need care. The scores are (b, h, t, t), and broadcasting aligns axes *from the right*, so the b of the mask
 # would be matched with the h of the scores.
 
 # %% [markdown]
@@ -596,7 +596,7 @@ class CausalSelfAttention(nn.Module):
         """x: (b, t, e). padding: None, or booleans (b, 1, t), True where a token is real.
 
         Returns (b, t, e): output i depends on the real inputs j ≤ i. If position i is
-        padding, output i may also depend on input i, which makes the query.
+        padding, output i may also depend on input i, from which its query is computed.
         """
         b, t, e = x.shape
         d = e // self.h
@@ -789,11 +789,11 @@ for name, leak in leaks.items():
 #
 # </div>
 #
-# In the middle every forbidden *weight* is zero, but the outputs still depend on the future; in row 1, column 5, the
-# slope is even larger than without a mask. The denominator of the softmax includes the hidden scores, and every visible
-# weight is divided by it. On the right no output depends on the future.
+# In the middle map every forbidden *weight* is zero, yet the outputs still depend on the future; in row 1, column 5,
+# the slope is even larger than without a mask. The denominator of the softmax includes the hidden scores, and every
+# visible weight is divided by it. On the right no output depends on the future.
 #
-# Now test the layer that you have written, with random weights and several heads.
+# Now test your layer, with random weights and several heads.
 
 # %% tags=["nbval-check-output"]
 torch.manual_seed(0)
@@ -805,16 +805,16 @@ print("every entry above the diagonal is exactly zero:", bool((leak[~may_look] =
 print("every entry on and below it is larger than zero:", bool((leak[may_look] > 0).all()))
 
 # %% [markdown]
-# So for these weights and this input, autograd finds no slope of an output with respect to a later input. But a
-# dependence can be hidden from autograd.
+# So for these weights and this input, autograd finds no slope of an output with respect to a later input. But autograd
+# does not see every dependence.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `leak_of_detached`** &nbsp; 1 minute · no points
 #
-# Two cells below, `peeking` returns the sum of the inputs so far plus the **next** input, detached. What are the
-# entries of its leak map just above the diagonal?
+# Two cells below, `peeking` returns the sum of the inputs so far plus the **next** input, detached. (After the last
+# input, `roll` returns to the first.) What are the entries of its leak map just above the diagonal?
 #
 # - **A.** Exactly 0.
 # - **B.** 1, because the next input is added to the output unchanged.
@@ -838,12 +838,12 @@ print("just above the diagonal:", leak_map(peeking, x).diagonal(1).tolist())
 check.prediction("leak_of_detached", leak_of_detached)
 
 # %% [markdown]
-# `detach` is one way to hide a leak from the leak map; a step function is another. The function `jumping` below uses
-# the *sign* of the next input: when that input changes, the output stays the same or jumps by 1, so the slope is zero.
+# `detach` is one way to hide a leak from the leak map; a step function is another. The function `jumping` below adds 1
+# where the next input is positive. The slope of such a step is zero on both sides.
 #
-# A second test needs no derivative. Replace input $j$ by other numbers, compute the outputs again, and compare them
-# with the first outputs **bit by bit**. If an output $i < j$ differs at all, the model has read ahead, provided that it
-# is deterministic and returns no NaN. Below, `faint` hides scores with −25 instead of −∞.
+# A second test needs no derivative. Replace input $j$ with other numbers, compute the outputs again, and check whether
+# each is **exactly** what it was. If the model is deterministic and returns no NaN, any change in an output $i < j$
+# means that it has read ahead. Below, `faint` hides scores with −25 instead of −∞.
 
 # %%
 def changed_outputs(model, x, tries=8):
@@ -887,14 +887,14 @@ for name, model in models.items():
 #
 # </div>
 #
-# Each test finds leaks the other may miss. The leak map finds the leak of `faint`, which is too weak to change a
-# rounded output. It misses a leak if the slope at this x is zero or rounds to zero, or if autograd does not see it, as
-# with `detach`. The second test needs no slope, but it finds a leak only if one of the values that you try triggers it.
+# Each test finds leaks that the other misses. The leak map misses a leak if the slope at this x is zero or rounds to
+# zero, or if autograd does not see it, as with `detach`. The second test needs no slope, but one of the values that it
+# tries must reveal the leak. Those tried here are too small for the leak of `faint`; values of size 10⁶ reveal it.
 # Passing both is good evidence, but no proof. A proof has to come from the code: the mask must cut every path from a
 # later input.
 #
-# A whole language model reads token numbers, which have no derivative. Test the part after the
-# [embedding](../../site/glossary.md#embedding).
+# A whole language model reads token numbers, which have no derivative. The second test still works: replace token $j$.
+# For the leak map, take the part after the [embedding](../../site/glossary.md#embedding).
 #
 # Finally, compare the layer with PyTorch's own attention, which has the [causal
 # mask](../../site/glossary.md#causal-mask) as an option, `is_causal`:
@@ -913,26 +913,26 @@ print("yours and PyTorch's agree to within 0.00001:", difference < 1e-5)
 # %% [markdown]
 # ## A layer written in a hurry
 #
-# Here is a layer that somebody might write to rebuild GPT-2. It runs, and its output has the right shape. It stores two
-# linear layers and a triangle, and all three end up in its saved weights.
+# Somebody might write this layer to rebuild GPT-2. It runs, and its output has the right shape. It stores two linear
+# layers and a triangle, and all three end up in its saved weights.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 7 · `HurriedAttention`** &nbsp; mend · ★★☆ · 8 minutes · 3 points
 #
-# This layer has a bug in one line. Finding that line is the work of this exercise; the fix is short. Use this lesson's
-# tests if they help. Afterwards, output $i$ may depend on the inputs $j \le i$ and on no others, for every t up to
-# `t_max`. The names and shapes of everything that the layer stores stay the same.
+# This layer has a bug in one line. Find it with this lesson's tests; the fix is short. Afterwards, output $i$ may
+# depend on the inputs $j \le i$ and on no others, for every t up to `t_max`. The names and shapes of everything that
+# the layer stores stay the same.
 #
 # <details><summary>Hint 1: measure before you read</summary>
 #
-# In a cell of your own, make a small layer, `HurriedAttention(12, 3, t_max=32)`, and compute its leak map.
+# In a cell of your own, make `HurriedAttention(12, 3, t_max=8)`. Compute its leak maps for texts of several lengths.
 #
 # </details>
-# <details><summary>Hint 2: follow each part</summary>
+# <details><summary>Hint 2: an example with two positions</summary>
 #
-# For each thing that the constructor makes, find the line that uses it.
+# Let t_max = 3 and t = 2. Write down the triangle and the part of it that `attend` receives.
 #
 # </details>
 # </div>
@@ -962,7 +962,7 @@ class HurriedAttention(nn.Module):
         ### BEGIN SOLUTION
         heads = self.attend(q, k, v, self.triangle[:t, :t])
         ### STUDENT GETS
-        # heads = self.attend(q, k, v)
+        # heads = self.attend(q, k, v, self.triangle[-t:, :t])
         ### END SOLUTION
         return self.unify(heads.transpose(1, 2).reshape(b, t, e))
 
@@ -974,7 +974,7 @@ check(HurriedAttention)
 #
 # Until now the model answered one question per window: which byte follows the last one? With your
 # `CausalSelfAttention`, each of the 32 positions predicts the byte after it, so a window has 32 answers to learn from.
-# Each step takes longer, so there are a tenth fewer: 3,600.
+# Each step now takes longer, so we train for 3,600 steps instead of 4,000.
 
 # %% mystnb={"image": {"alt": "A scoreboard of six models over bits per byte. From the bottom: the plain average near 4.5, bare self-attention at 3.6, three models near 3.7, and a causal mask farthest left, at the line of order 1."}}
 from helpers.ladder import ByteModel, Ladder
@@ -995,9 +995,9 @@ ladder.show()
 # </div>
 #
 # The score counts the last position only. There the mask hides nothing, so the layer computes what the layer of lesson
-# 4 computes; what differs is the training. Our three runs needed 3.71 or 3.72 [bits per
-# byte](../../site/glossary.md#bits-per-byte) in lesson 4 and need 3.46 or 3.47 here. A table of pairs of bytes (*order
-# 1*) is as good: 3.46.
+# 4 computes. What differs is the training: each step learns from 32 times as many answers. Our three runs needed 3.71
+# or 3.72 [bits per byte](../../site/glossary.md#bits-per-byte) in lesson 4 and need 3.46 or 3.47 here. A table of pairs
+# of bytes (*order 1*) is as good: 3.46. The model sees 32 bytes, but of their order it knows only which one is last.
 
 # %% [markdown]
 # ## What you can do now
@@ -1017,8 +1017,8 @@ ladder.show()
 # <details><summary>2. With padding at the end and a causal mask, do you need the padding mask at all?</summary>
 #
 # For the outputs at real positions, no: padding is in their future, and the causal mask already hides it. The loss must
-# ignore the outputs at padding positions in any case. With padding in front, or without a causal mask as in an encoder,
-# you need the padding mask.
+# ignore every position whose target is padding, and the last real token is one of them. With padding in front, or
+# without a causal mask as in an encoder, you need the padding mask.
 #
 # </details>
 # <details><summary>3. Attention is masked correctly, but the leak map still has entries above the diagonal. Where
