@@ -6,6 +6,7 @@
     ladder.training_score(model)           # the same score on text of the training
     ladder.show()                          # all rungs so far
     ladder.last_byte(model)                # how much weight it gives to the last byte
+    ladder.other_context(model)            # its score where all bytes but the last come from elsewhere
 
 One text, one size, one recipe and about the same seconds of one core for each rung: only the model changes. The text is
 Python's reference manual, or with `Ladder(check, text="enwik8")` Wikipedia, where there is data. The first nineteen
@@ -176,6 +177,10 @@ class Ladder:
         print(f"weight on the last byte: {own:.2f} on its own position, {copies:.2f} with its copies")
         print(f"if all weights were equal: {1 / model.t_max:.2f} and {equal:.2f}")
 
+    def other_context(self, model: nn.Module) -> None:
+        """Print the held-out bits per byte where all bytes that the model reads but the last come from elsewhere."""
+        print(f"held out, with other bytes before the last: {other_context_bits(model, self.text):.2f} bits per byte")
+
 
 def measured(model: nn.Module, steps: int, text_name: str = MANUAL) -> tuple[float, int]:
     """Train a model on a text. Returns (held-out bits per byte, after how many steps the training ended)."""
@@ -246,6 +251,13 @@ def training_bits(model: nn.Module, text_name: str = MANUAL) -> float:
     """Bits per byte on the last bytes of the training text, as many bytes as are held out."""
     train, held_out = text(text_name)
     return _bits(model, _windows(model, train[-len(held_out) :]))
+
+
+def other_context_bits(model: nn.Module, text_name: str = MANUAL) -> float:
+    """Held-out bits per byte where each window keeps its last byte and has the others of a window far away."""
+    windows = _held_out_windows(model, text_name)  # (windows, t + 1)
+    others = windows.roll(len(windows) // 2, dims=0)[:, :-2]
+    return _bits(model, torch.cat([others, windows[:, -2:]], dim=1))
 
 
 @torch.no_grad()

@@ -78,6 +78,14 @@ def test_the_score_on_training_text_is_of_as_many_bytes_and_of_text_that_the_tra
     assert "on training text: 4.00 bits per byte" in capsys.readouterr().out
 
 
+def test_the_other_bytes_before_the_last_change_only_a_model_that_reads_them(capsys):
+    last_only, average = ByteModel(nn.Identity()), ByteModel(lambda x: x.mean(dim=1, keepdim=True))
+    assert ladder.other_context_bits(last_only) == pytest.approx(ladder.held_out_bits(last_only), abs=1e-5)
+    assert ladder.other_context_bits(average) != pytest.approx(ladder.held_out_bits(average), abs=1e-5)
+    Ladder(start(FIRST)).other_context(last_only)
+    assert f"before the last: {ladder.held_out_bits(last_only):.2f} bits per byte" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("written,taken", [(right, right), (not_written, ladder.self_attention)])
 def test_what_holds_is_taken_and_else_the_finished_part_and_a_line_says_which(written, taken, monkeypatch, capsys):
     monkeypatch.setattr(written, "__name__", "self_attention")

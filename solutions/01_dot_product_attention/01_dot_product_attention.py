@@ -16,16 +16,16 @@
 #
 # *A weighted average that picks its own weights*
 #
-# A transformer passes information from one word to another by a single operation, self-attention. Each word is a
-# vector. Self-attention compares it with every vector of the sentence, itself included, and replaces it by a weighted
-# average of them all. This lesson builds that operation from dot products.
+# A transformer passes information from one word to another by a single operation, self-attention. Each word is
+# represented by a vector. Self-attention compares this vector with every vector in the sentence, itself included, and
+# replaces it with a weighted average of all of them. This lesson builds that operation from dot products.
 #
 # | | |
 # |---|---|
 # | **You will build** | self-attention in its simplest form: two matrix products with a softmax between them |
 # | **You need** | matrices, gradients, and enough PyTorch to read `x @ y` and `loss.backward()` |
 # | **It takes** | about 85 minutes: six exercises, 21 points, and two predictions |
-# | **It computes** | in seconds on a laptop; the last cell takes about twenty seconds, and you may stop it |
+# | **It computes** | in seconds on a laptop; the last cell takes about twenty, and you may stop it |
 #
 # In every lesson b is the number of sentences in a batch, t the number of positions (here, words) in a sentence, and e
 # the width of a vector. [One table](../../site/notation.md) lists all letters.
@@ -100,9 +100,9 @@ show_player("dot-product")
 # %% [markdown]
 # ## Learn the numbers
 #
-# Describing every film and viewer by hand is too much work. But viewers rate films, and the ratings say which dot
-# products should be large. So make the vectors parameters, start them at random, and let gradient descent bring the dot
-# products close to the known ratings.
+# It would take too long to describe every film and viewer by hand. But viewers do rate films, and their ratings tell us
+# which dot products should be large. So make the vectors parameters, start them at random, and let gradient descent
+# bring the dot products close to the known ratings.
 #
 # Let $U$, of shape (users, 2), hold the viewers' vectors, and let $F$, of shape (films, 2), hold the films' vectors.
 # Then $U F^\top$, of shape (users, films), holds all predicted ratings. Only some ratings $r_{uf}$ are known. The
@@ -110,7 +110,7 @@ show_player("dot-product")
 #
 # $$L \;=\; \frac{1}{|\text{seen}|} \sum_{(u,f)\,\in\,\text{seen}} \big(u \cdot f - r_{uf}\big)^2 .$$
 #
-# **What every check of this lesson asks, unless its exercise says otherwise:** gradients flow back to every
+# **What every check in this lesson requires, unless the exercise says otherwise:** gradients flow back to every
 # floating-point input, no input is changed, new tensors are created on the device of the inputs, and any size may be 1.
 
 # %% [markdown]
@@ -125,8 +125,8 @@ show_player("dot-product")
 # <details><summary>Hint 1: what to compute first</summary>
 #
 # One matrix product gives all predictions. Compute them all, then keep the seen entries. A tensor of booleans can be an
-# index, or a factor in which False counts as 0. With a factor, multiply before you square: the square of a huge number
-# overflows to ∞, and ∞ · 0 is NaN (*not a number*).
+# index, or a factor in which False counts as 0. If you multiply by the mask, do so before you square: the square of a
+# huge number overflows to ∞, and ∞ · 0 is NaN (*not a number*).
 #
 # </details>
 # <details><summary>Hint 2: four errors, with numbers</summary>
@@ -154,9 +154,10 @@ def masked_squared_error(users, films, ratings, seen):
 check(masked_squared_error)
 
 # %% [markdown]
-# Now train with this loss. The films are real; the viewers and all numbers are made up. Each film has two features:
-# romance against action, on one scale, and light against serious. A rating is made from the dot product of the film's
-# features and the viewer's taste, plus noise. Does training find the features from the ratings alone?
+# Now train with this loss. The films are real; the viewers and all numbers are made up. This time romance and action
+# are the two ends of one feature; the other runs from light to serious. A rating is the dot product of the film's
+# features and the viewer's taste, plus noise (standard deviation 0.35), rounded to halves from −2 to 2. Will training
+# find the features?
 
 # %%
 known = film_ratings()
@@ -175,39 +176,44 @@ for step in range(300):
     losses.append(loss.item())
 
 print(f"mean squared error: {losses[0]:.2f} at the start, {losses[-1]:.2f} at the end")
+complete = film_ratings(seen=1).ratings.to(device())    # made up, so all are known
+print(f"on the unseen ratings: {masked_squared_error(users, films, complete, ~seen):.2f}")
 
-# %% mystnb={"image": {"alt": "Scatter plot of the films by their two learned factors. Romances lie on one side, action films on the other; light films and serious ones separate in the other direction."}}
+# %% mystnb={"image": {"alt": "Scatter plot of the films along the first two axes of the SVD. Romances lie on one side, action films on the other; light films and serious ones separate in the other direction."}}
 predictions = (users @ films.T).detach().cpu()
 _, spread, directions = torch.linalg.svd(predictions, full_matrices=False)
 plots.plane(directions[:2].T * spread[:2] / len(users) ** 0.5, known.names,
-            labels=("first learned factor", "second learned factor"))
+            labels=("first axis of the SVD", "second axis of the SVD"))
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each point is a film. A [singular value
-# decomposition](../../site/glossary.md#singular-value-decomposition) (SVD) of the predictions chose the two axes. Any
-# pair of axes would give the same predictions. Along the horizontal axis, which contributes most to the predictions,
-# romances are at one end and action films at the other. The vertical axis separates light films from serious ones.
+# **How to read it.** Each point is a film. The axes come from a [singular value
+# decomposition](../../site/glossary.md#singular-value-decomposition) (SVD) of the predictions. Training does not fix
+# them: rotate all film and viewer vectors by the same angle, and no dot product changes. Along the horizontal axis,
+# which contributes most, romances are at one end and action films at the other. The vertical axis separates light films
+# from serious ones.
 #
 # </div>
 #
-# Training found both features, although no rating names them. This method is called **matrix factorisation** (figure 3
-# of [Koren, Bell and Volinsky, *Matrix factorization techniques for recommender systems*,
-# 2009](https://doi.org/10.1109/MC.2009.263) shows factors learned from real ratings). Its pattern is: *give every
-# object a vector, let dot products be the matches, and learn the vectors from known matches.*
+# No rating names the features. Yet training found both, up to a change of axes, and the axes of the figure happen to be
+# close to them. On ratings that training did not see, predictions are off by about half a point (√0.22). This method is
+# called **matrix factorisation** (figure 3 of [Koren, Bell and Volinsky, *Matrix factorization techniques for
+# recommender systems*, 2009](https://doi.org/10.1109/MC.2009.263) shows factors learned from real ratings). Its pattern
+# is: *give every object a vector, let dot products be the matches, and learn the vectors from known matches.*
 
 # %% [markdown]
 # ## The same idea for words
 #
-# Give every word a vector, and let the dot product of two vectors say how closely the words are related. Instead of
-# ratings, use counts from Python's reference manual. A table holds, for every pair of words, how much more often the
-# two occur near each other than chance would predict. The next cell factorises this table. Two words with similar rows
-# in the table, that is, with similar neighbours, get similar vectors.
+# For words, a table made from Python's reference manual takes the place of the ratings. Its entry for a word and a
+# neighbour says how much more often than by chance the two occur near each other (a logarithm; 0 if negative).
+# Factorising the table gives vectors for words and vectors for neighbours; we keep those of the words. Words with
+# similar rows, that is, with similar neighbours, get similar vectors. So the dot product of two words compares two rows
+# of the table.
 #
-# Each vector has e = 40 components and is scaled to length 2. So a word's dot product with itself is 4, and no other
-# product is larger.
+# Each vector has e = 40 components and is scaled to length 2, so its dot product with itself is 4, and no other product
+# is larger. The prediction `ten_times` asks what another length would do.
 
 # %%
 vocabulary, vectors = word_vectors()
@@ -217,14 +223,14 @@ for word in ["integer", "list", "import", "loop"]:
     print(f"{word:>8}:", ", ".join(f"{other} {match:.1f}" for other, match in matches))
 
 # %% [markdown]
-# No dictionary was used, and yet *float* is among the best matches of *integer*, and *tuple* is the best match of
-# *list*. But similar neighbours do not guarantee similar meanings: *point* and *presentation* match *integer* even
-# better.
+# Without any dictionary, *float* is among the best matches for *integer*, and *tuple* is the best match for *list*. But
+# similar neighbours do not guarantee similar meanings: *point* and *presentation* match *integer* even better.
 #
 # ## From pairs to a sentence
 #
-# So far a word has the same vector in every sentence. To make its vector depend on the sentence, replace the vector by
-# a weighted average of all vectors of the sentence, with larger weights for better matches.
+# So far *sequence* has the same vector in *a sequence pattern* and in *lists and other mutable sequence types*. The
+# other words tell which kind of sequence is meant, so let them change its vector: replace each vector with a weighted
+# average of all vectors in the sentence, with larger weights for better matches.
 #
 # Take a sentence of t words. Let $x$ be the matrix of its word vectors, of shape (t, e); row $i$ is $x_i$. For every
 # pair of positions $i$ and $j$, let
@@ -409,7 +415,7 @@ plots.diagrams.one_output_row()
 # <div class="figure-caption">
 #
 # **How to read it.** From top to bottom: the inputs; the dot product of each input with $x_2$; the softmax of these
-# four numbers; the inputs again, each multiplied by its weight; and their sum, $y_2$.
+# four numbers; the inputs again, each multiplied by its weight; and their sum, $y_2$. Weights and output are rounded.
 #
 # </div>
 #
@@ -483,24 +489,24 @@ print("fast and slow agree to within 0.00001:", apart < 1e-5)
 #
 # $$Y \;=\; \operatorname{softmax}\!\big(X X^\top\big)\, X .$$
 #
-# Does a word's vector now depend on its sentence? For the word *a* in two phrases, the next cell prints the five words
-# that match its input best (`in`) and its output best (`out`):
+# Does a word's vector now depend on its sentence? For *sequence* in the two phrases from above, the next cell prints
+# the five words that match its input best (`in`) and its output best (`out`):
 
 # %%
 def best(vector):
     matches = vectors.to(device()) @ vector    # (n,)
     return ", ".join(vocabulary[i] for i in matches.topk(5).indices.tolist())
 
-for words in ("a class method".split(), "the length of a list".split()):
-    place = words.index("a")
+for phrase in ("a sequence pattern", "lists and other mutable sequence types"):
+    words = phrase.split()
+    place = words.index("sequence")
     inputs = vectors[[vocabulary.index(word) for word in words]].to(device())    # (t, e)
     outputs = self_attention(inputs.unsqueeze(0))[0]                             # (t, e)
-    print(f"{' '.join(words)}: in  {best(inputs[place])}")
-    print(f"{' '.join(words)}: out {best(outputs[place])}")
+    print(f"{phrase}\n  in:  {best(inputs[place])}\n  out: {best(outputs[place])}")
 
 # %% [markdown]
-# The input is the same in both phrases. The outputs differ: *class* is among the best matches of the first, *list*
-# among those of the second. The change is small: *a* gives itself most of the weight.
+# The input is the same in both phrases. The output moves towards pattern matching in the first and towards containers
+# in the second. Even words from outside the phrase come up: *mapping* in the first, *tuples* in the second.
 #
 # In two dimensions we can draw what attention does.
 
@@ -512,10 +518,10 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each arrow leads from an input to its output. The shaded area is the convex hull of the inputs,
-# the smallest convex shape that contains them all. An average with positive weights cannot leave it. The two longest
-# vectors move least: a vector's score with itself is its squared length. Shorter vectors move towards longer ones in a
-# similar direction.
+# **How to read it.** Arrows lead from inputs to outputs. The shaded area is the convex hull of the inputs, the smallest
+# convex shape that contains them all. An average with positive weights cannot leave it. The two longest vectors move
+# least: a vector's score with itself is its squared length, so they give themselves large weights. Shorter vectors move
+# towards longer ones in a similar direction.
 #
 # </div>
 
@@ -526,7 +532,7 @@ show_player("average")
 # ## Three words by hand
 #
 # Here is the whole computation for three words with vectors of four integers. Work out the two missing numbers on
-# paper. Later lessons use the same vectors.
+# paper.
 
 # %% tags=["hide-input"]
 from helpers.data.toy.three_words import THREE_WORDS, X
@@ -544,8 +550,8 @@ plots.number_grids(
 # <div class="figure-caption">
 #
 # **How to read it.** Each row belongs to a word: its vector x, its raw weights w′, its weights w, its output y. The
-# first missing number is the dot product of *ends* and *loop*. For the second, multiply the row of *the* in w with the
-# second column of x.
+# first missing number is the dot product of *ends* and *loop*. For the second, take the dot product of the row of *the*
+# in w and the second column of x.
 #
 # </div>
 #
@@ -553,7 +559,7 @@ plots.number_grids(
 
 # %% tags=["hide-cell", "nbval-check-output"]
 print(f"w′ of ends and loop: {X_raw[2, 1]:.0f}")
-print(f"second component of y for the: {X_out[0, 1]:.2f}")
+print(f"second component of y for 'the': {X_out[0, 1]:.2f}")
 print("as you compute it:", torch.allclose(self_attention(X[None])[0], X_out, atol=1e-5))
 
 # %% [markdown]
@@ -625,11 +631,10 @@ plt.show()
 #
 # `dim=1` is the first of the two t axes, so the softmax ran down the **columns**. The rows no longer added up to 1, and
 # the outputs were no longer averages. In the figure, the rows of the two longest inputs added up to 2.5 and 1.7, and
-# their outputs were clearly outside the hull. Where a row adds up to less than 1, the output is pulled towards the
-# origin, which lies outside the hull. One such output was just outside too.
+# their outputs were clearly outside the hull.
 #
 # Both axes have length t, so the shapes were right. Dividing each row by its sum afterwards would give averages, but
-# with wrong weights.
+# with wrong weights. Transposing the weights would give the right ones, because the scores are symmetric.
 #
 # </details>
 
@@ -642,8 +647,8 @@ plt.show()
 # *exception*?
 #
 # - **A.** It is another vector, since the word now has other neighbours.
-# - **B.** It is the same vector, at the new place of the word.
-# - **C.** Every place keeps its old output, whichever word is there now.
+# - **B.** It is the same vector, at the word's new position.
+# - **C.** Every position keeps its old output, whichever word is there now.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "shuffled_words", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -660,10 +665,10 @@ y, y_shuffled = self_attention(x), self_attention(x[:, order])    # (1, t, e) ea
 
 before = y[0, sentence.index("exception")]
 print("shuffled:", " ".join(shuffled))
-for place in (shuffled.index("exception"), sentence.index("exception")):
-    apart = (y_shuffled[0, place] - before).abs().max().item()
-    shown = f"at place {place} ({shuffled[place]}) after"
-    print(f"output of exception before, and {shown}: {apart:.1g} apart")
+for position in (shuffled.index("exception"), sentence.index("exception")):
+    apart = (y_shuffled[0, position] - before).abs().max().item()
+    after = f"new output at position {position} ('{shuffled[position]}')"
+    print(f"old output of 'exception' vs {after}: largest difference {apart:.1g}")
 
 # %% nbgrader={"grade": true, "grade_id": "check_shuffled_words", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("shuffled_words", shuffled_words)
@@ -675,11 +680,11 @@ check.prediction("shuffled_words", shuffled_words)
 # vectors the sentence contains, and how often, but not on their order. So permuting the inputs permutes the outputs in
 # the same way:
 #
-# $$\operatorname{attention}(x[\pi]) \;=\; \operatorname{attention}(x)[\pi] \qquad\text{for every order } \pi .$$
+# $$\operatorname{attention}(X[\pi]) \;=\; \operatorname{attention}(X)[\pi] \qquad\text{for every order } \pi .$$
 #
-# This property is called [**permutation equivariance**](../../site/glossary.md#permutation-equivariance). In *dog bites
-# man* and *man bites dog*, self-attention gives each word the same output. The next exercise measures how far a
-# function is from this property.
+# This property is called [**permutation equivariance**](../../site/glossary.md#permutation-equivariance). Each word
+# gets the same output in *dog bites man* as in *man bites dog*. The next exercise measures how far a function violates
+# the property, for one input and one order.
 
 # %% [markdown]
 # <div class="card">
@@ -738,7 +743,7 @@ for function in (self_attention, running_sum):
 # <div class="figure-caption">
 #
 # **How to read it.** Each row is one output, its first 8 components of 40. Blue is positive, orange (with a minus)
-# negative, on one colour scale for both sides. Lines join rows of the same word. Joined rows have the same colours.
+# negative, on one colour scale for both sides. Lines join rows of the same word.
 #
 # </div>
 #
@@ -750,28 +755,25 @@ for function in (self_attention, running_sum):
 #
 # Three properties of self-attention deserve a second look.
 #
-# - **It has no parameters.** Its input vectors alone decide its weights, so training can change them only through
-#   whatever makes those vectors.
-# - **It sees a set.** In language the order of words matters, so the order has to be put into the vectors. [Lesson
+# - **It has no parameters.** The weights depend on the input vectors and on nothing else. So training can change the
+#   weights only by changing whatever produces those vectors.
+# - **It ignores order.** In language the order of words matters, so the order has to be put into the vectors. [Lesson
 #   6](../06_positions/06_positions.ipynb) does that.
 # - **Among vectors of equal length, it favours the word itself.** No score of row $i$ is then larger than $x_i \cdot
-#   x_i$. A word may need information from another word, but nothing here lets it ask for that. Lesson 2 does.
+#   x_i$. A word may need information from another word, but it has no way to ask for it. Lesson 2 gives it one.
 
 # %% [markdown]
 # ## Your model so far
 #
-# From here to lesson 9 one small language model grows. It reads 32 bytes (64 in lesson 9) of Python's reference manual
-# and predicts the next byte. Each lesson except the eighth adds the part that you have just written. The text and the
-# width never change, and the training stays the same up to lesson 4. Until then a change in the score comes from the
-# new part or from chance. The spread of our three runs shows how much is chance.
+# From here to lesson 9 you build up one small language model, from the functions that you write. It reads 32 bytes of
+# Python's reference manual and predicts the next byte.
 #
 # Today's model has three parts. Each possible byte has a learned vector of e = 64 numbers. Your `self_attention`
-# averages the vectors of the 32 bytes. A linear map with a softmax turns the last output into probabilities for the
-# next byte.
+# averages 32 of them. A linear map with a softmax turns the last output into probabilities for the next byte.
 #
-# The score is in [bits per byte](../../site/glossary.md#bits-per-byte) on held-out text, which was not used for
-# training. Lower is better; a model that gives all bytes the same probability needs 8. Lesson 9 explains the score. The
-# stop button ends the training early.
+# The score is in [bits per byte](../../site/glossary.md#bits-per-byte): the average of $-\log_2 p$, where $p$ is the
+# probability that the model gave to the byte that came next. It is measured on held-out text, which was not used for
+# training. Lower is better; a model that gives all 256 bytes the same probability needs 8.
 
 # %% mystnb={"image": {"alt": "A scoreboard of two models over a horizontal axis of bits per byte. The plain average lies at the dashed line of order 0, near 4.5. Bare self-attention lies near 3.6, a little right of the line of order 1. The lines of gzip and xz are far to the left, near 2.5 and 2."}}
 from helpers.ladder import ByteModel, Ladder
@@ -784,26 +786,25 @@ ladder.climb(model)
 ladder.training_score(model)
 ladder.show()
 ladder.last_byte(model)
+ladder.other_context(model)
 
 # %% [markdown]
 # <div class="figure-caption">
 #
 # **How to read it.** Each row is a model; farther left is better. The point is your model, the ticks are three runs of
-# ours. *Plain average* gives all 32 bytes equal weights. Dashed lines: a table of single bytes (*order 0*) and of pairs
-# (*order 1*), both on the training text, and two compression programs (*gzip*, *xz*).
+# ours. *Plain average* gives all 32 bytes equal weights. Dashed lines: tables of how often each byte occurs (*order 0*)
+# and of which byte follows which (*order 1*), scored on the training text; two compression programs (*gzip*, *xz*),
+# scored on the held-out text.
 #
 # </div>
 #
-# Above the figure is a prompt from the held-out text and, after ▸, 200 bytes that the model wrote. Few of its longer
-# words exist. The line *weight on the last byte* suggests a reason. On average the last position gives weight 0.43 to
-# itself. Each earlier copy of the same byte has the same vector, so it gets the same weight. The last position and
-# these copies together get 0.91, which leaves little for all other bytes.
+# Above the figure is a held-out prompt and, after ▸, what the model wrote (· is a line break). Few of its longer words
+# exist: the model uses little more than the last byte. With other bytes before it, taken from elsewhere in the text,
+# the score is still 3.62. The weights agree: on average, 0.91 of the weight goes to the last position and to copies of
+# its byte (0.10 if all weights were equal). So the model can do little more than a table of which byte follows which.
+# Such a table needs about 3.53 bits on held-out text.
 #
-# So the model comes close to a table of pairs, which knows the last byte only. Such a table needs 3.46 bits on the
-# training text, where the dashed line is, and about 3.53 on the held-out text. The model needs 3.60 and 3.62.
-#
-# The start page shows your scores. `Ladder(check, text="enwik8")` trains on text of Wikipedia instead, if it can be
-# downloaded.
+# The start page collects your scores. `Ladder(check, text="enwik8")` trains on Wikipedia text instead (a download).
 
 # %% [markdown]
 # ## What you can do now
@@ -832,10 +833,9 @@ ladder.last_byte(model)
 # </details>
 # <details><summary>3. Could softmax be left out, and the raw weights used as they are?</summary>
 #
-# Then Y = X Xᵀ X. The outputs are no longer averages: weights may be negative, and their sum may be any number. If all
-# vectors are twice as long, the outputs are eight times as long. Without the softmax the product can also be computed
-# as X (Xᵀ X), which costs t·e² instead of t²·e. Linear attention uses this order of computation (A. Katharopoulos et
-# al., [Transformers are RNNs: fast autoregressive transformers with linear
+# Then Y = X Xᵀ X. The outputs are no longer averages: weights may be negative, and their sum may be any number. Without
+# the softmax the product can also be computed as X (Xᵀ X), which costs t·e² instead of t²·e. Linear attention uses this
+# order of computation (A. Katharopoulos et al., [Transformers are RNNs: fast autoregressive transformers with linear
 # attention](https://arxiv.org/abs/2006.16236), *ICML* 2020).
 #
 # </details>
