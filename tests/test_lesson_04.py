@@ -1,5 +1,6 @@
 """Lesson 4: heads, against PyTorch's own attention and against a loop over single heads."""
 
+import itertools
 import math
 import re
 
@@ -134,7 +135,7 @@ def test_what_is_no_triple_of_weights_is_told_so(returned, says):
 # ------------------------------------------------------------------------------------------------ the sentences
 
 
-def test_sentences_say_who_gave_what_to_whom():
+def test_answers_are_giver_thing_and_receiver():
     ids, answers = giving_sentences(500, torch.Generator().manual_seed(0))
     assert ids.shape == (500, 5) and answers.shape == (500, 3)
     assert torch.equal(ids[:, [0, 2, 4]], answers) and set(ids[:, GAVE].tolist()) == {WORDS.index("gave")}
@@ -152,8 +153,8 @@ def test_the_lessons_sentence_can_be_said():
 
 
 def shares(text):
-    """Of each line of right answers: the percentages for who, what and whom, by what stands in front."""
-    found = re.findall(r"^(.*)right answers: who (\d+)%, what (\d+)%, whom (\d+)%", text, re.MULTILINE)
+    """Of each line of right answers: the percentages for giver, thing and receiver, by what stands in front."""
+    found = re.findall(r"^(.*)right answers: giver (\d+)%, thing (\d+)%, receiver (\d+)%", text, re.MULTILINE)
     return {front.strip(" ,"): [int(share) for share in three] for front, *three in found}
 
 
@@ -163,7 +164,7 @@ def test_one_head_answers_most_and_lets_one_question_suffer_and_three_heads_hard
     one = [told[f"h = 1, run {run}"] for run in (1, 2, 3)]
     three = [told[f"h = 3, run {run}"] for run in (1, 2, 3)]
     assert LESSON.prediction("one_head_reads").truth == "A"
-    assert all(who < 90 and min(what, whom) >= 94 for who, what, whom in one) and min(one)[0] <= 8
+    assert all(giver < 90 and min(thing, receiver) >= 94 for giver, thing, receiver in one) and min(one)[0] <= 8
     assert min(map(min, three)) >= 99
 
 
@@ -188,17 +189,15 @@ def test_rows_of_gave_are_those_that_the_prose_reads():
     assert weights[3, 3, 0][THING] + weights[3, 3, 0][RECEIVER] > 0.95
     assert min(weights[3, 3, 0][THING], weights[3, 3, 0][RECEIVER]) > 0.45
     assert weights[1, 2, 0][GIVER] == 0
-    assert all(abs(weights[1, run, 0][GIVER] - 0.3) <= 0.03 for run in (1, 3))
+    assert all(abs(weights[1, run, 0][GIVER] - weights[1, run, 0][RECEIVER]) <= 0.05 for run in (1, 3))
 
 
-def test_a_reader_that_does_not_see_the_giver_gives_one_name_and_that_name_needs_little_weight():
-    text = printed(SOURCE, "for run, (reader, *_) in enumerate(runs[3])")
-    missing = re.findall(r"^run \d, without the giver: (\w+) in (\d+)%$", text, re.MULTILINE)
-    seen = re.findall(r"weight of (\w+) ([.\d]+), of others ([.\d]+); \w+ right in (\d+)%$", text, re.MULTILINE)
-    assert [name for name, _ in missing] == [name for name, *_ in seen]
-    assert all(int(share) >= 90 for _, share in missing) and len(missing) == 3
-    assert all(float(own) < float(others) and int(right) >= 99 for _, own, others, right in seen)
-    assert seen[0][:2] == ("mary", "0.09")
+def test_one_head_reads_the_giver_from_the_second_sum():
+    text = printed(SOURCE, "exchanged = ids")
+    found = re.findall(r"^h = 1, run (\d): +(\d+)% +(\d+)%$", text, re.MULTILINE)
+    of_first, of_second = ({run: int(shares[i]) for run, *shares in found} for i in (0, 1))
+    assert max(of_first["1"], of_first["3"]) <= 8 and min(of_second["1"], of_second["3"]) >= 90
+    assert max(of_first["2"], of_second["2"]) <= 8, "a guess"
 
 
 def test_scrambled_heads_answer_nearly_without_an_error():
@@ -233,6 +232,17 @@ def test_the_row_of_gave_is_made_of_the_pieces_that_the_prose_names():
     row = torch.arange(3 * 5 * 8).view(3, 5, 8).reshape(5, 24)[GAVE]
     assert row.tolist() == list(range(24, 48))
     assert [(n // 40, n // 8 % 5) for n in row[::8].tolist()] == [(0, 3), (0, 4), (1, 0)]
+    of_six_words = torch.arange(3 * 6 * 8).view(3, 6, 8).reshape(6, 24)[GAVE]
+    assert (of_six_words // 48).eq(0).all(), "all from head 0"
+
+
+def test_scores_of_the_wrong_transpose_are_those_of_the_hint():
+    q = k = torch.zeros(2, 3, 5, 4)
+    assert (q.transpose(-2, -1) @ k).shape == (2, 3, 4, 4)
+    for pair in itertools.combinations(range(4), 2):
+        if pair != (2, 3):
+            with pytest.raises(RuntimeError):
+                q @ k.transpose(*pair)
 
 
 def test_the_small_cases_of_the_hints_give_the_numbers_that_they_say(answers):

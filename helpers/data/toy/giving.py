@@ -7,14 +7,14 @@ import torch
 NAMES = "mary susan john peter anna tom alice james laura simon clara oscar nora felix irene hugo".split()
 THINGS = "roses books bread tea stamps shoes apples coins maps pens lamps keys chairs songs boots bells".split()
 WORDS = [*NAMES, *THINGS, "gave", "to"]
-ROLES = ["who", "what", "whom"]
+ROLES = ["giver", "thing", "receiver"]
 GAVE = 1  # the position of the verb
 
 
 def giving_sentences(count: int, generator: torch.Generator | None = None) -> tuple[torch.Tensor, torch.Tensor]:
     """`count` sentences of five words with their answers. Nobody gives anything to themselves.
 
-    Returns (ids, answers): ids (count, 5), numbers into WORDS; answers (count, 3), the ids of who, what and whom.
+    Returns (ids, answers): ids (count, 5), numbers into WORDS; answers (count, 3), the ids by role.
     """
     who = torch.randint(len(NAMES), (count,), generator=generator)
     whom = (who + torch.randint(1, len(NAMES), (count,), generator=generator)) % len(NAMES)
