@@ -19,18 +19,18 @@
 # Attention compares vectors, and nothing in a comparison says which of the two came first. Yet the meaning of a
 # sentence depends on the order of its words. This lesson shows what is lost, and then four ways to bring order back: a
 # vector learned for each position, a clock with many hands, a number for each distance, and a rotation of queries and
-# keys. At the end, models that use them are tested on sequences four times as long as those they were trained on.
+# keys. At the end, models are tested on sequences four times as long as in training.
 #
 # | | |
 # |---|---|
 # | **You will build** | learned and sinusoidal encodings, the matrix that moves a position along, a relative bias, and rotary encoding |
 # | **You need** | [lessons 1](../01_dot_product_attention/01_dot_product_attention.ipynb) to [5](../05_masking/05_masking.ipynb); sine, cosine and their addition formulas |
 # | **It takes** | about 115 minutes: five exercises, one of them with a bug to fix, and three predictions; 21 points |
-# | **It computes** | in seconds, on any laptop; the last section takes up to half a minute, and you may stop it |
+# | **It computes** | in seconds, on any laptop; training and *Your model so far* take up to half a minute each, and you may stop the latter |
 #
-# b is the batch, t the number of positions, e the width of the model, h the number of heads and d the width of one
-# head, as in [the table](../../site/notation.md). A single position is called p, two positions are i and j; m numbers
-# the pairs of components. p, i, j and m start at 0.
+# As in [the table](../../site/notation.md), b is the batch, t the number of positions, e the width of the model, h the
+# number of heads and d the width of one head. A single position is called p, two positions are i and j; m numbers the
+# pairs of components. All four count from 0.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -90,9 +90,8 @@ plots.diagrams.positions_flow()
 # </div>
 #
 # The most direct method is to append to each vector a [one-hot vector](../../site/glossary.md#one-hot-vector) of its
-# position: t numbers, a single 1 and otherwise zeros. The first thing that a layer does with its input is a linear map.
-# Split its matrix into a part $W$ for the word's vector $x$ and a part $V$, of shape (t, e), for the one-hot vector
-# $o_p$:
+# position: t numbers, a single 1 and otherwise zeros. A layer first applies a linear map to its input. Split the matrix
+# of this map into a part $W$ for the word's vector $x$ and a part $V$, of shape (t, e), for the one-hot vector $o_p$:
 #
 # $$[\,x,\; o_p\,] \begin{bmatrix} W \\ V \end{bmatrix} \;=\; x\,W + o_p V \;=\; x\,W + V_p ,$$
 #
@@ -104,10 +103,10 @@ plots.diagrams.positions_flow()
 # ## A learned vector for every position
 #
 # GPT-2 and BERT add learned vectors: they have a table of t_max rows, one for each position, trained like all other
-# parameters. `nn.Embedding(rows, width)` is such a table; called with integers it returns the rows with these numbers.
+# parameters. `nn.Embedding(rows, width)` is such a table; called with integers, it returns the rows with those indices.
 #
-# The table has no row for position t_max. For a sequence that is too long, PyTorch raises an error that names neither
-# its length nor t_max. Your module should name both.
+# The table has no row for position t_max. If a sequence is too long, PyTorch's error message gives neither its length
+# nor t_max. Yours should give both.
 #
 # **What every check asks.** Gradients must flow to the inputs and the parameters, the inputs must stay unchanged, and
 # new tensors must be created on the input's device, or on the `device` that is passed. Do not call `finished` (the
@@ -131,8 +130,8 @@ plots.diagrams.positions_flow()
 # <details><summary>Hint 2: an example with four rows</summary>
 #
 # Let t_max = 4 and e = 2, and let the rows of the table be (1, 5), (2, 6), (3, 7) and (4, 8). The sequence (10, 10),
-# (20, 20) becomes (11, 15), (22, 26). Rows 2 and 3 are not used. A sequence of six vectors raises `ValueError: t = 6,
-# but t_max = 4`. The length is known before the table is called; `forward` has to know t_max.
+# (20, 20) becomes (11, 15), (22, 26). Rows 2 and 3 are not used. A sequence of six vectors raises `ValueError: 6
+# positions are too many: the table has 4.` The length is known before the table is called; `forward` has to know t_max.
 #
 # </details>
 # </div>
@@ -185,8 +184,9 @@ for sentence in ("dog bites man", "man bites dog"):
 # %% [markdown]
 # ## A clock with many hands
 #
-# A clock solves that problem with three hands. The second hand tells nearby moments apart but repeats every minute; the
-# hour hand is slow, and says roughly what time it is. Together the hands identify every second of twelve hours.
+# A clock solves the same problem for moments, with three hands. The second hand tells nearby moments apart but repeats
+# every minute; the hour hand is slow, and says roughly what time it is. Together the hands identify every second of
+# twelve hours.
 #
 # ["Attention is all you need"](https://arxiv.org/abs/1706.03762) (section 3.5) builds such a clock with e/2 hands. Hand
 # $m$ turns by $\omega_m$ radians per position, and is written as the sine and the cosine of its angle:
@@ -252,6 +252,7 @@ axes[0].set(xlabel="component", ylabel="position p", title="all components")
 axes[0].grid(False)
 sines = {f"{c}": (range(64), encodings[:, c]) for c in (0, 4, 8, 12)}
 plots.curves(sines, "position p", "value", title="four sines", ax=axes[1])
+plt.setp(axes[1].lines, marker="")
 axes[1].legend(title="component", ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.12))
 plt.show()
 
@@ -331,18 +332,8 @@ def shift_matrix(shift, e, device=None):
 check(shift_matrix)
 
 # %% [markdown]
-# Test one matrix at three positions:
-
-# %% tags=["nbval-check-output"]
-three_on = shift_matrix(3, 32, device())
-for p in (0, 20, 60):
-    shifted = sinusoidal_encoding(64, 32, device())[p + 3]
-    apart = (three_on @ encodings[p] - shifted).abs().max()
-    print(f"from {p} to {p + 3}: right to within 0.0001:", apart.item() < 1e-4)
-
-# %% [markdown]
 # A rotation preserves lengths and angles, so the dot product of two encodings does not change when both are shifted.
-# Multiplying it out shows its value:
+# Written out, it is
 #
 # $$\mathrm{PE}(i) \cdot \mathrm{PE}(j)
 # \;=\; \sum_m \sin(i\omega_m)\sin(j\omega_m) + \cos(i\omega_m)\cos(j\omega_m)
@@ -422,8 +413,7 @@ for t in (64, 6000):
 
 # %% [markdown]
 # No letter is wrong, at length 64 or at 6,000: one matrix serves every position. So a head that sees only sinusoids
-# *can* look two positions back. At the end of the lesson, models are trained on the same task, with letters and
-# positions in one vector.
+# *can* look two positions back.
 
 # %% [markdown]
 # ## Use the distance itself
@@ -433,10 +423,10 @@ for t in (64, 6000):
 #
 # $$\text{score}_{ij} \;=\; \frac{q_i \cdot k_j}{\sqrt d} + a_{\,i-j} ,$$
 #
-# with a learned number $a_{i-j}$ for each distance. The distance $i - j$ has a sign: for t positions it runs from
-# $-(t-1)$, the farthest ahead, to $t-1$, the farthest behind: $2t - 1$ numbers. The table is made for the longest
-# sequence, so it has $2\,t_{max} - 1$ numbers, with distance 0 in the middle. A shorter sequence uses the inner part of
-# the table.
+# with a learned number $a_{i-j}$ for each distance. The distance $i - j$ has a sign. For t positions it runs from
+# $-(t-1)$, farthest ahead, to $t-1$, farthest behind, so there are $2t - 1$ distances. The table is made for the
+# longest sequence, so it has $2\,t_{max} - 1$ numbers, with distance 0 in the middle. A shorter sequence uses the inner
+# part of the table.
 #
 # | index in the table, t_max = 4 | 0 | 1 | 2 | **3** | 4 | 5 | 6 |
 # |---|---|---|---|---|---|---|---|
@@ -491,7 +481,7 @@ check(relative_bias)
 
 # %% [markdown]
 # A bias that depends on the distance has equal numbers along each diagonal, whatever the numbers are. Test this
-# property on your function, and on the code as it came.
+# property on your function and on the code as it came.
 
 # %% tags=["nbval-check-output"]
 def as_it_came(table, t):
@@ -526,18 +516,18 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i looks at column j. On the left each diagonal holds a single number: the bias depends on i −
-# j and nothing else. On the right is the softmax of that bias alone. Every word but the first gives about half to two
-# thirds of its weight to the word before it. The first word looks mostly at itself.
+# **How to read it.** Row i looks at column j. Left: each diagonal holds a single number, since the bias depends on i −
+# j alone. Right: the softmax of that bias. Every word but the first gives about half to two thirds of its weight to the
+# word before it; the first word looks mostly at itself.
 #
 # </div>
 
 # %% [markdown]
 # ## Turn the queries and the keys
 #
-# The fourth method returns to the clock. Sinusoids are *added* to the words, so words and positions are mixed in every
-# product. A bias keeps them apart but does not look at the words at all. What if the position **rotated** the query and
-# the key, pair by pair, like the hands?
+# The fourth method returns to the clock. Sinusoids are *added* to the word vectors, so every product of a query and a
+# key mixes word and position. A bias keeps the two apart, but it is the same whatever the words are. What if the
+# position **rotated** the query and the key, pair by pair, like the hands?
 #
 # Cut a vector of width d into d/2 pairs. At position p, turn pair m by the angle $p\,\omega_m$, with $\omega_m =
 # 1/10000^{2m/d}$:
@@ -610,15 +600,15 @@ x = x.expand(1, 1, 7, 16)                            # (b, h, t, d)
 turned = rotate(x, torch.arange(7, device=device()))[0, 0].cpu()
 
 figure, axes = plt.subplots(1, 3, figsize=(6, 2.4), sharey=True)
-for j, ax in enumerate(axes):
+for m, ax in enumerate(axes):
     ax.add_patch(plt.Circle((0, 0), 1, fill=False, color="#bbbbbb"))
-    for p, (across, up) in enumerate(turned[:, 2 * j:2 * j + 2].tolist()):
+    for p, (across, up) in enumerate(turned[:, 2 * m:2 * m + 2].tolist()):
         look = {"arrowstyle": "-|>", "color": plots.WEIGHTS(0.35 + p / 10)}
         ax.annotate("", (across, up), (0, 0), arrowprops=look)
-        if j < 2 or p % 3 == 0:
+        if m < 2 or p % 3 == 0:
             ax.text(1.22 * across, 1.22 * up, p, ha="center", va="center")
-    ax.set(xlim=(-1.5, 1.5), ylim=(-1.5, 1.5), aspect="equal", title=f"pair {j}")
-    ax.set(xlabel=f"component {2 * j}", ylabel=f"component {2 * j + 1}")
+    ax.set(xlim=(-1.5, 1.5), ylim=(-1.5, 1.5), aspect="equal", title=f"pair {m}")
+    ax.set(xlabel=f"component {2 * m}", ylabel=f"component {2 * m + 1}")
 plt.show()
 
 # %% [markdown]
@@ -647,9 +637,9 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Left: the same two vectors everywhere, so the same product everywhere. Right: after turning, the
-# product depends on the positions. The peak at i = j is due to this q and k. Along a diagonal, where i − j is the same,
-# it does not change. The diagonal just above the middle differs from the diagonal just below it, so *before* and
-# *after* are told apart.
+# product depends on the positions, but only through i − j: along each diagonal it is constant. (That it is largest at i
+# = j is due to this q and k.) The diagonals just above and just below the main one differ, so *before* and *after* are
+# told apart.
 #
 # </div>
 #
@@ -793,10 +783,6 @@ print(columns)
 for method, runs in models.items():
     report(method, runs)
 
-for run, model in enumerate(models.get("relative bias", [])):    # distance 0 is entry 63
-    entries = [f"{k}: {model.table[63 + k].item():.2f}" for k in (1, 2, 3, 10, 16, 40)]
-    print(f"relative bias, run {run + 1}, the number for distance", ", ".join(entries))
-
 # %% mystnb={"image": {"alt": "Share of right answers against position in sequences of 64, for four encodings trained on sequences of 16: the mean of three runs as a line, their spread as a band, with chance at one eighth marked. Learned: 1 up to position 15, then chance. Sinusoidal: 1 up to position 15, then between chance and a third, with two spikes, near positions thirty-four and fifty-nine. Relative bias: about four tenths everywhere. Rotary: above nine tenths everywhere; from position twenty-seven on, its band reaches from 1 down to about three quarters."}}
 figure, ax = plt.subplots(figsize=(6, 3.8))
 lines = {}
@@ -817,9 +803,8 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each line is the mean of three models trained from different random seeds; each band reaches from
-# the worst of the three to the best. They are tested on sequences of 64. Left of the vertical line are positions that
-# occurred in training, right of it positions that did not.
+# **How to read it.** Each line is the mean of three models trained from different random seeds and tested on sequences
+# of 64; each band reaches from the worst to the best. Positions right of the vertical line did not occur in training.
 #
 # </div>
 
@@ -830,7 +815,9 @@ check.prediction("sinusoids_beyond", sinusoids_beyond)
 check.prediction("relative_beyond", relative_beyond)
 
 # %% [markdown]
-# Where do these models look? The next cell averages their attention weights over random sequences of 64.
+# Where do the models look? The next cell averages attention weights over random sequences of 64. For the sinusoidal
+# models, it prints where positions 15 to 20 look most; for the relative bias, some numbers of the learned table, and
+# how much weight position 32 gives to letters more than 15 positions away.
 
 # %% tags=["hide-input"]
 @torch.no_grad()
@@ -842,21 +829,46 @@ def mean_weights(model):
 
 for run, model in enumerate(models.get("sinusoidal", [])):
     keys = mean_weights(model).argmax(dim=-1)
-    most = ", ".join(f"{p} looks most at {keys[p]}" for p in (15, 20, 34, 59))
-    print(f"sinusoidal, run {run + 1}: position {most}")
-for run, model in enumerate(models.get("relative bias", [])):
+    print(f"sinusoidal, run {run + 1}: positions 15–20 look most at", keys[15:21].tolist())
+for run, model in enumerate(models.get("relative bias", [])):    # distance 0 is entry 63
+    numbers = [f"{k}: {model.table[63 + k].item():.2f}" for k in (1, 2, 3, 10, 16, 40)]
+    print(f"relative bias, run {run + 1}: number for distance", ", ".join(numbers))
     far = 1 - mean_weights(model)[32, 17:48].sum().item()
-    print(f"relative bias, run {run + 1}: weight of position 32 on letters",
-          f"more than 15 away: {far:.2f}")
-for run, model in enumerate(models.get("rotary", [])):
-    weights = mean_weights(model)
-    means = ", ".join(f"{k}: {weights.diagonal(-k).mean():.2f}" for k in (2, 27, -30))
-    print(f"rotary, run {run + 1}: mean weight at distance", means)
+    print(f"    weight of position 32 on letters more than 15 away: {far:.2f}")
 
+# %% [markdown]
+# - **Learned.** It is right up to position 15, and hardly better than chance beyond it. Rows 16 to 63 of its table were
+#   never trained; they still have their random initial values.
+# - **Sinusoidal.** The formula continues beyond position 15, but there the accuracy averages only about twice chance.
+#   Positions 16 to 20 look most at 13 or 14, as if they were position 15. Why the accuracy peaks at positions 34 and
+#   59, in all three runs, remains open.
+# - **Relative bias.** It is about equally weak everywhere, because every position sees letters more than 15 positions
+#   away. The numbers for these distances were never trained and are still 0. Training has raised the number for
+#   distance 2 to about 1 and lowered those for distances 1, 3 and 10 to about −1. Together, the far letters draw two
+#   thirds of the weight of position 32.
+# - **Rotary.** Best by far, but not perfect in run 1. *Two positions back* is the same turn at every position, so what
+#   was learned on the first 16 positions also holds beyond them. But far distances were never trained.
+#
+# What went wrong in run 1? For each run, the next cell prints the three distances with the largest mean weights. It
+# then prints the score of the average query and key at distances 2 and 27, and the part of it that the two fastest
+# pairs contribute. Last, a bias of −∞ hides two distances.
+
+# %% tags=["hide-input"]
 runs = models.get("rotary", [])
+for run, model in enumerate(runs):
+    weights = mean_weights(model)
+    means = {k: weights.diagonal(-k).mean().item() for k in range(-63, 64)}
+    largest = sorted(means, key=means.get, reverse=True)[:3]
+    listed = ", ".join(f"{distance}: {means[distance]:.2f}" for distance in largest)
+    print(f"rotary, run {run + 1}: largest mean weights, at distance", listed)
+    q, k, v = model.to_qkv(model.letters.weight).mean(dim=0).view(3, 1, 1, 1, 64)
+    for distance in (2, 27):
+        parts = (rotate(q, torch.tensor([distance], device=device())) * k).flatten() / 8
+        print(f"    score at distance {distance}: {parts.sum().item():.1f},",
+              f"two fastest pairs: {parts[:4].sum().item():.1f}")
+
 print(columns)
-report("rotary", runs)
-for model in runs:    # a bias of −∞ hides a distance
+for model in runs:
     model.table = nn.Parameter(torch.zeros(127, device=device()))
     model.table.data[[63 + 27, 63 - 30]] = -torch.inf
 report("27 and −30 hidden", runs)
@@ -864,34 +876,22 @@ for model in runs:
     model.table = None
 
 # %% [markdown]
-# At the training length the four cannot be told apart. Beyond it they differ:
-#
-# - **Learned.** It is right before the line, and beyond it hardly more often than by chance. Rows 16 to 63 of its table
-#   were never trained; they still have their random initial values.
-# - **Sinusoidal.** The formula continues beyond the line, but the accuracy collapses. On average it is about twice
-#   chance. Position 20 still looks most at position 13, as position 15 does. The accuracy peaks at positions 34 and 59,
-#   whose answers are at 32 and 57. Position 59 looks most at 57, and position 34 at 32 or 57. The two fastest hands
-#   hardly tell these two apart: from 32 to 57 they make 3.98 and 2.98 turns. Why the peaks are just there remains open.
-# - **Relative bias.** It is about equally weak everywhere, because every position sees letters more than 15 positions
-#   away. The numbers for these distances were never trained and are still 0. Training has pushed the number for
-#   distance 2 up to about 1, and those for distances 1, 3 and 10 down to about −1. Together, the far letters draw two
-#   thirds of the weight of position 32.
-# - **Rotary.** Best by far, but not perfect in every run. *Two positions back* is the same turn at every position, so
-#   what was learned on the left also holds on the right. But far distances were never trained. In run 1, two of them
-#   draw much weight: letters 30 positions ahead lower the accuracy in the first half, and letters 27 positions back
-#   from position 27 on. With both hidden, nearly every answer is right.
+# In run 1, distances 27 and −30 draw much weight. Why 27? It is 25 more than 2, and in 25 positions the two fastest
+# pairs make 3.98 and 2.98 turns: they are almost back. In run 1 they contribute 11 of the score of 13 at distance 2,
+# and 11 again at distance 27. In the other runs most of the score at distance 2 comes from slower pairs, which tell the
+# two distances apart. With 27 and −30 hidden, nearly every answer of run 1 is right.
 #
 # The head built by hand shows that with sinusoids one matrix can serve every position. (It fits into this model too:
 # letters and positions can use different components.) Training found other matrices, just as good on 16 positions: *a
 # model can represent this* and *training will find it* are two different claims. The paper chose sinusoids partly
-# because they "may allow the model to extrapolate" (section 3.5). Here they did not extrapolate. In language models,
-# too, they hardly extrapolate, and rotary encoding also gets worse beyond the training length ([Press et al.,
+# because they "may allow the model to extrapolate" (section 3.5). Here they did not. In language models, too, they
+# hardly extrapolate, and rotary encoding also gets worse beyond the training length ([Press et al.,
 # 2022](https://arxiv.org/abs/2108.12409), figure 1).
 #
-# Are the zeros to blame? [Shaw et al. (2018)](https://arxiv.org/abs/1803.02155) learn vectors instead of numbers: one
-# vector serves all positions far ahead, another all positions far behind. [Raffel et al.
-# (2020)](https://arxiv.org/abs/1910.10683) share numbers in this way. Then no distance goes untrained. Do the same from
-# distance 8 on, and change nothing else:
+# Are the untrained zeros in the bias table to blame? [Shaw et al. (2018)](https://arxiv.org/abs/1803.02155) let all
+# positions far ahead share one vector, and all positions far behind another; [Raffel et al.
+# (2020)](https://arxiv.org/abs/1910.10683) share numbers in this way. Then every distance is trained. The next cell
+# does this from distance 8 on, and changes nothing else:
 
 # %%
 def clipped_bias(table, t):
@@ -908,19 +908,18 @@ for model in clipped:
 report("shared, set to −4", clipped)
 
 # %% [markdown]
-# At length 64 the accuracy doubles, from about 0.40 to about 0.80, in all three runs: the zeros did most of the harm.
-# The two shared numbers are low enough among 16 letters, but among 64 the many far letters together still draw too much
-# weight. With both set to −4 by hand, nearly every answer is right. *ALiBi* ([Press et al.,
-# 2022](https://arxiv.org/abs/2108.12409), section 3) leaves nothing to training: its bias is fixed in advance, and
-# falls in proportion to the distance.
+# At length 64 the accuracy doubles, from about 0.40 to about 0.80, in all three runs: the untrained zeros did most of
+# the harm. The two shared numbers are low enough among 16 letters, but among 64 the many far letters together still
+# draw too much weight. With both set to −4 by hand, nearly every answer is right. *ALiBi* ([Press et al.,
+# 2022](https://arxiv.org/abs/2108.12409), section 3) trains no bias: it subtracts a fixed multiple of the distance.
 #
-# This is one small task with one layer and three runs of each method, so do not read the ranking as general. But models
-# that agree within their training range may differ beyond it.
+# This is one small task with one layer and three runs, so do not read the ranking as general. But models that agree
+# within their training range may differ beyond it.
 
 # %% [markdown]
 # ## Your model so far
 #
-# So far the model has known which byte of a window comes last, but not the order of the bytes before it. Now your
+# Until now the model knew which byte of a window comes last, but not the order of the bytes before it. Now your
 # `PositionEmbedding` adds one of 32 trained vectors to each byte's vector before the causal attention of lesson 5.
 
 # %% mystnb={"image": {"alt": "A scoreboard of seven models over bits per byte. Positions, at the top, is near 2.9, far left of the line of order 1. The causal mask is on that line, just below 3.5; the other five are to its right."}}
@@ -936,7 +935,7 @@ ladder.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One row for each model; farther left is better. A point is your model, ticks are three runs of
+# **How to read it.** One row for each model; farther left is better. The dot is your model, the ticks are three runs of
 # ours. Dashed lines: *order 0* knows only how frequent each byte is, *order 1* also knows the byte before; *gzip* and
 # *xz* are programs that compress files.
 #
@@ -950,8 +949,8 @@ ladder.show()
 # ## What you can do now
 #
 # You can show that unmasked attention with pooling is blind to order, and fix it in four ways; say which of them use
-# absolute positions and which only distances; compute a shift as a matrix; test a property instead of comparing
-# numbers; and doubt a claim about length until you have seen the curve.
+# absolute positions and which only distances; write a shift of position as a matrix; test a property instead of
+# comparing numbers; and doubt a claim about length until you have seen the curve.
 #
 # **Three questions to think about**
 #
@@ -966,8 +965,8 @@ ladder.show()
 # </details>
 # <details><summary>2. A program calls nn.Embedding(e, t_max) for its positions. When does it still run?</summary>
 #
-# When e = t_max: its table is then the same as yours. With other sizes above 1, the width of its rows does not fit, and
-# it fails. Try your modules with sizes that are all different.
+# When e = t_max: its table is then the same as yours. If they differ and neither is 1, the rows have the wrong width,
+# and the addition fails. Try your modules with sizes that are all different.
 #
 # </details>
 # <details><summary>3. Rotary attention turns queries and keys. What would turning the values do?</summary>
@@ -989,8 +988,8 @@ ladder.show()
 # - [Raffel et al., *Exploring the limits of transfer learning*, 2020](https://arxiv.org/abs/1910.10683), section 2.1:
 #   one number for each of 32 ranges of distances, and for each head.
 # - [Su et al., *RoFormer*, 2021](https://arxiv.org/abs/2104.09864), section 3: rotary encoding.
-# - [Press, Smith and Lewis, *Train short, test long*, 2022](https://arxiv.org/abs/2108.12409), sections 2 and 3: tests
-#   of length on real text.
+# - [Press, Smith and Lewis, *Train short, test long*, 2022](https://arxiv.org/abs/2108.12409), sections 2 and 3:
+#   extrapolation to longer texts.
 #
 # Attention with positions is nearly a transformer. It lacks a small network, two shortcuts and a normalisation.
 #
