@@ -182,20 +182,30 @@ class Ladder:
         print(f"held out, with other bytes before the last: {other_context_bits(model, self.text):.2f} bits per byte")
 
 
-def measured(model: nn.Module, steps: int, text_name: str = MANUAL) -> tuple[float, int]:
+def measured(
+    model: nn.Module, steps: int, text_name: str = MANUAL, rates: dict[nn.Module, float] | None = None
+) -> tuple[float, int]:
     """Train a model on a text. Returns (held-out bits per byte, after how many steps the training ended)."""
-    done = train(model.to(device()), steps, text_name=text_name)
+    done = train(model.to(device()), steps, text_name=text_name, rates=rates)
     return held_out_bits(model, text_name), done
 
 
-def train(model: nn.Module, steps: int, seed: int = 0, text_name: str = MANUAL, times: int = 1) -> int:
+def train(
+    model: nn.Module,
+    steps: int,
+    seed: int = 0,
+    text_name: str = MANUAL,
+    times: int = 1,
+    rates: dict[nn.Module, float] | None = None,
+) -> int:
     """Train a model on random windows. Returns after how many steps it ended: the stop button ends it early.
 
     A step reads as many bytes whatever the model's t_max is. times: how many times as many as the rungs' steps.
+    rates: {part of the model: the factor of its learning rate}, for parts that take smaller or larger steps.
     """
     done = 0
     try:
-        for _ in training_steps(model, steps, seed, text_name=text_name, times=times):
+        for _ in training_steps(model, steps, seed, text_name=text_name, times=times, rates=rates):
             done += 1
     except KeyboardInterrupt:
         print(f"Stopped after {done:,} of {steps:,} steps. What was trained until here counts.")
@@ -203,14 +213,22 @@ def train(model: nn.Module, steps: int, seed: int = 0, text_name: str = MANUAL, 
 
 
 def training_steps(
-    model: nn.Module, steps: int, seed: int = 0, what: str = "training", text_name: str = MANUAL, times: int = 1
+    model: nn.Module,
+    steps: int,
+    seed: int = 0,
+    what: str = "training",
+    text_name: str = MANUAL,
+    times: int = 1,
+    rates: dict[nn.Module, float] | None = None,
 ) -> Iterator[None]:
     """The same, a step at a time; the stop button raises. what: the name in the line that shows how far it has come."""
     if os.environ.get(VALIDATING):  # a notebook that is validated need not wait for the training
         steps = min(steps, FEW)
     data, t, chance = text(text_name)[0], length_of(model), torch.Generator().manual_seed(seed)
     small_embeddings(model)
-    optimiser = torch.optim.AdamW(model.train().parameters(), betas=(0.9, 0.98), weight_decay=0.05)
+    factors = {p: factor for part, factor in (rates or {}).items() for p in part.parameters()}
+    groups = [{"params": [p], "factor": factors.get(p, 1.0)} for p in model.train().parameters()]
+    optimiser = torch.optim.AdamW(groups, betas=(0.9, 0.98), weight_decay=0.05)
     for step in progress(range(steps), what):
         starts = torch.randint(len(data) - t, (times * BATCH * T // t,), generator=chance)
         windows = data[starts.unsqueeze(1) + torch.arange(t + 1)].long().to(device())  # (b, t + 1)
@@ -220,7 +238,8 @@ def training_steps(
         optimiser.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.param_groups[0]["lr"] = RATE * min((step + 1) / WARMUP, _half_cosine(step / steps))
+        for group in optimiser.param_groups:
+            group["lr"] = group["factor"] * RATE * min((step + 1) / WARMUP, _half_cosine(step / steps))
         optimiser.step()
         yield
 

@@ -28,9 +28,8 @@
 # | **It takes** | about 100 minutes: five exercises, 17 points, and four predictions |
 # | **It computes** | in seconds on a laptop; the last section takes about a minute, and you may stop it |
 #
-# A position *looks at* another when it gives that position a large weight. From here on, t counts the positions that
-# look. Three sizes are new: s counts the positions that are looked at, perhaps in another sequence; d is the width of
-# queries and keys; v, in a shape, is the width of values. [One table](../../site/notation.md) lists all letters.
+# A position *looks at* another when it gives that position a large weight. [One table](../../site/notation.md) lists
+# the letters of all shapes.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import matplotlib.pyplot as plt
@@ -61,7 +60,7 @@ check = start("02_queries_keys_values")
 # | $x_j$, right of the dot | all vectors are compared with it to set its weight in **their** outputs | the [**key**](../../site/glossary.md#key) |
 # | $x_j$, at the end | it is added up with its weight | the [**value**](../../site/glossary.md#value) |
 #
-# The three jobs may call for different vectors. An adjective may look for its noun (query), be found by that noun
+# One vector need not be the best for all three jobs. An adjective may look for its noun (query), be found by that noun
 # (key), and pass on its meaning (value).
 #
 # ## Can two words prefer each other?
@@ -95,7 +94,7 @@ def count_mutual(scores):
 
 generator = torch.Generator().manual_seed(0)
 pairs = torch.randn(100_000, 2, 4, generator=generator)      # (pairs, 2, e)
-# one matrix for queries and one for keys, drawn anew for each pair: (pairs, e, e) both
+# for comparison: matrices for queries and for keys, new for each pair: (pairs, e, e) both
 first, second = torch.randn(2, 100_000, 4, 4, generator=generator)
 print("one vector for both roles:", count_mutual(pairs @ pairs.mT))
 print("random matrices for each pair:", count_mutual((pairs @ first) @ (pairs @ second).mT))
@@ -108,7 +107,7 @@ check.prediction("mutual", mutual)
 #
 # With one vector as both query and key the scores are symmetric: $x_i \cdot x_j = x_j \cdot x_i$. The weights need not
 # be, because each row has its own softmax. But **no two vectors can prefer each other**: they cannot both score higher
-# with the other than with themselves, as a noun and its verb may have to. By the Cauchy-Schwarz inequality
+# with the other than with themselves, as a noun and its verb may need to. By the Cauchy-Schwarz inequality
 #
 # $$x_i \cdot x_j \;\le\; \lVert x_i\rVert\,\lVert x_j\rVert
 # \;\le\; \max\big(\lVert x_i\rVert^2, \lVert x_j\rVert^2\big) \;=\; \max\big(x_i \cdot x_i,\; x_j \cdot x_j\big) .$$
@@ -134,8 +133,8 @@ except KeyError as missing:
 
 # %% [markdown]
 # A tuple is similar to a list, so the answer for *list* would be a good guess. Now let the query and the keys be
-# vectors, and replace *equal* by *similar*. The dot product $q \cdot k_j$ says how well the query matches key $j$.
-# Softmax turns the s matches into weights, and the answer is the weighted average of the values:
+# vectors, and replace *equal* by *similar*. The score $q \cdot k_j$ says how well the query matches key $j$. Softmax
+# turns the scores of the s keys into weights, and the answer is the weighted average of the values:
 #
 # $$\text{lookup}(q) \;=\; \sum_{j=1}^{s} w_j\, v_j ,
 # \qquad w_j \;=\; \frac{\exp (q \cdot k_j)}{\sum_{j'} \exp (q \cdot k_{j'})} .$$
@@ -152,7 +151,8 @@ except KeyError as missing:
 # **Exercise 1 · `soft_lookup`** &nbsp; ★☆☆ · 7 minutes · 3 points
 #
 # Look up one query in a soft dictionary. There is no batch here: the query is a single vector (d,), the keys are the
-# rows of a matrix (s, d), and the values are the rows of another, (s, v). The width v may differ from d.
+# rows of a matrix (s, d), and the values are the rows of another, (s, v). In a shape, v is the width of the values; it
+# may differ from d.
 #
 # <details><summary>Hint 1: the two steps and their shapes</summary>
 #
@@ -161,7 +161,7 @@ except KeyError as missing:
 # </details>
 # <details><summary>Hint 2: two keys, with numbers</summary>
 #
-# Let the query be (ln 3, 0), with ln 3 ≈ 1.0986, and the keys (1, 0) and (0, 1). The matches are ln 3 and 0, their
+# Let the query be (ln 3, 0), with ln 3 ≈ 1.0986, and the keys (1, 0) and (0, 1). The scores are ln 3 and 0, their
 # exponentials 3 and 1, the weights 3/4 and 1/4. With the values (4) and (8) the answer is (5). Which of these numbers
 # does your code not reproduce?
 #
@@ -209,8 +209,7 @@ for word in ["tuple", "float", "finally", "while"]:
     print(f"{word:>8}:", "  ".join(shares))
 
 # %% [markdown]
-# The shares of a line add up to 1, up to rounding. The category with the largest share is the guess: for *while* it is
-# *block*, with 0.40 against 0.32 for *container*.
+# The category with the largest share is the guess: for *while* it is *block*, with 0.40 against 0.32 for *container*.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -244,7 +243,7 @@ show_player("lookup")
 # </details>
 # <details><summary>Hint 2: two keys, with numbers</summary>
 #
-# Let the products be 2 and 1. At β = 1 the weights are 0.73 and 0.27, and their ratio is e. At β = 2 the ratio is e²,
+# Let the scores be 2 and 1. At β = 1 the weights are 0.73 and 0.27, and their ratio is e. At β = 2 the ratio is e²,
 # and the weights are 0.88 and 0.12. At β = 10,000 the weights are 1 and 0, but $e^{20000}$ overflows (lesson 1
 # has the remedy), and the weights at β = 1, raised to the power 10,000, both underflow to 0.
 #
@@ -308,14 +307,14 @@ place = list(category).index
 for length in (1, 2):
     looked_up = torch.softmax(keys @ (length * query), dim=0)    # (s,)
     first, second = looked_up[place("list")].item(), looked_up[place("dictionary")].item()
-    shown = f"list {first:.3f}, dictionary {second:.3f}, ratio {first / second:.1f}"
+    shown = f"list {first:.3f}, dictionary {second:.3f}, ratio {first / second:.2f}"
     print(f"length × {length}: {shown}")
 
 # %% nbgrader={"grade": true, "grade_id": "check_longer_query", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("longer_query", longer_query)
 
 # %% [markdown]
-# Doubling the query doubles every match, so **the length of a query acts like $\beta$**.
+# Doubling the query doubles every score, so **the length of a query acts like $\beta$**.
 
 # %% [markdown]
 # ## Three vectors out of one
@@ -326,8 +325,8 @@ check.prediction("longer_query", longer_query)
 # $$q_i = x_i W_q , \qquad k_i = x_i W_k , \qquad v_i = x_i W_v .$$
 #
 # $W_q$ and $W_k$ have shape (e, d): queries and keys are compared, so they need the same width. $W_v$ has shape (e, v).
-# Such a matrix is called a [**projection**](../../site/glossary.md#projection). The first experiment of this lesson drew
-# a random $W_q$ and $W_k$ for each pair of vectors. In about a quarter of the pairs, each vector preferred the other.
+# Such a matrix is called a [**projection**](../../site/glossary.md#projection). With the random $W_q$ and $W_k$ of the
+# first experiment, each vector preferred the other in about a quarter of the pairs.
 
 # %%
 def project(x, w_q, w_k, w_v):
@@ -352,7 +351,7 @@ plots.diagrams.three_roles()
 # </div>
 #
 # Attention is your soft lookup for many queries at once. Each of the t queries is looked up among the s keys (in the
-# diagram s = t):
+# diagram, s = t):
 #
 # $$w'_{ij} = q_i \cdot k_j , \qquad w_{ij} = \operatorname{softmax}_j\, w'_{ij} ,
 # \qquad y_i = \sum_{j=1}^{s} w_{ij}\, v_j .$$
@@ -366,7 +365,7 @@ plots.diagrams.three_roles()
 # ```
 #
 # The letters t and s differ because the queries may come from one sequence, the keys and values from another. In a
-# translation, for example, the t words written so far look at the s words of the source sentence ([lesson
+# translation, the t words written so far look at the s words of the source sentence ([lesson
 # 10](../10_encoder_decoder/10_encoder_decoder.ipynb)).
 #
 # | tensor | shape | a row of it is |
@@ -378,9 +377,9 @@ plots.diagrams.three_roles()
 # | output | (b, t, v) | one query's average of the values |
 
 # %% [markdown]
-# The next function is attention written with `einsum`. In `einsum` each axis has a letter. Axes with the same letter
-# are matched, and a letter that is missing after the arrow is summed over. The function raises no error, its result has
-# the right shape, and every row of weights adds up to 1. But almost every number is wrong.
+# The next function is meant to be attention, written with `einsum`, which gives each axis a letter. Axes with the same
+# letter are matched, and a letter that is missing after the arrow is summed over. The function raises no error, its
+# result has the right shape, and every row of weights adds up to 1. Yet almost every number in the result is wrong.
 
 # %% [markdown]
 # <div class="card">
@@ -465,7 +464,7 @@ plots.number_grids(
     [{"*x*": X, "*W*_{q}": W_Q, "*q* = *x W*_{q}": X_q},
      {"*k* = *x W*_{k}": X_k, "*v* = *x W*_{v}": X_v, "*w*′ = *q k*^{⊤}": X_raw},
      {"*w*": X_weights, "*y* = *w v*": X_weights @ X_v}],
-    empty=[("*q* = *x W*_{q}", 2, 2), ("*w*′ = *q k*^{⊤}", 0, 1)],
+    empty=[("*q* = *x W*_{q}", 2, 2), ("*w*′ = *q k*^{⊤}", 1, 0)],
 )
 
 # %% [markdown]
@@ -477,12 +476,13 @@ plots.number_grids(
 #
 # </div>
 #
-# In lesson 1 each word gave itself the most weight. Here all three give the most weight to *loop*. The next cell prints
-# both numbers, and compares the table with your `attention`.
+# In lesson 1 each word gave itself the most weight. Here all three give the most weight to *loop*, whose key is the
+# longest. The queries of *the* and *ends* differ, yet their scores are the same. The next cell prints both missing
+# numbers and compares the table with your `attention`.
 
 # %% tags=["hide-cell", "nbval-check-output"]
 print(f"third component of the query of ends: {X_q[2, 2]:.0f}")
-print(f"query of the times key of loop: {X_raw[0, 1]:.0f}")
+print(f"query of loop times key of the: {X_raw[1, 0]:.0f}")
 mine = attention(X_q[None], X_k[None], X_v[None])[0]
 print("as you compute it:", torch.allclose(mine, X_weights @ X_v, atol=1e-5))
 
@@ -501,8 +501,8 @@ print("as you compute it:", torch.allclose(mine, X_weights @ X_v, atol=1e-5))
 # keys have width d = 2, so that we can draw them afterwards. $W_v$ starts as the identity and is learned too.
 #
 # The noun and the verb have to prefer each other here. One projection $W$ for both queries and keys does not allow
-# that, because the Cauchy-Schwarz inequality holds for $x_i W$ as well. So train twice: once with two matrices, and
-# once with $W_q$ also in the place of $W_k$.
+# that, because the Cauchy-Schwarz inequality holds for $x_i W$ as well. So we train with two matrices, and again
+# with $W_q$ in both places. One matrix has only half as many parameters, so we also try it with d = 40.
 
 # %%
 def phrase_loss(ids, answers, w_q, w_k, w_v):
@@ -526,12 +526,12 @@ def train(answers, shared=False, learn_values=True, seed=0, steps=300, d=2):
         losses.append(loss.item())
     return [w.detach() for w in (w_q, w_k, w_v)], losses
 
-# %% mystnb={"image": {"alt": "Two loss curves over 300 steps. With one matrix for queries and keys the loss falls at first and then stays above 1. With two it falls close to zero."}}
+# %% mystnb={"image": {"alt": "Three loss curves over 300 steps. With one matrix for queries and keys, of width 2 or 40, the loss falls at first and then stays above 1. With two it falls close to zero."}}
 w_q, w_k, w_v = torch.zeros(3, 40, 2, device=device())    # if an error stops the training
 (w_q, w_k, w_v), losses_apart = train(vectors)
-_, losses_shared = train(vectors, shared=True)
-
-losses = {"w_q and w_k": losses_apart, "one matrix for both": losses_shared}
+losses = {"w_q and w_k": losses_apart,
+          "one matrix for both": train(vectors, shared=True)[1],
+          "one matrix, d = 40": train(vectors, shared=True, d=40)[1]}
 for name, curve in losses.items():
     print(f"last loss with {name}: {curve[-1]:.2f}")
 plots.loss_curve(losses, ylabel="squared distance to the word asked for")
@@ -541,7 +541,7 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Lower is better; at 0, every output would be the vector of the word asked for. With one matrix for
-# queries and keys, the loss falls at first and then stays where it is. With two matrices it falls almost to 0.
+# queries and keys, narrow or wide, the loss falls at first and then stays above 1. With two it falls almost to 0.
 #
 # </div>
 #
@@ -628,7 +628,7 @@ plt.show()
 # So far the right answer was the vector of the word asked for, and the values started as the word vectors. Now give
 # every word a second, random vector: its translation into an invented language. The questions stay the same, but the
 # answer is the **translation** of the word asked for. That makes four settings: each kind of answer, with $W_v$ fixed
-# to the identity or learned. Train each from three starts.
+# at the identity or learned. Train each from three random starts.
 
 # %%
 generator = torch.Generator().manual_seed(7)
@@ -644,18 +644,17 @@ for answer, answers in {"its own vector": vectors, "its translation": translatio
 # %% [markdown]
 # Translations have length 2, so an output of zeros would have a loss of 4. Fixed values do worse (third line): their
 # outputs are averages of the phrase's own vectors, and no weights turn such an average into a translation. With learned
-# values the loss falls almost to 0 (last line). Where a word's own vector is the answer, fixed values succeed too
-# (first line).
+# values the loss falls almost to 0 (last line). Where a word's own vector is the answer, fixed values are enough (first
+# line), and learning them does not help (second line).
 #
 # So queries and keys decide **who** answers, and the value decides **what** the answer is.
 
 # %% [markdown]
 # ## A module
 #
-# In a model the three matrices belong to a layer. Yours is an `nn.Module` with three `nn.Linear` layers without bias,
-# named `to_queries`, `to_keys` and `to_values`.
+# Your `nn.Module` will have three `nn.Linear` layers without bias, named `to_queries`, `to_keys` and `to_values`.
 #
-# Its `forward` takes the sequence that asks and, optionally, a second one, the context, that is asked:
+# Its `forward` takes the sequence that asks and, optionally, a second sequence to be asked, the context:
 #
 # | call | queries from | keys and values from | name |
 # |---|---|---|---|
@@ -720,8 +719,8 @@ check(SingleHeadAttention)
 
 # %% [markdown]
 # Copy the trained $W_q$ and $W_k$ into your module. (`nn.Linear` from e to d stores its weight with shape (d, e), hence
-# the `.T`.) $W_v$ stays untrained: the attention weights in the figure do not depend on it. Then let the words of one
-# phrase look at the words of another.
+# the `.T`.) `to_values` keeps its random weights; the figure shows attention weights, which do not depend on them. Then
+# let the words of one phrase look at the words of another.
 
 # %% mystnb={"image": {"alt": "A heat map with three rows and four columns. Rows: this, generator, fails. Columns: every, nested, loop, succeeds. The row of this points at loop, that of generator at succeeds, that of fails at loop."}}
 head = SingleHeadAttention(40, 2).to(device())
@@ -740,7 +739,7 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** The t = 3 rows are the words that ask, the s = 4 columns the words that are asked. *this* and
-# *fails* find the noun of the other phrase, *loop*; *generator* finds its verb, *succeeds*.
+# *fails* find *loop*, the noun of the other phrase; *generator* finds *succeeds*, that phrase's verb.
 #
 # </div>
 
@@ -752,8 +751,8 @@ plt.show()
 # Shuffle the four words of the **context** only, and call `head(x, context)` again. What happens to the three outputs?
 #
 # - **A.** They are shuffled in the same way, as in lesson 1.
-# - **B.** They are other vectors.
-# - **C.** Nothing.
+# - **B.** They change to different vectors.
+# - **C.** Nothing, up to rounding.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "shuffled_context", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -766,7 +765,7 @@ shuffled_context = "C"
 # %%
 outputs, again = head(x, context), head(x, context[:, [2, 0, 3, 1]])
 print(f"largest change of an output: {(outputs - again).abs().max().item():.1g}")
-apart = (outputs[0, 0] - outputs[0, 1]).abs().max().item()
+apart = (outputs[0, 0] - outputs[0, 1]).abs().max().item()    # so a shuffle would show
 print(f"largest difference between two outputs: {apart:.1g}")
 
 # %% nbgrader={"grade": true, "grade_id": "check_shuffled_context", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
@@ -780,10 +779,13 @@ check.prediction("shuffled_context", shuffled_context)
 # $$q_i \cdot k_j \;=\; x_i W_q\,(x_j W_k)^\top \;=\; x_i\, \big(W_q W_k^\top\big)\, x_j^\top .$$
 #
 # So the two matrices act as one matrix $M = W_q W_k^\top$ of shape (e, e). In lesson 1 the identity was in its place.
-# $M$ may be any matrix of rank d or less, symmetric or not. (A single shared $W$ gives $M = W W^\top$, with $x M x^\top
-# \ge 0$ for every $x$; the inequality above then holds again.) Its entry in row f and column g is added to the score
-# when the word that asks has feature f (a 1 in component f) and the word that is asked has feature g. Training finds
-# such a matrix; here you write one yourself.
+# $M$ may be any matrix of rank d or less. A single shared $W$ gives $M = W W^\top$, so $x M x^\top \ge 0$ for every
+# $x$, and no two words can prefer each other. Symmetry alone does not forbid it: if the rows of $M$ are (0, 1) and
+# (1, 0), $M$ is symmetric, and (1, 0) and (0, 1) prefer each other.
+#
+# A word has feature f if its vector has a 1 in component f. The entry of $M$ in row f and column g is added to the
+# score when the word that asks has feature f and the word that is asked has feature g. Training finds such a matrix;
+# here you write one yourself.
 
 # %% [markdown]
 # <div class="card">
@@ -804,8 +806,8 @@ check.prediction("shuffled_context", shuffled_context)
 # <details><summary>Hint 2: two rules, with numbers</summary>
 #
 # Let e be 3, and let the features 0 and 1 both look at feature 2, with the strengths 5 and 4. Both matrices are (3, 2).
-# The last column of their product M is 5, 4 and 0, and all other entries are 0. If your M has two entries of 9, your
-# matrices apply both rules to each of the two features.
+# The last column of their product M is 5, 4 and 0, and all other entries are 0. If it is 9, 9 and 0, each of the two
+# features follows both rules: its row of w_q has nonzero entries in both columns.
 #
 # </details>
 # </div>
@@ -886,7 +888,6 @@ second_rung = "C"
 # %% mystnb={"image": {"alt": "A scoreboard of three models over bits per byte. The plain average lies near 4.5, at the line of order 0. Bare self-attention is at 3.6, and queries, keys and values lie to its right, near 3.8. Both are right of the line of order 1, at 3.5."}}
 from helpers.data.recorded import recorded
 from helpers.ladder import ByteModel, Ladder, measured
-from helpers.parts.positions import PositionEmbedding
 
 ladder = Ladder(check)
 head_class = ladder.own(SingleHeadAttention)
@@ -912,30 +913,34 @@ check.prediction("second_rung", second_rung)
 # %% [markdown]
 # Why is it worse, with three more matrices? It is not overfitting: on training text, too, it needs more bits, 3.75
 # instead of 3.60. The two models differ in where they look. When it predicts, lesson 1's model gives 0.91 of the weight
-# to the last byte and its earlier copies. The new model gives them about as much as equal weights would. Try three
-# changes.
+# to the last byte and its earlier copies. The new model gives them 0.11, about as much as equal weights would.
 #
-# - **Start from the identity.** With the identity in all three matrices, the new model *is* lesson 1's model. From
-#   there, train all three, only $W_v$, or only $W_q$ and $W_k$.
-# - **Add positions.** A query can ask for a kind of byte, but not for the last position. So add to each input one of 32
-#   learned vectors, the one for its position (lesson 6).
-# - **Read more windows.** Each step learns from only sixteen predictions, one for each window. So read eight times as
-#   many, at about eight times the cost.
-#
-# The next cell trains from the identity (all three matrices) and with positions, once each. The figure shows three
-# recorded runs of each variant; its last row combines positions with more windows.
+# Yet the new model could do the same: with the identity in all three matrices it *is* lesson 1's model. The next cell
+# starts there and trains twice, the second time with a tenth of the learning rate for $W_q$ and $W_k$.
 
 # %%
-torch.manual_seed(0)
-with_positions = ByteModel(head_class(64, 64), PositionEmbedding(32, 64))
-as_lesson_1 = ByteModel(head_class(64, 64))
-for matrix in as_lesson_1.mix.parameters():
-    nn.init.eye_(matrix)    # before the first step, q = k = v = x
-for name, model in {"from identity": as_lesson_1, "with positions": with_positions}.items():
-    print(f"{name}: {measured(model, 4000)[0]:.2f} bits per byte")
+for rate in (1, 0.1):
+    torch.manual_seed(0)
+    model = ByteModel(head_class(64, 64))
+    for matrix in model.mix.parameters():
+        nn.init.eye_(matrix)    # before the first step, q = k = v = x
+    rates = {model.mix.to_queries: rate, model.mix.to_keys: rate}
+    bits, _ = measured(model, 4000, rates=rates)
+    print(f"learning rate of W_q and W_k × {rate}: {bits:.2f} bits per byte")
     ladder.last_byte(model)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Six rows of ticks over bits per byte, three runs for each of two models; some coincide. As above: lesson 1 near 3.6, lesson 2 to its right, near 3.8. From the identity, lesson 2 alone: near 3.7 with all matrices trained, near 3.6 with only W v, between 3.8 and 3.9 with only W q and W k. With positions: the two overlap, between 3.50 and 3.61. With positions and eight times the windows: lesson 2 between 3.2 and 3.35, lesson 1 to its right, between 3.4 and 3.5."}}
+# %% [markdown]
+# From the identity, then, $W_q$ and $W_k$ take steps that are too large. At the full rate the last byte and its copies
+# end with 0.15 of the weight. At a tenth of that rate they end with 0.86, and the model is level with lesson 1's.
+#
+# Two more changes keep the full rate and start from random matrices:
+#
+# - **Add positions.** Without them a query can ask for "a letter e", but not for "the byte at the end". So add to each
+#   input one of 32 learned vectors, the one for its position (lesson 6).
+# - **Then read more windows.** Each step learns from only sixteen predictions, one for each window. So read eight times
+#   as many, at about eight times the cost.
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Five rows of ticks over bits per byte, three runs for each of two models; some coincide. As above: lesson 1 near 3.6, lesson 2 to its right, near 3.8. From the identity, lesson 2 alone: near 3.7 with all matrices trained, near 3.6 with only W v. With positions: the two overlap, between 3.50 and 3.61. With positions and eight times the windows: lesson 2 between 3.2 and 3.35, lesson 1 to its right, between 3.4 and 3.5."}}
 rungs = recorded("ladder")["result"]["bits"]
 starts = recorded("ladder_starts")["result"]["bits"]
 identity = "02 from the identity"
@@ -943,13 +948,11 @@ more = " with positions, 8 times the windows"
 old = {"as above": rungs["01_dot_product_attention"],
        "from the identity": [],
        "identity, only $W_v$ trained": [],
-       "identity, only $W_q, W_k$ trained": [],
        "with positions": rungs["01 with positions"],
        "positions, 8 × the windows": rungs["01" + more]}
 new = {"as above": rungs["02_queries_keys_values"],
        "from the identity": starts[identity],
        "identity, only $W_v$ trained": starts[identity + ", queries and keys fixed"],
-       "identity, only $W_q, W_k$ trained": starts[identity + ", values fixed"],
        "with positions": rungs["02 with positions"],
        "positions, 8 × the windows": rungs["02" + more]}
 plots.runs({"lesson 1's model": old, "lesson 2's model": new}, "held-out bits per byte")
@@ -959,26 +962,22 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** The first row shows the unchanged models, each other row a change; farther left is better. Each
-# tick is one run, and some coincide. Long, thin ticks are lesson 1's model, short, thick ones lesson 2's.
+# tick is one of three recorded runs; some coincide. Long, thin ticks are lesson 1's model; short, thick ticks are
+# lesson 2's.
 #
 # </div>
 #
-# Started from the identity with only $W_v$ trained, the new model is level with lesson 1's. If $W_q$ and $W_k$ are
-# trained, every run from the identity needs more bits. So the identity is a very good choice for them in this task, and
-# training neither keeps it nor, from random matrices, finds it.
-#
-# Adding positions, again with random matrices at the start, makes the two models level. In the printed run, the last
-# position gives itself far more weight than before. With eight times the windows as well, the three matrices pay: each
-# run of the new model needs fewer bits than each run of lesson 1's. Lesson 5 gets more predictions more cheaply, 32
-# from each window.
+# From the identity at the full rate, all three runs need more bits than lesson 1's model. With $W_q$ and $W_k$ fixed
+# there, the new model is level. With positions the runs of the two models overlap. With eight times the windows as
+# well, the three matrices pay off: every run of the new model needs fewer bits than any run of lesson 1's. Lesson 5
+# gets more predictions at less cost: 32 from each window instead of one.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can explain why one vector for query and key makes the scores symmetric and keeps two words from preferring each
-# other; look up a query in a soft dictionary and say what makes the lookup sharper; find a mistake in attention that
-# leaves every shape correct; write a module with learned projections, for one sequence or two; and write such
-# projections by hand.
+# You can explain why one vector for query and key keeps two words from preferring each other; look up a query in a soft
+# dictionary and say what makes the lookup sharper; find a mistake in attention that leaves every shape correct; write a
+# module with learned projections, for one sequence or two; and write such projections by hand.
 #
 # **Three questions to think about**
 #
