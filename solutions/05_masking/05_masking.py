@@ -64,8 +64,8 @@ check = start("05_masking")
 # batch, tokens have shape (b, t + 1); inputs and targets have shape (b, t).
 #
 # **What every check asks.** The inputs stay unchanged, and new tensors are created on the input's device, or on the
-# `device` that is passed. Gradients flow through every softmax and every layer that you write, to its inputs and to its
-# parameters. Do not use `finished_masks` in exercises 1 to 4.
+# `device` that is passed. Gradients reach the inputs and the parameters of every softmax and every layer that you
+# write. Do not use `finished_masks` in exercises 1 to 4.
 
 # %% [markdown]
 # <div class="card">
@@ -430,7 +430,8 @@ print(torch.softmax(nothing, dim=-1))
 # hidden. What is in them now, and what should be?
 #
 # `masked_fill(~mask, value)` writes the value where the mask is False. It broadcasts the mask, and lets no gradient
-# pass through the entries that it fills. `torch.finfo(scores.dtype).min` is the lowest number of the scores' type.
+# pass through the entries that it fills. `torch.finfo(scores.dtype).min` is the lowest finite number of the scores'
+# type.
 #
 # </details>
 # <details><summary>Hint 2: an example with three scores</summary>
@@ -441,7 +442,7 @@ print(torch.softmax(nothing, dim=-1))
 # - With the mask (False, False, False) they should be (0, 0, 0). If all three scores are filled with −∞, softmax
 #   returns NaN three times. If all three are filled with −1000, it returns ⅓ three times.
 #
-# How low is low enough? The lowest number of float16 is −65,504, so −1e9 does not fit.
+# How low is low enough? The lowest finite number of float16 is −65,504, so −1e9 does not fit.
 #
 # </details>
 # </div>
@@ -556,7 +557,7 @@ for name, masked in [("filled", filled), ("added", added)]:
 #
 # Write the middle of the layer, from q, k and v to the output. Its mask hides the future and, if `padding` is given,
 # padding as well. Padding may be anywhere in a sentence. A position that may see nothing has weights of 0. You may use
-# any function of PyTorch. Take the mask and the softmax from `finished_masks.causal_mask` and
+# any other function of PyTorch. Take the mask and the softmax from `finished_masks.causal_mask` and
 # `finished_masks.masked_softmax`, so that an error above does not carry over.
 #
 # <details><summary>Hint 1: the order of the steps</summary>
@@ -567,9 +568,9 @@ for name, masked in [("filled", filled), ("added", added)]:
 # </details>
 # <details><summary>Hint 2: an example with three positions</summary>
 #
-# Let t = 3, and let the padding of one sentence be (False, True, True). Combined with the causal mask, the three rows
-# of its mask are False False False, then False True False, then False True True. Position 0 may see nothing, so its
-# weights are zeros.
+# Let t = 3, and let position 0 of one sentence be padding: its `padding` is (False, True, True), True where a token is
+# real. Combined with the causal mask, the three rows of its mask are False False False, then False True False, then
+# False True True. Position 0 may see nothing, so its weights are zeros.
 #
 # For all sentences this mask is (b, t, t), and the scores are (b, h, t, t): what shape must the mask have to work for
 # every head? At the end, (b, h, t, d) becomes (b, t, e), and the d components of head 0 come before those of head 1.
@@ -693,9 +694,9 @@ for name, model in (("causal", causal), ("every position sees all", seeing)):
 #
 # **Exercise 6 · `leak_map`** &nbsp; ★★★ · 15 minutes · 5 points
 #
-# Measure how much output $i$ depends on input $j$, for any model, with autograd. The model treats each sequence of the
-# batch separately; its outputs may be wider or narrower than its inputs. Loops are allowed, and so is everything in
-# `torch.autograd`.
+# Measure with autograd how much output $i$ depends on input $j$, for any model whose outputs autograd can trace to its
+# inputs. The model treats each sequence of the batch separately; its outputs may be wider or narrower than its inputs.
+# Loops are allowed, and so is everything in `torch.autograd`.
 #
 # <details><summary>Hint 1: one number at a time</summary>
 #
@@ -888,10 +889,10 @@ for name, model in models.items():
 # </div>
 #
 # Each test finds leaks that the other misses. The leak map misses a leak if the slope at this x is zero or rounds to
-# zero, or if autograd does not see it, as with `detach`. The second test needs no slope, but one of the values that it
-# tries must reveal the leak. Those tried here are too small for the leak of `faint`; values of size 10⁶ reveal it.
-# Passing both is good evidence, but no proof. A proof has to come from the code: the mask must cut every path from a
-# later input.
+# zero, or if autograd does not see it, as with `detach`. The second test needs no slope, but it finds a leak only if
+# one of the values that it tries changes the output. Those tried here are too small for the leak of `faint`; values of
+# size 10⁶ reveal it. Passing both is good evidence, but no proof. A proof has to come from the code: the mask must cut
+# every path from a later input.
 #
 # A whole language model reads token numbers, which have no derivative. The second test still works: replace token $j$.
 # For the leak map, take the part after the [embedding](../../site/glossary.md#embedding).
@@ -1017,8 +1018,8 @@ ladder.show()
 # <details><summary>2. With padding at the end and a causal mask, do you need the padding mask at all?</summary>
 #
 # For the outputs at real positions, no: padding is in their future, and the causal mask already hides it. The loss must
-# ignore every position whose target is padding, and the last real token is one of them. With padding in front, or
-# without a causal mask as in an encoder, you need the padding mask.
+# ignore every position whose target is padding. That includes the position of the last real token: the token after it
+# is padding. With padding in front, or without a causal mask as in an encoder, you need the padding mask.
 #
 # </details>
 # <details><summary>3. Attention is masked correctly, but the leak map still has entries above the diagonal. Where
