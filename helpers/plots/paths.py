@@ -24,7 +24,7 @@ def path_row(t: int = 7, reach: int = 2) -> None:
     local = [(i, j) for i, j in between if abs(i - j) <= reach]
     steps = [min(k * reach, t - 1) for k in range(layers + 1)]
     panels = {
-        f"recurrent: {t - 1} steps": (
+        f"recurrent: {t} steps": (
             [((i, 0), (i, 1)) for i in range(t)] + [((i, 1), (i + 1, 1)) for i in range(t - 1)],
             [(0, 0)] + [(i, 1) for i in range(t)],
             2,

@@ -24,7 +24,7 @@
 # | | |
 # |---|---|
 # | **You will build** | an instrument that measures gradients by depth, the feed-forward network, a layer norm that agrees with PyTorch's, the block in both of its orders, and the stack |
-# | **You need** | [lessons 4](../04_multi_head/04_multi_head.ipynb) and [5](../05_masking/05_masking.ipynb); writing an `nn.Module` |
+# | **You need** | [lessons 4](../04_multi_head/04_multi_head.ipynb) to [6](../06_positions/06_positions.ipynb); writing an `nn.Module` |
 # | **It takes** | about 120 minutes: six exercises, one of them with two bugs to fix, and two predictions; 23 points |
 # | **It computes** | for a few seconds a cell, on any laptop; two cells take about half a minute, and you may stop them |
 #
@@ -67,9 +67,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Inputs are at the bottom, outputs at the top. Arrows are connections; the thick arrows are the
-# shortest path from the first position to the last. The convolution sees two neighbours on either side, so three
-# layers carry a signal six positions along.
+# **How to read it.** Inputs are at the bottom, outputs at the top. Arrows are connections, the thick ones a shortest
+# path from the first position to the last. The convolution sees two neighbours on either side, so three layers carry a
+# signal over six positions.
 #
 # </div>
 #
@@ -98,8 +98,8 @@ plt.show()
 # $$\text{difference} \;=\; \frac{\lVert x - \bar x \rVert}{\lVert x \rVert},
 # \qquad \bar x = \text{the mean over the positions of each sequence}.$$
 #
-# The difference is 0 when all positions hold the same vector, and near 1 for random vectors. `draw_by_depth`, in the
-# folded cell, draws both numbers.
+# The difference is 0 when all positions hold the same vector, and near 1 for random vectors. `draw_by_depth` draws
+# both.
 
 # %%
 class Tower(nn.Module):
@@ -114,14 +114,17 @@ class Tower(nn.Module):
             x = block(x)
         return x
 
+def difference(x):
+    return ((x - x.mean(dim=1, keepdim=True)).norm() / x.norm()).item()
+
 @torch.no_grad()
 def by_depth(model, x):
-    """Size of the vectors, and difference of the positions, before and after each block."""
+    """Size of the vectors, and difference between positions, before and after each block."""
     sizes, differences = [], []
     for block in [nn.Identity(), *model.blocks]:
         x = block(x)
         sizes.append(x.square().mean().sqrt().item())
-        differences.append(((x - x.mean(dim=1, keepdim=True)).norm() / x.norm()).item())
+        differences.append(difference(x))
     return sizes, differences
 
 # %% tags=["hide-input"]
@@ -129,7 +132,7 @@ def draw_by_depth(towers):
     height = 3 if len(towers) == 1 else 4.2
     figure, axes = plt.subplots(1, 2, figsize=(6, height))
     measured = {name: by_depth(tower, x) for name, tower in towers.items()}
-    for k, title in enumerate(["size of the vectors", "difference of positions"]):
+    for k, title in enumerate(["size of the vectors", "difference between positions"]):
         lines = {name: (range(len(m[k])), m[k]) for name, m in measured.items()}
         plots.curves(lines, "blocks passed", "", log="y", title=title, ax=axes[k])
         axes[k].legend().remove() if len(towers) > 1 else None
@@ -138,7 +141,7 @@ def draw_by_depth(towers):
         figure.legend(*handles, loc="outside lower center", ncols=2)
     plt.show()
 
-# %% mystnb={"image": {"alt": "Two panels against the number of blocks passed, 0 to 24, with a logarithmic axis. Left, the size of the vectors drops from 1 to about a tenth in the first two layers and stays there. Right, the difference of the positions drops from 1 to one ten-millionth within a few layers and stays there."}}
+# %% mystnb={"image": {"alt": "Two panels against the number of blocks passed, 0 to 24, with a logarithmic axis. Left, the size of the vectors drops from 1 to about a tenth in the first two layers and stays there. Right, the difference between positions drops from 1 to one ten-millionth within a few layers and stays there."}}
 torch.manual_seed(1)
 x = torch.randn(8, 16, 32).to(device())    # (b, t, e)
 bare = Tower(SelfAttention(32, 4) for _ in range(24)).to(device())
@@ -147,9 +150,9 @@ draw_by_depth({"": bare})
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** From the input, at 0, to the top of the tower, on logarithmic axes. Left: the vectors lose most
-# of their size in the first layer; then the biases of `unify` hold it at about a tenth. Right: after three layers the
-# positions differ by less than a millionth. The line levels off because float32 resolves no smaller difference.
+# **How to read it.** From the input, at 0, to the top of the tower, on logarithmic axes. Left: the vectors lose most of
+# their size in the first layer; then the biases of `unify` hold it at about a tenth. Right: the line levels off after
+# three layers, because float32 resolves no smaller difference.
 #
 # </div>
 #
@@ -172,7 +175,7 @@ draw_by_depth({"": bare})
 # \qquad y = \text{model}(x).$$
 #
 # Block $m$ has parameters $\theta_m$: all its weights and biases, taken together as one long vector. The length of
-# the gradient with respect to $\theta_m$ tells how strongly the loss pulls at the block:
+# the gradient with respect to $\theta_m$ tells how strongly the loss pulls on the block:
 #
 # $$g_m \;=\; \left\lVert \frac{\partial L}{\partial \theta_m} \right\rVert
 # \;=\; \sqrt{\sum_{\theta\,\in\,\text{parameters of block } m} \;\;
@@ -199,8 +202,8 @@ draw_by_depth({"": bare})
 # <details><summary>Hint 2: an example with two blocks</summary>
 #
 # Let block 0 have a weight with the gradient (3, 0) and a bias with the gradient (4). Let block 1 have a weight with
-# the gradient (6, 2) and a bias with the gradient (3). The result is (5, 7): √(3² + 0² + 4²) and √(6² + 2² + 3²). The
-# norms of single parameters do not add up: 3 + 4 is not 5.
+# the gradient (6, 2) and a bias with the gradient (3). The result is (5, 7): √(3² + 0² + 4²) and √(6² + 2² + 3²).
+# Lengths do not add up: 3 + 4 is not 5.
 #
 # When you call `torch.autograd.grad` several times on one loss, all calls but the last need `retain_graph=True`.
 # `torch.stack` makes one tensor of a list of tensors.
@@ -210,12 +213,12 @@ draw_by_depth({"": bare})
 
 # %% nbgrader={"grade": false, "grade_id": "gradient_by_depth", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def gradient_by_depth(model, x):
-    """How strongly the loss pulls at each block.
+    """How strongly the loss pulls on each block.
 
     model: maps (b, t, e) to (b, t, e); model.blocks holds its blocks, the first one first.
-    x: (b, t, e). The loss: how far the model is from giving x backwards.
-    Returns (depth,): for each block, the norm of the loss's gradient with respect to all its
-    parameters, taken together as one vector.
+    x: (b, t, e). The loss measures how far the output is from x in reverse order.
+    Returns (depth,): for each block, the length of the loss's gradient with respect to all
+    its parameters, taken together as one vector.
     """
     loss = (model(x) - x.flip(1)).square().mean()
     ### BEGIN SOLUTION
@@ -259,14 +262,12 @@ for block in (0, 8, 16, 20, 22, 23):
 check.prediction("pull_at_the_bottom", pull_at_the_bottom)
 
 # %% [markdown]
-# The gradient of block 0 is nearly eleven orders of magnitude smaller than the gradient of block 23. Is the averaging
-# the cause? Remove it and see.
+# The gradient of block 0 is nearly eleven orders of magnitude smaller than that of block 23. Is averaging the cause?
 #
 # Each layer does two things: it averages over positions, and it multiplies by two matrices, `to_values` and `unify`.
-# PyTorch gives the entries of both matrices a variance of 1/(3e), so each multiplication shrinks a vector to about
-# $1/\sqrt 3$ of its length. The next cell builds four new towers: with and without averaging, each with PyTorch's
-# matrices and with matrices $\sqrt 3$ times as large. The larger matrices have entries of variance 1/e, and on
-# average they do not shrink a vector.
+# PyTorch gives the entries of both matrices a variance of 1/(3e), so each of them shrinks a vector to about $1/\sqrt 3$
+# of its length. The next cell builds four new towers: with and without averaging, each with PyTorch's weights and with
+# weights $\sqrt 3$ times as large. The larger weights have variance 1/e, and on average they do not shrink a vector.
 
 # %%
 class WithoutAveraging(nn.Module):
@@ -291,7 +292,7 @@ def four_towers():
                 blocks = [WithoutAveraging(block) for block in blocks]
             yield larger, averages, Tower(blocks).to(device())
 
-print("matrices  averages   difference after 3, after 24   gradient of block 0 / block 23")
+print("weights   averages   difference after 3, after 24   gradient of block 0 / block 23")
 for larger, averages, tower in four_towers():
     pull = gradient_by_depth(tower, x)
     apart = by_depth(tower, x)[1]
@@ -299,13 +300,13 @@ for larger, averages, tower in four_towers():
           f" {apart[3]:>18.1e} {apart[24]:>10.1e} {pull[0] / pull[-1]:>18.1e}")
 
 # %% [markdown]
-# Look at the last column first. The size of the matrices decides whether the gradient fades; averaging makes little
-# difference. With PyTorch's matrices, every layer multiplies the gradient by about a third. With the larger matrices,
-# the gradient of block 0 is about as large as the gradient of block 23.
+# Look at the last column first. Whether the gradient fades depends on the scale of the weights; averaging makes little
+# difference. With PyTorch's weights, every layer multiplies the gradient by about a third. With the larger weights, the
+# gradient of block 0 is about as large as the gradient of block 23.
 #
 # Now look at the two columns of differences. With averaging, the positions collapse within three blocks, at either
-# size of the matrices. (With small matrices they also collapse without averaging, but later: the vectors shrink until
-# almost only the bias is left, which is the same at all positions.)
+# scale of the weights. (With PyTorch's weights they also collapse without averaging, but later: the vectors shrink
+# until little but the bias is left.)
 #
 # What does the collapse do to learning? Take the third tower, which averages but whose gradient does not fade.
 # Measure the gradient of each of the four matrices separately:
@@ -329,11 +330,11 @@ print_gradients_of_matrices(towers[True])
 # positions hold the same vector, it makes no difference where a position looks, so queries and keys cannot change the
 # loss ([Noci et al., 2022](https://arxiv.org/abs/2206.03126)).
 #
-# So the bare stack has two separate faults. Its initial weights make all gradients fade. And averaging makes the
-# positions equal, so queries and keys get almost no gradient.
+# So the bare stack has two separate faults. Its initial weights make the gradient fade from block to block. And
+# averaging makes the positions equal, so queries and keys get almost no gradient.
 #
 # In the player below, vary the depth and the *gain*: the width times the variance of a matrix's entries. How far from
-# 1 may the gain be before a deep tower loses its gradient?
+# 1 may the gain be before the gradient of a deep tower vanishes or explodes?
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -352,14 +353,13 @@ show_player("depth")
 #
 # $$y \;=\; x + f(x), \qquad\qquad \frac{\partial y}{\partial x} \;=\; I + \frac{\partial f}{\partial x} .$$
 #
-# The identity $I$ is what matters. Whatever the layers do, each input vector reaches the top of the tower as one term
-# of a sum, so positions can stay different. On the way back, the gradient takes the same path undiminished, and each
-# layer adds a term. The layer learns only what to add, the *residual* ([He et al., 2016, section
+# The identity $I$ is what matters. Whatever the layers do, each input vector reaches the top as one term of a sum, so
+# positions can stay different. On the way back, the gradient takes the same path undiminished, and each layer adds a
+# term. The layer learns only what to add, the *residual* ([He et al., 2016, section
 # 3](https://arxiv.org/abs/1512.03385)). Hence the name **[residual
-# connection](../../site/glossary.md#residual-connection)**. Another name is **shortcut**, because it leads around the
-# layer.
+# connection](../../site/glossary.md#residual-connection)**. Another name is **shortcut**: it leads around the layer.
 
-# %% mystnb={"image": {"alt": "Gradient norm against block number from 0 to 23, logarithmic. Without shortcuts it rises from below one trillionth at the bottom to about a twentieth at the top, nearly along a straight line. With shortcuts it is nearly level: about 2 at the bottom, 1 at the top."}}
+# %% mystnb={"image": {"alt": "Length of the gradient against block number from 0 to 23, logarithmic. Without shortcuts it rises from below one trillionth at the bottom to about a twentieth at the top, nearly along a straight line. With shortcuts it is nearly level: about 2 at the bottom, 1 at the top."}}
 class Shortcut(nn.Module):
     def __init__(self, layer):
         super().__init__()
@@ -372,9 +372,9 @@ torch.manual_seed(1)
 with_shortcuts = Tower(Shortcut(SelfAttention(32, 4)) for _ in range(24)).to(device())
 towers = {"without shortcuts": bare, "with shortcuts": with_shortcuts}
 for name, tower in towers.items():
-    print(f"{name}: difference of positions after 24 blocks {by_depth(tower, x)[1][-1]:.1e}")
+    print(f"{name}: difference after 24 blocks {by_depth(tower, x)[1][-1]:.1e}")
 lines = {name: (range(24), gradient_by_depth(tower, x)) for name, tower in towers.items()}
-plots.curves(lines, "block (0 is next to the input)", "norm of the gradient", log="y")
+plots.curves(lines, "block (0 is next to the input)", "length of the gradient", log="y")
 plt.show()
 
 # %% [markdown]
@@ -386,15 +386,13 @@ plt.show()
 #
 # </div>
 #
-# The gradient no longer fades, and the positions stay different. Do queries and keys get their gradient back? Measure
-# the four matrices again:
+# The gradient no longer fades, and the positions stay different. Do queries and keys get their gradient back?
 
 # %%
 print_gradients_of_matrices(with_shortcuts)
 
 # %% [markdown]
-# `to_queries` and `to_keys` now get about a tenth of the gradient of `to_values`, from the bottom to the top. At this
-# depth, shortcuts cure both faults.
+# `to_queries` and `to_keys` now get about a tenth of that of `to_values`. At this depth, shortcuts cure both faults.
 
 # %% [markdown]
 # ## A little network
@@ -406,9 +404,10 @@ print_gradients_of_matrices(with_shortcuts)
 
 # %% tags=["hide-input"]
 def train(model, target, steps, rate=0.003, warm_up=1):
-    """Adam on a fresh batch (16, 8, 32) in each step; the rate rises over the first warm_up.
+    """Trains with Adam, on a fresh batch (16, 8, 32) in each step, and returns the losses.
 
-    Returns the loss of each step. The stop button ends it early.
+    The learning rate rises linearly over the first `warm_up` steps.
+    The stop button ends the training early.
     """
     torch.manual_seed(0)
     optimiser, losses = torch.optim.Adam(model.parameters()), []
@@ -467,8 +466,8 @@ print(f"loss of the best constant {1 - 2 / torch.pi:.2f}, of attention {last(los
 # <details><summary>Hint 2: two widths</summary>
 #
 # `FeedForward(6)` has 24 hidden components, and `FeedForward(6, hidden=11)` has 11. The weight of `widen` is (24, 6)
-# or (11, 6), the weight of `narrow` (6, 24) or (6, 11). If `widen` returns (2, −3, 0.5) for a vector, `narrow` reads
-# (2, 0, 0.5).
+# or (11, 6), the weight of `narrow` (6, 24) or (6, 11). With `hidden=3`: if `widen` returns (2, −3, 0.5), `narrow`
+# receives (2, 0, 0.5).
 #
 # </details>
 # </div>
@@ -511,9 +510,8 @@ print(f"loss of attention and one network {last(losses):.2f}")
 # ## Keeping the vectors' size
 #
 # Shortcuts cure two faults and bring a third. Every layer adds something, so the sum grows; how fast depends on the
-# weights. The next cell makes two towers of attention and feed-forward networks, each layer with a shortcut. The
-# first has PyTorch's initial weights, the second has weights twice as large. (`FinishedFeedForward` does what
-# exercise 2 asks for.)
+# weights. The next cell makes two towers in which attention and feed-forward networks alternate, each with a shortcut.
+# The first has PyTorch's initial weights; in the second, all weights and biases are twice as large.
 
 # %%
 def pair():
@@ -534,9 +532,8 @@ for factor in (1, 2):
 
 # %% [markdown]
 # Each block multiplies the size by some factor, and over 24 blocks the factors compound. With weights twice as large
-# the vectors explode, and the attention scores with them: the √d of [lesson 3](../03_scaling/03_scaling.ipynb)
-# assumes queries and keys whose components have variance 1. So the vectors that each layer reads must be kept at one
-# size.
+# the vectors explode, and the attention scores with them: the √d of [lesson 3](../03_scaling/03_scaling.ipynb) assumes
+# queries and keys whose components have variance 1. So it is safer to keep what each layer reads at one size.
 #
 # **[Layer normalisation](../../site/glossary.md#layer-normalisation)**
 # ([Ba, Kiros and Hinton, 2016, section 3](https://arxiv.org/abs/1607.06450)) does this for every vector $v$ of width
@@ -546,8 +543,8 @@ for factor in (1, 2):
 # \qquad \operatorname{norm}(v)_a \;=\; \frac{v_a - \mu}{\sqrt{\sigma^2 + \varepsilon}}\; \gamma_a + \beta_a .$$
 #
 # No other position and no other sequence of the batch has any influence. The small $\varepsilon$ keeps a vector of
-# equal components, whose variance is 0, from becoming 0/0. The model learns $\gamma$ and $\beta$, which have one
-# number for each component and set another scale and mean. In PyTorch they are called `weight` and `bias`.
+# equal components, whose variance is 0, from becoming 0/0. The factors $\gamma$ and the offsets $\beta$ are learned,
+# one of each for every component. In PyTorch they are called `weight` and `bias`.
 
 # %% [markdown]
 # <div class="card">
@@ -555,7 +552,7 @@ for factor in (1, 2):
 # **Exercise 3 · `LayerNorm`** &nbsp; mend · ★★☆ · 10 minutes · 4 points
 #
 # The code below runs, and models can be trained with it. Yet it differs from the formula in **two** places. Fix both,
-# in `forward`. Each fix earns points by itself. Do not call `FinishedNorm`, or PyTorch's own norm (`nn.LayerNorm`,
+# in `forward`. Each fix earns points on its own. Do not call `FinishedNorm`, or PyTorch's own norm (`nn.LayerNorm`,
 # `F.layer_norm`): you will compare your norm with PyTorch's.
 #
 # <details><summary>Hint 1: line by line</summary>
@@ -671,31 +668,27 @@ plots.diagrams.block_norms()
 # $$x \;\leftarrow\; \operatorname{norm}_1\big(x + \operatorname{attention}(x)\big),
 # \qquad x \;\leftarrow\; \operatorname{norm}_2\big(x + \operatorname{ff}(x)\big) .$$
 #
-# **Norm first** (pre-norm: GPT-2 and most models since;
-# [Radford et al.,
-# 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf),
-# section 2.3). Normalise what goes *into* a layer, and leave the shortcut alone:
+# **Norm first** (pre-norm: GPT-2 and most models since; [Radford et al.,
+# 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), section
+# 2.3). Normalise what goes *into* a layer, and leave the shortcut alone:
 #
 # $$x \;\leftarrow\; x + \operatorname{attention}\big(\operatorname{norm}_1(x)\big),
 # \qquad x \;\leftarrow\; x + \operatorname{ff}\big(\operatorname{norm}_2(x)\big) .$$
 #
 # The difference looks small. With norm last, every shortcut runs *through* a norm. With norm first, the line from the
-# input to the output passes nothing but additions. It is called the **residual stream**. The stream may grow; every
-# layer reads it normalised.
+# input to the output passes nothing but additions. It is called the **residual stream**. It may grow, but every layer
+# reads it normalised.
 #
-# **[Dropout](../../site/glossary.md#dropout)** ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 5.4)
-# guards against overfitting. In training, each component of a layer's output is zeroed with probability p before the
-# addition, and the remaining components are multiplied by 1/(1 − p). The shortcut itself is not dropped, and in
-# evaluation nothing is. Why the factor? Take a layer's output of a million ones, and p = 0.25:
+# **[Dropout](../../site/glossary.md#dropout)** ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 5.4) guards
+# against overfitting. In training, each component of a layer's output is zeroed with probability p before the addition,
+# and the remaining components are multiplied by 1/(1 − p). The shortcut itself is not dropped, and in evaluation
+# nothing is. The factor keeps the mean the same as in evaluation. Take an output of a million ones, and p = 0.25:
 
 # %%
 torch.manual_seed(0)
 dropped = nn.Dropout(0.25)(torch.ones(1_000_000))    # a new module is in training mode
-print(f"what is kept becomes {dropped.max():.2f}, the mean is {dropped.mean():.2f}")
+print(f"kept components become {dropped.max():.2f}; the mean is {dropped.mean():.2f}")
 print(f"without the factor: mean {dropped.sign().mean():.2f}")
-
-# %% [markdown]
-# With the factor, the mean in training is 1, the same as in evaluation.
 
 # %% [markdown]
 # <div class="card">
@@ -768,8 +761,8 @@ class TransformerBlock(nn.Module):
 check(TransformerBlock)
 
 # %% [markdown]
-# The folded cell gives PyTorch's own block, `nn.TransformerEncoderLayer`, the same weights as yours, in both orders,
-# and compares the outputs.
+# The folded cell compares your block with PyTorch's `nn.TransformerEncoderLayer`, with the same weights, in both
+# orders.
 
 # %% tags=["hide-input", "nbval-check-output"]
 @torch.no_grad()
@@ -799,8 +792,8 @@ for pre_norm in (False, True):
 # ## Three words by hand
 #
 # The three words of the earlier lessons go through a block, norm first, with the two heads of lesson 4. To keep the
-# arithmetic short, `unify`, `widen` and `narrow` pass their input on unchanged, so the network is just a ReLU. Fill
-# in the two missing numbers.
+# arithmetic short, `unify` passes its input on unchanged, `widen` only appends zeros and `narrow` drops them again. So
+# the network is just a ReLU. Fill in the three missing numbers.
 
 # %% tags=["hide-input"]
 from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, W_V, X
@@ -822,7 +815,7 @@ plots.number_grids(
     "three-words", "Three words through a transformer block, by hand", THREE_WORDS,
     [{"*x*": X, "norm(*x*)": normed}, {"attention": attended, "*x* + attention": halfway},
      {"norm": normed_again, "ReLU": added}, {"*y*": halfway + added}],
-    empty=[("norm(*x*)", 0, 1), ("*x* + attention", 1, 1)],
+    empty=[("norm", 1, 1), ("ReLU", 1, 1), ("*y*", 1, 1)],
 )
 
 # %% [markdown]
@@ -833,11 +826,12 @@ plots.number_grids(
 #
 # </div>
 #
-# The next cell prints both numbers, and compares *y* with the output of PyTorch's block.
+# Where the ReLU is 0, at seven of the twelve components, *y* keeps *x* + attention. The next cell prints the three
+# numbers, and compares *y* with the output of PyTorch's block.
 
 # %% tags=["hide-cell", "nbval-check-output"]
-print(f"norm of the, second component: {normed[0, 1]:.2f}")
-print(f"x + attention of loop, second component: {halfway[1, 1]:.2f}")
+for name, grid in {"norm": normed_again, "ReLU": added, "y": halfway + added}.items():
+    print(f"{name} of loop, second component: {grid[1, 1]:.2f}")
 theirs = as_pytorchs(by_hand).cpu()(X[None])[0]
 print("as PyTorch's block computes it:", torch.allclose(theirs, halfway + added, atol=1e-5))
 
@@ -849,8 +843,8 @@ print("as PyTorch's block computes it:", torch.allclose(theirs, halfway + added,
 # Every block needs **weights of its own**. In Python, `[block] * 24` is a list that holds one block 24 times. The
 # model runs, but it has a twenty-fourth of the parameters that you expect.
 #
-# With norm first, the stack also needs **one more norm at the end**. Otherwise the next layer would read the bare
-# sum, which has grown with every block. With norm last, each block already ends with a norm.
+# With norm first, the stack also needs **one more norm at the end**. Otherwise the layer that follows would read the
+# sum without a norm. With norm last, each block already ends with a norm.
 
 # %% [markdown]
 # <div class="card">
@@ -877,9 +871,10 @@ print("as PyTorch's block computes it:", torch.allclose(theirs, halfway + added,
 
 # %% nbgrader={"grade": false, "grade_id": "Transformer", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class Transformer(nn.Module):
-    """`blocks`, each with weights of its own; and after them `norm`, with pre_norm only.
+    """A stack of `blocks`, each with its own weights.
 
-    e, h, pre_norm, dropout: for the blocks. depth: how many of them.
+    With pre_norm=True, a final norm follows them, stored as `norm`.
+    e, h, pre_norm, dropout: passed on to every block. depth: the number of blocks.
     """
 
     def __init__(self, e, h, depth, pre_norm=False, dropout=0.0):
@@ -904,17 +899,17 @@ check(Transformer)
 # %% [markdown]
 # ## What each piece contributes
 #
-# Back to the first tower. Now every block has attention and a feed-forward network. Compare five versions: nothing
-# added; norms only; shortcuts only; both, with norm last; and both, with norm first. With nothing added, all
-# positions hold the same vector after two blocks.
+# Back to the first tower. Now every block has attention and a feed-forward network. Compare five versions before any
+# training: nothing added; norms only; shortcuts only; both, with norm last; and both, with norm first. With nothing
+# added, all positions hold the same vector after two blocks.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `norms_without_shortcuts`** &nbsp; 1 minute · no points
 #
-# *Norms only* keeps every vector at size 1, at any depth. When do all positions hold the same vector, to the precision
-# of float32?
+# *Norms only* keeps every vector at size 1, at any depth. After how many blocks, if ever, do all positions hold the
+# same vector, to float32 precision?
 #
 # - **A.** Not within 24 blocks: shrinking caused the collapse, and the norm undoes it.
 # - **B.** Near the top: the norms slow the collapse considerably.
@@ -928,7 +923,7 @@ norms_without_shortcuts = "C"
 # norms_without_shortcuts = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% mystnb={"image": {"alt": "Two panels against the number of blocks passed, logarithmic, five curves. Left, size: with norms only and with norm last it stays at 1; with nothing added it falls below a tenth; with shortcuts only and with norm first it grows slowly. Right, difference of positions: with nothing added and with norms only it falls to one ten-millionth within a few blocks; the three versions with shortcuts fall slowly and stay above a third."}}
+# %% mystnb={"image": {"alt": "Two panels against the number of blocks passed, logarithmic, five curves. Left, size: with norms only and with norm last it stays at 1; with nothing added it falls below a tenth; with shortcuts only and with norm first it grows slowly. Right, difference between positions: with nothing added and with norms only it falls to one ten-millionth within a few blocks; the three versions with shortcuts fall slowly and stay above a third."}}
 class NormsOnly(nn.Module):
     def __init__(self):
         super().__init__()
@@ -952,7 +947,7 @@ draw_by_depth(stacks)
 for name, stack in stacks.items():
     differences = by_depth(stack, x)[1]
     one_vector = [depth for depth, difference in enumerate(differences) if difference < 1e-6]
-    told = "positions differ to the top"
+    told = "positions still differ at the top"
     if one_vector:
         told = f"one vector after {one_vector[0]} blocks"
     print(f"{name}: {told}; difference {differences[-1]:.1e}")
@@ -960,9 +955,9 @@ for name, stack in stacks.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Shortcuts decide the right panel: with them the positions of 24 blocks stay apart; without them
-# all positions become equal within a few blocks, **norms or not**. On the left, *norms only* and *norm last* overlap at
-# 1. With norm first the sum still grows, but more slowly than with shortcuts only.
+# **How to read it.** Before training, shortcuts decide the right panel: with them the positions stay apart through all
+# 24 blocks; without them they become equal within a few blocks, **norms or not**. On the left, *norms only* and *norm
+# last* overlap at 1. With norm first the sum still grows, but more slowly than with shortcuts only.
 #
 # </div>
 
@@ -973,14 +968,14 @@ check.prediction("norms_without_shortcuts", norms_without_shortcuts)
 # Look at *norms only* once more. Its vectors have size 1 at every depth, yet nothing in them tells one position from
 # another. A healthy-looking number can come from a dead model.
 #
-# Both orders keep the positions of these 24 blocks apart. Do their gradients differ? [Xiong et al. (2020, section
-# 3)](https://arxiv.org/abs/2002.04745) bound the gradients of the last block before the first step of training. With
-# norm last, the bound does not depend on the depth. With norm first, it falls like $1/\sqrt{depth}$. Measure the
-# gradient of the last matrix of the last block in stacks of several depths:
+# Before training, both orders keep the positions of these 24 blocks apart. Do their gradients differ? [Xiong et al.
+# (2020, section 3)](https://arxiv.org/abs/2002.04745) bound the gradients of the last block at that moment. With norm
+# last, the bound does not depend on the depth. With norm first, it falls like $1/\sqrt{depth}$. Measure the gradient of
+# the last matrix of the last block in stacks of several depths:
 
-# %% mystnb={"image": {"alt": "Norm of the gradient of the last matrix against the depth of the stack, from 3 to 96 blocks, both axes logarithmic. With norm last the line is level at about 0.15. With norm first it starts at the same height and falls, from 24 blocks on nearly along a dotted slope of one over the root of the depth, to 0.04."}}
+# %% mystnb={"image": {"alt": "Length of the gradient of the last matrix against the depth of the stack, from 3 to 96 blocks, both axes logarithmic. With norm last the line is level at about 0.15. With norm first it starts at the same height and falls, from 24 blocks on nearly along a dotted slope of one over the root of the depth, to 0.04."}}
 def pull_at_the_top(depth, pre_norm, seed):
-    """The gradient of a new stack's last feed-forward matrix: its norm."""
+    """The length of the gradient with respect to a new stack's last feed-forward matrix."""
     torch.manual_seed(seed)
     stack = Transformer(32, 4, depth, pre_norm).to(device())
     loss = (stack(x) - x.flip(1)).square().mean()
@@ -995,7 +990,7 @@ for name, pre_norm in {"norm last": False, "norm first": True}.items():
     print(f"{name}: " + ", ".join(f"{pull:.3f}" for pull in pulls))
     lines[name] = (depths, pulls)
 lines["slope of 1/√depth"] = (depths, [pulls[-1] * (96 / depth) ** 0.5 for depth in depths])
-plots.curves(lines, "depth", "norm of the gradient", log="xy")
+plots.curves(lines, "depth", "length of the gradient", log="xy")
 plt.xticks(depths, depths)
 plt.yticks([0.05, 0.1, 0.2], [0.05, 0.1, 0.2])
 plt.minorticks_off()
@@ -1004,27 +999,22 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each point is the mean of five new stacks. Both axes are logarithmic. With norm last, the
-# gradient hardly depends on the depth. With norm first, it falls with the depth, in deep stacks nearly like
-# $1/\sqrt{depth}$.
+# **How to read it.** Each point is the mean of five new stacks. Both axes are logarithmic. With norm last, the gradient
+# hardly depends on the depth. With norm first, it falls with the depth, in deep stacks nearly like $1/\sqrt{depth}$.
 #
 # </div>
 #
 # With norm first, a deeper stack has a larger sum at its top. The last norm divides this sum by its size, and on the
-# way back it divides the gradient by the same size. With norm last the size at the top is 1 at any depth, so the
-# gradients there stay large. [Xiong et al.](https://arxiv.org/abs/2002.04745) argue that this makes the first steps of
-# training unstable if the learning rate is large. But our stacks are trained with Adam, which divides each gradient by
-# its recent typical size. So the figure alone does not explain the runs below.
+# way back the gradient too. With norm last, every sum starts from a vector of size 1, so the gradient at the top does
+# not shrink. [Xiong et al.](https://arxiv.org/abs/2002.04745) argue that such large gradients make the first steps of
+# training unstable at a large learning rate. The remedy of 2017 was a [*warm-up*](../../site/glossary.md#warm-up):
+# raise the rate slowly over the first few thousand steps. Xiong et al. train stacks with norm first without one.
 #
-# The remedy of 2017 was a [*warm-up*](../../site/glossary.md#warm-up): begin with a tiny learning rate and raise it
-# over a few thousand steps. [Xiong et al.](https://arxiv.org/abs/2002.04745) train stacks with norm first without a
-# warm-up.
-#
-# Now train all five versions, as fresh stacks of eight blocks, to return the sequence backwards. Learned position
-# vectors come before the stack, a linear layer after it. *Norm last* is trained twice more: with a warm-up of 100
-# steps, and at a third of the learning rate. All seven take about half a minute; the stop button ends one run.
+# Now train all five versions, as fresh stacks of eight blocks, to return the sequence backwards. Learned positions come
+# before the stack, a linear layer after it. *Norm last* is run twice more: with a warm-up of 100 steps, and at a third
+# of the learning rate. All seven together take about half a minute; the stop button ends the current run.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Seven loss curves over 400 steps. Nothing added, norms only and norm last run together along 1 to the end. Norm first leaves it before step 100 and falls to about 0.2. Shortcuts only begins above 1 and falls slowly to 0.4. Norm last with a warm-up, or at a third of the rate, stays at 1 for more than half of the steps, then falls to between 0.4 and 0.6."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against 400 steps, seven curves. Left, the loss: nothing added, norms only and norm last run together along 1 to the end. Norm first leaves it before step 100 and falls to about 0.2. Shortcuts only begins above 1 and falls slowly to 0.4. Norm last with a warm-up, or at a third of the rate, stays at 1 for more than half of the steps, then falls to between 0.4 and 0.6. Right, the difference between positions, logarithmic: about one ten-millionth with nothing added and with norms only; norm last falls at once, to about one hundred-thousandth, and stays there. Its two gentle runs fall below a hundredth and norm first below a tenth; all three return to nearly 1. Shortcuts only stays above a half."}}
 from helpers.parts.positions import PositionEmbedding
 
 def new_stack(version):
@@ -1038,39 +1028,51 @@ def new_stack(version):
     }
     return Tower(pieces[version]() for _ in range(8))
 
-def trained(version, seed=0):
-    torch.manual_seed(seed)
+def trained(version):
+    torch.manual_seed(0)
     model = nn.Sequential(PositionEmbedding(8, 32), new_stack(version), nn.Linear(32, 32))
+    apart = []
+    model[1].blocks[-1].register_forward_hook(
+        lambda block, inputs, output: apart.append(difference(output.detach())))
     warm_up = 100 if "warm-up" in version else 1
     rate = 0.002 if "third" in version else 0.006
-    return train(model.to(device()), lambda batch: batch.flip(1), 400, rate, warm_up)
+    return train(model.to(device()), lambda batch: batch.flip(1), 400, rate, warm_up), apart
 
 gentle = ["both, norm last, warm-up", "both, norm last, a third of the rate"]
 runs = {version: trained(version) for version in [*stacks, *gentle]}
-smoothed = {version: torch.tensor(losses).unfold(0, 20, 1).mean(-1)
-            for version, losses in runs.items() if len(losses) > 20}
-figure, ax = plt.subplots(figsize=(6, 4.4))
-lines = {version: (range(20, 20 + len(means)), means) for version, means in smoothed.items()}
-plots.curves(lines, "step", "loss, mean of 20 steps", ax=ax)
-ax.legend().remove()
-figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2)
-plt.ylim(0, 1.4)
+runs = {version: run for version, run in runs.items() if len(run[0]) > 20}
+figure, axes = plt.subplots(1, 2, figsize=(6, 4.4))
+for k, window in enumerate((20, 1)):
+    lines = {}
+    for version, run in runs.items():
+        means = torch.tensor(run[k]).unfold(0, window, 1).mean(-1)
+        lines[version] = (range(window, window + len(means)), means)
+    title = ["loss, mean of 20 steps", "difference between positions"][k]
+    plots.curves(lines, "step", "", log="y" * k, title=title, ax=axes[k])
+    axes[k].legend().remove()
+axes[0].set_ylim(0, 1.4)
+figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
 plt.show()
-for version, losses in runs.items():
-    print(f"{version}: last loss {last(losses):.2f}")
+for version, (losses, apart) in runs.items():
+    told = f"{apart[0]:.1e}, lowest {min(apart):.1e}, last {apart[-1]:.1e}"
+    print(f"{version}: last loss {last(losses):.2f}; difference at first {told}")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** A model that returns zeros has a loss of 1. Three curves overlap there to the end: *nothing
-# added*, *norms only*, and *norm last* without a warm-up.
+# **How to read it.** Left: a model that returns zeros has a loss of 1. Three curves overlap there to the end: *nothing
+# added*, *norms only*, and *norm last* without a warm-up. Right: the difference after the last block, in each step.
 #
 # </div>
 #
-# Without shortcuts nothing is learned, norms or not. Shortcuts alone make eight blocks trainable; with norm first,
-# training is faster. With norm last the model learns nothing at this learning rate. With a warm-up it learns, and at a
-# third of the rate it learns without one: norm last does not tolerate a large rate at the start. These are single runs
-# at one depth.
+# Without shortcuts nothing is learned at this learning rate, with norms or without. Shortcuts alone make eight blocks
+# trainable; with norm first, training is faster. Norm last learns only with a warm-up or at a third of the rate.
+#
+# The right panel shows what goes wrong. *Norm last* starts with different positions, but the first steps make them
+# nearly equal, and they stay so: the stack collapses in training. Its other two runs, and *norm first*, also lose most
+# of the difference but regain it, and their loss falls only as it returns. The gradients measured above do not explain
+# this by themselves: Adam divides each gradient by its recent typical size, so a large gradient need not mean a large
+# step. These are single runs at one depth.
 
 # %% [markdown]
 # ## What it costs
@@ -1122,9 +1124,8 @@ for e, h in ((32, 4), (512, 8), (768, 12)):
     print(f"e = {e:>3}: {mine:>9,} by formula, {counted:>9,} by count; 12e² is {share:.1%}")
 
 # %% [markdown]
-# Remember **12e² per block**: 4e² in the attention and 8e², two thirds, in the feed-forward network. Multiplied by
-# the depth, this is nearly every parameter in GPT-2's blocks. The tables of tokens and positions are extra; [lesson
-# 12](../12_gpt2/12_gpt2.ipynb) counts them.
+# Remember **12e² per block**: 4e² in the attention and 8e², two thirds, in the feed-forward network. [Lesson
+# 12](../12_gpt2/12_gpt2.ipynb) adds GPT-2's tables of tokens and positions.
 
 # %% [markdown]
 # ## Your model so far
@@ -1146,14 +1147,13 @@ ladder.show()
 # <div class="figure-caption">
 #
 # **How to read it.** One row for each model; farther left is better. A point is your model, ticks are three runs of
-# ours. Dashed lines: what the frequencies of bytes give (*order 0*), those of pairs (*order 1*), and two programs that
-# compress files (*gzip*, *xz*).
+# ours. Dashed lines, for comparison: models that know only the frequencies of single bytes (*order 0*) or of pairs of
+# bytes (*order 1*), and two file compressors, *gzip* and *xz*.
 #
 # </div>
 #
 # In lesson 6 our three runs needed 2.83 to 2.87 [bits per byte](../../site/glossary.md#bits-per-byte). With three
-# blocks they need 2.28 to 2.31, fewer than gzip. How much of this gain is due to the depth? Try one block instead of
-# three:
+# blocks they need 2.28 to 2.31, fewer than gzip. How much of this is due to the depth? Try one block:
 
 # %% tags=["hide-input"]
 torch.manual_seed(0)
@@ -1162,8 +1162,8 @@ bits, done = measured(ByteModel(one, PositionEmbedding(32, 64), mask=True), 1200
 print(f"one block: {bits:.2f} bits per byte after {done:,} steps")
 
 # %% [markdown]
-# In this run one block saves about half a bit per byte, in a third of the steps. Two more blocks save less than a
-# tenth of a bit. At this size, and after so few steps, most of the gain does not come from depth.
+# In this run, one block in place of lesson 6's attention layer saves about half a bit per byte, in a third of the
+# steps. Two more blocks save less than a tenth of a bit: at this size, after so few steps, depth adds little.
 
 # %% [markdown]
 # ## What you can do now
@@ -1194,7 +1194,6 @@ print(f"one block: {bits:.2f} bits per byte after {done:,} steps")
 #
 # - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**: sections 3.1, 3.3 and
 #   5.4 for the block, section 4 and table 1 for the comparison.
-# - [Xiong et al., *On layer normalization in the transformer architecture*, 2020](https://arxiv.org/abs/2002.04745),
-#   section 3: gradients at the start, in both orders.
+# - [Xiong et al., *On layer normalization in the transformer architecture*, 2020](https://arxiv.org/abs/2002.04745)
 #
 # **Next:** [lesson 8, *A classifier*](../08_classifier/08_classifier.ipynb)
