@@ -25,7 +25,7 @@ def ladder(rows: Sequence[tuple[str, float | None, bool, Sequence[float]]], refe
             face = COLOURS[1] if own else "white"
             ax.plot(bits, place, "o", color=COLOURS[1], markerfacecolor=face, markersize=6)
     ax.plot([], [], "o", color=COLOURS[1], label="yours", markersize=6)
-    _name_rows(ax, [name for name, *_ in rows], "held-out bits per byte", references)
+    _name_rows(ax, [name for name, *_ in rows], "bits per byte", references)
     ax.figure.legend(loc="outside lower center", ncols=2)
 
 
