@@ -99,7 +99,7 @@ def test_the_numbers_drawn_are_pytorchs(lesson):
                 if text != "empty":
                     value = float(text.replace("−", "-"))
                     assert value == pytest.approx(matrix[i, j].item(), abs=0.00501), (name, i, j)
-    assert words.count("empty") == 2 and empty >= 1
+    assert words.count("empty") >= 2 and empty >= 1
 
 
 def test_the_next_cell_gives_both_numbers_and_agrees_with_the_lessons_code(lesson):

@@ -177,7 +177,9 @@ for step in range(300):
 
 print(f"mean squared error: {losses[0]:.2f} at the start, {losses[-1]:.2f} at the end")
 complete = film_ratings(seen=1).ratings.to(device())    # made up, so all are known
-print(f"on the unseen ratings: {masked_squared_error(users, films, complete, ~seen):.2f}")
+unseen = masked_squared_error(users, films, complete, ~seen)
+all_zero = masked_squared_error(0 * users, films, complete, ~seen)
+print(f"on the unseen ratings: {unseen:.2f}, with 0 predicted for all: {all_zero:.2f}")
 
 # %% mystnb={"image": {"alt": "Scatter plot of the films along the first two axes of the SVD. Romances lie on one side, action films on the other; light films and serious ones separate in the other direction."}}
 predictions = (users @ films.T).detach().cpu()
@@ -198,19 +200,20 @@ plt.show()
 # </div>
 #
 # No rating names the features. Yet training found both, up to a change of axes, and the axes of the figure happen to be
-# close to them. On ratings that training did not see, predictions are off by about half a point (√0.22). This method is
-# called **matrix factorisation** (figure 3 of [Koren, Bell and Volinsky, *Matrix factorization techniques for
-# recommender systems*, 2009](https://doi.org/10.1109/MC.2009.263) shows factors learned from real ratings). Its pattern
-# is: *give every object a vector, let dot products be the matches, and learn the vectors from known matches.*
+# close to them. On ratings that training did not see, the root-mean-square error is about half a point (√0.22 ≈ 0.47).
+# This method is called **matrix factorisation** (figure 3 of [Koren, Bell and Volinsky, *Matrix factorization
+# techniques for recommender systems*, 2009](https://doi.org/10.1109/MC.2009.263) shows factors learned from real
+# ratings). Its pattern is: *give every object a vector, let dot products be the matches, and learn the vectors from
+# known matches.*
 
 # %% [markdown]
 # ## The same idea for words
 #
-# For words, a table made from Python's reference manual takes the place of the ratings. Its entry for a word and a
-# neighbour says how much more often than by chance the two occur near each other (a logarithm; 0 if negative).
-# Factorising the table gives vectors for words and vectors for neighbours; we keep those of the words. Words with
-# similar rows, that is, with similar neighbours, get similar vectors. So the dot product of two words compares two rows
-# of the table.
+# For words, a table made from Python's reference manual takes the place of the ratings. It has a row for each word and
+# a column for each neighbour. An entry is the logarithm of a ratio: how often the two occur near each other, divided by
+# how often they would by chance. Negative logarithms are set to 0. Factorising the table gives vectors for words and
+# vectors for neighbours; we keep those of the words. Words with similar rows, that is, with similar neighbours, get
+# similar vectors. So the dot product of two words compares two rows of the table.
 #
 # Each vector has e = 40 components and is scaled to length 2, so its dot product with itself is 4, and no other product
 # is larger. The prediction `ten_times` asks what another length would do.
@@ -223,14 +226,14 @@ for word in ["integer", "list", "import", "loop"]:
     print(f"{word:>8}:", ", ".join(f"{other} {match:.1f}" for other, match in matches))
 
 # %% [markdown]
-# Without any dictionary, *float* is among the best matches for *integer*, and *tuple* is the best match for *list*. But
-# similar neighbours do not guarantee similar meanings: *point* and *presentation* match *integer* even better.
+# No dictionary was used, yet *float* is among the best matches for *integer*, and *tuple* is the best match for *list*.
+# But similar neighbours do not guarantee similar meanings: *point* and *presentation* match *integer* even better.
 #
 # ## From pairs to a sentence
 #
-# So far *sequence* has the same vector in *a sequence pattern* and in *lists and other mutable sequence types*. The
-# other words tell which kind of sequence is meant, so let them change its vector: replace each vector with a weighted
-# average of all vectors in the sentence, with larger weights for better matches.
+# So far a word has one vector, wherever it occurs: *sequence* has the same vector in *a sequence pattern* as in *lists
+# and other mutable sequence types*. The other words of a phrase tell what it is about, so let them change the vector:
+# replace each vector with a weighted average of all vectors in the sentence, with larger weights for better matches.
 #
 # Take a sentence of t words. Let $x$ be the matrix of its word vectors, of shape (t, e); row $i$ is $x_i$. For every
 # pair of positions $i$ and $j$, let
@@ -494,7 +497,7 @@ print("fast and slow agree to within 0.00001:", apart < 1e-5)
 
 # %%
 def best(vector):
-    matches = vectors.to(device()) @ vector    # (n,)
+    matches = vectors.to(device()) @ vector    # one for each word of the vocabulary
     return ", ".join(vocabulary[i] for i in matches.topk(5).indices.tolist())
 
 for phrase in ("a sequence pattern", "lists and other mutable sequence types"):
@@ -506,7 +509,7 @@ for phrase in ("a sequence pattern", "lists and other mutable sequence types"):
 
 # %% [markdown]
 # The input is the same in both phrases. The output moves towards pattern matching in the first and towards containers
-# in the second. Even words from outside the phrase come up: *mapping* in the first, *tuples* in the second.
+# in the second. Words that are not in the phrase move up too: *mapping* for the first, *tuples* for the second.
 #
 # In two dimensions we can draw what attention does.
 
@@ -531,8 +534,7 @@ show_player("average")
 # %% [markdown]
 # ## Three words by hand
 #
-# Here is the whole computation for three words with vectors of four integers. Work out the two missing numbers on
-# paper.
+# Here is the whole computation for three words with vectors of four integers. Work out the missing numbers on paper.
 
 # %% tags=["hide-input"]
 from helpers.data.toy.three_words import THREE_WORDS, X
@@ -543,22 +545,23 @@ X_out = X_weights @ X
 plots.number_grids(
     "three-words", "Self-attention of three words, by hand", THREE_WORDS,
     [{"*x*": X, "*w*′ = *x x*^{⊤}": X_raw}, {"*w*": X_weights, "*y* = *w x*": X_out}],
-    empty=[("*w*′ = *x x*^{⊤}", 2, 1), ("*y* = *w x*", 0, 1)],
+    empty=[("*w*′ = *x x*^{⊤}", 1, 2), ("*w*′ = *x x*^{⊤}", 2, 1),
+           ("*y* = *w x*", 0, 1), ("*y* = *w x*", 1, 0)],
 )
 
 # %% [markdown]
 # <div class="figure-caption">
 #
 # **How to read it.** Each row belongs to a word: its vector x, its raw weights w′, its weights w, its output y. The
-# first missing number is the dot product of *ends* and *loop*. For the second, take the dot product of the row of *the*
-# in w and the second column of x.
+# empty cells of w′ hold one number, the dot product of *loop* and *ends*. Those of y hold one number too: the dot
+# product of the row of *the* in w and the second column of x.
 #
 # </div>
 #
-# The next cell prints both numbers, and compares the table with your `self_attention`.
+# The next cell prints both numbers and compares the table with your `self_attention`.
 
 # %% tags=["hide-cell", "nbval-check-output"]
-print(f"w′ of ends and loop: {X_raw[2, 1]:.0f}")
+print(f"w′ of loop and ends: {X_raw[1, 2]:.0f}")
 print(f"second component of y for 'the': {X_out[0, 1]:.2f}")
 print("as you compute it:", torch.allclose(self_attention(X[None])[0], X_out, atol=1e-5))
 
@@ -567,7 +570,7 @@ print("as you compute it:", torch.allclose(self_attention(X[None])[0], X_out, at
 #
 # The next function should compute the outputs of exercise 4 and return the weights as well. It raises no error, its
 # outputs have the right shapes, and gradients flow through it. But some of its outputs are **outside** the convex hull,
-# as the figure under the check shows until the function is fixed.
+# as the figure under the check shows until you fix the function.
 
 # %% [markdown]
 # <div class="card">
@@ -631,7 +634,8 @@ plt.show()
 #
 # `dim=1` is the first of the two t axes, so the softmax ran down the **columns**. The rows no longer added up to 1, and
 # the outputs were no longer averages. In the figure, the rows of the two longest inputs added up to 2.5 and 1.7, and
-# their outputs were clearly outside the hull.
+# their outputs were clearly outside the hull. A third output, of a row that adds up to less than 1, lay just outside,
+# pulled towards the origin.
 #
 # Both axes have length t, so the shapes were right. Dividing each row by its sum afterwards would give averages, but
 # with wrong weights. Transposing the weights would give the right ones, because the scores are symmetric.
@@ -792,17 +796,20 @@ ladder.other_context(model)
 # <div class="figure-caption">
 #
 # **How to read it.** Each row is a model; farther left is better. The point is your model, the ticks are three runs of
-# ours. *Plain average* gives all 32 bytes equal weights. Dashed lines: tables of how often each byte occurs (*order 0*)
-# and of which byte follows which (*order 1*), scored on the training text; two compression programs (*gzip*, *xz*),
-# scored on the held-out text.
+# ours. *Plain average* gives all 32 bytes equal weights. Dashed lines: a table of how often each byte occurs (*order
+# 0*) and one of which byte follows which (*order 1*), both scored on the training text; and the compressors *gzip* and
+# *xz*, scored on the held-out text.
 #
 # </div>
 #
 # Above the figure is a held-out prompt and, after ▸, what the model wrote (· is a line break). Few of its longer words
-# exist: the model uses little more than the last byte. With other bytes before it, taken from elsewhere in the text,
-# the score is still 3.62. The weights agree: on average, 0.91 of the weight goes to the last position and to copies of
-# its byte (0.10 if all weights were equal). So the model can do little more than a table of which byte follows which.
-# Such a table needs about 3.53 bits on held-out text.
+# exist, because the model uses little more than the last byte. With other bytes before it, taken from elsewhere in the
+# text, the score is still 3.62.
+#
+# The weights agree: on average, 0.91 of the weight goes to the last position and to copies of its byte (0.10 if all
+# weights were equal). So the model does hardly anything that a table of which byte follows which could not do, and does
+# it worse: such a table needs about 3.53 bits on held-out text. Little weight is left for the other bytes, and nothing
+# says where they stand.
 #
 # The start page collects your scores. `Ladder(check, text="enwik8")` trains on Wikipedia text instead (a download).
 
