@@ -18,7 +18,7 @@
 #
 # *mary gave roses to susan.* To understand the word *gave*, a reader needs three answers: who gave, what was given, and
 # who received it. With the attention of the last two lessons, a word asks one question and receives one average. In
-# this lesson every word asks several questions. They share the three matrices of lesson 2 and need only one more.
+# this lesson every word asks several questions, each with a part of lesson 2's three matrices. Only one more is needed.
 #
 # | | |
 # |---|---|
@@ -66,7 +66,7 @@ check = start("04_multi_head")
 #
 # The weights can now depend on positions too. To keep the picture simple, let them depend on the positions alone: 0.4
 # for the first word, 0.1 for *gave* itself, then 0.2, 0.1 and 0.2. The second sum is then the same for both events, and
-# only the first can tell them apart. The picture shows the first sum.
+# only the first, in the picture, can tell them apart.
 
 # %% mystnb={"image": {"alt": "Two chains of five arrows in the plane, one for each word. Left, mary gave roses to susan; right, susan gave roses to mary. The arrows of mary point the same way in both, and so do those of susan, but mary's is half as long on the right as on the left, and susan's twice as long. The two chains end at different points, each marked with a cross."}}
 torch.manual_seed(390)
@@ -87,7 +87,7 @@ plt.show()
 #
 # **How to read it.** Each arrow is one term of the first sum: the weight of a position times the value of the word
 # there, for a head of width 2 with random matrices. The cross is the sum. From the left panel to the right, the arrow
-# of mary becomes half as long and the arrow of susan twice as long. Their directions do not change.
+# of mary becomes half as long and the arrow of susan twice as long.
 #
 # </div>
 #
@@ -114,17 +114,16 @@ plt.show()
 # $\sum_r w^{(r)}_{\text{gave},\text{mary}}\, v^{(r)}_{\text{mary}} W_u^{(r)}$, where $W_u^{(r)}$ are the $d$ rows of
 # $W_u$ that belong to head $r$. Each term has its own weight and its own direction.
 #
-# How wide should a head be? In the paper the heads share the width of the model: $d = e/h$, where $e = 512$, $h = 8$
-# and $d = 64$ (section 3.2.2). We call such heads **narrow**. Other kinds come at the end of the lesson.
+# How wide should a head be? In the paper the heads divide the width of the model among them, $d = e/h$: together they
+# cost about as much as one head of width e (section 3.2.2, with $e = 512$ and $h = 8$). We call such heads **narrow**.
 
 # %% [markdown]
 # ## All heads in one product
 #
-# A loop over $h$ small attentions would work. But it computes $h$ small products one after the other, and there is a
-# way to compute one large product instead. The queries $x W_q^{(0)}$, $x W_q^{(1)}$ and so on are all products of *the
-# same* $x$. Put the matrices side by side, and one product with an $(e, h\,d)$ matrix computes the queries of all
-# heads. Components $0$ to $d-1$ of the result are the queries of head 0, the next $d$ components those of head 1, and
-# so on.
+# A loop over $h$ small attentions would work. But it would compute $h$ small products one after the other, where one
+# large product does the same work. The queries $x W_q^{(0)}$, $x W_q^{(1)}$ and so on are all products of *the same*
+# $x$. Put the matrices side by side, and one product with an $(e, h\,d)$ matrix computes the queries of all heads.
+# Components $0$ to $d-1$ of the result are the queries of head 0, the next $d$ components those of head 1, and so on.
 #
 # Now the $h$ heads have to be separated, in two steps:
 #
@@ -134,8 +133,8 @@ plt.show()
 # The second step is needed because `@` multiplies along the last two axes and keeps all axes before them: (b, h, t, d)
 # @ (b, h, d, t) is (b, h, t, t), a matrix of scores for every head of every sentence.
 #
-# **Unless a card says otherwise, every check in this lesson requires** that gradients flow back to every input, no
-# input is changed, new tensors are created on the device of the inputs, and any size may be 1.
+# **Unless a card says otherwise, every check in this lesson requires** that gradients flow back to every input, that
+# no input is changed, that new tensors are created on the device of the inputs, and that any size can be 1.
 
 # %% [markdown]
 # <div class="card">
@@ -204,9 +203,6 @@ plt.show()
 # In the scrambled split, *head 0* has pieces of the first two words only, and never sees the other three.
 
 # %% [markdown]
-# Now the way back, after the averages:
-
-# %% [markdown]
 # <div class="card">
 #
 # **Exercise 2 · `merge_heads`** &nbsp; ★★☆ · 6 minutes · 3 points
@@ -261,7 +257,7 @@ plots.diagrams.heads_flow()
 # </div>
 
 # %% [markdown]
-# The same steps as a table:
+# As a table:
 #
 # | step | shape |
 # |---|---|
@@ -294,8 +290,8 @@ plots.diagrams.heads_flow()
 #
 # Let b = 2, t = 5, e = 12 and h = 3, so d = 4. Queries, keys and values are (2, 5, 12), and after the split (2, 3, 5,
 # 4). The scores are (2, 3, 5, 5), divided by 2, and each of their rows of 5 becomes weights. The average is (2, 3, 5,
-# 4), and after the merge (2, 5, 12). If `@` raises an error, you transposed the wrong two axes of k. If the scores are
-# (2, 3, 4, 4), you transposed q instead.
+# 4), and after the merge (2, 5, 12). If `@` raises an error, you transposed the wrong two axes of k, or none. If the
+# scores are (2, 3, 4, 4), you transposed q instead.
 #
 # </details>
 # </div>
@@ -335,7 +331,8 @@ class MultiHeadAttention(nn.Module):
 check(MultiHeadAttention)
 
 # %% [markdown]
-# Compare it with PyTorch's module, which stores the three projections in one weight. Its biases are set to zero.
+# Compare it with PyTorch's module, which stores the three projections in one weight. It adds biases to them, which we
+# set to zero; its last layer copies `unify`.
 
 # %% tags=["nbval-check-output"]
 mine = MultiHeadAttention(12, 3).to(device())
@@ -366,8 +363,8 @@ print("same as nn.MultiheadAttention to within 0.00001:", agree)
 # **Exercise 4 · `fuse_heads`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
 # From a list of single heads make the three weights of one fused layer, in the layout of `nn.Linear`, head 0 first.
-# Copy the numbers unchanged: the heads of lesson 2 do not divide their scores by $\sqrt d$. Return new tensors, even
-# for a list of one head, and change neither the list nor the heads. Gradients are not checked here.
+# Copy the numbers unchanged: a later cell deals with the $\sqrt d$ that the heads of lesson 2 lack. Return new tensors,
+# even for a list of one head, and change neither the list nor the heads. Gradients are not checked here.
 #
 # <details><summary>Hint 1: one of the three</summary>
 #
@@ -456,8 +453,8 @@ plots.number_grids(
 # </div>
 #
 # The products $q_0 k_0^\top$ and $q_1 k_1^\top$ add up to the scores of lesson 2's single head. In lesson 2, *the* and
-# *ends* had the same weights. Here they differ: *ends* looks most at *the* in head 0, but most at *loop* in head 1. The
-# next cell prints both missing numbers.
+# *ends* had the same weights. Here they differ: in head 0, *the* looks equally at itself and *loop*, and *ends* looks
+# most at *the*. In head 1, *ends* looks most at *loop*. The next cell prints both missing numbers.
 
 # %% tags=["hide-cell", "nbval-check-output"]
 print(f"head 1, query of ends times key of loop: {(q1 @ k1.T)[2, 1]:.0f}")
@@ -623,8 +620,7 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Cross-entropy against step; lower is better. There are three runs for each h, with the same three
-# seeds. With three heads, every run ends with hardly an error. With one head, run 2 stays near 1; runs 1 and 3 are
-# still falling, run 1 slowly and unevenly.
+# seeds. With one head, run 2 stays near 1; runs 1 and 3 are still falling, run 1 slowly and unevenly.
 #
 # </div>
 
@@ -632,8 +628,8 @@ plt.show()
 check.prediction("one_head_reads", one_head_reads)
 
 # %% [markdown]
-# Is one head unable to hold three answers, or does training fail to find them? Train its first two runs four times as
-# long:
+# Is one head unable to hold three answers, or does training fail to find them? Repeat its best and its worst run, 1
+# and 2, with four times as many steps:
 
 # %%
 for seed in (1, 2):
@@ -672,50 +668,54 @@ plt.show()
 # </div>
 #
 # In the row of *gave*, head 0 looks mostly at the thing, head 1 at the receiver, and head 2 at the giver. Do the other
-# runs divide the questions in the same way? Print this row for all six readers:
+# runs divide the questions in the same way? Print this row for all six readers, and in the column |g − r| how far the
+# weights of giver and receiver differ within one sentence, on average:
 
 # %%
-print("weights of gave:    ", *(f"{position:>8}" for position in positions))
+print("weights of gave:    ", *(f"{column:>8}" for column in [*positions, "|g − r|"]))
 for h in runs:
     for run, (reader, *_) in enumerate(runs[h]):
-        for r, row in enumerate(weights_of(reader, h).mean(0)[:, GAVE].tolist()):
+        weights = weights_of(reader, h)[:, :, GAVE]    # (2000, h, 5)
+        apart = (weights[..., [0]] - weights[..., [4]]).abs()    # giver and receiver
+        for r, row in enumerate(torch.cat([weights, apart], dim=-1).mean(0).tolist()):
             print(f"h = {h}, run {run + 1}, head {r}:", *(f"{w:8.2f}" for w in row))
 
 # %% [markdown]
-# With three heads, only run 2 has one head per question. In run 1, head 1 looks at giver and receiver alike; in run 3,
-# head 0 looks at thing and receiver.
+# With three heads, only run 2 has one head per question. In run 3, head 2 looks only at *gave*, the same word in every
+# sentence, so two heads answer all three questions. In run 1, heads 0 and 1 share giver and receiver. Nothing in the
+# design assigns a question to a head.
 #
 # With one head, the table explains the failure of run 2: the giver has weight 0.00, so the reader has to guess. In runs
-# 1 and 3, giver and receiver have about the same weight. How does the reader tell these two names apart?
+# 1 and 3, giver and receiver have about the same average weight, but within one sentence their weights differ.
 #
-# In the first section the weights depended on the positions, and only the first sum told the two events apart. If they
-# depend on the *words*, only the second sum changes when mary and susan change places. Which sum does a trained reader
-# use? Give it the first sum of a sentence and the second sum of the same sentence with its names exchanged, and count
-# whose giver it names:
+# Which sum of the first section tells these two readers who gave: the first, of the words, or the second, of the
+# positions? If the weights depended on the positions alone, it would be the first; if they depended on the words alone,
+# the second. Exchange the names in one of the sums and count how often the reader still names the giver:
 
 # %% tags=["hide-input"]
 exchanged = ids[:, [4, 1, 2, 3, 0]]    # susan gave roses to mary
-print("names the giver of:         first sum   second sum")
-for run, (reader, *_) in enumerate(runs[1]):
-    to_values = reader.attention.to_values
-    first = weights_of(reader, 1, ids)[:, 0, [GAVE]] @ to_values(reader.words(ids))
-    second = weights_of(reader, 1, exchanged)[:, 0, [GAVE]] @ to_values(reader.places.weight)
-    answers = reader.answers(reader.attention.unify(first + second))    # (2000, 1, 3 words)
-    named = answers[:, 0, :len(WORDS)].argmax(-1)
-    shares = [(named == those[:, 0]).float().mean() for those in (ids, exchanged)]
-    print(f"h = 1, run {run + 1}:              {shares[0]:9.0%}    {shares[1]:9.0%}")
+print("names exchanged in:  neither sum    first sum   second sum")
+for run, reader in (1, runs[1][0][0]), (3, runs[1][2][0]):
+    to_values, shares = reader.attention.to_values, []
+    for one, two in (ids, ids), (exchanged, ids), (ids, exchanged):
+        first = weights_of(reader, 1, one)[:, 0, [GAVE]] @ to_values(reader.words(one))
+        second = weights_of(reader, 1, two)[:, 0, [GAVE]] @ to_values(reader.places.weight)
+        giver = reader.answers(reader.attention.unify(first + second))[:, 0, :len(WORDS)]
+        shares.append((giver.argmax(-1) == ids[:, 0]).float().mean())
+    print(f"h = 1, run {run}:      ", *(f"{share:12.0%}" for share in shares))
 
 # %% [markdown]
-# Runs 1 and 3 follow the second sum. So the clue to the giver is not how long the arrow of *mary* is. It is how long
-# the arrow of each *position* is, which depends on the name there.
+# The second sum decides: with the names exchanged there, the giver is hardly ever named. The first sum has less
+# influence, and pulls towards the wrong name: with the names exchanged there, the giver is named more often. So the
+# main clue to the giver is the weight of each *position*, which depends on the name there.
 
 # %% [markdown]
 # ## A reader with a bug
 #
 # Suppose we train a three-head reader whose merge has the bug of exercise 5. In memory, the outputs of its heads are
-# pieces of 8 numbers: five of head 0, one for each word, then five each of heads 1 and 2. The wrong merge makes a row
-# of every three pieces. Row 1, that of *gave*, gets pieces 3, 4 and 5: the outputs of head 0 for *to* and *susan*, and
-# that of head 1 for *mary*.
+# pieces of 8 numbers: five of head 0, one for each word, then five each of heads 1 and 2. The wrong merge makes each
+# row from three consecutive pieces. Row 1, that of *gave*, gets pieces 3, 4 and 5: the outputs of head 0 for *to* and
+# *susan*, and that of head 1 for *mary*.
 
 # %% [markdown]
 # <div class="card">
@@ -796,15 +796,15 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Recorded from the published model. Row i shows how token i spreads its weight; darker means more.
-# In the first head each token but the first looks at the token before it. In the second head, look at the row of *it*.
+# In the first head every token except the first looks at the token before it. In the second, read the row of *it*.
 #
 # </div>
 #
-# In the second head *it* gives 0.69 of its weight to *animal*, more than in any other head. So the head seems to know
-# what the pronoun means. But we picked this head because of this very sentence. In the next five sentences *it* means
-# the subject twice and the other noun three times. The first two are adapted from [Uszkoreit,
-# 2017](https://research.google/blog/transformer-a-novel-neural-network-architecture-for-language-understanding/), the
-# last two from [Levesque et al., 2012](https://cdn.aaai.org/ocs/4492/4492-21843-1-PB.pdf).
+# In the second head *it* gives 0.69 of its weight to *animal*. So the head seems to know what the pronoun means. But we
+# searched all 72 heads for the largest such weight in this very sentence (`helpers/training/minilm.py`). In the next
+# five sentences *it* means the subject twice and the other noun three times. The first two are adapted from [Uszkoreit,
+# 2017](https://research.google/blog/transformer-a-novel-neural-network-architecture-for-language-understanding/), and
+# the last two from [Levesque et al., 2012](https://cdn.aaai.org/ocs/4492/4492-21843-1-PB.pdf). The third is ours.
 
 # %% tags=["hide-input"]
 for sentence in pronoun["sentences"]:
@@ -931,8 +931,8 @@ ladder.show()
 #
 # Four heads hardly change the result: 3.71 or 3.72 [bits per byte](../../site/glossary.md#bits-per-byte) in our three
 # runs, against 3.69 to 3.79 with one scaled head. Bare self-attention is still better. In lesson 2, queries, keys and
-# values beat it only with positions and more windows in each step. The vectors still do not say where a byte is, so no
-# head can ask for *the byte before*. Lesson 6 adds positions.
+# values beat it only after both models had been given positions and more text in each step. The vectors still do not
+# say where a byte is, so no head can ask for *the byte before*. Lesson 6 adds positions.
 
 # %% [markdown]
 # ## What you can do now
@@ -963,9 +963,6 @@ ladder.show()
 # Only the bias of `unify`. The values of a wide head are $x W_v$ with an (e, e) matrix, and the head's part of `unify`
 # multiplies them by another (e, e) matrix. Two linear maps in a row are one linear map, so $W_v$ alone can be the
 # product of both.
-#
-# With narrow heads more is lost: $W_v$ has only d outputs, so without `unify` every head would have to write into the
-# same d directions.
 #
 # </details>
 #
