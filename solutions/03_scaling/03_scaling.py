@@ -17,8 +17,8 @@
 # *Why divide by √d*
 #
 # The published formula of attention is $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. You have written all of it
-# except the root. Without the root, attention on wide vectors with components of size 1 learns badly. This lesson
-# derives the root, shows what goes wrong without it, and asks when it matters.
+# except the root. Without it, attention trains poorly when the vectors are wide and their components are of size 1.
+# This lesson derives the root, shows what goes wrong without it, and asks when it matters.
 #
 # | | |
 # |---|---|
@@ -77,7 +77,7 @@ bars(weights)
 #
 # </div>
 #
-# The softmax is the same in all three panels, so the scores must differ.
+# The softmax is the same in all three panels, so the cause must lie in the scores.
 
 # %% [markdown]
 # <div class="card">
@@ -120,8 +120,8 @@ check.prediction("variance_growth", variance_growth)
 #
 # $$\mathbb{E}[q_i k_i] \;=\; \mathbb{E}[q_i]\;\mathbb{E}[k_i] \;=\; 0 \cdot 0 \;=\; 0 ,$$
 #
-# because the mean of a product of independent numbers is the product of their means. For the variance, recall that
-# $\operatorname{Var}(a) = \mathbb{E}[a^2] - \mathbb{E}[a]^2$. A number with mean 0 and variance 1 therefore has
+# because the mean of a product of independent random variables is the product of their means. For the variance, recall
+# that $\operatorname{Var}(a) = \mathbb{E}[a^2] - \mathbb{E}[a]^2$. With mean 0 and variance 1, therefore,
 # $\mathbb{E}[a^2] = 1$, and
 #
 # $$\operatorname{Var}(q_i k_i) \;=\; \mathbb{E}[q_i^2 k_i^2] - 0^2 \;=\; \mathbb{E}[q_i^2]\;\mathbb{E}[k_i^2]
@@ -235,10 +235,9 @@ plots.diagrams.scaling_flow()
 #
 # </div>
 #
-# Dividing a number by $\sqrt d$ divides its variance by d. So define the scaled scores as
+# Dividing a random variable by $\sqrt d$ divides its variance by d, so scaled scores have variance 1 at every width:
 #
-# $$w'_{ij} \;=\; \frac{q_i \cdot k_j}{\sqrt d} ,
-# \qquad\qquad \operatorname{Var}\!\left(\frac{q \cdot k}{\sqrt d}\right) \;=\; \frac{d}{(\sqrt d)^2} \;=\; 1 .$$
+# $$\operatorname{Var}\!\left(\frac{q \cdot k}{\sqrt d}\right) \;=\; \frac{d}{(\sqrt d)^2} \;=\; 1 .$$
 #
 # An example from J. Alammar's [*The illustrated transformer*](https://jalammar.github.io/illustrated-transformer/)
 # (2018) has two keys, d = 64, and the scores 112 and 96:
@@ -281,8 +280,7 @@ bars(weights)
 # </div>
 #
 # In lesson 2 you multiplied the scores by a number β. Dividing by the root fixes β at $1/\sqrt d$. Attention can still
-# become sharp, because training can make queries and keys longer. The root has two effects: the weights start soft, and
-# a step of training moves the scores less. The section *Learning stops* separates them.
+# become sharp, because training can make queries and keys longer.
 #
 # **The root of what?** Of d, the number of terms in the sum, which is the width of one
 # [head](../../site/glossary.md#head). A model of width e with h heads often has heads of width d = e/h, and it is easy
@@ -345,8 +343,8 @@ print("as scaled_scores computes it:", torch.allclose(mine, X_scaled, atol=1e-5)
 #
 # **Prediction · `saturated_gradient`** &nbsp; 1 minute · no points
 #
-# Raise the second score a little, once from the scores 112 and 96 and once from the scaled scores 14 and 12. How much
-# does the second weight rise in the first case, compared with the second case?
+# Raise the score of the second key by the same small amount in two rows: the plain scores (112, 96) and the scaled
+# scores (14, 12). How much does its weight rise in the plain row, compared with the scaled row?
 #
 # - **A.** More: the further off the weights are, the stronger the correction.
 # - **B.** About as much: the score is raised by the same amount.
@@ -377,8 +375,9 @@ check.prediction("saturated_gradient", saturated_gradient)
 # %% [markdown]
 # ## The derivative of softmax
 #
-# From here on, $z$ is one row of scores, and $p = \operatorname{softmax}(z)$ its weights. Start from the logarithm,
-# which is simpler: $\log p_i = z_i - \log \sum_{i'} e^{z_{i'}}$. Its derivative is
+# From here on, $z$ is one row of scores as they enter the softmax, plain or scaled, and $p = \operatorname{softmax}(z)$
+# its weights. All derivatives are per unit of z. Start from the logarithm, which is simpler:
+# $\log p_i = z_i - \log \sum_{i'} e^{z_{i'}}$. Its derivative is
 #
 # $$\frac{\partial \log p_i}{\partial z_j} \;=\; \delta_{ij} - \frac{e^{z_j}}{\sum_{i'} e^{z_{i'}}}
 # \;=\; \delta_{ij} - p_j , \qquad \delta_{ij} = 1 \text{ if } i = j \text{, else } 0 .$$
@@ -395,11 +394,10 @@ check.prediction("saturated_gradient", saturated_gradient)
 # is zero**. A small change of a score changes no weight.
 #
 # Training does not need the matrix itself. Backpropagation brings a vector $g$ to the softmax, with one number for each
-# weight, $g_i = \partial L / \partial p_i$. The softmax passes on one number for each score. By the chain
-# rule that is
+# weight, $g_i = \partial L / \partial p_i$. The softmax passes on one number for each score, by the chain rule:
 #
 # $$\frac{\partial L}{\partial z_j} \;=\; \sum_i g_i\, \frac{\partial p_i}{\partial z_j} .$$
-#
+
 # %% [markdown]
 # <div class="card">
 #
@@ -448,8 +446,8 @@ check(softmax_backward)
 # then raises the score of key j, in proportion to the weight that the key already has. **A key without weight gets no
 # gradient, even if it is the right one.** This explains the millionth in the prediction.
 #
-# The next figure adds a third score, 108, to the scores 112 and 96. If g is row i of the identity, your function
-# returns row i of J. The cell also compares the result with autograd.
+# The next figure has a third key, with the score 108. If g is row i of the identity, your function returns row i of J.
+# The cell also compares the result with autograd.
 
 # %% mystnb={"image": {"alt": "Two heat maps of the Jacobian of a softmax over three scores. Without scaling all entries are close to zero. With scaling the diagonal is positive, up to about a quarter, and the entries beside it are negative."}}
 z = torch.tensor([112.0, 96.0, 108.0], device=device())
@@ -475,9 +473,6 @@ plt.show()
 # same colour scale. On the left the weights hardly move; on the right every weight moves.
 #
 # </div>
-#
-# Part of the contrast comes from the units: to raise a scaled score by 1, q·k must rise by 8. Per unit of q·k, weight 1
-# rises by 0.009 with scaling and by 0.0000001 without.
 
 # %% [markdown]
 # ## One number for how soft a row is
@@ -542,7 +537,7 @@ for d, (query, keys) in drawn.items():
     print(f"d = {d:>4}: spread over {before:.1f} of 8 keys, scaled over {after:.1f}")
 
 # %% [markdown]
-# ## One number for what gets through
+# ## How much gradient gets through
 #
 # We also want one number from the Jacobian. Suppose the loss asks only for more weight on key j. On the way back to
 # score j, the gradient is multiplied by entry (j, j) of J:
@@ -555,9 +550,8 @@ for d, (query, keys) in drawn.items():
 # %% [markdown]
 # ## Width against softness
 #
-# Now compute the entropy of each row and $p_j (1 - p_j)$ of each key at six widths, for random queries with 16 random
-# keys each. The figure shows the medians, with plain and with scaled scores. Both derivatives are taken with respect to
-# q·k: when q·k rises by 1, a scaled score rises by only $1/\sqrt{d}$, so its p(1 − p) is divided by $\sqrt{d}$.
+# Now compute the entropy of each row and $p_j (1 - p_j)$ of each key at six widths, for 25 random sets of 16 keys, each
+# with 64 random queries. The figure shows the medians, with plain and with scaled scores.
 
 # %%
 chance = torch.Generator().manual_seed(1)
@@ -566,14 +560,13 @@ entropies, derivatives = ({"not scaled": [], "scaled": []} for _ in range(2))
 for d in widths:
     q, k = (torch.randn(25, n, d, generator=chance).to(device()) for n in (64, 16))
     for name, scores in {"not scaled": q @ k.mT, "scaled": scaled_scores(q, k)}.items():
-        unit = d**-0.5 if name == "scaled" else 1    # a score's change per unit of q·k
         p = torch.softmax(scores, dim=-1)
         entropies[name].append(attention_entropy(p))    # (b, t)
-        derivatives[name].append(p * (1 - p) * unit)    # (b, t, s)
+        derivatives[name].append(p * (1 - p))    # (b, t, s)
 
-# %% mystnb={"image": {"alt": "Two log-log plots against width, from 1 to 1024. Left, median entropy: scaled, it stays between 2.3 and 2.6 nats; not scaled, it falls more and more steeply, to about 0.0002. Right, median of p times 1 minus p per unit of q·k: scaled, it falls nearly along a straight line, from 0.05 to 0.001; not scaled, it falls more and more steeply, to 0.000001 at width 64 and far below at 1024."}}
+# %% mystnb={"image": {"alt": "Two log-log plots against width, from 1 to 1024. Left, median entropy: scaled, it stays between 2.3 and 2.6 nats; not scaled, it falls more and more steeply, to about 0.0002. Right, median of p times 1 minus p: scaled, it stays near 0.04 from width 4 on; not scaled, it falls more and more steeply, to 0.000001 at width 64 and far below at 1024."}}
 _, axes = plt.subplots(1, 2, figsize=(6, 3.1))
-labels = "entropy (nats)", "p(1 − p) per unit of q·k"
+labels = "entropy (nats)", "p(1 − p)"
 for ax, label, values in zip(axes, labels, (entropies, derivatives)):
     medians = {name: (widths, [rows.median().item() for rows in line])
                for name, line in values.items()}
@@ -582,33 +575,33 @@ for ax, label, values in zip(axes, labels, (entropies, derivatives)):
     ax.minorticks_off()
 plt.show()
 
-print("d = 64, p(1 − p) per unit of q·k:")
-tenths = torch.tensor([0.1, 0.5, 0.9], device=device())
+print("d = 64, percentiles of p(1 − p):")
+shares = torch.tensor([0.1, 0.5, 0.9], device=device())
 for name, line in derivatives.items():
-    low, middle, high = line[widths.index(64)].quantile(tenths).tolist()
-    print(f"{name}: a tenth of the keys below {low:.2g}, "
-          f"half below {middle:.2g}, a tenth above {high:.2g}")
+    low, middle, high = line[widths.index(64)].quantile(shares).tolist()
+    print(f"{name}: 10th {low:.2g}, 50th {middle:.2g}, 90th {high:.2g}")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
 # **How to read it.** Both axes are logarithmic. With scaling, the entropy stays between 2.3 and 2.6 nats, as if more
-# than 10 of the 16 keys shared the weight, and $p(1 - p)$ falls about like $1/\sqrt{d}$. The unit alone makes it fall:
-# per unit of the scaled score, it stays near 0.04 from d = 4 on. Without scaling, both fall more and more steeply.
+# than 10 of the 16 keys shared the weight, and $p(1 - p)$ stays near 0.04 from d = 4 on. Without scaling, both fall
+# more and more steeply.
 #
 # </div>
 #
-# A larger learning rate can make up for small derivatives if they are about equally small for all keys. With scaling,
-# the first and the last number printed for d = 64 differ by a factor of about 10. Without scaling, they differ by more
-# than nine powers of ten, so no single rate suits all keys.
+# Per unit of q·k, the scaled derivatives are smaller by a factor of √d. At d = 64 that is 8, and saturation costs a
+# factor of about 40,000. A larger learning rate can make up for small derivatives, but only if they are about equally
+# small for all keys. With scaling, the 90th percentile is about 10 times the 10th. Without it, the 90th is more than
+# 10⁹ times the 10th, so no single rate suits all keys.
 
 # %% [markdown]
 # ## Learning stops
 #
-# If gradients vanish, training should show it. Take 16 fixed keys and 16 queries that are trained. Each query has one
-# key to find: it should put all of its weight there. The loss of a query is the squared error, summed over the keys; it
-# is 2 if all of the weight is on a wrong key. The method is gradient descent. The factor in front of the gradient, the
-# **learning rate**, is 0.3. The queries start at random.
+# If gradients vanish, training should show it. Fix 16 random keys and train 16 queries, which start at random. Query i
+# should put all of its weight on key i. Its loss is the squared error summed over the keys, which is 2 when all of the
+# weight is on one wrong key. The method is gradient descent; its **learning rate**, the factor in front of the
+# gradient, is 0.3.
 
 # %%
 def learn(d, scores_of, rate=0.3, shorter=1, seed=1, steps=200):
@@ -657,39 +650,46 @@ for name, scores_of in both.items():
 #
 # The root has two effects, a soft start and smaller steps. Which one does learning need? To find out, keep the plain
 # scores and produce each effect on its own. For the soft start, divide the initial queries by √d. For the smaller
-# steps, divide the rate by d, because scaling shrinks a step twice: the gradient that reaches q is √d times smaller,
-# and a given change of q changes the scaled score √d times less.
+# steps, divide the rate by d, because scaling shrinks a step twice: the gradient that reaches q is divided by √d, and
+# so is the effect of a given change of q on the score.
 
-# %%
-def three_ends(d, scores_of, rate=0.3, shorter=1):
-    """The last loss of three draws, as text."""
-    losses = (learn(d, scores_of, rate, shorter, seed)[-1] for seed in (1, 2, 3))
-    return ", ".join(f"{loss:.2f}" for loss in losses)
-
-for d in (4, 64, 1024):
-    for kind, shorter in {"plain": 1, "soft": math.sqrt(d)}.items():
-        for size, rate in {"full": 0.3, "small": 0.3 / d}.items():
-            ends = three_ends(d, plain_scores, rate, shorter)
-            print(f"d = {d:>4}, not scaled, {kind:>5} start, {size:>5} steps: {ends}")
-    print(f"d = {d:>4}, scaled: {three_ends(d, scaled_scores)}")
+# %% mystnb={"image": {"alt": "Three panels, for widths 4, 64 and 1024, with the last losses of three runs in each of five rows. At widths 64 and 1024 all runs with a plain start end above 0.5; all others end below 0.15. At width 4 the rows with small steps and the scaled row lie between 0.2 and 0.6, the rows with full steps between 0.1 and 0.3. In each panel the last two rows are the same."}}
+_, axes = plt.subplots(1, 3, figsize=(6, 2.3), sharex=True, sharey=True)
+for ax, d in zip(axes, (4, 64, 1024)):
+    ways = {
+        "plain start, full steps": (plain_scores, 0.3, 1),
+        "plain start, small steps": (plain_scores, 0.3 / d, 1),
+        "soft start, full steps": (plain_scores, 0.3, math.sqrt(d)),
+        "soft start, small steps": (plain_scores, 0.3 / d, math.sqrt(d)),
+        "scaled": (scaled_scores, 0.3, 1),
+    }
+    for name, way in ways.items():
+        ends = [learn(d, *way, seed)[-1] for seed in (1, 2, 3)]
+        ax.plot(ends, [name] * 3, "o", color=plots.COLOURS[0], alpha=0.6)
+    ax.set(title=f"d = {d}", xlabel="last loss", xticks=(0, 1, 2))
+ax.invert_yaxis()
+plt.show()
 
 # %% [markdown]
-# At d = 64 and d = 1024 the start decides. From a soft start every run ends below 0.15, even with full steps. From the
-# plain start, which is sharp at these widths, every run ends far above that, even with small steps: where the right key
-# has hardly any weight, its score gets hardly any gradient.
+# <div class="figure-caption">
 #
-# At each width the last two lines agree: with q/√d in place of q, they are the same training. The root sets where
-# training starts and how far it steps, by one rule for every width.
+# **How to read it.** Each dot is one run; left is better. Compare rows 1 and 3, and rows 2 and 4: the start differs.
 #
-# At d = 4 the plain start is soft enough, and smaller steps only slow learning: the run in the figure ends at 0.41 with
-# the root and at 0.27 without. The lowest possible loss is about 0.17: three of the sixteen keys are inside the convex
-# hull of the others, and no query can give them the largest weight.
+# </div>
+#
+# At d = 64 and d = 1024 the start decides. From a soft start every run ends below 0.15. From the plain start, which is
+# sharp at these widths, every run ends far above that: where the right key has hardly any weight, its score gets hardly
+# any gradient. At d = 4 the start hardly matters with full steps; small steps learn more slowly, and with them the soft
+# start is ahead. The last two rows agree: at every step, the queries of row 4 are those of row 5 divided by √d.
+#
+# In the loss curves d = 4 ends higher even with scaling. Three of its sixteen keys are inside the convex hull of the
+# others, and no query can give any of them the largest weight, so the loss cannot fall below about 0.17.
 
 # %% [markdown]
 # ## Divide early
 #
-# On paper it does not matter when you divide. On a computer it can. Networks often run in **half precision**: 16 bits
-# for each number, half the memory of float32. There are two kinds:
+# On paper it does not matter when you divide. On a computer it can. Networks often run with 16 bits for each number,
+# half the memory of float32. Two formats are common: float16, called **half precision**, and bfloat16.
 
 # %% tags=["nbval-check-output"]
 for dtype in (torch.float32, torch.float16, torch.bfloat16):
@@ -768,9 +768,9 @@ print("softmax of a row with one infinite score:", torch.softmax(one_too_large, 
 # keys and values. PyTorch loads them and says `<All keys matched successfully>`, and all outputs have the right shape.
 # But the text that the model writes is nonsense: a file that loads does not prove that the code fits the weights.
 #
-# This can happen when a single class is copied from an [early PyTorch version of GPT-2 by Hugging
-# Face](https://github.com/huggingface/transformers/blob/034aa0c2d743f5de787b650d9ef38ea49c66df3f/pytorch_transformers/modeling_gpt2.py)
-# (2019). There the attention class does not scale by default; the code that builds it switches scaling on.
+# This can happen when you copy only the attention class from Hugging Face's [early PyTorch version of
+# GPT-2](https://github.com/huggingface/transformers/blob/034aa0c2d743f5de787b650d9ef38ea49c66df3f/pytorch_transformers/modeling_gpt2.py)
+# (2019). There the class does not scale by default; the code that builds it switches scaling on.
 
 # %% [markdown]
 # <div class="card">
@@ -920,10 +920,13 @@ ladder.show()
 check.prediction("third_rung", third_rung)
 
 # %% [markdown]
-# The root hardly matters here. The byte vectors start small, and `nn.Linear` makes queries and keys smaller still, so
-# the scores start near 0 and every row starts soft, with or without the root. If that is the reason, the root should
-# help when the scores start large. The next cell draws the two matrices such that queries and keys start with
-# components of size 1. Plain scores then start with a standard deviation of about 8, scaled scores of about 1. (The
+# The runs with the root end on both sides of lesson 2's and spread wider; yours is on the worse side. Three runs are
+# too few to say whether the root changes the mean or the spread. The effect is small in any case. The byte vectors
+# start small, and `nn.Linear` makes queries and keys smaller still, so every row starts soft, with or without the
+# root.
+#
+# If that is the reason, the root should help when the scores start large. In the next cell the components of queries
+# and keys start at size 1. Plain scores then start with a standard deviation of about 8, scaled scores of about 1. (The
 # cell trains two more models, each for as long as the first.)
 
 # %%
@@ -941,11 +944,10 @@ for name, function in {"not scaled": plain_scores, "scaled": scores}.items():
           f"our three runs {min(runs):.2f} to {max(runs):.2f}")
 
 # %% [markdown]
-# Now the root saves more than a tenth of a bit in every run.
-#
-# So when does the root matter? If queries and keys start with components of size 1, it makes rows start about equally
-# soft at every width. If they start small, as in the first model, rows are soft anyway, and three runs each show no
-# clear difference. Either way, the root does not keep queries and keys from growing (question 3).
+# Now the root saves more than a tenth of a bit in every run. So when does it matter? If queries and keys start with
+# components of size 1, it makes rows start about equally soft at every width. If they start small, as in the first
+# model, rows are soft anyway, and three runs show no clear gain. Either way, the root does not keep queries and keys
+# from growing (question 3).
 
 # %% [markdown]
 # ## What you can do now
@@ -992,8 +994,6 @@ for name, function in {"not scaled": plain_scores, "scaled": scores}.items():
 #   2023](https://arxiv.org/abs/2303.06296): entropy watched in large models.
 # - [Henry et al., *Query-key normalization for transformers*, 2020](https://arxiv.org/abs/2010.04245): a way to bound
 #   the scores, which the root does not do.
-# - [Yang et al., *Tensor programs V: tuning large neural networks via zero-shot hyperparameter transfer*,
-#   2022](https://arxiv.org/abs/2203.03466): on 1/d.
 # - [Micikevicius et al., *Mixed precision training*, 2018](https://arxiv.org/abs/1710.03740): what fits into 16 bits.
 #
 # **Next:** [lesson 4, *Multi-head attention*](../04_multi_head/04_multi_head.ipynb)
