@@ -797,8 +797,8 @@ ladder.other_context(model)
 #
 # **How to read it.** Each row is a model; farther left is better. The point is your model, the ticks are three runs of
 # ours. *Plain average* gives all 32 bytes equal weights. Dashed lines: a table of how often each byte occurs (*order
-# 0*) and one of which byte follows which (*order 1*), both scored on the training text; and the compressors *gzip* and
-# *xz*, scored on the held-out text.
+# 0*) and one of which byte follows which (*order 1*), scored on the training text; and compressors (*gzip*, *xz*),
+# scored on the held-out text.
 #
 # </div>
 #

@@ -891,8 +891,8 @@ for name, model in models.items():
 # Each test finds leaks that the other misses. The leak map misses a leak if the slope at this x is zero or rounds to
 # zero, or if autograd does not see it, as with `detach`. The second test needs no slope, but it finds a leak only if
 # one of the values that it tries changes the output. Those tried here are too small for the leak of `faint`; values of
-# size 10⁶ reveal it. Passing both is good evidence, but no proof. A proof has to come from the code: the mask must cut
-# every path from a later input.
+# size 10⁶ reveal it. Passing both is no proof. A proof has to come from the code: the mask must cut every path from a
+# later input.
 #
 # A whole language model reads token numbers, which have no derivative. The second test still works: replace token $j$.
 # For the leak map, take the part after the [embedding](../../site/glossary.md#embedding).
