@@ -30,9 +30,11 @@ from helpers.exercises.l09_character_generator import Always, Chain, checked_mod
 from helpers.parts import generator
 from helpers.parts.ablated import PIECES, SHORTCUTS, AblatedTransformer
 from helpers.parts.blocks import LayerNorm, TransformerBlock
+from helpers.parts.masks import causal_mask
 from helpers.players import still
 from helpers.training import enwik8
 from helpers.training.enwik8 import landmarks
+from helpers.training.ladder_runs import LAST, MODELS
 
 SOURCE = sources(["09_character_generator"])[0]
 LESSON = load_lesson("09_character_generator")
@@ -399,11 +401,19 @@ def test_the_shortcuts_are_the_costliest_piece(printed_text):
     assert all(some - w > 0.7 * (most - w) for some, most, w in zip(around_attention, both, whole, strict=True))
     assert all(a < b for a, b in zip(found["short"]["positions"], whole, strict=True))  # slightly better without
     assert {f"{bits:.2f}" for bits in found["long"]["shortcuts"]} == {"4.51"}
-    rows = re.findall(r"^ +(\S.*?)  ([+-][\d.]+) to ([+-][\d.]+)", printed_text, re.MULTILINE)
-    assert {piece for piece, *_ in rows} == {*PIECES, *SHORTCUTS}
-    for piece, *ends in rows:
-        costs = [bits - whole for bits, whole in zip(found["short"][piece], found["short"]["nothing"], strict=True)]
-        assert [float(end) for end in ends] == pytest.approx([min(costs), max(costs)], abs=0.006)
+    settings = recorded("ablations")["settings"]
+    for name in ("short", "long"):
+        line = f"^{name}: +{{depth}} blocks, {{h}} heads, e = {{e}}, {{steps:,}} steps$".format(**settings[name])
+        assert re.search(line, printed_text, re.MULTILINE)
+    triple = r"([\d.]+) \((\S+) to (\S+)\)"
+    rows = re.findall(rf"^ +(\S.*?)  {triple}(?: +{triple})?$", printed_text, re.MULTILINE)
+    assert {piece for piece, *_ in rows} == {"nothing", *PIECES, *SHORTCUTS}
+    for piece, *printed in rows:
+        for name, shown in (("short", printed[:3]), ("long", printed[3:])):
+            runs, all_whole = found[name].get(piece), found[name]["nothing"]
+            costs = [bits - whole for bits, whole in zip(runs, all_whole, strict=True)] if runs else []
+            expected = [sum(runs) / 3, min(costs), max(costs)] if runs else []
+            assert [float(number) for number in shown if number] == pytest.approx(expected, abs=0.006)
 
 
 @torch.no_grad()
@@ -493,20 +503,58 @@ def test_the_last_rung_goes_the_wrong_way(printed_text):
     ours = {name: ends for name, *ends in re.findall(r"^(\d · .+?) {2,}.*?([\d.]+) to ([\d.]+)$", printed_text, re.M)}
     assert ours["9 · windows of 64 bytes"] == ["2.47", "2.52"] and ours["7 · three blocks"] == ["2.28", "2.31"]
     assert ladder.T == 32
+    for t, runs in ((32, twice_the_windows(0)), (64, twice_the_windows(1))):
+        row = f"^2 × +{512 // t} windows of {t} bytes +{min(runs):.2f} to {max(runs):.2f}$"
+        assert re.search(row, printed_text, re.M)
+    assert max(twice_the_windows(0)) < min(twice_the_windows(1)), "the shorter windows still win"
+
+
+def twice_the_windows(place):
+    """The recorded bits of one of the two rungs, three seeds."""
+    return recorded("ladder")["result"]["bits"][f"{LAST[place]}, twice the windows"]
+
+
+class HalfTheWindows(generator.CharTransformer):
+    """For windows of 32: in training, half of them get the first 32 of 64 position vectors, the others the rest."""
+
+    def forward(self, ids):
+        (b, t), x = ids.shape, self.tokens(ids)
+        begins = 32 * torch.randint(2, (b, 1)) if self.training else torch.zeros(b, 1, dtype=torch.long)
+        x = x + self.positions.table((begins + torch.arange(t)).to(ids.device))
+        return self.to_logits(self.transformer(x, causal_mask(t, ids.device)))
+
+
+def neighbours(high, size, generator):
+    """Half as many starts as asked for, and the windows of 32 that follow on theirs."""
+    starts = torch.empty(size[0] // 2, dtype=torch.long).random_(high - 32, generator=generator)
+    return torch.cat([starts, starts + 32])
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize(("t", "windows", "bits"), [(64, 16, 2.2), (32, 32, 2.1)])
-def test_with_twice_the_bytes_in_a_step_the_longer_windows_still_lose(t, windows, bits, monkeypatch):
-    monkeypatch.setattr(ladder, "BATCH", 2 * ladder.BATCH)
+def test_fewer_windows_for_each_position_do_harm_and_fewer_places_in_the_text_do_not(monkeypatch):
     monkeypatch.delenv(ladder.VALIDATING, raising=False)
     monkeypatch.delenv(TRAINING_STEPS, raising=False)
-    assert ladder.BATCH * ladder.T // t == windows
     torch.manual_seed(0)
-    model = generator.CharTransformer(256, 64, 4, 3, t_max=t).to(device())
-    for _ in ladder.training_steps(model, 1200):
-        pass
-    assert ladder.held_out_bits(model) == pytest.approx(bits, abs=0.05)
+    model = HalfTheWindows(256, 64, 4, 3, t_max=64).to(device())
+    model.t_max = 32
+    ladder.train(model, 1200)
+    assert ladder.held_out_bits(model) == pytest.approx(2.38, abs=0.03)
+    torch.manual_seed(0)
+    model = MODELS[LAST[0]]().to(device())
+    monkeypatch.setattr(torch, "randint", neighbours)
+    ladder.train(model, 1200)
+    assert ladder.held_out_bits(model) == pytest.approx(2.31, abs=0.03)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("place", [0, 1])
+def test_the_recorded_runs_with_twice_the_windows_come_out_again(place, monkeypatch):
+    monkeypatch.delenv(ladder.VALIDATING, raising=False)
+    monkeypatch.delenv(TRAINING_STEPS, raising=False)
+    torch.manual_seed(0)
+    model = MODELS[LAST[place]]().to(device())
+    ladder.train(model, 1200, times=2)
+    assert ladder.held_out_bits(model) == pytest.approx(twice_the_windows(place)[0], abs=0.05)
 
 
 @pytest.mark.deep
