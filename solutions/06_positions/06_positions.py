@@ -23,14 +23,14 @@
 #
 # | | |
 # |---|---|
-# | **You will build** | learned and sinusoidal encodings, the matrix that moves a position along, a relative bias, and rotary encoding |
+# | **You will build** | learned and sinusoidal encodings, the matrix that shifts a position, a relative bias, and rotary encoding |
 # | **You need** | [lessons 1](../01_dot_product_attention/01_dot_product_attention.ipynb) to [5](../05_masking/05_masking.ipynb); sine, cosine and their addition formulas |
 # | **It takes** | about 115 minutes: five exercises, one of them with a bug to fix, and three predictions; 21 points |
-# | **It computes** | in seconds, on any laptop; training and *Your model so far* take up to half a minute each, and you may stop the latter |
+# | **It computes** | in seconds, on any laptop, except for two cells of up to half a minute each: training twelve small models, and *Your model so far* (you may stop it) |
 #
 # As in [the table](../../site/notation.md), b is the batch, t the number of positions, e the width of the model, h the
-# number of heads and d the width of one head. A single position is called p, two positions are i and j; m numbers the
-# pairs of components. All four count from 0.
+# number of heads and d the width of one head. A single position is called p; two are i and j. The letter m numbers the
+# pairs of components. All four start at 0.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -174,8 +174,7 @@ for sentence in ("dog bites man", "man bites dog"):
     print(sentence, [round(y, 3) for y in read(sentence, embed).tolist()])
 
 # %% [markdown]
-# Two sentences, two vectors. Nothing is trained yet; it is enough that *dog* at position 0 and *dog* at position 2 are
-# different inputs.
+# Two sentences, two vectors. Nothing is trained yet, but *dog* at position 0 and *dog* at position 2 differ as inputs.
 #
 # A table of free vectors has three weaknesses. Row 7 has nothing to do with row 8 until training relates them. A row
 # learns only from sequences that reach its position. After the last row there is nothing at all. Could a **formula**
@@ -185,8 +184,7 @@ for sentence in ("dog bites man", "man bites dog"):
 # ## A clock with many hands
 #
 # A clock solves the same problem for moments, with three hands. The second hand tells nearby moments apart but repeats
-# every minute; the hour hand is slow, and says roughly what time it is. Together the hands identify every second of
-# twelve hours.
+# every minute; the slow hour hand says roughly what time it is. Together they identify every second of twelve hours.
 #
 # ["Attention is all you need"](https://arxiv.org/abs/1706.03762) (section 3.5) builds such a clock with e/2 hands. Hand
 # $m$ turns by $\omega_m$ radians per position, and is written as the sine and the cosine of its angle:
@@ -242,7 +240,7 @@ def sinusoidal_encoding(t, e, device=None):
 # %% nbgrader={"grade": true, "grade_id": "check_sinusoidal_encoding", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
 check(sinusoidal_encoding)
 
-# %% mystnb={"image": {"alt": "Left, a heat map of the encodings with a colour scale from minus 1 to 1: 64 positions down, 32 components across. The first columns alternate quickly between light and dark, later ones ever more slowly, and the last are even from top to bottom. Right, four of the sines as curves against position, the first with ten waves, the last rising slowly to a maximum near position 50."}}
+# %% mystnb={"image": {"alt": "Left, a heat map of the encodings with a colour scale from minus 1 to 1: 64 positions down, 32 components across. The first columns alternate quickly between light and dark, later ones ever more slowly, and the last are almost uniform from top to bottom. Right, four of the sines as curves against position, the first with ten waves, the last rising slowly to a maximum near position 50."}}
 encodings = sinusoidal_encoding(64, 32, device())    # (t, e)
 
 figure, axes = plt.subplots(1, 2, figsize=(6, 3.8), width_ratios=[2, 3])
@@ -268,8 +266,7 @@ plt.show()
 # %% [markdown]
 # ## A shift is a rotation
 #
-# Why both sine and cosine? Because of what happens when the position moves by a shift $\Delta$. The addition formulas
-# say
+# Why both sine and cosine? Because of what happens when the position shifts by $\Delta$. The addition formulas say
 #
 # $$\sin(p\omega + \Delta\omega) = \cos(\Delta\omega)\,\sin(p\omega) + \sin(\Delta\omega)\,\cos(p\omega),$$
 # $$\cos(p\omega + \Delta\omega) = -\sin(\Delta\omega)\,\sin(p\omega) + \cos(\Delta\omega)\,\cos(p\omega).$$
@@ -394,9 +391,9 @@ check.prediction("match_by_distance", match_by_distance)
 # the matrix for it, so the next cell sets the weights of such a head by hand. Its task: at each position of a random
 # sequence, name the letter that was two positions back. Its queries and keys see the positions only, not the letters.
 #
-# $M$ for a shift of −2 turns PE(i) into PE(i − 2), and of all keys, the key at i − 2 matches PE(i − 2) best. So $M$ is
-# the query projection, the keys are the encodings themselves, and the values are the letters. A factor of 8 makes the
-# softmax sharp.
+# $M$ for a shift of −2 turns PE(i) into PE(i − 2), and of all keys, the key at i − 2 matches PE(i − 2) best. So $W_q$
+# is $M^\top$ (encodings are rows here), the keys are the encodings themselves, and the values are the letters. A factor
+# of 8 makes the softmax sharp.
 
 # %% tags=["nbval-check-output"]
 def two_back(letters):
@@ -426,7 +423,7 @@ for t in (64, 6000):
 # with a learned number $a_{i-j}$ for each distance. The distance $i - j$ has a sign. For t positions it runs from
 # $-(t-1)$, farthest ahead, to $t-1$, farthest behind, so there are $2t - 1$ distances. The table is made for the
 # longest sequence, so it has $2\,t_{max} - 1$ numbers, with distance 0 in the middle. A shorter sequence uses the inner
-# part of the table.
+# part of the table. In practice each head has its own table.
 #
 # | index in the table, t_max = 4 | 0 | 1 | 2 | **3** | 4 | 5 | 6 |
 # |---|---|---|---|---|---|---|---|
@@ -496,9 +493,9 @@ for name, function in (("yours", relative_bias), ("as it came", as_it_came)):
 # %% [markdown]
 # <details><summary>What was wrong, and why nothing complained</summary>
 #
-# The code looked up $i + j$. The shape is right, and every index is in range: sums, too, have $2\,t_{max} - 1$ possible
-# values. But *the word before me* gets a different number at every position, while pairs such as (0, 4), (1, 3) and (2,
-# 2) share one, although their distances are −4, −2 and 0.
+# The code looked up $i + j$. The shape is right, and every index is in range, because the sums also take $2\,t_{max} -
+# 1$ values. But *the word before me* gets a different number at every position, while pairs such as (0, 4), (1, 3) and
+# (2, 2) share one, although their distances are −4, −2 and 0.
 #
 # </details>
 #
@@ -544,8 +541,7 @@ plt.show()
 #
 # Query and key are each turned by their own position, and the positions enter the product only as their difference.
 # This is **[rotary](../../site/glossary.md#rotary-positions)** encoding, or **RoPE** ([Su et al.,
-# 2021](https://arxiv.org/abs/2104.09864)). It has no parameters, leaves the length of every vector as it is, and needs
-# no table of limited size.
+# 2021](https://arxiv.org/abs/2104.09864)). It has no parameters, preserves lengths, and needs no table of limited size.
 
 # %% [markdown]
 # <div class="card">
@@ -726,8 +722,7 @@ for method in ("learned", "sinusoidal", "relative bias", "rotary"):
     models[method] = [trained(method, seed) for seed in range(3)]
 
 # %% [markdown]
-# At length 16 all four are right nearly everywhere. Before you look at length 64, make two predictions. Chance is one
-# in eight.
+# At length 16 all four are right nearly everywhere. Predict what happens at length 64. Chance is one in eight.
 
 # %% [markdown]
 # <div class="card">
@@ -815,15 +810,15 @@ check.prediction("sinusoids_beyond", sinusoids_beyond)
 check.prediction("relative_beyond", relative_beyond)
 
 # %% [markdown]
-# Where do the models look? The next cell averages attention weights over random sequences of 64. For the sinusoidal
-# models, it prints where positions 15 to 20 look most; for the relative bias, some numbers of the learned table, and
-# how much weight position 32 gives to letters more than 15 positions away.
+# Where do the models look? The next cell averages attention weights over random sequences. For the sinusoidal models,
+# it prints where positions 15 to 20 look most; for the relative bias, some numbers of the table and the weights that
+# result.
 
 # %% tags=["hide-input"]
 @torch.no_grad()
-def mean_weights(model):
-    """The attention weights, averaged over 200 sequences: (64, 64)."""
-    letters = torch.randint(8, (200, 64), generator=torch.Generator().manual_seed(2))
+def mean_weights(model, t=64):
+    """The attention weights, averaged over 200 sequences: (t, t)."""
+    letters = torch.randint(8, (200, t), generator=torch.Generator().manual_seed(2))
     model(letters.to(device()))
     return model.weights.mean(dim=0).cpu()
 
@@ -833,6 +828,8 @@ for run, model in enumerate(models.get("sinusoidal", [])):
 for run, model in enumerate(models.get("relative bias", [])):    # distance 0 is entry 63
     numbers = [f"{k}: {model.table[63 + k].item():.2f}" for k in (1, 2, 3, 10, 16, 40)]
     print(f"relative bias, run {run + 1}: number for distance", ", ".join(numbers))
+    short, long = (mean_weights(model, t).diagonal(-2).mean().item() for t in (16, 64))
+    print(f"    weight of the letter two back at length 16: {short:.2f}, at 64: {long:.2f}")
     far = 1 - mean_weights(model)[32, 17:48].sum().item()
     print(f"    weight of position 32 on letters more than 15 away: {far:.2f}")
 
@@ -840,53 +837,54 @@ for run, model in enumerate(models.get("relative bias", [])):    # distance 0 is
 # - **Learned.** It is right up to position 15, and hardly better than chance beyond it. Rows 16 to 63 of its table were
 #   never trained; they still have their random initial values.
 # - **Sinusoidal.** The formula continues beyond position 15, but there the accuracy averages only about twice chance.
-#   Positions 16 to 20 look most at 13 or 14, as if they were position 15. Why the accuracy peaks at positions 34 and
-#   59, in all three runs, remains open.
+#   With a single exception, positions 16 to 20 look most at 13, where position 15 looks. Why the accuracy peaks at
+#   positions 34 and 59, in all three runs, remains open.
 # - **Relative bias.** It is about equally weak everywhere, because every position sees letters more than 15 positions
 #   away. The numbers for these distances were never trained and are still 0. Training has raised the number for
-#   distance 2 to about 1 and lowered those for distances 1, 3 and 10 to about −1. Together, the far letters draw two
-#   thirds of the weight of position 32.
+#   distance 2 to about 1 and lowered those for distances 1, 3 and 10 to about −1: a thin margin. At length 16, the
+#   letter two back gets nearly a third of the weight, and wins because no other gets much. At length 64 it gets a
+#   twentieth, and position 32 gives two thirds of its weight to letters more than 15 away.
 # - **Rotary.** Best by far, but not perfect in run 1. *Two positions back* is the same turn at every position, so what
 #   was learned on the first 16 positions also holds beyond them. But far distances were never trained.
 #
-# What went wrong in run 1? For each run, the next cell prints the three distances with the largest mean weights. It
-# then prints the score of the average query and key at distances 2 and 27, and the part of it that the two fastest
-# pairs contribute. Last, a bias of −∞ hides two distances.
+# What went wrong in run 1? The next cell prints the three distances to which position 32 gives most weight. It then
+# takes the average query and key of the eight letters, and prints their score at distances 2, 27 and −30 (ahead), and
+# the part that the two fastest pairs contribute. Last, it hides distances with a bias of −∞.
 
 # %% tags=["hide-input"]
 runs = models.get("rotary", [])
 for run, model in enumerate(runs):
-    weights = mean_weights(model)
-    means = {k: weights.diagonal(-k).mean().item() for k in range(-63, 64)}
-    largest = sorted(means, key=means.get, reverse=True)[:3]
-    listed = ", ".join(f"{distance}: {means[distance]:.2f}" for distance in largest)
-    print(f"rotary, run {run + 1}: largest mean weights, at distance", listed)
+    weights, keys = mean_weights(model)[32].topk(3)
+    listed = ", ".join(f"{32 - key}: {weight:.2f}" for key, weight in zip(keys, weights))
+    print(f"rotary, run {run + 1}: position 32 gives most weight to distances", listed)
     q, k, v = model.to_qkv(model.letters.weight).mean(dim=0).view(3, 1, 1, 1, 64)
-    for distance in (2, 27):
+    for distance in (2, 27, -30):
         parts = (rotate(q, torch.tensor([distance], device=device())) * k).flatten() / 8
         print(f"    score at distance {distance}: {parts.sum().item():.1f},",
               f"two fastest pairs: {parts[:4].sum().item():.1f}")
 
 print(columns)
-for model in runs:
-    model.table = nn.Parameter(torch.zeros(127, device=device()))
-    model.table.data[[63 + 27, 63 - 30]] = -torch.inf
-report("27 and −30 hidden", runs)
+for hidden in ([27], [-30], [27, -30]):
+    for model in runs:
+        model.table = nn.Parameter(torch.zeros(127, device=device()))
+        model.table.data[[63 + distance for distance in hidden]] = -torch.inf
+    report(f"hidden: {hidden}", runs)
 for model in runs:
     model.table = None
 
 # %% [markdown]
-# In run 1, distances 27 and −30 draw much weight. Why 27? It is 25 more than 2, and in 25 positions the two fastest
-# pairs make 3.98 and 2.98 turns: they are almost back. In run 1 they contribute 11 of the score of 13 at distance 2,
-# and 11 again at distance 27. In the other runs most of the score at distance 2 comes from slower pairs, which tell the
-# two distances apart. With 27 and −30 hidden, nearly every answer of run 1 is right.
+# In run 1, position 32 also looks at distances 27 and −30. Of the score of 13 at distance 2, the two fastest pairs
+# contribute 11, and fast pairs soon come round again. From 2 to 27 they make 3.98 and 2.98 turns, and contribute 11
+# again; from 2 to −30 they make 5.09 and 3.82 turns, and contribute 9. In the other runs, slower pairs contribute more
+# than half at distance 2 and almost nothing at 27. Hiding 27 helps beyond position 15, hiding −30 mainly up to it. With
+# both hidden, nearly every answer is right.
 #
-# The head built by hand shows that with sinusoids one matrix can serve every position. (It fits into this model too:
-# letters and positions can use different components.) Training found other matrices, just as good on 16 positions: *a
-# model can represent this* and *training will find it* are two different claims. The paper chose sinusoids partly
-# because they "may allow the model to extrapolate" (section 3.5). Here they did not. In language models, too, they
-# hardly extrapolate, and rotary encoding also gets worse beyond the training length ([Press et al.,
-# 2022](https://arxiv.org/abs/2108.12409), figure 1).
+# The head built by hand shows that with sinusoids one matrix can serve every position. (With weights that we set by
+# hand, this model can do so too.) Training found other matrices, just as good on 16 positions: *a model can represent
+# this* and *training will find it* are two different claims. The paper chose sinusoids partly because they "may allow
+# the model to extrapolate" (section 3.5). Here they did not. In language models, too, they hardly extrapolate, and
+# rotary encoding also gets worse beyond the training length ([Press et al., 2022](https://arxiv.org/abs/2108.12409),
+# figure 1).
 #
 # Are the untrained zeros in the bias table to blame? [Shaw et al. (2018)](https://arxiv.org/abs/1803.02155) let all
 # positions far ahead share one vector, and all positions far behind another; [Raffel et al.
@@ -948,8 +946,8 @@ ladder.show()
 # %% [markdown]
 # ## What you can do now
 #
-# You can show that unmasked attention with pooling is blind to order, and fix it in four ways; say which of them use
-# absolute positions and which only distances; write a shift of position as a matrix; test a property instead of
+# You can show that unmasked attention with pooling is blind to order, and fix it in four ways; say which scores
+# depend on i and j, and which only on i − j; write a shift of position as a matrix; test a property instead of
 # comparing numbers; and doubt a claim about length until you have seen the curve.
 #
 # **Three questions to think about**
@@ -965,14 +963,14 @@ ladder.show()
 # </details>
 # <details><summary>2. A program calls nn.Embedding(e, t_max) for its positions. When does it still run?</summary>
 #
-# When e = t_max: its table is then the same as yours. If they differ and neither is 1, the rows have the wrong width,
-# and the addition fails. Try your modules with sizes that are all different.
+# When e = t_max: its table then has the same shape as yours. Otherwise its rows have the wrong width, and the addition
+# fails, except that a size of 1 can broadcast. Try your modules with sizes that are all different.
 #
 # </details>
 # <details><summary>3. Rotary attention turns queries and keys. What would turning the values do?</summary>
 #
 # Output i would be $\sum_j w_{ij} R_j v_j$: an average of vectors that were turned by their own positions j. If you
-# shift the text by Δ, the weights stay the same, but every output is turned by Δ: the absolute position is back. If
+# shift the text by Δ, the weights stay the same, but every output is turned by Δ: the position itself is back. If
 # output i is then turned back by its own position i, only differences j − i are left.
 #
 # </details>
