@@ -28,8 +28,8 @@
 # | **It takes** | about 100 minutes: five exercises, 17 points, and four predictions |
 # | **It computes** | in seconds on a laptop; the last section takes about a minute, and you may stop it |
 #
-# A position *looks at* another when it gives that position a large weight. [One table](../../site/notation.md) lists
-# the letters of all shapes.
+# A position *looks at* another when it gives that position a large weight. [This table](../../site/notation.md) lists
+# the letters used for shapes.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import matplotlib.pyplot as plt
@@ -58,7 +58,7 @@ check = start("02_queries_keys_values")
 # |---|---|---|
 # | $x_i$, left of the dot | it is compared with all vectors to set the weights of **its own** output | the [**query**](../../site/glossary.md#query) |
 # | $x_j$, right of the dot | all vectors are compared with it to set its weight in **their** outputs | the [**key**](../../site/glossary.md#key) |
-# | $x_j$, at the end | it is added up with its weight | the [**value**](../../site/glossary.md#value) |
+# | $x_j$, at the end | it is multiplied by its weight and added to the sum | the [**value**](../../site/glossary.md#value) |
 #
 # One vector need not be the best for all three jobs. An adjective may look for its noun (query), be found by that noun
 # (key), and pass on its meaning (value).
@@ -94,7 +94,7 @@ def count_mutual(scores):
 
 generator = torch.Generator().manual_seed(0)
 pairs = torch.randn(100_000, 2, 4, generator=generator)      # (pairs, 2, e)
-# for comparison: matrices for queries and for keys, new for each pair: (pairs, e, e) both
+# for comparison: random matrices for queries and keys, new for each pair, (pairs, e, e)
 first, second = torch.randn(2, 100_000, 4, 4, generator=generator)
 print("one vector for both roles:", count_mutual(pairs @ pairs.mT))
 print("random matrices for each pair:", count_mutual((pairs @ first) @ (pairs @ second).mT))
@@ -151,8 +151,8 @@ except KeyError as missing:
 # **Exercise 1 · `soft_lookup`** &nbsp; ★☆☆ · 7 minutes · 3 points
 #
 # Look up one query in a soft dictionary. There is no batch here: the query is a single vector (d,), the keys are the
-# rows of a matrix (s, d), and the values are the rows of another, (s, v). In a shape, v is the width of the values; it
-# may differ from d.
+# rows of a matrix (s, d), and the values are the rows of another, (s, v). In shapes, v stands for the width of the
+# values, which may differ from d.
 #
 # <details><summary>Hint 1: the two steps and their shapes</summary>
 #
@@ -244,8 +244,8 @@ show_player("lookup")
 # <details><summary>Hint 2: two keys, with numbers</summary>
 #
 # Let the scores be 2 and 1. At β = 1 the weights are 0.73 and 0.27, and their ratio is e. At β = 2 the ratio is e²,
-# and the weights are 0.88 and 0.12. At β = 10,000 the weights are 1 and 0, but $e^{20000}$ overflows (lesson 1
-# has the remedy), and the weights at β = 1, raised to the power 10,000, both underflow to 0.
+# and the weights are 0.88 and 0.12. At β = 10,000 they are 1 and 0. But $e^{20000}$ overflows (lesson 1 has the
+# remedy), and raising 0.73 and 0.27 to the power 10,000 gives 0 twice, because both results underflow.
 #
 # </details>
 # </div>
@@ -303,10 +303,10 @@ longer_query = "B"
 ### END SOLUTION
 
 # %%
-place = list(category).index
+chosen = [list(category).index(word) for word in ("list", "dictionary")]
 for length in (1, 2):
     looked_up = torch.softmax(keys @ (length * query), dim=0)    # (s,)
-    first, second = looked_up[place("list")].item(), looked_up[place("dictionary")].item()
+    first, second = looked_up[chosen].tolist()
     shown = f"list {first:.3f}, dictionary {second:.3f}, ratio {first / second:.2f}"
     print(f"length × {length}: {shown}")
 
@@ -471,8 +471,7 @@ plots.number_grids(
 # <div class="figure-caption">
 #
 # **How to read it.** First row: *q* is the product of *x* and $W_q$. Second row: *k* and *v* come from $W_k$ and $W_v$,
-# which are not shown; *w*′ compares each query with each key and is not symmetric. Last row: the weights and the
-# outputs.
+# which are not shown; *w*′ holds the scores and is not symmetric. Last row: the weights and the outputs.
 #
 # </div>
 #
@@ -527,7 +526,7 @@ def train(answers, shared=False, learn_values=True, seed=0, steps=300, d=2):
     return [w.detach() for w in (w_q, w_k, w_v)], losses
 
 # %% mystnb={"image": {"alt": "Three loss curves over 300 steps. With one matrix for queries and keys, of width 2 or 40, the loss falls at first and then stays above 1. With two it falls close to zero."}}
-w_q, w_k, w_v = torch.zeros(3, 40, 2, device=device())    # if an error stops the training
+w_q, w_k, w_v = torch.zeros(3, 40, 2, device=device())    # kept if the training fails
 (w_q, w_k, w_v), losses_apart = train(vectors)
 losses = {"w_q and w_k": losses_apart,
           "one matrix for both": train(vectors, shared=True)[1],
@@ -614,8 +613,8 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Both panels show the same words on one scale; the words of our phrase are named. The arrows, of
-# equal length, show the directions of the query of *empty* (solid) and the query of *list* (dashed). A query matches
-# the keys that are farthest along its arrow. For *empty* these are nouns, for *list* verbs.
+# equal length, show the directions of the query of *empty* (solid) and the query of *list* (dashed). A query gives
+# the highest scores to the keys farthest along its arrow. For *empty* these are nouns, for *list* verbs.
 #
 # </div>
 #
@@ -779,9 +778,9 @@ check.prediction("shuffled_context", shuffled_context)
 # $$q_i \cdot k_j \;=\; x_i W_q\,(x_j W_k)^\top \;=\; x_i\, \big(W_q W_k^\top\big)\, x_j^\top .$$
 #
 # So the two matrices act as one matrix $M = W_q W_k^\top$ of shape (e, e). In lesson 1 the identity was in its place.
-# $M$ may be any matrix of rank d or less. A single shared $W$ gives $M = W W^\top$, so $x M x^\top \ge 0$ for every
-# $x$, and no two words can prefer each other. Symmetry alone does not forbid it: if the rows of $M$ are (0, 1) and
-# (1, 0), $M$ is symmetric, and (1, 0) and (0, 1) prefer each other.
+# $M$ may be any matrix of rank d or less. With a single shared $W$ it is $W W^\top$. The scores are then dot products
+# of the vectors $x_i W$, so no two words can prefer each other. Symmetry alone does not forbid it: if the rows of $M$
+# are (0, 1) and (1, 0), $M$ is symmetric, and (1, 0) and (0, 1) prefer each other.
 #
 # A word has feature f if its vector has a 1 in component f. The entry of $M$ in row f and column g is added to the
 # score when the word that asks has feature f and the word that is asked has feature g. Training finds such a matrix;
@@ -806,8 +805,8 @@ check.prediction("shuffled_context", shuffled_context)
 # <details><summary>Hint 2: two rules, with numbers</summary>
 #
 # Let e be 3, and let the features 0 and 1 both look at feature 2, with the strengths 5 and 4. Both matrices are (3, 2).
-# The last column of their product M is 5, 4 and 0, and all other entries are 0. If it is 9, 9 and 0, each of the two
-# features follows both rules: its row of w_q has nonzero entries in both columns.
+# The last column of their product M is 5, 4 and 0, and all other entries are 0. If yours is 9, 9 and 0, each of the
+# two features follows both rules: rows 0 and 1 of w_q are nonzero in both columns instead of one.
 #
 # </details>
 # </div>
@@ -849,22 +848,20 @@ print("columns:", rule_q.shape[1], " rank of M:", rank)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each row is a word that asks. The pattern is the one that training found for *every empty list
-# contains*, but nothing was trained here.
+# **How to read it.** Each row is a kind of word that asks. The pattern is the one that training found for *every empty
+# list contains*, but nothing was trained here.
 #
 # </div>
 #
 # Your matrices have four columns, but their product has rank 2, because only two features are asked for. So d = 2 is
-# enough.
-#
-# Together the two matrices have 2·e·d parameters, fewer than the e² of $M$ if d < e/2.
+# enough. Together the two matrices have 2·e·d parameters, fewer than the e² of $M$ if d < e/2.
 
 # %% [markdown]
 # ## Your model so far
 #
 # In lesson 1 your `self_attention` became part of a language model that reads 32 bytes and predicts the next one. Our
 # three runs of it needed 3.62 or 3.63 [bits per byte](../../site/glossary.md#bits-per-byte). Now your
-# `SingleHeadAttention(64, 64)` takes its place, with three trained matrices. All else stays the same.
+# `SingleHeadAttention(64, 64)` takes its place, with three trained matrices. Nothing else changes.
 
 # %% [markdown]
 # <div class="card">
@@ -901,7 +898,7 @@ ladder.last_byte(model)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each row is a model; farther left is better. Points are yours, ticks are three runs of ours.
+# **How to read it.** Each row is a model; farther left is better. Dots are your runs, ticks our three runs.
 # *Order 0* knows only how frequent each byte is, *order 1* also knows the byte before; *gzip* and *xz* are programs
 # that compress files.
 #
@@ -911,36 +908,39 @@ ladder.last_byte(model)
 check.prediction("second_rung", second_rung)
 
 # %% [markdown]
-# Why is it worse, with three more matrices? It is not overfitting: on training text, too, it needs more bits, 3.75
-# instead of 3.60. The two models differ in where they look. When it predicts, lesson 1's model gives 0.91 of the weight
-# to the last byte and its earlier copies. The new model gives them 0.11, about as much as equal weights would.
-#
-# Yet the new model could do the same: with the identity in all three matrices it *is* lesson 1's model. The next cell
-# starts there and trains twice, the second time with a tenth of the learning rate for $W_q$ and $W_k$.
+# Why is the model worse, although it has three more matrices? It could do what lesson 1's model does: with the identity
+# in all three matrices it *is* that model. The next cell first keeps the identity fixed, for comparison. It then trains
+# the matrices too, from the identity and from random numbers, with a tenth of the learning rate for $W_q$ and $W_k$.
 
 # %%
-for rate in (1, 0.1):
+for matrices in ("fixed identity", "trained from the identity", "trained from random"):
     torch.manual_seed(0)
     model = ByteModel(head_class(64, 64))
-    for matrix in model.mix.parameters():
-        nn.init.eye_(matrix)    # before the first step, q = k = v = x
-    rates = {model.mix.to_queries: rate, model.mix.to_keys: rate}
+    if matrices != "trained from random":
+        for matrix in model.mix.parameters():
+            nn.init.eye_(matrix).requires_grad_(matrices != "fixed identity")
+    rates = {model.mix.to_queries: 0.1, model.mix.to_keys: 0.1}
     bits, _ = measured(model, 4000, rates=rates)
-    print(f"learning rate of W_q and W_k × {rate}: {bits:.2f} bits per byte")
+    print(f"{matrices}: {bits:.2f} bits per byte")
+    ladder.training_score(model)
     ladder.last_byte(model)
 
 # %% [markdown]
-# From the identity, then, $W_q$ and $W_k$ take steps that are too large. At the full rate the last byte and its copies
-# end with 0.15 of the weight. At a tenth of that rate they end with 0.86, and the model is level with lesson 1's.
+# Overfitting is not the reason: on training text, too, the new model needs more bits than lesson 1's, 3.75 against
+# 3.60. But the two models look at different positions. When it predicts, lesson 1's model gives 0.89 of the weight to
+# the last byte and its earlier copies. The new model gave them 0.11, about as much as equal weights would.
+#
+# With a tenth of the learning rate, the run from the identity keeps 0.86 of the weight on them, and the model is level
+# with lesson 1's. The run from random matrices does not get there: 0.13 of the weight, 3.81 bits.
 #
 # Two more changes keep the full rate and start from random matrices:
 #
 # - **Add positions.** Without them a query can ask for "a letter e", but not for "the byte at the end". So add to each
 #   input one of 32 learned vectors, the one for its position (lesson 6).
-# - **Then read more windows.** Each step learns from only sixteen predictions, one for each window. So read eight times
-#   as many, at about eight times the cost.
+# - **Also read more windows.** So far each step learns from only sixteen predictions, one for each window. Read eight
+#   times as many, at about eight times the cost.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Five rows of ticks over bits per byte, three runs for each of two models; some coincide. As above: lesson 1 near 3.6, lesson 2 to its right, near 3.8. From the identity, lesson 2 alone: near 3.7 with all matrices trained, near 3.6 with only W v. With positions: the two overlap, between 3.50 and 3.61. With positions and eight times the windows: lesson 2 between 3.2 and 3.35, lesson 1 to its right, between 3.4 and 3.5."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Five rows of ticks over bits per byte, three runs for each of two models; some coincide. As above: lesson 1 near 3.6, lesson 2 to its right, near 3.8. From the identity, lesson 2 alone: near 3.6 with only W v trained, to the right of that with all matrices. With positions: the two overlap, between 3.50 and 3.61. With positions and eight times the windows: lesson 2 between 3.2 and 3.35, lesson 1 to its right, between 3.4 and 3.5."}}
 rungs = recorded("ladder")["result"]["bits"]
 starts = recorded("ladder_starts")["result"]["bits"]
 identity = "02 from the identity"
@@ -967,10 +967,10 @@ plt.show()
 #
 # </div>
 #
-# From the identity at the full rate, all three runs need more bits than lesson 1's model. With $W_q$ and $W_k$ fixed
-# there, the new model is level. With positions the runs of the two models overlap. With eight times the windows as
-# well, the three matrices pay off: every run of the new model needs fewer bits than any run of lesson 1's. Lesson 5
-# gets more predictions at less cost: 32 from each window instead of one.
+# From the identity at the full rate, all three runs end worse than lesson 1's model, although they start as that model.
+# With $W_q$ and $W_k$ fixed there, the new model is level. With positions the runs of the two models overlap. With
+# eight times the windows as well, the three matrices pay off: every run of the new model needs fewer bits than any run
+# of lesson 1's. Lesson 5 gets more predictions at less cost: 32 from each window instead of one.
 
 # %% [markdown]
 # ## What you can do now
