@@ -226,9 +226,9 @@ def training_steps(
         steps = min(steps, FEW)
     data, t, chance = text(text_name)[0], length_of(model), torch.Generator().manual_seed(seed)
     small_embeddings(model)
-    slower = [{"params": [*part.parameters()], "factor": factor} for part, factor in (rates or {}).items()]
-    named = {p for group in slower for p in group["params"]}
-    groups = [{"params": [p for p in model.train().parameters() if p not in named], "factor": 1.0}, *slower]
+    named = {p for part in rates or () for p in part.parameters()}
+    groups = [{"params": [p for p in model.train().parameters() if p not in named], "factor": 1.0}]
+    groups += [{"params": [*part.parameters()], "factor": factor} for part, factor in (rates or {}).items()]
     optimiser = torch.optim.AdamW(groups, betas=(0.9, 0.98), weight_decay=0.05)
     for step in progress(range(steps), what):
         starts = torch.randint(len(data) - t, (times * BATCH * T // t,), generator=chance)
