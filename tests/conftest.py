@@ -287,6 +287,9 @@ def pattern(tmp_path_factory):
 
 @pytest.fixture
 def course(pattern, tmp_path, monkeypatch):
-    from graded import copied
+    """A course in which three have handed in: all right, one answer wrong, and a file that is cut off."""
+    from graded import copied, hand_in_a_few
 
-    return copied(pattern, tmp_path / "course", monkeypatch)
+    made = copied(pattern, tmp_path / "course", monkeypatch)
+    hand_in_a_few(made)
+    return made
