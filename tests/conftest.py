@@ -276,6 +276,12 @@ def first_answers(first_lesson):
     return Answers(first_lesson)
 
 
+@pytest.fixture(params=sources(), ids=lambda source: source.name)
+def source(request):
+    """Each lesson in turn."""
+    return request.param
+
+
 @pytest.fixture(scope="session")
 def pattern(tmp_path_factory):
     """A course with an exam key and a gradebook that knows the lesson, to be copied."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 from conftest import FIRST, Course, answer_notebook, solved
+from graded import Instead, batch
 from nbgrader.api import Gradebook
 
-from helpers.authoring.lesson_source import sources
 from helpers.authoring.mistakes import Accepted, Mistake
 from helpers.checking import answers, isolation
 from helpers.checking.cell_scan import scan_cell, scan_submission
@@ -60,7 +60,6 @@ def judged(lesson, notebook, name, decided=lambda exercise, digest: ""):
     return judge_submission(asked, key, {name: run}, found, decided)[name]
 
 
-@pytest.mark.parametrize("source", sources(), ids=lambda source: source.name)
 def test_every_released_cell_holds_its_stub_or_a_bug_to_mend_and_no_solution_does(source):
     cells, solutions = sources_of(answer_notebook(source.name)), solved(source.name)
     for exercise in source.lesson:
@@ -113,7 +112,6 @@ def test_an_answer_that_leads_out_or_cannot_be_read_waits():
     assert about.decision == WAITS and ["could not be read" in finding.why for finding in about.look] == [True]
 
 
-@pytest.mark.parametrize("source", sources(), ids=lambda source: source.name)
 def test_no_right_answer_and_no_honest_mistake_is_held_up(source):
     cells = solved(source.name)
     for variant in source.variants():
