@@ -7,7 +7,7 @@ from torch import nn
 from helpers import check_log, ladder, rungs
 from helpers.check_log import Result
 from helpers.checking.check import start
-from helpers.course import PROGRESS_FILE, TRAINING_STEPS, VALIDATING
+from helpers.course import TRAINING_STEPS, VALIDATING
 from helpers.data.datasets import generator_text
 from helpers.data.recorded import recorded
 from helpers.ladder import ByteModel, Ladder
@@ -16,17 +16,9 @@ from helpers.rungs import RUNGS, Score
 from helpers.student.start_page import Page
 from helpers.training.ladder_runs import MODELS
 
-pytestmark = pytest.mark.usefixtures("on_the_cpu")
+pytestmark = pytest.mark.usefixtures("on_the_cpu", "kept")
 
 FIRST = "01_dot_product_attention"
-
-
-@pytest.fixture(autouse=True)
-def kept(tmp_path, monkeypatch):
-    monkeypatch.setenv(PROGRESS_FILE, str(tmp_path / "progress.jsonl"))
-    monkeypatch.delenv(VALIDATING, raising=False)
-    monkeypatch.delenv(TRAINING_STEPS, raising=False)
-    return tmp_path / "progress.jsonl"
 
 
 def right(x):
