@@ -36,7 +36,6 @@ def score(lesson, bits, own=True, **options):
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_learns_from_the_first_steps(name, monkeypatch):
     monkeypatch.setattr(ladder, "EVERY", 50 * ladder.EVERY)  # a fiftieth of the held-out bytes is enough to see it
-    torch.manual_seed(0)
     model = MODELS[name]()
     before = ladder.held_out_bits(model)
     assert ladder.train(model, 25) == 25
@@ -189,7 +188,6 @@ def test_a_model_is_trained_on_the_text_that_it_is_scored_on(monkeypatch):
     whole = ladder._whole
     monkeypatch.setattr(ladder, "_whole", lambda name: b"ab" * 5000 if name == "enwik8" else whole(name))
     ladder.text.cache_clear()
-    torch.manual_seed(0)
     model = ByteModel(right)
     bits, _ = ladder.measured(model, 300, "enwik8")
     ladder.text.cache_clear()
