@@ -24,7 +24,7 @@ from lesson_harness import printed
 from helpers.authoring.building import NBGRADER
 from helpers.authoring.exam_key import make_exam_key
 from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, Answers, sources
-from helpers.course import DEVICE
+from helpers.course import DEVICE, PROGRESS_FILE, TRAINING_STEPS, VALIDATING
 from helpers.exercises import load_lesson
 from helpers.grading.batch import WORKERS
 from helpers.grading.journal import Journal
@@ -85,6 +85,16 @@ def pytest_collection_modifyitems(items):
 def seeded():
     """Random numbers that a test does not seed itself are the same in every run."""
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """The file of a student who works here: what checks and trainings say is kept in it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(PROGRESS_FILE, str(tmp_path / "progress.jsonl"))
+    for name in (VALIDATING, TRAINING_STEPS):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path / "progress.jsonl"
 
 
 @pytest.fixture(autouse=True)
@@ -266,6 +276,12 @@ def on_the_cpu(monkeypatch):
     monkeypatch.setenv(DEVICE, "cpu")
 
 
+@pytest.fixture(params=sources(), ids=lambda source: source.name)
+def source(request):
+    """Each lesson in turn."""
+    return request.param
+
+
 @pytest.fixture(scope="session")
 def first_lesson():
     return sources([FIRST])[0]
@@ -287,6 +303,9 @@ def pattern(tmp_path_factory):
 
 @pytest.fixture
 def course(pattern, tmp_path, monkeypatch):
-    from graded import copied
+    """A course in which three have handed in: all right, one answer wrong, and a file that is cut off."""
+    from graded import copied, hand_in_a_few
 
-    return copied(pattern, tmp_path / "course", monkeypatch)
+    made = copied(pattern, tmp_path / "course", monkeypatch)
+    hand_in_a_few(made)
+    return made

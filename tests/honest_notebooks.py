@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from helpers.notebooks import grade_id
+
 
 @dataclass(frozen=True)
 class Honest:
@@ -28,10 +30,6 @@ class Honest:
 
 
 # Finding cells, and making them.
-
-
-def grade_id(cell):
-    return cell["metadata"].get("nbgrader", {}).get("grade_id")
 
 
 def cell_of(nb, name):

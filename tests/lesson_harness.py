@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from helpers.authoring.lesson_source import Source
+from helpers.benchmarks.parts_speed.lesson_models import copy_attention, matching
 
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 2e-2}
 KINDS = [torch.float32, torch.float64]
@@ -39,25 +40,6 @@ def near_with_slopes(ours: torch.Tensor, theirs: torch.Tensor, inputs: list, fac
     slopes = (torch.autograd.grad((y * cotangent).sum(), given, retain_graph=True) for y, given in sides)
     for mine, other in zip(*slopes, strict=True):
         near(mine, other, 10 * factor)
-
-
-@torch.no_grad()
-def copy_attention(theirs: nn.MultiheadAttention, ours: nn.Module) -> None:
-    """Our three projections as one matrix, without biases, and what joins the heads."""
-    theirs.in_proj_weight.copy_(torch.cat([ours.to_queries.weight, ours.to_keys.weight, ours.to_values.weight]))
-    theirs.in_proj_bias.zero_()
-    theirs.out_proj.load_state_dict(ours.unify.state_dict())
-
-
-def matching(layer: nn.Module, block: nn.Module) -> list[tuple[nn.Module, nn.Module]]:
-    """(PyTorch's, ours) for the parts of a layer of an encoder that have the same parameters."""
-    return [
-        (layer.self_attn.out_proj, block.attention.unify),
-        (layer.linear1, block.feed_forward.widen),
-        (layer.linear2, block.feed_forward.narrow),
-        (layer.norm1, block.norm1),
-        (layer.norm2, block.norm2),
-    ]
 
 
 def encoder_layer(block: nn.Module, e: int, h: int, kind: torch.dtype, pre_norm: bool = True) -> nn.Module:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import sys
 
 import pytest
@@ -245,10 +246,7 @@ def test_what_is_computed_by_a_forbidden_function_while_the_cell_runs_is_barred_
 )
 def test_what_an_answer_replaces_of_torch_or_of_the_probes_is_named(line, name):
     module, _, attribute = name.rpartition(".")
-    owner = (
-        torch if module == "torch" else {"torch.Tensor": torch.Tensor, "torch.nn.Module": torch.nn.Module}.get(module)
-    )
-    owner = owner if owner is not None else sys.modules[module]
+    owner = pkgutil.resolve_name(module)
     before = vars(owner).get(attribute)
     try:
         ((*_, changed),) = run_watched(RAW, sliced(RAW, f"{line}\n{RIGHT_ANSWER}"), {}, [SEED])

@@ -52,12 +52,15 @@ def bare(tmp_path):
     return tmp_path
 
 
-def run(bare, *words, **more):
+def run_tests(folder, *words, **more):
     environment = {k: v for k, v in os.environ.items() if k != "CI" and not k.startswith("PYTEST")}
-    environment |= {"PATH": str(bare / "programs"), "POSTGRESQL_PROGRAMS": str(bare / "none"), "PYTHONPATH": str(ROOT)}
-    environment |= {"COURSE_DATA": str(bare / "none"), **more}
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rs", "--rootdir", bare, *words]
-    return subprocess.run(command, cwd=bare, env=environment, capture_output=True, text=True)
+    environment |= {"POSTGRESQL_PROGRAMS": "/none", "PYTHONPATH": str(ROOT), "COURSE_DATA": "/none", **more}
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+
+
+def run(bare, *words, **more):
+    return run_tests(bare, "-rs", "--rootdir", bare, *words, PATH=str(bare / "programs"), **more)
 
 
 @pytest.mark.deep
@@ -104,11 +107,8 @@ def test_a_bubblewrap_that_does_not_work_is_told_apart_from_one_that_is_missing(
 @pytest.mark.deep
 def test_the_files_that_need_a_component_say_so_without_running():
     """As `make test` on a bare machine: the real files, their real fixtures, and no error."""
-    environment = {k: v for k, v in os.environ.items() if k != "CI" and not k.startswith("PYTEST")}
-    environment |= {"PATH": "", "POSTGRESQL_PROGRAMS": "/none", "PYTHONPATH": str(ROOT), "COURSE_DATA": "/none"}
     files = ["test_class.py", "test_hostile.py", "test_site.py", "test_batch.py", "test_sandbox.py", "test_bpe.py"]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "needs", *files]
-    done = subprocess.run(command, cwd=ROOT / "tests", env=environment, capture_output=True, text=True)
+    done = run_tests(ROOT / "tests", "-q", "-m", "needs", *files, PATH="")
     assert done.returncode == 0, done.stdout[-3000:]
     assert "Left out for want of bubblewrap, chromium, postgresql" in done.stdout
     assert "passed" not in done.stdout and "skipped" in done.stdout

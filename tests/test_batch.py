@@ -40,7 +40,6 @@ from helpers.grading.records import digest_of_wrong
 
 
 def test_marks_notebooks_and_journal_are_written(course):
-    hand_in_a_few(course)
     summary = batch(course).run()
     assert course.marks() == {"ada": FULL, "ben": {**FULL, "raw_weights": 1}, "eve": NONE}
     assert [entry.points for entry in summary.entries] == [OUT_OF, OUT_OF - 2, 0]
@@ -51,7 +50,6 @@ def test_marks_notebooks_and_journal_are_written(course):
 
 
 def test_each_verdict_is_recorded_in_the_journal(course):
-    hand_in_a_few(course)
     batch(course).run()
     records = {record["exercise"]: record for record in Journal(course.folder, FIRST).read()["ben"].verdicts}
     assert set(FULL) <= set(records) and all(records[name]["out_of"] == 0 for name in set(records) - set(FULL))
@@ -64,7 +62,6 @@ def test_each_verdict_is_recorded_in_the_journal(course):
 
 
 def test_what_is_graded_is_not_run_again(course):
-    hand_in_a_few(course)
     batch(course).run()
     runner = StandIn(FIRST, "another seed")
     summary = batch(course, runner).run()
@@ -73,7 +70,6 @@ def test_what_is_graded_is_not_run_again(course):
 
 
 def test_only_grades_one_and_names_those_there_are(course):
-    hand_in_a_few(course)
     assert [entry.student for entry in batch(course).run(only=("ben",)).graded] == ["ben"]
     assert set(course.marks()) == {"ben"}
     with pytest.raises(GradingError, match="zoe has handed in nothing. These have: ada, ben, eve"):
@@ -81,7 +77,6 @@ def test_only_grades_one_and_names_those_there_are(course):
 
 
 def test_a_resubmission_is_graded_anew_and_loses_what_it_lost(course):
-    hand_in_a_few(course)
     batch(course).run()
     course.submit("ada", answer_notebook(FIRST, **{**solved(FIRST), "row_softmax": "pass"}))
     path = course.submit("ben", nbformat.v4.new_notebook())
@@ -95,7 +90,6 @@ def test_a_resubmission_is_graded_anew_and_loses_what_it_lost(course):
 
 @pytest.mark.parametrize("damage", ["notebook", "gradebook", "journal", "mark", "key"])
 def test_what_no_longer_holds_is_graded_again(course, damage):
-    hand_in_a_few(course)
     batch(course).run()
     if damage == "notebook":
         (course.folder / "autograded" / "ada" / FIRST / f"{FIRST}.ipynb").unlink()
@@ -118,7 +112,6 @@ def test_what_no_longer_holds_is_graded_again(course, damage):
 
 
 def test_a_failure_of_the_machinery_gives_no_mark_and_stops_nobody(course):
-    hand_in_a_few(course)
     runner = StandIn(FIRST)
 
     def fails_for_ben(work, seed):
@@ -134,7 +127,6 @@ def test_a_failure_of_the_machinery_gives_no_mark_and_stops_nobody(course):
 
 
 def test_marks_that_cannot_be_written_leave_nothing_behind(course, monkeypatch):
-    hand_in_a_few(course)
     with monkeypatch.context() as patch:
         patch.setattr("helpers.grading.late_policy.update_penalty", lambda *a: (_ for _ in ()).throw(OSError("gone")))
         assert len(batch(course).run().failed) == 3
@@ -143,7 +135,6 @@ def test_marks_that_cannot_be_written_leave_nothing_behind(course, monkeypatch):
 
 
 def test_ctrl_c_keeps_what_is_done(course):
-    hand_in_a_few(course)
     runner = StandIn(FIRST)
 
     def stopped(work, seed):
@@ -157,13 +148,11 @@ def test_ctrl_c_keeps_what_is_done(course):
 
 
 def test_two_batches_of_one_lesson_do_not_meet(course):
-    hand_in_a_few(course)
     with Journal(course.folder, FIRST).locked(), pytest.raises(GradingError, match="being graded already"):
         batch(course).run()
 
 
 def test_the_summary_says_what_was_done(course):
-    hand_in_a_few(course)
     text = batch(course).run().as_text()
     for line in ("graded          3", "resumed         0", "flagged         1", "not graded      0", "nothing was run"):
         assert line in text
@@ -246,7 +235,6 @@ def test_a_batch_that_is_killed_again_and_again_ends_as_if_left_alone(pattern, t
 
 
 def test_grade_says_what_makes_a_key_that_is_missing(course):
-    hand_in_a_few(course)
     shutil.rmtree(course.folder / "exam")
     with pytest.raises(USER_ERRORS, match="make exam-key"):
         command(course, "grade", FIRST, "--unsafe")
@@ -264,7 +252,6 @@ def test_an_unknown_lesson_is_told_with_those_there_are(course, monkeypatch, roo
 @pytest.mark.needs("bubblewrap")
 def test_a_cluster_gives_the_same_marks(course, monkeypatch):
     distributed = pytest.importorskip("distributed")
-    hand_in_a_few(course)
     # The workers must find the course's package, as an instructor's do
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as workers:
@@ -275,7 +262,6 @@ def test_a_cluster_gives_the_same_marks(course, monkeypatch):
 
 @pytest.mark.deep
 def test_a_scheduler_that_is_not_there_is_told(course):
-    hand_in_a_few(course)
     done = course.run("helpers.grading", "grade", FIRST, "--scheduler", "tcp://127.0.0.1:1")
     assert done.returncode and "No scheduler answers" in done.stderr
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 from conftest import FIRST, answer_notebook, solved
-from graded import FULL, NONE, WRONG, Instead, batch, hand_in_a_few
+from graded import FULL, NONE, WRONG, Instead, batch
 from stand_in import ISOLATION, StandIn
 
 from helpers.checking.cell_scan import scan_submission
@@ -69,7 +69,6 @@ def everybody_gets_everything(work, seed):
     ],
 )
 def test_a_machine_that_grades_wrongly_writes_nothing_and_says_why(course, execute, seen):
-    hand_in_a_few(course)
     summary = batch(course, Instead(execute)).run()
     assert nothing_written(course) and not summary.graded and not summary.failed
     for words in ("Nothing was graded", "by the same route", "on this machine", "No mark was written", *seen):
@@ -78,7 +77,6 @@ def test_a_machine_that_grades_wrongly_writes_nothing_and_says_why(course, execu
 
 
 def test_a_stopped_batch_keeps_earlier_marks_and_is_graded_later(course):
-    hand_in_a_few(course)
     batch(course, Instead(every_process_dies)).run()
     assert len(batch(course).run().graded) == 3
     before = course.marks(), judged(course)
@@ -88,7 +86,6 @@ def test_a_stopped_batch_keeps_earlier_marks_and_is_graded_later(course):
 
 
 def test_canaries_are_graded_like_all_submissions_and_leave_no_mark(course):
-    hand_in_a_few(course)
     runner = StandIn(FIRST)
     summary = batch(course, runner).run()
     assert runner.runs == 2 + 2, "the reference, an empty one, and two that can be read"
@@ -97,7 +94,6 @@ def test_canaries_are_graded_like_all_submissions_and_leave_no_mark(course):
 
 
 def test_without_solutions_the_summary_says_so_and_the_empty_one_still_goes_first(course, monkeypatch):
-    hand_in_a_few(course)
     shutil.rmtree(course.folder / "solutions")
     assert set(canary.reference_answers(course.folder, load_lesson(FIRST))) == set(FULL), "the checkout's own"
     monkeypatch.setattr(canary, "SOLUTIONS", course.folder / "nowhere")
@@ -108,6 +104,8 @@ def test_without_solutions_the_summary_says_so_and_the_empty_one_still_goes_firs
 
 
 def hand_in(course, count):
+    """So many right submissions, and no others."""
+    shutil.rmtree(course.folder / "submitted")
     for place in range(count):
         course.submit(f"student-{place:02}", answer_notebook(FIRST, **solved(FIRST)))
 
@@ -133,7 +131,6 @@ def test_a_machine_that_breaks_midway_gives_no_zeros(course, breaks):
 
 
 def test_a_submission_that_kills_its_own_process_is_marked_once_the_reference_has_passed_again(course):
-    hand_in_a_few(course)
     runner, lock, order = StandIn(FIRST), threading.Lock(), []
 
     def execute(work, seed):
@@ -148,7 +145,6 @@ def test_a_submission_that_kills_its_own_process_is_marked_once_the_reference_ha
 
 
 def test_a_file_that_this_machine_cannot_open_is_not_a_zero(course, monkeypatch):
-    hand_in_a_few(course)
     real = os.open
 
     def refuses(path, *more, **named):
@@ -178,7 +174,6 @@ def test_doubtful_results_share_a_check_of_the_machine(course):
 
 
 def test_every_worker_grades_the_reference(course):
-    hand_in_a_few(course)
     runner = StandIn(FIRST)
     two = Instead(runner.execute, lambda work, seed: [runner.execute(work, seed), every_process_dies(work)])
     assert "does not get full marks" in batch(course, two).run().halted and nothing_written(course)

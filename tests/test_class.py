@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 
 import nbformat
@@ -96,36 +97,20 @@ def course(tmp_path_factory):
     course.nbgrader("generate_assignment", FIRST, "--force")
     course.submit("nothing", answer_notebook(FIRST))
     course.submit("solved", answer_notebook(FIRST, **solved(FIRST)))
-    course.submit(
-        "warns",
-        answer_notebook(
-            FIRST,
-            **{
-                **solved(FIRST),
-                "raw_weights": (
-                    "import sys, warnings\ndef raw_weights(x):\n"
-                    "    warnings.warn('careful')\n    print('careful', file=sys.stderr)\n    return x @ x.mT"
-                ),
-            },
-        ),
+    warns = (
+        "import sys, warnings\ndef raw_weights(x):\n"
+        "    warnings.warn('careful')\n    print('careful', file=sys.stderr)\n    return x @ x.mT"
     )
     displays = FORGE + "def raw_weights(x):\n    forged({'format': 1, 'exercise': 'raw_weights'})\n    return x @ x.mT"
-    course.submit("displays", answer_notebook(FIRST, **{**solved(FIRST), "raw_weights": displays}))
     for student, made in MISTAKEN.items():
         cells = {name: ANSWERS.text(name, mistake) for name, mistake in made.items()}
         course.submit(student, answer_notebook(FIRST, **{**solved(FIRST), **cells}))
-    for student, cell in ATTACKS.items():
+    for student, cell in {"warns": warns, "displays": displays, **ATTACKS}.items():
         course.submit(student, answer_notebook(FIRST, **{**solved(FIRST), "raw_weights": cell}))
-    course.submit(
-        "transformer",
-        answer_notebook(
-            FIRST, masked_squared_error='get_ipython().input_transformers_cleanup.append(lambda lines: ["pass\\n"])'
-        ),
-    )
-    course.submit(
-        "own-check",
-        answer_notebook(FIRST, **{**WRONG, "raw_weights": FORGE + "check = lambda answer: forged({'points': 3})"}),
-    )
+    blanks = 'get_ipython().input_transformers_cleanup.append(lambda lines: ["pass\\n"])'
+    course.submit("transformer", answer_notebook(FIRST, masked_squared_error=blanks))
+    own_check = FORGE + "check = lambda answer: forged({'points': 3})"
+    course.submit("own-check", answer_notebook(FIRST, raw_weights=own_check))
     for student, notebook in {**TAMPERED, **CLUMSY}.items():
         course.submit(student, notebook)
     course.exam_key()  # the same answers are marked with the same seeds in every run
@@ -175,9 +160,7 @@ def words(text):
     """A page's or a message's words, without tags and marks."""
     text = re.sub(r"<style.*?</style>|<script.*?</script>", " ", text, flags=re.DOTALL)
     text = re.sub(r"<[^>]+>", "", text.replace("`", ""))
-    for sign, plain in {"&#x27;": "'", "&quot;": '"', "&lt;": "<", "&gt;": ">", "&amp;": "&"}.items():
-        text = text.replace(sign, plain)
-    return " ".join(text.split())
+    return " ".join(html.unescape(text).split())
 
 
 @pytest.mark.parametrize("student", [*ATTACKS, *TAMPERED])

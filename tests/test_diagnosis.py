@@ -275,12 +275,13 @@ def test_of_gradients_that_are_multiples_of_one_vector_nothing_is_said_of_a_fact
         (3.217419 - 5, 3.217419, "yours is 5 too small"),
         ([3.217419 - 5], [3.217419], "yours is 5 too small"),
         (48.0, 36.0, "yours is 12 too large"),
+        (48, 24, "yours is 24 too large"),
         (48.0, 24.0, "Your number is the right one times 2."),
         (0.9, 0.8, "the right one, for the same input, is 0.8."),
     ],
 )
 def test_two_numbers_are_told_by_their_ratio_or_difference_where_it_says_something(mine, goal, says):
-    assert says in said_of(np.float64(mine), np.float64(goal))
+    assert says in said_of(mine, goal)
 
 
 @pytest.mark.parametrize(
@@ -291,10 +292,6 @@ def test_a_ratio_or_difference_that_only_comes_near_a_plain_one_is_not_told_as_o
     said = said_of(np.float64(mine), np.float64(goal))
     assert said.startswith("Your number is") and "times" not in said
     assert "too" not in said or mine == int(mine)
-
-
-def test_of_two_counts_it_is_told_how_far_one_is_off():
-    assert "yours is 24 too large" in said_of(np.int64(48), np.int64(24))
 
 
 def test_nan_is_told_by_where_it_is():

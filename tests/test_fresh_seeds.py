@@ -3,13 +3,11 @@
 import pytest
 
 from helpers.authoring.check_answers import fresh_seeds, judged
-from helpers.authoring.lesson_source import Answers, sources
+from helpers.authoring.lesson_source import Answers
 from helpers.authoring.mistakes import Accepted, Mistake
 from helpers.checking.cell_scan import scan_cell
 from helpers.checking.keys import ExerciseKey
 from helpers.checking.verdicts import judge
-
-LESSONS = pytest.mark.parametrize("source", sources(), ids=lambda source: source.name)
 
 # A mistake whose numbers are the right ones in some aspect by chance, so that its points depend on the seed: two
 # choices that agree on some inputs. Each entry is a probe that could be sharper.
@@ -24,7 +22,6 @@ skip_gram_loss/squared corrupt/random-takes-from-mask corrupt/same-for-every-row
 masked_loss/mean-of-rows""".split()
 
 
-@LESSONS
 @pytest.mark.slow
 def test_every_right_answer_is_right_on_a_fresh_seed(source):
     """The solution, and each right answer that looks different."""
@@ -41,7 +38,6 @@ def test_every_right_answer_is_right_on_a_fresh_seed(source):
     assert refused == []
 
 
-@LESSONS
 @pytest.mark.deep
 def test_on_five_fresh_seeds_every_variant_is_judged_as_meant_and_worth_the_same(source):
     """A mistake is called by its name, a right answer is right. `make check ARGS="--seeds 30"` tries more seeds."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import FIRST
-from graded import FULL, NONE, batch, hand_in_a_few
+from graded import FULL, NONE, batch
 from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 
@@ -28,7 +28,6 @@ MARKED = {"ada": FULL, "ben": {**FULL, "raw_weights": 1}, "eve": NONE}
 
 @pytest.fixture
 def file(course):
-    hand_in_a_few(course)
     return course.folder / "gradebook.db"
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
-from functools import cache
+from functools import cache, lru_cache
 
 import nbformat
 import pytest
@@ -40,19 +41,15 @@ def handed_in(one) -> bytes:
 
 @pytest.fixture(scope="module")
 def runners():
-    begun = {}
+    """The runner of a lesson; that of the lesson before is ended first."""
+    with contextlib.ExitStack() as running:
 
-    def of(lesson: str) -> Runner:
-        if lesson not in begun:
-            for runner in begun.values():
-                runner.__exit__()
-            begun.clear()
-            begun[lesson] = Runner(lesson).__enter__()
-        return begun[lesson]
+        @lru_cache(maxsize=1)
+        def runner(lesson: str) -> Runner:
+            running.close()
+            return running.enter_context(Runner(lesson))
 
-    yield of
-    for runner in begun.values():
-        runner.__exit__()
+        yield runner
 
 
 @pytest.mark.needs("bubblewrap")
@@ -75,14 +72,6 @@ def test_an_honest_notebook_gets_what_its_answers_deserve(one, runners):
     earned = {name: (found.verdict.points, found.decision) for name, found in judged.items()}
     expected = {e.name: (0 if e.name in one.loses else e.points, "") for e in lesson}
     lost = [name for name in expected if earned[name] != expected[name]]
-    assert earned == expected, [
-        (
-            judged[name].verdict.says,
-            judged[name].verdict.note,
-            judged[name].look,
-            [a.says for a in judged[name].verdict.aspects],
-        )
-        for name in lost
-    ]
+    assert earned == expected, [judged[name] for name in lost]
     for name in one.loses:
         assert judged[name].verdict.note or judged[name].verdict.says, "a lost point is explained"

@@ -142,7 +142,6 @@ def test_two_layers_learn_to_copy_by_an_induction_head_that_the_first_layer_feed
 
 
 def test_one_layer_does_not_learn_it_when_the_period_varies():
-    torch.manual_seed(0)
     model = induction.AttentionOnly(64, 64, 1, 1)
     *_, last = induction.train_to_copy(model, 120)
     assert last > 3

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from helpers.authoring import check_answers
 from helpers.authoring.check_answers import answer_of, constant, stale_key
-from helpers.authoring.lesson_source import Answers, sources
+from helpers.authoring.lesson_source import Answers
 from helpers.authoring.make_keys import same_on_another_machine
 from helpers.authoring.mistakes import Accepted, Alias, Mistake
 from helpers.checking.answers import ANSWERED, RAISED, Answer, Outcome, run
@@ -23,7 +23,6 @@ from helpers.course import SHIPPED_SEED
 from helpers.exercises.exercise import UNCHANGED, Aspect, lesson_names
 from helpers.exercises.tolerance import GRADIENTS, MACHINES, Tolerance
 
-LESSONS = sources()
 ULPS = 16  # of the largest entry; seen between processors: 3e-5 at 43, which is 6
 
 
@@ -34,31 +33,28 @@ def shipped(source):
 # ----------------------------------------------------------------------------------------- what a table answers
 
 
-@pytest.mark.parametrize("source", LESSONS, ids=lambda source: source.name)
 def test_no_values_are_the_same_for_every_seed_without_a_reason(source):
     assert list(constant(source, shipped(source))) == []
 
 
-def test_values_that_no_seed_changes_are_found(monkeypatch):
-    source = LESSONS[0]
-    key, first = shipped(source), source.lesson.exercises[0]
+def test_values_that_no_seed_changes_are_found(first_lesson, monkeypatch):
+    key, first = shipped(first_lesson), first_lesson.lesson.exercises[0]
 
     def from_the_key(answers, exercise, seed):
         return Answer(exercise.name, key[exercise.name].reference)
 
     monkeypatch.setattr(check_answers.Answers, "answer", from_the_key)
-    found = list(constant(source, key))
-    assert len(found) == sum(not aspect.side for exercise in source.lesson for aspect in exercise.aspects)
+    found = list(constant(first_lesson, key))
+    assert len(found) == sum(not aspect.side for exercise in first_lesson.lesson for aspect in exercise.aspects)
     assert found[0].startswith(f"{first.name}: {first.aspects[0].name!r} has the same right values for every seed")
     monkeypatch.setitem(vars(first.aspects[0]), "constant", "It has one right answer.")
-    assert list(constant(source, key)) == found[1:]
+    assert list(constant(first_lesson, key)) == found[1:]
 
 
-def test_values_that_are_declared_constant_have_to_be(monkeypatch):
-    source = LESSONS[0]
-    first = source.lesson.exercises[0]
+def test_values_that_are_declared_constant_have_to_be(first_lesson, monkeypatch):
+    first = first_lesson.lesson.exercises[0]
     monkeypatch.setitem(vars(first.aspects[0]), "constant", "It has one right answer.")
-    assert list(constant(source, shipped(source))) == [
+    assert list(constant(first_lesson, shipped(first_lesson))) == [
         f"{first.name}: {first.aspects[0].name!r} is declared constant, and its values depend on the seed"
     ]
 
@@ -105,7 +101,6 @@ def disturbed(key: AnswerKey) -> AnswerKey:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("source", LESSONS, ids=lambda source: source.name)
 def test_a_key_from_another_machine_is_fresh_and_judges_the_same(source, monkeypatch):
     key, answers, lesson = shipped(source), Answers(source), source.lesson
     other = disturbed(key)
@@ -148,7 +143,6 @@ class InOtherPrecision(TorchDispatchMode):
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("source", LESSONS, ids=lambda source: source.name)
 def test_a_solution_that_is_run_with_other_roundings_is_the_reference_and_right(source):
     key, answers, apart = shipped(source), Answers(source), []
     with InOtherPrecision():
@@ -165,7 +159,6 @@ def test_a_solution_that_is_run_with_other_roundings_is_the_reference_and_right(
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("source", LESSONS, ids=lambda source: source.name)
 def test_a_key_that_is_off_by_a_thousandth_anywhere_is_stale(source, monkeypatch):
     """In each exercise, in each value aspect, one after the other."""
     key, missed = shipped(source), []

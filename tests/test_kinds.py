@@ -341,6 +341,5 @@ def test_an_author_is_told_what_a_mend_lacks(tmp_path, old, new, mistakes, says)
     assert any(says in finding for finding in mends(changed(tmp_path, old, new, mistakes=mistakes)))
 
 
-@pytest.mark.parametrize("source", sources(), ids=lambda source: source.name)
 def test_every_lesson_has_predictions_and_something_to_mend(source):
     assert to_come(source) == []

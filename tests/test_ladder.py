@@ -7,7 +7,7 @@ from torch import nn
 from helpers import check_log, ladder, rungs
 from helpers.check_log import Result
 from helpers.checking.check import start
-from helpers.course import PROGRESS_FILE, TRAINING_STEPS, VALIDATING
+from helpers.course import TRAINING_STEPS, VALIDATING
 from helpers.data.datasets import generator_text
 from helpers.data.recorded import recorded
 from helpers.ladder import ByteModel, Ladder
@@ -16,17 +16,9 @@ from helpers.rungs import RUNGS, Score
 from helpers.student.start_page import Page
 from helpers.training.ladder_runs import MODELS
 
-pytestmark = pytest.mark.usefixtures("on_the_cpu")
+pytestmark = pytest.mark.usefixtures("on_the_cpu", "kept")
 
 FIRST = "01_dot_product_attention"
-
-
-@pytest.fixture(autouse=True)
-def kept(tmp_path, monkeypatch):
-    monkeypatch.setenv(PROGRESS_FILE, str(tmp_path / "progress.jsonl"))
-    monkeypatch.delenv(VALIDATING, raising=False)
-    monkeypatch.delenv(TRAINING_STEPS, raising=False)
-    return tmp_path / "progress.jsonl"
 
 
 def right(x):
@@ -44,7 +36,6 @@ def score(lesson, bits, own=True, **options):
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_learns_from_the_first_steps(name, monkeypatch):
     monkeypatch.setattr(ladder, "EVERY", 50 * ladder.EVERY)  # a fiftieth of the held-out bytes is enough to see it
-    torch.manual_seed(0)
     model = MODELS[name]()
     before = ladder.held_out_bits(model)
     assert ladder.train(model, 25) == 25
@@ -210,7 +201,6 @@ def test_a_model_is_trained_on_the_text_that_it_is_scored_on(monkeypatch):
     whole = ladder._whole
     monkeypatch.setattr(ladder, "_whole", lambda name: b"ab" * 5000 if name == "enwik8" else whole(name))
     ladder.text.cache_clear()
-    torch.manual_seed(0)
     model = ByteModel(right)
     bits, _ = ladder.measured(model, 300, "enwik8")
     ladder.text.cache_clear()

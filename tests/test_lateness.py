@@ -11,15 +11,13 @@ from types import SimpleNamespace
 import pytest
 from conftest import FIRST, answer_notebook, solved
 from dateutil import tz
-from graded import FULL, OUT_OF, copied
+from graded import FULL, OUT_OF, batch, copied
 from handed_in import PLAIN, by_student, flags_of, put, zipped
 from nbgrader.api import Gradebook
-from stand_in import StandIn
 from tables import table
 
 from helpers.checking.panel import number
 from helpers.grading import commands, late_policy
-from helpers.grading.batch import Batch
 from helpers.grading.csv_tables import BadDate, BadTable, parse_date
 from helpers.grading.gradebook import Marks
 from helpers.grading.late_policy import days_begun, read_deadlines
@@ -313,8 +311,7 @@ def course(pattern, tmp_path_factory):
 
 
 def graded(course, **more):
-    runner = StandIn(FIRST)
-    summary = Batch(course.folder, FIRST, runner, 1, bar=False).run(**more)
+    summary = batch(course, jobs=1).run(**more)
     assert not summary.failed
     with Marks(course.folder, FIRST) as marks:
         submissions = marks.gradebook.assignment_submissions(FIRST)

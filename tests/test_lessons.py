@@ -23,11 +23,6 @@ from helpers.exercises import Prediction
 LESSONS = sources()
 
 
-@pytest.fixture(params=LESSONS, ids=lambda source: source.name)
-def source(request):
-    return request.param
-
-
 def test_nothing_is_stale_leaks_or_is_missing(source):
     assert inspect_quickly(source) == []
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from conftest import FIRST, answer_notebook, solved
-from graded import copied
+from graded import batch, copied
 from nbformat.v4 import new_code_cell
 
 from helpers.authoring import __main__ as command
@@ -21,7 +21,6 @@ from helpers.authoring.name_mistake import CannotName, propose
 from helpers.authoring.student_mistakes import as_toml
 from helpers.checking.keys import key_as_bytes, load_key, shipped_path
 from helpers.course import SHIPPED_SEED
-from helpers.grading.batch import Batch
 from helpers.grading.exam import exam_key_path, load_exam_key
 from helpers.grading.reports.results import results
 from helpers.grading.sandbox import bubblewrap
@@ -81,7 +80,7 @@ def naming(pattern, tmp_path_factory, first_lesson, marker):
 def grade(course):
     with pytest.MonkeyPatch.context() as patch, Runner(FIRST) as runner:
         patch.chdir(course.folder)
-        return Batch(course.folder, FIRST, runner, 1, bar=False).run()
+        return batch(course, runner, 1).run()
 
 
 def with_keys(course):

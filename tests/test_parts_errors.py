@@ -21,22 +21,18 @@ N, T_MAX = 13, 8
 
 
 def a_gpt2() -> gpt2.GPT2:
-    torch.manual_seed(0)
     return gpt2.GPT2(gpt2.Config(n=N, t_max=T_MAX, e=8, h=2, depth=1, dropout=0.5))
 
 
 def a_writer() -> generator.CharTransformer:
-    torch.manual_seed(0)
     return generator.CharTransformer(N, 8, 2, 1, T_MAX, dropout=0.5)
 
 
 def a_translator() -> encoder_decoder.EncoderDecoder:
-    torch.manual_seed(0)
     return encoder_decoder.EncoderDecoder(N, N, 8, 2, 1, 20, pad=0, dropout=0.5)
 
 
 def a_classifier() -> classifier.Classifier:
-    torch.manual_seed(0)
     return classifier.Classifier(N, 2, 8, 2, 1, T_MAX, dropout=0.5)
 
 

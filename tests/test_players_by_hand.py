@@ -309,10 +309,7 @@ def test_at_every_width_the_weights_are_pytorchs_with_and_without_the_division(p
         generator = torch.Generator().manual_seed(seed)
         query, keys = (torch.randn(*shape, generator=generator) for shape in ((1024,), (KEYS, 1024)))
         for place, d in enumerate(WIDTHS):
-            scaling.ask(
-                f"(slider => {{ slider.value = {place}; slider.dispatchEvent(new Event('input')); }})"
-                "(figure.querySelector('[type=range]'))"
-            )
+            slide(scaling, 0, place)
             for divided in (False, True):
                 if scaling.ask("figure.querySelector('[type=checkbox]').checked") != divided:
                     scaling.ask("figure.querySelector('[type=checkbox]').click()")

@@ -257,15 +257,14 @@ def test_a_training_that_was_stopped_goes_on_as_if_it_had_not_been(small, tmp_pa
 
 def test_another_training_s_checkpoint_is_not_gone_on_with(small, tmp_path):
     fresh, batch = small
-    record = Record("pocket_gpt2", {}, {})
-    for about in ("one", "another"):
+
+    def train(about):
         checkpoint = pocket_gpt2.TrainingCheckpoint(tmp_path / "kept", {"of": about})
-        run = (fresh(), batch, 2, record, checkpoint, dict)
-        if about == "one":
-            pocket_gpt2.train(*run)
-        else:
-            with pytest.raises(ValueError, match="belongs to a training with other data or settings"):
-                pocket_gpt2.train(*run)
+        pocket_gpt2.train(fresh(), batch, 2, Record("pocket_gpt2", {}, {}), checkpoint, dict)
+
+    train("one")
+    with pytest.raises(ValueError, match="belongs to a training with other data or settings"):
+        train("another")
 
 
 ##### How it is measured

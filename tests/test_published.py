@@ -44,7 +44,6 @@ MODELS = {  # a small model, how it is saved, and the module that loads it
 def saved(request, tmp_path):
     """(a folder with a model's files, what loads it, the kind of the model)."""
     make, save, module = MODELS[request.param]
-    torch.manual_seed(0)
     save(make(), tmp_path)
     return tmp_path, module.load, request.param
 
@@ -52,7 +51,6 @@ def saved(request, tmp_path):
 @pytest.fixture
 def gpt(tmp_path):
     """A folder with a GPT-2."""
-    torch.manual_seed(0)
     gpt2.save(MODELS["gpt2"][0](), tmp_path)
     return tmp_path
 

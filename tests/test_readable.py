@@ -22,11 +22,6 @@ TABLE = Path(__file__).parent / "not_yet.toml"
 NOT_YET = tomllib.loads(TABLE.read_text(encoding="utf-8"))
 
 
-@pytest.fixture(params=LESSONS, ids=lambda source: source.name)
-def source(request):
-    return request.param
-
-
 @pytest.mark.parametrize("rule", RULES)
 def test_a_lesson_keeps_the_rule_or_gets_nearer_to_it(source, rule):
     found, known = RULES[rule](source), NOT_YET.get(source.name, {}).get(rule, 0)

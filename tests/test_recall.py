@@ -53,7 +53,6 @@ def test_neither_a_letter_nor_the_length_of_an_answer_gives_it_away():
     assert longest <= len(ASKED) * 0.4
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
 def test_the_cells_are_those_of_the_questions_and_stand_after_the_first(source):
     assert "check.recall(" not in source.script.read_text(encoding="utf-8")
     cells = source.read().cells

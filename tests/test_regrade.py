@@ -4,7 +4,7 @@ import re
 
 import pytest
 from conftest import FIRST, answer_notebook, solved
-from graded import OUT_OF, WRONG, batch, command, hand_in_a_few
+from graded import OUT_OF, WRONG, batch, command
 
 from helpers.checking.panel import number
 from helpers.exercises import load_lesson
@@ -31,7 +31,6 @@ def everything(course):
 
 
 def test_a_dry_run_says_what_would_change_and_writes_nothing(course):
-    hand_in_a_few(course)
     batch(course).run()
     hand_in_anew(course)
     before = everything(course)
@@ -50,7 +49,6 @@ def test_a_dry_run_says_what_would_change_and_writes_nothing(course):
 
 
 def test_a_first_grading_has_nothing_to_compare_with(course):
-    hand_in_a_few(course)
     summary = batch(course).run(dry_run=True)
     assert summary.regraded == [] and len(summary.graded) == 3 and "graded before" not in summary.as_text()
     assert course.marks() == {} and not (course.folder / "autograded").exists()
@@ -58,7 +56,6 @@ def test_a_first_grading_has_nothing_to_compare_with(course):
 
 
 def test_points_given_by_hand_stay_and_are_shown(course):
-    hand_in_a_few(course)
     batch(course).run()
     with Marks(course.folder, FIRST) as marks:
         marks.gradebook.find_grade("check_raw_weights", FIRST, FIRST, "ben").manual_score = 2.5
@@ -73,7 +70,6 @@ def test_points_given_by_hand_stay_and_are_shown(course):
 
 
 def test_a_changed_key_is_named_as_the_reason(course):
-    hand_in_a_few(course)
     batch(course).run()
     journal = Journal(course.folder, FIRST)
     key = journal.read()["ada"].key
@@ -86,7 +82,6 @@ def test_a_changed_key_is_named_as_the_reason(course):
 
 
 def test_without_judged_notebook_or_journal_marks_are_still_compared(course):
-    hand_in_a_few(course)
     batch(course).run()
     hand_in_anew(course)
     judged_path(course.folder, "ben", FIRST).unlink()
@@ -98,7 +93,6 @@ def test_without_judged_notebook_or_journal_marks_are_still_compared(course):
 
 
 def test_every_exercise_of_the_lesson_is_compared(course):
-    hand_in_a_few(course)
     batch(course).run()
     course.submit("ada", answer_notebook(FIRST))
     (ada,) = batch(course).run(dry_run=True).regraded
@@ -114,7 +108,6 @@ def test_a_verdict_in_words_is_short_and_cannot_steer_the_terminal():
 
 
 def test_a_dry_run_is_refused_where_the_gradebook_does_not_know_the_lesson(course):
-    hand_in_a_few(course)
     (course.folder / "gradebook.db").unlink()
     with pytest.raises(GradingError, match="there are no marks to compare with"):
         command(course, "grade", FIRST, "--dry-run", "--unsafe")

@@ -14,9 +14,9 @@ from html.parser import HTMLParser
 import nbformat
 import pytest
 from conftest import FIRST, Course, answer_notebook, solved
-from graded import FULL, OUT_OF, copied
+from graded import FULL, OUT_OF, batch, copied
 from jinja2 import UndefinedError
-from stand_in import ISOLATION, StandIn
+from stand_in import ISOLATION
 
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.authoring.mistakes import Mistake
@@ -26,7 +26,6 @@ from helpers.checking.syntax import shape_of
 from helpers.checking.verdicts import RIGHT, WRONG, Verdict
 from helpers.course import HELPERS, ROOT
 from helpers.exercises import load_lesson
-from helpers.grading.batch import Batch
 from helpers.grading.csv_tables import as_csv
 from helpers.grading.gradebook import Marks, judged_path
 from helpers.grading.judging import Judged
@@ -65,7 +64,7 @@ def course(pattern, tmp_path_factory):
         course.submit(student, answer_notebook(FIRST, **{**solved(FIRST), "raw_weights": text}))
     course.submit("nil", answer_notebook(FIRST))
     course.submit("zip", answer_notebook(FIRST)).write_bytes(b"PK\x03\x04")
-    assert not Batch(course.folder, FIRST, StandIn(FIRST), 1, bar=False).run().failed
+    assert not batch(course, jobs=1).run().failed
     with Marks(course.folder, FIRST) as marks:
         marks.gradebook.update_or_create_student("ada", first_name="Ada", last_name=HOSTILE[:60])
         marks.gradebook.find_comment("raw_weights", FIRST, FIRST, "ben").manual_comment = f"See {HOSTILE}"
@@ -270,7 +269,7 @@ def test_platform_numbers_come_back_in_the_exports(course, tmp_path, monkeypatch
         path = copy.folder / "submitted" / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(whole)
-    Batch(copy.folder, FIRST, StandIn(FIRST), 1, bar=False).run()
+    batch(copy, jobs=1).run()
     export.write_exports(copy.folder, FIRST)
     output = capsys.readouterr().out
     assert "no platform is known of ada, ben" in output and "nbgrader.csv only" in output

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 from conftest import FIRST, Course, answer_notebook, solved
+from graded import Instead, batch
 from nbgrader.api import Gradebook
 
-from helpers.authoring.lesson_source import sources
 from helpers.authoring.mistakes import Accepted, Mistake
 from helpers.checking import answers, isolation
 from helpers.checking.cell_scan import scan_cell, scan_submission
@@ -18,7 +18,6 @@ from helpers.checking.syntax import holds_stub
 from helpers.checking.verdicts import NOT_STARTED, ON_HOLD
 from helpers.exercises import load_lesson
 from helpers.grading import review
-from helpers.grading.batch import Batch
 from helpers.grading.commands import register
 from helpers.grading.errors import GradingError
 from helpers.grading.grader import work_of
@@ -47,20 +46,23 @@ def read(lesson, notebook):
     return scan_submission(load_lesson(lesson), work.cells, work.released, work.setup)
 
 
+def run_here(exercise, program, seed):
+    """What an answer gives in this process, without a sandbox."""
+    with barred(exercise.forbidden):
+        ((given, _, changed),) = isolation.run_watched(exercise, program, sources_for(exercise), [seed])
+    return CheckRun(sent=answers.to_wire(given), changed=tuple(changed))
+
+
 def judged(lesson, notebook, name, decided=lambda exercise, digest: ""):
     """The verdict on one exercise of a submission, whose answer runs in this process."""
     asked, key = load_lesson(lesson), load_key(load_lesson(lesson), shipped_path(lesson), "")
     found, exercise = read(lesson, notebook), asked[name]
     run = CheckRun(absent=True)
     if not found.scans[name].stub:
-        program, parts = found.slices[name], sources_for(exercise)
-        with barred(exercise.forbidden):
-            ((given, _, changed),) = isolation.run_watched(exercise, program, parts, [key.seed])
-        run = CheckRun(sent=answers.to_wire(given), changed=tuple(changed))
+        run = run_here(exercise, found.slices[name], key.seed)
     return judge_submission(asked, key, {name: run}, found, decided)[name]
 
 
-@pytest.mark.parametrize("source", sources(), ids=lambda source: source.name)
 def test_every_released_cell_holds_its_stub_or_a_bug_to_mend_and_no_solution_does(source):
     cells, solutions = sources_of(answer_notebook(source.name)), solved(source.name)
     for exercise in source.lesson:
@@ -113,7 +115,6 @@ def test_an_answer_that_leads_out_or_cannot_be_read_waits():
     assert about.decision == WAITS and ["could not be read" in finding.why for finding in about.look] == [True]
 
 
-@pytest.mark.parametrize("source", sources(), ids=lambda source: source.name)
 def test_no_right_answer_and_no_honest_mistake_is_held_up(source):
     cells = solved(source.name)
     for variant in source.variants():
@@ -123,22 +124,11 @@ def test_no_right_answer_and_no_honest_mistake_is_held_up(source):
             assert not facts.suspicious and not facts.refused and not facts.stub and not facts.begun, variant
 
 
-class InThisProcess:
-    """A runner without a sandbox, for answers of the tests' own."""
-
-    def execute(self, work, seed, only=None, unexplained=None):
-        lesson = load_lesson(work.lesson)
-        found = scan_submission(lesson, work.cells, work.released, work.setup)
-        runs = {}
-        for exercise in lesson:
-            program, parts = found.slices[exercise.name], sources_for(exercise)
-            with barred(exercise.forbidden):
-                ((given, _, changed),) = isolation.run_watched(exercise, program, parts, [seed])
-            runs[exercise.name] = CheckRun(sent=answers.to_wire(given), changed=tuple(changed))
-        return Executed(runs, found)
-
-    def everywhere(self, work, seed):
-        return [self.execute(work, seed)]
+def execute_here(work, seed):
+    """All exercises of a submission in this process, for answers of the tests' own."""
+    lesson = load_lesson(work.lesson)
+    found = scan_submission(lesson, work.cells, work.released, work.setup)
+    return Executed({each.name: run_here(each, found.slices[each.name], seed) for each in lesson}, found)
 
 
 LOOKED_AT = "def raw_weights(x):\n    raw_weights.__globals__  # \x1b[2J\n    return x @ x.mT\n"
@@ -152,7 +142,7 @@ def course(tmp_path_factory):
     register(made.folder, FIRST)
     made.submit("zoe", right(FIRST))
     made.submit("ada", right(FIRST, raw_weights=LOOKED_AT))
-    made.grade = lambda: Batch(made.folder, FIRST, InThisProcess(), 1, bar=False).run((), True)
+    made.grade = lambda: batch(made, Instead(execute_here), 1).run((), True)
     made.grade()
     return made
 

@@ -11,16 +11,14 @@ from pathlib import Path
 import nbformat
 import pytest
 from conftest import FIRST, Course, answer_notebook, solved
-from graded import FULL, copied
+from graded import FULL, batch, copied
 from nbconvert.exporters import HTMLExporter
 from nbconvert.filters import markdown2html, strip_files_prefix
 from nbgrader.server_extensions.formgrader import handlers
-from stand_in import StandIn
 from tables import table
 from traitlets.config import Config
 
 from helpers.grading import sanitize_notebook as module
-from helpers.grading.batch import Batch
 from helpers.grading.gradebook import judged_path
 from helpers.grading.sanitize_notebook import sanitize_notebook
 from helpers.grading.submissions.select import read_submissions
@@ -152,7 +150,7 @@ def course(pattern, tmp_path_factory):
     (path.parent / "extra").mkdir()
     for name in ("page.html", "extra/picture.svg"):
         (path.parent / name).write_text(f"<script>{MARK}</script>")
-    assert not Batch(course.folder, FIRST, StandIn(FIRST), 1, bar=False).run().failed
+    assert not batch(course, jobs=1).run().failed
     course.nbgrader("generate_feedback", FIRST)
     return course
 

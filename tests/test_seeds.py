@@ -8,7 +8,7 @@ import nbformat
 import pytest
 from attacks import DATA
 from conftest import FIRST, answer_notebook, solved
-from graded import copied
+from graded import batch, copied
 from stand_in import StandIn
 
 from helpers.authoring.exam_key import exam_key_of, make_exam_key, save_exam_key
@@ -17,7 +17,6 @@ from helpers.checking.answers import run
 from helpers.checking.keys import BadKey, shipped_path
 from helpers.checking.verdicts import judge
 from helpers.exercises import load_lesson
-from helpers.grading.batch import Batch
 from helpers.grading.exam import HIDDEN, POOL, digest_of_work, exam_key_path, load_exam_key, seeds_of, without_seed
 from helpers.grading.grader import work_of
 from helpers.grading.judging import CheckRun
@@ -141,7 +140,7 @@ class Saying(StandIn):
 @pytest.mark.deep
 def test_nothing_of_the_seed_or_the_secret_stands_in_what_grading_leaves(course, monkeypatch):
     monkeypatch.chdir(course.folder)
-    summary = Batch(course.folder, FIRST, Saying(FIRST), 1, bar=False).run()
+    summary = batch(course, Saying(FIRST), 1).run()
     assert not summary.halted and not summary.failed
     for command in ("feedback", "report"):
         assert course.run("helpers.grading", command, FIRST).returncode == 0

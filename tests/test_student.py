@@ -16,6 +16,7 @@ from helpers import check_log
 from helpers.check_log import Result
 from helpers.checking import panel
 from helpers.checking.verdicts import RIGHT
+from helpers.notebooks import grade_id
 from helpers.student import kernel, solutions, start_page
 from helpers.student.lab import lab_command, lab_environment
 from helpers.student.lessons import NotebookExercise, NotebookLesson, lessons
@@ -57,10 +58,6 @@ def cell_of(folder, name, lesson=FIRST):
     return next(cells, None)
 
 
-def grade_id(cell):
-    return cell["metadata"].get("nbgrader", {}).get("grade_id")
-
-
 def change(folder, work, lesson=FIRST):
     read = notebook(folder, lesson)
     work(read)
@@ -95,14 +92,6 @@ def tried(folder, *answers, exercise="raw_weights", state="wrong", points=1.0):
 
 
 # Results
-
-
-@pytest.fixture
-def kept(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path / "progress.jsonl"))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("NBGRADER_VALIDATING", raising=False)
-    return tmp_path / "progress.jsonl"
 
 
 ONE = Result("03_scaling", "entropy", 1.5, 3.0, "wrong", "a1", "2026-03-02T12:00:00")

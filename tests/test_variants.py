@@ -3,7 +3,6 @@
 import pytest
 from tables import FOLDER, table
 
-from helpers.authoring.lesson_source import sources
 from helpers.authoring.mistakes import Accepted, BadEdit, EquivalentMutant, Mistake, read_mistakes
 
 CELL = """class Doubler:
@@ -59,7 +58,6 @@ def test_a_malformed_file_is_refused_with_its_name_the_entry_and_the_remedy(tmp_
         read_mistakes(file)
 
 
-@pytest.mark.parametrize("source", sources(), ids=lambda source: source.name)
 def test_the_lists_are_as_wide_as_code(source):
     lines = source.mistakes_file.read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if len(line) > 120 or line != line.rstrip()] == []

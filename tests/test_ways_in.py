@@ -13,7 +13,7 @@ from pathlib import Path
 import nbformat
 import pytest
 import yaml
-from conftest import answer_notebook, git, solved
+from conftest import FIRST, answer_notebook, git, solved
 
 from helpers import update
 from helpers.authoring import readme_table, repository_url
@@ -22,7 +22,6 @@ from helpers.student import colab
 from helpers.student.lessons import lessons
 
 ROOT = Path(__file__).parents[1]
-FIRST = "01_dot_product_attention"
 ADDRESS = "https://github.com/you/your-course"
 
 

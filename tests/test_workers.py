@@ -34,7 +34,6 @@ from helpers.parts.workers import in_processes
 
 def full_batch():
     """(weights, ids, targets, gradients): a batch of twelve rows and what one process makes of it."""
-    torch.manual_seed(17)
     model = CharTransformer(**SIZES)
     ids, targets = torch.randint(11, (12, 6)), torch.randint(11, (12, 6))
     F.cross_entropy(model(ids).flatten(0, 1), targets.flatten()).backward()
@@ -99,7 +98,6 @@ def test_the_gradients_of_one_are_those_of_ddp():
 
 
 def test_two_workers_with_half_of_adamws_state_each_step_as_one_with_all_of_it():
-    torch.manual_seed(17)
     model = nn.Linear(4, 3)  # 15 parameters: the halves are not even
     gradients = torch.randn(3, 15)
     results = workers.in_processes(slow_workers.with_half_the_state, dict(model.state_dict()), gradients)

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 import nbformat
 
 from helpers.authoring.lesson_source import ROOT, Source
+from helpers.authoring.minutes import TAG, TARGET
 from helpers.authoring.recall import HEADING
 
 NEAR = 3  # code cells with output, before and after
@@ -27,8 +28,6 @@ NUMBER = re.compile(r"(?<![\w.,/^×-])(?<!\d[,.])−?-?\d+(?:,\d{3})*(?:\.\d+)?(
 IN_TEXT = re.compile(r"-?\d+(?:[,_]\d{3})*(?:\.\d+)?(?:[eE][-+]?\d+)?")
 FENCE = re.compile(r"```.*?```", re.DOTALL)
 QUIET = re.compile(r"\$\$.+?\$\$|\$[^$\n]+(?:\n[^$\n]+)?\$|`[^`]+`", re.DOTALL)  # formulas and code spans
-TARGET = re.compile(r"\]\([^)]*\)")
-TAG = re.compile(r"<[^>]+>")
 SHAPE = re.compile(r"\([\d\w]+(?:, ?[\d\w]+)*,?\)")
 REFERENCE = re.compile(
     r"\b(?:lessons?|sections?|exercises?|definition|theorem|appendix|algorithm|chapters?|pages?|hints?|figures?|tables?|equations?|questions?|parts?|pp?\.|"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from helpers.authoring.lesson_source import Source
 from helpers.authoring.links import broken_links, glossary
-from helpers.authoring.minutes import count_words, too_long
+from helpers.authoring.minutes import TARGET, count_words, too_long
 from helpers.authoring.numbers import alternative_text, unheld_numbers
 
 Rule = Callable[[Source], list[str]]
@@ -38,7 +38,6 @@ HTML_LINE = re.compile(r"^\s*(?:</?(?:div|details)\b[^>]*>|<details>.*</summary>
 BLOCK = re.compile(r"^(?:\||#|- |\d+\. |> |```|\$\$|\*\*Exercise|\*\*Prediction)")
 ITEM = re.compile(r"^(?:- |\* |\d+\. )", re.MULTILINE)
 BOLD = re.compile(r"\*\*(.+?)\*\*", re.DOTALL)
-LOCATOR = re.compile(r"\]\([^)]*\)")
 WEB = re.compile(r"\]\(https?://|<https?://")
 FURTHER = re.compile(r"(?:\*\*|^#+ )Further reading\b.*?$(.*?)(?=^\*\*Next|\Z)", re.DOTALL | re.MULTILINE)
 NAMED_PAPER = re.compile(r"\bet al\.|\([A-Z][a-z]+ and [A-Z][a-z]+, (?:19|20)\d\d\)|\b[A-Z][a-z]+ \((?:19|20)\d\d\)")
@@ -58,7 +57,7 @@ def long_lines(source: Source) -> list[str]:
     """Lines of prose in the .py that are wider than a screen; tables and addresses cannot be wrapped."""
     lines = enumerate(source.script.read_text(encoding="utf-8").splitlines(), start=1)
     prose = {n: line for n, line in lines if line.startswith("# ") and not line.startswith(("# |", "# %%"))}
-    widths = {number: len(LOCATOR.sub("]", line)) for number, line in prose.items()}
+    widths = {number: len(TARGET.sub("]", line)) for number, line in prose.items()}
     return [f"line {n} has {width}: {_beginning(prose[n])}" for n, width in widths.items() if width > LONGEST_LINE]
 
 

@@ -31,7 +31,8 @@ from nbformat.notebooknode import NotebookNode
 from helpers.authoring.lesson_source import ROOT, Answers, Source, sources
 from helpers.authoring.mistakes import Accepted, Mistake
 from helpers.benchmarks.demo_class import by_exercise
-from helpers.notebooks import CHECK, filled_in
+from helpers.grading.gradebook import Marks
+from helpers.notebooks import filled_in
 
 SAMPLE = 1.0  # seconds between two looks at the memory, which take a tenth of a second themselves
 
@@ -41,13 +42,11 @@ class Measured:
     """What grading a class took.
 
     seconds: wall time. processor: seconds of all cores. memory: bytes, the peak of all processes together.
-    marks: by student, points by exercise.
     """
 
     seconds: float
     processor: float
     memory: int
-    marks: dict[str, dict[str, float | None]]
 
 
 def class_of(source: Source, count: int) -> Iterator[tuple[str, NotebookNode]]:
@@ -98,7 +97,7 @@ def _run(folder: Path, *words: str) -> None:
         raise SystemExit(f"{' '.join(words)} failed:\n{done.stderr[-3000:]}")
 
 
-def measure(folder: Path, lesson: str, *words: str) -> Measured:
+def measure(folder: Path, *words: str) -> Measured:
     """Grade with this command, and look on."""
     begun, before = time.monotonic(), _processor()
     process = subprocess.Popen(
@@ -111,7 +110,7 @@ def measure(folder: Path, lesson: str, *words: str) -> Measured:
     watcher.over.set(), watcher.join()
     if process.returncode:
         raise SystemExit(f"{' '.join(words)} failed:\n{said[-3000:]}")
-    return Measured(seconds, max(processor, watcher.processor), watcher.memory, marks(folder, lesson))
+    return Measured(seconds, max(processor, watcher.processor), watcher.memory)
 
 
 def _processor() -> float:
@@ -159,21 +158,6 @@ def _memory(process: psutil.Process) -> int:
     return 0
 
 
-def marks(folder: Path, lesson: str) -> dict[str, dict[str, float | None]]:
-    """What the gradebook holds: by student, points by exercise."""
-    from nbgrader.api import Gradebook
-
-    with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
-        return {
-            submission.student.id: {
-                grade.name.removeprefix(CHECK): grade.auto_score
-                for book in submission.notebooks
-                for grade in book.grades
-            }
-            for submission in gradebook.assignment_submissions(lesson)
-        }
-
-
 # nbgrader by itself: its own steps, its own kernels, and the folders of this course
 PLAIN = """
 c = get_config()
@@ -197,13 +181,18 @@ def bench(lesson: str, count: int = 40, theirs: int | None = None) -> int:
         if theirs:
             make_course(folder := Path(scratch, "nbgrader"), source, theirs)
             (folder / "nbgrader_config.py").write_text(PLAIN, encoding="utf-8")
-            plain = measure(folder, lesson, "nbgrader", "autograde", lesson)
+            plain = measure(folder, "nbgrader", "autograde", lesson)
         make_course(folder := Path(scratch, "ours"), source, count)
-        ours = measure(folder, lesson, "helpers.grading", "grade", lesson, "--no-bar")
-    return _report(ours, count, plain, theirs)
+        ours = measure(folder, "helpers.grading", "grade", lesson, "--no-bar")
+        with Marks(folder, lesson) as marks:
+            scores = marks.scores().values()
+    _report(ours, count, plain, theirs)
+    marked = sum(all(cell.automatic is not None for cell in cells.values()) for cells in scores if cells)
+    print(f"\n{marked} of {count} have a mark.")
+    return 0 if marked == count else 1
 
 
-def _report(ours: Measured, count: int, plain: Measured | None, theirs: int) -> int:
+def _report(ours: Measured, count: int, plain: Measured | None, theirs: int) -> None:
     each = {"wall time, s": "seconds", "processor time, s": "processor"}
     print(f"\n{'per submission':24}{'make grade':>12}{'nbgrader':>12}{'ratio':>8}")
     for name, field in each.items():
@@ -212,6 +201,3 @@ def _report(ours: Measured, count: int, plain: Measured | None, theirs: int) -> 
         print(f"{name:24}{mine:>12.3f}" + (f"{beside:>12.2f}{beside / mine:>8.1f}" if beside else ""))
     print(f"{'in all, s':24}{ours.seconds:>12.1f}" + (f"{plain.seconds:>12.1f}" if plain else ""))
     print(f"{'peak memory, GB':24}{ours.memory / 1e9:>12.2f}" + (f"{plain.memory / 1e9:>12.2f}" if plain else ""))
-    marked = [student for student, found in ours.marks.items() if found and None not in found.values()]
-    print(f"\n{len(marked)} of {count} have a mark.")
-    return 0 if len(marked) == count else 1

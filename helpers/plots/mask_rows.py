@@ -36,10 +36,9 @@ def mask_row(
     for place, (ax, mask) in enumerate(zip(np.ravel(axes), masks, strict=True)):
         values = np.atleast_2d(as_array(mask))
         ax.imshow(np.ma.masked_equal(values, 0), cmap=ListedColormap([COLOURS[0]]), aspect="equal")
-        for edge in np.arange(0.5, values.shape[0] - 1):
-            ax.axhline(edge, color="white", linewidth=1.2, linestyle="-")
-        for edge in np.arange(0.5, values.shape[1] - 1):
-            ax.axvline(edge, color="white", linewidth=1.2, linestyle="-")
+        for count, line in zip(values.shape, (ax.axhline, ax.axvline), strict=True):
+            for edge in np.arange(0.5, count - 1):
+                line(edge, color="white", linewidth=1.2, linestyle="-")
         square = columns is None and values.shape[0] == values.shape[1]
         _name_ticks(ax.yaxis, rows if values.shape[0] > 1 else ["all"], values.shape[0])
         _name_ticks(ax.xaxis, rows if square else columns, values.shape[1])

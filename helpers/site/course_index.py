@@ -17,11 +17,10 @@ from docutils.nodes import make_id
 from helpers.authoring.lesson_source import Source
 from helpers.authoring.mistakes import Mistake
 from helpers.exercises import Exercise, UnknownLesson, load_lesson
-from helpers.student.lessons import from_notebook, plan
+from helpers.student.lessons import LINKED, Head, from_notebook, plan
 
 HEADING = re.compile(r"^(#{1,3}) (.+?)\s*$", re.MULTILINE)
 SUBTITLE = re.compile(r"\A# .+\n\n\*([^*\n]+)\*$", re.MULTILINE)
-LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 CARD_BEGINS = re.compile(r'<div class="card"(?=[^>]*>\s*\*\*Exercise \d+ · `(\w+)`)')
 CARD = re.compile(r"^\*\*Exercise \d+ · `(\w+)`\*\*[^\n]*\n\n(.+?)\n\n(?=<)", re.MULTILINE | re.DOTALL)
 SENTENCE = re.compile(r"\s*(.+?[.?!:])(?=\s|\Z)", re.DOTALL)
@@ -35,22 +34,11 @@ class NotExecuted(ValueError):
 
 
 @dataclass(frozen=True)
-class SiteLesson:
-    """A lesson of the site. needs: the numbers of the lessons that its head asks for. folder: in solutions/."""
+class SiteLesson(Head):
+    """A lesson of the site. folder: in solutions/."""
 
-    name: str
-    title: str
-    line: str
-    part: str
-    minutes: int
-    needs: tuple[int, ...]
     folder: Path
     notebook: nbformat.NotebookNode
-
-    @property
-    def number(self) -> int:
-        """3 for 03_scaling."""
-        return int(self.name.split("_")[0])
 
     @property
     def page(self) -> str:
@@ -157,10 +145,10 @@ def with_anchors(markdown: str) -> str:
 
 def section_anchor(heading: str) -> str:
     """The anchor that the site gives a heading, from its Markdown; a formula counts as it is written."""
-    return make_id(re.sub(r"[*`$]", "", LINK.sub(r"\1", heading)))
+    return make_id(re.sub(r"[*`$]", "", LINKED.sub(r"\1", heading)))
 
 
 def plain(markdown: str) -> str:
     """Markdown as words: without links, emphasis, tags and the commands of formulas."""
-    words = re.sub(r"<[^>]+>", "", LINK.sub(r"\1", markdown))
+    words = re.sub(r"<[^>]+>", "", LINKED.sub(r"\1", markdown))
     return " ".join(re.sub(r"[*`$]|\\[a-z]+|[{}]", "", words).split())

@@ -8,7 +8,6 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from helpers.course import NOTEBOOKS, ROOT
 from helpers.merge import read_notebook
@@ -35,8 +34,8 @@ class NotebookExercise:
 
 
 @dataclass(frozen=True)
-class NotebookLesson:
-    """One lesson of a copy. name: its folder, NN_topic. needs: numbers of the lessons that its head asks for."""
+class Head:
+    """What is said of a lesson. name: its folder, NN_topic. needs: numbers of the lessons that its head asks for."""
 
     name: str
     title: str
@@ -44,12 +43,18 @@ class NotebookLesson:
     part: str
     minutes: int
     needs: tuple[int, ...]
-    exercises: tuple[NotebookExercise, ...]
 
     @property
     def number(self) -> int:
         """Which lesson it is: 3 for 03_scaling."""
         return int(self.name.split("_")[0])
+
+
+@dataclass(frozen=True)
+class NotebookLesson(Head):
+    """One lesson of a copy."""
+
+    exercises: tuple[NotebookExercise, ...]
 
     @property
     def points(self) -> float:
@@ -57,17 +62,7 @@ class NotebookLesson:
         return sum(exercise.points for exercise in self.exercises)
 
 
-class _Numbered(Protocol):
-    """A lesson's place in the course."""
-
-    @property
-    def number(self) -> int: ...
-
-    @property
-    def needs(self) -> tuple[int, ...]: ...
-
-
-def builds_on(lessons: Iterable[_Numbered]) -> dict[int, tuple[int, ...]]:
+def builds_on(lessons: Iterable[Head]) -> dict[int, tuple[int, ...]]:
     """For each lesson those that it builds on directly: without what another of them needs anyway."""
     needs = {lesson.number: set(lesson.needs) for lesson in lessons}
 

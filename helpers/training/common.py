@@ -9,6 +9,7 @@ import math
 import os
 import platform
 import time
+import timeit
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -184,12 +185,7 @@ def _bfloat16_is_faster(where: str) -> bool:
 def _seconds(where: str, dtype: torch.dtype) -> float:
     """The shortest of a few large products."""
     a = torch.ones(1024, 1024, dtype=dtype, device=where)
-    times = []
-    for _ in range(6):
-        start = time.perf_counter()
-        (a @ a).sum().item()
-        times.append(time.perf_counter() - start)
-    return min(times)
+    return min(timeit.repeat(lambda: (a @ a).sum().item(), repeat=6, number=1))
 
 
 class Record:

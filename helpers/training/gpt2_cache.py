@@ -7,6 +7,7 @@ they are.
 from __future__ import annotations
 
 import time
+import timeit
 from collections.abc import Callable
 
 import torch
@@ -21,12 +22,7 @@ ROUNDS = 2
 
 def fastest(call: Callable[[], object], rounds: int = ROUNDS) -> float:
     """Processor seconds of the fastest of several calls, on one core: what else the machine does hardly counts."""
-    times = []
-    for _ in range(rounds):
-        start = time.process_time()
-        call()
-        times.append(time.process_time() - start)
-    return min(times)
+    return min(timeit.repeat(call, timer=time.process_time, repeat=rounds, number=1))
 
 
 @torch.no_grad()

@@ -18,7 +18,7 @@ from torch import nn
 
 from helpers.data.datasets import classifier_reviews
 from helpers.device import device
-from helpers.parts.classifier import Classifier
+from helpers.parts.classifier import Classifier, accuracy
 from helpers.parts.evaluating import evaluating
 from helpers.parts.words import PAD, UNKNOWN, build_vocabulary, pad_rows, split_words
 from helpers.training import loop
@@ -78,12 +78,8 @@ def share_right(
     model: nn.Module, rows: Sequence[list[int]], labels: torch.Tensor, pad: int, tokens: int | None = None
 ) -> float:
     """Accuracy over all rows."""
-    right = 0
-    with evaluating(model):
-        for ids, mask, truth in batches(rows, labels, pad, tokens=tokens):
-            with precision():
-                right += (model(ids, mask).argmax(-1) == truth).sum().item()
-    return right / len(rows)
+    with precision():
+        return accuracy(model, batches(rows, labels, pad, tokens=tokens))
 
 
 def bag_of_words(train: list, labels: torch.Tensor, test: list, test_labels: torch.Tensor, n: int) -> float:

@@ -7,19 +7,18 @@ meant.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from helpers.device import device
 from helpers.parts.big import fit_power_law, flops_per_token
-from helpers.parts.evaluating import evaluating
 from helpers.parts.generator import CharTransformer, sample_batch
 from helpers.training import loop
-from helpers.training.common import Record, ScheduledAdamW, arguments, initialise, next_token_loss, precision
-from helpers.training.enwik8 import wikipedia
+from helpers.training.common import Record, ScheduledAdamW, arguments, initialise, next_token_loss
+from helpers.training.enwik8 import held_out_bits, wikipedia
 
 T, BATCH, STEPS, WARMUP, TRIED = 128, 16, 1200, 60, 300
 WIDTHS = ((32, 4, 4), (64, 4, 4), (128, 4, 4), (256, 4, 4))  # (e, depth, h); 12·depth·e² parameters without embeddings
@@ -44,19 +43,9 @@ def batches(data: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         yield sample_batch(data, BATCH, T, generator)
 
 
-@torch.no_grad()
 def held_out_nats(model: nn.Module, data: torch.Tensor) -> float:
     """Mean cross-entropy a byte over a text (length,), in windows of T bytes side by side."""
-    rows = data[: (len(data) - 1) // T * T + 1]
-    inputs, targets = rows[:-1].long().view(-1, T), rows[1:].long().view(-1, T)
-    total = 0.0
-    with evaluating(model):
-        for some, wanted in zip(inputs.split(64), targets.split(64), strict=True):
-            with precision():
-                logits = model(some.to(device()))
-            losses = F.cross_entropy(logits.float().flatten(0, 1), wanted.to(device()).flatten(), reduction="sum")
-            total += losses.item()
-    return total / targets.numel()
+    return math.log(2) * held_out_bits(model, data, T, T)
 
 
 def trained(

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers.benchmarks.parts_speed.comparison import Comparison
+from helpers.parts.blocks import SelfAttention, TransformerBlock
 from helpers.parts.classifier import Classifier, mean_pool, train_step
 from helpers.parts.generator import CharTransformer, generate
 from helpers.parts.masks import causal_mask
@@ -61,16 +62,28 @@ def copy_weights(ours: nn.Module, theirs: nn.Module) -> None:
     theirs.head.load_state_dict((ours.to_classes if isinstance(ours, Classifier) else ours.to_logits).state_dict())
     theirs.encoder.norm.load_state_dict(ours.transformer.norm.state_dict())
     for block, layer in zip(ours.transformer.blocks, theirs.encoder.layers, strict=True):
-        attention = block.attention
-        layer.self_attn.in_proj_weight.copy_(
-            torch.cat([attention.to_queries.weight, attention.to_keys.weight, attention.to_values.weight])
-        )
-        layer.self_attn.in_proj_bias.zero_()
-        layer.self_attn.out_proj.load_state_dict(attention.unify.state_dict())
-        layer.linear1.load_state_dict(block.feed_forward.widen.state_dict())
-        layer.linear2.load_state_dict(block.feed_forward.narrow.state_dict())
-        layer.norm1.load_state_dict(block.norm1.state_dict())
-        layer.norm2.load_state_dict(block.norm2.state_dict())
+        copy_attention(layer.self_attn, block.attention)
+        for its, own in matching(layer, block):
+            its.load_state_dict(own.state_dict())
+
+
+@torch.no_grad()
+def copy_attention(theirs: nn.MultiheadAttention, ours: SelfAttention) -> None:
+    """Our three projections as one matrix, without biases, and what joins the heads."""
+    theirs.in_proj_weight.copy_(torch.cat([ours.to_queries.weight, ours.to_keys.weight, ours.to_values.weight]))
+    theirs.in_proj_bias.zero_()
+    theirs.out_proj.load_state_dict(ours.unify.state_dict())
+
+
+def matching(layer: nn.TransformerEncoderLayer, block: TransformerBlock) -> list[tuple[nn.Module, nn.Module]]:
+    """(PyTorch's, ours) for the parts of a layer of an encoder that have the same parameters."""
+    return [
+        (layer.self_attn.out_proj, block.attention.unify),
+        (layer.linear1, block.feed_forward.widen),
+        (layer.linear2, block.feed_forward.narrow),
+        (layer.norm1, block.norm1),
+        (layer.norm2, block.norm2),
+    ]
 
 
 def pair(kind: str) -> tuple[nn.Module, nn.Module]:
