@@ -182,30 +182,20 @@ class Ladder:
         print(f"held out, with other bytes before the last: {other_context_bits(model, self.text):.2f} bits per byte")
 
 
-def measured(
-    model: nn.Module, steps: int, text_name: str = MANUAL, rates: dict[nn.Module, float] | None = None
-) -> tuple[float, int]:
+def measured(model: nn.Module, steps: int, text_name: str = MANUAL, **options: Any) -> tuple[float, int]:
     """Train a model on a text. Returns (held-out bits per byte, after how many steps the training ended)."""
-    done = train(model.to(device()), steps, text_name=text_name, rates=rates)
+    done = train(model.to(device()), steps, text_name=text_name, **options)
     return held_out_bits(model, text_name), done
 
 
-def train(
-    model: nn.Module,
-    steps: int,
-    seed: int = 0,
-    text_name: str = MANUAL,
-    times: int = 1,
-    rates: dict[nn.Module, float] | None = None,
-) -> int:
+def train(model: nn.Module, steps: int, seed: int = 0, **options: Any) -> int:
     """Train a model on random windows. Returns after how many steps it ended: the stop button ends it early.
 
-    A step reads as many bytes whatever the model's t_max is. times: how many times as many as the rungs' steps.
-    rates: {part of the model: the factor of its learning rate}, for parts that take smaller or larger steps.
+    options: see `training_steps`.
     """
     done = 0
     try:
-        for _ in training_steps(model, steps, seed, text_name=text_name, times=times, rates=rates):
+        for _ in training_steps(model, steps, seed, **options):
             done += 1
     except KeyboardInterrupt:
         print(f"Stopped after {done:,} of {steps:,} steps. What was trained until here counts.")
@@ -221,7 +211,11 @@ def training_steps(
     times: int = 1,
     rates: dict[nn.Module, float] | None = None,
 ) -> Iterator[None]:
-    """The same, a step at a time; the stop button raises. what: the name in the line that shows how far it has come."""
+    """The same, a step at a time; the stop button raises. what: the name in the line that shows how far it has come.
+
+    A step reads as many bytes whatever the model's t_max is. times: how many times as many as the rungs' steps.
+    rates: {part of the model: the factor of its learning rate}, for parts that take smaller or larger steps.
+    """
     if os.environ.get(VALIDATING):  # a notebook that is validated need not wait for the training
         steps = min(steps, FEW)
     data, t, chance = text(text_name)[0], length_of(model), torch.Generator().manual_seed(seed)
