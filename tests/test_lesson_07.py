@@ -212,20 +212,48 @@ def test_collapse_takes_the_gradient_from_queries_and_keys_and_shortcuts_give_it
             assert all(least < share < most for share in shares[call, block])
 
 
+def differences_of_the_stacks():
+    """{version: the differences after 2, 3 and 24 blocks, and after 24 with larger matrices}"""
+    rows = re.findall(r"^(\D+?) +(\d\S+) +(\S+) +(\S+) +(\S+)$", printed(SOURCE, "def norms_only"), re.M)
+    return {name: list(map(float, values)) for name, *values in rows}
+
+
 def test_norms_without_shortcuts_keep_the_size_and_lose_the_difference_after_three_blocks():
-    told = printed(SOURCE, "class NormsOnly")
-    assert "nothing added: one vector after 2 blocks" in told and "norms only: one vector after 3 blocks" in told
-    assert told.count("positions still differ at the top") == 3
+    apart = differences_of_the_stacks()
+    assert apart["nothing added"][0] < 1e-6 < 1e-3 < apart["norms only"][0] and apart["norms only"][1] < 1e-6
+    assert all(apart[name][2] > 1 / 3 for name in ("shortcuts only", "both, norm last", "both, norm first"))
     assert LESSON.prediction("norms_without_shortcuts").truth == "C"
 
 
-def test_with_weights_twice_as_large_the_vectors_explode_and_a_norm_keeps_them():
-    grown = re.findall(
-        r"weights times (\d).*, (\S+) after 24", printed(SOURCE, "for factor in (1, 2):\n    sizes, _ = by_depth(tower")
-    )
-    sizes = {factor: float(size) for factor, size in grown}
-    assert sizes["1"] < 10 and sizes["2"] > 1e6
-    assert printed(SOURCE, "normed = Tower").count("1 after 24") == 2
+def test_with_matrices_twice_as_large_the_vectors_explode_and_a_norm_keeps_them():
+    row = re.compile(r"matrices times (\d).*, (\S+) after 24; difference at the top (\S+)")
+    grown = {factor: float(size) for factor, size, _ in row.findall(printed(SOURCE, "def tower_of_pairs"))}
+    assert grown["1"] < 10 and grown["2"] > 1e6
+    assert [size for _, size, _ in row.findall(printed(SOURCE, "normed = Tower"))] == ["1", "1"]
+
+
+def test_with_larger_matrices_only_norm_first_keeps_the_positions_apart():
+    apart = {name: values[3] for name, values in differences_of_the_stacks().items()}
+    assert apart.pop("both, norm first") > 0.3 and len(apart) == 4 and max(apart.values()) < 1e-3
+    for call in ("def tower_of_pairs", "normed = Tower"):
+        small, large = map(float, re.findall(r"at the top (\S+)", printed(SOURCE, call)))
+        assert small > 0.3 and large < 1e-3
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_averaging_is_what_makes_the_positions_of_the_growing_tower_equal(seed):
+    torch.manual_seed(seed)
+    towers = dict.fromkeys((True, False), torch.randn(8, 16, 32))
+    with torch.no_grad():
+        for _ in range(24):
+            layer, network = blocks.SelfAttention(32, 4), blocks.FeedForward(32)
+            for matrix in (p for part in (layer, network) for p in part.parameters() if p.dim() == 2):
+                matrix *= 2
+            for averages, x in towers.items():
+                x = x + (layer(x) if averages else layer.unify(layer.to_values(x)))
+                towers[averages] = x + network(x)
+    apart = {averages: (x - x.mean(1, keepdim=True)).norm() / x.norm() for averages, x in towers.items()}
+    assert apart[True] < 1e-3 and apart[False] > 0.4
 
 
 def test_the_norm_as_it_came_is_smaller_by_an_eighth_and_larger_for_small_vectors():
@@ -277,7 +305,9 @@ def test_longer_training_brings_attention_slowly_below_the_constant():
 def test_without_biases_attention_with_shortcuts_changes_sign_with_its_input():
     layer, x = blocks.SelfAttention(8, 2), torch.randn(2, 5, 8)
     nn.init.zeros_(layer.unify.bias)
-    near(-x + layer(-x), -(x + layer(x)))
+    y = x + layer(x)
+    near(-x + layer(-x), -y)
+    assert ((y - x.abs()).square() + (-y - x.abs()).square() >= 2 * x.square() - 1e-5).all(), "a loss of at least 1"
 
 
 def test_stacks_without_shortcuts_learn_nothing_and_norm_last_needs_a_gentle_start():
@@ -306,8 +336,12 @@ def test_the_biases_that_hold_the_vectors_of_the_bare_tower_are_about_a_tenth():
 def test_the_numbers_that_are_missing_by_hand_are_in_no_other_cell():
     cells = [cell for cell in nbformat.read(SOURCE.notebook, as_version=4).cells if "number_grids(" in cell.source]
     (sheet,) = [output.data["image/svg+xml"] for cell in cells for output in cell.outputs if "data" in output]
-    missing = re.findall(r"(?:norm|ReLU|y) of loop, second component: (\S+)", printed(SOURCE))
+    missing = re.findall(r"(?:norm|ReLU|y) of ends, second component: (\S+)", printed(SOURCE))
     words = re.search(r"<desc[^>]*>(.*?)</desc>", sheet)[1]
+    row = re.search(r"x \+ attention: (.*?);", words)[1].replace("−", "-").split(" / ")[2]
+    shown = torch.tensor([float(number) for number in row.split()])
+    normed = F.layer_norm(shown, (4,))[1].item()
+    assert missing == [f"{normed:.2f}", f"{normed:.2f}", f"{shown[1] + normed:.2f}"], "from the two digits shown"
     assert "y: " in words and len(missing) == 3 and not any(number in words for number in missing)
     rows = re.search(r"ReLU: (.*?);", words)[1].split(" / ")
     assert sum(number == "0" for row in rows for number in row.split()) == 7

@@ -156,19 +156,19 @@ draw_by_depth({"": bare})
 #
 # </div>
 #
-# After three layers all 16 positions of a sequence hold the same vector, as far as float32 can tell. Every output of a
-# layer is an average of the same values. The more similar the vectors, the more similar their attention weights, so
-# each layer shrinks the differences more than the layer before. [Dong, Cordonnier and Loukas
+# After three layers all 16 positions of a sequence hold the same vector, as far as float32 can tell. All
+# outputs of a layer are averages of the same values. The more similar the vectors, the more similar their attention
+# weights, so each layer shrinks the differences more than the layer before. [Dong, Cordonnier and Loukas
 # (2021)](https://arxiv.org/abs/2103.03404) show that they shrink doubly exponentially with the depth: in their bound
 # each layer cubes the difference, up to a factor.
 #
-# Can such a tower *learn*?
+# Does the gradient still reach the lower layers of such a tower?
 
 # %% [markdown]
 # ## An instrument: gradient by depth
 #
-# Give the model a task: output the sequence **backwards**. The loss is the mean over the rows of the batch, the
-# positions i and the components a,
+# Give the model a task: output the sequence **backwards**. The tower is permutation equivariant (lesson 6) and cannot
+# learn this; the task only supplies gradients. The loss is the mean over rows, positions i and components a,
 #
 # $$L
 # \;=\; \operatorname*{mean}_{\text{row},\,i,\,a}\;\big(y_{\text{row},\,i,\,a} - x_{\text{row},\,t-1-i,\,a}\big)^2,
@@ -343,7 +343,7 @@ show_player("depth")
 
 # %% [markdown]
 # On average a matrix multiplies a length by the root of the gain. A block has two matrices, so it multiplies the
-# gradient by the gain, and a tower of 24 blocks by the gain to the power of 24. A gain of 0.9 leaves 8 % of the
+# gradient by the gain; 24 blocks multiply it by the gain to the power of 24. A gain of 0.9 leaves 8 % of the
 # gradient, a gain of 0.5 less than a ten-millionth, and a gain of 1.1 makes it ten times as large.
 
 # %% [markdown]
@@ -353,10 +353,9 @@ show_player("depth")
 #
 # $$y \;=\; x + f(x), \qquad\qquad \frac{\partial y}{\partial x} \;=\; I + \frac{\partial f}{\partial x} .$$
 #
-# The identity $I$ is what matters. Whatever the layers do, each input vector reaches the top as one term of a sum, so
-# positions can stay different. On the way back, the gradient takes the same path undiminished, and each layer adds a
-# term. The layer learns only what to add, the *residual* ([He et al., 2016, section
-# 3](https://arxiv.org/abs/1512.03385)). Hence the name **[residual
+# The identity $I$ is what matters. Whatever the layers do, each input vector reaches the top as one term of a sum. On
+# the way back, the gradient takes the same path undiminished, and each layer adds a term. The layer learns only what to
+# add, the *residual* ([He et al., 2016, section 3](https://arxiv.org/abs/1512.03385)). Hence the name **[residual
 # connection](../../site/glossary.md#residual-connection)**. Another name is **shortcut**: it leads around the layer.
 
 # %% mystnb={"image": {"alt": "Length of the gradient against block number from 0 to 23, logarithmic. Without shortcuts it rises from below one trillionth at the bottom to about a twentieth at the top, nearly along a straight line. With shortcuts it is nearly level: about 2 at the bottom, 1 at the top."}}
@@ -386,13 +385,14 @@ plt.show()
 #
 # </div>
 #
-# The gradient no longer fades, and the positions stay different. Do queries and keys get their gradient back?
+# Do queries and keys get their gradient back?
 
 # %%
 print_gradients_of_matrices(with_shortcuts)
 
 # %% [markdown]
-# `to_queries` and `to_keys` now get about a tenth of that of `to_values`. At this depth, shortcuts cure both faults.
+# The gradients of `to_queries` and `to_keys` are now about a tenth as long as the gradient of `to_values`. With
+# PyTorch's initial weights, shortcuts cure both faults.
 
 # %% [markdown]
 # ## A little network
@@ -437,10 +437,10 @@ losses = train(Tower(gathering()).to(device()), torch.abs, 500)
 print(f"loss of the best constant {1 - 2 / torch.pi:.2f}, of attention {last(losses):.2f}")
 
 # %% [markdown]
-# After 500 steps the stack is no better than a model that always returns the best constant. With far longer training
-# its loss falls slowly below that of the constant, but only the biases make this possible. In a stack without biases,
-# changing the sign of every input vector changes no score, and so it changes the sign of every output. The target does
-# not change: |−x| = |x|.
+# After 500 steps the stack is no better than a model that always returns the best constant. A few thousand steps bring
+# its loss slightly below the constant's, but only thanks to the biases. In a stack without biases, changing the sign of
+# every input vector changes no score, and so it changes the sign of every output. The target does not change:
+# |−x| = |x|. So over x and −x together, the stack cannot do better than zeros, whose loss is 1.
 #
 # The missing piece is the **[feed-forward network](../../site/glossary.md#feed-forward-network)**: two linear layers
 # with a ReLU between them, applied to **every position by itself**, with the same weights everywhere:
@@ -509,31 +509,39 @@ print(f"loss of attention and one network {last(losses):.2f}")
 #
 # ## Keeping the vectors' size
 #
-# Shortcuts cure two faults and bring a third. Every layer adds something, so the sum grows; how fast depends on the
-# weights. The next cell makes two towers in which attention and feed-forward networks alternate, each with a shortcut.
-# The first has PyTorch's initial weights; in the second, all weights and biases are twice as large.
+# Shortcuts bring a fault of their own. Every layer adds something, so the sum grows; how fast depends on the weights.
+# The next cell makes two towers in which attention and feed-forward networks alternate, each with a shortcut. The first
+# has PyTorch's initial weights; in the second, all matrices are twice as large.
 
 # %%
 def pair():
     return Shortcut(SelfAttention(32, 4)), Shortcut(FinishedFeedForward(32))
 
+@torch.no_grad()
+def enlarge(model, factor):
+    for matrix in (p for p in model.parameters() if p.dim() == 2):
+        matrix *= factor
+    return model
+
 def tower_of_pairs(factor):
     torch.manual_seed(1)
     tower = Tower(nn.Sequential(*pair()) for _ in range(24))
-    with torch.no_grad():
-        for parameter in tower.parameters():
-            parameter *= factor
-    return tower.to(device())
+    return enlarge(tower, factor).to(device())
+
+def print_by_depth(factor, tower):
+    sizes, apart = by_depth(tower, x)
+    told = ", ".join(f"{sizes[k]:.3g} after {k}" for k in (0, 12, 24))
+    print(f"matrices times {factor}: size {told}; difference at the top {apart[-1]:.1e}")
 
 for factor in (1, 2):
-    sizes, _ = by_depth(tower_of_pairs(factor), x)
-    told = ", ".join(f"{sizes[k]:.3g} after {k}" for k in (0, 6, 12, 18, 24))
-    print(f"weights times {factor}: size {told}")
+    print_by_depth(factor, tower_of_pairs(factor))
 
 # %% [markdown]
-# Each block multiplies the size by some factor, and over 24 blocks the factors compound. With weights twice as large
-# the vectors explode, and the attention scores with them: the √d of [lesson 3](../03_scaling/03_scaling.ipynb) assumes
-# queries and keys whose components have variance 1. So it is safer to keep what each layer reads at one size.
+# Each block multiplies the size by some factor, and over 24 blocks the factors compound. With matrices twice as large
+# the vectors explode. The attention scores explode with them: the √d of [lesson 3](../03_scaling/03_scaling.ipynb)
+# assumes queries and keys whose components have variance 1. And the positions become nearly equal after all: averaging
+# passes on mostly what they have in common, so the common part grows faster. It is safer to keep what each layer reads
+# at one size.
 #
 # **[Layer normalisation](../../site/glossary.md#layer-normalisation)**
 # ([Ba, Kiros and Hinton, 2016, section 3](https://arxiv.org/abs/1607.06450)) does this for every vector $v$ of width
@@ -542,9 +550,9 @@ for factor in (1, 2):
 # $$\mu = \frac1e \sum_{a=1}^{e} v_a, \qquad \sigma^2 = \frac1e \sum_{a=1}^{e} (v_a - \mu)^2,
 # \qquad \operatorname{norm}(v)_a \;=\; \frac{v_a - \mu}{\sqrt{\sigma^2 + \varepsilon}}\; \gamma_a + \beta_a .$$
 #
-# No other position and no other sequence of the batch has any influence. The small $\varepsilon$ keeps a vector of
-# equal components, whose variance is 0, from becoming 0/0. The factors $\gamma$ and the offsets $\beta$ are learned,
-# one of each for every component. In PyTorch they are called `weight` and `bias`.
+# The small $\varepsilon$ keeps a vector of equal components, whose variance is 0, from becoming 0/0. The factors
+# $\gamma$ and the offsets $\beta$ are learned, one of each for every component. In PyTorch they are called `weight` and
+# `bias`.
 
 # %% [markdown]
 # <div class="card">
@@ -563,8 +571,8 @@ for factor in (1, 2):
 # </details>
 # <details><summary>Hint 2: two small experiments</summary>
 #
-# Compute the norm of the vector (0, 2) by hand, with ε = 0. What does the code return for it? And what is the
-# denominator of a vector whose variance is far smaller than ε, in the formula and in the code?
+# Compute the norm of the vector (0, 2) by hand, with ε = 0. What does the code return for it? And what does each
+# divide by, the formula and the code, when the variance of a vector is far smaller than ε?
 #
 # </details>
 # </div>
@@ -639,11 +647,11 @@ for e in (4, 32, 512):
 for factor in (1, 2):
     tower = tower_of_pairs(factor)
     normed = Tower(nn.Sequential(block, LayerNorm(32)) for block in tower.blocks)
-    sizes, _ = by_depth(normed.to(device()), x)
-    told = ", ".join(f"{sizes[k]:.3g} after {k}" for k in (0, 6, 12, 18, 24))
-    print(f"weights times {factor}: size {told}")
+    print_by_depth(factor, normed.to(device()))
 
 # %% [markdown]
+# The size stays at 1. But with the larger matrices the positions are still nearly equal at the top.
+#
 # ## The block
 #
 # Now put the pieces together. A block is attention and a feed-forward network, each with a shortcut around it and a
@@ -676,8 +684,8 @@ plots.diagrams.block_norms()
 # \qquad x \;\leftarrow\; x + \operatorname{ff}\big(\operatorname{norm}_2(x)\big) .$$
 #
 # The difference looks small. With norm last, every shortcut runs *through* a norm. With norm first, the line from the
-# input to the output passes nothing but additions. It is called the **residual stream**. It may grow, but every layer
-# reads it normalised.
+# input to the final norm passes nothing but additions. It is called the **residual stream**. It may grow, but every
+# layer reads it normalised.
 #
 # **[Dropout](../../site/glossary.md#dropout)** ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 5.4) guards
 # against overfitting. In training, each component of a layer's output is zeroed with probability p before the addition,
@@ -710,8 +718,8 @@ print(f"without the factor: mean {dropped.sign().mean():.2f}")
 # </details>
 # <details><summary>Hint 2: an example with simple layers</summary>
 #
-# Let x be (1, 3). In place of attention and network, take layers that return the sum of their input in both components:
-# (4, 4) for x. Both norms only subtract the mean.
+# Let x be (1, 3). Replace attention and network by a layer that adds the two components and returns the sum twice:
+# (1, 3) becomes (4, 4). Both norms only subtract the mean.
 #
 # - Norm first: the norm of (1, 3) is (−1, 1), for which the layer returns (0, 0), so x is still (1, 3). The second half
 #   does the same.
@@ -815,7 +823,7 @@ plots.number_grids(
     "three-words", "Three words through a transformer block, by hand", THREE_WORDS,
     [{"*x*": X, "norm(*x*)": normed}, {"attention": attended, "*x* + attention": halfway},
      {"norm": normed_again, "ReLU": added}, {"*y*": halfway + added}],
-    empty=[("norm", 1, 1), ("ReLU", 1, 1), ("*y*", 1, 1)],
+    empty=[("norm", 2, 1), ("ReLU", 2, 1), ("*y*", 2, 1)],
 )
 
 # %% [markdown]
@@ -831,7 +839,7 @@ plots.number_grids(
 
 # %% tags=["hide-cell", "nbval-check-output"]
 for name, grid in {"norm": normed_again, "ReLU": added, "y": halfway + added}.items():
-    print(f"{name} of loop, second component: {grid[1, 1]:.2f}")
+    print(f"{name} of ends, second component: {grid[2, 1]:.2f}")
 theirs = as_pytorchs(by_hand).cpu()(X[None])[0]
 print("as PyTorch's block computes it:", torch.allclose(theirs, halfway + added, atol=1e-5))
 
@@ -899,9 +907,8 @@ check(Transformer)
 # %% [markdown]
 # ## What each piece contributes
 #
-# Back to the first tower. Now every block has attention and a feed-forward network. Compare five versions before any
-# training: nothing added; norms only; shortcuts only; both, with norm last; and both, with norm first. With nothing
-# added, all positions hold the same vector after two blocks.
+# Back to the first tower, with a network after every attention layer. Compare five versions before training: neither
+# norms nor shortcuts (*nothing added*); norms only; shortcuts only; both, with norm last; both, with norm first.
 
 # %% [markdown]
 # <div class="card">
@@ -924,40 +931,35 @@ norms_without_shortcuts = "C"
 ### END SOLUTION
 
 # %% mystnb={"image": {"alt": "Two panels against the number of blocks passed, logarithmic, five curves. Left, size: with norms only and with norm last it stays at 1; with nothing added it falls below a tenth; with shortcuts only and with norm first it grows slowly. Right, difference between positions: with nothing added and with norms only it falls to one ten-millionth within a few blocks; the three versions with shortcuts fall slowly and stay above a third."}}
-class NormsOnly(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layers = nn.Sequential(SelfAttention(32, 4), FinishedNorm(32),
-                                    FinishedFeedForward(32), FinishedNorm(32))
+def nothing_added():
+    return nn.Sequential(SelfAttention(32, 4), FinishedFeedForward(32))
 
-    def forward(self, x):
-        return self.layers(x)
+def norms_only():
+    return nn.Sequential(SelfAttention(32, 4), FinishedNorm(32),
+                         FinishedFeedForward(32), FinishedNorm(32))
 
 torch.manual_seed(1)
 stacks = {
-    "nothing added": Tower(nn.Sequential(SelfAttention(32, 4), FinishedFeedForward(32))
-                           for _ in range(24)),
-    "norms only": Tower(NormsOnly() for _ in range(24)),
+    "nothing added": Tower(nothing_added() for _ in range(24)),
+    "norms only": Tower(norms_only() for _ in range(24)),
     "shortcuts only": tower_of_pairs(1),
     "both, norm last": Transformer(32, 4, 24),
     "both, norm first": Transformer(32, 4, 24, pre_norm=True),
 }
 stacks = {name: stack.to(device()) for name, stack in stacks.items()}
 draw_by_depth(stacks)
+print("difference after             2        3       24   24, matrices times 2")
 for name, stack in stacks.items():
-    differences = by_depth(stack, x)[1]
-    one_vector = [depth for depth, difference in enumerate(differences) if difference < 1e-6]
-    told = "positions still differ at the top"
-    if one_vector:
-        told = f"one vector after {one_vector[0]} blocks"
-    print(f"{name}: {told}; difference {differences[-1]:.1e}")
+    apart = [by_depth(stack, x)[1][depth] for depth in (2, 3, 24)]
+    apart.append(by_depth(enlarge(stack, 2), x)[1][24])
+    print(f"{name:<20}" + "".join(f"{value:>10.1e}" for value in apart))
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Before training, shortcuts decide the right panel: with them the positions stay apart through all
-# 24 blocks; without them they become equal within a few blocks, **norms or not**. On the left, *norms only* and *norm
-# last* overlap at 1. With norm first the sum still grows, but more slowly than with shortcuts only.
+# **How to read it.** With PyTorch's initial weights, shortcuts decide the right panel: with them the positions stay
+# apart through all 24 blocks; without them they become equal within a few blocks, **norms or not**. On the left, *norms
+# only* and *norm last* overlap at 1. With norm first the sum still grows, but more slowly than with shortcuts only.
 #
 # </div>
 
@@ -966,12 +968,12 @@ check.prediction("norms_without_shortcuts", norms_without_shortcuts)
 
 # %% [markdown]
 # Look at *norms only* once more. Its vectors have size 1 at every depth, yet nothing in them tells one position from
-# another. A healthy-looking number can come from a dead model.
+# another. A healthy-looking number can come from a dead model. In the last column, only *norm first* keeps the
+# positions apart: its layers read normalised vectors, so what they add does not grow with the sum.
 #
-# Before training, both orders keep the positions of these 24 blocks apart. Do their gradients differ? [Xiong et al.
-# (2020, section 3)](https://arxiv.org/abs/2002.04745) bound the gradients of the last block at that moment. With norm
-# last, the bound does not depend on the depth. With norm first, it falls like $1/\sqrt{depth}$. Measure the gradient of
-# the last matrix of the last block in stacks of several depths:
+# Do the gradients differ too? [Xiong et al. (2020, section 3)](https://arxiv.org/abs/2002.04745) derive an upper bound
+# for the gradient of the last block at initialisation. With norm last, it does not depend on the depth. With norm
+# first, it falls like $1/\sqrt{depth}$. Measure the gradient of the last matrix in stacks of several depths:
 
 # %% mystnb={"image": {"alt": "Length of the gradient of the last matrix against the depth of the stack, from 3 to 96 blocks, both axes logarithmic. With norm last the line is level at about 0.15. With norm first it starts at the same height and falls, from 24 blocks on nearly along a dotted slope of one over the root of the depth, to 0.04."}}
 def pull_at_the_top(depth, pre_norm, seed):
@@ -1004,10 +1006,10 @@ plt.show()
 #
 # </div>
 #
-# With norm first, a deeper stack has a larger sum at its top. The last norm divides this sum by its size, and on the
-# way back the gradient too. With norm last, every sum starts from a vector of size 1, so the gradient at the top does
-# not shrink. [Xiong et al.](https://arxiv.org/abs/2002.04745) argue that such large gradients make the first steps of
-# training unstable at a large learning rate. The remedy of 2017 was a [*warm-up*](../../site/glossary.md#warm-up):
+# With norm first, a deeper stack has a larger sum at its top. The last norm divides both the sum and, on the way back,
+# the gradient by the sum's size. With norm last, every sum starts from a vector of size 1, so the gradient at the top
+# does not shrink. [Xiong et al.](https://arxiv.org/abs/2002.04745) argue that such large gradients make the first steps
+# of training unstable at a large learning rate. The remedy of 2017 was a [*warm-up*](../../site/glossary.md#warm-up):
 # raise the rate slowly over the first few thousand steps. Xiong et al. train stacks with norm first without one.
 #
 # Now train all five versions, as fresh stacks of eight blocks, to return the sequence backwards. Learned positions come
@@ -1021,9 +1023,8 @@ def new_stack(version):
     if version.startswith("both"):
         return Transformer(32, 4, 8, pre_norm="first" in version)
     pieces = {
-        "nothing added": lambda: nn.Sequential(SelfAttention(32, 4),
-                                               FinishedFeedForward(32)),
-        "norms only": NormsOnly,
+        "nothing added": nothing_added,
+        "norms only": norms_only,
         "shortcuts only": lambda: nn.Sequential(*pair()),
     }
     return Tower(pieces[version]() for _ in range(8))
@@ -1068,11 +1069,11 @@ for version, (losses, apart) in runs.items():
 # Without shortcuts nothing is learned at this learning rate, with norms or without. Shortcuts alone make eight blocks
 # trainable; with norm first, training is faster. Norm last learns only with a warm-up or at a third of the rate.
 #
-# The right panel shows what goes wrong. *Norm last* starts with different positions, but the first steps make them
-# nearly equal, and they stay so: the stack collapses in training. Its other two runs, and *norm first*, also lose most
-# of the difference but regain it, and their loss falls only as it returns. The gradients measured above do not explain
-# this by themselves: Adam divides each gradient by its recent typical size, so a large gradient need not mean a large
-# step. These are single runs at one depth.
+# The right panel shows what goes wrong. With *norm last* the positions differ at the start, but the first steps make
+# them nearly equal, and they stay that way: the stack collapses during training. Its other two runs, and *norm first*,
+# also lose most of the difference but regain it, and their loss falls only as it returns. The gradients measured above
+# do not explain this by themselves: Adam divides each gradient by its recent typical size, so a large gradient need not
+# mean a large step. These are single runs at one depth.
 
 # %% [markdown]
 # ## What it costs
@@ -1124,8 +1125,8 @@ for e, h in ((32, 4), (512, 8), (768, 12)):
     print(f"e = {e:>3}: {mine:>9,} by formula, {counted:>9,} by count; 12e² is {share:.1%}")
 
 # %% [markdown]
-# Remember **12e² per block**: 4e² in the attention and 8e², two thirds, in the feed-forward network. [Lesson
-# 12](../12_gpt2/12_gpt2.ipynb) adds GPT-2's tables of tokens and positions.
+# Remember **12e² per block**: 4e² in the attention and 8e², two thirds, in the feed-forward network. In GPT-2 the three
+# projections also have biases, 3e numbers per block ([lesson 12](../12_gpt2/12_gpt2.ipynb)).
 
 # %% [markdown]
 # ## Your model so far
@@ -1168,9 +1169,9 @@ print(f"one block: {bits:.2f} bits per byte after {done:,} steps")
 # %% [markdown]
 # ## What you can do now
 #
-# You can say what makes an architecture a transformer; measure activations and gradients through any stack; make a
-# norm agree with PyTorch's; build the block in both orders and say what each order does to the gradient; stack blocks
-# that each have weights of their own; and count their parameters in your head.
+# You can say what makes an architecture a transformer; measure activations and gradients through any stack; write a
+# layer norm that agrees with PyTorch's; build the block in both orders and say what each order does to the gradient;
+# stack blocks that each have weights of their own; and count their parameters in your head.
 #
 # **Two questions to think about**
 #
@@ -1185,8 +1186,7 @@ print(f"one block: {bits:.2f} bits per byte after {done:,} steps")
 #
 # Yes. Such a stack applies one function again and again, as a recurrent network does, but over depth instead of time
 # ([Dehghani et al., "Universal transformers", 2019](https://arxiv.org/abs/1807.03819)). Sharing also saves memory
-# ([Lan et al., "ALBERT", 2020](https://arxiv.org/abs/1909.11942)). The trouble with `[block] * depth` is that it
-# shares weights by accident, and no error tells you.
+# ([Lan et al., "ALBERT", 2020](https://arxiv.org/abs/1909.11942)).
 #
 # </details>
 #
