@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -89,12 +90,10 @@ class Operations(TorchDispatchMode):
         super().__init__()
         self.count = 0
 
-    def __torch_dispatch__(
-        self, function: Callable, types: object, arguments: tuple = (), options: dict | None = None
-    ) -> object:
+    def __torch_dispatch__(self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         """Calls the function, and counts it."""
         self.count += 1
-        return function(*arguments, **(options or {}))
+        return function(*args, **(kwargs or {}))
 
 
 def operations(attention: Answer, x: torch.Tensor) -> int:

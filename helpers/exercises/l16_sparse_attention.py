@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -257,11 +258,9 @@ class Allocations(TorchDispatchMode):
         self.largest = 0
         self.description = ""
 
-    def __torch_dispatch__(
-        self, function: Callable, types: object, arguments: tuple = (), options: dict | None = None
-    ) -> object:
+    def __torch_dispatch__(self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         """Calls the function, and looks at every tensor that it returns."""
-        returned = function(*arguments, **(options or {}))
+        returned = function(*args, **(kwargs or {}))
         for tensor in tree_leaves(returned):
             if isinstance(tensor, torch.Tensor) and tensor.layout is torch.strided:
                 entries = tensor.untyped_storage().nbytes() // tensor.element_size()

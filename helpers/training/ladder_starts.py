@@ -1,8 +1,8 @@
 """Models of lessons 2 and 3 from other first weights, with three seeds: python -m helpers.training.ladder_starts
 
-Lesson 2's model starts as lesson 1's, with the identity in all three matrices, and is trained whole, with the values'
-matrix fixed, and with the queries' and keys' fixed. Lesson 3's starts with queries and keys of size 1, and so with
-scores of size 8, and is trained with the root and without it.
+Lesson 2's model starts as lesson 1's, with the identity in all three matrices, and is trained whole, and with those of
+queries and keys fixed. Lesson 3's starts with queries and keys of size 1, and so with scores of size 8, and is trained
+with the root and without it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,6 @@ def large_scores(scores: Callable) -> ByteModel:
 
 MODELS = {
     "02 from the identity": from_identity,
-    "02 from the identity, values fixed": lambda: from_identity("to_values"),
     "02 from the identity, queries and keys fixed": lambda: from_identity("to_queries", "to_keys"),
     "03 large, not scaled": lambda: large_scores(plain_scores),
     "03 large, scaled": lambda: large_scores(scaled_scores),
