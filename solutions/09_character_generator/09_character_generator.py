@@ -197,7 +197,8 @@ print(f"a model without an opinion: {loss:.3f} nats, "
 # - **order 1**: the probability of each byte depends on the byte before it, by a table of the pairs in the training
 #   part. The entropy of the pairs is that of the first byte plus that of the second, given the first. The landmark is
 #   the second term: the entropy of the pairs minus that of single bytes.
-# - **gzip** and **xz**, two compression programs: how many bits a held-out byte adds to the compressed training part.
+# - **gzip** and **xz**, two compression programs: how many more bits the compressed text takes when the held-out part
+#   follows the training part, for each byte of the held-out part.
 #
 # An arithmetic coder ([Witten, Neal and Cleary, 1987](https://doi.org/10.1145/214762.214771)) turns a language model
 # into a compressor as well, with almost exactly as many bits per byte as the model needs.
@@ -601,8 +602,8 @@ from helpers.players import show_player
 show_player("next-byte")
 
 # %% [markdown]
-# In this player, T = 2 needs p = 0.5 after *expres*: only then is *s* the one byte left. After *The*, p = 0.7 is low
-# enough. At T = 1, p = 0.9 is low enough for both: a higher T enlarges the nucleus.
+# In this player, at T = 2, p must come down to 0.5 before *s* is the only byte left after *expres*. After *The*, p =
+# 0.7 is low enough. At T = 1, p = 0.9 is low enough for both: a higher T enlarges the nucleus.
 #
 # ## Writing
 
@@ -1022,10 +1023,11 @@ check.prediction("costliest_piece", costliest_piece)
 # In the short runs, the shortcut around attention accounts for most of the cost, the one around the feed-forward
 # network for hardly any. This fits answer A: it is attention that averages.
 #
-# **The rest of the ranking is different in the long runs**, which change size and steps at once. After the short runs,
-# even the whole model has not reached order 1, a table of pairs. Such a table needs no positions: the shortcuts carry
-# the last byte to its prediction. In the long runs, positions are the second costliest piece. The norms help a little
-# in the short runs and not at all in the long ones: at this learning rate, the training settles without them.
+# **The rest of the ranking is different in the long runs**, where the model is larger and also trains longer. After the
+# short runs, even the whole model predicts worse than order 1, which looks only at the last byte. At this stage a model
+# has no use for positions: the shortcuts carry each byte's vector to the prediction of the next byte. In the long runs,
+# positions are the second costliest piece. The norms help a little in the short runs and not at all in the long ones:
+# at this learning rate, the training settles without them.
 #
 # So an ablation says what a piece is worth **to this model, with this training**.
 
@@ -1055,10 +1057,11 @@ for t, rung in ((32, "07_transformer_block"), (64, "09_character_generator")):
 #
 # </div>
 #
-# The last rung goes the wrong way. The additional bytes offer little: beyond eight, your larger model gained hardly
-# anything. And each position vector is trained by 8 windows in a step, not 16. With this handicap, one run with windows
-# of 32 bytes needed 2.38 bits instead of 2.31. A less varied batch is not the reason: 16 windows from only 8 places in
-# the text reached 2.31 too. With twice as many windows, both models do better, and the shorter windows still win.
+# The last rung goes the wrong way. The additional context offers little: beyond eight bytes, your larger model gained
+# hardly anything. And it has a price: in each step only 8 windows train a position vector, not 16. In one run with
+# windows of 32 bytes we let only half of the windows train each position vector: 2.38 bits instead of 2.31. That is a
+# part of the gap; the rest remains unexplained. With twice as many windows, both models do better, and the shorter
+# windows still win.
 
 # %% [markdown]
 # ## The real thing: Wikipedia
