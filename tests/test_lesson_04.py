@@ -196,12 +196,12 @@ def test_rows_of_gave_are_those_that_the_prose_reads():
 
 def test_one_head_reads_the_giver_from_the_second_sum():
     text = printed(SOURCE, "exchanged = ids")
-    found = re.findall(r"^h = 1, run (\d): +(\d+)% +(\d+)% +(\d+)%$", text, re.MULTILINE)
-    assert [run for run, *_ in found] == ["1", "3"]
-    for _, *shares in found:
-        whole, first, second = map(int, shares)
-        assert second <= 8 and first >= 90, "the second sum decides"
-        assert first > whole + 5, "the first sum of the whole sentence pulls towards the wrong name"
+    rows = re.findall(r"^h = 1, run (\d):((?: +\d+% / \d+%){3})$", text, re.MULTILINE)
+    assert [run for run, _ in rows] == ["1", "3"]
+    for _, row in rows:
+        (whole, _), (first, wrong), (_, exchanged) = re.findall(r"(\d+)% / (\d+)%", row)
+        assert int(exchanged) > 90 and int(first) >= 90 and int(wrong) <= 8, "the second sum decides"
+        assert int(first) > int(whole) + 5, "the first sum of the whole sentence pulls towards the wrong name"
 
 
 def test_scrambled_heads_answer_nearly_without_an_error():

@@ -187,11 +187,11 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each point is a film. The axes come from a [singular value
-# decomposition](../../site/glossary.md#singular-value-decomposition) (SVD) of the predictions. Training does not fix
-# them: rotate all film and viewer vectors by the same angle, and no dot product changes. Along the horizontal axis,
-# which contributes most, romances are at one end and action films at the other. The vertical axis separates light films
-# from serious ones.
+# **How to read it.** Each point is a film. Training does not fix the axes of the learned vectors: rotate them all by
+# the same angle, and no dot product changes. So the axes come from a [singular value
+# decomposition](../../site/glossary.md#singular-value-decomposition) (SVD) of the predictions. Along the horizontal
+# axis, romances are at one end and action films at the other. The vertical axis separates light films from serious
+# ones.
 #
 # </div>
 #
@@ -549,8 +549,8 @@ plots.number_grids(
 # <div class="figure-caption">
 #
 # **How to read it.** Each row belongs to a word: its vector x, its raw weights w′, its weights w, its output y. The
-# empty cells of w′ hold one number, the dot product of *loop* and *ends*. Those of y hold one number too: the dot
-# product of the row of *the* in w and the second column of x.
+# empty cells of w′ hold one number, the dot product of *loop* and *ends*. The empty cells of y hold one number too: for
+# the first, take the dot product of the row of *the* in w and the second column of x.
 #
 # </div>
 #
@@ -769,7 +769,8 @@ for function in (self_attention, running_sum):
 # Python's reference manual and predicts the next byte.
 #
 # Today's model has three parts. Each possible byte has a learned vector of e = 64 numbers. Your `self_attention`
-# averages 32 of them. A linear map with a softmax turns the last output into probabilities for the next byte.
+# averages those of the 32 bytes that the model reads. A linear map with a softmax turns the last output into
+# probabilities for the next byte.
 #
 # The score is in [bits per byte](../../site/glossary.md#bits-per-byte): the average of $-\log_2 p$, where $p$ is the
 # probability that the model gave to the byte that came next. It is measured on held-out text, which was not used for
@@ -803,9 +804,9 @@ ladder.other_context(model)
 # text, the score is still 3.62.
 #
 # The weights agree: on average, 0.91 of the weight goes to the last position and to copies of its byte (0.10 if all
-# weights were equal). So the model does hardly anything that a table of which byte follows which could not do, and does
-# it worse: such a table needs about 3.53 bits on held-out text. Little weight is left for the other bytes, and nothing
-# says where they stand.
+# weights were equal). In effect the model is a table of which byte tends to follow which, and a poor one: counted in
+# the training text, with 0.1 added to every count, such a table needs about 3.53 bits on held-out text. Little weight
+# is left for the other bytes, and nothing says where they stand.
 #
 # The start page collects your scores. `Ladder(check, text="enwik8")` trains on Wikipedia text instead (a download).
 

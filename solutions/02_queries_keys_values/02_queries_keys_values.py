@@ -102,8 +102,9 @@ check.prediction("mutual", mutual)
 # ## Why one vector cannot do it
 #
 # With one vector as both query and key the scores are symmetric: $x_i \cdot x_j = x_j \cdot x_i$. The weights need not
-# be, because each row has its own softmax. But **no two vectors can prefer each other**: they cannot both score higher
-# with the other than with themselves, as a noun and its verb may need to. By the Cauchy-Schwarz inequality
+# be, because each row has its own softmax. But **no two vectors can prefer each other**: it is impossible that each
+# scores higher with the other than with itself. A noun and its verb may need exactly that. By the Cauchy-Schwarz
+# inequality
 #
 # $$x_i \cdot x_j \;\le\; \lVert x_i\rVert\,\lVert x_j\rVert
 # \;\le\; \max\big(\lVert x_i\rVert^2, \lVert x_j\rVert^2\big) \;=\; \max\big(x_i \cdot x_i,\; x_j \cdot x_j\big) .$$
@@ -775,8 +776,8 @@ check.prediction("shuffled_context", shuffled_context)
 #
 # So the two matrices act as one matrix $M = W_q W_k^\top$ of shape (e, e). In lesson 1 the identity was in its place.
 # $M$ may be any matrix of rank d or less. With a single shared $W$ it is $W W^\top$. The scores are then dot products
-# of the vectors $x_i W$, so no two words can prefer each other. Symmetry alone does not forbid it: if the rows of $M$
-# are (0, 1) and (1, 0), $M$ is symmetric, and (1, 0) and (0, 1) prefer each other.
+# of the vectors $x_i W$, so no two words can prefer each other. Symmetry is not the obstacle: the matrix $M$ with rows
+# (0, 1) and (1, 0) is symmetric, and yet with it (1, 0) and (0, 1) prefer each other.
 #
 # A word has feature f if its vector has a 1 in component f. The entry of $M$ in row f and column g is added to the
 # score when the word that asks has feature f and the word that is asked has feature g. Training finds such a matrix;
@@ -801,8 +802,8 @@ check.prediction("shuffled_context", shuffled_context)
 # <details><summary>Hint 2: two rules, with numbers</summary>
 #
 # Let e be 3, and let the features 0 and 1 both look at feature 2, with the strengths 5 and 4. Both matrices are (3, 2).
-# The last column of their product M is 5, 4 and 0, and all other entries are 0. If yours is 9, 9 and 0, each of the
-# two features follows both rules: rows 0 and 1 of w_q are nonzero in both columns instead of one.
+# The last column of their product M is 5, 4 and 0, and all other entries are 0. If yours is 9, 9 and 0, both features
+# follow both rules: rows 0 and 1 of w_q are nonzero in two columns instead of one.
 #
 # </details>
 # </div>
@@ -905,8 +906,9 @@ check.prediction("second_rung", second_rung)
 
 # %% [markdown]
 # Why is the model worse, although it has three more matrices? It could do what lesson 1's model does: with the identity
-# in all three matrices it *is* that model. The next cell first keeps the identity fixed, for comparison. It then trains
-# the matrices too, from the identity and from random numbers, with a tenth of the learning rate for $W_q$ and $W_k$.
+# in all three matrices it *is* that model. The next cell makes three runs. In the first, the matrices stay fixed at the
+# identity, for comparison. In the others they are trained, once from the identity and once from random numbers, with a
+# tenth of the learning rate for $W_q$ and $W_k$.
 
 # %%
 for matrices in ("fixed identity", "trained from the identity", "trained from random"):
@@ -929,7 +931,7 @@ for matrices in ("fixed identity", "trained from the identity", "trained from ra
 # With a tenth of the learning rate, the run from the identity keeps 0.86 of the weight on them, and the model is level
 # with lesson 1's. The run from random matrices does not get there: 0.13 of the weight, 3.81 bits.
 #
-# Two more changes keep the full rate and start from random matrices:
+# Two more experiments, both at the full rate and from random matrices:
 #
 # - **Add positions.** Without them a query can ask for "a letter e", but not for "the byte at the end". So add to each
 #   input one of 32 learned vectors, the one for its position (lesson 6).
@@ -964,9 +966,10 @@ plt.show()
 # </div>
 #
 # From the identity at the full rate, all three runs end worse than lesson 1's model, although they start as that model.
-# With $W_q$ and $W_k$ fixed there, the new model is level. With positions the runs of the two models overlap. With
-# eight times the windows as well, the three matrices pay off: every run of the new model needs fewer bits than any run
-# of lesson 1's. Lesson 5 gets more predictions at less cost: 32 from each window instead of one.
+# With $W_q$ and $W_k$ fixed there and only $W_v$ trained, the new model does as well as lesson 1's. With positions the
+# runs of the two models overlap. With eight times the windows as well, the three matrices pay off: every run of the new
+# model needs fewer bits than any run of lesson 1's. Lesson 5 gets more predictions at less cost: 32 from each window
+# instead of one.
 
 # %% [markdown]
 # ## What you can do now

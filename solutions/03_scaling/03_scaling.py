@@ -586,10 +586,10 @@ for name, line in derivatives.items():
 #
 # </div>
 #
-# Per unit of q·k, the scaled derivatives are smaller by a factor of √d. At d = 64 that is 8, and saturation costs a
-# factor of about 40,000. A larger learning rate can make up for small derivatives, but only if they are about equally
-# small for all keys. With scaling, the 90th percentile is about 10 times the 10th. Without it, the 90th is more than
-# 10⁹ times the 10th, so no single rate suits all keys.
+# Per unit of q·k, the scaled derivatives have to be divided by √d once more. At d = 64 that costs them a factor of 8;
+# saturation costs the plain ones a factor of about 40,000. A larger learning rate can make up for small derivatives,
+# but only if they are about equally small for all keys. With scaling, the 90th percentile is about 10 times the 10th.
+# Without it, the 90th is more than 10⁹ times the 10th, so no single rate suits all keys.
 
 # %% [markdown]
 # ## Learning stops
@@ -675,11 +675,12 @@ plt.show()
 #
 # At d = 64 and d = 1024 the start decides. From a soft start every run ends below 0.15. From the plain start, which is
 # sharp at these widths, every run ends far above that: where the right key has hardly any weight, its score gets hardly
-# any gradient. At d = 4 the start hardly matters with full steps; small steps learn more slowly, and with them the soft
-# start is ahead. The last two rows agree: at every step, the queries of row 4 are those of row 5 divided by √d.
+# any gradient. At d = 4 the start hardly matters with full steps. With small steps learning is slower, and the soft
+# start ends lower. The last two rows agree: at every step, the queries of row 4 are those of row 5 divided by √d.
 #
-# In the loss curves d = 4 ends higher even with scaling. Three of its sixteen keys are inside the convex hull of the
-# others, and no query can give any of them the largest weight, so the loss cannot fall below about 0.17.
+# In the loss curves d = 4 ends higher even with scaling, at 0.41. Mostly that is unfinished training. But in those
+# curves the loss cannot fall below about 0.17: three of the sixteen keys are inside the convex hull of the others, and
+# no query can give any of them the largest weight.
 
 # %% [markdown]
 # ## Divide early
@@ -940,10 +941,10 @@ for name, function in {"not scaled": plain_scores, "scaled": scores}.items():
           f"our three runs {min(runs):.2f} to {max(runs):.2f}")
 
 # %% [markdown]
-# Now the root saves more than a tenth of a bit in every run. So when does it matter? If queries and keys start with
-# components of size 1, it makes rows start about equally soft at every width. If they start small, as in the first
-# model, rows are soft anyway, and three runs show no clear gain. Either way, the root does not keep queries and keys
-# from growing (question 3).
+# Now the root saves more than a tenth of a bit in every run. So when does it matter? When the components of queries and
+# keys start at size 1: then the root makes rows start about equally soft at every width. If they start small, as in the
+# first model, rows are soft anyway, and three runs show no clear gain. Either way, the root does not keep queries and
+# keys from growing (question 3).
 
 # %% [markdown]
 # ## What you can do now

@@ -14,7 +14,8 @@
 #
 # *mary gave roses to susan.* To understand the word *gave*, a reader needs three answers: who gave, what was given, and
 # who received it. With the attention of the last two lessons, a word asks one question and receives one average. In
-# this lesson every word asks several questions, each with a part of lesson 2's three matrices. Only one more is needed.
+# this lesson every word asks several questions, each with its own part of lesson 2's three matrices. One more matrix
+# combines the answers.
 #
 # | | |
 # |---|---|
@@ -62,7 +63,7 @@ check = start("04_multi_head")
 #
 # The weights can now depend on positions too. To keep the picture simple, let them depend on the positions alone: 0.4
 # for the first word, 0.1 for *gave* itself, then 0.2, 0.1 and 0.2. The second sum is then the same for both events, and
-# only the first, in the picture, can tell them apart.
+# only the first can tell them apart; the picture shows it.
 
 # %% mystnb={"image": {"alt": "Two chains of five arrows in the plane, one for each word. Left, mary gave roses to susan; right, susan gave roses to mary. The arrows of mary point the same way in both, and so do those of susan, but mary's is half as long on the right as on the left, and susan's twice as long. The two chains end at different points, each marked with a cross."}}
 torch.manual_seed(390)
@@ -442,9 +443,8 @@ plots.number_grids(
 # <div class="figure-caption">
 #
 # **How to read it.** Each of the first two lines is one head: queries, keys, their products, and the softmax of the
-# products divided by √2. The third line: values, and both heads' outputs side by side. Each empty cell is a dot
-# product: in $q_1 k_1^\top$, of row *ends* of $q_1$ and row *loop* of $k_1$; in $y$, of row *the* of $w_0$ and the
-# first column of $v_0$.
+# products divided by √2. The third line: values, and both heads' outputs side by side. The empty cells are dot
+# products: row *ends* of $q_1$ with row *loop* of $k_1$, and row *the* of $w_0$ with the first column of $v_0$.
 #
 # </div>
 #
@@ -634,7 +634,7 @@ for seed in (1, 2):
 
 # %% [markdown]
 # From the first start, one head learns to answer nearly all questions. From the second, it keeps guessing the giver. So
-# one sum has room for three answers, but training does not find them from every start. With three heads it found them
+# one sum has room for nearly all answers, but training does not find them from every start. With three heads it did so
 # from all three starts, in a quarter of the steps.
 #
 # What do the three heads look at? Their weights vary with the sentence, so average them over 2,000 sentences.
@@ -684,26 +684,30 @@ for h in runs:
 # With one head, the table explains the failure of run 2: the giver has weight 0.00, so the reader has to guess. In runs
 # 1 and 3, giver and receiver have about the same average weight, but within one sentence their weights differ.
 #
-# Which sum of the first section tells these two readers who gave: the first, of the words, or the second, of the
-# positions? If the weights depended on the positions alone, it would be the first; if they depended on the words alone,
-# the second. Exchange the names in one of the sums and count how often the reader still names the giver:
+# In the first section the result for *gave* was a sum over the words plus a sum over the positions. Which of the two
+# tells these readers who gave? If the weights depended on the positions alone, it would be the first; if they depended
+# on the words alone, the second. Exchange the names in one of the sums, and count how often the reader names the giver,
+# and how often the receiver in the giver's place:
 
 # %% tags=["hide-input"]
 exchanged = ids[:, [4, 1, 2, 3, 0]]    # susan gave roses to mary
-print("names exchanged in:  neither sum    first sum   second sum")
+print("named as the giver: giver / receiver, with the names exchanged in")
+print("                   neither sum       first sum      second sum")
 for run, reader in (1, runs[1][0][0]), (3, runs[1][2][0]):
     to_values, shares = reader.attention.to_values, []
     for one, two in (ids, ids), (exchanged, ids), (ids, exchanged):
         first = weights_of(reader, 1, one)[:, 0, [GAVE]] @ to_values(reader.words(one))
         second = weights_of(reader, 1, two)[:, 0, [GAVE]] @ to_values(reader.places.weight)
-        giver = reader.answers(reader.attention.unify(first + second))[:, 0, :len(WORDS)]
-        shares.append((giver.argmax(-1) == ids[:, 0]).float().mean())
-    print(f"h = 1, run {run}:      ", *(f"{share:12.0%}" for share in shares))
+        answers = reader.answers(reader.attention.unify(first + second))[:, 0, :len(WORDS)]
+        giver, receiver = ((answers.argmax(-1) == ids[:, k]).float().mean() for k in (0, 4))
+        shares.append(f"{giver:.0%} / {receiver:.0%}")
+    print(f"h = 1, run {run}:", *(f"{share:>15}" for share in shares))
 
 # %% [markdown]
-# The second sum decides: with the names exchanged there, the giver is hardly ever named. The first sum has less
-# influence, and pulls towards the wrong name: with the names exchanged there, the giver is named more often. So the
-# main clue to the giver is the weight of each *position*, which depends on the name there.
+# The second sum decides: with the names exchanged there, the receiver is named in more than nine of ten sentences. The
+# first sum has less influence, and pulls towards the wrong name: with the names exchanged there, the giver is named
+# more often. So these readers tell the giver mainly by how much weight each *position* gets, which depends on the name
+# there.
 
 # %% [markdown]
 # ## A reader with a bug

@@ -535,9 +535,9 @@ for name, masked in [("filled", filled), ("added", added)]:
 # ## The self-attention of a language model
 #
 # Put the mask into multi-head attention, and you have the attention of GPT. (A transformer in which every layer has
-# this mask is called **decoder-only**; one without it, such as BERT, is called **encoder-only**.) The projections and
-# heads of lesson 4 are given: queries, keys and values are (b, h, t, d), where d = e/h is the width of one head. You
-# write the middle:
+# this mask is called **decoder-only**; one in which no layer has it, such as BERT, is called **encoder-only**.) The
+# projections and heads of lesson 4 are given: queries, keys and values are (b, h, t, d), where d = e/h is the width of
+# one head. You write the middle:
 #
 # $$\text{scores} = \frac{q\,k^\top}{\sqrt d}, \qquad
 # w = \operatorname{masked\ softmax}(\text{scores}, \text{mask}), \qquad y = w\,v .$$
@@ -552,9 +552,9 @@ for name, masked in [("filled", filled), ("added", added)]:
 # **Exercise 5 · `CausalSelfAttention`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
 # Write the middle of the layer, from q, k and v to the output. Its mask hides the future and, if `padding` is given,
-# padding as well. Padding may be anywhere in a sentence. A position that may see nothing has weights of 0. You may use
-# any other function of PyTorch. Take the mask and the softmax from `finished_masks.causal_mask` and
-# `finished_masks.masked_softmax`, so that an error above does not carry over.
+# padding as well. Padding may be anywhere in a sentence. A position that may see nothing has weights of 0. Take the
+# mask and the softmax from `finished_masks.causal_mask` and `finished_masks.masked_softmax`, so that a mistake in
+# exercise 2 or 4 does not carry over. Beyond that, you may use any function of PyTorch.
 #
 # <details><summary>Hint 1: the order of the steps</summary>
 #
@@ -645,8 +645,8 @@ for name, losses in by_position.items():
 # <div class="figure-caption">
 #
 # **How to read it.** Each point is the mean loss at one position; the dotted line is log 8. Without a mask the model
-# knows every answer but the last. There it still bets on the letters that it sees, and its loss is above log 8. With
-# the mask every position is on the line.
+# knows every answer but the last. There the answer is out of sight, yet the model still bets on the letters that it
+# sees, so its loss is above log 8. With the mask every position is on the line.
 #
 # </div>
 
@@ -886,9 +886,9 @@ for name, model in models.items():
 #
 # Each test finds leaks that the other misses. The leak map misses a leak if the slope at this x is zero or rounds to
 # zero, or if autograd does not see it, as with `detach`. The second test needs no slope, but it finds a leak only if
-# one of the values that it tries changes the output. Those tried here are too small for the leak of `faint`; values of
-# size 10⁶ reveal it. Passing both is no proof. A proof has to come from the code: the mask must cut every path from a
-# later input.
+# one of the values that it tries changes the output. Those tried here are too small to show the leak of `faint`; values
+# of size 10⁶ reveal it. Passing both is no proof. A proof has to come from the code: the mask must cut every path from
+# a later input.
 #
 # A whole language model reads token numbers, which have no derivative. The second test still works: replace token $j$.
 # For the leak map, take the part after the [embedding](../../site/glossary.md#embedding).

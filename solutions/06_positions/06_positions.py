@@ -833,8 +833,8 @@ for run, model in enumerate(models.get("relative bias", [])):    # distance 0 is
 # - **Learned.** It is right up to position 15, and hardly better than chance beyond it. Rows 16 to 63 of its table were
 #   never trained; they still have their random initial values.
 # - **Sinusoidal.** The formula continues beyond position 15, but there the accuracy averages only about twice chance.
-#   With a single exception, positions 16 to 20 look most at 13, where position 15 looks. Why the accuracy peaks at
-#   positions 34 and 59, in all three runs, remains open.
+#   With a single exception, positions 16 to 20 still look most at 13, the right place for position 15 alone. Why the
+#   accuracy peaks at positions 34 and 59, in all three runs, remains open.
 # - **Relative bias.** It is about equally weak everywhere, because every position sees letters more than 15 positions
 #   away. The numbers for these distances were never trained and are still 0. Training has raised the number for
 #   distance 2 to about 1 and lowered those for distances 1, 3 and 10 to about −1: a thin margin. At length 16, the
@@ -870,21 +870,23 @@ for model in runs:
 
 # %% [markdown]
 # In run 1, position 32 also looks at distances 27 and −30. Of the score of 13 at distance 2, the two fastest pairs
-# contribute 11, and fast pairs soon come round again. From 2 to 27 they make 3.98 and 2.98 turns, and contribute 11
-# again; from 2 to −30 they make 5.09 and 3.82 turns, and contribute 9. In the other runs, slower pairs contribute more
-# than half at distance 2 and almost nothing at 27. Hiding 27 helps beyond position 15, hiding −30 mainly up to it. With
-# both hidden, nearly every answer is right.
+# contribute 11, and fast pairs soon come round again. From distance 2 to 27 they make 3.98 and 2.98 turns, are nearly
+# back where they were, and contribute 11 again. From 2 to −30 they make 5.09 and 3.82 turns, and contribute 9. In the
+# other runs, slower pairs contribute more than half at distance 2 and almost nothing at 27.
 #
-# The head built by hand shows that with sinusoids one matrix can serve every position. (With weights that we set by
-# hand, this model can do so too.) Training found other matrices, just as good on 16 positions: *a model can represent
-# this* and *training will find it* are two different claims. The paper chose sinusoids partly because they "may allow
-# the model to extrapolate" (section 3.5). Here they did not. In language models, too, they hardly extrapolate, and
-# rotary encoding also gets worse beyond the training length ([Press et al., 2022](https://arxiv.org/abs/2108.12409),
-# figure 1).
+# Hiding 27 helps beyond position 15; hiding −30 helps mainly up to position 15, where letters lie 30 ahead but none 27
+# behind. With both hidden, nearly every answer is right.
+#
+# The head built by hand shows that with sinusoids one matrix can serve every position. (The sinusoidal model of this
+# section can do so too, with weights set by hand.) Training found other matrices, just as good on 16 positions: *a
+# model can represent this* and *training will find it* are two different claims. The paper chose sinusoids partly
+# because they "may allow the model to extrapolate" (section 3.5). Here they did not. In language models, too, they
+# hardly extrapolate, and rotary encoding also gets worse beyond the training length ([Press et al.,
+# 2022](https://arxiv.org/abs/2108.12409), figure 1).
 #
 # Are the untrained zeros in the bias table to blame? [Shaw et al. (2018)](https://arxiv.org/abs/1803.02155) let all
 # positions far ahead share one vector, and all positions far behind another; [Raffel et al.
-# (2020)](https://arxiv.org/abs/1910.10683) share numbers in this way. Then every distance is trained. The next cell
+# (2020)](https://arxiv.org/abs/1910.10683) share numbers in this way. Then no distance is left untrained. The next cell
 # does this from distance 8 on, and changes nothing else:
 
 # %%

@@ -436,7 +436,7 @@ print(f"loss of the best constant {1 - 2 / torch.pi:.2f}, of attention {last(los
 # After 500 steps the stack is no better than a model that always returns the best constant. A few thousand steps bring
 # its loss slightly below the constant's, but only thanks to the biases. In a stack without biases, changing the sign of
 # every input vector changes no score, and so it changes the sign of every output. The target does not change:
-# |−x| = |x|. So over x and −x together, the stack cannot do better than zeros, whose loss is 1.
+# |−x| = |x|. So its loss, averaged over x and −x, cannot be lower than that of a model that returns zeros, which is 1.
 #
 # The missing piece is the **[feed-forward network](../../site/glossary.md#feed-forward-network)**: two linear layers
 # with a ReLU between them, applied to **every position by itself**, with the same weights everywhere:
@@ -536,8 +536,8 @@ for factor in (1, 2):
 # Each block multiplies the size by some factor, and over 24 blocks the factors compound. With matrices twice as large
 # the vectors explode. The attention scores explode with them: the √d of [lesson 3](../03_scaling/03_scaling.ipynb)
 # assumes queries and keys whose components have variance 1. And the positions become nearly equal after all: averaging
-# passes on mostly what they have in common, so the common part grows faster. It is safer to keep what each layer reads
-# at one size.
+# keeps what the vectors have in common and cancels most of what sets them apart, so the common part grows faster. It is
+# safer to give every layer input vectors of one size.
 #
 # **[Layer normalisation](../../site/glossary.md#layer-normalisation)**
 # ([Ba, Kiros and Hinton, 2016, section 3](https://arxiv.org/abs/1607.06450)) does this for every vector $v$ of width
@@ -567,8 +567,8 @@ for factor in (1, 2):
 # </details>
 # <details><summary>Hint 2: two small experiments</summary>
 #
-# Compute the norm of the vector (0, 2) by hand, with ε = 0. What does the code return for it? And what does each
-# divide by, the formula and the code, when the variance of a vector is far smaller than ε?
+# Compute the norm of the vector (0, 2) by hand, with ε = 0. What does the code return for it? And when the variance of
+# a vector is far smaller than ε: what does the formula divide by, and what does the code?
 #
 # </details>
 # </div>
@@ -646,7 +646,8 @@ for factor in (1, 2):
     print_by_depth(factor, normed.to(device()))
 
 # %% [markdown]
-# The size stays at 1. But with the larger matrices the positions are still nearly equal at the top.
+# The size stays at 1. But with the larger matrices the positions are nearly equal at the top, even more than without
+# norms.
 #
 # ## The block
 #
@@ -965,7 +966,8 @@ check.prediction("norms_without_shortcuts", norms_without_shortcuts)
 # %% [markdown]
 # Look at *norms only* once more. Its vectors have size 1 at every depth, yet nothing in them tells one position from
 # another. A healthy-looking number can come from a dead model. In the last column, only *norm first* keeps the
-# positions apart: its layers read normalised vectors, so what they add does not grow with the sum.
+# positions apart: no norm rescales its sum, and its layers read normalised vectors, so what they add does not grow with
+# the sum.
 #
 # Do the gradients differ too? [Xiong et al. (2020, section 3)](https://arxiv.org/abs/2002.04745) derive an upper bound
 # for the gradient of the last block at initialisation. With norm last, it does not depend on the depth. With norm
@@ -1066,10 +1068,10 @@ for version, (losses, apart) in runs.items():
 # trainable; with norm first, training is faster. Norm last learns only with a warm-up or at a third of the rate.
 #
 # The right panel shows what goes wrong. With *norm last* the positions differ at the start, but the first steps make
-# them nearly equal, and they stay that way: the stack collapses during training. Its other two runs, and *norm first*,
-# also lose most of the difference but regain it, and their loss falls only as it returns. The gradients measured above
-# do not explain this by themselves: Adam divides each gradient by its recent typical size, so a large gradient need not
-# mean a large step. These are single runs at one depth.
+# them nearly equal, and they stay that way: the stack collapses during training. The other two runs with norm last, and
+# *norm first*, also lose most of the difference but regain it, and the loss of each falls only as its difference
+# returns. The gradients measured above do not explain this by themselves: Adam divides each gradient by its recent
+# typical size, so a large gradient need not mean a large step. These are single runs at one depth.
 
 # %% [markdown]
 # ## What it costs

@@ -462,7 +462,7 @@ print(f"{sum(p.numel() for p in model.parameters()):,} parameters, loss {loss.it
 #
 # One step of training has five parts: switch to training mode, which turns dropout on (this model has none); clear the
 # gradients, because `backward` *adds* to them; run the model forward, up to the loss; run the backward pass; let the
-# optimiser take a step. Leave out one of the five, and Python complains only if it is the forward pass.
+# optimiser take a step. Of the five, only a missing forward pass raises an error.
 
 # %%
 def train_step(model, batch, optimiser):
@@ -665,7 +665,7 @@ for text, probability in zip(pair, positive_probability(pair)):
 
 # %% [markdown]
 # Both models do worse here than on the validation reviews. Fillers aside, the generator never makes a review twice. So
-# it runs out of simple reviews, and the validation reviews are the first that it made.
+# the simple ones are used up early. The validation reviews were made first, the test reviews last.
 
 # %% [markdown]
 # ## Which ones are wrong
@@ -739,8 +739,8 @@ print(f"clause at the end: {at_end.float().mean():.0%} of the test set, {share:.
 
 # %% [markdown]
 # **Most mistakes of this run, 114 of 130, are in reviews with such a clause at the end of a sentence.** Moved to the
-# front, the clause does little harm. In other sentences with two opposite clauses the last one decides, and the model
-# often seems to apply this rule here too.
+# front, the clause does little harm. In other sentences with two opposite clauses the last one decides, and in about a
+# quarter of these reviews the model answers as if this rule held here too.
 #
 # In the validation set only 10 % of the reviews have such a clause. At the rates above, 96.5 % should be right there,
 # as measured.
@@ -798,8 +798,8 @@ plt.show()
 #
 # </div>
 #
-# On the left, hiding *not* turns the verdict around, as it should: no praise is left. On the right, *weak* carries the
-# verdict, but hiding it makes little difference.
+# On the left, hiding *not* turns the verdict around, as it should: no praise is left. On the right, a reader takes the
+# verdict from *weak*, yet hiding *weak* hardly changes the model's answer.
 #
 # Two examples prove little. Take all test reviews that end like *but the plot is not dull* or like *I do not think that
 # the plot is dull*. In both kinds, the class should change when *not* is hidden.
@@ -824,7 +824,7 @@ for cues in ("the", "not", "do", "do not"):
 # %% [markdown]
 # Hiding *the*, the control, changes no class. After *but* and *yet*, hiding *not* always changes the class. In *I do
 # not think*, hiding *not* never does, but hiding *do* usually does: in training, *do* occurs only before *not*. A model
-# may go by other words than a reader would.
+# may go by other words than a reader would. (No words were hidden in training, so such a test is a hint and no proof.)
 
 # %% [markdown]
 # ## The same words, shuffled
@@ -904,8 +904,9 @@ check.prediction("sure_of_salad", sure_of_salad)
 # ## What each choice is worth
 #
 # What if a model is trained without the order? And what do the other choices of this lesson contribute? The first row
-# below is the lesson's training. Each of the others changes one thing, the last one two. We recorded three runs for
-# each. They are scored on the test reviews, so do not choose a model by them.
+# below is trained as in this lesson. Each of the others changes one thing, except the last, which changes two. For each
+# row we recorded three runs, apart from the one above. They are scored on the test reviews, so do not choose a model by
+# them.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Seven rows, each with three ticks of accuracy on the test reviews, and a vertical line for the bag of words at 0.58. Without positions and without attention all ticks lie close to that line, between 0.57 and 0.62. With the lesson's training they lie between 0.9 and 0.99, without warm-up and with the norm last likewise. With standard normal tables they lie between 0.81 and 0.85. With the norm last and without warm-up they lie at 0.84, 0.86 and 0.98."}}
 runs = recorded("classifier_ablations")["result"]["accuracy"]
@@ -933,9 +934,9 @@ plt.show()
 # %% [markdown]
 # ## A number you can trust
 #
-# Evaluation mode turns dropout off, and `torch.no_grad()` saves the computation of gradients.
-# The last batch is often shorter than the others, so the mean of the batch means is not the mean over the texts. The
-# `accuracy` that you have used takes care of all three.
+# Evaluation mode turns dropout off, and `torch.no_grad()` keeps PyTorch from recording the graph, which saves memory
+# and time. The last batch is often shorter than the others, so the mean of the batch means is not the mean over the
+# texts. The `accuracy` that you have used takes care of all three.
 #
 # For one trained model, an accuracy p on N texts has a standard error of $\sqrt{p(1 - p)/N}$: half a point for our
 # transformer on 2,000 reviews, and eight points for the bag of words on the 39 reviews with *neither*.
