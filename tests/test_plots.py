@@ -76,7 +76,9 @@ PICTURES = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(p, marks=() if p in ("heads", "loss") else pytest.mark.deep) for p in PICTURES]
+)
 def test_a_picture_is_the_same_bytes_twice_as_dots_and_as_svg(name):
     def draw():
         plt.close("all")

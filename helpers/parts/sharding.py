@@ -103,7 +103,7 @@ def worker_steps(
     ids: torch.Tensor,
     targets: torch.Tensor,
     sharded: bool,
-    steps: int = 5,
+    steps: int = 3,
 ) -> dict:
     """Training steps of one of several workers, for `workers.in_processes`: bfloat16, a row at a time, checkpointed.
 
