@@ -343,6 +343,15 @@ REAL = {
     "float8": "def raw_weights(x):\n    return (x @ x.mT).to(torch.float8_e5m2)",
     "shortcut": "raw_weights = lambda x: torch.cdist(x, x)",
     "large": "def raw_weights(x):\n    return tuple(torch.ones(1 << 17) for _ in range(60))",
+    "threads": (
+        "from multiprocessing.pool import ThreadPool\n"
+        "def raw_weights(x):\n    return torch.stack(ThreadPool(2).map(lambda each: each @ each.mT, list(x)))"
+    ),
+    "threads of PyTorch": (
+        "def raw_weights(x):\n"
+        "    torch.set_num_threads(2)\n    torch.rand(1 << 20).exp()\n    torch.set_num_threads(1)\n"
+        "    return x @ x.mT"
+    ),
 }
 
 

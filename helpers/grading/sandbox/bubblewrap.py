@@ -230,7 +230,8 @@ def _fonts_here() -> Path:
 
 def defaults(there: bool = True) -> dict[str, str]:
     """The environment of a submission. there: inside the walls, whose paths are others."""
-    one = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # submissions run side by side
+    # An answer can start no thread: without a limit, PyTorch would end the process of one that asks it for several
+    one = ("OMP_NUM_THREADS", "OMP_THREAD_LIMIT", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     return {
         "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
         "PYTHONPATH": os.pathsep.join([COURSE if there else str(HELPERS.parent), *_configured_packages()]),
