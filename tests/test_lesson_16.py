@@ -11,7 +11,9 @@ from helpers.authoring.lesson_source import sources
 from helpers.data.recorded import recorded
 from helpers.data.toy import digits
 from helpers.exercises import load_lesson
-from helpers.exercises.l16_sparse_attention import Allocations
+from helpers.exercises.aspects import Unmet
+from helpers.exercises.draw import Draw
+from helpers.exercises.l16_sparse_attention import Allocations, no_square
 from helpers.training import patterns
 
 SOURCE = sources(["16_sparse_attention"])[0]
@@ -26,6 +28,14 @@ def test_a_square_is_seen_where_it_is_made_and_not_where_it_is_only_viewed():
     with Allocations() as watched:
         torch.zeros(10, 1) + torch.zeros(100)
     assert watched.largest == 1000
+
+
+def test_a_square_of_numpy_is_no_way_around_the_measure():
+    def in_numpy(q, k, v, w):
+        return torch.from_numpy((q.numpy() @ k.mT.numpy()) @ v.numpy())
+
+    with pytest.raises(Unmet, match="out of PyTorch"):
+        no_square((6, 12), "w")(in_numpy, Draw("square"))
 
 
 def test_the_digits_are_of_twenty_faces_of_which_three_are_held_out():

@@ -51,8 +51,8 @@ class InTorch(TorchFunctionMode):
     """Raises Unmet where an answer takes numbers out of PyTorch: what becomes of them there, no probe would see."""
 
     def __torch_function__(self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        if (name := getattr(function, "__name__", "")) in ("numpy", "tolist", "__array__", "__dlpack__"):
-            raise Unmet(f"Your code takes the numbers out of PyTorch with {name}(). Compute with tensors throughout.")
+        if getattr(function, "__name__", "") in ("numpy", "tolist", "__array__", "__dlpack__"):
+            raise Unmet("Your code takes numbers out of PyTorch (for NumPy, a list or a plot). Use tensors throughout.")
         return function(*args, **(kwargs or {}))
 
 

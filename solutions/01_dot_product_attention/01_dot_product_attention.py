@@ -439,8 +439,9 @@ def self_attention_in_loops(x):
 #
 # **Exercise 4 · `self_attention`** &nbsp; ★☆☆ · 5 minutes · 3 points
 #
-# Compute the same as `self_attention_in_loops`, but without a loop: all sentences and all positions at once. Use
-# `torch.softmax` and do not call your own functions, so that a mistake in exercise 2 or 3 does not carry over.
+# Compute the same as `self_attention_in_loops`, but without a loop: all sentences and all positions at once, and
+# tensors throughout. Use `torch.softmax` and do not call your own functions, so that a mistake in exercise 2 or 3 does
+# not carry over.
 #
 # <details><summary>Hint 1: one loop at a time</summary>
 #

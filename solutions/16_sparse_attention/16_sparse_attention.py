@@ -571,8 +571,9 @@ plots.diagrams.band_chunks()
 # **Exercise 6 · `banded_attention`** &nbsp; ★★★ · 12 minutes · 6 points
 #
 # Causal attention in a window of w positions, in chunks, with scores divided by √d. t need not be a multiple of w, w
-# may be larger than t, and scores may be of any size. No tensor may have t² entries, not even a mask: with one head, t
-# = 256 and a w near 8, the check refuses t²/2 entries or more. Do not call `flex_attention`.
+# may be larger than t, and scores may be of any size. Use tensors throughout. None of them may have t² entries, not
+# even a mask: with one head, t = 256 and a w near 8, the check refuses t²/2 entries or more. Do not call
+# `flex_attention`.
 #
 # <details><summary>Hint 1: make it fit</summary>
 #
@@ -961,9 +962,9 @@ check(merge)
 #
 # Attention over tiles of keys, with `finished_merge` (exercise 7). The result equals softmax attention for every size
 # of tile and for scores of any size. If `causal`, query i sees the keys up to i + (s − t), as in [lesson
-# 15](../15_transformer_xl/15_transformer_xl.ipynb), and s ≥ t; otherwise every query sees every key, for any s. No
-# tensor may have t·s entries, not even a mask: with one head, t = s = 256 and tiles of about 16, the check refuses t²/2
-# entries or more. Do not call `F.scaled_dot_product_attention` or `flex_attention`.
+# 15](../15_transformer_xl/15_transformer_xl.ipynb), and s ≥ t; otherwise every query sees every key, for any s. Use
+# tensors throughout. None of them may have t·s entries, not even a mask: with one head, t = s = 256 and tiles of about
+# 16, the check refuses t²/2 entries or more. Do not call `F.scaled_dot_product_attention` or `flex_attention`.
 #
 # <details><summary>Hint 1: one tile</summary>
 #
