@@ -34,7 +34,7 @@ from helpers.parts.masks import causal_mask
 from helpers.players import still
 from helpers.training import enwik8
 from helpers.training.enwik8 import landmarks
-from helpers.training.ladder_runs import LAST
+from helpers.training.ladder_runs import LAST_RUNGS
 
 SOURCE = sources(["09_character_generator"])[0]
 LESSON = load_lesson("09_character_generator")
@@ -511,7 +511,7 @@ def test_the_last_rung_goes_the_wrong_way(printed_text):
 
 def twice_the_windows(place):
     """The recorded bits of one of the two rungs, three seeds."""
-    return recorded("ladder")["result"]["bits"][f"{LAST[place]}, twice the windows"]
+    return recorded("ladder")["result"]["bits"][f"{LAST_RUNGS[place]}, twice the windows"]
 
 
 class HalfTheWindows(generator.CharTransformer):
@@ -533,7 +533,7 @@ def test_fewer_windows_for_each_position_do_harm(monkeypatch):
     model.t_max = 32
     ladder.train(model, 1200)
     assert ladder.held_out_bits(model) == pytest.approx(2.38, abs=0.03)
-    assert recorded("ladder")["result"]["bits"][LAST[0]][0] == pytest.approx(2.31, abs=0.005), "with all of them"
+    assert recorded("ladder")["result"]["bits"][LAST_RUNGS[0]][0] == pytest.approx(2.31, abs=0.005), "with all of them"
 
 
 @pytest.mark.deep

@@ -17,7 +17,7 @@ from docutils.nodes import make_id
 from helpers.authoring.lesson_source import Source
 from helpers.authoring.mistakes import Mistake
 from helpers.exercises import Exercise, UnknownLesson, load_lesson
-from helpers.student.lessons import LINKED, Head, from_notebook, plan
+from helpers.student.lessons import LINKED, LessonSummary, from_notebook, plan
 
 HEADING = re.compile(r"^(#{1,3}) (.+?)\s*$", re.MULTILINE)
 SUBTITLE = re.compile(r"\A# .+\n\n\*([^*\n]+)\*$", re.MULTILINE)
@@ -34,7 +34,7 @@ class NotExecuted(ValueError):
 
 
 @dataclass(frozen=True)
-class SiteLesson(Head):
+class SiteLesson(LessonSummary):
     """A lesson of the site. folder: in solutions/."""
 
     folder: Path

@@ -34,7 +34,7 @@ class NotebookExercise:
 
 
 @dataclass(frozen=True)
-class Head:
+class LessonSummary:
     """What is said of a lesson. name: its folder, NN_topic. needs: numbers of the lessons that its head asks for."""
 
     name: str
@@ -51,7 +51,7 @@ class Head:
 
 
 @dataclass(frozen=True)
-class NotebookLesson(Head):
+class NotebookLesson(LessonSummary):
     """One lesson of a copy."""
 
     exercises: tuple[NotebookExercise, ...]
@@ -62,7 +62,7 @@ class NotebookLesson(Head):
         return sum(exercise.points for exercise in self.exercises)
 
 
-def builds_on(lessons: Iterable[Head]) -> dict[int, tuple[int, ...]]:
+def builds_on(lessons: Iterable[LessonSummary]) -> dict[int, tuple[int, ...]]:
     """For each lesson those that it builds on directly: without what another of them needs anyway."""
     needs = {lesson.number: set(lesson.needs) for lesson in lessons}
 

@@ -59,7 +59,7 @@ MODELS: dict[str, Callable[[], nn.Module]] = {  # the rungs by lesson, and three
 
 WITH_POSITIONS = ("01 with positions", "02 with positions")
 TIMES = 8  # as many windows, in runs of their own
-LAST = ("07_transformer_block", "09_character_generator")  # windows of 32 and 64 bytes; also with twice as many
+LAST_RUNGS = ("07_transformer_block", "09_character_generator")  # windows of 32 and 64 bytes; also with twice as many
 
 
 def steps_of(name: str) -> int:
@@ -73,7 +73,7 @@ def run_seed(seed: int, steps: int = 0) -> tuple[dict[str, float], float]:
     start, bits = time.process_time(), {}
     runs = [(name, name, 1) for name in MODELS]
     runs += [(f"{name}, {TIMES} times the windows", name, TIMES) for name in WITH_POSITIONS]
-    runs += [(f"{name}, twice the windows", name, 2) for name in LAST]
+    runs += [(f"{name}, twice the windows", name, 2) for name in LAST_RUNGS]
     for label, name, times in runs:
         torch.manual_seed(seed)
         model = MODELS[name]().to(device())

@@ -16,8 +16,8 @@ def giving_sentences(count: int, generator: torch.Generator | None = None) -> tu
 
     Returns (ids, answers): ids (count, 5), numbers into WORDS; answers (count, 3), the ids by role.
     """
-    who = torch.randint(len(NAMES), (count,), generator=generator)
-    whom = (who + torch.randint(1, len(NAMES), (count,), generator=generator)) % len(NAMES)
-    what = torch.randint(len(NAMES), len(NAMES) + len(THINGS), (count,), generator=generator)
+    giver = torch.randint(len(NAMES), (count,), generator=generator)
+    receiver = (giver + torch.randint(1, len(NAMES), (count,), generator=generator)) % len(NAMES)
+    thing = torch.randint(len(NAMES), len(NAMES) + len(THINGS), (count,), generator=generator)
     gave, to = (torch.full((count,), WORDS.index(word)) for word in ("gave", "to"))
-    return torch.stack([who, gave, what, to, whom], dim=1), torch.stack([who, what, whom], dim=1)
+    return torch.stack([giver, gave, thing, to, receiver], dim=1), torch.stack([giver, thing, receiver], dim=1)

@@ -8,6 +8,7 @@ Each function returns a sheet, which a notebook shows when it is the last line o
 
 from .attending import heads_flow, mask_flow, one_output_row, positions_flow, scaling_flow, three_roles
 from .bands_and_tiles import band_chunks, tiles_arriving, tiles_in_memory
+from .before_transformers import gated_cell, two_readers, vector_or_memory, waiting_steps
 from .bert_flow import bert_flow
 from .drawing import COLOURS, Sheet
 from .inside import induction_circuit
@@ -22,6 +23,5 @@ from .models import (
     teacher_forcing,
     teaching_and_writing,
 )
-from .readers_and_writers import gated_cell, two_readers, vector_or_memory, waiting_steps
 from .remembering import segment_memory, shift_steps
 from .since import experts_flow, grouped_queries, llama_block, pairs_and_halves
