@@ -370,8 +370,10 @@ def test_without_bubblewrap_it_refuses_and_says_what_to_install(monkeypatch):
         bubblewrap._problem.cache_clear()
 
 
-def test_without_a_sandbox_by_choice_the_record_says_so():
-    with Runner(FIRST, isolation="none") as runner:
+def test_without_a_sandbox_by_choice_the_record_says_so_and_the_machine_s_own_sockets_do_not_count():
+    with contextlib.ExitStack() as machine, Runner(FIRST, isolation="none") as runner:
+        for _ in range(300):
+            machine.enter_context(socket.socket())
         executed = runner.execute(work(), SEED)
     assert marks(executed) == FULL
     assert executed.isolation == "none (--unsafe)"

@@ -38,7 +38,7 @@ def keep(control: int, orders: int, about: dict) -> None:
             channel.close()
             be_init(control, about)
         os.close(control)
-        report = _watch(child, channel, about["limits"])
+        report = _watch(child, channel, about["limits"], own_network=about["sandboxed"])
     except BaseException as problem:
         report = {"failed": f"{type(problem).__name__}: {problem}"}
     with contextlib.suppress(OSError):
@@ -46,7 +46,7 @@ def keep(control: int, orders: int, about: dict) -> None:
     os._exit(0)
 
 
-def _watch(child: int, channel: socket.socket, limits: dict) -> dict:
+def _watch(child: int, channel: socket.socket, limits: dict, own_network: bool) -> dict:
     poll = select.poll()
     poll.register(channel, select.POLLIN)
     with contextlib.suppress(OSError, AttributeError):
@@ -63,7 +63,7 @@ def _watch(child: int, channel: socket.socket, limits: dict) -> dict:
         if not why and time.monotonic() > look + HEARTBEAT:
             family = family_of(child)
             used = max(used, sum(map(processor_seconds, family)))
-            why = over_limit(family, used, limits)
+            why = over_limit(family, used, limits, own_network)
             if why:
                 end(child)
             look = time.monotonic()

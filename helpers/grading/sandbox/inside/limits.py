@@ -35,8 +35,11 @@ def memory_in_use() -> int:
     return _sum_of_lines("/proc/self/status", ("VmData:",))
 
 
-def over_limit(family: list[int], used: float, limits: dict) -> str:
-    """Why this submission has to end, or nothing. Linux only: elsewhere each process has its own limits."""
+def over_limit(family: list[int], used: float, limits: dict, own_network: bool) -> str:
+    """Why this submission has to end, or nothing. Linux only: elsewhere each process has its own limits.
+
+    own_network: whether all sockets that this process can count are the submission's.
+    """
     if used > limits["processor_seconds"]:
         return f"it used more than {limits['processor_seconds']:g} s of processor time"
     if len(family) > limits["processes"]:
@@ -44,7 +47,7 @@ def over_limit(family: list[int], used: float, limits: dict) -> str:
     answers = family[1:]  # init runs no student's code
     if sum(map(_own_memory, answers)) > limits["memory"] and sum(map(_fair_memory, answers)) > limits["memory"]:
         return f"it used more than {limits['memory'] / 2**30:.1f} GB of memory"
-    if _sockets() > limits["open_files"]:
+    if own_network and _sockets() > limits["open_files"]:
         return f"it opened more than {limits['open_files']} sockets"
     return ""
 
