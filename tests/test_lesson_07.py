@@ -311,7 +311,7 @@ def test_without_biases_attention_with_shortcuts_changes_sign_with_its_input():
 
 
 def test_stacks_without_shortcuts_learn_nothing_and_norm_last_needs_a_gentle_start():
-    row = re.compile(r"^([^\d\n]+?) +(\d\.\d\d) +(\S+) +(\S+) +(\S+)$", re.MULTILINE)
+    row = re.compile(r"^(.+):\n +(\d\.\d\d);  (\S+), (\S+), (\S+)$", re.MULTILINE)
     rows = {version: list(map(float, values)) for version, *values in row.findall(printed(SOURCE, "def new_stack"))}
     loss = {version: values[0] for version, values in rows.items()}
     for version in ("nothing added", "norms only", "both, norm last"):

@@ -1049,10 +1049,10 @@ for k, window in enumerate((20, 1)):
 axes[0].set_ylim(0, 1.4)
 figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
 plt.show()
-print(f"{'':<36}last loss   difference: first, lowest, last")
+print("last loss; the difference at first, lowest, last")
 for version, (losses, apart) in runs.items():
-    told = f"{apart[0]:.1e}  {min(apart):.1e}  {apart[-1]:.1e}"
-    print(f"{version:<36}{last(losses):9.2f}   {told}")
+    told = f"{apart[0]:.1e}, {min(apart):.1e}, {apart[-1]:.1e}"
+    print(f"{version}:\n    {last(losses):.2f};  {told}")
 
 # %% [markdown]
 # <div class="figure-caption">
