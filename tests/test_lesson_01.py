@@ -86,6 +86,8 @@ def test_what_the_text_says_of_the_sentence_is_so():
         row[SENTENCE.index(word)] = 0
         assert {SENTENCE[j] for j in row.topk(len(others)).indices} == others
     torch.testing.assert_close(weights[0], weights[4])  # both rows of "the"
+    best, second = (x @ x.mT)[0, SENTENCE.index("loop")].topk(2).values.tolist()
+    assert best - second == pytest.approx(0.5, abs=0.05)
 
 
 def test_predictions_are_true_of_what_the_lesson_prints(printed_text):
@@ -147,8 +149,8 @@ def test_the_model_looks_at_the_last_byte_as_the_text_says(printed_text):
     train, held_out = (part.long() for part in ladder.text(ladder.MANUAL))
     pairs = (256 * train[:-1] + train[1:]).bincount(minlength=256 * 256).view(256, 256) + 0.1
     table = pairs / pairs.sum(1, keepdim=True)
-    assert ladder.references()["order 1"] == pytest.approx(3.46, abs=0.005)
-    assert -table[held_out[:-1], held_out[1:]].log2().mean() == pytest.approx(3.53, abs=0.01)
+    assert "order 1 3.46" in printed_text
+    assert -table[held_out[:-1], held_out[1:]].log2().mean() < 3.6  # better than the model on held-out text, too
 
 
 def test_a_maximum_over_the_batch_is_no_maximum_of_a_row():
@@ -174,11 +176,17 @@ def test_the_outputs_of_the_two_longest_inputs_leave_the_hull_until_the_function
     y, weights = ANSWERS.make("hurried_attention")(points)
     assert within_the_hull(points[0], y[0]).all()
     moved = (y - points)[0].norm(dim=-1)
-    assert set(moved.topk(2, largest=False).indices.tolist()) == set(points[0].norm(dim=-1).topk(2).indices.tolist())
-    weights = torch.softmax(points @ points.mT, dim=1)
     longest = points[0].norm(dim=-1).topk(2).indices
+    assert set(moved.topk(2, largest=False).indices.tolist()) == set(longest.tolist())
+    more_than_half = weights[0].diag() > 0.5
+    assert set(more_than_half.nonzero().flatten().tolist()) == set(longest.tolist())
+    weights = torch.softmax(points @ points.mT, dim=1)
     assert [round(total, 1) for total in weights.sum(dim=-1)[0, longest].tolist()] == [2.5, 1.7]
     assert not within_the_hull(points[0], (weights @ points)[0, longest], beyond=0.1).any()
+    outside = set((~within_the_hull(points[0], (weights @ points)[0])).nonzero().flatten().tolist())
+    (third,) = outside - set(longest.tolist())
+    assert round(weights.sum(dim=-1)[0, third].item(), 1) == 0.3
+    assert within_the_hull(points[0], (weights @ points)[0, [third]], beyond=0.1).all()
 
 
 def within_the_hull(inputs, outputs, beyond=0.0):
@@ -214,5 +222,6 @@ def test_the_sentence_gets_into_a_word_s_output(printed_text):
         re.search(rf"^{phrase}\n  in:  (.*)\n  out: (.*)$", printed_text, re.M).groups() for phrase in phrases
     )
     assert before == after
-    for word, output in (("pattern", first), ("mapping", first), ("lists", second), ("tuples", second)):
-        assert word in output.split(", ") and word not in before.split(", ")
+    for words, output in (("pattern against mapping", first), ("lists tuples containers", second)):
+        for word in words.split():
+            assert word in output.split(", ") and word not in before.split(", ")

@@ -21,7 +21,7 @@ def ratings(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch
     films: the mean of the viewers' means is another number.
     """
     seen = draw.mask(0.45, 4, 6)
-    seen[:, 0] = True  # nobody has rated nothing
+    seen[:, 0] = True  # every user has rated something
     seen[0, 1:] = False
     seen[1, 1:5] = True
     seen[2, 2] = seen[3, 5] = False  # never all
@@ -41,7 +41,7 @@ def one_rating(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, to
 
 
 def rated_by_few(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The second of three users has rated nothing, and nobody the last of four films."""
+    """The second of three users has rated nothing, and the last of four films has no rating."""
     users, films, table = draw.normal(3, 2), draw.normal(4, 2), draw.normal(3, 4, std=2.0)
     seen = torch.tensor([[1, 1, 0, 0], [0, 0, 0, 0], [1, 1, 1, 0]], dtype=torch.bool).to(draw.device)
     return users, films, table, seen
