@@ -331,6 +331,13 @@ def test_the_model_of_the_stored_lesson_beats_gzip_and_not_xz(printed_text):
     assert "390,400 parameters" in printed_text and pytest.approx(1.6e6, rel=0.05) == 390_400 * 4
 
 
+def test_the_stored_snapshots_show_short_words_before_long_ones(printed_text):
+    _, *stages = re.split(r"----- after \d+ steps\n", printed_text)
+    has = [{word: word in re.findall(r"\w+", text[:151]) for word in ("of", "the", "complements")} for text in stages]
+    assert not any(has[0].values())
+    assert has[1] == {"of": True, "the": True, "complements": False} and has[2]["complements"]
+
+
 def test_the_stored_leak_map_is_clean(printed_text):
     assert "largest slope above the diagonal: 0.0\n" in printed_text
     assert "outputs that a later byte changes: 0\n" in printed_text
@@ -401,6 +408,8 @@ def test_the_shortcuts_are_the_costliest_piece(printed_text):
     assert all(some - w > 0.7 * (most - w) for some, most, w in zip(around_attention, both, whole, strict=True))
     assert all(a < b for a, b in zip(found["short"]["positions"], whole, strict=True))  # slightly better without
     assert {f"{bits:.2f}" for bits in found["long"]["shortcuts"]} == {"4.51"}
+    for piece, more in {"feed-forward": 0.37, "√d": 0.26}.items():
+        assert sum(found["long"][piece]) - sum(found["long"]["nothing"]) == pytest.approx(3 * more, abs=0.015)
     settings = recorded("ablations")["settings"]
     for name in ("short", "long"):
         line = f"^{name}: +{{depth}} blocks, {{h}} heads, e = {{e}}, {{steps:,}} steps$".format(**settings[name])

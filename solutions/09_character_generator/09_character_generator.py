@@ -16,11 +16,11 @@
 # | | |
 # |---|---|
 # | **You will build** | batches of random slices, a transformer that predicts the next byte, temperature and top-p, the loop that writes, and a fair measurement |
-# | **You need** | lessons [5](../05_masking/05_masking.ipynb) and [7](../07_transformer_block/07_transformer_block.ipynb); that the cross-entropy is −log p of the right answer ([lesson 8](../08_classifier/08_classifier.ipynb)) |
+# | **You need** | lessons [5](../05_masking/05_masking.ipynb) and [7](../07_transformer_block/07_transformer_block.ipynb); from [lesson 8](../08_classifier/08_classifier.ipynb), that the cross-entropy is −log p of the right answer |
 # | **It takes** | about 115 minutes: seven exercises, 25 points |
-# | **It computes** | for about half a minute in one cell and 10 to 20 seconds in each of two others; you may stop any of them |
+# | **It computes** | about half a minute in one cell, 10 to 20 seconds in each of two others; you may stop any of them |
 #
-# The letters are those of [the notation table](../../site/notation.md).
+# The symbols are those of [the notation table](../../site/notation.md).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import copy
@@ -69,7 +69,7 @@ train, held_out = data[:cut], data[cut:]
 counts = torch.bincount(train, minlength=256)
 print(textwrap.fill(text[4000:4300].decode(errors="replace"), 88))
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Bars for the 30 most frequent bytes of the text. The space has nearly 16 percent; the letters e, t, a, n and i come next. The last three, two brackets and the letter T, are below half a percent."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Bars for the 30 most frequent bytes of the text. The space has nearly 16 per cent; the letters e, t, a, n and i come next. The last three, two brackets and the letter T, are below half a per cent."}}
 def show(ids):
     """A row of bytes as text, a dot for each byte that is not printable."""
     return "".join(chr(i) if 32 <= i < 127 else "·" for i in map(int, ids))
@@ -194,8 +194,8 @@ print(f"a model without an opinion: {loss:.3f} nats, "
 # - **order 1**: the probability of each byte depends on the byte before it, by a table of the pairs in the training
 #   part. The entropy of the pairs is that of the first byte plus that of the second, given the first. The landmark is
 #   the second term: the entropy of the pairs minus that of single bytes.
-# - **gzip** and **xz**, two compression programs: how many more bits the compressed text takes when the held-out part
-#   follows the training part, for each byte of the held-out part.
+# - **gzip** and **xz**, two compression programs: we compress the training part alone, then followed by the held-out
+#   part, and divide the additional bits by the number of held-out bytes.
 #
 # An arithmetic coder ([Witten, Neal and Cleary, 1987](https://doi.org/10.1145/214762.214771)) turns a language model
 # into a compressor as well, with almost exactly as many bits per byte as the model needs.
@@ -335,7 +335,7 @@ print("outputs that a later byte changes:", changed)
 # As in lesson 8, the embeddings start small, **[AdamW](../../site/glossary.md#adamw)** is the optimiser, and the
 # learning rate warms up and then falls along half a cosine. **[Gradient
 # clipping](../../site/glossary.md#gradient-clipping)** is new: the gradients of all weights form one long vector; if
-# its length is more than 1, it is scaled down to 1.
+# its length is more than 1, it is scaled down to 1. This limits the influence of a single batch.
 #
 # The next function returns the bits of **each prediction in each window**.
 
@@ -422,8 +422,8 @@ if looks:
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One training point is the mean of 25 steps. Compare only the held-out curve with gzip and xz: by
-# the end, the model has read each training byte more than three times on average.
+# **How to read it.** One training point is the mean of 25 steps. Only the held-out curve can be compared with gzip and
+# xz: by the end, the model has read each training byte more than three times on average.
 #
 # </div>
 #
@@ -719,7 +719,7 @@ check.prediction("greedy_text", greedy_text)
 # **Greedy** decoding repeats itself. Large models do this too: the probability of a phrase rises with each repetition
 # ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751), figure 4).
 #
-# At a higher temperature these texts contain more made-up words; the cut at **p = 0.9** leaves fewer.
+# The higher the temperature, the more made-up words these texts contain; the cut at **p = 0.9** removes many of them.
 #
 # Nothing told the model what a word is. Copies kept during the training show how it finds the words:
 
@@ -730,6 +730,9 @@ for step, young in (snapshots | {len(losses): model}).items():
     print(f"----- after {step} steps\n{textwrap.fill(show(ids[0]), 88)}")
 
 # %% [markdown]
+# First come the frequencies of the letters, then short words such as *of* and *the*. After 300 steps the model also
+# writes long words such as *complements*.
+#
 # ## Where the bits go
 #
 # How many bits does each byte of a held-out passage cost?
@@ -1013,18 +1016,23 @@ for piece in sorted(short, key=lambda piece: sum(short[piece]), reverse=True):
 check.prediction("costliest_piece", costliest_piece)
 
 # %% [markdown]
-# **Removing the shortcuts costs most, by far.** In the long runs, the model without them needs 4.51 bits, about as many
-# as order 0 on the held-out part. Whatever the text, it predicts only how frequent each byte is. Lesson 7 showed that
-# without shortcuts the vectors at all positions become nearly equal.
+# **The shortcuts** are by far the costliest piece. In the long runs, the model without them needs 4.51 bits, about as
+# many as order 0 on the held-out part. Whatever the text, it predicts only how frequent each byte is. Lesson 7 showed
+# that without shortcuts the vectors at all positions become nearly equal.
 #
-# In the short runs, the shortcut around attention accounts for most of the cost, the one around the feed-forward
-# network for hardly any. This fits answer A: it is attention that averages.
+# In the short runs, most of this cost comes from the shortcut around attention. This fits answer A: it is
+# attention that averages.
 #
-# **The rest of the ranking is different in the long runs**, where the model is larger and also trains longer. After the
-# short runs, even the whole model predicts worse than order 1, which looks only at the last byte. At this stage a model
-# has no use for positions: the shortcuts carry each byte's vector to the prediction of the next byte. In the long runs,
-# positions are the second costliest piece. The norms help a little in the short runs and not at all in the long ones:
-# at this learning rate, the training settles without them.
+# **The other pieces** cost less than a tenth of a bit in the short runs. In the long runs the model is larger and also
+# trains longer, and the ranking is different:
+#
+# - **Positions** are the second costliest piece in the long runs, and cost nothing in the short ones. After a short run
+#   even the whole model predicts worse than order 1, which looks only at the last byte. This much needs no positions:
+#   the shortcut carries each byte's own vector to the prediction of the next byte.
+# - **The feed-forward network** and **√d** matter in the long runs: without them, the model needs 0.37 and 0.26 bits
+#   more.
+# - **The norms** help a little in the short runs and not in the long ones: at this learning rate, the training settles
+#   without them.
 #
 # So an ablation says what a piece is worth **to this model, with this training**.
 
@@ -1054,11 +1062,11 @@ for t, rung in ((32, "07_transformer_block"), (64, "09_character_generator")):
 #
 # </div>
 #
-# The last rung goes the wrong way. The additional context offers little: beyond eight bytes, your larger model gained
-# hardly anything. And it has a price: in each step only 8 windows train a position vector, not 16. In one run with
-# windows of 32 bytes we let only half of the windows train each position vector: 2.38 bits instead of 2.31. That is a
-# part of the gap; the rest remains unexplained. With twice as many windows, both models do better, and the shorter
-# windows still win.
+# The last rung goes the wrong way: windows of 64 bytes need more bits than windows of 32. There was little to gain: the
+# wider model above gained hardly anything from more than eight bytes. And longer windows have a price: in each step, 8
+# windows train every position vector instead of 16. We tried this handicap alone, in one run with windows of 32 bytes:
+# 2.38 bits instead of 2.31. It explains a part of the gap; the rest remains unexplained. With twice as many windows,
+# both models do better, and the shorter windows still win.
 
 # %% [markdown]
 # ## The real thing: Wikipedia
