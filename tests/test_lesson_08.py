@@ -19,6 +19,7 @@ from helpers.data.toy.reviews import _GRAMMAR, BLAME, PRAISE, reviews
 from helpers.exercises import load_lesson
 from helpers.parts import classifier, words
 from helpers.training import classifier_ablations, imdb
+from helpers.training.ladder_runs import SEEDS
 
 SOURCE = sources(["08_classifier"])[0]
 LESSON = load_lesson("08_classifier")
@@ -154,6 +155,8 @@ def test_the_recorded_changes_are_worth_what_the_prose_says(printed_text):
     assert round(100 * (mean["nothing"] - mean["tables fifty times as large"])) == 12
     assert min(runs["no warm-up"]) > min(usual) and max(runs["no warm-up"]) < max(usual), "among the usual runs"
     assert round(100 * (max(usual) - min(usual))) == 8
+    assert SEEDS == (0, 1, 2) and f"{usual[0]:.1%}" == "90.8%"  # on another machine than the stored run of seed 0
+    assert "unseen reviews: 93.5% right" in printed_text
     *behind, best = sorted(runs["norm last, no warm-up"])
     assert len(behind) == 2 and max(behind) < min(runs["norm last"]) and best > max(runs["norm last"])
     assert list(map(len, runs.values())) == [3] * 7
@@ -174,19 +177,22 @@ def test_answers_in_doubt_are_wrong_half_of_the_time_and_others_hardly_ever(prin
 
 
 def test_most_mistakes_are_where_a_sentence_ends_in_although_or_even_if(printed_text):
-    """And the same clause at the front does little harm; the word *although* alone shows it too, in other reviews."""
+    """And the same clause at the front does little harm; the word *although* does none there in other reviews."""
     rows = re.findall(r"^ *([a-z ]+): ([\d.]+)% of ([\d,]+) reviews right, (\d+) wrong$", printed_text, re.M)
     found = {place: (float(share), int(count.replace(",", "")), int(wrong)) for place, share, count, wrong in rows}
     at_end, moved, at_front, nowhere = (
         found[place] for place in ("clause at the end", "moved to the front", "only at the front", "no such clause")
     )
     assert at_end[1:] == moved[1:2] + (114,) and at_end[2] + at_front[2] + nowhere[2] == 130
-    assert at_end[0] < 75 and min(moved[0], at_front[0], nowhere[0]) > 96
+    assert at_end[1] == 435 and at_end[2] / at_end[1] == pytest.approx(0.25, abs=0.02), "a quarter"
+    assert min(moved[0], at_front[0], nowhere[0]) > 96
     assert at_end[1] + at_front[1] + nowhere[1] == 2_000
-    shares = re.search(r"at the end: (\d+)% of the test set, (\d+)% of the.*: ([\d.]+)% right$", printed_text, re.M)
-    in_test, set_aside, expected = map(float, shares.groups())
+    shares = re.search(r"at the end: (\d+)% of the test reviews, (\d+)% of the validation reviews$", printed_text, re.M)
+    in_test, set_aside = (int(share) / 100 for share in shares.groups())
+    outside = 100 * (1 - (at_front[2] + nowhere[2]) / (at_front[1] + nowhere[1]))
     (measured,) = re.findall(r"steps; validation accuracy ([\d.]+)%", printed_text)
-    assert set_aside < in_test / 2 and expected == float(measured), "the clauses account for the higher accuracy"
+    expected = set_aside * at_end[0] + (1 - set_aside) * outside
+    assert set_aside < in_test / 2 and expected == pytest.approx(float(measured), abs=0.3)
 
 
 ADJECTIVE = f"(?:{'|'.join(PRAISE + BLAME)})"
@@ -321,13 +327,15 @@ def test_the_stored_bag_of_words_wins_on_imdb():
     """The truth of `who_wins_imdb`; and the validation reviews flatter the transformer."""
     text = printed(SOURCE)
     aside, tested = re.search(r"transformer: ([\d.]+)% of the validation reviews, ([\d.]+)% of the test", text).groups()
-    counted = re.search(r"bag of words: ([\d.]+)% of the test reviews", text)[1]
-    assert float(tested) < float(counted) < float(aside)
-    assert (
-        f"**The validation set flatters**: {aside} % there, {tested} % on the test reviews"
-        in SOURCE.script.read_text(encoding="utf-8")
-    )
-    assert 1.5 < float(counted) - float(tested) < 2, "nearly two points"
+    found = re.search(r"bag of words: ([\d.]+)% of the validation reviews, ([\d.]+)% of the test reviews", text)
+    beside, counted = map(float, found.groups())
+    assert float(tested) < counted < float(aside) and abs(float(aside) - beside) < 0.3, "level there"
+    assert f"falls from {aside} to {tested} %" in " ".join(SOURCE.script.read_text(encoding="utf-8").split("\n# "))
+    assert 1.5 < counted - float(tested) < 2, "nearly two points"
+    assert round(beside - counted, 1) == 1.0
+    run = recorded("imdb")
+    squares = ((beside, run["data"]["looked_at"]), (counted, run["data"]["tested_on"]))
+    assert beside - counted < 2 * math.sqrt(sum(share * (100 - share) / count for share, count in squares))
 
 
 def test_the_recorded_curve_is_level_after_its_second_epoch_while_the_loss_falls():

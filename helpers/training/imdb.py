@@ -173,7 +173,9 @@ def main() -> None:
     )
     result = {"test_accuracy": round(share_right(model, test, test_labels, pad), 4)}
     if not options.attempt:
-        result["bag_of_words_accuracy"] = round(bag_of_words(train, train_labels, test, test_labels, VOCABULARY), 4)
+        for name, some, truth in (("_validation", held, held_labels), ("", test, test_labels)):
+            counted = bag_of_words(train, train_labels, some, truth, VOCABULARY)
+            result[f"bag_of_words{name}_accuracy"] = round(counted, 4)
     record.finish(options, result, some_reviews(model, test, test_texts, test_labels, pad))
 
 

@@ -70,8 +70,8 @@ for word in ("good", "dull"):
           f"{len(there) - sum(there):,} negative ones")
 
 # %% [markdown]
-# Fillers such as *The cinema was full* aside, no test review is identical to a training review, but one test review in
-# four shares a sentence with some training review. So learning whole reviews by heart is not enough.
+# Fillers such as *The cinema was full* aside, no test review repeats a training review, so learning reviews by heart
+# is not enough. But one test review in four shares a sentence with some training review.
 #
 # ## From words to numbers
 #
@@ -87,8 +87,8 @@ print(split_words("It isn't dull, it's SLOW."))
 # are numbered by these ids. So the ids follow a rule: the most frequent word comes first, and ties are broken
 # alphabetically.
 #
-# **What every check asks.** The inputs stay unchanged, lists and dicts included. In exercises 3 and 4, create new
-# tensors on the device of the input, and let gradients reach the vectors (3) and the parameters (4).
+# **What every check asks.** The inputs stay unchanged, lists and dicts included. In exercises 3 and 4, create tensors
+# on the device of the input. Gradients must reach the vectors in exercise 3 and the parameters in exercise 4.
 
 # %% [markdown]
 # <div class="card">
@@ -198,8 +198,8 @@ print(ids)
 print(mask.long())
 
 # %% [markdown]
-# Find the zebra, id 1, and what the limit of six words has cut off. No training review contains an id 1, so the model
-# will learn nothing about it.
+# Find the zebra, id 1, and what the limit of six words has cut off. No training review contains `<unk>`, so the model
+# will learn nothing about this id.
 
 # %% [markdown]
 # ## What counting words can do
@@ -264,9 +264,9 @@ plt.show()
 #
 # </div>
 #
-# One training review in five is plain: it has two words of praise, or two of blame, and no reversal. The weights are
-# learned mostly from these. In the others, words of praise are about as frequent in negative reviews (*I do not think
-# that the cast is great*) as in positive ones.
+# One training review in five is *plain*: *and* joins two words of praise, or two of blame (*The story is gripping and
+# the script is moving*). In the others, taken together, words of praise are about as frequent in negative reviews (*I
+# do not think that the cast is great*) as in positive ones. So the weights come mostly from the plain reviews.
 #
 # Of the test reviews, about 15 in 100 are plain. The bag of words gets these right, and about half of the other 85:
 # $15 + 85/2 \approx 58$. The effect of *not* and *but* depends on what comes before and after them, and a sum has no
@@ -284,8 +284,8 @@ print("the same counts:", torch.equal(*word_counts(pair)))
 # ## One vector for a text
 #
 # A stack of blocks returns a vector for each word, (b, t, e). To predict a class we need one vector for the whole
-# text. So average the vectors, **over the real positions only**. Let $y_j$ be the vector at position $j$; let $m_j$
-# be 1 where the text has a word and 0 where it has padding:
+# text. The simplest choice is the average of the vectors, **over the real positions only**. Let $y_j$ be the vector at
+# position $j$; let $m_j$ be 1 where the text has a word and 0 where it has padding:
 #
 # $$\bar y \;=\; \frac{\sum_{j} m_j\, y_j}{\max\big(1,\; \sum_{j} m_j\big)} .$$
 #
@@ -433,8 +433,8 @@ check(Classifier)
 # standard deviation of 0.02, as GPT-2 does for its tokens.
 #
 # A new model should give both classes a probability near one half. Then its loss is near
-# $-\log \tfrac12 = \log 2 \approx 0.693$. A first loss far above this means that the model is *confident* before it has
-# learned anything. Tables of either kind pass this test.
+# $-\log \tfrac12 = \log 2 \approx 0.693$. A first loss far above this means that the model is confident, and often
+# wrong, before it has learned anything. Tables of either kind pass this test.
 
 # %%
 def new_classifier(e=64, h=4, depth=2):
@@ -532,7 +532,7 @@ check.prediction("softmax_twice", softmax_twice)
 # loss looks merely mediocre. On one batch it shows that the model is broken.
 
 # %% [markdown]
-# ## Batches, and a rate that warms up
+# ## Batches, and a learning rate that warms up
 #
 # Texts of similar length are batched together, so that there is little padding to compute, and the batches come in
 # random order. The thousand reviews set aside become the **[validation set](../../site/glossary.md#held-out-data)**.
@@ -661,8 +661,8 @@ for text, probability in zip(pair, positive_probability(pair)):
     print(f"probability of positive {probability:.2f}: {text}")
 
 # %% [markdown]
-# Both models do worse here than on the validation reviews. Fillers aside, the generator never makes a review twice. So
-# the simple ones are used up early. The validation reviews were made first, the test reviews last.
+# Both models were more accurate on the validation reviews. Fillers aside, the generator never makes the same review
+# twice, so it uses up the simple ones early. It made the validation reviews first and the test reviews last.
 
 # %% [markdown]
 # ## Which ones are wrong
@@ -677,7 +677,7 @@ def confusion(guesses):
 probabilities = positive_probability(test.texts)
 guesses = (probabilities > 0.5).long()
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two confusion matrices, two by two. Bag of words: all four cells are of similar size, those on the diagonal somewhat larger. Transformer: about nine reviews in ten are on the diagonal, and more positive than negative ones are off it."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two confusion matrices, two by two. Bag of words: all four cells are of similar size, those on the diagonal somewhat larger. Transformer: about nine reviews in ten are on the diagonal."}}
 labels = ["negative", "positive"]
 plots.heat_pair(confusion(bag_guesses), confusion(guesses), labels, same_scale=True,
                 titles=("bag of words", "transformer"), digits=0,
@@ -714,13 +714,13 @@ for cue in cues.split(","):
 # %% [markdown]
 # The bag of words is near chance in every line. The transformer finds *even if* hardest, then *although*. Both can
 # introduce a clause that comes last but does not determine the label: *The plot is great, although the cast is dull.*
-# Move such clauses to the front, with *although*: *Although the cast is dull, the plot is great.*
+# Move each such clause to the front, and change no word: *Although the cast is dull, the plot is great.*
 
 # %% tags=["hide-input"]
-closing = re.compile(r"([^.,]+ is [^.,]+), (?:although|even if) ([^.]+)")
+closing = re.compile(r"([^.,]+ is [^.,]+), (although|even if) ([^.]+)")
 at_end = torch.tensor([bool(closing.search(text)) for text in test.texts])
 at_front = containing("although") & ~at_end
-moved = [closing.sub(r" although \2,\1", text) for text in test.texts]
+moved = [closing.sub(r" \2 \3,\1", text) for text in test.texts]
 moved_right = (positive_probability(moved) > 0.5) == truth
 
 for place, chosen, right in (("clause at the end", at_end, our_right),
@@ -730,17 +730,15 @@ for place, chosen, right in (("clause at the end", at_end, our_right),
     print(f"{place:>18}: {right[chosen].float().mean():.1%} of {chosen.sum():,} reviews "
           f"right, {(chosen & ~right).sum()} wrong")
 share = sum(bool(closing.search(text)) for text in train.texts[:1000]) / 1000
-inside, outside = (our_right[chosen].float().mean() for chosen in (at_end, ~at_end))
-print(f"clause at the end: {at_end.float().mean():.0%} of the test set, {share:.0%} of the "
-      f"validation set; expected there: {share * inside + (1 - share) * outside:.1%} right")
+print(f"clause at the end: {at_end.float().mean():.0%} of the test reviews, "
+      f"{share:.0%} of the validation reviews")
 
 # %% [markdown]
 # **Most mistakes of this run, 114 of 130, are in reviews with such a clause at the end of a sentence.** Moved to the
-# front, the clause does little harm. In other sentences with two opposite clauses the last one decides, and in about a
-# quarter of these reviews the model answers as if this rule held here too.
+# front, the same words do little harm. In other sentences with two opposite clauses, the last clause decides. In about
+# a quarter of these 435 reviews the model answers as if that rule held here too.
 #
-# In the validation set only 10 % of the reviews have such a clause. At the rates above, 96.5 % should be right there,
-# as measured.
+# Such clauses are rarer in the validation set, which is one reason for the higher accuracy there.
 #
 # Does the model know when it is wrong?
 
@@ -751,8 +749,8 @@ for name, chosen in {"30 to 70%": distances < 0.2, "any other": distances >= 0.2
     print(f"probability {name}: {wrong} of {chosen.sum().item():,} answers are wrong")
 
 # %% [markdown]
-# Where the model's probabilities are between 30 and 70 %, about half of its answers are wrong; elsewhere very few are.
-# On reviews of this kind, its probability tells which answers to doubt.
+# Where the model's probabilities are between 30 and 70 %, nearly half of its answers are wrong; elsewhere very few
+# are. On reviews of this kind, its probability tells which answers to doubt.
 
 # %% [markdown]
 # ## Looking at *not*
@@ -795,11 +793,11 @@ plt.show()
 #
 # </div>
 #
-# On the left, hiding *not* turns the verdict around, as it should: no praise is left. On the right, a reader takes the
-# verdict from *weak*, yet hiding *weak* hardly changes the model's answer.
+# On the left, hiding *not* turns the verdict around, as it should: no praise is left. On the right, no single word
+# turns it around, not even *weak*.
 #
-# Two examples prove little. Take all test reviews that end like *but the plot is not dull* or like *I do not think that
-# the plot is dull*. In both kinds, the class should change when *not* is hidden.
+# Now take all test reviews that end like *but the plot is not dull* or like *I do not think that the plot is dull*. In
+# both kinds, the class should change when *not* is hidden.
 
 # %%
 @torch.no_grad()
@@ -819,9 +817,10 @@ for cues in ("the", "not", "do", "do not"):
     print(f"I do not think that ..., without {cues}: {changed_without(cues, think)}")
 
 # %% [markdown]
-# Hiding *the*, the control, changes no class. After *but* and *yet*, hiding *not* always changes the class. In *I do
-# not think*, hiding *not* never does, but hiding *do* usually does: in training, *do* occurs only before *not*. A model
-# may go by other words than a reader would. (No words were hidden in training, so such a test is a hint and no proof.)
+# Hiding *the*, as a control, changes no class. After *but* and *yet*, hiding *not* always changes the class. In *I do
+# not think*, hiding *not* never does, but hiding *do* usually does: in training, *do* occurs only before *not*. A
+# model may go by other words than a reader would. But training contained no text with a hidden word, so these counts
+# are hints, not proof.
 
 # %% [markdown]
 # ## The same words, shuffled
@@ -900,10 +899,9 @@ check.prediction("sure_of_salad", sure_of_salad)
 # %% [markdown]
 # ## What each choice is worth
 #
-# What if a model is trained without the order? And what do the other choices of this lesson contribute? The first row
-# below is trained as in this lesson. Each of the others changes one thing, except the last, which changes two. For each
-# row we recorded three runs, apart from the one above. They are scored on the test reviews, so do not choose a model by
-# them.
+# What does each choice of this lesson contribute, above all positions and attention? The first row below is trained as
+# in this lesson. Each other row changes one thing; *norm last, no warm-up* changes two. Each row has three recorded
+# runs, with the seeds 0, 1 and 2. They are scored on the test reviews, so do not choose a model by them.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Seven rows, each with three ticks of accuracy on the test reviews, and a vertical line for the bag of words at 0.58. Without positions and without attention all ticks lie close to that line, between 0.57 and 0.62. With the lesson's training they lie between 0.9 and 0.99, without warm-up and with the norm last likewise. With standard normal tables they lie between 0.81 and 0.85. With the norm last and without warm-up they lie at 0.84, 0.86 and 0.98."}}
 runs = recorded("classifier_ablations")["result"]["accuracy"]
@@ -925,8 +923,9 @@ plt.show()
 # attention, so that *not* can act on *dull*, and positions, to tell which word *not* belongs to. Standard normal
 # tables, PyTorch's default, cost twelve points on average. We do not know why.
 #
-# Three runs are too few to tell whether warm-up helps, with the norm first or last: the lesson's own three, which
-# differ only in their seed, are eight points apart. A single run proves nothing.
+# Three runs are too few to tell whether warm-up helps: those in the first row differ only in their seed, and are up to
+# eight points apart. Even with the same seed, 0, another machine recorded 90.8 % where the run above reached 93.5 %. A
+# few points between two runs prove nothing.
 
 # %% [markdown]
 # ## A number you can trust
@@ -1091,8 +1090,11 @@ bench.show()
 # %% [markdown]
 # ## Real reviews
 #
-# On IMDb, training takes a quarter of an hour, so we ran it once and **recorded** it. The model is this lesson's
-# `Classifier` with dropout. It and the bag of words read the first 56 and the last 168 words of long reviews.
+# On IMDb, training takes a quarter of an hour, so we ran it once and **recorded** it. The transformer is this lesson's
+# `Classifier`, twice as wide and with dropout. In training, one word in ten becomes `<unk>`, and
+# [Muon](https://kellerjordan.github.io/posts/muon/) trains the matrices of the blocks. The bag of words is logistic
+# regression on counts in which rare words weigh more (tf-idf). Both have a vocabulary of 20,000 words and read the
+# first 56 and the last 168 words of long reviews.
 
 # %% [markdown]
 # <div class="card">
@@ -1124,29 +1126,26 @@ print(f"{data['trained_on']:,} reviews to train on, {data['looked_at']:,} for va
       f"{data['tested_on']:,} for the test")
 print(f"transformer: {run['curve'][-1]['accuracy']:.1%} of the validation reviews, "
       f"{result['test_accuracy']:.1%} of the test reviews")
-print(f"bag of words: {result['bag_of_words_accuracy']:.1%} of the test reviews")
+print(f"bag of words: {result['bag_of_words_validation_accuracy']:.1%} of the validation "
+      f"reviews, {result['bag_of_words_accuracy']:.1%} of the test reviews")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "The recorded run: accuracy on the IMDb validation reviews, against the training step. The first three points go up and down near the dashed line of the bag of words, at 88 per cent; from the fourth on the curve is level, one to two percentage points above the line. A square at the right end marks the test reviews: 86 per cent, below the line."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "The recorded run: accuracy on the IMDb validation reviews, against the training step. The first three points go up and down below a dashed line at 89 per cent, the bag of words; from the fourth on they are above the line and fall slowly towards it. Two squares at the right end mark the test reviews: the bag of words at 88 per cent, the transformer at 86."}}
 steps = [look["step"] for look in run["curve"]]
 shares = [look["accuracy"] for look in run["curve"]]
-figure, ax = plt.subplots(figsize=(6, 3.2))
-plots.curves({"": (steps, shares)}, "step", "accuracy", landmarks={"chance": 0.5}, ax=ax)
-bag_of_words = result["bag_of_words_accuracy"]
-ax.axhline(bag_of_words, color="#555555", linewidth=1, linestyle=(0, (2, 2)))
-ax.text(steps[1], bag_of_words - 0.02, "bag of words, test reviews", va="top", fontsize=8.5)
-tested = result["test_accuracy"]
-ax.plot(steps[-1], tested, "s", color=plots.COLOURS[1])
-ax.text(steps[-1], tested - 0.02, "transformer, test reviews", fontsize=8.5,
-        ha="right", va="top")
-ax.set_ylim(0.45, 1)
+counted = {"bag of words, validation": result["bag_of_words_validation_accuracy"]}
+plots.curves({"": (steps, shares)}, "step", "accuracy", counted, named_at="left")
+tested = {"bag of words": "bag_of_words_accuracy", "transformer": "test_accuracy"}
+for name, key in tested.items():
+    plt.plot(steps[-1], result[key], "s", color=plots.COLOURS[1])
+    plt.text(steps[-1] - 40, result[key], f"{name}, test", ha="right", va="center")
+plt.ylim(0.84, 0.91)
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each round point is the transformer's accuracy on the validation set; the square is its accuracy
-# on the test reviews. The upper dashed line is a bag of words on the test reviews: logistic regression, with each
-# word weighted by how rare it is (tf-idf).
+# **How to read it.** The round points are the transformer's accuracy on the validation set; the dashed line is that of
+# the bag of words. The squares show both models on the test reviews. The axis begins at 0.84.
 #
 # </div>
 
@@ -1154,13 +1153,12 @@ plt.show()
 check.prediction("who_wins_imdb", who_wins_imdb)
 
 # %% [markdown]
-# **The bag of words wins** this one comparison by nearly two points. From step 1,000 on, the transformer's curve is
-# level, while its training loss (not plotted) keeps falling. So it presumably lacks data, not steps.
+# **The bag of words wins** this one comparison by nearly two points. On the validation reviews the two end level.
 #
-# **The validation set flatters**: 89.1 % there, 86.2 % on the test reviews, a fall of more than four standard errors.
-# The likely reason: validation and training reviews discuss the same films, whereas no film in the test set has a
-# review in the training set. The generated validation set flatters too, for another reason. A validation set should
-# differ from the training data as much as future data will.
+# **The validation set flatters**: on the test reviews, the transformer falls from 89.1 to 86.2 %, by more than four
+# standard errors. The bag of words falls by one point, less than two standard errors. Validation and training reviews
+# discuss the same films, whereas no film in the test set has a review in the training set. That may explain the fall;
+# we have not tested it. A validation set should differ from the training data as much as future data will.
 #
 # What helps is **pretraining**: training on a great deal of other text first. [Lesson 14](../14_bert/14_bert.ipynb)
 # takes a published pretrained encoder and repeats this comparison.
