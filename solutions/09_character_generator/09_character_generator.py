@@ -192,10 +192,10 @@ print(f"a model without an opinion: {loss:.3f} nats, "
 # - **order 0**: the probability of each byte is its frequency in the training part. The landmark is the entropy of
 #   these frequencies, $-\sum_x p(x) \log_2 p(x)$.
 # - **order 1**: the probability of each byte depends on the byte before it, by a table of the pairs in the training
-#   part. The entropy of the pairs is that of the first byte plus that of the second, given the first. The landmark is
-#   the second term: the entropy of the pairs minus that of single bytes.
-# - **gzip** and **xz**, two compression programs: we compress the training part alone, then followed by the held-out
-#   part, and divide the additional bits by the number of held-out bytes.
+#   part. The entropy of a pair is the entropy of its first byte plus the entropy of its second byte once the first is
+#   known. The landmark is this second term: the entropy of the pairs minus the entropy of single bytes.
+# - **gzip** and **xz**, two compression programs: we compress the training part alone, and then the training part
+#   followed by the held-out part. The landmark is the growth in bits, divided by the number of held-out bytes.
 #
 # An arithmetic coder ([Witten, Neal and Cleary, 1987](https://doi.org/10.1145/214762.214771)) turns a language model
 # into a compressor as well, with almost exactly as many bits per byte as the model needs.
@@ -223,7 +223,8 @@ for name, value in landmarks.items():
 
 # %% [markdown]
 # Orders 0 and 1 are measured on the training part. On the held-out part, order 0 needs 4.50 bits and order 1
-# **infinitely many**: of the 12,824 pairs there, 53 are missing from the table, and −log₂ 0 is infinite.
+# **infinitely many**: of the 12,824 pairs there, 53 are missing from the table, and −log₂ 0 is infinite. With 0.1 added
+# to every count of the table, it needs 3.53.
 
 # %% [markdown]
 # ## The model
@@ -234,7 +235,7 @@ for name, value in landmarks.items():
 # $$\text{ids } (b, t) \;\to\; \text{tokens } + \text{ positions } (b, t, e) \;\to\; \text{blocks}
 # \;\to\; \text{logits } (b, t, n) .$$
 #
-# The logits at position i are about byte **i + 1**, and may depend on bytes 0 to i.
+# The logits at position i predict byte **i + 1**, and may depend on bytes 0 to i.
 
 # %% [markdown]
 # <div class="card">
@@ -651,7 +652,7 @@ def generate(model, prompt, count, temperature=1.0, top_k=None, top_p=None, gene
 
     model: maps ids (b, t) to logits (b, t, n), t ≤ model.t_max. prompt: (b, t), t ≥ 1.
     count: how many tokens to draw, at least 1. generator: decides what is drawn.
-    Returns (b, count): what was drawn. The model is left in the mode that it came in.
+    Returns (b, count): what was drawn. Afterwards the model is in its former mode.
     """
     ### BEGIN SOLUTION
     training = model.training
@@ -721,7 +722,7 @@ check.prediction("greedy_text", greedy_text)
 #
 # The higher the temperature, the more made-up words these texts contain; the cut at **p = 0.9** removes many of them.
 #
-# Nothing told the model what a word is. Copies kept during the training show how it finds the words:
+# Nothing told the model what a word is. Copies kept during training show how it comes to find them:
 
 # %%
 for step, young in (snapshots | {len(losses): model}).items():
@@ -872,7 +873,7 @@ check(bits_of_windows)
 # **Exercise 7 · `sliding_window_bits`** &nbsp; ★★★ · 11 minutes · 4 points
 #
 # Compute this number. The model must be in evaluation mode while it is used. One window at a time is correct but slow;
-# try to give the model many windows at once. The result may be a number or a tensor of shape ().
+# try to give the model many windows at once, as `window_bits` does. The result may be a number or a tensor of shape ().
 #
 # <details><summary>Hint 1: two parts</summary>
 #
@@ -895,7 +896,7 @@ def sliding_window_bits(model, data, t):
     """Bits per byte when each byte is predicted from the t before it, or all there are.
 
     model: maps ids (b, t) to logits (b, t, n). data: (length,), bytes, two or more.
-    Returns the mean over bytes 1 to length − 1. The model is left in the mode it came in.
+    Returns the mean over bytes 1 to length − 1. Afterwards the model is in its former mode.
     """
     ### BEGIN SOLUTION
     training = model.training
@@ -924,9 +925,10 @@ print(f"windows that do not overlap: {apart:.3f} bits per byte, {cost[0]:,} posi
 print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
 
 # %% [markdown]
-# The fair number is lower, but takes nearly t times the work. Here the gap is small: this model gains hardly anything
-# beyond eight bytes of context, so only the first few predictions of a window suffer. A compromise is to slide by
-# several bytes, as in the recorded run below. (These 3,008 bytes are harder than the rest of the held-out part.)
+# The fair number is lower, but computing it takes nearly t times the work. Here the gap is small: this model gains
+# hardly anything beyond eight bytes of context, so only the first few predictions of a window suffer. A compromise is
+# to slide by several bytes, as in the recorded run below. (These 3,008 bytes are harder than the rest of the held-out
+# part.)
 #
 # A fair measurement is slow, and even then the model sees no more than t bytes: [lesson
 # 15](../15_transformer_xl/15_transformer_xl.ipynb) starts from these two complaints.
@@ -954,7 +956,7 @@ print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
 # Write down your own ranking of the five. Then choose: which piece is costliest to remove?
 #
 # - **A.** The shortcuts: without them a byte's own vector reaches the end only as part of averages.
-# - **B.** The positions: without them the model cannot tell the last byte from the one 30 bytes ago.
+# - **B.** The positions: without them the model can hardly tell in which order the earlier bytes came.
 # - **C.** The norms: without them the vectors grow from layer to layer, and the training does not settle.
 # - **D.** The feed-forward network: it has two thirds of a block's weights, and the only activation function.
 # </div>
@@ -1016,19 +1018,19 @@ for piece in sorted(short, key=lambda piece: sum(short[piece]), reverse=True):
 check.prediction("costliest_piece", costliest_piece)
 
 # %% [markdown]
-# **The shortcuts** are by far the costliest piece. In the long runs, the model without them needs 4.51 bits, about as
-# many as order 0 on the held-out part. Whatever the text, it predicts only how frequent each byte is. Lesson 7 showed
-# that without shortcuts the vectors at all positions become nearly equal.
+# **The shortcuts** are by far the costliest piece. In the long runs, with four blocks instead of two, the model without
+# them needs 4.51 bits, about as many as order 0 on the held-out part. Whatever it reads, it predicts the same: how
+# frequent each byte is. Lesson 7 showed that without shortcuts the vectors at all positions become nearly equal.
 #
-# In the short runs, most of this cost comes from the shortcut around attention. This fits answer A: it is
-# attention that averages.
+# The table also has rows for a model with only one kind of shortcut removed. Most of the cost comes from the shortcut
+# around attention. This fits answer A: attention averages over the positions, the feed-forward network does not.
 #
 # **The other pieces** cost less than a tenth of a bit in the short runs. In the long runs the model is larger and also
 # trains longer, and the ranking is different:
 #
 # - **Positions** are the second costliest piece in the long runs, and cost nothing in the short ones. After a short run
-#   even the whole model predicts worse than order 1, which looks only at the last byte. This much needs no positions:
-#   the shortcut carries each byte's own vector to the prediction of the next byte.
+#   even the whole model does not predict better than a table of pairs (3.53 bits, see above). To predict that well, a
+#   model needs no positions: the shortcut carries the last byte's own vector to the prediction of the next byte.
 # - **The feed-forward network** and **√d** matter in the long runs: without them, the model needs 0.37 and 0.26 bits
 #   more.
 # - **The norms** help a little in the short runs and not in the long ones: at this learning rate, the training settles
@@ -1062,11 +1064,10 @@ for t, rung in ((32, "07_transformer_block"), (64, "09_character_generator")):
 #
 # </div>
 #
-# The last rung goes the wrong way: windows of 64 bytes need more bits than windows of 32. There was little to gain: the
-# wider model above gained hardly anything from more than eight bytes. And longer windows have a price: in each step, 8
-# windows train every position vector instead of 16. We tried this handicap alone, in one run with windows of 32 bytes:
-# 2.38 bits instead of 2.31. It explains a part of the gap; the rest remains unexplained. With twice as many windows,
-# both models do better, and the shorter windows still win.
+# The last rung goes the wrong way: windows of 64 bytes need more bits than windows of 32. There was little to gain, for
+# the wider model above gained hardly anything from more than eight bytes. And at the same number of bytes, a step has
+# half as many windows. With 16 windows of 64 bytes (last line), the model does better than with 16 windows of 32, but
+# each step costs twice as much; for the same work, 32 windows of 32 bytes are better still.
 
 # %% [markdown]
 # ## The real thing: Wikipedia
@@ -1096,16 +1097,20 @@ learning_curve(series, {"8 bits: any byte": 8.0} | same_bytes, curve[-1]["step"]
 plt.show()
 print(f"held out: {result['held_out_bits']:.3f} bits per byte ({result['context']})")
 print(f"without overlap: {result['held_out_bits_without_overlap']:.3f}")
-for name, bits in result["on_the_same_bytes"].items():
+for name, bits in same_bytes.items():
     print(f"{name:>10}: {bits:.3f}")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** A held-out point is measured on the first 50,000 held-out bytes, which are easier than the rest. A
-# training point is a running mean that includes earlier, worse steps. So the held-out curve starts lower.
+# **How to read it.** The held-out curve starts lower for two reasons. Its points are measured on the first 50,000
+# held-out bytes, which are easier than the rest, and a training point is a running mean that still includes earlier,
+# worse steps.
 #
 # </div>
+#
+# With overlapping windows, where every byte has a long context, the score is 0.09 bits better. This model does use its
+# context.
 #
 # Two prompts, each with the model's continuation:
 
@@ -1119,8 +1124,8 @@ for sample in run["samples"][:2]:
 # Most words are real, and each `[[` that opens a link is closed again. Yet the sentences make no sense: the second
 # text goes from mathematics to astronauts, the Moon and blood.
 #
-# The first two models below were trained on 90 million bytes of enwik8, GPT-2 on web pages without Wikipedia. Compare
-# with care: they were not tested on the same bytes as ours.
+# The first two models below were trained on 90 million bytes of enwik8, GPT-2 on web pages that leave Wikipedia out.
+# Compare with care: they were not tested on the same bytes as ours.
 #
 # | model | bits per byte | where |
 # |---|---|---|
