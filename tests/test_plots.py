@@ -287,7 +287,7 @@ def test_heads_share_their_scale_and_unused_places_are_empty():
 def test_a_fold_says_whose_number_stands_where():
     plots.fold([torch.arange(12).view(2, 6).reshape(2, 2, 3)], e=6, d=3)
     cells = [text.get_text() for text in plt.gca().texts if not text.get_text().startswith("head")]
-    assert cells == ["0a", "0b", "0c", "0d", "0e", "0f", "1a", "1b", "1c", "1d", "1e", "1f"]
+    assert cells == ["0,0", "0,1", "0,2", "0,3", "0,4", "0,5", "1,0", "1,1", "1,2", "1,3", "1,4", "1,5"]
 
 
 def test_heads_are_told_apart_in_grey():

@@ -72,8 +72,8 @@ def head_grid(
 
 
 def fold(panels: Sequence[Numbers], e: int, d: int, titles: Sequence[str] | None = None) -> None:
-    """How the numbers of a tensor are cut into heads. Each cell says whose it is: "2c" is component c of position 2.
-    Positions and heads count from 0.
+    """How the numbers of a tensor are cut into heads. Each cell says whose it is: "2,3" is component 3 of position 2.
+    All are counted from 0.
 
     panels  a list of tensors (rows, columns) or (h, rows, columns), drawn one below the other; the h blocks of a panel
             stand beside each other. Entries are position·e + component: torch.arange(t * e).view(t, e), and what
@@ -94,7 +94,7 @@ def fold(panels: Sequence[Numbers], e: int, d: int, titles: Sequence[str] | None
                 position, component = divmod(int(mark), e)
                 colour, ink = _HEADS[component // d % len(_HEADS)]
                 ax.add_patch(Rectangle((left + j, i), 1, 1, facecolor=colour, edgecolor="#555555", linewidth=0.8))
-                name = f"{position}{chr(97 + component)}"
+                name = f"{position},{component}"
                 ax.text(left + j + 0.5, i + 0.52, name, fontsize=8.5, color=IN_CELLS[ink], **CENTRED)
             if len(panel) > 1:
                 middle = left + block.shape[1] / 2

@@ -11,8 +11,8 @@
 #
 # *mary gave roses to susan.* To understand the word *gave*, a reader needs three answers: who gave, what was given, and
 # who received it. With the attention of the last two lessons, a word asks one question and receives one average. In
-# this lesson every word asks several questions, each with its own part of lesson 2's three matrices. One more matrix
-# combines the answers.
+# this lesson every word asks several questions. Each question uses its own part of lesson 2's three matrices, and one
+# new matrix combines the answers.
 #
 # | | |
 # |---|---|
@@ -54,20 +54,21 @@ check = start("04_multi_head")
 # different event. But if the vectors do not say where a word is, *gave* receives the same five terms in another order,
 # and the sum is the same. So add to the vector $x_j$ of each word a learned vector $p_j$ for its position ([lesson
 # 6](../06_positions/06_positions.ipynb) explains such vectors). The values are then $(x_j + p_j)\,W_v$, and the sum
-# splits into two:
+# splits into a **word sum** and a **position sum**:
 #
-# $$y_{\text{gave}} \;=\; \sum_j w_{\text{gave},j}\; x_j W_v \;+\; \sum_j w_{\text{gave},j}\; p_j W_v .$$
+# $$y_{\text{gave}} \;=\; \underbrace{\sum_j w_{\text{gave},j}\; x_j W_v}_{\text{word sum}}
+# \;+\; \underbrace{\sum_j w_{\text{gave},j}\; p_j W_v}_{\text{position sum}} .$$
 #
-# The weights can now depend on positions too. To keep the picture simple, let them depend on the positions alone: 0.4
-# for the first word, 0.1 for *gave* itself, then 0.2, 0.1 and 0.2. The second sum is then the same for both events, and
-# only the first can tell them apart; the picture shows it.
+# The weights can now depend on positions too. To keep the picture simple, let them depend on positions only: 0.4 for
+# the first word, 0.1 for *gave* itself, then 0.2, 0.1 and 0.2. The position sum is then the same for both events. The
+# word sum is different, as the picture shows.
 
 # %% mystnb={"image": {"alt": "Two chains of five arrows in the plane, one for each word. Left, mary gave roses to susan; right, susan gave roses to mary. The arrows of mary point the same way in both, and so do those of susan, but mary's is half as long on the right as on the left, and susan's twice as long. The two chains end at different points, each marked with a cross."}}
 torch.manual_seed(390)
 words = "mary gave roses to susan".split()
 x = torch.randn(5, 6, device=device())
 values = SingleHeadAttention(6, 2).to(device()).to_values(x)    # (t, d), one for each word
-weights = torch.tensor([0.4, 0.1, 0.2, 0.1, 0.2]).to(device())  # (t,), one for each place
+weights = torch.tensor([0.4, 0.1, 0.2, 0.1, 0.2]).to(device())  # (t,), one for each position
 
 _, axes = plt.subplots(1, 2, sharex=True, sharey=True, figsize=(6, 3.4))
 for ax, order in zip(axes, ([0, 1, 2, 3, 4], [4, 1, 2, 3, 0])):
@@ -79,16 +80,16 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each arrow is one term of the first sum: the weight of a position times the value of the word
-# there, for a head of width 2 with random matrices. The cross is the sum. From the left panel to the right, the arrow
-# of mary becomes half as long and the arrow of susan twice as long.
+# **How to read it.** Each arrow is one term of the word sum: a position's weight times $x_j W_v$ of the word there,
+# with random word vectors and a random $W_v$ of shape (6, 2). The cross is the sum. From the left panel to the right,
+# the arrow of mary becomes half as long and the arrow of susan twice as long.
 #
 # </div>
 #
-# **A weight makes an arrow longer or shorter. It cannot turn it.** So here the only clue to who gave and who received
-# is how long the arrow of *mary* is, and how long that of *susan*. And one set of weights has to serve all three
-# questions. Several attention layers would each have weights of their own, for a question of their own, and values of
-# their own: *mary* could enter the result in one direction as giver and in another as receiver.
+# **A weight makes an arrow longer or shorter. It cannot turn it.** So the two word sums differ only in the lengths of
+# two arrows, *mary* and *susan*. And one set of weights has to serve all three questions. With several attention
+# layers, each question could have its own weights. Each layer would also have its own values, so *mary* could enter the
+# result in one direction as giver and in another as receiver.
 
 # %% [markdown]
 # ## Heads
@@ -104,9 +105,9 @@ plt.show()
 # It mixes the heads and makes the width $e$ again. We call this layer `unify`; [Vaswani et al.,
 # 2017](https://arxiv.org/abs/1706.03762) write $W^O$ for $W_u$.
 #
-# The result for *gave* now contains *mary* once for each head, as
-# $\sum_r w^{(r)}_{\text{gave},\text{mary}}\, v^{(r)}_{\text{mary}} W_u^{(r)}$, where $W_u^{(r)}$ are the $d$ rows of
-# $W_u$ that belong to head $r$. Each term has its own weight and its own direction.
+# In the result for *gave*, the word *mary* now has one term for each head, the product
+# $w^{(r)}_{\text{gave},\text{mary}}\, v^{(r)}_{\text{mary}} W_u^{(r)}$, where $W_u^{(r)}$ are the $d$ rows of $W_u$
+# that belong to head $r$. Each term has its own weight and its own direction.
 #
 # How wide should a head be? In the paper the heads divide the width of the model among them, $d = e/h$: together they
 # cost about as much as one head of width e (section 3.2.2, with $e = 512$ and $h = 8$). We call such heads **narrow**.
@@ -114,10 +115,10 @@ plt.show()
 # %% [markdown]
 # ## All heads in one product
 #
-# A loop over $h$ small attentions would work. But it would compute $h$ small products one after the other, where one
-# large product does the same work. The queries $x W_q^{(0)}$, $x W_q^{(1)}$ and so on are all products of *the same*
-# $x$. Put the matrices side by side, and one product with an $(e, h\,d)$ matrix computes the queries of all heads.
-# Components $0$ to $d-1$ of the result are the queries of head 0, the next $d$ components those of head 1, and so on.
+# A loop over $h$ small attentions would work. But it would compute $h$ small products one after another, although a
+# single large product gives the same result. The queries $x W_q^{(0)}$, $x W_q^{(1)}$ and so on are all products of
+# *the same* $x$. Put the matrices side by side, and one product with an $(e, h\,d)$ matrix computes the queries of all
+# heads. Its first $d$ components are the queries of head 0, the next $d$ those of head 1, and so on.
 #
 # Now the $h$ heads have to be separated, in two steps:
 #
@@ -174,7 +175,7 @@ def split_heads(x, h):
 check(split_heads)
 
 # %% [markdown]
-# In the next picture the numbers of x are labels: 2c is component c of position 2.
+# In the next picture the numbers of x are labels: 2,3 is component 3 of position 2.
 
 # %% mystnb={"image": {"alt": "Three drawings of coloured cells. Top: x, five rows of six components, each pair of components in one colour. Middle: split into three blocks, each of one colour; row i is still position i. Bottom: reshaped directly, each block mixes the three colours, and its rows are pieces of positions: block 0 has pieces of positions 0 and 1 only."}}
 labels = torch.arange(5 * 6, device=device()).view(1, 5, 6)    # t = 5, e = 6
@@ -189,8 +190,8 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Top: five positions with six components, in one colour for each future head. Middle: each head has
-# one colour, and its row i still belongs to position i. Bottom: the same shape, reached in one step. Reshape reads the
-# numbers row by row, 0a 0b 0c … 1a 1b, and cuts this sequence at other places.
+# one colour, and its row i still belongs to position i. Bottom: the same shape, reached in one step. Reshape reads x
+# row by row; the first ten numbers become head 0, the next ten head 1, and the last ten head 2.
 #
 # </div>
 #
@@ -236,7 +237,7 @@ check(merge_heads)
 print("merge undoes split:", torch.equal(merge_heads(split_heads(labels, 3)), labels))
 
 # %% [markdown]
-# The picture follows x to the output:
+# The picture, and the table below it, follow x to the output:
 
 # %%
 plots.diagrams.heads_flow()
@@ -251,8 +252,6 @@ plots.diagrams.heads_flow()
 # </div>
 
 # %% [markdown]
-# As a table:
-#
 # | step | shape |
 # |---|---|
 # | queries, keys, values: three maps without bias | (b, t, e), three times |
@@ -325,8 +324,8 @@ class MultiHeadAttention(nn.Module):
 check(MultiHeadAttention)
 
 # %% [markdown]
-# Compare it with PyTorch's module, which stores the three projections in one weight. It adds biases to them, which we
-# set to zero; its last layer copies `unify`.
+# Compare your module with PyTorch's, which stores the three projections in one weight and gives them biases. We set
+# these biases to zero, and copy `unify` into the last layer.
 
 # %% tags=["nbval-check-output"]
 mine = MultiHeadAttention(12, 3).to(device())
@@ -393,9 +392,9 @@ def fuse_heads(heads):
 check(fuse_heads)
 
 # %% [markdown]
-# The next cell compares the loop with the fused product, written out, and then with your `MultiHeadAttention`. Your
-# module divides its scores by $\sqrt d$, so its query weights are first multiplied by $\sqrt d$; its `unify` is the
-# identity.
+# The next cell compares the loop with the fused product, written out, and then with your `MultiHeadAttention`. The
+# heads of lesson 2 do not divide their scores by $\sqrt d$, but your module does. To cancel this division, the query
+# weights are multiplied by $\sqrt d$. `unify` is the identity.
 
 # %% tags=["nbval-check-output"]
 heads = [SingleHeadAttention(12, 4).to(device()) for _ in range(3)]
@@ -430,24 +429,24 @@ w0, w1 = (torch.softmax(q @ k.T / math.sqrt(2), dim=-1) for q, k in ((q0, k0), (
 merged = torch.cat([w0 @ v0, w1 @ v1], dim=1)
 plots.number_grids(
     "three-words", "Three words in two heads, by hand", THREE_WORDS,
-    [{"*q*_{0}": q0, "*k*_{0}": k0, "*q*_{0} *k*_{0}^{⊤}": q0 @ k0.T, "*w*_{0}": w0},
-     {"*q*_{1}": q1, "*k*_{1}": k1, "*q*_{1} *k*_{1}^{⊤}": q1 @ k1.T, "*w*_{1}": w1},
-     {"*v*_{0}": v0, "*v*_{1}": v1, "*y*, merged": merged}],
-    empty=[("*q*_{1} *k*_{1}^{⊤}", 2, 1), ("*y*, merged", 0, 0)],
+    [{"*q*^{(0)}": q0, "*k*^{(0)}": k0, "*q*^{(0)} *k*^{(0)⊤}": q0 @ k0.T, "*w*^{(0)}": w0},
+     {"*q*^{(1)}": q1, "*k*^{(1)}": k1, "*q*^{(1)} *k*^{(1)⊤}": q1 @ k1.T, "*w*^{(1)}": w1},
+     {"*v*^{(0)}": v0, "*v*^{(1)}": v1, "*y*, merged": merged}],
+    empty=[("*q*^{(1)} *k*^{(1)⊤}", 2, 1), ("*y*, merged", 0, 0)],
 )
 
 # %% [markdown]
 # <div class="figure-caption">
 #
 # **How to read it.** Each of the first two lines is one head: queries, keys, their products, and the softmax of the
-# products divided by √2. The third line: values, and both heads' outputs side by side. The empty cells are dot
-# products: row *ends* of $q_1$ with row *loop* of $k_1$, and row *the* of $w_0$ with the first column of $v_0$.
+# products divided by √2. The third line: values, and the heads' outputs side by side. Each empty cell is a dot product:
+# row *ends* of $q^{(1)}$ with row *loop* of $k^{(1)}$; row *the* of $w^{(0)}$ with the first column of $v^{(0)}$.
 #
 # </div>
 #
-# The products $q_0 k_0^\top$ and $q_1 k_1^\top$ add up to the scores of lesson 2's single head. In lesson 2, *the* and
-# *ends* had the same weights. Here they differ: in head 0, *the* looks equally at itself and *loop*, and *ends* looks
-# most at *the*. In head 1, *ends* looks most at *loop*. The next cell prints both missing numbers.
+# The products $q^{(0)} k^{(0)\top}$ and $q^{(1)} k^{(1)\top}$ add up to the scores of lesson 2's single head. In lesson
+# 2, *the* and *ends* had the same weights. Here, in head 0, *the* looks equally at itself and *loop*, but *ends* looks
+# most at *the*. In head 1 both look most at *loop*, *ends* more strongly. The next cell prints both missing numbers.
 
 # %% tags=["hide-cell", "nbval-check-output"]
 print(f"head 1, query of ends times key of loop: {(q1 @ k1.T)[2, 1]:.0f}")
@@ -533,8 +532,8 @@ check(folded_heads)
 # ## Three questions, answered
 #
 # Do heads help? We generate sentences by a rule, *NAME gave THING to NAME*, from 16 names and 16 things. A small model,
-# the `Reader`, gets the five words. It has one layer of attention, and then a linear layer predicts giver, thing and
-# receiver **from the one vector at the word *gave***. The loss is the
+# the class `Reader` below, gets the five words. It has one layer of attention, and then a linear layer predicts giver,
+# thing and receiver **from the one vector at the word *gave***. The loss is the
 # **[cross-entropy](../../site/glossary.md#cross-entropy)**: the negative logarithm of the probability given to the
 # right answer, averaged over all answers. Compare h = 1 with h = 3. Both have the same number of parameters; you will
 # count them in exercise 6.
@@ -544,7 +543,7 @@ check(folded_heads)
 #
 # **Prediction · `one_head_reads`** &nbsp; 1 minute · no points
 #
-# The reader with one head is trained three times, from three random starts. How well does it answer then? (With 16
+# The model with one head is trained three times, from three random starts. How well does it answer then? (With 16
 # names, a guess is right about 6 times in 100.)
 #
 # - **A.** It answers most questions. How many errors are left depends on the start.
@@ -561,23 +560,23 @@ one_head_reads = "A"
 
 # %%
 class Reader(nn.Module):
-    """Word and place vectors, one layer of attention, three answers read off at the verb."""
+    """Word and position vectors, one layer of attention, answers from the verb's vector."""
 
     def __init__(self, attention, e):
         super().__init__()
-        self.words, self.places = nn.Embedding(len(WORDS), e), nn.Embedding(5, e)
+        self.words, self.positions = nn.Embedding(len(WORDS), e), nn.Embedding(5, e)
         self.attention, self.answers = attention, nn.Linear(e, 3 * len(WORDS))
 
     def forward(self, ids):
-        y = self.attention(self.words(ids) + self.places.weight)    # (b, 5, e)
+        y = self.attention(self.words(ids) + self.positions.weight)    # (b, 5, e)
         return self.answers(y[:, GAVE]).view(-1, 3, len(WORDS))
 
 torch.set_num_threads(1)    # models as small as these are faster on one core than on two
 
 def train(attention, h, seed=1, steps=300):
-    """Train a reader whose attention has h heads, on 64 random sentences in every step.
+    """Train a Reader whose attention has h heads, on 64 random sentences in every step.
 
-    Returns the reader, its losses, and a line with the share of right answers for each role.
+    Returns the model, its losses, and a line with the share of right answers for each role.
     """
     torch.manual_seed(seed)
     sentences = torch.Generator().manual_seed(seed)
@@ -621,8 +620,7 @@ plt.show()
 check.prediction("one_head_reads", one_head_reads)
 
 # %% [markdown]
-# Is one head unable to hold three answers, or does training fail to find them? Repeat its best and its worst run, 1
-# and 2, with four times as many steps:
+# Does one head need more steps? Repeat its best run and its worst, runs 1 and 2, with four times as many:
 
 # %%
 for seed in (1, 2):
@@ -630,19 +628,19 @@ for seed in (1, 2):
     print(f"h = 1, run {seed}, 1,200 steps, right answers: {right}")
 
 # %% [markdown]
-# From the first start, one head learns to answer nearly all questions. From the second, it keeps guessing the giver. So
-# one sum has room for nearly all answers, but training does not find them from every start. With three heads it did so
-# from all three starts, in a quarter of the steps.
+# Run 1 now answers nearly all questions, so one sum has room for nearly all answers. Whether still more steps would
+# remove the last errors is left open. Run 2 still guesses the giver. With three heads, every run answered at least 99
+# of 100 questions of each kind, in a quarter of the steps.
 #
-# What do the three heads look at? Their weights vary with the sentence, so average them over 2,000 sentences.
+# What do three heads look at? Their weights vary with the sentence, so average them over 2,000 sentences.
 
 # %% mystnb={"image": {"alt": "Three heat maps of average weights over giver, gave, thing, to and receiver, one for each head, with numbers. In the row of gave, most of the weight is on the thing in head 0 (0.9), on the receiver in head 1 (1.0) and on the giver in head 2 (0.9)."}}
 ids = giving_sentences(2000, torch.Generator().manual_seed(0))[0].to(device())
 positions = ["giver", "gave", "thing", "to", "receiver"]
 
 def weights_of(reader, h, ids=ids):
-    """The weights of a trained reader on these sentences, (2000, h, 5, 5)."""
-    x = reader.words(ids) + reader.places.weight    # (2000, 5, 24)
+    """The weights of a trained Reader on these sentences, (2000, h, 5, 5)."""
+    x = reader.words(ids) + reader.positions.weight    # (2000, 5, 24)
     q = finished_split(reader.attention.to_queries(x), h)
     k = finished_split(reader.attention.to_keys(x), h)
     return torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), dim=-1)
@@ -661,65 +659,69 @@ plt.show()
 # </div>
 #
 # In the row of *gave*, head 0 looks mostly at the thing, head 1 at the receiver, and head 2 at the giver. Do the other
-# runs divide the questions in the same way? Print this row for all six readers, and in the column |g − r| how far the
-# weights of giver and receiver differ within one sentence, on average:
+# runs divide the questions in the same way? Print this row for all six models. The last column, |g − r|, is the
+# difference between the weights of giver and receiver in the same sentence, averaged over the sentences.
 
 # %%
-print("weights of gave:    ", *(f"{column:>8}" for column in [*positions, "|g − r|"]))
+def row_means(weights):
+    apart = (weights[..., [0]] - weights[..., [4]]).abs()    # |g − r| in each sentence
+    return torch.cat([weights, apart], dim=-1).mean(0)
+
+columns = "".join(f"{column:>9}" for column in [*positions, "|g − r|"])
+print("weights of gave:    " + columns)
 for h in runs:
     for run, (reader, *_) in enumerate(runs[h]):
-        weights = weights_of(reader, h)[:, :, GAVE]    # (2000, h, 5)
-        apart = (weights[..., [0]] - weights[..., [4]]).abs()    # giver and receiver
-        for r, row in enumerate(torch.cat([weights, apart], dim=-1).mean(0).tolist()):
+        for r, row in enumerate(row_means(weights_of(reader, h)[:, :, GAVE]).tolist()):
             print(f"h = {h}, run {run + 1}, head {r}:", *(f"{w:8.2f}" for w in row))
 
 # %% [markdown]
 # With three heads, only run 2 has one head per question. In run 3, head 2 looks only at *gave*, the same word in every
-# sentence, so two heads answer all three questions. In run 1, heads 0 and 1 share giver and receiver. Nothing in the
-# design assigns a question to a head.
+# sentence, so the other two heads answer all three questions. In run 1, heads 0 and 1 share giver and receiver. Nothing
+# in the design assigns a question to a head.
 #
-# With one head, the table explains the failure of run 2: the giver has weight 0.00, so the reader has to guess. In runs
+# With one head, the table explains the failure of run 2: the giver has weight 0.00, so the model has to guess. In runs
 # 1 and 3, giver and receiver have about the same average weight, but within one sentence their weights differ.
 #
-# In the first section the result for *gave* was a sum over the words plus a sum over the positions. Which of the two
-# tells these readers who gave? If the weights depended on the positions alone, it would be the first; if they depended
-# on the words alone, the second. Exchange the names in one of the sums, and count how often the reader names the giver,
-# and how often the receiver in the giver's place:
+# Which sum of the first section, the word sum or the position sum, tells the models of runs 1 and 3 who gave? Compute
+# one of the sums from the sentence with its names exchanged, and the other from the original sentence. If the model
+# then names the receiver as the giver, the exchanged sum decides.
 
 # %% tags=["hide-input"]
 exchanged = ids[:, [4, 1, 2, 3, 0]]    # susan gave roses to mary
 print("named as the giver: giver / receiver, with the names exchanged in")
-print("                   neither sum       first sum      second sum")
+print("                  neither sum        word sum    position sum")
 for run, reader in (1, runs[1][0][0]), (3, runs[1][2][0]):
     to_values, shares = reader.attention.to_values, []
     for one, two in (ids, ids), (exchanged, ids), (ids, exchanged):
-        first = weights_of(reader, 1, one)[:, 0, [GAVE]] @ to_values(reader.words(one))
-        second = weights_of(reader, 1, two)[:, 0, [GAVE]] @ to_values(reader.places.weight)
-        answers = reader.answers(reader.attention.unify(first + second))[:, 0, :len(WORDS)]
-        giver, receiver = ((answers.argmax(-1) == ids[:, k]).float().mean() for k in (0, 4))
+        word_sum = weights_of(reader, 1, one)[:, 0, [GAVE]] @ to_values(reader.words(one))
+        weights = weights_of(reader, 1, two)[:, 0, [GAVE]]
+        position_sum = weights @ to_values(reader.positions.weight)
+        y = reader.attention.unify(word_sum + position_sum)
+        named = reader.answers(y)[:, 0, :len(WORDS)].argmax(-1, keepdim=True)
+        giver, receiver = (named == ids[:, [0, 4]]).float().mean(0)
         shares.append(f"{giver:.0%} / {receiver:.0%}")
     print(f"h = 1, run {run}:", *(f"{share:>15}" for share in shares))
 
 # %% [markdown]
-# The second sum decides: with the names exchanged there, the receiver is named in more than nine of ten sentences. The
-# first sum has less influence, and pulls towards the wrong name: with the names exchanged there, the giver is named
-# more often. So these readers tell the giver mainly by how much weight each *position* gets, which depends on the name
-# there.
+# The position sum decides: with the names exchanged there, the receiver is named in 93 of 100 sentences. With the names
+# exchanged in the word sum, the giver is still named, and more often than in the original sentence. In the position
+# sum, the exchange changes only the weights: the vectors $p_j W_v$ stay the same. So these models tell giver from
+# receiver mainly by how much weight each *position* gets.
 
 # %% [markdown]
-# ## A reader with a bug
+# ## A model with a bug
 #
-# Suppose we train a three-head reader whose merge has the bug of exercise 5. In memory, the outputs of its heads are
-# pieces of 8 numbers: five of head 0, one for each word, then five each of heads 1 and 2. The wrong merge makes each
-# row from three consecutive pieces. Row 1, that of *gave*, gets pieces 3, 4 and 5: the outputs of head 0 for *to* and
-# *susan*, and that of head 1 for *mary*.
+# Suppose we train a three-head model whose merge has the bug of exercise 5. In memory, the outputs of its heads are
+# pieces of 8 numbers: five of head 0, one for each word, then five of head 1 and five of head 2. The wrong merge makes
+# each row from three consecutive pieces. Row 1, that of *gave*, gets pieces 3, 4 and 5: the outputs of head 0 for *to*
+# and *susan*, and the output of head 1 for *mary*.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `scrambled_answers`** &nbsp; 1 minute · no points
 #
-# How well does this reader answer?
+# How well does this model answer?
 #
 # - **A.** About as well as a guess, for all three roles: its rows consist of pieces of other rows.
 # - **B.** With hardly an error in all three roles, like the correct module.
@@ -750,11 +752,11 @@ print("right answers:", right)
 check.prediction("scrambled_answers", scrambled_answers)
 
 # %% [markdown]
-# With which weights are the three pieces computed?
+# Which words do the three pieces in the row of *gave* come from? Print their attention weights.
 
 # %% tags=["hide-input"]
-print("average weights:    ", *(f"{position:>8}" for position in positions))
-weights = weights_of(reader, 3).mean(0)    # (h, 5, 5)
+print("average weights:    " + columns)
+weights = row_means(weights_of(reader, 3))    # (h, 5, 6)
 for r, i in (0, 3), (0, 4), (1, 0):
     name = f"head {r}, {positions[i]}:"
     print(f"{name:<20}", *(f"{w:8.2f}" for w in weights[r, i].tolist()))
@@ -766,10 +768,9 @@ print("\nlargest difference from nn.MultiheadAttention with the same weights:",
       f"{difference:.2f}")
 
 # %% [markdown]
-# Training makes up for the bug: in head 0, *to* learns to look at giver and receiver, and the receiver at the thing.
-# What has to be learned depends on the length: with six words, all three pieces of *gave* would come from head 0.
-#
-# A perfect score does not prove the code right. Compare it with code that you trust, as the last line does.
+# Training makes up for the bug. In head 0, the row of *receiver* looks at the thing, and the row of *to* looks at giver
+# and receiver. Their average weights are equal, but within one sentence they differ by 0.40, as |g − r| shows. So a
+# perfect score does not prove the code right. Compare it with code that you trust, as the last line does.
 
 # %% [markdown]
 # ## Heads in a published model
@@ -811,9 +812,9 @@ for sentence in pronoun["sentences"]:
 
 # %% [markdown]
 # In all five sentences the subject gets more weight than the other noun, even where *it* cannot mean the subject. So a
-# simpler question fits better: *which noun is the subject?* But *which noun came first?* fits just as well here, and
-# neither fits perfectly: with *wide* instead of *tired*, the weight on *animal* falls from 0.69 to 0.32. A weight map
-# shows where a head looks. To find out what it looks *for*, you need sentences that tell the explanations apart.
+# simpler question fits better: *which noun is the subject?* Here *which noun came first?* fits equally well. Neither
+# question explains why the weight on *animal* falls from 0.69 to 0.32 when *wide* replaces *tired*. A weight map shows
+# where a head looks. To find out what it looks *for*, you need sentences that tell the explanations apart.
 
 # %% [markdown]
 # ## Other kinds of heads, and their parameters
@@ -893,8 +894,8 @@ for kind in ("narrow", "wide", "multi-query"):
 # <div class="figure-caption">
 #
 # **How to read it.** Width e = 256, both axes logarithmic. With one head all three kinds have the same count,
-# $4e^2 + e$. With more heads, the count of wide heads grows with h, and the count of narrow heads does not change. With
-# shared keys and values, little more than the queries and `unify` is left.
+# $4e^2 + e$. With more heads, the count of wide heads grows with h, and the count of narrow heads does not change. The
+# count of multi-query falls towards that of the queries and `unify` alone.
 #
 # </div>
 #
@@ -928,8 +929,8 @@ ladder.show()
 #
 # Four heads hardly change the result: 3.71 or 3.72 [bits per byte](../../site/glossary.md#bits-per-byte) in our three
 # runs, against 3.69 to 3.79 with one scaled head. Bare self-attention is still better. In lesson 2, queries, keys and
-# values beat it only after both models had been given positions and more text in each step. The vectors still do not
-# say where a byte is, so no head can ask for *the byte before*. Lesson 6 adds positions.
+# values became better than bare self-attention only when both models got positions and more text in each step. Your
+# vectors still do not say where a byte is, so no head can ask for *the byte before*. Lesson 6 adds positions.
 
 # %% [markdown]
 # ## What you can do now
