@@ -235,6 +235,46 @@ def test_the_gradient_is_wrong_where_the_mask_is_added_and_right_where_it_is_fil
 
 
 @pytest.mark.parametrize("fill", [True, False])
+def test_the_gradient_of_the_masked_scores_is_nan_whether_they_are_filled_or_added_to(fill):
+    scores, hidden = torch.zeros(2, 3, requires_grad=True), torch.tensor([[False, False, True], [True, True, True]])
+    added = torch.zeros(2, 3).masked_fill(hidden, -math.inf)
+    masked = scores.masked_fill(hidden, -math.inf) if fill else scores + added
+    weights = torch.softmax(masked, dim=-1).nan_to_num(0.0)
+    (gradient,) = torch.autograd.grad(weights[:, 0].sum(), masked)
+    assert gradient[1].isnan().all() and not gradient[0].isnan().any()
+
+
+def test_a_row_that_may_see_nothing_leaks_after_a_finite_fill_and_not_if_it_is_zero():
+    x, mask = torch.randn(1, 5, 4), masks.causal_mask(5) & (torch.arange(5) > 0)
+    lowest = torch.finfo(x.dtype).min
+
+    def finite(x):
+        return torch.softmax((x @ x.mT).masked_fill(~mask, lowest), dim=-1) @ x
+
+    def infinite(x):
+        return torch.softmax((x @ x.mT).masked_fill(~mask, -math.inf), dim=-1) @ x
+
+    def zeros(x):
+        return masks.masked_softmax(x @ x.mT, mask) @ x
+
+    near(finite(x)[:, 0], x.mean(dim=1))
+    leak_map = ANSWERS.make("leak_map")
+    assert (leak_map(finite, x)[0, 1:] > 0).all() and (leak_map(zeros, x)[0] == 0).all()
+    moved = torch.cat([x[:, :1], torch.randn(1, 4, 4)], dim=1)
+    assert not torch.equal(finite(moved)[:, 0], finite(x)[:, 0]) and torch.equal(zeros(moved)[:, 0], zeros(x)[:, 0])
+    assert infinite(infinite(x)).isnan().all()  # the NaN of one row is in every output of the next layer
+
+
+def test_the_mask_of_a_batch_meets_the_heads_without_an_error_where_there_are_as_many():
+    padding = torch.tensor([[1, 1, 1], [1, 0, 1], [1, 1, 0]]).bool().unsqueeze(1)
+    mask = masks.causal_mask(3) & padding  # (b, t, t) with b = 3
+    weights = masks.masked_softmax(torch.randn(3, 3, 3, 3), mask)
+    assert all(torch.equal(weights[:, head] > 0, mask[head].expand(3, 3, 3)) for head in range(3))
+    with pytest.raises(RuntimeError):
+        masks.masked_softmax(torch.randn(3, 2, 3, 3), mask)
+
+
+@pytest.mark.parametrize("fill", [True, False])
 def test_after_an_added_mask_one_step_ruins_the_weights_of_queries_and_keys(fill):
     x, layers = torch.randn(2, 4, 6), [nn.Linear(6, 6) for _ in range(3)]
     q, k, v = (layer(x) for layer in layers)
@@ -288,6 +328,8 @@ def test_the_leak_of_faint_shows_where_inputs_are_large():
         exec(code.replace("3 * torch.randn_like", f"{size} * torch.randn_like"), names)
         found.append(int(names["changed_outputs"](names["faint"], x).triu(1).sum()))
     assert found[0] == 0 < found[1]
+    exec(code, names)
+    assert names["changed_outputs"](names["faint"], x.double()).triu(1).any()  # in float32, rounding hides it
 
 
 def test_the_hurried_layer_leaks_in_every_text_but_the_longest():

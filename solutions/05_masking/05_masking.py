@@ -22,8 +22,8 @@
 # | **It computes** | in seconds on a laptop; the section *Your model so far* takes about twenty seconds, and you may stop it |
 #
 # The sizes are b for the batch, t for the positions that look, s for the positions that are looked at, e for the width,
-# and h for the heads, as in [the notation table](../../site/notation.md). **In a mask, True means "may look"**. (In
-# PyTorch's own `nn.MultiheadAttention`, True means the opposite.)
+# and h for the heads, as in [the notation table](../../site/notation.md). **In a mask, True means "may look"**. PyTorch's
+# `F.scaled_dot_product_attention` has the same convention, its `nn.MultiheadAttention` the opposite one.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -44,8 +44,8 @@ check = start("05_masking")
 # %% [markdown]
 # ## A guessing game
 #
-# A text is a row of token numbers. At every position, the model has read the tokens up to there and predicts the next
-# one. So a row of t + 1 tokens contains t questions and their answers:
+# A text is a row of token numbers. At every position, the model has read the tokens up to and including that position,
+# and predicts the next one. So a row of t + 1 tokens contains t questions and their answers:
 #
 # | | | | | | |
 # |---|---|---|---|---|---|
@@ -57,8 +57,8 @@ check = start("05_masking")
 # batch, tokens have shape (b, t + 1); inputs and targets have shape (b, t).
 #
 # **What every check asks.** The inputs stay unchanged, and new tensors are created on the input's device, or on the
-# `device` that is passed. Gradients reach the inputs and the parameters of every softmax and every layer that you
-# write. Do not use `finished_masks` in exercises 1 to 4.
+# `device` that is passed. Through a softmax or a layer, gradients flow to the inputs and to any parameters. Do not use
+# `finished_masks` in exercises 1 to 4.
 
 # %% [markdown]
 # <div class="card">
@@ -367,8 +367,8 @@ def padding_mask(lengths, t):
 check(padding_mask)
 
 # %% [markdown]
-# A language model that reads padded sentences combines both masks: a position that is looked at must not be in the
-# future **and** must not be padding. For booleans, use `&`; (t, t) and (b, 1, t) broadcast to (b, t, t).
+# To combine the two masks, use `&`: a position that is looked at must not be in the future **and** must not be padding.
+# The shapes (t, t) and (b, 1, t) broadcast to (b, t, t).
 
 # %% mystnb={"image": {"alt": "Three masks of 6 by 6 cells. Left, causal: the lower triangle with its diagonal is filled. Middle, padding: the first four columns are filled in every row. Right, both: the lower triangle, without its cells in columns 4 and 5."}}
 triangle = causal_mask(6)                       # (t, t)
@@ -387,26 +387,28 @@ plt.show()
 #
 # </div>
 #
-# Compare the right picture with the left. Rows 0 to 3 are equal: they do not look as far as the padding. Only rows 4
-# and 5 change, and they are padding themselves.
+# Compare the right picture with the left. Rows 0 to 3, the real positions, are equal. So if the padding is at the end,
+# **a causal mask alone already hides it from every real position**. Only rows 4 and 5 differ, and they are padding.
 
 # %% [markdown]
 # ## A row that may see nothing
 #
-# Now put the padding in **front**, so that all sentences end together. The causal mask lets the first position see only
-# itself, and the padding mask hides it. What is the softmax of a row that may see nothing?
+# Now put the padding in **front**, so that all sentences end together. The real positions come after it and need the
+# padding mask. Position 0 may see nothing: the causal mask leaves it only itself, which is padding. What is the softmax
+# of a row that may see nothing?
 
 # %% tags=["nbval-check-output"]
 nothing = torch.full((3,), -math.inf)
 print(torch.softmax(nothing, dim=-1))
 
 # %% [markdown]
-# All three exponentials are 0, and 0/0 is NaN, not a number. A weight of 0 does not remove a NaN from a later
-# average, because 0 · NaN is NaN. So the NaN spreads: to the outputs of the next layer, to the loss, and with the
-# gradient to the parameters.
+# On paper, all three exponentials are 0 and the softmax is 0/0. PyTorch returns NaN (not a number). A weight of 0 does
+# not remove a NaN from a later average, because 0 · NaN is NaN. So the NaN spreads: to the outputs of the next layer,
+# to the loss, and with the gradient to the parameters.
 #
-# A finite fill value in place of −∞ avoids the NaN. But in a row that may see nothing, all scores are then equal, so
-# all weights are 1/s: the position attends equally to everything that should be hidden. We want a row of zeros there.
+# A finite fill value in place of −∞ avoids the NaN. But in a row that may see nothing, all scores are then equal, and
+# the position averages all values, future ones included. No real position reads this average, but it depends on later
+# inputs, and a test for leaks would report that. So we want a row of zeros, which depends on no input.
 
 # %% [markdown]
 # <div class="card">
@@ -500,13 +502,12 @@ plt.show()
 #
 # </div>
 #
-# On the left, the two rows of padding look equally at the three words, because the vector of padding is zero. This does
-# no harm: no position looks at the padding.
+# On the left, the two rows of padding look equally at the three words, because the vector of padding is zero.
 
 # %% [markdown]
 # ## A shortcut around a row of nothing
 #
-# Can `nan_to_num(0)` after the softmax repair such a row instead? That depends on how the −∞ gets there. Compare
+# Can `nan_to_num(0)` after the softmax repair a row of NaN instead? That depends on how the −∞ gets there. Compare
 # the gradients when scores are *filled* with −∞ and when a mask of 0 and −∞ is *added* to them:
 
 # %% tags=["nbval-check-output"]
@@ -521,10 +522,9 @@ for name, masked in [("filled", filled), ("added", added)]:
 
 # %% [markdown]
 # The weights are right both times, but with the added mask the second row of the gradient is NaN. In the backward pass,
-# softmax computes $w_i\,(g_i - \sum_j w_j g_j)$ from its weights $w$ and the incoming gradient $g$. In that row
-# `nan_to_num` makes $g$ zero, but $w$ is NaN, and 0 · NaN is NaN. `masked_fill` then replaces the gradient of every
-# filled entry by 0. An addition passes the NaN on, and one step of the optimiser sets the weights of the query and key
-# layers to NaN.
+# softmax multiplies by its own weights. In the second row these are NaN, so this row of the gradient of `masked` is NaN
+# in both cases. On the way back to `scores` the cases differ: `masked_fill` passes a gradient of 0 to every filled
+# entry, an addition passes the NaN on. One optimiser step would then make the weights of the query and key layers NaN.
 #
 # So `nan_to_num` works after filling, but not after adding. With a finite fill value, no NaN arises.
 
@@ -532,16 +532,16 @@ for name, masked in [("filled", filled), ("added", added)]:
 # ## The self-attention of a language model
 #
 # Put the mask into multi-head attention, and you have the attention of GPT. (A transformer in which every layer has
-# this mask is called **decoder-only**; one in which no layer has it, such as BERT, is called **encoder-only**.) The
-# projections and heads of lesson 4 are given: queries, keys and values are (b, h, t, d), where d = e/h is the width of
-# one head. You write the middle:
+# this mask is called **decoder-only**; one in which no layer has it, such as BERT, is called **encoder-only**. The
+# original transformer has layers of both kinds.) The projections and heads of lesson 4 are given: queries, keys and
+# values are (b, h, t, d), where d = e/h is the width of one head. You write the middle:
 #
 # $$\text{scores} = \frac{q\,k^\top}{\sqrt d}, \qquad
 # w = \operatorname{masked\ softmax}(\text{scores}, \text{mask}), \qquad y = w\,v .$$
 #
-# The causal mask is (t, t), the same for all sentences and heads. Combined with padding it becomes (b, t, t), and then
-# the axes need care. The scores are (b, h, t, t), and broadcasting aligns axes *from the right*, so the b of the mask
-# would be matched with the h of the scores.
+# The causal mask is (t, t), the same for all sentences and heads. Combined with padding it becomes (b, t, t), but the
+# scores are (b, h, t, t). Broadcasting aligns axes *from the right*, so the b of the mask meets the h of the scores.
+# Usually that raises an error. **If b = h, it does not**, and head 1 of every sentence gets the padding of sentence 1.
 
 # %% [markdown]
 # <div class="card">
@@ -642,8 +642,8 @@ for name, losses in by_position.items():
 # <div class="figure-caption">
 #
 # **How to read it.** Each point is the mean loss at one position; the dotted line is log 8. Without a mask the model
-# knows every answer but the last. There the answer is out of sight, yet the model still bets on the letters that it
-# sees, so its loss is above log 8. With the mask every position is on the line.
+# knows every answer but the last. At position 11 the answer is out of sight, yet the model still bets on the letters
+# that it sees, so its loss is above log 8. With the mask every position is on the line.
 #
 # </div>
 
@@ -664,7 +664,7 @@ for name, model in (("causal", causal), ("every position sees all", seeing)):
 
 # %% [markdown]
 # With the mask, one pass and twelve agree up to rounding, so a language model can be trained on all positions of a
-# passage at once. Without it they do not: every output but the last has seen later vectors.
+# passage at once. Without the mask they differ: in the one pass, every output but the last has seen later vectors.
 
 # %% [markdown]
 # ## Two tests
@@ -710,7 +710,7 @@ for name, model in (("causal", causal), ("every position sees all", seeing)):
 # - Output 1 has the slope −3 with respect to input 0. With respect to input 1 it has the slope 10 in the first sequence
 #   and −14 in the second.
 #
-# The map is ((1, 0), (3, 14)). With f = 2 components there would be two maps like this one; the larger of two entries
+# The map is ((1, 0), (3, 14)). With f = 2 components there would be two such maps; in each cell, the larger value
 # counts.
 #
 # </details>
@@ -783,9 +783,8 @@ for name, leak in leaks.items():
 #
 # </div>
 #
-# In the middle map every forbidden *weight* is zero, yet the outputs still depend on the future; in row 1, column 5,
-# the slope is even larger than without a mask. The denominator of the softmax includes the hidden scores, and every
-# visible weight is divided by it. On the right no output depends on the future.
+# In the middle map every forbidden *weight* is zero, yet the outputs still depend on the future: the denominator of the
+# softmax includes the hidden scores, and every visible weight is divided by it.
 #
 # Now test your layer, with random weights and several heads.
 
@@ -799,8 +798,8 @@ print("every entry above the diagonal is exactly zero:", bool((leak[~may_look] =
 print("every entry on and below it is larger than zero:", bool((leak[may_look] > 0).all()))
 
 # %% [markdown]
-# So for these weights and this input, autograd finds no slope of an output with respect to a later input. But autograd
-# does not see every dependence.
+# So for these weights and this input, autograd finds no dependence on a later input. But autograd does not see every
+# dependence.
 
 # %% [markdown]
 # <div class="card">
@@ -837,7 +836,7 @@ check.prediction("leak_of_detached", leak_of_detached)
 #
 # A second test needs no derivative. Replace input $j$ with other numbers, compute the outputs again, and check whether
 # each is **exactly** what it was. If the model is deterministic and returns no NaN, any change in an output $i < j$
-# means that it has read ahead. Below, `faint` hides scores with −25 instead of −∞.
+# means that output $i$ depends on the future. Below, `faint` hides scores with −25 instead of −∞.
 
 # %%
 def changed_outputs(model, x, tries=8):
@@ -876,16 +875,16 @@ for name, model in models.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Filled: other numbers at input j changed output i. Above the diagonal is the future. The first two
-# functions have a line of leaks there, which the leak map did not find. The others show none.
+# **How to read it.** Filled: other numbers at input j changed output i. Above the diagonal is the future. The leaks of
+# `peeking` and `jumping` are just above the diagonal; the leak map missed them. `faint` and your layer show none.
 #
 # </div>
 #
 # Each test finds leaks that the other misses. The leak map misses a leak if the slope at this x is zero or rounds to
-# zero, or if autograd does not see it, as with `detach`. The second test needs no slope, but it finds a leak only if
-# one of the values that it tries changes the output. Those tried here are too small to show the leak of `faint`; values
-# of size 10⁶ reveal it. Passing both is no proof. A proof has to come from the code: the mask must cut every path from
-# a later input.
+# zero, or if autograd does not see it, as with `detach`. The second test misses a leak if no value that it tries
+# changes an output. For `faint` the values tried here are too small: its leak is lost in rounding. With values of size
+# 10⁶ some outputs do change. Passing both tests is no proof. A proof has to come from the code: the mask must cut every
+# path from a later input.
 #
 # A whole language model reads token numbers, which have no derivative. The second test still works: replace token $j$.
 # For the leak map, take the part after the [embedding](../../site/glossary.md#embedding).
@@ -907,8 +906,8 @@ print("yours and PyTorch's agree to within 0.00001:", difference < 1e-5)
 # %% [markdown]
 # ## A layer written in a hurry
 #
-# Somebody might write this layer to rebuild GPT-2. It runs, and its output has the right shape. It stores two linear
-# layers and a triangle, and all three end up in its saved weights.
+# Suppose that the layer below was written in a hurry, to rebuild GPT-2. It runs, and its output has the right shape.
+# Its saved weights contain two linear layers and a triangle.
 
 # %% [markdown]
 # <div class="card">
@@ -967,8 +966,8 @@ check(HurriedAttention)
 # ## Your model so far
 #
 # Until now the model answered one question per window: which byte follows the last one? With your
-# `CausalSelfAttention`, each of the 32 positions predicts the byte after it, so a window has 32 answers to learn from.
-# Each step now takes longer, so we train for 3,600 steps instead of 4,000.
+# `CausalSelfAttention`, each of the 32 positions predicts the byte after it. Each step now takes longer, so we train
+# for 3,600 steps instead of 4,000.
 
 # %% mystnb={"image": {"alt": "A scoreboard of six models over bits per byte. From the bottom: the plain average near 4.5, bare self-attention at 3.6, three models near 3.7, and a causal mask farthest left, at the line of order 1."}}
 from helpers.ladder import ByteModel, Ladder
@@ -988,10 +987,11 @@ ladder.show()
 #
 # </div>
 #
-# The score counts the last position only. There the mask hides nothing, so the layer computes what the layer of lesson
-# 4 computes. What differs is the training: each step learns from 32 times as many answers. Our three runs needed 3.71
-# or 3.72 [bits per byte](../../site/glossary.md#bits-per-byte) in lesson 4 and need 3.46 or 3.47 here. A table of pairs
-# of bytes (*order 1*) is as good: 3.46. The model sees 32 bytes, but of their order it knows only which one is last.
+# The score counts the last position only. The mask hides nothing there, so the layer computes what the layer of lesson
+# 4 computes. Only the training differs: a window now has 32 answers to learn from, not one. Our three runs scored 3.71
+# or 3.72 [bits per byte](../../site/glossary.md#bits-per-byte) in lesson 4 and score 3.46 or 3.47 here. A table of
+# pairs of bytes (*order 1*) is as good: 3.46. The model sees 32 bytes, but of their order it knows only which one comes
+# last.
 
 # %% [markdown]
 # ## What you can do now
@@ -1008,11 +1008,11 @@ ladder.show()
 # than j. In terms of matrices: the product of two lower triangular matrices is lower triangular.
 #
 # </details>
-# <details><summary>2. With padding at the end and a causal mask, do you need the padding mask at all?</summary>
+# <details><summary>2. With padding at the end, a causal mask hides the padding from every real position. What must the
+# loss ignore?</summary>
 #
-# For the outputs at real positions, no: padding is in their future, and the causal mask already hides it. The loss must
-# ignore every position whose target is padding. That includes the position of the last real token: the token after it
-# is padding. With padding in front, or without a causal mask as in an encoder, you need the padding mask.
+# Every position whose target is padding. That includes the position of the last real token: the token after it is
+# padding.
 #
 # </details>
 # <details><summary>3. Attention is masked correctly, but the leak map still has entries above the diagonal. Where
