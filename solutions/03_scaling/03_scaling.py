@@ -129,9 +129,8 @@ check.prediction("variance_growth", variance_growth)
 # So the [variance](../../site/glossary.md#variance) of a score is d. Its standard deviation, which says how far from 0
 # a typical score is, is $\sqrt d$. (Trained vectors need not meet the two assumptions: see question 2 at the end.)
 #
-# **What every check of this lesson asks:** gradients flow back to every input, no input is changed, new tensors are
-# created on the device of the inputs, and any size may be 1. Each exercise says what else its check asks. (Exercise 1
-# takes no tensors.)
+# **What the checks of exercises 2 to 5 ask:** gradients flow back to every input, no input is changed, new tensors are
+# created on the device of the inputs, and any size may be 1. Each exercise says what else its check asks.
 
 # %% [markdown]
 # <div class="card">
@@ -206,9 +205,8 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** The bars are measured scores. The line is the normal distribution with mean 0 and variance d,
-# which is predicted, not fitted. Look at the numbers on the horizontal axes first: from panel to panel d grows
-# sixteenfold, and the scores spread four times as far. (At d = 4 the shapes differ: a sum of four products is not
-# normal yet.)
+# which is predicted, not fitted. Look at the numbers on the horizontal axes: from panel to panel d grows sixteenfold,
+# and the scores spread four times as far. (At d = 4 the shapes differ: a sum of four products is not normal yet.)
 #
 # </div>
 
@@ -254,9 +252,6 @@ def scaled_scores(q, k):
     """q: (..., t, d). k: (..., s, d). Returns (..., t, s): [..., i, j] is q_i·k_j / √d."""
     return q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
 
-# %% [markdown]
-# Here are the queries and keys of the first figure again, with scaled scores:
-
 # %% mystnb={"image": {"alt": "The same three bar charts with scaled scores. At all three widths several of the eight keys share the weight, and none comes near 1."}}
 weights = {}
 for d, (query, keys) in drawn.items():
@@ -267,8 +262,8 @@ bars(weights)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The vectors and the axes are those of the first figure. In each panel the same key as before has
-# the tallest bar. But now several keys share the weight at every width.
+# **How to read it.** The first figure again, with scaled scores. In each panel the same key as before has the tallest
+# bar. But now several keys share the weight at every width.
 #
 # </div>
 #
@@ -290,8 +285,7 @@ show_player("scaling")
 # %% [markdown]
 # ## Three words by hand
 #
-# The queries and keys of lesson 2's three words have d = 4 components, so their scores are divided by 2. Fill in the
-# two missing numbers.
+# The queries and keys of lesson 2's three words have d = 4 components, so divide by 2. Fill in the two missing numbers.
 
 # %% tags=["hide-input"]
 from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, X
@@ -315,8 +309,7 @@ plots.number_grids(
 #
 # </div>
 #
-# The division keeps the largest weight of each row at the same key, but makes every row softer. The next cell prints
-# both missing numbers.
+# The division makes every row softer. The next cell prints both missing numbers.
 
 # %% tags=["hide-cell", "nbval-check-output"]
 print(f"score of loop and loop: {X_scaled[1, 1]:.0f}")
@@ -537,14 +530,11 @@ for d, (query, keys) in drawn.items():
 #
 # $$\frac{\partial p_j}{\partial z_j} \;=\; p_j\,(1 - p_j) .$$
 #
-# It is 0 for a key without weight and for a key with all of it. In an even row of 16 keys it is
+# This derivative is 0 for a key without weight and for a key with all of it. In an even row of 16 keys it is
 # $\frac{1}{16} \cdot \frac{15}{16} \approx 0.06$.
-
-# %% [markdown]
-# ## Width against softness
 #
-# Now compute the entropy of each row and $p_j (1 - p_j)$ of each key at six widths, for 25 random sets of 16 keys, each
-# with 64 random queries. The figure shows the medians, with plain and with scaled scores.
+# Compute this derivative for each key, and the entropy of each row, for 25 random sets of 16 keys, each with 64 random
+# queries. The figure shows the medians at six widths, with plain and with scaled scores.
 
 # %%
 chance = torch.Generator().manual_seed(1)
@@ -557,7 +547,7 @@ for d in widths:
         entropies[name].append(attention_entropy(p))    # (b, t)
         derivatives[name].append(p * (1 - p))    # (b, t, s)
 
-# %% mystnb={"image": {"alt": "Two log-log plots against width, from 1 to 1024. Left, median entropy: scaled, it stays between 2.3 and 2.6 nats; not scaled, it falls more and more steeply, to about 0.0002. Right, median of p times 1 minus p: scaled, it stays near 0.04 from width 4 on; not scaled, it falls more and more steeply, to 0.000001 at width 64 and far below at 1024."}}
+# %% mystnb={"image": {"alt": "Two log-log plots against width, from 1 to 1024. Left, median entropy: scaled, it goes from 2.6 to 2.4 nats; not scaled, it falls more and more steeply, to about 0.0002. Right, median of p times 1 minus p: scaled, it stays near 0.04 from width 4 on; not scaled, it falls more and more steeply, to 0.000001 at width 64 and far below at 1024."}}
 _, axes = plt.subplots(1, 2, figsize=(6, 3.1))
 labels = "entropy (nats)", "p(1 − p)"
 for ax, label, values in zip(axes, labels, (entropies, derivatives)):
@@ -577,24 +567,23 @@ for name, line in derivatives.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Both axes are logarithmic. With scaling, the entropy stays between 2.3 and 2.6 nats, as if more
-# than 10 of the 16 keys shared the weight, and $p(1 - p)$ stays near 0.04 from d = 4 on. Without scaling, both fall
-# more and more steeply.
+# **How to read it.** Both axes are logarithmic. With scaling, from d = 4 on, the entropy is near 2.4 nats, as if about
+# 11 of the 16 keys shared the weight, and $p(1 - p)$ is near 0.04. Without scaling, both fall more and more steeply.
 #
 # </div>
 #
-# Per unit of q·k, the scaled derivatives have to be divided by √d once more. At d = 64 that costs them a factor of 8;
-# saturation costs the plain ones a factor of about 40,000. A larger learning rate can make up for small derivatives,
-# but only if they are about equally small for all keys. With scaling, the 90th percentile is about 10 times the 10th.
-# Without it, the 90th is more than 10⁹ times the 10th, so no single rate suits all keys.
+# These derivatives are per unit of the softmax's input. Per unit of q·k, the scaled ones must be divided by √d. At
+# d = 64 their median becomes 0.04/8 = 0.005, which is still about 5,000 times the plain median of 0.000001.
+#
+# A larger learning rate can make up for small derivatives, but only if they are about equally small for all keys. With
+# scaling, the 90th percentile is about 10 times the 10th. Without scaling, it is more than 10⁹ times the 10th.
 
 # %% [markdown]
 # ## Learning stops
 #
 # If gradients vanish, training should show it. Fix 16 random keys and train 16 queries, which start at random. Query i
-# should put all of its weight on key i. Its loss is the squared error summed over the keys, which is 2 when all of the
-# weight is on one wrong key. The method is gradient descent; its **learning rate**, the factor in front of the
-# gradient, is 0.3.
+# should put all of its weight on key i. Its loss is the squared error summed over the keys: 2 when all of the weight is
+# on one wrong key. The **learning rate** of gradient descent, the factor in front of the gradient, is 0.3.
 
 # %%
 def learn(d, scores_of, rate=0.3, shorter=1, seed=1, steps=200):
@@ -613,7 +602,7 @@ def learn(d, scores_of, rate=0.3, shorter=1, seed=1, steps=200):
 
 plain_scores = lambda q, k: q @ k.mT
 
-# %% mystnb={"image": {"alt": "Two panels of loss curves over 200 steps for widths 4, 64 and 1024. Not scaled, width 4 learns, width 64 goes down slowly and unevenly, and width 1024 rises within two steps and is flat from there on. Scaled, widths 64 and 1024 fall together to nearly 0, and width 4 stays above them."}}
+# %% mystnb={"image": {"alt": "Two panels of loss curves over 200 steps for widths 4, 64 and 1024. Not scaled, width 4 learns, width 64 goes down slowly and unevenly, and width 1024 rises within two steps and is nearly flat after that. Scaled, widths 64 and 1024 fall together to nearly 0, and width 4 stays above them."}}
 figure, axes = plt.subplots(1, 2, figsize=(6, 3), sharey=True)
 both = {"not scaled": plain_scores, "scaled": scaled_scores}
 for ax, (name, scores_of) in zip(axes, both.items()):
@@ -627,26 +616,36 @@ for name, scores_of in both.items():
     rates = [10.0**power for power in range(-5, 3)]
     runs = [learn(1024, scores_of, rate) for rate in rates]
     first, best = runs[0][0], min(losses[-1] for losses in runs)
-    print(f"d = 1024, {name}: from {first:.2f}, best of {len(runs)} rates "
-          f"from {rates[0]:g} to {rates[-1]:g}: {best:.2f}")
+    print(f"d = 1024, {name}: from {first:.2f}, best of {len(runs)} rates: {best:.2f}")
+print(f"d = 4, scaled, after 1000 steps: {learn(4, scaled_scores, steps=1000)[-1]:.2f}")
+
+chance = torch.Generator().manual_seed(1)
+keys, queries = torch.randn(2, 16, 1024, generator=chance)    # those of learn
+p = torch.softmax(plain_scores(queries, keys), dim=-1)
+first_step = 0.3 * softmax_backward(p, 2 * (p - torch.eye(16))) @ keys    # (16, d)
+moved = plain_scores(first_step, keys).abs().max().item()
+print(f"d = 1024, not scaled: the first step changes a score by up to {moved:.0f}")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
 # **How to read it.** Each line is one training run; within a panel only the width differs. On the left, wider vectors
-# end at a higher loss. On the right, d = 64 and d = 1024 nearly coincide, and d = 4 ends higher.
+# end at a higher loss. On the right, d = 64 and d = 1024 nearly coincide. The line of d = 4 ends at 0.41, unfinished:
+# after 1,000 steps the loss is 0.25.
 #
 # </div>
 #
-# At d = 1024 without scaling the loss rises within two steps and then stays at 1.875: fifteen of the sixteen queries
-# give all of their weight to a wrong key. Even the best of eight learning rates lowers the loss only from 1.77 to 1.36.
+# At d = 1024 without scaling, the first steps overshoot. The effect of a step on the scores grows with the squared
+# length of the keys, which is about 1024 here; the first step changes one score by 75. After two steps every row is
+# saturated, fifteen of the sixteen on a wrong key. From then on hardly any gradient gets through: the loss stays near
+# 2 · 15/16 = 1.875. Other rates help little: the best of eight, from 10⁻⁵ to 100, ends at 1.36.
 #
-# The root has two effects, a soft start and smaller steps. Which one does learning need? To find out, keep the plain
-# scores and produce each effect on its own. For the soft start, divide the initial queries by √d. For the smaller
+# The root has two effects: a soft start and smaller steps. Which of them makes learning possible? To find out, keep the
+# plain scores and produce each effect on its own. For the soft start, divide the initial queries by √d. For the smaller
 # steps, divide the rate by d, because scaling shrinks a step twice: the gradient that reaches q is divided by √d, and
 # so is the effect of a given change of q on the score.
 
-# %% mystnb={"image": {"alt": "Three panels, for widths 4, 64 and 1024, with the last losses of three runs in each of five rows. At widths 64 and 1024 all runs with a plain start end above 0.5; all others end below 0.15. At width 4 the rows with small steps and the scaled row lie between 0.2 and 0.6, the rows with full steps between 0.1 and 0.3. In each panel the last two rows are the same."}}
+# %% mystnb={"image": {"alt": "Three panels, for widths 4, 64 and 1024, with the final losses of three runs in each of five rows. At widths 64 and 1024 all runs with a plain start end above 0.5; all others end below 0.15. At width 4 the rows with small steps and the scaled row lie between 0.2 and 0.6, the rows with full steps between 0.1 and 0.3. In each panel the last two rows are the same."}}
 _, axes = plt.subplots(1, 3, figsize=(6, 2.3), sharex=True, sharey=True)
 for ax, d in zip(axes, (4, 64, 1024)):
     ways = {
@@ -659,7 +658,7 @@ for ax, d in zip(axes, (4, 64, 1024)):
     for name, way in ways.items():
         ends = [learn(d, *way, seed)[-1] for seed in (1, 2, 3)]
         ax.plot(ends, [name] * 3, "o", color=plots.COLOURS[0], alpha=0.6)
-    ax.set(title=f"d = {d}", xlabel="last loss", xticks=(0, 1, 2))
+    ax.set(title=f"d = {d}", xlabel="final loss", xticks=(0, 1, 2))
 ax.invert_yaxis()
 plt.show()
 
@@ -667,23 +666,19 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Each dot is one run; left is better. Compare rows 1 and 3, and rows 2 and 4: the start differs.
+# The last two rows agree: at every step, the queries of row 4 are those of row 5 divided by √d.
 #
 # </div>
 #
 # At d = 64 and d = 1024 the start decides. From a soft start every run ends below 0.15. From the plain start, which is
-# sharp at these widths, every run ends far above that: where the right key has hardly any weight, its score gets hardly
-# any gradient. At d = 4 the start hardly matters with full steps. With small steps learning is slower, and the soft
-# start ends lower. The last two rows agree: at every step, the queries of row 4 are those of row 5 divided by √d.
-#
-# In the loss curves d = 4 ends higher even with scaling, at 0.41. Mostly that is unfinished training. But in those
-# curves the loss cannot fall below about 0.17: three of the sixteen keys are inside the convex hull of the others, and
-# no query can give any of them the largest weight.
+# sharp at these widths, every run ends above 0.5, with full or small steps: where the right key has hardly any weight,
+# its score gets hardly any gradient. At d = 4 the plain start is not sharp, and all runs end below 0.6.
 
 # %% [markdown]
 # ## Divide early
 #
-# On paper it does not matter when you divide. On a computer it can. Networks often run with 16 bits for each number,
-# half the memory of float32. Two formats are common: float16, called **half precision**, and bfloat16.
+# On paper it does not matter when you divide. On a computer it can. Networks often store each number in 16 bits, which
+# takes half the memory of float32. Two formats are common: float16, called **half precision**, and bfloat16.
 
 # %% tags=["nbval-check-output"]
 for dtype in (torch.float32, torch.float16, torch.bfloat16):
@@ -760,7 +755,7 @@ print("softmax of a row with one infinite score:", torch.softmax(one_too_large, 
 #
 # You have the weights of a published model, and code for one of its heads. The file holds three matrices, for queries,
 # keys and values. PyTorch loads them and says `<All keys matched successfully>`, and all outputs have the right shape.
-# But the text that the model writes is nonsense: a file that loads does not prove that the code fits the weights.
+# But the text that the model writes is nonsense. That a file loads does not prove that the code fits the weights.
 #
 # This can happen when you copy only the attention class from Hugging Face's [early PyTorch version of
 # GPT-2](https://github.com/huggingface/transformers/blob/034aa0c2d743f5de787b650d9ef38ea49c66df3f/pytorch_transformers/modeling_gpt2.py)
@@ -863,8 +858,7 @@ for name, scores in {"divided by √d": plain / math.sqrt(64), "as they are": pl
 # %% [markdown]
 # ## Your model so far
 #
-# The language model of lesson 2 used plain scores. Its d is 64, so your `scaled_scores_early` divides them by 8.
-# Everything else stays the same.
+# The language model of lesson 2 used plain scores. Its d is 64, so your `scaled_scores_early` divides its scores by 8.
 
 # %% [markdown]
 # <div class="card">
@@ -892,7 +886,7 @@ third_rung = "C"
 
 # %% mystnb={"image": {"alt": "A scoreboard of four models over bits per byte. The plain average lies at the line of order 0, near 4.5. Bare self-attention is at 3.6. Queries, keys and values lie near 3.76, and scaled scores on both sides of that, between 3.69 and 3.79; your own point is the rightmost of them. All are right of the line of order 1."}}
 from helpers.data.recorded import recorded
-from helpers.ladder import ByteModel, Ladder, ScaledHead, measured
+from helpers.ladder import ByteModel, Ladder, ScaledHead, measured, text
 
 ladder = Ladder(check)
 scores = ladder.own(scaled_scores_early)
@@ -903,10 +897,9 @@ ladder.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One row for each model; farther left is better. The point is your model, the ticks are three runs
-# of ours. Dashed lines: *order 0* knows only how frequent each byte is, *order 1* also knows the byte before; *gzip*
-# and *xz* compress files. The end of [lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb) explains the
-# lead of bare self-attention.
+# **How to read it.** One row for each model; farther left is better. The point is your model, the ticks are our three
+# runs. Dashed lines: *order 0* knows only how frequent each byte is, *order 1* also the byte before; *gzip* and *xz*
+# compress files. [Lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb) explains why model 1 leads.
 #
 # </div>
 
@@ -914,41 +907,49 @@ ladder.show()
 check.prediction("third_rung", third_rung)
 
 # %% [markdown]
-# The runs with the root end on both sides of lesson 2's and spread wider; yours is on the worse side. Three runs are
-# too few to say whether the root changes the mean or the spread. The effect is small in any case. The byte vectors
-# start small, and `nn.Linear` makes queries and keys smaller still, so every row starts soft, with or without the
-# root.
+# The runs with the root end on both sides of those without it, and differ from them by less than a tenth of a bit.
+# Three runs are too few to say more.
 #
-# If that is the reason, the root should help when the scores start large. In the next cell the components of queries
-# and keys start at size 1. Plain scores then start with a standard deviation of about 8, scaled scores of about 1. (The
-# cell trains two more models, each for as long as the first.)
+# How soft are rows at the start? In this model the byte vectors start small, and `nn.Linear` makes queries and keys
+# smaller still. The next cell prints the mean entropy of the rows before training. For 32 equal weights it is log 32,
+# about 3.47. For comparison, the cell also builds two models with a large start: the components of their queries and
+# keys have size 1, plain scores a standard deviation of about 8, scaled scores of about 1. It trains both of them.
 
 # %%
-def from_large_scores(scores):
-    torch.manual_seed(0)
-    model = ByteModel(ScaledHead(scores))
-    for layer in (model.mix.to_queries, model.mix.to_keys):
-        torch.nn.init.normal_(layer.weight, std=1 / (0.1 * math.sqrt(64)))
-    return model
+windows = text()[0][:3200].view(100, 32).long().to(device())    # (b, t)
 
-for name, function in {"not scaled": plain_scores, "scaled": scores}.items():
-    bits, _ = measured(from_large_scores(function), 4000)
+def started(scores_of, large):
+    """A model before training, and the mean entropy of its rows."""
+    torch.manual_seed(0)
+    model = ByteModel(ScaledHead(scores_of)).to(device())
+    to_queries, to_keys = model.mix.to_queries, model.mix.to_keys
+    if large:
+        for layer in (to_queries, to_keys):
+            torch.nn.init.normal_(layer.weight, std=1 / (0.1 * math.sqrt(64)))
+    x = 0.1 * model.tokens(windows)    # the byte vectors as training starts with them
+    rows = torch.softmax(scores_of(to_queries(x), to_keys(x)), dim=-1)
+    return model, attention_entropy(rows).mean().item()
+
+for name, scores_of in {"not scaled": plain_scores, "scaled": scores}.items():
+    _, entropy = started(scores_of, large=False)
+    print(f"{name}, small start: mean entropy {entropy:.2f} nats")
+    model, entropy = started(scores_of, large=True)
+    bits, _ = measured(model, 4000)
     runs = recorded("ladder_starts")["result"]["bits"][f"03 large, {name}"]
-    print(f"{name}: {bits:.2f} bits per byte; "
+    print(f"{name}, large start: mean entropy {entropy:.2f} nats; {bits:.2f} bits per byte, "
           f"our three runs {min(runs):.2f} to {max(runs):.2f}")
 
 # %% [markdown]
-# Now the root saves more than a tenth of a bit in every run. So when does it matter? When the components of queries and
-# keys start at size 1: then the root makes rows start about equally soft at every width. If they start small, as in the
-# first model, rows are soft anyway, and three runs show no clear gain. Either way, the root does not keep queries and
-# keys from growing (question 3).
+# From the small start, rows are almost even with or without the root, and the root makes no clear difference. From the
+# large start, rows are sharp without the root, and every run with it ends more than a tenth of a bit lower. So the root
+# matters when the components of queries and keys start at size 1: it makes rows start about equally soft at every
+# width. It does not keep queries and keys from growing (question 3).
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can say how large a dot product of random vectors is and prove it; scale scores by the right root, before the
-# product, for half precision; compute the gradient of a softmax without its Jacobian; and measure how soft a row of
-# weights is and how much gradient it lets through.
+# You can say how large a dot product of random vectors is and prove it; scale scores by the right root, also in half
+# precision; compute the gradient of a softmax without its Jacobian; and measure how soft a row of weights is.
 #
 # **Three questions to think about**
 #
@@ -962,10 +963,10 @@ for name, function in {"not scaled": plain_scores, "scaled": scores}.items():
 # </details>
 # <details><summary>2. Why not divide by d, to be on the safe side?</summary>
 #
-# Then the variance of the scores is d/d² = 1/d at the start, and at the same learning rate the steps get smaller as d
-# grows. But this variance assumes that q and k are independent. Training can make them agree: if the products of
-# components have a positive mean, however small, q·k grows like d and not like √d. A recipe for training at many widths
-# divides by d for this reason ([Yang et al., 2022](https://arxiv.org/abs/2203.03466), definition 4.1).
+# Then the variance of the scores would be d/d² = 1/d at the start: the wider the head, the more even its rows, and the
+# smaller its steps at a given learning rate. But training can make q and k agree. If the products of their components
+# have a positive mean, however small, q·k grows like d and not like √d. A recipe for training at many widths divides by
+# d for this reason ([Yang et al., 2022](https://arxiv.org/abs/2203.03466), definition 4.1).
 #
 # </details>
 # <details><summary>3. Suppose the components of q and k have standard deviation σ instead of 1. What is the variance
@@ -980,8 +981,7 @@ for name, function in {"not scaled": plain_scores, "scaled": scores}.items():
 #
 # **Further reading**
 #
-# - [Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers): another way to √d, by the
-#   length of a vector whose components are all equal.
+# - [Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers): another way to √d.
 # - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**, section 3.2.1: the
 #   formula, and the variance argument as a footnote.
 # - [Zhai et al., *Stabilizing transformer training by preventing attention entropy collapse*,
