@@ -17,7 +17,7 @@ from helpers.data.toy.phrases import ASKS, KINDS, known_words, phrases
 from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, X
 from helpers.data.vectors import word_vectors
 from helpers.parts import attention as parts
-from helpers.training.ladder_runs import TIMES
+from helpers.training.ladder_runs import FIRST_RUNGS, TIMES
 
 NAME = "02_queries_keys_values"
 SIZES = [(1, 1, 1, 1, 1), (2, 3, 5, 4, 6), (3, 1, 7, 2, 1), (1, 6, 1, 5, 3), (4, 8, 8, 16, 16)]  # b, t, s, d, v
@@ -225,6 +225,8 @@ def test_the_figure_of_the_changes_shows_what_the_prose_says():
     assert min(new_placed) < max(old_placed) and min(old_placed) < max(new_placed), "the two overlap"
     assert [round(end, 2) for end in (min(both), max(both))] == [3.5, 3.61], "as the alternative text has it"
     assert 3.4 < min(old_more) < max(old_more) < 3.5 and 3.2 < min(new_more) < max(new_more) < 3.35
+    old_alone, new_alone = (bits[f"{rung}, {TIMES} times the windows"] for rung in FIRST_RUNGS[:2])
+    assert old_alone == pytest.approx([3.54] * 3, abs=0.01) and new_alone == pytest.approx([3.62] * 3, abs=0.01)
 
 
 def test_a_smaller_rate_keeps_lesson_1s_weights_from_the_identity_and_does_not_find_them_from_random(printed_text):

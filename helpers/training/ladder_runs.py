@@ -1,7 +1,7 @@
 """The ladder of lessons 1 to 9 with the finished parts and three seeds: python -m helpers.training.ladder_runs
 
-Also a plain average, and two tests. Lesson 2's: the models of its first two rungs with position vectors added, trained
-as the rungs are and with eight times as many windows in each step. Lesson 9's: the last two rungs with twice as many.
+Also a plain average, and two tests. Lesson 2's: the models of the first two rungs with position vectors added, with
+eight times as many windows in each step, and with both. Lesson 9's: the last two rungs with twice as many windows.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ MODELS: dict[str, Callable[[], nn.Module]] = {  # the rungs by lesson, and three
     "02 with positions": lambda: ByteModel(SingleHeadAttention(E, E), positions()),
 }
 
-WITH_POSITIONS = ("01 with positions", "02 with positions")
 TIMES = 8  # as many windows, in runs of their own
+FIRST_RUNGS = ("01_dot_product_attention", "02_queries_keys_values", "01 with positions", "02 with positions")
 LAST_RUNGS = ("07_transformer_block", "09_character_generator")  # windows of 32 and 64 bytes; also with twice as many
 
 
@@ -72,7 +72,7 @@ def run_seed(seed: int, steps: int = 0) -> tuple[dict[str, float], float]:
     torch.set_num_threads(1)
     start, bits = time.process_time(), {}
     runs = [(name, name, 1) for name in MODELS]
-    runs += [(f"{name}, {TIMES} times the windows", name, TIMES) for name in WITH_POSITIONS]
+    runs += [(f"{name}, {TIMES} times the windows", name, TIMES) for name in FIRST_RUNGS]
     runs += [(f"{name}, twice the windows", name, 2) for name in LAST_RUNGS]
     for label, name, times in runs:
         torch.manual_seed(seed)

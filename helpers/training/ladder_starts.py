@@ -1,8 +1,7 @@
 """Models of lessons 2 and 3 from other first weights, with three seeds: python -m helpers.training.ladder_starts
 
-Lesson 2's model starts as lesson 1's, with the identity in all three matrices, and is trained whole, and with those of
-queries and keys fixed. Lesson 3's starts with queries and keys of size 1, and so with scores of size 8, and is trained
-with the root and without it.
+Lesson 2's model starts as lesson 1's, with the identity in all three matrices. Lesson 3's starts with queries and keys
+of size 1, and so with scores of size 8, and is trained with the root and without it.
 """
 
 from __future__ import annotations
@@ -31,16 +30,11 @@ def plain_scores(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
     return q @ k.mT
 
 
-def from_identity(*fixed: str) -> ByteModel:
-    """Lesson 2's model, which computes what lesson 1's does until the first step.
-
-    fixed: the layers of its head that are not trained, by name.
-    """
+def from_identity() -> ByteModel:
+    """Lesson 2's model, which computes what lesson 1's does until the first step."""
     head = SingleHeadAttention(E, E)
     for matrix in head.parameters():
         nn.init.eye_(matrix)
-    for name in fixed:
-        getattr(head, name).requires_grad_(False)
     return ByteModel(head)
 
 
@@ -58,7 +52,6 @@ def large_scores(scores: Callable) -> ByteModel:
 
 MODELS = {
     "02 from the identity": from_identity,
-    "02 from the identity, queries and keys fixed": lambda: from_identity("to_queries", "to_keys"),
     "03 large, not scaled": lambda: large_scores(plain_scores),
     "03 large, scaled": lambda: large_scores(scaled_scores),
 }
