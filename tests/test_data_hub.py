@@ -443,7 +443,7 @@ def test_a_folder_that_may_not_be_written_does_not_matter(server, monkeypatch, t
 
 def test_a_caller_and_the_environment_choose_the_places(server, monkeypatch, capsys):
     assert datasets.classifier_reviews(places="embedded").taken.place == "embedded"
-    assert the_one_line(capsys).endswith("generated reviews, 60 to train on and 20 to test on, as asked.")
+    assert the_one_line(capsys).endswith("generated reviews, 60 to train on and 20 to test on.")
     monkeypatch.setenv("COURSE_PLACES", "embedded")
     assert datasets.translation_pairs().taken.place == "embedded" and not server.asked
     with pytest.raises(hub.Unavailable, match="no imdb/train.parquet"):

@@ -50,7 +50,7 @@ def held_out(pocket):
 
 def test_it_is_the_default_and_says_so(capsys):
     from_pretrained("gpt2-xl", places="embedded")
-    assert capsys.readouterr().out == "GPT-2: the pocket model, trained for this course, as asked.\n"
+    assert capsys.readouterr().out == "GPT-2: the pocket model, trained for this course.\n"
 
 
 def test_it_fits_in_a_pocket(pocket):

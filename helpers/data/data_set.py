@@ -68,7 +68,7 @@ class DataSet(ABC):
         else:
             raise Unavailable(f"Not to be had from {' or '.join(places)}: " + "; ".join(why))
         line = self.words(result, place) + where
-        line += f", because {'; '.join(why)}." if why else ", as asked." if place == "embedded" else "."
+        line += f", because {'; '.join(why)}." if why else "."
         say(line)
         return result, Taken(place, why, line)
 
