@@ -11,11 +11,13 @@ from scipy.special import softmax
 
 from helpers import ladder, plots
 from helpers.authoring.lesson_source import Answers, sources
+from helpers.course import TRAINING_STEPS
 from helpers.data.toy.films import film_ratings
 from helpers.data.vectors import word_vectors
 from helpers.exercises import l01_dot_product_attention
 from helpers.exercises.aspects import Unmet
 from helpers.exercises.draw import Draw
+from helpers.rungs import RUNGS
 
 SOURCE = sources(["01_dot_product_attention"])[0]
 ANSWERS = Answers(SOURCE)
@@ -134,6 +136,13 @@ def test_the_ratings_alone_give_back_both_features_of_the_films():
     complete = film_ratings(seen=1)
     assert complete.seen.all() and torch.equal(complete.ratings[known.seen], known.ratings[known.seen])
     assert (predictions - complete.ratings)[~known.seen].square().mean().sqrt() == pytest.approx(0.5, abs=0.05)
+    # the same draws of tastes, as film_ratings makes them; then with as much variation in one feature as in the other
+    tastes = torch.from_numpy(np.random.RandomState(0).standard_normal((200, 2))).float()
+    noiseless = (tastes * torch.tensor([1.6, 1.1]) @ known.features.T).clamp(-2, 2)
+    assert (noiseless - complete.ratings)[~known.seen].square().mean().sqrt() == pytest.approx(0.35, abs=0.01)
+    axes = torch.linalg.svd(tastes @ known.features.T, full_matrices=False).Vh[:2]
+    along = torch.corrcoef(torch.cat([axes, known.features.T]))[:2, 2:].abs()
+    assert along.min() > 0.4, "each axis is a mixture"
 
 
 def test_the_words_that_match_best_are_those_that_the_text_names(printed_text):
@@ -153,6 +162,15 @@ def test_the_model_looks_at_the_last_byte_as_the_text_says(printed_text):
     assert -table[held_out[:-1], held_out[1:]].log2().mean() < 3.6  # better than the model on held-out text, too
 
 
+@pytest.mark.deep
+def test_a_model_that_reads_only_the_last_byte_scores_as_the_text_says(monkeypatch):
+    monkeypatch.delenv(TRAINING_STEPS, raising=False)
+    torch.manual_seed(0)
+    model = ladder.ByteModel(lambda x: x)
+    ladder.measured(model, RUNGS[SOURCE.name].steps)
+    assert ladder.training_bits(model) == pytest.approx(3.58, abs=0.005)
+
+
 def test_a_maximum_over_the_batch_is_no_maximum_of_a_row():
     (scores,) = l01_dot_product_attention.large_scores(Draw(0, "scores"))
     powers = (scores - scores.amax((0, 2), keepdim=True)).exp()
@@ -162,7 +180,7 @@ def test_a_maximum_over_the_batch_is_no_maximum_of_a_row():
 def test_numbers_that_the_text_gives():
     assert torch.tensor(89.0).exp().isinf() and torch.tensor(88.0).exp().isfinite()  # a 32-bit float
     vectors = word_vectors()[1]
-    assert vectors.shape[1] == 40  # e = 40
+    assert vectors.shape == (1_000, 40)  # e = 40
     torch.testing.assert_close((vectors * vectors).sum(-1), torch.full((len(vectors),), 4.0))
     # how much each output gets where the softmax runs over the columns, of three inputs (0, 0), (1, 1), (2, 2)
     x = torch.ones(1, 3, 2) * torch.tensor([[[0.0], [1.0], [2.0]]])
@@ -217,11 +235,15 @@ def test_the_small_cases_of_the_hints_give_the_numbers_that_they_say():
 
 
 def test_the_sentence_gets_into_a_word_s_output(printed_text):
-    phrases = ("a sequence pattern", "lists and other mutable sequence types")
-    (before, first), (after, second) = (
-        re.search(rf"^{phrase}\n  in:  (.*)\n  out: (.*)$", printed_text, re.M).groups() for phrase in phrases
+    lines = r"\n  in:      (.*)\n  out:     (.*)\n  average: (.*)\n  weights: (.*)$"
+    (before, first, _, weights), (after, second, average, others) = (
+        [line.split(", ") for line in re.search(rf"^{phrase}.*{lines}", printed_text, re.M).groups()]
+        for phrase in ("to get, set, or delete", "instances of set or frozenset")
     )
     assert before == after
-    for words, output in (("pattern against mapping", first), ("lists tuples containers", second)):
-        for word in words.split():
-            assert word in output.split(", ") and word not in before.split(", ")
+    assert (set(first) - set(before), set(before) - set(first)) == ({"delete"}, {"frozenset"})
+    assert (set(second) - set(before), set(before) - set(second)) == ({"instances"}, {"get"})
+    assert "set" not in average
+    assert weights[0] == others[0] == "set 0.50"
+    assert weights[1].startswith("get ") and others[1].startswith("frozenset ")
+    assert {"get", "frozenset"} < set(before)
