@@ -58,8 +58,8 @@ torch.set_num_threads(1)    # the tensors here are too small to split across thr
 # numbers from 0 to 255, so the vocabulary has n = 256 entries. Any other file works too: `text = open("my.txt",
 # "rb").read()`.
 #
-# The last twentieth of the text is **[held out](../../site/glossary.md#held-out-data)** as a validation set: the model
-# never trains on this part, and we judge it by how well it predicts it.
+# The last twentieth of the text is **[held out](../../site/glossary.md#held-out-data)** as a validation set. The
+# model never trains on this part; we judge the model by how well it predicts it.
 
 # %%
 text, _ = generator_text(places="embedded")
@@ -198,7 +198,7 @@ print(f"a model without an opinion: {loss:.3f} nats, "
 #   followed by the held-out part. The landmark is the growth in bits, divided by the number of held-out bytes.
 #
 # An arithmetic coder ([Witten, Neal and Cleary, 1987](https://doi.org/10.1145/214762.214771)) turns a language model
-# into a compressor as well, with almost exactly as many bits per byte as the model needs.
+# into a compressor too. The compressed text has almost exactly as many bits per byte as the model needs.
 
 # %%
 def entropy(counts):
@@ -423,8 +423,9 @@ if looks:
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One training point is the mean of 25 steps. Only the held-out curve can be compared with gzip and
-# xz: by the end, the model has read each training byte more than three times on average.
+# **How to read it.** One training point is the mean of 25 steps. By the end, the model has read each training byte more
+# than three times on average, and predicts the training text better than new text. So only the held-out curve can be
+# compared with gzip and xz.
 #
 # </div>
 #
@@ -722,7 +723,7 @@ check.prediction("greedy_text", greedy_text)
 #
 # The higher the temperature, the more made-up words these texts contain; the cut at **p = 0.9** removes many of them.
 #
-# Nothing told the model what a word is. Copies kept during training show how it comes to find them:
+# Nothing told the model what a word is. Copies of the model, kept during training, show how it discovers words:
 
 # %%
 for step, young in (snapshots | {len(losses): model}).items():
@@ -771,8 +772,8 @@ print(f"mean {by_position.mean():.2f}")
 #
 # **Prediction · `sharpened_bits`** &nbsp; 1 minute · no points
 #
-# The sample at T = 0.5 looks better than the samples at 1 and 1.5. So far the held-out bits were measured at T = 1.
-# What happens to them at T = 0.5, with all logits divided by 0.5 before the softmax?
+# The sample at T = 0.5 looks better than the samples at 1 and 1.5. So far the held-out bits have been measured at T =
+# 1. What happens to them at T = 0.5, with all logits divided by 0.5 before the softmax?
 #
 # - **A.** They get lower: better samples come from better predictions.
 # - **B.** They stay about the same, within 0.05: the ranking of the bytes does not change.
@@ -916,6 +917,10 @@ def sliding_window_bits(model, data, t):
 # %% nbgrader={"grade": true, "grade_id": "check_sliding_window_bits", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
 check(sliding_window_bits)
 
+# %% [markdown]
+# Measure your model in both ways, on the first 3,008 held-out bytes. They are harder than the rest, so compare only
+# these two numbers:
+
 # %%
 part = held_out[: context * 47 + 1]
 apart = window_bits(model, part, context, context).mean().item()
@@ -927,8 +932,7 @@ print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
 # %% [markdown]
 # The fair number is lower, but computing it takes nearly t times the work. Here the gap is small: this model gains
 # hardly anything beyond eight bytes of context, so only the first few predictions of a window suffer. A compromise is
-# to slide by several bytes, as in the recorded run below. (These 3,008 bytes are harder than the rest of the held-out
-# part.)
+# to slide by several bytes, as in the recorded run below.
 #
 # A fair measurement is slow, and even then the model sees no more than t bytes: [lesson
 # 15](../15_transformer_xl/15_transformer_xl.ipynb) starts from these two complaints.
@@ -955,7 +959,7 @@ print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
 #
 # Write down your own ranking of the five. Then choose: which piece is costliest to remove?
 #
-# - **A.** The shortcuts: without them a byte's own vector reaches the end only as part of averages.
+# - **A.** The shortcuts: without them a byte's own vector reaches the last layer only mixed with those of others.
 # - **B.** The positions: without them the model can hardly tell in which order the earlier bytes came.
 # - **C.** The norms: without them the vectors grow from layer to layer, and the training does not settle.
 # - **D.** The feed-forward network: it has two thirds of a block's weights, and the only activation function.
@@ -1019,8 +1023,8 @@ check.prediction("costliest_piece", costliest_piece)
 
 # %% [markdown]
 # **The shortcuts** are by far the costliest piece. In the long runs, with four blocks instead of two, the model without
-# them needs 4.51 bits, about as many as order 0 on the held-out part. Whatever it reads, it predicts the same: how
-# frequent each byte is. Lesson 7 showed that without shortcuts the vectors at all positions become nearly equal.
+# them needs 4.51 bits, about as many as order 0 on the held-out part. Whatever it reads, its prediction is the same:
+# the frequency of each byte. Lesson 7 showed that without shortcuts the vectors at all positions become nearly equal.
 #
 # The table also has rows for a model with only one kind of shortcut removed. Most of the cost comes from the shortcut
 # around attention. This fits answer A: attention averages over the positions, the feed-forward network does not.
@@ -1028,9 +1032,9 @@ check.prediction("costliest_piece", costliest_piece)
 # **The other pieces** cost less than a tenth of a bit in the short runs. In the long runs the model is larger and also
 # trains longer, and the ranking is different:
 #
-# - **Positions** are the second costliest piece in the long runs, and cost nothing in the short ones. After a short run
-#   even the whole model does not predict better than a table of pairs (3.53 bits, see above). To predict that well, a
-#   model needs no positions: the shortcut carries the last byte's own vector to the prediction of the next byte.
+# - **Positions** are the second costliest piece in the long runs. In the short ones, the model is even slightly better
+#   without them. After a short run even the whole model does not predict better than a table of pairs (3.53 bits, see
+#   above). For such a table no positions are needed: the shortcut carries the last byte's own vector to the prediction.
 # - **The feed-forward network** and **√d** matter in the long runs: without them, the model needs 0.37 and 0.26 bits
 #   more.
 # - **The norms** help a little in the short runs and not in the long ones: at this learning rate, the training settles
@@ -1065,9 +1069,9 @@ for t, rung in ((32, "07_transformer_block"), (64, "09_character_generator")):
 # </div>
 #
 # The last rung goes the wrong way: windows of 64 bytes need more bits than windows of 32. There was little to gain, for
-# the wider model above gained hardly anything from more than eight bytes. And at the same number of bytes, a step has
-# half as many windows. With 16 windows of 64 bytes (last line), the model does better than with 16 windows of 32, but
-# each step costs twice as much; for the same work, 32 windows of 32 bytes are better still.
+# the wider model above gained hardly anything from more than eight bytes. And because each step reads the same number
+# of bytes, it now has only half as many windows. Doubling the batch to 16 windows of 64 bytes (last line) beats 16
+# windows of 32, but doubles the work of a step. Spent on 32 windows of 32 bytes, this work does better still.
 
 # %% [markdown]
 # ## The real thing: Wikipedia
@@ -1109,8 +1113,8 @@ for name, bits in same_bytes.items():
 #
 # </div>
 #
-# With overlapping windows, where every byte has a long context, the score is 0.09 bits better. This model does use its
-# context.
+# With overlapping windows the score is 0.09 bits better. Over a window of 256 bytes, that is 22 bits; for your model it
+# was about 1 bit over 64 bytes. So the larger model gains from far more than the first few bytes of a window.
 #
 # Two prompts, each with the model's continuation:
 
@@ -1133,7 +1137,7 @@ for sample in run["samples"][:2]:
 # | Transformer-XL, 41 million parameters | 1.06 | [Dai et al., 2019](https://arxiv.org/abs/1901.02860), table 2 |
 # | GPT-2, 1,542 million parameters | 0.93 | [Radford et al., 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), table 3 |
 #
-# Lesson 12 opens a GPT-2; [lesson 17](../17_going_big/17_going_big.ipynb) shows how the bits fall with a model's size.
+# Lesson 12 looks inside GPT-2; [lesson 17](../17_going_big/17_going_big.ipynb) shows how the bits fall with a model's size.
 # [Shannon (1951)](https://doi.org/10.1002/j.1538-7305.1951.tb01366.x) let people guess printed English, and concluded
 # that it contains between 0.6 and 1.3 bits per letter (of 26 letters and the space).
 
