@@ -144,7 +144,7 @@ def test_the_stored_lesson_measures_what_its_data_are_made_for():
 
 
 def test_the_recorded_changes_are_worth_what_the_prose_says(printed_text):
-    """Positions and attention make the difference to a bag of words; warm-up makes none that three runs could show."""
+    """Positions and attention make the difference to a bag of words; with the norm first, warm-up makes none."""
     result = recorded("classifier_ablations")["result"]
     runs, mean = result["accuracy"], result["mean"]
     counted = float(re.search(r"bag of words: accuracy ([\d.]+)% on 2,000 unseen", printed_text)[1]) / 100
@@ -157,42 +157,37 @@ def test_the_recorded_changes_are_worth_what_the_prose_says(printed_text):
     assert round(100 * (max(usual) - min(usual))) == 8
     assert SEEDS == (0, 1, 2) and f"{usual[0]:.1%}" == "90.8%"  # on another machine than the stored run of seed 0
     assert "unseen reviews: 93.5% right" in printed_text
-    *behind, best = sorted(runs["norm last, no warm-up"])
-    assert len(behind) == 2 and max(behind) < min(runs["norm last"]) and best > max(runs["norm last"])
+    gained, *lost = (100 * (b - a) for a, b in zip(runs["norm last"], runs["norm last, no warm-up"], strict=True))
+    assert 0 < gained < 4 and lost == pytest.approx([-10, -10], abs=1.5), "seed by seed"
     assert list(map(len, runs.values())) == [3] * 7
     # as the alternative text has it
     assert round(counted, 2) == 0.58 and all(0.57 < run < 0.62 for run in runs["no positions"] + runs["no attention"])
     assert all(0.9 < run < 0.99 for run in usual + runs["no warm-up"] + runs["norm last"])
     assert all(0.81 < run < 0.85 for run in runs["tables fifty times as large"])
-    assert [round(run, 2) for run in (*behind, best)] == [0.84, 0.86, 0.98]
+    assert [round(run, 2) for run in sorted(runs["norm last, no warm-up"])] == [0.84, 0.86, 0.98]
 
 
-def test_answers_in_doubt_are_wrong_half_of_the_time_and_others_hardly_ever(printed_text):
-    counts = re.findall(r"probability .*: ([\d,]+) of ([\d,]+) answers are wrong", printed_text)
-    (doubtful, in_doubt), (sure, others) = ([int(count.replace(",", "")) for count in pair] for pair in counts)
-    assert 0.3 < doubtful / in_doubt < 0.6 and sure / others < 0.02
+def test_the_transformer_is_least_accurate_with_even_if_and_although(printed_text):
     rows = re.findall(r"^ *([a-z ]+): bag of words (\d+)%, transformer (\d+)% of", printed_text, re.M)
     assert len(rows) == 12 and all(abs(int(bag) - 50) < 8 for _, bag, _ in rows), "near chance"
     assert sorted((int(share), cue) for cue, _, share in rows)[:2] == [(71, "even if"), (86, "although")]
 
 
 def test_most_mistakes_are_where_a_sentence_ends_in_although_or_even_if(printed_text):
-    """And the same clause at the front does little harm; the word *although* does none there in other reviews."""
+    """The same clause at the front does little harm; at the end, most mistakes are answers in doubt."""
     rows = re.findall(r"^ *([a-z ]+): ([\d.]+)% of ([\d,]+) reviews right, (\d+) wrong$", printed_text, re.M)
-    found = {place: (float(share), int(count.replace(",", "")), int(wrong)) for place, share, count, wrong in rows}
-    at_end, moved, at_front, nowhere = (
-        found[place] for place in ("clause at the end", "moved to the front", "only at the front", "no such clause")
+    counts = {place: (int(count.replace(",", "")), int(wrong)) for place, _, count, wrong in rows}
+    assert counts["clause at the end"] == (435, 114) and counts["moved to the front"] == (435, 11)
+    assert counts["any other review"] == (1_565, 130 - 114)
+    doubt = re.findall(
+        r"(\d+) of ([\d,]+) answers are wrong; with the clause at the end, (\d+) of (\d+)$", printed_text, re.M
     )
-    assert at_end[1:] == moved[1:2] + (114,) and at_end[2] + at_front[2] + nowhere[2] == 130
-    assert at_end[1] == 435 and at_end[2] / at_end[1] == pytest.approx(0.25, abs=0.02), "a quarter"
-    assert min(moved[0], at_front[0], nowhere[0]) > 96
-    assert at_end[1] + at_front[1] + nowhere[1] == 2_000
+    assert doubt == [("95", "211", "87", "192"), ("35", "1,789", "27", "243")]
     shares = re.search(r"at the end: (\d+)% of the test reviews, (\d+)% of the validation reviews$", printed_text, re.M)
     in_test, set_aside = (int(share) / 100 for share in shares.groups())
-    outside = 100 * (1 - (at_front[2] + nowhere[2]) / (at_front[1] + nowhere[1]))
     (measured,) = re.findall(r"steps; validation accuracy ([\d.]+)%", printed_text)
-    expected = set_aside * at_end[0] + (1 - set_aside) * outside
-    assert set_aside < in_test / 2 and expected == pytest.approx(float(measured), abs=0.3)
+    expected = set_aside * (1 - 114 / 435) + (1 - set_aside) * (1 - 16 / 1_565)
+    assert set_aside < in_test / 2 and 100 * expected == pytest.approx(float(measured), abs=0.3)
 
 
 ADJECTIVE = f"(?:{'|'.join(PRAISE + BLAME)})"
@@ -262,7 +257,7 @@ def test_no_training_review_has_an_unknown_word():
 
 
 def test_standard_errors_are_those_of_the_prose(printed_text):
-    """Half a point, eight points, and more than four between the recorded accuracies on IMDb."""
+    """Half a point, eight points, and 0.7 for the gap of the recorded accuracies on IMDb."""
 
     def squared(share, count):
         return share * (1 - share) / count
@@ -274,7 +269,7 @@ def test_standard_errors_are_those_of_the_prose(printed_text):
     run = recorded("imdb")
     aside, tested = run["curve"][-1]["accuracy"], run["result"]["test_accuracy"]
     error = math.sqrt(squared(aside, run["data"]["looked_at"]) + squared(tested, run["data"]["tested_on"]))
-    assert aside - tested > 4 * error
+    assert aside - tested > 4 * error and round(100 * error, 1) == 0.7
 
 
 def test_the_transformer_makes_less_than_half_of_the_mistakes_of_either_kind(printed_text):
@@ -330,20 +325,13 @@ def test_the_stored_bag_of_words_wins_on_imdb():
     found = re.search(r"bag of words: ([\d.]+)% of the validation reviews, ([\d.]+)% of the test reviews", text)
     beside, counted = map(float, found.groups())
     assert float(tested) < counted < float(aside) and abs(float(aside) - beside) < 0.3, "level there"
-    assert f"falls from {aside} to {tested} %" in " ".join(SOURCE.script.read_text(encoding="utf-8").split("\n# "))
+    prose = " ".join(SOURCE.script.read_text(encoding="utf-8").split("\n# "))
+    assert f"{aside} % of the validation reviews right but only {tested} % of the test reviews" in prose
     assert 1.5 < counted - float(tested) < 2, "nearly two points"
     assert round(beside - counted, 1) == 1.0
     run = recorded("imdb")
     squares = ((beside, run["data"]["looked_at"]), (counted, run["data"]["tested_on"]))
     assert beside - counted < 2 * math.sqrt(sum(share * (100 - share) / count for share, count in squares))
-
-
-def test_the_recorded_curve_is_level_after_its_second_epoch_while_the_loss_falls():
-    run = recorded("imdb")
-    second_epoch = 2 * (run["settings"]["steps"] // run["settings"]["epochs"])
-    later = [look for look in run["curve"] if look["step"] > second_epoch - 5]
-    shares, losses = [look["accuracy"] for look in later], [look["loss"] for look in later]
-    assert len(later) == 6 and max(shares) - min(shares) < 0.01 and losses[-1] < losses[0] / 3
 
 
 def test_the_recorded_reviews_are_of_each_class_two_judged_right_and_one_judged_wrong():
@@ -491,16 +479,9 @@ def test_one_review_in_five_is_plain_in_training_and_fifteen_in_a_hundred_in_the
     assert max(missed) < 1.1 * min(missed), "about as many in one class as in the other"
 
 
-def test_the_transformer_is_at_first_no_better_than_the_bag_of_words_on_the_same_reviews():
-    """The dashed line of the curve is measured on the validation reviews, which the bag of words has not seen."""
-    shares = re.findall(r"bag of words: accuracy ([\d.]+)% on", printed(SOURCE))
-    unseen, aside = map(float, shares)
-    assert 55 < unseen < aside < 65
-
-
-def test_the_bag_of_words_is_right_about_as_often_as_a_question_at_the_end_says():
-    shares = re.findall(r"(\d\d\.\d) ?%", printed(SOURCE, "optimiser = torch.optim.LBFGS(bag.parameters()"))
-    assert any(round(float(share)) == 58 for share in shares), shares
+def test_the_bag_of_words_is_right_about_as_often_as_the_prose_says(printed_text):
+    (unseen,) = re.findall(r"bag of words: accuracy ([\d.]+)% on 2,000 unseen", printed_text)
+    assert round(float(unseen)) == 58
 
 
 def test_the_loss_of_an_even_guess_is_the_logarithm_of_two():
