@@ -221,9 +221,8 @@ def test_predictions_are_true_of_what_the_lesson_prints(printed_text):
 
 
 def test_outcomes_that_the_lesson_tells_are_those_that_it_printed(printed_text):
-    # "on the left the weights hardly move"
-    plain, scaled = (number(rf"\n{how}: weight 1 rises by (\S+)", printed_text) for how in ("not scaled", "scaled"))
-    assert scaled == pytest.approx(0.072) and plain == pytest.approx(1e-7, rel=0.2)
+    # "0.000006 on the left and 0.2 on the right"
+    assert re.findall(r": largest entry (\S+)", printed_text) == ["6e-06", "0.2"]
     # "about 10 times the 10th", "more than 10⁹ times"
     tenths = r"10th (\S+), 50th (\S+), 90th (\S+)"
     (low, middle, high), (scaled_low, scaled_middle, scaled_high) = (
@@ -235,8 +234,8 @@ def test_outcomes_that_the_lesson_tells_are_those_that_it_printed(printed_text):
     # no rate of eight comes close to 0, and scaled the task is learned
     assert number(r"not scaled: from 1\.77, best of 8 rates: ([\d.]+)", printed_text) == pytest.approx(1.36)
     assert number(r"1024, scaled: from [\d.]+, best of 8 rates: ([\d.]+)", printed_text) < 0.05
-    assert "\nd = 4, scaled, after 1000 steps: 0.25\n" in printed_text
-    assert "\nd = 1024, not scaled: the first step changes a score by up to 75\n" in printed_text
+    gradients = re.findall(r"\nd = +(?:4|1024), \w+ start: gradient on the right key (\S+)", printed_text)
+    assert gradients == ["0.03", "0.07", "2e-22", "0.08"]
     assert number(r"difference from PyTorch's attention: (\S+)", printed_text) < 1e-5
     scaled, plain = (
         number(rf"scores {how}: mean entropy ([\d.]+)", printed_text) for how in ("divided by √d", "as they are")
@@ -281,7 +280,7 @@ def test_scores_start_with_the_size_that_the_lesson_says(model, size):
     assert off_diagonal.std().item() == pytest.approx(size, rel=0.15) if size > 0.5 else off_diagonal.std() < size
 
 
-def test_learning_stops_for_want_of_a_soft_start_and_not_of_smaller_steps():
+def test_200_steps_teach_from_a_soft_start_whatever_their_size():
     """With plain scores the root's two effects one by one; both together are the scaled training."""
     (cell,) = [cell.source for cell in SOURCE.read().cells if "def learn(d, scores_of" in cell.source]
     space = {"torch": torch, "device": lambda: torch.device("cpu")}
@@ -301,7 +300,8 @@ def test_learning_stops_for_want_of_a_soft_start_and_not_of_smaller_steps():
         for size, rate in (("full", 0.3), ("small", 0.3 / 4))
     }
     assert max(itertools.chain(*ends.values())) < 0.6, "at d = 4 all runs"
-    assert learn(4, scaling.scaled_scores)[-1] == pytest.approx(0.41, abs=0.005)
+    for d, scores in ((4, plain), (64, plain), (4, scaling.scaled_scores)):
+        assert learn(d, scores, steps=1000)[-1] < 0.9 * learn(d, scores)[-1], "not levelled off"
 
 
 def test_medians_against_width_are_what_the_caption_and_the_alt_text_say(solution):
@@ -323,24 +323,6 @@ def test_medians_against_width_are_what_the_caption_and_the_alt_text_say(solutio
     for column in zip(*plain, strict=True):
         falls = [math.log(one / other) for one, other in itertools.pairwise(column)]
         assert falls[0] > 0 and falls == sorted(falls), "more and more steeply"
-
-
-def test_the_first_steps_at_1024_overshoot_and_saturate_every_row():
-    chance = torch.Generator().manual_seed(1)
-    keys, queries = torch.randn(2, 16, 1024, generator=chance)
-    assert keys.square().sum(dim=-1).mean().item() == pytest.approx(1024, rel=0.01)
-    queries.requires_grad_()
-    scores = []
-    for _ in range(3):
-        scores.append(queries @ keys.T)
-        weights = torch.softmax(scores[-1], dim=-1)
-        loss = (weights - torch.eye(16)).square().sum()
-        (gradient,) = torch.autograd.grad(loss, queries)
-        queries = (queries - 0.3 * gradient).detach().requires_grad_()
-    assert (scores[1] - scores[0]).abs().max().item() == pytest.approx(75, abs=0.5)
-    largest, chosen = weights.max(dim=-1)
-    assert largest.min() > 0.999 and (chosen != torch.arange(16)).sum() == 15
-    assert gradient.abs().max() < 0.01, "hardly any"
 
 
 def test_weights_of_a_linear_layer_have_a_third_of_the_variance_that_keeps_the_inputs_size():

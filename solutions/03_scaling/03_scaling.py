@@ -15,8 +15,7 @@
 #
 # | | |
 # |---|---|
-# | **You will build** | a measurement of a variance, the backward pass of softmax, the entropy of a row, and scaled
-# scores for half precision; and you will debug a head that loads published weights |
+# | **You will build** | code that measures the variance of a score, the backward pass of softmax, the entropy of a row, and scaled scores for half precision; and you will debug a head that loads published weights |
 # | **You need** | [lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb), the chain rule, and, from probability, the mean, the variance and independence |
 # | **It takes** | about 100 minutes: five exercises, 19 points, and three predictions |
 # | **It computes** | in under two minutes in all, without a GPU; you can stop the last section early |
@@ -107,9 +106,9 @@ check.prediction("variance_growth", variance_growth)
 # ## How large is a dot product?
 #
 # Make two assumptions about the components of $q$ and $k$: they are **independent** of each other, and each has **mean
-# 0 and variance 1**. A linear layer comes close to this if its e inputs have mean 0 and variance 1, and its weights are
-# drawn independently with mean 0 and variance 1/e. (PyTorch's `nn.Linear` draws them with variance $1/(3e)$, which
-# makes scores smaller.) First take the product of two components:
+# 0 and variance 1**. A linear layer with e inputs comes close to this if the inputs have mean 0 and variance 1, and the
+# weights are drawn independently with mean 0 and variance 1/e. (PyTorch's `nn.Linear` draws them with variance
+# $1/(3e)$, which makes scores smaller.) First take the product of two components:
 #
 # $$\mathbb{E}[q_i k_i] \;=\; \mathbb{E}[q_i]\;\mathbb{E}[k_i] \;=\; 0 \cdot 0 \;=\; 0 ,$$
 #
@@ -129,8 +128,8 @@ check.prediction("variance_growth", variance_growth)
 # So the [variance](../../site/glossary.md#variance) of a score is d. Its standard deviation, which says how far from 0
 # a typical score is, is $\sqrt d$. (Trained vectors need not meet the two assumptions: see question 2 at the end.)
 #
-# **What the checks of exercises 2 to 5 ask:** gradients flow back to every input, no input is changed, new tensors are
-# created on the device of the inputs, and any size may be 1. Each exercise says what else its check asks.
+# **What the checks of exercises 2 to 5 require.** Gradients must flow back to every input, inputs must not be
+# modified, new tensors must be created on the device of the inputs, and any axis may have length 1.
 
 # %% [markdown]
 # <div class="card">
@@ -244,8 +243,8 @@ for name, scores in {"not scaled": plain, "scaled": scaled}.items():
 # Softmax depends on the *differences* of the scores. A difference of 16 makes one weight $e^{16}$ times the other, a
 # difference of 2 only $e^2$ times. Scaling keeps the order of the keys, but the second key now has some weight.
 #
-# Scaled scores take one line of code. In [lesson 4](../04_multi_head/04_multi_head.ipynb) q will have the shape (b, h,
-# t, d) instead of (b, t, d). Axes that are counted **from the end** work for both.
+# Scaled scores take one line of code. In [lesson 4](../04_multi_head/04_multi_head.ipynb) q will have an axis for h
+# heads, and the shape (b, h, t, d) instead of (b, t, d). Axes that are counted **from the end** work for both.
 
 # %%
 def scaled_scores(q, k):
@@ -319,10 +318,10 @@ mine = scaled_scores(X @ W_Q, X @ W_K)
 print("as scaled_scores computes it:", torch.allclose(mine, X_scaled, atol=1e-5))
 
 # %% [markdown]
-# ## What saturation costs
+# ## When the weight is on the wrong key
 #
 # Networks learn through derivatives. Suppose that the first key has the score 112 and the second 96, and that the loss
-# would be lower if the **second** key had the weight. Attention is then almost certain of the wrong key.
+# would be lower if the **second** key had the weight. Attention is then almost entirely on the wrong key.
 
 # %% [markdown]
 # <div class="card">
@@ -351,7 +350,7 @@ for scores in ([112.0, 96.0], [14.0, 12.0]):
     z = torch.tensor(scores, requires_grad=True)
     second_weight = torch.softmax(z, dim=0)[1]
     rises.append(torch.autograd.grad(second_weight, z)[0][1].item())
-    told = f"the second weight rises by {rises[-1]:.2g} for each unit of its score"
+    told = f"the weight of the second key rises by {rises[-1]:.2g} per unit of its score"
     print(f"scores {scores}: {told}")
 print(f"ratio {rises[0] / rises[1]:.2g}")
 
@@ -361,8 +360,8 @@ check.prediction("saturated_gradient", saturated_gradient)
 # %% [markdown]
 # ## The derivative of softmax
 #
-# From here on, $z$ is one row of scores as they enter the softmax, plain or scaled, and $p = \operatorname{softmax}(z)$
-# its weights. All derivatives are per unit of z. Start from the logarithm, which is simpler:
+# From here on, $z$ is one row of scores as it enters the softmax, plain or scaled, and $p = \operatorname{softmax}(z)$
+# is the row of weights. Start with the derivative of the logarithm, which is simpler:
 # $\log p_i = z_i - \log \sum_{i'} e^{z_{i'}}$. Its derivative is
 #
 # $$\frac{\partial \log p_i}{\partial z_j} \;=\; \delta_{ij} - \frac{e^{z_j}}{\sum_{i'} e^{z_{i'}}}
@@ -376,8 +375,8 @@ check.prediction("saturated_gradient", saturated_gradient)
 #
 # Entry (i, j) is the rate at which weight i changes when score j is raised. Weight j itself rises at the rate
 # $p_j (1 - p_j)$, and the other weights fall. Now let the softmax [saturate](../../site/glossary.md#saturation): one
-# weight is 1, the rest are 0. Then $\operatorname{diag}(p)$ and $p p^\top$ are the same matrix, **and their difference
-# is zero**. A small change of a score changes no weight.
+# weight approaches 1, the others 0. Then $\operatorname{diag}(p)$ and $p p^\top$ approach the same matrix, **and their
+# difference J approaches zero**. A small change of a score then changes hardly any weight.
 #
 # Training does not need the matrix itself. Backpropagation brings a vector $g$ to the softmax, with one number for each
 # weight, $g_i = \partial L / \partial p_i$. The softmax passes on one number for each score, by the chain rule:
@@ -430,13 +429,13 @@ check(softmax_backward)
 # %% [markdown]
 # In words: if $g_j$ is below the weighted average of g, more weight on key j would lower the loss. Gradient descent
 # then raises the score of key j, in proportion to the weight that the key already has. **A key without weight gets no
-# gradient, even if it is the right one.** This explains the millionth in the prediction.
+# gradient, even if it is the right one.**
 #
-# The next figure has a third key, with the score 108. If g is row i of the identity, your function returns row i of J.
+# The next figure has a third key, with the score 100. If g is row i of the identity, your function returns row i of J.
 # The cell also compares the result with autograd.
 
-# %% mystnb={"image": {"alt": "Two heat maps of the Jacobian of a softmax over three scores. Without scaling all entries are close to zero. With scaling the diagonal is positive, up to about a quarter, and the entries beside it are negative."}}
-z = torch.tensor([112.0, 96.0, 108.0], device=device())
+# %% mystnb={"image": {"alt": "Two heat maps of the Jacobian of a softmax over three scores. Without scaling all entries read 0.00. With scaling the diagonal is positive and all other entries are negative."}}
+z = torch.tensor([112.0, 96.0, 100.0], device=device())
 softmax = torch.nn.Softmax(dim=-1)
 each_weight = torch.eye(3, device=device())    # g asks for one weight at a time
 both = softmax(z), softmax(z / 8)
@@ -444,7 +443,7 @@ before, after = (softmax_backward(p.expand(3, 3), each_weight) for p in both)
 by_autograd = torch.autograd.functional.jacobian(softmax, z / 8)
 print("agrees with autograd:", torch.allclose(after, by_autograd, atol=1e-6))
 for name, jacobian in {"not scaled": before, "scaled": after}.items():
-    print(f"{name}: weight 1 rises by {jacobian[1, 1]:.2g} for each unit of its score")
+    print(f"{name}: largest entry {jacobian.max():.1g}")
 
 plots.heat_pair(before, after, rows=["0", "1", "2"], same_scale=True,
                 titles=("not scaled", "scaled, d = 64"), row_label="weight of key i",
@@ -455,8 +454,8 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Column j shows how the weights change when score j is raised a little: its own weight rises
-# (blue), the others fall (orange). Each column adds up to 0, because the weights keep adding up to 1. Both maps use the
-# same colour scale. On the left the weights hardly move; on the right every weight moves.
+# (blue), the others fall (orange). Each column adds up to 0, because the weights keep adding up to 1. The largest
+# entry is 0.000006 on the left and 0.2 on the right. (For a change of 1 in q·k, divide 0.2 by 8.)
 #
 # </div>
 
@@ -488,8 +487,9 @@ plt.show()
 # <details><summary>Hint 1: where the NaN has to be stopped</summary>
 #
 # Compute the terms first, then sum them. `torch.where(condition, a, b)` chooses between a and b entry by entry. (It
-# keeps a NaN out of the result but not out of the gradient: the entry that is not chosen sends back 0 · ∞.) Or replace
-# each 0 by a tiny number before you take the logarithm: the factor 0 in front of it makes the term 0.
+# keeps a NaN out of the result but not out of the gradient: on the way back, the term that was not chosen multiplies
+# the gradient 0 by the derivative of log at 0, which is ∞.) Or replace each 0 by a tiny number before you take the
+# logarithm: the factor 0 in front of it makes the term 0.
 #
 # </details>
 # <details><summary>Hint 2: three rows, with numbers</summary>
@@ -533,8 +533,8 @@ for d, (query, keys) in drawn.items():
 # This derivative is 0 for a key without weight and for a key with all of it. In an even row of 16 keys it is
 # $\frac{1}{16} \cdot \frac{15}{16} \approx 0.06$.
 #
-# Compute this derivative for each key, and the entropy of each row, for 25 random sets of 16 keys, each with 64 random
-# queries. The figure shows the medians at six widths, with plain and with scaled scores.
+# The next cell draws 25 random sets of 16 keys, each with 64 random queries, and computes this derivative for every key
+# and the entropy of every row. The figure shows the medians at six widths.
 
 # %%
 chance = torch.Generator().manual_seed(1)
@@ -572,16 +572,17 @@ for name, line in derivatives.items():
 #
 # </div>
 #
-# These derivatives are per unit of the softmax's input. Per unit of q·k, the scaled ones must be divided by √d. At
-# d = 64 their median becomes 0.04/8 = 0.005, which is still about 5,000 times the plain median of 0.000001.
+# These derivatives say what happens when the softmax's input changes by 1. With scaling, a change of 1 in q·k changes
+# that input by only 1/√d. So divide the scaled derivatives by √d before you compare. At d = 64 their median becomes
+# 0.04/8 = 0.005, which is still about 5,000 times the plain median of 0.000001.
 #
 # A larger learning rate can make up for small derivatives, but only if they are about equally small for all keys. With
 # scaling, the 90th percentile is about 10 times the 10th. Without scaling, it is more than 10⁹ times the 10th.
 
 # %% [markdown]
-# ## Learning stops
+# ## Two hundred steps of training
 #
-# If gradients vanish, training should show it. Fix 16 random keys and train 16 queries, which start at random. Query i
+# Small gradients should show in training. Fix 16 random keys and train 16 queries, which start at random. Query i
 # should put all of its weight on key i. Its loss is the squared error summed over the keys: 2 when all of the weight is
 # on one wrong key. The **learning rate** of gradient descent, the factor in front of the gradient, is 0.3.
 
@@ -617,33 +618,23 @@ for name, scores_of in both.items():
     runs = [learn(1024, scores_of, rate) for rate in rates]
     first, best = runs[0][0], min(losses[-1] for losses in runs)
     print(f"d = 1024, {name}: from {first:.2f}, best of {len(runs)} rates: {best:.2f}")
-print(f"d = 4, scaled, after 1000 steps: {learn(4, scaled_scores, steps=1000)[-1]:.2f}")
-
-chance = torch.Generator().manual_seed(1)
-keys, queries = torch.randn(2, 16, 1024, generator=chance)    # those of learn
-p = torch.softmax(plain_scores(queries, keys), dim=-1)
-first_step = 0.3 * softmax_backward(p, 2 * (p - torch.eye(16))) @ keys    # (16, d)
-moved = plain_scores(first_step, keys).abs().max().item()
-print(f"d = 1024, not scaled: the first step changes a score by up to {moved:.0f}")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
 # **How to read it.** Each line is one training run; within a panel only the width differs. On the left, wider vectors
-# end at a higher loss. On the right, d = 64 and d = 1024 nearly coincide. The line of d = 4 ends at 0.41, unfinished:
-# after 1,000 steps the loss is 0.25.
+# end at a higher loss. On the right, d = 64 and d = 1024 nearly coincide. Three lines have not levelled off: d = 4 in
+# both panels, and d = 64 on the left.
 #
 # </div>
 #
-# At d = 1024 without scaling, the first steps overshoot. The effect of a step on the scores grows with the squared
-# length of the keys, which is about 1024 here; the first step changes one score by 75. After two steps every row is
-# saturated, fifteen of the sixteen on a wrong key. From then on hardly any gradient gets through: the loss stays near
-# 2 · 15/16 = 1.875. Other rates help little: the best of eight, from 10⁻⁵ to 100, ends at 1.36.
+# Without scaling, the run at d = 1024 ends with a higher loss than it started with. Other learning rates help little:
+# the best of eight, from 10⁻⁵ to 100, ends at 1.36. With scaling, the best ends near 0.
 #
-# The root has two effects: a soft start and smaller steps. Which of them makes learning possible? To find out, keep the
-# plain scores and produce each effect on its own. For the soft start, divide the initial queries by √d. For the smaller
-# steps, divide the rate by d, because scaling shrinks a step twice: the gradient that reaches q is divided by √d, and
-# so is the effect of a given change of q on the score.
+# The root has two effects: a soft start and smaller steps. To see which of them matters, keep the plain scores and
+# produce each effect on its own. For the soft start, divide the initial queries by √d. For the smaller steps, divide
+# the rate by d: scaling divides the gradient that reaches q by √d, and the effect of each change of q by √d again. The
+# cell also prints how large the gradient on the right key's score is before the first step (median of 16 queries).
 
 # %% mystnb={"image": {"alt": "Three panels, for widths 4, 64 and 1024, with the final losses of three runs in each of five rows. At widths 64 and 1024 all runs with a plain start end above 0.5; all others end below 0.15. At width 4 the rows with small steps and the scaled row lie between 0.2 and 0.6, the rows with full steps between 0.1 and 0.3. In each panel the last two rows are the same."}}
 _, axes = plt.subplots(1, 3, figsize=(6, 2.3), sharex=True, sharey=True)
@@ -659,20 +650,26 @@ for ax, d in zip(axes, (4, 64, 1024)):
         ends = [learn(d, *way, seed)[-1] for seed in (1, 2, 3)]
         ax.plot(ends, [name] * 3, "o", color=plots.COLOURS[0], alpha=0.6)
     ax.set(title=f"d = {d}", xlabel="final loss", xticks=(0, 1, 2))
+    keys, queries = torch.randn(2, 16, d, generator=torch.Generator().manual_seed(1))
+    for name, shorter in {"plain": 1, "soft": math.sqrt(d)}.items():
+        p = torch.softmax(plain_scores(queries / shorter, keys), dim=-1)
+        right = softmax_backward(p, 2 * (p - torch.eye(16))).diagonal().abs()
+        print(f"d = {d}, {name} start: gradient on the right key {right.quantile(0.5):.1g}")
 ax.invert_yaxis()
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each dot is one run; left is better. Compare rows 1 and 3, and rows 2 and 4: the start differs.
-# The last two rows agree: at every step, the queries of row 4 are those of row 5 divided by √d.
+# **How to read it.** Each dot is one run of 200 steps; left is better. Rows 1 and 3 differ only in the start, and so do
+# rows 2 and 4. The last two rows agree: at every step, the queries of row 4 are those of row 5 divided by √d.
 #
 # </div>
 #
-# At d = 64 and d = 1024 the start decides. From a soft start every run ends below 0.15. From the plain start, which is
-# sharp at these widths, every run ends above 0.5, with full or small steps: where the right key has hardly any weight,
-# its score gets hardly any gradient. At d = 4 the plain start is not sharp, and all runs end below 0.6.
+# At d = 64 and d = 1024 the start decides: every run from a soft start ends below 0.15, and every run from a plain
+# start above 0.5, with full or small steps. At d = 1024 the printed gradient is 0.08 with the soft start. With the
+# plain start, where the right key has hardly any weight, it is 2·10⁻²². At d = 4 the two gradients differ only by a
+# factor of about 2, and all runs end below 0.6.
 
 # %% [markdown]
 # ## Divide early
@@ -695,7 +692,7 @@ for dtype in (torch.float16, torch.bfloat16):
 # product with itself is 102,400, which is too large for float16 and becomes ∞ before it is divided by 8. The result,
 # 12,800, would have fitted. bfloat16 has a wider range and does not overflow here, but it has fewer digits.
 #
-# So divide first: either q alone by √d, or q and k alike, each by the fourth root of d:
+# So divide first: either q alone by √d, or both q and k by the fourth root of d, which means one more rounding:
 #
 # $$\frac{q_i}{d^{1/4}} \cdot \frac{k_j}{d^{1/4}} \;=\; \frac{q_i \cdot k_j}{\sqrt d} .$$
 
@@ -755,7 +752,7 @@ print("softmax of a row with one infinite score:", torch.softmax(one_too_large, 
 #
 # You have the weights of a published model, and code for one of its heads. The file holds three matrices, for queries,
 # keys and values. PyTorch loads them and says `<All keys matched successfully>`, and all outputs have the right shape.
-# But the text that the model writes is nonsense. That a file loads does not prove that the code fits the weights.
+# But the text that the model writes is nonsense.
 #
 # This can happen when you copy only the attention class from Hugging Face's [early PyTorch version of
 # GPT-2](https://github.com/huggingface/transformers/blob/034aa0c2d743f5de787b650d9ef38ea49c66df3f/pytorch_transformers/modeling_gpt2.py)
@@ -907,13 +904,11 @@ ladder.show()
 check.prediction("third_rung", third_rung)
 
 # %% [markdown]
-# The runs with the root end on both sides of those without it, and differ from them by less than a tenth of a bit.
-# Three runs are too few to say more.
-#
 # How soft are rows at the start? In this model the byte vectors start small, and `nn.Linear` makes queries and keys
 # smaller still. The next cell prints the mean entropy of the rows before training. For 32 equal weights it is log 32,
-# about 3.47. For comparison, the cell also builds two models with a large start: the components of their queries and
-# keys have size 1, plain scores a standard deviation of about 8, scaled scores of about 1. It trains both of them.
+# about 3.47. For comparison, the cell also builds and trains two models with a large start, one without the root and
+# one with it. The components of their queries and keys have size 1. The scores that enter the softmax therefore have a
+# standard deviation of about 8 without the root, and of about 1 with it.
 
 # %%
 windows = text()[0][:3200].view(100, 32).long().to(device())    # (b, t)
@@ -941,9 +936,9 @@ for name, scores_of in {"not scaled": plain_scores, "scaled": scores}.items():
 
 # %% [markdown]
 # From the small start, rows are almost even with or without the root, and the root makes no clear difference. From the
-# large start, rows are sharp without the root, and every run with it ends more than a tenth of a bit lower. So the root
-# matters when the components of queries and keys start at size 1: it makes rows start about equally soft at every
-# width. It does not keep queries and keys from growing (question 3).
+# large start, rows are sharp without the root, and every run with it ends more than a tenth of a bit lower. In this
+# lesson's experiments, the root helped where queries and keys were wide and their components started at size 1. It does
+# not keep queries and keys from growing (question 3).
 
 # %% [markdown]
 # ## What you can do now
@@ -965,8 +960,9 @@ for name, scores_of in {"not scaled": plain_scores, "scaled": scores}.items():
 #
 # Then the variance of the scores would be d/d² = 1/d at the start: the wider the head, the more even its rows, and the
 # smaller its steps at a given learning rate. But training can make q and k agree. If the products of their components
-# have a positive mean, however small, q·k grows like d and not like √d. A recipe for training at many widths divides by
-# d for this reason ([Yang et al., 2022](https://arxiv.org/abs/2203.03466), definition 4.1).
+# have a positive mean, however small, q·k grows like d and not like √d. μP, a parametrization whose learning rate
+# carries over from narrow models to wide ones, divides by d for this reason
+# ([Yang et al., 2022](https://arxiv.org/abs/2203.03466), definition 4.1).
 #
 # </details>
 # <details><summary>3. Suppose the components of q and k have standard deviation σ instead of 1. What is the variance
