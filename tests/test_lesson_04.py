@@ -172,10 +172,9 @@ def test_longer_training_of_one_head_finds_the_answers_from_one_start_and_not_fr
     told = shares(printed(SOURCE, "train(MultiHeadAttention, 1, seed, steps=1200)"))
     first, second = (told[f"h = 1, run {seed}, 1,200 steps"] for seed in (1, 2))
     assert min(first) >= 93 and second[0] <= 8 and min(second[1:]) >= 99
-    assert 4 * 300 == 1200, "a quarter of the steps"
 
 
-GIVER, VERB, THING, TO, RECEIVER, APART = range(6)
+GIVER, VERB, THING, TO, RECEIVER = range(5)
 
 
 def test_rows_of_gave_are_those_that_the_prose_reads():
@@ -190,18 +189,15 @@ def test_rows_of_gave_are_those_that_the_prose_reads():
     assert min(weights[3, 3, 0][THING], weights[3, 3, 0][RECEIVER]) > 0.45
     assert weights[1, 2, 0][GIVER] == 0
     assert all(abs(weights[1, run, 0][GIVER] - weights[1, run, 0][RECEIVER]) <= 0.05 for run in (1, 3))
-    assert all(weights[1, run, 0][APART] >= 0.15 for run in (1, 3)), "within one sentence they differ"
     assert weights[3, 3, 2][VERB] == 1, "two heads answer"
 
 
 def test_one_head_reads_the_giver_from_the_position_sum():
-    text = printed(SOURCE, "exchanged = ids")
-    rows = re.findall(r"^h = 1, run (\d):((?: +\d+% / \d+%){3})$", text, re.MULTILINE)
-    assert [run for run, _ in rows] == ["1", "3"]
-    for _, row in rows:
-        (whole, _), (kept, wrong), (_, exchanged) = re.findall(r"(\d+)% / (\d+)%", row)
-        assert int(exchanged) == 93 and int(kept) >= 90 and int(wrong) <= 8, "the position sum decides"
-        assert int(kept) > int(whole) + 5, "more often than in the original sentence"
+    text = printed(SOURCE, "equal = (weights + weights")
+    rows = re.findall(r"^run (\d), equal weights in the (\w+) sum: +(\d+)% +(\d+)%$", text, re.MULTILINE)
+    named = {(run, changed): (int(giver), int(receiver)) for run, changed, giver, receiver in rows}
+    assert all(named[run, "word"][0] >= 77 for run in ("1", "3")), "usually"
+    assert all(named[run, "position"][0] < 40 and 88 <= sum(named[run, "position"]) <= 92 for run in ("1", "3"))
 
 
 def test_scrambled_heads_answer_nearly_without_an_error():
@@ -215,13 +211,8 @@ def test_pieces_of_the_scrambled_row_look_where_the_prose_says():
     weights = {(int(r), position): [float(w) for w in row.split()] for r, position, row in rows}
     assert list(weights) == [(0, "to"), (0, "receiver"), (1, "giver")]
     assert weights[0, "to"][GIVER] == weights[0, "to"][RECEIVER] > 0.4 and weights[0, "receiver"][THING] > 0.8
-    assert weights[0, "to"][APART] == 0.4
+    assert max(weights[1, "giver"]) == weights[1, "giver"][RECEIVER]
     assert float(re.search(r"same weights: ([.\d]+)$", text, re.MULTILINE)[1]) > 0.1
-
-
-def test_a_reader_is_trained_on_as_many_sentences_as_the_head_says():
-    train = next(c for c in SOURCE.read().cells if "def train(" in c.source).source
-    assert "steps=300" in train and "giving_sentences(64," in train and 300 * 64 == 19_200
 
 
 def test_the_code_to_mend_is_off_in_most_numbers():

@@ -11,8 +11,8 @@
 #
 # *mary gave roses to susan.* To understand the word *gave*, a reader needs three answers: who gave, what was given, and
 # who received it. With the attention of the last two lessons, a word asks one question and receives one average. In
-# this lesson every word asks several questions. Each question uses its own part of lesson 2's three matrices, and one
-# new matrix combines the answers.
+# this lesson every word asks several questions. Each question has its own queries, keys and values, and one new matrix
+# combines the answers.
 #
 # | | |
 # |---|---|
@@ -21,9 +21,9 @@
 # | **It takes** | about 110 minutes: six exercises, one of them with a bug to fix, and two predictions; 22 points |
 # | **It computes** | in under two minutes in all, without a GPU; the last section can be stopped |
 #
-# In this lesson b counts sentences, t counts positions, and e is the width of the model. **h** is new, the number of
-# heads, and **d** is now the width of *one* head. Heads, positions and components are counted from 0, as in the code.
-# All letters are in [the table](../../site/notation.md).
+# In this lesson b is the number of sentences, t the number of positions, and e the width of the model. **h** is new,
+# the number of heads, and **d** is now the width of *one* head. Heads, positions and components are counted from 0, as
+# in the code. All letters are in [the table](../../site/notation.md).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -61,7 +61,7 @@ check = start("04_multi_head")
 #
 # The weights can now depend on positions too. To keep the picture simple, let them depend on positions only: 0.4 for
 # the first word, 0.1 for *gave* itself, then 0.2, 0.1 and 0.2. The position sum is then the same for both events. The
-# word sum is different, as the picture shows.
+# word sum is different.
 
 # %% mystnb={"image": {"alt": "Two chains of five arrows in the plane, one for each word. Left, mary gave roses to susan; right, susan gave roses to mary. The arrows of mary point the same way in both, and so do those of susan, but mary's is half as long on the right as on the left, and susan's twice as long. The two chains end at different points, each marked with a cross."}}
 torch.manual_seed(390)
@@ -86,10 +86,13 @@ plt.show()
 #
 # </div>
 #
-# **A weight makes an arrow longer or shorter. It cannot turn it.** So the two word sums differ only in the lengths of
-# two arrows, *mary* and *susan*. And one set of weights has to serve all three questions. With several attention
-# layers, each question could have its own weights. Each layer would also have its own values, so *mary* could enter the
-# result in one direction as giver and in another as receiver.
+# **A weight makes an arrow longer or shorter. It cannot turn it.** The crosses differ, so one head can tell the two
+# events apart. But to name the giver from the word sum, a model has to tell a long arrow from a short one. And one set
+# of weights serves all three questions: more weight for one word leaves less for the others. *Three questions,
+# answered*, below, tests whether a model can learn that.
+#
+# With several attention layers side by side, each question could have its own weights and its own values. The arrow of
+# mary could point one way in the layer that asks who gave, and another way in the layer that asks who received.
 
 # %% [markdown]
 # ## Heads
@@ -102,7 +105,7 @@ plt.show()
 #
 # from $q^{(r)} = x\,W_q^{(r)}$, $k^{(r)} = x\,W_k^{(r)}$ and $v^{(r)} = x\,W_v^{(r)}$, with matrices of shape $(e, d)$.
 # Then put the $h$ results side by side, $(t, h\,d)$, and multiply them by one more matrix, $W_u$ of shape $(h\,d, e)$.
-# It mixes the heads and makes the width $e$ again. We call this layer `unify`; [Vaswani et al.,
+# It mixes the heads and brings the width back to $e$. We call this layer `unify`; [Vaswani et al.,
 # 2017](https://arxiv.org/abs/1706.03762) write $W^O$ for $W_u$.
 #
 # In the result for *gave*, the word *mary* now has one term for each head, the product
@@ -118,7 +121,7 @@ plt.show()
 # A loop over $h$ small attentions would work. But it would compute $h$ small products one after another, although a
 # single large product gives the same result. The queries $x W_q^{(0)}$, $x W_q^{(1)}$ and so on are all products of
 # *the same* $x$. Put the matrices side by side, and one product with an $(e, h\,d)$ matrix computes the queries of all
-# heads. Its first $d$ components are the queries of head 0, the next $d$ those of head 1, and so on.
+# heads. In each row of the result, the first $d$ components are the query of head 0, the next $d$ that of head 1.
 #
 # Now the $h$ heads have to be separated, in two steps:
 #
@@ -535,8 +538,7 @@ check(folded_heads)
 # the class `Reader` below, gets the five words. It has one layer of attention, and then a linear layer predicts giver,
 # thing and receiver **from the one vector at the word *gave***. The loss is the
 # **[cross-entropy](../../site/glossary.md#cross-entropy)**: the negative logarithm of the probability given to the
-# right answer, averaged over all answers. Compare h = 1 with h = 3. Both have the same number of parameters; you will
-# count them in exercise 6.
+# right answer, averaged over all answers. Compare h = 1 with h = 3. Both have the same number of parameters.
 
 # %% [markdown]
 # <div class="card">
@@ -611,8 +613,8 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Cross-entropy against step; lower is better. There are three runs for each h, with the same three
-# seeds. With one head, run 2 stays near 1; runs 1 and 3 are still falling, run 1 slowly and unevenly.
+# **How to read it.** Cross-entropy against step; lower is better. Three runs for each h, with the same three seeds.
+# With one head, run 2 stays near 1; runs 1 and 3 are still falling, run 1 slowly and unevenly.
 #
 # </div>
 
@@ -628,9 +630,9 @@ for seed in (1, 2):
     print(f"h = 1, run {seed}, 1,200 steps, right answers: {right}")
 
 # %% [markdown]
-# Run 1 now answers nearly all questions, so one sum has room for nearly all answers. Whether still more steps would
-# remove the last errors is left open. Run 2 still guesses the giver. With three heads, every run answered at least 99
-# of 100 questions of each kind, in a quarter of the steps.
+# Run 1 now answers nearly all questions, so one sum can hold nearly all answers. Run 2 still guesses the giver. With
+# three heads, every run answered at least 99 of 100 questions of each kind, in a quarter of the steps. Three starts are
+# too few to say how often one head fails.
 #
 # What do three heads look at? Their weights vary with the sentence, so average them over 2,000 sentences.
 
@@ -638,7 +640,7 @@ for seed in (1, 2):
 ids = giving_sentences(2000, torch.Generator().manual_seed(0))[0].to(device())
 positions = ["giver", "gave", "thing", "to", "receiver"]
 
-def weights_of(reader, h, ids=ids):
+def weights_of(reader, h):
     """The weights of a trained Reader on these sentences, (2000, h, 5, 5)."""
     x = reader.words(ids) + reader.positions.weight    # (2000, 5, 24)
     q = finished_split(reader.attention.to_queries(x), h)
@@ -659,19 +661,14 @@ plt.show()
 # </div>
 #
 # In the row of *gave*, head 0 looks mostly at the thing, head 1 at the receiver, and head 2 at the giver. Do the other
-# runs divide the questions in the same way? Print this row for all six models. The last column, |g − r|, is the
-# difference between the weights of giver and receiver in the same sentence, averaged over the sentences.
+# runs divide the questions in the same way? Print this row for all six models.
 
 # %%
-def row_means(weights):
-    apart = (weights[..., [0]] - weights[..., [4]]).abs()    # |g − r| in each sentence
-    return torch.cat([weights, apart], dim=-1).mean(0)
-
-columns = "".join(f"{column:>9}" for column in [*positions, "|g − r|"])
+columns = "".join(f"{position:>9}" for position in positions)
 print("weights of gave:    " + columns)
 for h in runs:
     for run, (reader, *_) in enumerate(runs[h]):
-        for r, row in enumerate(row_means(weights_of(reader, h)[:, :, GAVE]).tolist()):
+        for r, row in enumerate(weights_of(reader, h)[:, :, GAVE].mean(0).tolist()):
             print(f"h = {h}, run {run + 1}, head {r}:", *(f"{w:8.2f}" for w in row))
 
 # %% [markdown]
@@ -679,42 +676,44 @@ for h in runs:
 # sentence, so the other two heads answer all three questions. In run 1, heads 0 and 1 share giver and receiver. Nothing
 # in the design assigns a question to a head.
 #
-# With one head, the table explains the failure of run 2: the giver has weight 0.00, so the model has to guess. In runs
-# 1 and 3, giver and receiver have about the same average weight, but within one sentence their weights differ.
+# With one head, the giver has weight 0.00 in run 2, so its word does not enter the sum. In runs 1 and 3, giver and
+# receiver have about the same average weight, and yet both models usually name the giver.
 #
-# Which sum of the first section, the word sum or the position sum, tells the models of runs 1 and 3 who gave? Compute
-# one of the sums from the sentence with its names exchanged, and the other from the original sentence. If the model
-# then names the receiver as the giver, the exchanged sum decides.
+# Which sum of the first section tells these models who gave, the word sum or the position sum? In every sentence, set
+# the weights of giver and receiver to their mean, but in one of the sums only. A model that needs the difference in
+# that sum will confuse the names.
 
 # %% tags=["hide-input"]
-exchanged = ids[:, [4, 1, 2, 3, 0]]    # susan gave roses to mary
-print("named as the giver: giver / receiver, with the names exchanged in")
-print("                  neither sum        word sum    position sum")
+print(f"{'named as the giver:':<40}{'the giver':>11}{'the receiver':>14}")
 for run, reader in (1, runs[1][0][0]), (3, runs[1][2][0]):
-    to_values, shares = reader.attention.to_values, []
-    for one, two in (ids, ids), (exchanged, ids), (ids, exchanged):
-        word_sum = weights_of(reader, 1, one)[:, 0, [GAVE]] @ to_values(reader.words(one))
-        weights = weights_of(reader, 1, two)[:, 0, [GAVE]]
-        position_sum = weights @ to_values(reader.positions.weight)
-        y = reader.attention.unify(word_sum + position_sum)
+    attention = reader.attention
+    weights = weights_of(reader, 1)[:, 0, [GAVE]]    # (2000, 1, 5)
+    equal = (weights + weights[..., [4, 1, 2, 3, 0]]) / 2    # both names get their mean
+    for where, w_word, w_position in ("word", equal, weights), ("position", weights, equal):
+        word_sum = w_word @ attention.to_values(reader.words(ids))
+        position_sum = w_position @ attention.to_values(reader.positions.weight)
+        y = attention.unify(word_sum + position_sum)
         named = reader.answers(y)[:, 0, :len(WORDS)].argmax(-1, keepdim=True)
         giver, receiver = (named == ids[:, [0, 4]]).float().mean(0)
-        shares.append(f"{giver:.0%} / {receiver:.0%}")
-    print(f"h = 1, run {run}:", *(f"{share:>15}" for share in shares))
+        line = f"run {run}, equal weights in the {where} sum:"
+        print(f"{line:<40}{giver:>11.0%}{receiver:>14.0%}")
 
 # %% [markdown]
-# The position sum decides: with the names exchanged there, the receiver is named in 93 of 100 sentences. With the names
-# exchanged in the word sum, the giver is still named, and more often than in the original sentence. In the position
-# sum, the exchange changes only the weights: the vectors $p_j W_v$ stay the same. So these models tell giver from
-# receiver mainly by how much weight each *position* gets.
+# With equal weights in the word sum, the models still usually name the giver. With equal weights in the position sum,
+# they name giver or receiver in about 90 of 100 sentences, but the giver in fewer than 40. So it is the position sum
+# that tells these two models who gave. They do not need the difference in the opening picture, where a name's arrow is
+# longer when the name comes first.
+#
+# How can weights in the position sum tell? A score for *gave* is a part for the word plus a part for its position. If
+# *susan* has the larger part, the first position gets more weight when susan is the giver than when mary is.
 
 # %% [markdown]
 # ## A model with a bug
 #
-# Suppose we train a three-head model whose merge has the bug of exercise 5. In memory, the outputs of its heads are
-# pieces of 8 numbers: five of head 0, one for each word, then five of head 1 and five of head 2. The wrong merge makes
-# each row from three consecutive pieces. Row 1, that of *gave*, gets pieces 3, 4 and 5: the outputs of head 0 for *to*
-# and *susan*, and the output of head 1 for *mary*.
+# Suppose we train a three-head model whose merge has the bug of exercise 5. In memory, the outputs of its heads for one
+# sentence are 15 pieces of 8 numbers: pieces 0 to 4 are head 0's outputs for the five words, pieces 5 to 9 head 1's,
+# and the last five head 2's. The wrong merge makes each row from three consecutive pieces. Row 1, that of *gave*, gets
+# pieces 3, 4 and 5: head 0's outputs for *to* and *susan*, and head 1's output for *mary*.
 
 # %% [markdown]
 # <div class="card">
@@ -724,7 +723,7 @@ for run, reader in (1, runs[1][0][0]), (3, runs[1][2][0]):
 # How well does this model answer?
 #
 # - **A.** About as well as a guess, for all three roles: its rows consist of pieces of other rows.
-# - **B.** With hardly an error in all three roles, like the correct module.
+# - **B.** With hardly an error in any of the three roles, like the correct module.
 # - **C.** Well for two roles, and no better than a guess for the third: two of the three pieces in the row of *gave*
 #   come from head 0, and none from head 2.
 # </div>
@@ -756,7 +755,7 @@ check.prediction("scrambled_answers", scrambled_answers)
 
 # %% tags=["hide-input"]
 print("average weights:    " + columns)
-weights = row_means(weights_of(reader, 3))    # (h, 5, 6)
+weights = weights_of(reader, 3).mean(0)    # (h, 5, 5)
 for r, i in (0, 3), (0, 4), (1, 0):
     name = f"head {r}, {positions[i]}:"
     print(f"{name:<20}", *(f"{w:8.2f}" for w in weights[r, i].tolist()))
@@ -768,17 +767,17 @@ print("\nlargest difference from nn.MultiheadAttention with the same weights:",
       f"{difference:.2f}")
 
 # %% [markdown]
-# Training makes up for the bug. In head 0, the row of *receiver* looks at the thing, and the row of *to* looks at giver
-# and receiver. Their average weights are equal, but within one sentence they differ by 0.40, as |g − r| shows. So a
-# perfect score does not prove the code right. Compare it with code that you trust, as the last line does.
+# Training makes up for the bug. In head 0, the row of *to* looks at giver and receiver, and the row of *receiver* at
+# the thing. In head 1, the row of *giver* looks most at the receiver. So a perfect score does not prove the code right.
+# Compare it with code that you trust, as the last line does.
 
 # %% [markdown]
 # ## Heads in a published model
 #
 # Do the heads of a published model ask different questions?
-# [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) has 6 layers with 12 heads each; you
-# will load it yourself in [lesson 14](../14_bert/14_bert.ipynb). The next figure shows recorded weights of 2 of its 72
-# heads on one sentence. The [tokens](../../site/glossary.md#token) [CLS] and [SEP] mark where a text begins and ends.
+# [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) has 6 layers with 12 heads each
+# ([lesson 14](../14_bert/14_bert.ipynb) loads it). The next figure shows recorded weights of 2 of its 72 heads on one
+# sentence. The [tokens](../../site/glossary.md#token) [CLS] and [SEP] mark where a text begins and ends.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two maps of attention weights over the sentence the animal did not cross the street because it was too tired. In the first the weight is one step left of the diagonal. In the second, more than half of the rows look most at the first token, and the row of it puts most of its weight on animal."}}
 recording = recorded("minilm")["result"]
@@ -793,14 +792,17 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded from the published model. Row i shows how token i spreads its weight; darker means more.
-# In the first head every token except the first looks at the token before it. In the second, read the row of *it*.
+# **How to read it.** Row i shows how token i spreads its weight; darker means more. In the first head every token
+# except the first looks at the token before it. In the second, more than half of the rows look most at [CLS]; [Clark et
+# al., 2019](https://arxiv.org/abs/1906.04341) suspect that heads turn to special tokens when what they look for is
+# absent. Read the row of *it*.
 #
 # </div>
 #
 # In the second head *it* gives 0.69 of its weight to *animal*. So the head seems to know what the pronoun means. But we
-# searched all 72 heads for the largest such weight in this very sentence (`helpers/training/minilm.py`). In the next
-# five sentences *it* means the subject twice and the other noun three times. The first two are adapted from [Uszkoreit,
+# chose the head for this weight: no other of the 72 has a larger one in this sentence (`helpers/training/minilm.py`).
+# In the next five sentences *it* refers to the subject twice and to the other noun three times. The first two are
+# adapted from [Uszkoreit,
 # 2017](https://research.google/blog/transformer-a-novel-neural-network-architecture-for-language-understanding/), and
 # the last two from [Levesque et al., 2012](https://cdn.aaai.org/ocs/4492/4492-21843-1-PB.pdf). The third is ours.
 
@@ -808,10 +810,10 @@ plt.show()
 for sentence in pronoun["sentences"]:
     nouns = ", ".join(f"{noun} {weight:.2f}" for noun, weight in sentence["weights"].items())
     print(sentence["text"])
-    print(f"    weights of it: {nouns}; it means the {sentence['meant']}\n")
+    print(f"    weights of it: {nouns}; it refers to the {sentence['meant']}\n")
 
 # %% [markdown]
-# In all five sentences the subject gets more weight than the other noun, even where *it* cannot mean the subject. So a
+# In all five sentences the subject gets more weight than the other noun, even where *it* refers to the other noun. So a
 # simpler question fits better: *which noun is the subject?* Here *which noun came first?* fits equally well. Neither
 # question explains why the weight on *animal* falls from 0.69 to 0.32 when *wide* replaces *tired*. A weight map shows
 # where a head looks. To find out what it looks *for*, you need sentences that tell the explanations apart.
@@ -899,9 +901,8 @@ for kind in ("narrow", "wide", "multi-query"):
 #
 # </div>
 #
-# We can also count multiplications, though a count is not a running time. For one pair of words, h dot products of d
-# terms have as many multiplications as one dot product of $e = h\,d$ terms. So with narrow heads the scores cost as
-# many multiplications as with one head. Only the number of attention weights grows: h tables of size t × t, not one.
+# With narrow heads, the scores take as many multiplications as with one head: h dot products of d terms, or one of $e =
+# h\,d$ terms. Only the attention weights become more: h tables of size t × t, not one.
 
 # %% [markdown]
 # ## Your model so far
@@ -929,8 +930,8 @@ ladder.show()
 #
 # Four heads hardly change the result: 3.71 or 3.72 [bits per byte](../../site/glossary.md#bits-per-byte) in our three
 # runs, against 3.69 to 3.79 with one scaled head. Bare self-attention is still better. In lesson 2, queries, keys and
-# values became better than bare self-attention only when both models got positions and more text in each step. Your
-# vectors still do not say where a byte is, so no head can ask for *the byte before*. Lesson 6 adds positions.
+# values became better than it only when both models got positions and more text in each step. Your vectors still do not
+# say where a byte is, so no head can ask for the byte at a given distance. Lesson 6 adds positions.
 
 # %% [markdown]
 # ## What you can do now
@@ -969,15 +970,13 @@ ladder.show()
 # - [Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers): the sentence *mary gave
 #   roses to susan*, the swap of its two names, and the name `unify` are from there.
 # - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**, section 3.2.2: half a
-#   page on why the authors use several heads, and what they cost.
+#   page on why the authors use several heads and what the heads cost.
 # - [Voita et al., *Analyzing multi-head self-attention*, 2019](https://arxiv.org/abs/1905.09418), section 5, and [Clark
 #   et al., *What does BERT look at?*, 2019](https://arxiv.org/abs/1906.04341): what trained heads look at.
 # - [Michel, Levy and Neubig, *Are sixteen heads really better than one?*, 2019](https://arxiv.org/abs/1905.10650),
 #   sections 3 and 4, where heads are removed after training.
 # - [Shazeer, *Fast transformer decoding: one write-head is all you need*, 2019](https://arxiv.org/abs/1911.02150),
 #   section 3: multi-query attention.
-# - [Ainslie et al., *GQA*, 2023](https://arxiv.org/abs/2305.13245), section 2: grouped-query attention, where a few
-#   groups of heads each share one set of keys and values.
 #
 # **Next:** [lesson 5, *Masking*](../05_masking/05_masking.ipynb)
 
