@@ -111,7 +111,7 @@ def rows_that_see(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def rows_that_see_nothing(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """The same, with one row in each sentence that may see nothing."""
+    """The same, with one fully masked row in each sentence."""
     scores, mask = rows_that_see(draw)
     mask[0, 1], mask[1, 2] = False, False
     return scores, mask
@@ -129,7 +129,7 @@ OTHER_ROWS = {
     "in float64": lambda draw: (draw.normal(2, 3, 5, std=2.0, dtype=torch.float64), partly_seen(draw, 2, 3, 5)),
 }
 ONE_EMPTY_ROW = {
-    "with a batch of one that may see nothing": lambda draw: (
+    "with a batch of one, fully masked": lambda draw: (
         draw.normal(1, 1, 4),
         torch.zeros(1, 1, 4, dtype=torch.bool, device=draw.device),
     )
@@ -226,7 +226,7 @@ def long_sentences(draw: Draw) -> tuple[torch.Tensor]:
 
 
 def padded_sentences(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """One padded in front, one at its end, one that lacks a word: the first's first two positions may see nothing."""
+    """One padded in front, one at its end, one that lacks a word. Two positions of the first see nothing."""
     real = torch.tensor([[0, 0, 1, 1, 1], [1, 1, 1, 0, 0], [1, 0, 1, 1, 1]], dtype=torch.bool, device=draw.device)
     return draw.normal(3, 5, 8), real.unsqueeze(1)
 
@@ -391,7 +391,7 @@ LESSON = Lesson(
                 values(
                     1,
                     rows_that_see_nothing,
-                    name="rows that may see nothing",
+                    name="fully masked rows",
                     also=ONE_EMPTY_ROW,
                     axes="b t s",
                     picture=True,

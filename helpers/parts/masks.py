@@ -36,8 +36,8 @@ def masked_softmax(scores: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """Softmax over the last axis, over the entries that may be seen and no others.
 
     scores: (..., t, s). mask: booleans that broadcast to the shape of the scores. Returns (..., t, s), in the scores'
-    own precision. A hidden entry gets exactly 0. So does every entry of a row that may see nothing, and such a
-    row sends back a gradient of 0.
+    own precision. A hidden entry gets exactly 0. So does every entry of a fully masked row, and such a row sends
+    back a gradient of 0.
 
     The fill is the lowest finite number and not −∞: a whole row of −∞ is 0/0. The rows that it leaves uniform are
     cleared by the second fill, which stops their gradients too.
@@ -75,7 +75,7 @@ class CausalSelfAttention(nn.Module):
         """x: (b, t, e). padding: (b, 1, t), booleans, True where there is a real token; None where all are.
 
         Returns (b, t, e): output i depends on the real inputs j ≤ i. If position i is padding, output i may also
-        depend on input i, which makes the query. A position that may see nothing at all gets the bias of `unify`.
+        depend on input i, which makes the query. A position with nothing to see gets the bias of `unify`.
         """
         b, t, e = x.shape
         d = e // self.h

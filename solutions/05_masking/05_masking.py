@@ -57,8 +57,8 @@ check = start("05_masking")
 # batch, tokens have shape (b, t + 1); inputs and targets have shape (b, t).
 #
 # **What every check asks.** The inputs stay unchanged, and new tensors are created on the input's device, or on the
-# `device` that is passed. Through a softmax or a layer, gradients flow to the inputs and to any parameters. Do not use
-# `finished_masks` in exercises 1 to 4.
+# `device` that is passed. Where an exercise asks for a softmax or a layer, gradients have to reach its inputs and its
+# parameters, if it has any. Do not use `finished_masks` in exercises 1 to 4.
 
 # %% [markdown]
 # <div class="card">
@@ -70,7 +70,7 @@ check = start("05_masking")
 #
 # <details><summary>Hint 1: what each side lacks</summary>
 #
-# Every token is an input except one, which has no successor here. Every token is a target except one. Which are they?
+# In each row, one token cannot be an input, because nothing follows it, and one cannot be a target. Which two?
 #
 # </details>
 # <details><summary>Hint 2: an example with two rows</summary>
@@ -100,13 +100,13 @@ check(next_token_pairs)
 # %% [markdown]
 # Now let a small model play. To make the game as hard as possible, the text is noise: each token is one of eight
 # letters, drawn at random. Call a model **honest** if it uses only the past. The past says nothing about the next
-# letter, so an honest model can do no better than to give each letter a probability of 1/8.
+# letter, so on average an honest model can do no better than to give each letter a probability of 1/8.
 #
 # The loss is the **cross-entropy**: minus the mean logarithm of the probability given to the right letter. With 1/8 for
 # every letter the loss is $\log 8 \approx 2.08$.
 #
-# The model has one layer of attention. At every position, its input is a vector for the letter plus a vector for the
-# position, and its output is a score for each of the eight letters.
+# The model has one layer of attention. At every position, its input is an [embedding](../../site/glossary.md#embedding)
+# of the letter plus a vector for the position, and its output is a score for each of the eight letters.
 
 # %%
 class Guesser(nn.Module):
@@ -143,7 +143,7 @@ def play(attention):
 #
 # **Prediction · `loss_without_mask`** &nbsp; 1 minute · no points
 #
-# The attention in the next cell has no mask: each of the twelve positions looks at all twelve inputs. The model is
+# The attention two cells below has no mask: each of the twelve positions looks at all twelve inputs. The model is
 # trained on noise for 120 steps. What is its loss at the end?
 #
 # - **A.** About 2.1. Noise cannot be predicted.
@@ -159,7 +159,7 @@ loss_without_mask = "C"
 # loss_without_mask = ...    # "A", "B", "C" or "D"
 ### END SOLUTION
 
-# %% mystnb={"image": {"alt": "Loss against training step. A dotted line marks log 8, the best loss of an honest model. The curve starts there, falls to a fifth of that within twenty steps, and ends at about 0.2."}}
+# %% mystnb={"image": {"alt": "Loss against training step. A dotted line marks log 8, the best expected loss of an honest model. The curve starts near it, falls to a fifth of that within twenty steps, and ends at about 0.2."}}
 class AllSeeing(nn.Module):
     """Self-attention with one head and no mask: every position looks at every other."""
 
@@ -167,10 +167,12 @@ class AllSeeing(nn.Module):
         super().__init__()
         self.to_qkv, self.unify = nn.Linear(e, 3 * e, bias=False), nn.Linear(e, e)
 
+    def weights(self, q, k):
+        return torch.softmax(q @ k.transpose(1, 2) / q.shape[-1] ** 0.5, dim=-1)
+
     def forward(self, x):
         q, k, v = self.to_qkv(x).chunk(3, dim=-1)
-        weights = torch.softmax(q @ k.transpose(1, 2) / x.shape[-1] ** 0.5, dim=-1)
-        return self.unify(weights @ v)
+        return self.unify(self.weights(q, k) @ v)
 
 torch.manual_seed(1)
 seeing, losses = play(AllSeeing(32))
@@ -181,8 +183,8 @@ print(f"loss: {losses[0]:.2f} at the start, {losses[-1]:.2f} after {len(losses)}
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Lower is better. The dotted line is the best loss that an honest model can reach. The curve starts
-# there and drops far below: the model seems to predict noise.
+# **How to read it.** Lower is better. The dotted line is the best expected loss of an honest model. The curve starts
+# near it and drops far below: the model seems to predict noise.
 #
 # </div>
 
@@ -191,20 +193,20 @@ check.prediction("loss_without_mask", loss_without_mask)
 
 # %% [markdown]
 # The model does not predict; it copies. The target at position $i$ *is* the input at position $i + 1$, and attention
-# lets position $i$ look there. When you ask this model to *write*, that input does not exist yet.
-#
-# During training the only symptom is a loss that is too good. There is no error, and every shape is right.
+# lets position $i$ look there. When you ask this model to *write*, that input does not exist yet. During training the
+# only symptom is a loss that is too good. There is no error, and every shape is right.
 
 # %% [markdown]
 # ## The triangle
 #
-# The rule is simple: **output $i$ may depend on the inputs $j \le i$ and on no others**. Position $i$ may see itself:
-# input $i$ is the last token read, not the answer. Write the rule as a (t, t) matrix of booleans, with row $i$ for the
-# position that looks and column $j$ for the position that is looked at:
+# The rule is simple: **output $i$ is allowed to depend on inputs $j \le i$, and on no others**. Position $i$ may see
+# itself: input $i$ is the last token read, not the answer. Write the rule as a (t, t) matrix of booleans, with row $i$
+# for the position that looks and column $j$ for the position that is looked at:
 #
 # $$\text{mask}_{ij} \;=\; (j \le i) .$$
 #
-# This is the **causal mask**: nothing depends on what comes later. Row 0 sees one position, row $t-1$ sees all t.
+# This is the **[causal mask](../../site/glossary.md#causal-mask)**: nothing depends on what comes later. Row 0 sees one
+# position, row $t-1$ sees all t.
 
 # %% [markdown]
 # <div class="card">
@@ -274,7 +276,8 @@ plots.diagrams.mask_flow()
 #
 # If we mask after the softmax, two thirds of the weight is missing: the hidden score has taken its share, and that
 # share is then thrown away. If the hidden score rises, the other two weights shrink, so they still *depend* on it. If
-# we mask before the softmax, the hidden score has no effect. Watch $y_0$ to $y_2$ as you drag $x_3$ with each mask:
+# we mask before the softmax, the hidden score has no effect. Drag $x_3$ under each setting of the mask in turn, and
+# watch $y_0$ to $y_2$:
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -309,13 +312,13 @@ plots.number_grids(
 #
 # </div>
 #
-# The last row does not change, because it may see all three words. The next cell has both numbers.
+# The last row does not change, because *ends* may see all three words. The next cell has both numbers.
 
 # %% tags=["hide-cell", "nbval-check-output"]
 print(f"weights of loop: {X_masked[1, 0]:.2f} and {X_masked[1, 1]:.2f}")
 by_hand = X_open[1, :2] / X_open[1, :2].sum()
 agree = torch.allclose(by_hand, X_masked[1, :2])
-print("the open weights, divided by their sum, are the same:", agree)
+print("the first two unmasked weights of loop, divided by their sum, are the same:", agree)
 
 # %% [markdown]
 # ## Sentences of different lengths
@@ -342,9 +345,9 @@ print("the open weights, divided by their sum, are the same:", agree)
 # </details>
 # <details><summary>Hint 2: an example with two sentences</summary>
 #
-# With t = 4 and the lengths (3, 0), the mask is True True True False for the first sentence and four times False for
-# the second; its shape is (2, 1, 4). Shapes (2, 1) and (4,) broadcast to (2, 4). `unsqueeze`, or an index of `None`,
-# adds an axis of length 1.
+# With t = 4 and the lengths (3, 0), the mask is True True True False for the first sentence and False False False False
+# for the second; its shape is (2, 1, 4). Shapes (2, 1) and (4,) broadcast to (2, 4). `unsqueeze`, or an index of
+# `None`, adds an axis of length 1.
 #
 # </details>
 # </div>
@@ -387,15 +390,15 @@ plt.show()
 #
 # </div>
 #
-# Compare the right picture with the left. Rows 0 to 3, the real positions, are equal. So if the padding is at the end,
-# **a causal mask alone already hides it from every real position**. Only rows 4 and 5 differ, and they are padding.
+# Compare the right picture with the left. Rows 0 to 3, the real positions, are the same in both. So **a causal mask
+# alone already hides padding at the end from every real position**. Only rows 4 and 5 differ, and they are padding.
 
 # %% [markdown]
-# ## A row that may see nothing
+# ## A row with nothing to see
 #
 # Now put the padding in **front**, so that all sentences end together. The real positions come after it and need the
-# padding mask. Position 0 may see nothing: the causal mask leaves it only itself, which is padding. What is the softmax
-# of a row that may see nothing?
+# padding mask. Position 0 has nothing left to look at: the causal mask allows it only itself, and it is padding. Its
+# row of scores is **fully masked**. What is the softmax of such a row?
 
 # %% tags=["nbval-check-output"]
 nothing = torch.full((3,), -math.inf)
@@ -406,9 +409,9 @@ print(torch.softmax(nothing, dim=-1))
 # not remove a NaN from a later average, because 0 · NaN is NaN. So the NaN spreads: to the outputs of the next layer,
 # to the loss, and with the gradient to the parameters.
 #
-# A finite fill value in place of −∞ avoids the NaN. But in a row that may see nothing, all scores are then equal, and
-# the position averages all values, future ones included. No real position reads this average, but it depends on later
-# inputs, and a test for leaks would report that. So we want a row of zeros, which depends on no input.
+# A finite fill value in place of −∞ avoids the NaN. But then all scores of a fully masked row are equal, and the
+# position averages all values, future ones included. No real position reads this average, but a test for leaks would
+# report that the average depends on later inputs. So we want a row of zeros, which depends on no input.
 
 # %% [markdown]
 # <div class="card">
@@ -416,8 +419,8 @@ print(torch.softmax(nothing, dim=-1))
 # **Exercise 4 · `masked_softmax`** &nbsp; ★★★ · 15 minutes · 5 points
 #
 # Compute the softmax over the entries that may be seen. A hidden entry gets a weight of 0, even if its score is far
-# above the visible scores. A row that may see nothing gets all zeros, and its gradient is zero, never NaN. The scores
-# may be large and of any floating type, and the result has the same type: float16 for float16.
+# above the visible scores. A fully masked row gets all zeros, and its gradient is zero, never NaN. The scores may be
+# large and of any floating type, and the result has the same type: float16 for float16.
 #
 # <details><summary>Hint 1: two steps</summary>
 #
@@ -450,7 +453,7 @@ def masked_softmax(scores, mask):
     mask: booleans, True where position i may look at j. Its shape broadcasts to that of the
     scores: (t, s), for example, or (b, 1, s).
     Returns (..., t, s), of the scores' type: 0 where the mask is False. Each row sums to 1,
-    or is all 0 if it may see nothing.
+    or is all 0 if it is fully masked.
     """
     ### BEGIN SOLUTION
     lowest = torch.finfo(scores.dtype).min
@@ -501,14 +504,12 @@ plt.show()
 # itself, so it is all zeros.
 #
 # </div>
-#
-# On the left, the two rows of padding look equally at the three words, because the vector of padding is zero.
 
 # %% [markdown]
-# ## A shortcut around a row of nothing
+# ## Removing the NaN afterwards
 #
-# Can `nan_to_num(0)` after the softmax repair a row of NaN instead? That depends on how the −∞ gets there. Compare
-# the gradients when scores are *filled* with −∞ and when a mask of 0 and −∞ is *added* to them:
+# Is it enough to turn NaN into 0 after the softmax, with `nan_to_num`? That depends on how the −∞ came into the scores.
+# Compare the gradients when scores are *filled* with −∞ and when a mask of 0 and −∞ is *added* to them:
 
 # %% tags=["nbval-check-output"]
 scores = torch.zeros(2, 3, requires_grad=True)
@@ -522,11 +523,10 @@ for name, masked in [("filled", filled), ("added", added)]:
 
 # %% [markdown]
 # The weights are right both times, but with the added mask the second row of the gradient is NaN. In the backward pass,
-# softmax multiplies by its own weights. In the second row these are NaN, so this row of the gradient of `masked` is NaN
-# in both cases. On the way back to `scores` the cases differ: `masked_fill` passes a gradient of 0 to every filled
-# entry, an addition passes the NaN on. One optimiser step would then make the weights of the query and key layers NaN.
-#
-# So `nan_to_num` works after filling, but not after adding. With a finite fill value, no NaN arises.
+# softmax multiplies by its own weights. In the second row these weights are NaN, so the gradient with respect to
+# `masked` is NaN in that row, whether we filled or added. Then `masked_fill` passes a gradient of 0 to every filled
+# entry, but an addition passes the NaN on. So `nan_to_num` works after filling, but not after adding. With a finite
+# fill value, no NaN arises.
 
 # %% [markdown]
 # ## The self-attention of a language model
@@ -548,10 +548,13 @@ for name, masked in [("filled", filled), ("added", added)]:
 #
 # **Exercise 5 · `CausalSelfAttention`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
-# Write the middle of the layer, from q, k and v to the output. Its mask hides the future and, if `padding` is given,
-# padding as well. Padding may be anywhere in a sentence. A position that may see nothing has weights of 0. Take the
-# mask and the softmax from `finished_masks.causal_mask` and `finished_masks.masked_softmax`, so that a mistake in
-# exercise 2 or 4 does not carry over. Beyond that, you may use any function of PyTorch.
+# Write the middle of the layer, from q, k and v to the output. The mask hides the future. If `padding` is given, it
+# hides the padding as well, anywhere in a sentence. **`padding` is True at real tokens**, as every mask of the course
+# is True where a position may be looked at; PyTorch's `key_padding_mask` is the opposite. A position with nothing to
+# see has weights of 0.
+#
+# Take the mask and the softmax from `finished_masks.causal_mask` and `finished_masks.masked_softmax`, so that a mistake
+# in exercise 2 or 4 does not carry over. Beyond that, you may use any function of PyTorch.
 #
 # <details><summary>Hint 1: the order of the steps</summary>
 #
@@ -561,9 +564,9 @@ for name, masked in [("filled", filled), ("added", added)]:
 # </details>
 # <details><summary>Hint 2: an example with three positions</summary>
 #
-# Let t = 3, and let position 0 of one sentence be padding: its `padding` is (False, True, True), True where a token is
-# real. Combined with the causal mask, the three rows of its mask are False False False, then False True False, then
-# False True True. Position 0 may see nothing, so its weights are zeros.
+# Let t = 3, and let position 0 of one sentence be padding: its `padding` is (False, True, True). Combined with the
+# causal mask, the three rows of its mask are False False False, then False True False, then False True True. Position 0
+# has nothing to see, so its weights are zeros.
 #
 # For all sentences this mask is (b, t, t), and the scores are (b, h, t, t): what shape must the mask have to work for
 # every head? At the end, (b, h, t, d) becomes (b, t, e), and the d components of head 0 come before those of head 1.
@@ -611,8 +614,10 @@ class CausalSelfAttention(nn.Module):
 check(CausalSelfAttention)
 
 # %% [markdown]
-# Back to the guessing game, with the same training. Now we measure the loss at each position, on noise that neither
-# model has seen.
+# Without padding, PyTorch's `F.scaled_dot_product_attention(q, k, v, is_causal=True)` returns the same heads.
+#
+# Back to the guessing game. Your layer gets the training that the layer without a mask got. Then we measure the loss of
+# both models at each position, on noise that neither has seen.
 
 # %% mystnb={"image": {"alt": "Loss at each of twelve positions, for two models. Without a mask it is near zero at positions 0 to 10 and jumps to 2.4, above the dotted line at log 8, at position 11. With the causal mask it is on the dotted line, 2.08, at every position."}}
 def loss_by_position(model):
@@ -669,27 +674,27 @@ for name, model in (("causal", causal), ("every position sees all", seeing)):
 # %% [markdown]
 # ## Two tests
 #
-# On noise, a loss of log 8 is evidence that a model is honest. On real text the best honest loss is not known. So test
-# the model itself: **does output $i$ change if input $j$ does?** A first test is a derivative, which autograd computes.
-# For outputs $y$ of shape (b, t, f) and inputs $x$ of shape (b, t, e), let
+# A model whose loss is still log 8 after training on noise has found no leak that it can use. On real text the best
+# honest loss is not known. So test the model itself: **does output $i$ change if input $j$ does?**
+#
+# The first test uses derivatives, which autograd computes. For outputs $y$ of shape (b, t, f) and inputs $x$ of shape
+# (b, t, e), let
 #
 # $$\text{leak}_{ij} \;=\; \max_{r,\,c,\,a} \left| \frac{\partial\, y_{r i c}}{\partial\, x_{r j a}} \right| ,$$
 #
 # the largest over all sequences $r$ of the batch, all components $c$ of the output and all components $a$ of the input.
 # The result is a matrix (t, t). If every path from a later input is cut, every entry above the diagonal is **exactly**
-# zero, not just small.
-#
-# Why not differentiate the sum of the components? If one component of the output rises with $x_j$ and another falls,
-# the sum may not change at all, and the leak stays hidden.
+# zero, not just small. Differentiating the sum of the components is not enough: if one of them rises with $x_j$ and
+# another falls, their slopes may cancel.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 6 · `leak_map`** &nbsp; ★★★ · 15 minutes · 5 points
 #
-# Measure with autograd how much output $i$ depends on input $j$, for any model whose outputs autograd can trace to its
-# inputs. The model treats each sequence of the batch separately; its outputs may be wider or narrower than its inputs.
-# Loops are allowed, and so is everything in `torch.autograd`.
+# Use autograd to measure how much output $i$ depends on input $j$. The model may be any module or function that
+# autograd can differentiate. It treats each sequence of the batch separately, and its outputs may be wider or narrower
+# than its inputs. Loops are allowed, and so is everything in `torch.autograd`.
 #
 # <details><summary>Hint 1: one number at a time</summary>
 #
@@ -784,8 +789,21 @@ for name, leak in leaks.items():
 # </div>
 #
 # In the middle map every forbidden *weight* is zero, yet the outputs still depend on the future: the denominator of the
-# softmax includes the hidden scores, and every visible weight is divided by it.
-#
+# softmax includes the hidden scores, and every visible weight is divided by it. In the guessing game, a model learns to
+# use this leak, and its loss falls below log 8:
+
+# %%
+class MaskedAfter(AllSeeing):
+    """Self-attention with one head, and the causal mask after the softmax."""
+
+    def weights(self, q, k):
+        return super().weights(q, k) * causal_mask(q.shape[1], q.device)
+
+torch.manual_seed(1)
+_, losses = play(MaskedAfter(32))
+print(f"loss: {losses[0]:.2f} at the start, {losses[-1]:.2f} after {len(losses)} steps")
+
+# %% [markdown]
 # Now test your layer, with random weights and several heads.
 
 # %% tags=["nbval-check-output"]
@@ -831,12 +849,9 @@ print("just above the diagonal:", leak_map(peeking, x).diagonal(1).tolist())
 check.prediction("leak_of_detached", leak_of_detached)
 
 # %% [markdown]
-# `detach` is one way to hide a leak from the leak map; a step function is another. The function `jumping` below adds 1
-# where the next input is positive. The slope of such a step is zero on both sides.
-#
-# A second test needs no derivative. Replace input $j$ with other numbers, compute the outputs again, and check whether
-# each is **exactly** what it was. If the model is deterministic and returns no NaN, any change in an output $i < j$
-# means that output $i$ depends on the future. Below, `faint` hides scores with −25 instead of −∞.
+# The second test needs no derivative. Replace input $j$ with other numbers, compute the outputs again, and check
+# whether each is **exactly** what it was. If the model is deterministic and returns no NaN, any change in an output
+# $i < j$ means that output $i$ depends on the future.
 
 # %%
 def changed_outputs(model, x, tries=8):
@@ -850,21 +865,21 @@ def changed_outputs(model, x, tries=8):
             changed[:, j] |= (model(other) != before).any(dim=2).any(dim=0)
     return changed
 
-def jumping(x):
-    return x.cumsum(dim=1) + (x.roll(-1, dims=1) > 0)
+# %% [markdown]
+# Now run both tests on your layer and on three functions that leak. `faint` hides scores with −25 instead of −∞.
 
+# %% tags=["nbval-check-output"] mystnb={"image": {"alt": "Four maps of 7 by 7 cells. For masked_after every cell is filled. For peeking the lower triangle with its diagonal is filled, and the cells just above the diagonal too. For faint and for your layer only the lower triangle with its diagonal is filled."}}
 def faint(x):
     future = ~causal_mask(x.shape[1], x.device)
     scores = (x @ x.transpose(1, 2)).masked_fill(future, -25.0)
     return torch.softmax(scores, dim=-1) @ x
 
-# %% tags=["nbval-check-output"] mystnb={"image": {"alt": "Four maps of 7 by 7 cells. For peeking and for jumping the lower triangle with its diagonal is filled, and the cells just above the diagonal too. For faint and for your layer only the lower triangle with its diagonal is filled."}}
-models = {"peeking": peeking, "jumping": jumping, "faint": faint, "your layer": layer}
+models = {"masked_after": masked_after, "peeking": peeking,
+          "faint": faint, "your layer": layer}
 with torch.no_grad():
     maps = {name: changed_outputs(model, x) for name, model in models.items()}
-plots.mask_row(
-    list(maps.values()), titles=list(maps), row_label="output i", column_label="input j"
-)
+plots.mask_row(list(maps.values()), titles=list(maps),
+               row_label="output i", column_label="input j")
 plt.show()
 for name, model in models.items():
     slope = leak_map(model, x).triu(1).max().item()
@@ -875,38 +890,26 @@ for name, model in models.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Filled: other numbers at input j changed output i. Above the diagonal is the future. The leaks of
-# `peeking` and `jumping` are just above the diagonal; the leak map missed them. `faint` and your layer show none.
+# **How to read it.** Filled: other numbers at input j changed output i. Above the diagonal is the future.
 #
 # </div>
 #
-# Each test finds leaks that the other misses. The leak map misses a leak if the slope at this x is zero or rounds to
-# zero, or if autograd does not see it, as with `detach`. The second test misses a leak if no value that it tries
-# changes an output. For `faint` the values tried here are too small: its leak is lost in rounding. With values of size
-# 10⁶ some outputs do change. Passing both tests is no proof. A proof has to come from the code: the mask must cut every
-# path from a later input.
+# Each test finds a leak that the other misses:
+#
+# | | leak map | second test | why one test misses it |
+# |---|---|---|---|
+# | `masked_after` | found | found | |
+# | `peeking` | missed | found | autograd treats a detached input as a constant |
+# | `faint` | found | missed | the change is lost in rounding |
+#
+# Passing both tests is no proof. A proof has to come from the code: the mask must cut every path from a later input.
 #
 # A whole language model reads token numbers, which have no derivative. The second test still works: replace token $j$.
-# For the leak map, take the part after the [embedding](../../site/glossary.md#embedding).
-#
-# Finally, compare the layer with PyTorch's own attention, which has the [causal
-# mask](../../site/glossary.md#causal-mask) as an option, `is_causal`:
-
-# %% tags=["nbval-check-output"]
-def heads_of(projection):
-    return projection(x).view(2, 7, 3, 4).transpose(1, 2)    # (b, h, t, d)
-
-q, k, v = heads_of(layer.to_queries), heads_of(layer.to_keys), heads_of(layer.to_values)
-heads = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-theirs = layer.unify(heads.transpose(1, 2).reshape(2, 7, 12))
-
-difference = (layer(x) - theirs).abs().max().item()
-print("yours and PyTorch's agree to within 0.00001:", difference < 1e-5)
 
 # %% [markdown]
 # ## A layer written in a hurry
 #
-# Suppose that the layer below was written in a hurry, to rebuild GPT-2. It runs, and its output has the right shape.
+# Imagine that someone, rebuilding GPT-2, wrote the layer below in a hurry. It runs, and its output has the right shape.
 # Its saved weights contain two linear layers and a triangle.
 
 # %% [markdown]
@@ -914,8 +917,8 @@ print("yours and PyTorch's agree to within 0.00001:", difference < 1e-5)
 #
 # **Exercise 7 · `HurriedAttention`** &nbsp; mend · ★★☆ · 8 minutes · 3 points
 #
-# This layer has a bug in one line. Find it with this lesson's tests; the fix is short. Afterwards, output $i$ may
-# depend on the inputs $j \le i$ and on no others, for every t up to `t_max`. The names and shapes of everything that
+# This layer has a bug in one line. Find it with this lesson's tests; the fix is short. Afterwards, output $i$
+# depends on the inputs $j \le i$ and on no others, for every t up to `t_max`. The names and shapes of everything that
 # the layer stores stay the same.
 #
 # <details><summary>Hint 1: measure before you read</summary>
@@ -997,8 +1000,8 @@ ladder.show()
 # ## What you can do now
 #
 # You can set up the guessing game that trains a language model; say with booleans which position may look at which;
-# write a masked softmax that works in any precision, even for rows that may see nothing; build the self-attention of a
-# language model; and test a model for look-ahead.
+# write a masked softmax that works in any precision, even for fully masked rows; build the self-attention of a language
+# model; and test a model for look-ahead.
 #
 # **Three questions to think about**
 #
@@ -1035,6 +1038,5 @@ ladder.show()
 # - A. Karpathy, [A recipe for training neural networks](https://karpathy.github.io/2019/04/25/recipe/), 2019, under
 #   "use backprop to chart dependencies": the idea of finding leaks with gradients.
 #
-# A layer with a causal mask tells a position what came before, but not in which order.
-#
-# **Next:** [lesson 6, *Positions*](../06_positions/06_positions.ipynb)
+# **Next:** a single layer of causal attention tells a position what came before, but not in which order.
+# [Lesson 6, *Positions*](../06_positions/06_positions.ipynb), adds the order.

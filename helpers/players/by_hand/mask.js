@@ -36,9 +36,9 @@ byHand.player("mask", (figure, { vectors }) => {
       plane.output(`y${i}`, y, was[i]);
       if (y.some((part, k) => part !== was[i][k])) moved.push(`y${i}`);
     });
-    const words = moved.join(", ") || "nothing yet";
+    const words = moved.join(", ") || "none";
     figure.querySelector('[data-is="moved"]').innerHTML = words.replace(/y(\d)/g, "<i>y</i><sub>$1</sub>");
-    byHand.say(figure, `Moved: ${words}.`);
+    byHand.say(figure, `Outputs moved: ${words}.`);
   }
 
   const fresh = () => {
