@@ -83,7 +83,7 @@ def test_the_attention_of_the_block_is_that_of_lessons_4_and_5(kind, b, t, e, h)
     x = torch.randn(b, t, e, dtype=kind)
     near(layer(x), plain(x))
     q, k, v = (split_heads(to(x), h) for to in (layer.to_queries, layer.to_keys, layer.to_values))
-    padding = torch.rand(b, 1, t) < 0.6  # some rows may see nothing
+    padding = torch.rand(b, 1, t) < 0.6  # some rows are fully masked
     for mask in (causal_mask(t), padding, causal_mask(t) & padding):
         weights = masked_softmax(q @ k.mT / (e // h) ** 0.5, mask.unsqueeze(-3))
         near(layer(x, mask), layer.unify((weights @ v).transpose(1, 2).reshape(b, t, e)))

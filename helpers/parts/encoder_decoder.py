@@ -74,7 +74,7 @@ class CrossAttention(nn.Module):
         return self.unify(merge_heads(F.scaled_dot_product_attention(q, k, v, attn_mask=mask)))
 
     def weights(self, x: torch.Tensor, memory: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
-        """Who looks at what: (b, h, t, s), each row adding up to 1; zeros in a row that may see nothing."""
+        """Who looks at what: (b, h, t, s), each row adding up to 1; zeros in a fully masked row."""
         require_boolean(mask)
         q, k = split_heads(self.to_queries(x), self.h), split_heads(self.to_keys(memory), self.h)
         scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
