@@ -194,9 +194,8 @@ draw_by_depth({"": bare})
 # </details>
 # <details><summary>Hint 2: an example with two blocks</summary>
 #
-# Let block 0 have a weight with the gradient (3, 0) and a bias with the gradient (4). Let block 1 have a weight with
-# the gradient (6, 2) and a bias with the gradient (3). The result is (5, 7): √(3² + 0² + 4²) and √(6² + 2² + 3²).
-# Lengths do not add up: 3 + 4 is not 5.
+# Suppose that in block 0 the gradient of the weight is (3, 0) and that of the bias is (4), and in block 1 they are
+# (6, 2) and (3). The result is (5, 7): √(3² + 0² + 4²) and √(6² + 2² + 3²). Lengths do not simply add: 3 + 4 is not 5.
 #
 # When you call `torch.autograd.grad` several times on one loss, all calls but the last need `retain_graph=True`.
 # `torch.stack` makes one tensor of a list of tensors.
@@ -231,12 +230,12 @@ check(gradient_by_depth)
 #
 # **Prediction · `pull_at_the_bottom`** &nbsp; 1 minute · no points
 #
-# In the bare tower, the gradient of the last block (block 23, next to the loss) has a length of about 0.05. How long
+# In the bare tower, the gradient of the last block (block 23, next to the loss) has a length of about 0.05. How large
 # is the gradient of block 0, at the bottom?
 #
 # - **A.** Less than a billionth of 0.05.
-# - **B.** Between a tenth and a thousandth of 0.05.
-# - **C.** About as long: all 24 blocks contribute to the same result.
+# - **B.** Between a billionth and a tenth of 0.05.
+# - **C.** More than a tenth of 0.05: all 24 blocks contribute to the same result.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "pull_at_the_bottom", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -259,8 +258,9 @@ check.prediction("pull_at_the_bottom", pull_at_the_bottom)
 #
 # Each layer does two things: it averages over positions, and it multiplies by two matrices, `to_values` and `unify`.
 # PyTorch gives the entries of both matrices a variance of 1/(3e), so each of them shrinks a vector to about $1/\sqrt 3$
-# of its length. The next cell builds four new towers: with and without averaging, each with PyTorch's weights and with
-# weights $\sqrt 3$ times as large. The larger weights have variance 1/e, and on average they do not shrink a vector.
+# of its length. The next cell draws new weights for four towers: with and without averaging, each with PyTorch's
+# weights and with weights $\sqrt 3$ times as large. The larger weights have variance 1/e, and on average they do not
+# shrink a vector.
 
 # %%
 class WithoutAveraging(nn.Module):
@@ -384,19 +384,19 @@ plt.show()
 print_gradients_of_matrices(with_shortcuts)
 
 # %% [markdown]
-# The gradients of `to_queries` and `to_keys` are now about a tenth as long as the gradient of `to_values`. With
+# The gradients of `to_queries` and `to_keys` are now about a tenth as large as the gradient of `to_values`. With
 # PyTorch's initial weights, shortcuts cure both faults.
 
 # %% [markdown]
 # ## A little network
 #
 # What can such a stack compute? For given attention weights, attention only averages: it is linear in the values.
-# Train four attention layers with shortcuts to compute something *about* each vector: the absolute values of its
-# components. The folded cell defines `train(model, target, steps)`, which takes steps of
-# [Adam](../../site/glossary.md#adam) on fresh random sequences. The target here is `torch.abs`.
+# Train four attention layers with shortcuts to return how far each component is from its mean over the positions. The
+# folded cell defines `train(model, target, steps)`, which takes steps of [Adam](../../site/glossary.md#adam) on fresh
+# random sequences.
 
 # %% tags=["hide-input"]
-def train(model, target, steps, rate=0.003, warm_up=1):
+def train(model, target, steps, rate=0.01, warm_up=1):
     """Trains with Adam, on a fresh batch (16, 8, 32) in each step, and returns the losses.
 
     The learning rate rises linearly over the first `warm_up` steps.
@@ -422,26 +422,29 @@ def last(losses):
     return torch.tensor(losses[-20:]).mean()
 
 # %%
-def gathering():
+def distance(x):
+    return (x - x.mean(dim=1, keepdim=True)).abs()
+
+def four_layers():
     torch.manual_seed(2)
     return [Shortcut(SelfAttention(32, 4)) for _ in range(4)]
 
-losses = train(Tower(gathering()).to(device()), torch.abs, 500)
-print(f"loss of the best constant {1 - 2 / torch.pi:.2f}, of attention {last(losses):.2f}")
+losses = train(Tower(four_layers()).to(device()), distance, 500)
+constant = 7 / 8 * (1 - 2 / torch.pi)    # of 8 positions: 7/8 is the variance of x − mean
+print(f"loss of the best constant {constant:.2f}, of attention {last(losses):.2f}")
 
 # %% [markdown]
-# After 500 steps the stack is no better than a model that always returns the best constant. A few thousand steps bring
-# its loss slightly below the constant's, but only thanks to the biases. In a stack without biases, changing the sign of
-# every input vector changes no score, and so it changes the sign of every output. The target does not change:
-# |−x| = |x|. So the loss of such a stack, averaged over x and −x, is at least 1, the loss of a model that returns zeros.
+# After 500 steps the stack is no better than a model that always returns the best constant. Without its biases it could
+# not even return a constant. Such a stack is an odd function: if it returns y for x, it returns −y for −x. But x and −x
+# have the same target.
 #
 # The missing piece is the **[feed-forward network](../../site/glossary.md#feed-forward-network)**: two linear layers
 # with a ReLU between them, applied to **every position by itself**, with the same weights everywhere:
 #
 # $$\operatorname{ff}(v) \;=\; W_2 \,\max(0,\; W_1 v + b_1) + b_2 .$$
 #
-# The hidden layer is 4e wide by convention ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 3.3: e = 512,
-# hidden 2048). Attention gathers; the network computes.
+# By convention the hidden layer has width 4e ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 3.3: e = 512,
+# hidden 2048).
 
 # %% [markdown]
 # <div class="card">
@@ -490,19 +493,20 @@ class FeedForward(nn.Module):
 check(FeedForward)
 
 # %% [markdown]
-# Put one of your networks on top of the same four layers, and train for 500 steps again:
+# Train one of your networks for 500 steps, first alone, then on top of the same four layers:
 
 # %%
-computing = Tower([*gathering(), Shortcut(FeedForward(32))]).to(device())
-losses = train(computing, torch.abs, 500)
-print(f"loss of attention and one network {last(losses):.2f}")
+for name, layers in {"one network": [], "attention and one network": four_layers()}.items():
+    model = Tower([*layers, Shortcut(FeedForward(32))]).to(device())
+    print(f"loss of {name} {last(train(model, distance, 500)):.2f}")
 
 # %% [markdown]
-# One small network brings the loss down to a quarter of the best constant's.
+# The network alone does not see the other positions, so it cannot know the mean. Only both together solve the task:
+# attention gathers; the network computes.
 #
 # ## Keeping the vectors' size
 #
-# Shortcuts bring a fault of their own. Every layer adds something, so the sum grows; how fast depends on the weights.
+# Shortcuts bring a problem of their own. Every layer adds something, so the sum grows; how fast depends on the weights.
 # The next cell makes two towers in which attention and feed-forward networks alternate, each with a shortcut. The first
 # has PyTorch's initial weights; in the second, all matrices are twice as large.
 
@@ -521,18 +525,29 @@ def tower_of_pairs(factor):
     tower = Tower(nn.Sequential(*pair()) for _ in range(24))
     return enlarge(tower, factor).to(device())
 
+@torch.no_grad()
+def most_attended(blocks):
+    """In the last block: the largest share of a head's attention that one position gets."""
+    y, attention = Tower(blocks[:-1])(x), blocks[-1][0].layer
+    q, k = (to(y).unflatten(-1, (attention.h, -1)).transpose(1, 2)
+            for to in (attention.to_queries, attention.to_keys))
+    weights = (q @ k.mT / q.shape[-1] ** 0.5).softmax(dim=-1)    # (b, h, t, t)
+    return weights.mean(dim=-2).amax(dim=-1).mean().item()
+
 def print_by_depth(factor, tower):
     sizes, apart = by_depth(tower, x)
     told = ", ".join(f"{sizes[k]:.3g} after {k}" for k in (0, 12, 24))
     print(f"matrices times {factor}: size {told}; difference at the top {apart[-1]:.1e}")
+    share = most_attended(tower.blocks)
+    print(f"    last block: {share:.0%} of the attention is on one position")
 
 for factor in (1, 2):
     print_by_depth(factor, tower_of_pairs(factor))
 
 # %% [markdown]
 # Each block multiplies the size by some factor, and over 24 blocks the factors compound: with matrices twice as large,
-# the vectors explode. The positions also become nearly equal. Averaging keeps what the vectors have in common and
-# cancels most of what sets them apart, so the common part grows faster than the differences.
+# the vectors explode. The positions also become nearly equal: in the last block, attention selects the same position
+# for all of them. If every position attends only to itself, they stay apart.
 #
 # **[Layer normalisation](../../site/glossary.md#layer-normalisation)**
 # ([Ba, Kiros and Hinton, 2016, section 3](https://arxiv.org/abs/1607.06450)) prevents this explosion. It shifts each
@@ -624,8 +639,8 @@ for e in (4, 32, 512):
 #
 # `x.std()` divides by e − 1, as one does to *estimate* a variance from a sample. This multiplies every output by √((e −
 # 1)/e), which is 0.866 for e = 4 and 0.999 for e = 512. And ε was added outside the root instead of under it. For very
-# small vectors the divisor √(σ² + ε) is about √ε, so the result stays small. The divisor σ + ε is far smaller, so the
-# result is far larger than it should be.
+# small vectors the correct divisor, √(σ² + ε), is about √ε, so the result stays small. The divisor in the code, σ + ε,
+# is far smaller, so its result is far too large.
 #
 # A model that is trained with such a norm can adapt to it. The harm comes when its weights are used with the correct
 # norm: every layer computes something slightly different, and no error is raised.
@@ -637,12 +652,13 @@ for e in (4, 32, 512):
 # %%
 for factor in (1, 2):
     tower = tower_of_pairs(factor)
-    normed = Tower(nn.Sequential(block, LayerNorm(32)) for block in tower.blocks)
+    normed = Tower(nn.Sequential(*block, LayerNorm(32)) for block in tower.blocks)
     print_by_depth(factor, normed.to(device()))
 
 # %% [markdown]
-# The size stays at 1. But with the larger matrices the positions become even more alike than without norms. Where
-# the norm is placed will decide whether this happens.
+# The size stays at 1. But with the larger matrices the positions become even more alike than without norms. Here
+# attention is nearly uniform: in the last block, every position gets about 1/16 of it. Where the norm is placed will
+# decide whether the positions become equal.
 #
 # ## The block
 #
@@ -701,7 +717,7 @@ print(f"without the factor: mean {dropped.sign().mean():.2f}")
 #
 # Pass the mask on to the attention, as in lesson 5, even if it is None. In training, dropout applies once to the
 # output of each layer, before it is added, and what is kept is scaled as in `nn.Dropout`. A dropout of 0 or 1 is
-# allowed: with 1, only shortcuts and norms are left. After `.eval()` nothing is dropped.
+# allowed: with 1, all outputs of the layers are dropped. After `.eval()` nothing is dropped.
 #
 # <details><summary>Hint 1: four lines</summary>
 #
@@ -843,8 +859,8 @@ print("as PyTorch's block computes it:", torch.allclose(theirs, halfway + added,
 # Each block should have **weights of its own**. In Python, `[block] * 24` is a list that holds one block 24 times. The
 # model runs, but it has a twenty-fourth of the parameters that you expect.
 #
-# With norm first, the stack also needs **one more norm at the end**. Otherwise the layer that follows would read the
-# sum without a norm. With norm last, each block already ends with a norm.
+# With norm first, the stack also needs **one more norm at the end**. Without it, the layer after the stack would read a
+# sum that has never been normalised. With norm last, each block already ends with a norm.
 
 # %% [markdown]
 # <div class="card">
@@ -900,7 +916,7 @@ check(Transformer)
 # ## What each piece contributes
 #
 # Back to the first tower, with a network after every attention layer. Compare five versions before training: neither
-# norms nor shortcuts (*nothing added*); norms only; shortcuts only; both, with norm last; both, with norm first.
+# norms nor shortcuts (*bare*); norms only; shortcuts only; both, with norm last; both, with norm first.
 
 # %% [markdown]
 # <div class="card">
@@ -922,8 +938,8 @@ norms_without_shortcuts = "C"
 # norms_without_shortcuts = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% mystnb={"image": {"alt": "Two panels against the number of blocks passed, logarithmic, five curves. Left, size: with norms only and with norm last it stays at 1; with nothing added it falls below a tenth; with shortcuts only and with norm first it grows slowly. Right, difference between positions: with nothing added and with norms only it falls to one ten-millionth within a few blocks; the three versions with shortcuts fall slowly and stay above a third."}}
-def nothing_added():
+# %% mystnb={"image": {"alt": "Two panels against the number of blocks passed, logarithmic, five curves. Left, size: with norms only and with norm last it stays at 1; the bare stack falls below a tenth; with shortcuts only and with norm first it grows slowly. Right, difference between positions: for bare and for norms only it falls to one ten-millionth within a few blocks; the three versions with shortcuts fall slowly and stay above a third."}}
+def bare_block():
     return nn.Sequential(SelfAttention(32, 4), FinishedFeedForward(32))
 
 def norms_only():
@@ -932,7 +948,7 @@ def norms_only():
 
 torch.manual_seed(1)
 stacks = {
-    "nothing added": Tower(nothing_added() for _ in range(24)),
+    "bare": Tower(bare_block() for _ in range(24)),
     "norms only": Tower(norms_only() for _ in range(24)),
     "shortcuts only": tower_of_pairs(1),
     "both, norm last": Transformer(32, 4, 24),
@@ -940,12 +956,13 @@ stacks = {
 }
 stacks = {name: stack.to(device()) for name, stack in stacks.items()}
 draw_by_depth(stacks)
-print("difference after             2         3        24    ×2: 24  ×2: size")
+print(" " * 20 + "PyTorch's weights: difference    matrices times 2: after 24")
+print(" " * 20 + "   after 2   after 3  after 24   difference  size")
 for name, stack in stacks.items():
     apart = by_depth(stack, x)[1]
     sizes, enlarged = by_depth(enlarge(stack, 2), x)
-    values = [apart[2], apart[3], apart[24], enlarged[24], sizes[24]]
-    print(f"{name:<20}" + "".join(f"{value:>10.1e}" for value in values))
+    print(f"{name:<20}" + "".join(f"{apart[k]:>10.1e}" for k in (2, 3, 24))
+          + f"{enlarged[24]:>13.1e}{sizes[24]:>10.1e}")
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -964,62 +981,24 @@ check.prediction("norms_without_shortcuts", norms_without_shortcuts)
 # Look at *norms only* once more. Its vectors have size 1 at every depth, yet nothing in them tells one position from
 # another. A healthy-looking number can come from a dead model.
 #
-# With matrices twice as large (×2), only *norm first* keeps the positions apart. In both orders every layer reads
-# vectors of size 1. With norm last, a layer's output is also added to a vector of size 1, in every block. With norm
-# first, it is added to a sum that grows, here to size 7.1. So later blocks change the sum less and less.
-#
-# What happens in training? Measure the difference at the top before and after a single step of Adam, at the learning
-# rate of the runs further down, in stacks of several depths:
-
-# %% mystnb={"image": {"alt": "Difference between positions against the depth of the stack, from 2 to 32 blocks, both axes logarithmic. Before the step it falls slowly with the depth in both orders, to 0.29 with norm last and 0.6 with norm first. After one step it is lower: with norm first it falls to 0.15, with norm last steeply to below a thousandth."}}
-def one_step(depth, pre_norm, seed):
-    """The difference at the top of a new stack, before and after one step of Adam."""
-    torch.manual_seed(seed)
-    stack = Transformer(32, 4, depth, pre_norm).to(device())
-    optimiser = torch.optim.Adam(stack.parameters(), lr=0.006)
-    before = stack(x)
-    (before - x.flip(1)).square().mean().backward()
-    optimiser.step()
-    return difference(before), difference(stack(x))
-
-depths = [2, 4, 8, 16, 32]
-lines = {}
-for name, pre_norm in {"norm last": False, "norm first": True}.items():
-    runs = [[one_step(depth, pre_norm, seed) for seed in range(3)] for depth in depths]
-    for when, apart in zip(("before", "after one step"), torch.tensor(runs).mean(1).T):
-        print(f"{name}, {when}: " + ", ".join(f"{value:.2g}" for value in apart))
-        lines[f"{name}, {when}"] = (depths, apart)
-plots.curves(lines, "depth", "difference between positions", log="xy")
-plt.xticks(depths, depths)
-plt.minorticks_off()
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Each point is the mean of three new stacks; both axes are logarithmic. One step makes the
-# positions more alike in both orders, and far more so in a deep stack with norm last.
-#
-# </div>
-#
-# At eight blocks, one step lowers the difference from 0.81 to 0.24 with norm last, and from 0.84 to 0.46 with norm
-# first. [Liu et al. (2020)](https://arxiv.org/abs/2004.08249) find that norm last amplifies small changes of the
-# parameters, because the output of each layer keeps a large share in the sum. The remedy of 2017 was a
-# [*warm-up*](../../site/glossary.md#warm-up): raise the learning rate slowly over the first few thousand steps.
-# [Xiong et al. (2020)](https://arxiv.org/abs/2002.04745) train stacks with norm first without one.
+# With the larger matrices, only *norm first* keeps the positions apart. In both orders every layer reads vectors of
+# size 1. The orders differ in what the layer's output is added to. With norm last it is a vector of size 1, in every
+# block. With norm first it is a sum that grows, here to size 7.1. The growth matters: if the sum is scaled back to size
+# 1 after every block, norm first collapses too.
 #
 # Now train all five versions, as fresh stacks of eight blocks, to return the sequence backwards. Learned positions come
-# before the stack, a linear layer after it. *Norm last* is run twice more: with a warm-up of 100 steps, and at a third
-# of the learning rate. All seven together take about half a minute; the stop button ends the current run.
+# before the stack, a linear layer after it. *Norm last* is run twice more: at a third of the learning rate, and with
+# the remedy of 2017, a [*warm-up*](../../site/glossary.md#warm-up): the rate rises slowly over the first 100 steps. All
+# seven together take about half a minute; the stop button ends the current run.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against 400 steps, seven curves. Left, the loss: nothing added, norms only and norm last run together along 1 to the end. Norm first leaves it before step 100 and falls to about 0.2. Shortcuts only begins above 1 and falls slowly to 0.4. Norm last with a warm-up, or at a third of the rate, stays at 1 for more than half of the steps, then falls to between 0.4 and 0.6. Right, the difference between positions, logarithmic: about one ten-millionth with nothing added and with norms only; norm last falls at once, to about one hundred-thousandth, and stays there. Its two gentle runs fall below a hundredth and norm first below a tenth; all three return to nearly 1. Shortcuts only stays above a half."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against 400 steps, seven curves. Left, the loss: bare, norms only and norm last run together along 1 to the end. Norm first leaves it before step 100 and falls to about 0.2. Shortcuts only begins above 1 and falls slowly to 0.4. Norm last with a warm-up, or at a third of the rate, stays at 1 for more than half of the steps, then falls to between 0.4 and 0.6. Right, the difference between positions, logarithmic: about one ten-millionth for bare and for norms only; norm last falls at once, to about one hundred-thousandth, and stays there. Its two gentle runs fall below a hundredth and norm first below a tenth; all three return to nearly 1. Shortcuts only stays above a half."}}
 from helpers.parts.positions import PositionEmbedding
 
 def new_stack(version):
     if version.startswith("both"):
         return Transformer(32, 4, 8, pre_norm="first" in version)
     pieces = {
-        "nothing added": nothing_added,
+        "bare": bare_block,
         "norms only": norms_only,
         "shortcuts only": lambda: nn.Sequential(*pair()),
     }
@@ -1058,8 +1037,8 @@ for version, (losses, apart) in runs.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Left: a model that returns zeros has a loss of 1. Three curves overlap there to the end: *nothing
-# added*, *norms only*, and *norm last* without a warm-up. Right: the difference after the last block, in each step.
+# **How to read it.** Left: a model that returns zeros has a loss of 1. Three curves overlap there to the end: *bare*,
+# *norms only*, and *norm last* without a warm-up. Right: the difference after the last block, in each step.
 #
 # </div>
 #
@@ -1067,14 +1046,18 @@ for version, (losses, apart) in runs.items():
 # trainable; with norm first, training is faster. Norm last learns only with a warm-up or at a third of the rate. With
 # seeds 1 and 2 in place of 0, the same three versions stay at a loss of 1, and the same four learn.
 #
-# The right panel shows what goes wrong. With *norm last* the first steps make the positions nearly equal, and they stay
-# that way: the stack collapses during training. In the other three runs with norms and shortcuts, the difference also
-# falls at first, but it returns. Their loss falls below 1 only once the difference has begun to return.
+# Now look at the right panel. With *norm last* the first steps make the positions nearly equal, and they stay that way.
+# In the other three runs with norms and shortcuts, the difference also falls at first, but it returns. Their loss falls
+# below 1 only once the difference has begun to return.
+#
+# [Liu et al. (2020)](https://arxiv.org/abs/2004.08249) find that small changes of the parameters change the output more
+# with norm last than with norm first. [Xiong et al. (2020)](https://arxiv.org/abs/2002.04745) train stacks with norm
+# first without a warm-up.
 
 # %% [markdown]
 # ## What it costs
 #
-# How many numbers does a block learn? The three projections of the attention have no bias; all other linear layers
+# How many parameters does a block have? The three projections of the attention have no bias; all other linear layers
 # have one. A norm has two numbers for each component.
 
 # %% [markdown]
@@ -1166,8 +1149,8 @@ print(f"one block: {bits:.2f} bits per byte after {done:,} steps")
 # ## What you can do now
 #
 # You can say what makes an architecture a transformer; measure activations and gradients through any stack; write a
-# layer norm that agrees with PyTorch's; build the block in both orders and say which one needs a gentle start, and why;
-# stack blocks that each have weights of their own; and count their parameters in your head.
+# layer norm that agrees with PyTorch's; build the block in both orders and say which one needs a gentle start; stack
+# blocks that each have weights of their own; and count their parameters in your head.
 #
 # **Two questions to think about**
 #
