@@ -209,21 +209,16 @@ def training_steps(
     what: str = "training",
     text_name: str = MANUAL,
     times: int = 1,
-    rates: dict[nn.Module, float] | None = None,
 ) -> Iterator[None]:
     """The same, a step at a time; the stop button raises. what: the name in the line that shows how far it has come.
 
     A step reads as many bytes whatever the model's t_max is. times: how many times as many as the rungs' steps.
-    rates: {part of the model: the factor of its learning rate}, for parts that take smaller or larger steps.
     """
     if os.environ.get(VALIDATING):  # a notebook that is validated need not wait for the training
         steps = min(steps, FEW)
     data, t, chance = text(text_name)[0], length_of(model), torch.Generator().manual_seed(seed)
     small_embeddings(model)
-    named = {p for part in rates or () for p in part.parameters()}
-    groups = [{"params": [p for p in model.train().parameters() if p not in named], "factor": 1.0}]
-    groups += [{"params": [*part.parameters()], "factor": factor} for part, factor in (rates or {}).items()]
-    optimiser = torch.optim.AdamW(groups, betas=(0.9, 0.98), weight_decay=0.05)
+    optimiser = torch.optim.AdamW(model.train().parameters(), betas=(0.9, 0.98), weight_decay=0.05)
     for step in progress(range(steps), what):
         starts = torch.randint(len(data) - t, (times * BATCH * T // t,), generator=chance)
         windows = data[starts.unsqueeze(1) + torch.arange(t + 1)].long().to(device())  # (b, t + 1)
@@ -233,8 +228,7 @@ def training_steps(
         optimiser.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        for group in optimiser.param_groups:
-            group["lr"] = group["factor"] * RATE * min((step + 1) / WARMUP, _half_cosine(step / steps))
+        optimiser.param_groups[0]["lr"] = RATE * min((step + 1) / WARMUP, _half_cosine(step / steps))
         optimiser.step()
         yield
 

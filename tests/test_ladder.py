@@ -114,19 +114,6 @@ def test_the_weight_on_the_last_byte_is_that_of_its_position_and_of_its_copies(m
     assert f"if all weights were equal: {1 / ladder.T:.2f} and {share:.2f}" in printed
 
 
-def test_a_part_may_take_smaller_steps_than_the_others():
-    moved = []
-    for rate in (1.0, 0.1):
-        torch.manual_seed(0)
-        model = ByteModel(SingleHeadAttention(ladder.E, ladder.E))
-        before = [layer.weight.detach().clone() for layer in (model.mix.to_queries, model.mix.to_values)]
-        ladder.train(model, 1, rates={model.mix.to_queries: rate})
-        after = model.mix.to_queries.weight, model.mix.to_values.weight
-        moved.append([(b - a).abs().max().item() for a, b in zip(before, after, strict=True)])
-    (queries, values), (queries_slow, values_slow) = moved
-    assert queries_slow == pytest.approx(0.1 * queries, rel=0.01) and values_slow == values
-
-
 def test_the_stop_button_ends_a_training_and_what_was_trained_counts(capsys):
     class Stopped(ByteModel):
         calls = 0

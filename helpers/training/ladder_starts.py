@@ -1,7 +1,6 @@
-"""Models of lessons 2 and 3 from other first weights, with three seeds: python -m helpers.training.ladder_starts
+"""Lesson 3's model from other first weights, with three seeds: python -m helpers.training.ladder_starts
 
-Lesson 2's model starts as lesson 1's, with the identity in all three matrices. Lesson 3's starts with queries and keys
-of size 1, and so with scores of size 8, and is trained with the root and without it.
+It starts with queries and keys of size 1, and so with scores of size 8, and is trained with the root and without it.
 """
 
 from __future__ import annotations
@@ -15,27 +14,18 @@ from torch import nn
 from helpers import ladder
 from helpers.device import device
 from helpers.ladder import ByteModel, E, ScaledHead
-from helpers.parts.attention import SingleHeadAttention
 from helpers.parts.scaling import scaled_scores
 from helpers.rungs import RUNGS
 from helpers.training.common import Record, arguments
 from helpers.training.ladder_runs import SEEDS, about, recipe
 
-STEPS = RUNGS["03_scaling"].steps  # and lesson 2's
+STEPS = RUNGS["03_scaling"].steps
 BYTES_STD = 0.1  # of the byte vectors before the first step
 
 
 def plain_scores(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
     """Scores without the root. q: (b, t, d), k: (b, s, d). Returns (b, t, s)."""
     return q @ k.mT
-
-
-def from_identity() -> ByteModel:
-    """Lesson 2's model, which computes what lesson 1's does until the first step."""
-    head = SingleHeadAttention(E, E)
-    for matrix in head.parameters():
-        nn.init.eye_(matrix)
-    return ByteModel(head)
 
 
 def large_scores(scores: Callable) -> ByteModel:
@@ -51,7 +41,6 @@ def large_scores(scores: Callable) -> ByteModel:
 
 
 MODELS = {
-    "02 from the identity": from_identity,
     "03 large, not scaled": lambda: large_scores(plain_scores),
     "03 large, scaled": lambda: large_scores(scaled_scores),
 }

@@ -223,7 +223,8 @@ show_player("lookup")
 # **Exercise 2 · `sharpen`** &nbsp; ★★☆ · 7 minutes · 3 points
 #
 # Find where $\beta$ has to go, and return the weights. They must stay accurate for every $\beta$ from 0 to 10,000, even
-# where two keys match equally well or almost equally well. Rounding errors of the scores themselves are forgiven.
+# where two keys match equally well or almost equally well. Errors that come only from rounding in the scores q·k do not
+# count.
 #
 # <details><summary>Hint 1: the ratio of two weights</summary>
 #
@@ -315,7 +316,8 @@ check.prediction("longer_query", longer_query)
 # $$q_i = x_i W_q , \qquad k_i = x_i W_k , \qquad v_i = x_i W_v .$$
 #
 # $W_q$ and $W_k$ have shape (e, d): queries and keys are compared, so they need the same width. $W_v$ has shape (e, v).
-# Such a matrix is called a [**projection**](../../site/glossary.md#projection), in a wider sense than linear algebra's.
+# Such a matrix is called a [**projection**](../../site/glossary.md#projection). (In linear algebra the word means
+# something narrower: a matrix P with P² = P.)
 
 # %%
 def project(x, w_q, w_k, w_v):
@@ -366,7 +368,7 @@ plots.diagrams.three_roles()
 # %% [markdown]
 # The next function is meant to be attention, written with `einsum`, which gives each axis a letter. Axes with the same
 # letter are matched, and a letter that is missing after the arrow is summed over. The function raises no error, its
-# result has the right shape, and every row of weights adds up to 1. Yet almost every number in the result is wrong.
+# result has the right shape, and every row of weights adds up to 1. Yet the numbers are wrong.
 
 # %% [markdown]
 # <div class="card">
@@ -387,7 +389,8 @@ plots.diagrams.three_roles()
 #
 # In that test the faulty function returns 0.5. Now let the second key be (0, 3). It is still at a right angle to the
 # query, so its score should stay 0 and the output 0.73. The faulty function returns 0.12. Its first score is 1, as it
-# should be. Which second score gives 0.12? How could the query (1, 0) and the key (0, 3) produce that score?
+# should be. Which second score would make the output 0.12? How could the query (1, 0) and the key (0, 3) produce that
+# score?
 #
 # </details>
 # </div>
@@ -474,8 +477,8 @@ print("your attention gives the same:", torch.allclose(mine, X_weights @ X_v, at
 # %% [markdown]
 # ## A question for every word
 #
-# Are two matrices really better than one? The following task tests it. Phrases of four words, such as *every empty list
-# contains*, are drawn at random from short lists. Every word has a question:
+# Are two matrices really better than one? The following task puts this to the test. Phrases of four words, such as
+# *every empty list contains*, are drawn at random from short lists. Every word has a question:
 #
 # - the article and the adjective ask for the **noun**;
 # - the noun asks for the **verb**;
@@ -486,9 +489,9 @@ print("your attention gives the same:", torch.allclose(mine, X_weights @ X_v, at
 # keys have width d = 2, so that we can draw them afterwards. $W_v$ starts as the identity and is learned too.
 #
 # The noun and the verb have to prefer each other here. With one matrix for queries and keys they cannot, because every
-# word then has a single vector for both. We train with two matrices and with one. In a third run a single matrix again
-# makes both, but the sign of every key's second component is then changed. The scores are still symmetric, but they are
-# no longer inner products of one set of vectors, so the inequality above does not apply.
+# word then has a single vector for both. We train with two matrices and with one. In the third run one matrix again
+# makes both queries and keys, but the sign of every key's second component is then changed. The scores are still
+# symmetric, but they are no longer inner products of one set of vectors, so the inequality above does not apply.
 
 # %%
 def phrase_loss(ids, answers, w_q, w_k, w_v):
@@ -497,7 +500,7 @@ def phrase_loss(ids, answers, w_q, w_k, w_v):
     return (y - asked_for).square().sum(-1).mean()
 
 def train(answers, signs=None, learn_values=True, seed=0):
-    """answers: (n, e), one for each word. signs: (2,), of the keys if w_q makes them too."""
+    """answers: (n, e), one for each word. signs: (2,), or None if w_k makes the keys."""
     generator = torch.Generator().manual_seed(seed)
     w_q, w_k = [0.1 * torch.randn(40, 2, generator=generator) for _ in range(2)]
     w_q, w_k, w_v = [w.to(device()).requires_grad_() for w in (w_q, w_k, torch.eye(40))]
@@ -513,7 +516,7 @@ def train(answers, signs=None, learn_values=True, seed=0):
     return [w.detach() for w in (w_q, w_k, w_v)], losses
 
 # %% mystnb={"image": {"alt": "Three loss curves over 300 steps. With one matrix the loss falls at first and then stays above 1. With two matrices, and with one matrix and the sign changed, it falls close to zero."}}
-w_q, w_k, w_v = torch.zeros(3, 40, 2, device=device())    # in case training fails
+w_q, w_k, w_v = torch.zeros(3, 40, 2, device=device())    # in case `train` raises an error
 (w_q, w_k, w_v), losses_apart = train(vectors)
 same, changed = torch.tensor([[1.0, 1.0], [1.0, -1.0]], device=device())
 losses = {"two matrices": losses_apart,
@@ -605,8 +608,8 @@ plt.show()
 #
 # **How to read it.** Both panels show the same words; those of our phrase are named. The arrows show the directions of
 # the queries of *empty* (solid) and *list* (dashed). Each grey line is at a right angle to its arrow. Keys on the
-# arrow's side have positive scores, which grow with the distance from the line. The highest are those of nouns
-# for *empty*, of verbs for *list*.
+# arrow's side have positive scores, which grow with the distance from the line. For *empty* the nouns score highest,
+# for *list* the verbs.
 #
 # </div>
 #
@@ -844,16 +847,17 @@ print("columns:", rule_q.shape[1], " rank of M:", rank)
 # </div>
 #
 # Your matrices have four columns, but their product has rank 2, because only two features are asked for. So d = 2 is
-# enough (question 1 below). Together the two matrices have 2·e·d parameters, fewer than the e² of $M$ if d < e/2.
+# enough (question 1 below). A narrow head also has fewer parameters: $W_q$ and $W_k$ have 2·e·d together, fewer than
+# the e² of $M$ if d < e/2.
 
 # %% [markdown]
 # ## Your model so far
 #
 # In lesson 1 your `self_attention` became part of a language model that reads 32 bytes and predicts the next one. Our
-# three runs of that model needed 3.62 or 3.63 [bits per byte](../../site/glossary.md#bits-per-byte). Now your
-# `SingleHeadAttention(64, 64)` takes its place, with three trained matrices. Nothing else changes. The last two
-# printed lines are averages over held-out windows. The first says how much weight the last position gives to itself,
-# and how much to all copies of its byte, its own included. The second says what equal weights would give.
+# three runs of that model needed 3.62 or 3.63 [bits per byte](../../site/glossary.md#bits-per-byte). Now replace the
+# `self_attention` in it with your `SingleHeadAttention(64, 64)`, with three trained matrices. The line *weight on the
+# last byte* gives two weights of the last query, averaged over held-out windows: the weight on its own position, and
+# the total weight on all positions that hold the same byte, its own among them.
 
 # %% [markdown]
 # <div class="card">
@@ -876,7 +880,7 @@ second_rung = "C"
 
 # %% mystnb={"image": {"alt": "A scoreboard of three models over bits per byte. The plain average lies near 4.5, at the line of order 0. Bare self-attention is at 3.6, and queries, keys and values lie to its right, near 3.8. Both are right of the line of order 1, at 3.5."}}
 from helpers.data.recorded import recorded
-from helpers.ladder import ByteModel, Ladder, measured
+from helpers.ladder import ByteModel, Ladder
 
 ladder = Ladder(check)
 head_class = ladder.own(SingleHeadAttention)
@@ -900,68 +904,43 @@ ladder.last_byte(model)
 check.prediction("second_rung", second_rung)
 
 # %% [markdown]
-# Why is the model worse, although it has three more matrices? In the next cell these matrices first stay fixed at the
-# identity, so the model is lesson 1's. Then they are trained, once from the identity and once from random numbers. In
-# both runs $W_q$ and $W_k$ learn at a tenth of the full rate. All other parameters keep the full rate, which rises to
-# 0.005 and then falls to 0.
-
-# %%
-slow = {}    # bits per byte
-for matrices in ("fixed identity", "trained from the identity", "trained from random"):
-    torch.manual_seed(0)
-    model = ByteModel(head_class(64, 64))
-    if matrices != "trained from random":
-        for matrix in model.mix.parameters():
-            nn.init.eye_(matrix).requires_grad_(matrices != "fixed identity")
-    rates = {model.mix.to_queries: 0.1, model.mix.to_keys: 0.1}
-    slow[matrices], _ = measured(model, 4000, rates=rates)
-    print(f"{matrices}: {slow[matrices]:.2f} bits per byte")
-    ladder.training_score(model)
-    ladder.last_byte(model)
-
-# %% [markdown]
-# Overfitting is not the reason: on training text, too, your new model needs more bits than lesson 1's, 3.75 against
-# 3.60. The two models look at different positions. Lesson 1's model gives 0.89 of the weight to the last byte and its
-# copies. Your new model gives them 0.11, about as much as equal weights would.
+# Why is the model worse, although it has three more matrices? Overfitting is not the reason: on training text, too, it
+# needs more bits than lesson 1's model, 3.75 against 3.60. The two models look at different positions. Lesson 1's model
+# gives 0.91 of the weight to the last byte and its copies. Your new model gives them 0.11, about as much as equal
+# weights would.
 #
-# The next figure adds recorded runs: from the identity at the full rate, and with two changes to both models.
+# It could do better: with the identity in all three matrices, it *is* lesson 1's model. But training from random
+# matrices does not find matrices that good. Does it find better ones if a query has more to ask for, or if each step
+# has more to learn from? Change both models:
 #
-# - **With positions.** So far a query can ask for "a letter e", but not for "the byte at the end". Now each input gets
-#   one of 32 learned vectors added, the one for its position (lesson 6).
+# - **With positions.** So far a query can ask for "a letter e", but not for "the byte at the end". Now a learned vector
+#   is added to each input, one for each of the 32 positions (lesson 6).
 # - **8 × the windows.** So far each step reads sixteen windows and learns from one prediction in each. Now it reads
 #   eight times as many, at about eight times the cost.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Seven rows of ticks over bits per byte. Unchanged: lesson 1 near 3.62, lesson 2 to its right, near 3.76. With eight times the windows: lesson 1 near 3.54, lesson 2 near 3.62. With positions the two overlap, between 3.50 and 3.61. With positions and eight times the windows, lesson 2 lies between 3.2 and 3.35, lesson 1 to its right, between 3.4 and 3.5. Lesson 2 only: at a tenth of the rate, 3.81; from the identity, near 3.7; from the identity at a tenth of the rate, 3.62."}}
-rungs, starts = (recorded(name)["result"]["bits"] for name in ("ladder", "ladder_starts"))
-more = ", 8 times the windows"
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Four rows of ticks over bits per byte, three for each model; some coincide. Unchanged: lesson 1 near 3.62, lesson 2 to its right, near 3.76. With eight times the windows: lesson 1 near 3.54, lesson 2 near 3.62. With positions the two overlap, between 3.50 and 3.61. With positions and eight times the windows, lesson 2 lies between 3.2 and 3.35, lesson 1 to its right, between 3.4 and 3.5."}}
+rungs, more = recorded("ladder")["result"]["bits"], ", 8 times the windows"
 old, new = (
     {"unchanged": rungs[lesson],
      "8 × the windows": rungs[lesson + more],
      "with positions": rungs[lesson[:2] + " with positions"],
      "positions, 8 × the windows": rungs[lesson[:2] + " with positions" + more]}
     for lesson in ("01_dot_product_attention", "02_queries_keys_values"))
-new |= {"a tenth of the rate": [slow["trained from random"]],
-        "from the identity": starts["02 from the identity"],
-        "identity, a tenth of the rate": [slow["trained from the identity"]]}
 plots.runs({"lesson 1's model": old, "lesson 2's model": new}, "held-out bits per byte")
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The first row shows the unchanged models, each other row a change; farther left is better. In the
-# last three rows only lesson 2's model is changed; in the others its matrices start from random numbers and learn at
-# the full rate. The two single ticks are your runs of the last cell. All others are recorded, three runs for each
-# model; some coincide.
+# **How to read it.** Each row is one way of training; farther left is better. The ticks are recorded, three runs of
+# each model; some coincide.
 #
 # </div>
 #
-# In these runs lesson 2's model stays behind lesson 1's if only the windows, only the rate or only the start is
-# changed. It catches up if the start and the rate are changed together, or if positions are added. With positions and
-# more windows, every run of lesson 2's model needs fewer bits than any run of lesson 1's. We have not tested why.
-#
-# With all three matrices equal to the identity, the new model is lesson 1's. So the unchanged model could need as few
-# bits, but its training does not find such matrices.
+# With more windows alone, lesson 1's model still leads. With positions alone, the runs of the two models overlap. With
+# both, every run of lesson 2's model needs fewer bits than any run of lesson 1's. So here the three matrices pay off
+# only with positions to ask for and more text to learn from. Lesson 6 adds positions; lesson 5 gets 32 predictions from
+# each window.
 
 # %% [markdown]
 # ## What you can do now
