@@ -142,7 +142,12 @@ def test_the_ratings_alone_give_back_both_features_of_the_films():
     assert (noiseless - complete.ratings)[~known.seen].square().mean().sqrt() == pytest.approx(0.35, abs=0.01)
     axes = torch.linalg.svd(tastes @ known.features.T, full_matrices=False).Vh[:2]
     along = torch.corrcoef(torch.cat([axes, known.features.T]))[:2, 2:].abs()
-    assert along.min() > 0.4, "each axis is a mixture"
+    assert along.min() > 0.4, "other tastes: each axis is a mixture"
+    correlated = known.features.clone()
+    correlated[:, 1] += known.features[:, 0]
+    axes = torch.linalg.svd(tastes * torch.tensor([1.6, 1.1]) @ correlated.T, full_matrices=False).Vh[:2]
+    along = torch.corrcoef(torch.cat([axes, correlated.T]))[:2, 2:].abs()
+    assert along.min() > 0.3, "other films: each axis is a mixture"
 
 
 def test_the_words_that_match_best_are_those_that_the_text_names(printed_text):
@@ -159,7 +164,7 @@ def test_the_model_looks_at_the_last_byte_as_the_text_says(printed_text):
     pairs = (256 * train[:-1] + train[1:]).bincount(minlength=256 * 256).view(256, 256) + 0.1
     table = pairs / pairs.sum(1, keepdim=True)
     assert "order 1 3.46" in printed_text
-    assert -table[held_out[:-1], held_out[1:]].log2().mean() < 3.6  # better than the model on held-out text, too
+    assert -table[held_out[:-1], held_out[1:]].log2().mean() == pytest.approx(3.53, abs=0.005)
 
 
 @pytest.mark.deep
@@ -167,8 +172,8 @@ def test_a_model_that_reads_only_the_last_byte_scores_as_the_text_says(monkeypat
     monkeypatch.delenv(TRAINING_STEPS, raising=False)
     torch.manual_seed(0)
     model = ladder.ByteModel(lambda x: x)
-    ladder.measured(model, RUNGS[SOURCE.name].steps)
-    assert ladder.training_bits(model) == pytest.approx(3.58, abs=0.005)
+    bits, _ = ladder.measured(model, RUNGS[SOURCE.name].steps)
+    assert bits == pytest.approx(3.61, abs=0.005)
 
 
 def test_a_maximum_over_the_batch_is_no_maximum_of_a_row():
@@ -196,6 +201,10 @@ def test_the_outputs_of_the_two_longest_inputs_leave_the_hull_until_the_function
     moved = (y - points)[0].norm(dim=-1)
     longest = points[0].norm(dim=-1).topk(2).indices
     assert set(moved.topk(2, largest=False).indices.tolist()) == set(longest.tolist())
+    for i in set(range(8)) - set(longest.tolist()):
+        similar = F.cosine_similarity(points[0, i], points[0], dim=-1) > 0.5
+        towards = points[0, similar & (points[0].norm(dim=-1) > points[0, i].norm())] - points[0, i]
+        assert F.cosine_similarity((y - points)[0, i], towards, dim=-1).max() > 0.8
     more_than_half = weights[0].diag() > 0.5
     assert set(more_than_half.nonzero().flatten().tolist()) == set(longest.tolist())
     weights = torch.softmax(points @ points.mT, dim=1)
@@ -243,6 +252,7 @@ def test_the_sentence_gets_into_a_word_s_output(printed_text):
     assert before == after
     assert (set(first) - set(before), set(before) - set(first)) == ({"delete"}, {"frozenset"})
     assert (set(second) - set(before), set(before) - set(second)) == ({"instances"}, {"get"})
+    assert first[0] == second[0] == "set" and len(first) == len(second) == 4
     assert "set" not in average
     assert weights[0] == others[0] == "set 0.50"
     assert weights[1].startswith("get ") and others[1].startswith("frozenset ")

@@ -43,17 +43,17 @@ check = start("01_dot_product_attention")
 #
 # Suppose you recommend films. (The example is [Peter Bloem's](https://peterbloem.nl/blog/transformers).) Describe each
 # film by two *features*, two numbers that say how much romance and how much action it has. Describe each viewer by two
-# numbers that say how much the viewer likes romance and action. A negative number stands for a film with little of the
-# feature, or for a viewer who dislikes it.
+# numbers that say how much the viewer likes romance and action. A negative number means that the film has little of the
+# feature, or that the viewer dislikes it.
 #
 # How well do viewer $u$ and film $f$ go together? For each feature, multiply the viewer's number and the film's. Then
 # add the products. The result is the [dot product](../../site/glossary.md#dot-product) of the two vectors:
 #
 # $$\text{match}(u, f) \;=\; u \cdot f \;=\; \sum_a u_a\, f_a .$$
 #
-# Where the two numbers have the same sign, their product is positive and counts in the film's favour. Where the signs
-# differ, it counts against the film. The dot product also equals $\lVert u \rVert \lVert f \rVert \cos\theta$, where θ
-# is the angle between the vectors. For given lengths it is largest when they point in the same direction.
+# If the two numbers have the same sign, their product is positive and counts in the film's favour. If the signs differ,
+# it is negative and counts against the film. The dot product also equals $\lVert u \rVert \lVert f \rVert \cos\theta$,
+# where θ is the angle between the vectors. For given lengths it is largest when they point in the same direction.
 
 # %% mystnb={"image": {"alt": "Three heat maps. On the left, four viewers with their numbers for romance and action. At the top, five films with theirs. Below the films, the dot product of each viewer and each film, from 6 for Ada and Notting Hill to −6 for Ben and Notting Hill."}}
 table = film_table()
@@ -192,9 +192,8 @@ plt.show()
 # </div>
 #
 # No rating names a feature, yet the figure shows both. Its axes are the directions in which the predictions vary most.
-# These directions are the two features only because the made-up tastes are independent and vary more between romance
-# and action than between light and serious. On the unseen ratings, the root-mean-square error is about half a point
-# (√0.22 ≈ 0.47); the noise alone would give about 0.35.
+# They are close to the features because of how the data were made; with other tastes or films, each axis can mix the
+# two. On the unseen ratings, the root-mean-square error is √0.22 ≈ 0.47; the noise alone would give about 0.35.
 #
 # This method is called **matrix factorisation**: *give every object a vector, let dot products be the matches, and
 # learn the vectors from known matches.* For vectors learned from real ratings, see figure 3 of [Koren, Bell and
@@ -204,10 +203,10 @@ plt.show()
 # ## The same idea for words
 #
 # For words, a table made from Python's reference manual takes the place of the ratings. It has a row and a column for
-# each of the 1,000 most frequent words. Each entry is the logarithm of a ratio: how often the two words occur within
-# five words of each other, divided by how often they would do so by chance. Negative logarithms are set to 0 (*positive
-# pointwise mutual information*). Factorising the table gives a vector for each row and each column; we keep those of
-# the rows. Words with similar neighbours have similar rows, and so get similar vectors.
+# each of the 1,000 commonest words. Each entry is the logarithm of a ratio: how often the two words occur near each
+# other, divided by how often they would by chance. Nearer words count more, the chance is smoothed, and negative
+# logarithms are set to 0 (*positive pointwise mutual information*). Factorising the table gives vectors for rows and
+# columns; we keep those of the rows. Words with similar neighbours have similar rows, and so similar vectors.
 #
 # Each vector has e = 40 components and is scaled to length 2. So every dot product is 4 cos θ: it is 4 for a word with
 # itself, and never larger.
@@ -235,9 +234,9 @@ for word in ["integer", "list", "import", "loop"]:
 #
 # $$w'_{ij} \;=\; x_i \cdot x_j .$$
 #
-# These numbers are the **raw weights**, usually called [**scores**](../../site/glossary.md#scores). They form a matrix
-# of shape (t, t). They are not yet the weights of an average: they may be negative, and a row may have any sum. With a
-# batch of sentences, $x$ has shape (b, t, e), and the raw weights have shape (b, t, t): one matrix for each sentence.
+# These numbers are called **raw weights** or [**scores**](../../site/glossary.md#scores). They form a matrix of shape
+# (t, t). They are not yet the weights of an average: they may be negative, and a row may have any sum. With a batch of
+# sentences, $x$ has shape (b, t, e), and the raw weights have shape (b, t, t): one matrix for each sentence.
 #
 # As a loop:
 #
@@ -377,7 +376,7 @@ plt.show()
 #
 # Multiply every vector of the sentence by 10, and compute the weights again. What happens to them?
 #
-# - **A.** In every row one word gets nearly all the weight, or shares it with another word that has the same vector.
+# - **A.** In every row nearly all the weight goes to one word. (Count the two *the* as one.)
 # - **B.** Nothing: softmax divides by the sum, so a common factor cancels.
 # - **C.** They become more even.
 # </div>
@@ -442,8 +441,8 @@ def self_attention_in_loops(x):
 #
 # <details><summary>Hint 1: one loop at a time</summary>
 #
-# Exercise 2 computes `raw` for all positions at once. The last loop multiplies `weights` by `x` and sums over j. Which
-# axis of each of the two does j number? The axes that remain are those of the output.
+# Exercise 2 computes `raw` for all positions at once. The last loop multiplies `weights` by `x` and sums over j. The
+# index j runs along one axis of `weights` and one of `x`: which? The axes that remain are those of the output.
 #
 # </details>
 # <details><summary>Hint 2: two positions, with numbers</summary>
@@ -504,14 +503,14 @@ for phrase in phrases:
     print("  weights:", ", ".join(f"{words[i]} {weight:.2f}" for weight, i in zip(*largest)))
 
 # %% [markdown]
-# The input is the same in both phrases; the output is not. Among its best matches, *delete* replaces *frozenset* in the
-# first phrase, and *instances* replaces *get* in the second. The plain average would be the same for every word of a
-# phrase, and in the second phrase its best matches do not include *set*. Softmax keeps half the weight on *set* and
-# gives the next largest weights to the words that match it best.
+# The input is the same in both phrases; the output is not. Half of the weight stays on *set*, still the best match of
+# both outputs. But one of the next three changes: *delete* replaces *frozenset* in the first phrase, and *instances*
+# replaces *get* in the second. The plain average is the same for every word of a phrase; in the second phrase, *set* is
+# not among its best matches.
 #
 # In two dimensions we can draw what attention does.
 
-# %% mystnb={"image": {"alt": "Eight points in the plane with their convex hull drawn. An arrow leads from each to its output, which lies inside the hull. The two points farthest from the origin move least; the others move towards longer vectors in a similar direction."}}
+# %% mystnb={"image": {"alt": "Eight points in the plane with their convex hull drawn. An arrow leads from each to its output, which lies inside the hull. The two points farthest from the origin move least; the others move towards longer vectors that point roughly the same way."}}
 points = torch.randn(1, 8, 2, generator=torch.Generator().manual_seed(5)).to(device())
 plots.hull_picture(points[0], self_attention(points)[0])
 plt.show()
@@ -521,8 +520,8 @@ plt.show()
 #
 # **How to read it.** Arrows lead from inputs to outputs. The shaded area is the convex hull of the inputs, the smallest
 # convex shape that contains them all. An average with positive weights cannot leave it. The two longest vectors move
-# least: each gives more than half of the weight to itself. Shorter vectors move towards longer ones in a similar
-# direction.
+# least: each gives more than half of the weight to itself. Each shorter vector moves towards longer vectors that point
+# roughly the same way.
 #
 # </div>
 
@@ -745,17 +744,17 @@ for function in (self_attention, running_sum):
 #
 # </div>
 #
-# The gap of self-attention is rounding error. The running sum does depend on the order.
+# For self-attention the gap is only rounding error. The running sum, by contrast, depends on the order.
 
 # %% [markdown]
-# ## What is odd about it
+# ## What it cannot do yet
 #
 # - **It has no parameters.** The weights depend on the input vectors and on nothing else. So training can change the
 #   weights only by changing whatever produces those vectors.
-# - **It ignores order.** In language the order of words matters, so the order has to be put into the vectors. [Lesson
-#   6](../06_positions/06_positions.ipynb) does that.
-# - **Among vectors of equal length, it favours the word itself.** No score of row $i$ is then larger than $x_i \cdot
-#   x_i$. A word may need another word's vector more than its own. Lesson 2 gives it a way to ask.
+# - **It ignores order.** In language, order matters. [Lesson 6](../06_positions/06_positions.ipynb) adds positions.
+# - **Its scores measure similarity.** They are symmetric: what $i$ scores for $j$ is what $j$ scores for $i$. Among
+#   vectors of equal length, no score of row $i$ is larger than $x_i \cdot x_i$. But a word may need a word of another
+#   kind, as a viewer needs a film. Lesson 2 gives it a way to ask.
 
 # %% [markdown]
 # ## Your model so far
@@ -770,6 +769,10 @@ for function in (self_attention, running_sum):
 # The score is in [bits per byte](../../site/glossary.md#bits-per-byte): the average of $-\log_2 p$, where $p$ is the
 # probability that the model gave to the byte that came next. It is measured on held-out text, which was not used for
 # training. Lower is better; a model that gives all 256 bytes the same probability needs 8.
+#
+# For comparison, *order 0* uses only how frequent each byte is; *order 1* uses how often each byte follows the one
+# before it. Both are counted and scored on training text. For the compressors *gzip* and *xz*, the score is the growth
+# of the compressed training text when the held-out text is appended, per held-out byte.
 
 # %% mystnb={"image": {"alt": "A scoreboard of two models over a horizontal axis of bits per byte. The plain average is at the dashed line of order 0, near 4.5. Bare self-attention is near 3.6, a little right of the line of order 1. The lines of gzip and xz are far to the left, near 2.5 and 2."}}
 from helpers.ladder import ByteModel, Ladder
@@ -787,23 +790,20 @@ ladder.other_context(model)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The point is your model, the ticks are our three runs. *Plain average* gives all 32 bytes equal
-# weights. *Order 0* predicts each byte from its frequency, *order 1* from how often it follows the byte before it; both
-# are counted and scored on training text. For the compressors *gzip* and *xz*, the score is what the held-out text adds
-# to the compressed training text.
+# **How to read it.** The point is your model, the ticks are our three runs. *Plain average* weights all bytes equally.
 #
 # </div>
 #
 # Above the figure is a sample: a held-out prompt and, after ▸, what the model wrote (· is a line break).
 #
-# How much of the text does the model use? For the last printed line we kept the last of the 32 bytes and replaced the
-# others with bytes from elsewhere in the held-out text. The score is still 3.62: only the last byte matters.
+# How much of its 32 bytes does the model use? For the last printed line we kept the last byte and replaced the others
+# with bytes from elsewhere in the held-out text. The score is still 3.62: only the last byte matters. The weights
+# agree. On average, the last position gives 0.43 of its weight to itself. Earlier copies of the same byte, which have
+# the same vector, bring the total to 0.91. Equal weights would give 0.03 and 0.10.
 #
-# The line *weight on the last byte* agrees. On average, the last position gives 0.43 of its weight to itself, and 0.91
-# together with earlier copies of the same byte, which have the same vector. Equal weights would give 0.03 and 0.10.
-#
-# In effect the model is a table of which byte tends to follow which. On training text it needs 3.60 bits per byte. The
-# same model trained without attention, on the last byte alone, needs 3.58; an actual table needs 3.46 (*order 1*).
+# In effect the model is a table of which byte tends to follow which. The same model trained without attention, on the
+# last byte alone, scores 3.61. A table counted from the training text, with 0.1 added to each count, scores 3.53. Both
+# scores are on held-out text.
 #
 # The start page collects your scores. `Ladder(check, text="enwik8")` trains on Wikipedia text instead (a download).
 
@@ -828,8 +828,8 @@ ladder.other_context(model)
 # outputs?</summary>
 #
 # A rotation changes no length and no angle, so it changes no dot product and no weight. The outputs are the same
-# averages, but of rotated vectors, so they are rotated too. This attention prefers no direction: a single component
-# means nothing to it.
+# averages, but of rotated vectors, so they are rotated too. This form of attention has no preferred directions: only
+# lengths and angles matter, never a single component.
 #
 # </details>
 # <details><summary>3. Could softmax be left out, and the raw weights used as they are?</summary>
