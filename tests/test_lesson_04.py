@@ -4,6 +4,7 @@ import itertools
 import math
 import re
 
+import nbformat
 import pytest
 import torch
 import torch.nn.functional as F
@@ -12,7 +13,7 @@ from torch import nn
 
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.checking.answers import run
-from helpers.data.toy.giving import GAVE, NAMES, THINGS, WORDS, giving_sentences
+from helpers.data.toy.giving import GAVE, NAMES, ROLES, THINGS, WORDS, giving_sentences
 from helpers.exercises.l04_multi_head import LESSON
 from helpers.parts import multi_head as parts
 from helpers.parts.attention import SingleHeadAttention
@@ -198,6 +199,71 @@ def test_one_head_reads_the_giver_from_the_position_sum():
     named = {(run, changed): (int(giver), int(receiver)) for run, changed, giver, receiver in rows}
     assert all(named[run, "word"][0] >= 77 for run in ("1", "3")), "usually"
     assert all(named[run, "position"][0] < 40 and 88 <= sum(named[run, "position"]) <= 92 for run in ("1", "3"))
+
+
+@pytest.fixture(scope="module")
+def lesson_code():
+    """The lesson's `train`, with its `Reader`, as the notebook has them."""
+    cells = nbformat.read(SOURCE.notebook, as_version=4).cells
+    (cell,) = (cell for cell in cells if cell.cell_type == "code" and "class Reader" in cell.source)
+    names = {"torch": torch, "nn": nn, "device": lambda: "cpu", "giving_sentences": giving_sentences}
+    names |= {"GAVE": GAVE, "WORDS": WORDS, "ROLES": ROLES}
+    threads = torch.get_num_threads()
+    exec(cell.source, names)
+    yield names
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("seed, unchanged, correlation", [(1, 0.86, 0.98), (3, 0.73, 0.95)])
+@torch.no_grad()
+def test_the_last_layer_reads_the_weights_of_first_and_last_position(lesson_code, seed, unchanged, correlation):
+    with torch.enable_grad():
+        reader, *_ = lesson_code["train"](parts.MultiHeadAttention, 1, seed)
+    attention, words, positions = reader.attention, reader.words.weight, reader.positions.weight
+    ids, _ = giving_sentences(2000, torch.Generator().manual_seed(0))
+    giver, receiver = ids[:, GIVER], ids[:, RECEIVER]
+    assert abs((reader(ids)[:, 0].argmax(-1) == giver).float().mean() - unchanged) < 0.01
+
+    query = attention.to_queries(words[WORDS.index("gave")] + positions[VERB])
+    part = attention.to_keys(words[: len(NAMES)]) @ query
+    moved = attention.unify.weight @ attention.to_values(positions[GIVER] - positions[RECEIVER])
+    change = reader.answers.weight[: len(NAMES)] @ moved
+    assert abs(torch.corrcoef(torch.stack([part, change]))[0, 1] - correlation) < 0.01
+
+    x = words[ids] + positions
+    weights = torch.softmax(attention.to_keys(x) @ query / math.sqrt(24), dim=-1)
+    equal = (weights + weights[:, [4, 1, 2, 3, 0]]) / 2
+    values = weights[:, None] @ attention.to_values(words[ids]) + equal[:, None] @ attention.to_values(positions)
+    named = reader.answers(attention.unify(values))[:, 0, : len(WORDS)].argmax(-1)
+    heavier = torch.where(weights[:, GIVER] > weights[:, RECEIVER], giver, receiver)
+    assert (named == heavier).float().mean() > 0.7, "usually"
+    assert (heavier == receiver).float().mean() > 0.5
+
+
+@pytest.mark.slow
+def test_of_ten_runs_with_one_head_four_guess_a_role_and_with_three_heads_no_run_does(lesson_code):
+    def lowest(h):
+        lines = (lesson_code["train"](parts.MultiHeadAttention, h, seed)[2] for seed in range(1, 11))
+        return [sorted(int(share) for share in re.findall(r"(\d+)%", line)) for line in lines]
+
+    guessed = [sum(share <= 8 for share in three) for three in lowest(1)]
+    assert sorted(guessed) == [0] * 6 + [1, 1, 1, 2]
+    assert min(map(min, lowest(3))) >= 99
+
+
+@torch.no_grad()
+def test_a_linear_layer_names_the_giver_from_the_word_sum_of_the_picture_and_not_the_receiver():
+    """One weight for each pair of name and answer. The loss is convex, so what it learns does not depend on a start."""
+    n = len(NAMES)
+    pairs = torch.tensor([(i, j) for i in range(n) for j in range(n) if i != j])
+    word_sum = 0.4 * torch.eye(n)[pairs[:, 0]] + 0.2 * torch.eye(n)[pairs[:, 1]]
+    for role, right in (0, 1.0), (1, 0.0):
+        table = torch.zeros(n, n, requires_grad=True)
+        for _ in range(100):
+            with torch.enable_grad():
+                loss = F.cross_entropy(word_sum @ table, pairs[:, role])
+            table -= 10 * torch.autograd.grad(loss, table)[0]
+        assert ((word_sum @ table).argmax(-1) == pairs[:, role]).float().mean() == right
 
 
 def test_scrambled_heads_answer_nearly_without_an_error():
