@@ -214,21 +214,20 @@ def lesson_code():
     torch.set_num_threads(threads)
 
 
-@pytest.mark.parametrize("seed, unchanged, correlation", [(1, 0.86, 0.98), (3, 0.73, 0.95)])
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", [1, 3])
 @torch.no_grad()
-def test_the_last_layer_reads_the_weights_of_first_and_last_position(lesson_code, seed, unchanged, correlation):
+def test_the_last_layer_reads_the_weights_of_first_and_last_position(lesson_code, seed):
     with torch.enable_grad():
         reader, *_ = lesson_code["train"](parts.MultiHeadAttention, 1, seed)
     attention, words, positions = reader.attention, reader.words.weight, reader.positions.weight
     ids, _ = giving_sentences(2000, torch.Generator().manual_seed(0))
     giver, receiver = ids[:, GIVER], ids[:, RECEIVER]
-    assert abs((reader(ids)[:, 0].argmax(-1) == giver).float().mean() - unchanged) < 0.01
-
     query = attention.to_queries(words[WORDS.index("gave")] + positions[VERB])
     part = attention.to_keys(words[: len(NAMES)]) @ query
     moved = attention.unify.weight @ attention.to_values(positions[GIVER] - positions[RECEIVER])
     change = reader.answers.weight[: len(NAMES)] @ moved
-    assert abs(torch.corrcoef(torch.stack([part, change]))[0, 1] - correlation) < 0.01
+    assert torch.corrcoef(torch.stack([part, change]))[0, 1] > 0.9, "0.98 and 0.95 where the prose was written"
 
     x = words[ids] + positions
     weights = torch.softmax(attention.to_keys(x) @ query / math.sqrt(24), dim=-1)
@@ -236,19 +235,17 @@ def test_the_last_layer_reads_the_weights_of_first_and_last_position(lesson_code
     values = weights[:, None] @ attention.to_values(words[ids]) + equal[:, None] @ attention.to_values(positions)
     named = reader.answers(attention.unify(values))[:, 0, : len(WORDS)].argmax(-1)
     heavier = torch.where(weights[:, GIVER] > weights[:, RECEIVER], giver, receiver)
-    assert (named == heavier).float().mean() > 0.7, "usually"
-    assert (heavier == receiver).float().mean() > 0.5
+    assert (named == heavier).float().mean() > 0.6, "usually"
 
 
-@pytest.mark.slow
-def test_of_ten_runs_with_one_head_four_guess_a_role_and_with_three_heads_no_run_does(lesson_code):
+@pytest.mark.deep
+def test_of_ten_runs_with_one_head_about_four_guess_a_role_and_with_three_heads_no_run_does(lesson_code):
     def lowest(h):
         lines = (lesson_code["train"](parts.MultiHeadAttention, h, seed)[2] for seed in range(1, 11))
-        return [sorted(int(share) for share in re.findall(r"(\d+)%", line)) for line in lines]
+        return [min(int(share) for share in re.findall(r"(\d+)%", line)) for line in lines]
 
-    guessed = [sum(share <= 8 for share in three) for three in lowest(1)]
-    assert sorted(guessed) == [0] * 6 + [1, 1, 1, 2]
-    assert min(map(min, lowest(3))) >= 99
+    assert 2 <= sum(share <= 10 for share in lowest(1)) <= 6
+    assert min(lowest(3)) >= 97
 
 
 @torch.no_grad()
