@@ -130,6 +130,13 @@ def test_padding_and_time_are_masked_together(kind, b, t, e, h):
     near(layer(x, padding), layer.unify(theirs.transpose(1, 2).reshape(b, t, e)))
 
 
+def test_pytorchs_attention_returns_zeros_for_a_fully_masked_row():
+    q, mask = torch.randn(2, 3, 5, 4), masks.causal_mask(5) & (torch.arange(5) > 0)
+    heads = F.scaled_dot_product_attention(q, q, q, attn_mask=mask)
+    assert (heads[:, :, 0] == 0).all()
+    near(heads, masks.masked_softmax(q @ q.mT / 2, mask) @ q)
+
+
 def test_padding_in_front_changes_nothing_for_the_words_behind_it():
     layer, x = masks.CausalSelfAttention(8, 2), torch.randn(1, 5, 8)
     padded = torch.cat([torch.randn(1, 3, 8), x], dim=1)
@@ -210,11 +217,18 @@ def test_without_a_mask_every_position_but_the_last_knows_its_answer_and_with_it
     assert abs(causal - math.log(8)) < 0.02 and abs(causal_last - math.log(8)) < 0.02
 
 
-def test_at_the_last_position_the_model_without_a_mask_bets_on_the_letters_that_it_sees():
-    names = {"next_token_pairs": masks.next_token_pairs, "device": lambda: "cpu", "torch": torch, "nn": nn, "F": F}
-    code = [cell.source for cell in cells_of_code() if re.match("class (Guesser|AllSeeing)", cell.source)]
+def the_guessing_game():
+    """The lesson's names `play`, `AllSeeing` and `MaskedAfter`."""
+    names = {"next_token_pairs": masks.next_token_pairs, "causal_mask": masks.causal_mask, "device": lambda: "cpu"}
+    names |= {"torch": torch, "nn": nn, "F": F}
+    code = [cell.source for cell in cells_of_code() if re.match("class (Guesser|AllSeeing|MaskedAfter)", cell.source)]
     for source in code:
         exec(source.split("\ntorch.manual_seed")[0], names)
+    return names
+
+
+def test_at_the_last_position_the_model_without_a_mask_bets_on_the_letters_that_it_sees():
+    names = the_guessing_game()
     torch.manual_seed(1)
     seeing, losses = names["play"](names["AllSeeing"](32))
     assert max(losses[15:21]) < losses[0] / 5  # as the alt text of its curve says
@@ -318,6 +332,28 @@ def test_rounding_hides_the_leak_of_faint_from_the_second_test():
 def test_a_model_uses_the_leak_that_is_left_by_a_mask_after_the_softmax():
     start, end = numbers(printed(SOURCE, "class MaskedAfter"))
     assert abs(start - math.log(8)) < 0.1 and end < math.log(8) - 0.3
+
+
+def test_the_sum_of_the_visible_weights_at_position_8_says_in_which_half_the_next_letter_is():
+    names = the_guessing_game()
+    torch.manual_seed(1)
+    model, _ = names["play"](names["MaskedAfter"](32))
+    inputs, targets = masks.next_token_pairs(torch.randint(8, (2000, 13)))
+    with torch.no_grad():
+        x = model.letters(inputs) + model.places.weight
+        q, k, _ = model.attention.to_qkv(x).chunk(3, dim=-1)
+        sums = model.attention.weights(q, k)[:, 8].sum(-1)
+    mean = torch.stack([sums[targets[:, 8] == letter].mean() for letter in range(8)]).sort().values
+    assert (mean[:4] < 0.02).all() and (mean[4:] > 0.98).all()
+
+
+def test_the_leak_map_of_a_whole_model_starts_at_the_embeddings():
+    names = the_guessing_game()
+    inputs, leak_map = torch.randint(8, (2, 12)), ANSWERS.make("leak_map")
+    for attention, leaks in ((masks.CausalSelfAttention(32, 1), False), (names["MaskedAfter"](32), True)):
+        model = names["Guesser"](attention)
+        leak = leak_map(lambda x, m=model: m.to_scores(m.attention(x + m.places.weight)), model.letters(inputs))
+        assert bool((leak.triu(1) > 0).any()) == leaks
 
 
 def test_the_hurried_layer_leaks_in_every_text_but_the_longest():

@@ -10,9 +10,9 @@
 # *What a position may see*
 #
 # A language model learns to predict the next **token**: a letter, a word or a piece of a word. In the attention that
-# you have built so far, every position looks at every other. So a position that should predict the next token already
-# sees it. In this lesson you hide that token. A mask says for each pair of positions whether one may look at the other,
-# and the forbidden attention weights become exactly zero. Two tests then look for leaks.
+# you have built so far, every position looks at every other, so all positions but the last already see the token that
+# they should predict. In this lesson you hide that token. A mask says for each pair of positions whether one may look
+# at the other, and the forbidden attention weights become exactly zero. Two tests then look for leaks.
 #
 # | | |
 # |---|---|
@@ -21,8 +21,8 @@
 # | **It takes** | about 120 minutes: seven exercises, 25 points, and two predictions |
 # | **It computes** | in seconds on a laptop; the section *Your model so far* takes about twenty seconds, and you may stop it |
 #
-# The sizes are b for the batch, t for the positions that look, s for the positions that are looked at, e for the width,
-# and h for the heads, as in [the notation table](../../site/notation.md). **In a mask, True means "may look"**. PyTorch's
+# The sizes are b for the batch, t for the query positions, s for the key positions, e for the width, and h for the
+# heads, as in [the notation table](../../site/notation.md). **In a mask, True means "may look"**. PyTorch's
 # `F.scaled_dot_product_attention` has the same convention, its `nn.MultiheadAttention` the opposite one.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -56,7 +56,7 @@ check = start("05_masking")
 # After *m* the answer is *a*; after *m a* it is *s*. Inputs and targets are the same tokens, **shifted by one**. In a
 # batch, tokens have shape (b, t + 1); inputs and targets have shape (b, t).
 #
-# **What every check asks.** The inputs stay unchanged, and new tensors are created on the input's device, or on the
+# **What every check requires.** Leave the inputs unchanged, and create new tensors on the input's device, or on the
 # `device` that is passed. Where an exercise asks for a softmax or a layer, gradients have to reach its inputs and its
 # parameters, if it has any. Do not use `finished_masks` in exercises 1 to 4.
 
@@ -105,8 +105,8 @@ check(next_token_pairs)
 # The loss is the **cross-entropy**: minus the mean logarithm of the probability given to the right letter. With 1/8 for
 # every letter the loss is $\log 8 \approx 2.08$.
 #
-# The model has one layer of attention. At every position, its input is an [embedding](../../site/glossary.md#embedding)
-# of the letter plus a vector for the position, and its output is a score for each of the eight letters.
+# The model has one layer of attention. Its input at each position is an [embedding](../../site/glossary.md#embedding)
+# of the letter plus a vector that tells positions apart (lesson 6). Its output is a score for each of eight letters.
 
 # %%
 class Guesser(nn.Module):
@@ -201,7 +201,7 @@ check.prediction("loss_without_mask", loss_without_mask)
 #
 # The rule is simple: **output $i$ is allowed to depend on inputs $j \le i$, and on no others**. Position $i$ may see
 # itself: input $i$ is the last token read, not the answer. Write the rule as a (t, t) matrix of booleans, with row $i$
-# for the position that looks and column $j$ for the position that is looked at:
+# for the query position and column $j$ for the key position:
 #
 # $$\text{mask}_{ij} \;=\; (j \le i) .$$
 #
@@ -324,10 +324,10 @@ print("the first two unmasked weights of loop, divided by their sum, are the sam
 # ## Sentences of different lengths
 #
 # The sentences of a batch differ in length, but all rows of a tensor are equally long. So short sentences are padded
-# with a special token, and no position may attend to it. Suppose that sentence $r$ begins with its $n_r$ real tokens.
-# Then position $j$ may be looked at if $j < n_r$.
+# with a special token, and no position may attend to it. If sentence $r$ begins with its $n_r$ real tokens, position
+# $j$ may be looked at if $j < n_r$.
 #
-# This rule does not depend on the position that looks. So the mask has shape (b, 1, t): broadcasting repeats it along
+# This rule does not depend on the query position. So the mask has shape (b, 1, t), and broadcasting repeats it along
 # the middle axis of the scores (b, t, t).
 
 # %% [markdown]
@@ -370,7 +370,7 @@ def padding_mask(lengths, t):
 check(padding_mask)
 
 # %% [markdown]
-# To combine the two masks, use `&`: a position that is looked at must not be in the future **and** must not be padding.
+# Combine the two masks with `&`: a position may be looked at only if it is not in the future **and** is not padding.
 # The shapes (t, t) and (b, 1, t) broadcast to (b, t, t).
 
 # %% mystnb={"image": {"alt": "Three masks of 6 by 6 cells. Left, causal: the lower triangle with its diagonal is filled. Middle, padding: the first four columns are filled in every row. Right, both: the lower triangle, without its cells in columns 4 and 5."}}
@@ -391,7 +391,7 @@ plt.show()
 # </div>
 #
 # Compare the right picture with the left. Rows 0 to 3, the real positions, are the same in both. So **a causal mask
-# alone already hides padding at the end from every real position**. Only rows 4 and 5 differ, and they are padding.
+# alone already hides padding at the end from every real position**.
 
 # %% [markdown]
 # ## A row with nothing to see
@@ -468,9 +468,8 @@ check(masked_softmax)
 # On paper, you could also mask after the softmax and divide each row by its sum. But if a hidden score is far above the
 # visible ones, the visible weights round to 0, and so does their sum.
 #
-# Now use the causal mask and the masked softmax on a batch of three sentences. Queries and keys are the word vectors of
-# lesson 1, and scores are halved for softer weights. The first sentence is padded at its end, the second not at all,
-# the third in front.
+# Now use the causal mask and the masked softmax on a batch of three sentences. The word vectors of lesson 1 are both
+# the queries and the keys. The scores are halved so that the weights are less extreme.
 
 # %%
 sentences = [
@@ -522,11 +521,10 @@ for name, masked in [("filled", filled), ("added", added)]:
     print(f"{name}: weights {weights.tolist()}, gradient {gradient.tolist()}")
 
 # %% [markdown]
-# The weights are right both times, but with the added mask the second row of the gradient is NaN. In the backward pass,
-# softmax multiplies by its own weights. In the second row these weights are NaN, so the gradient with respect to
-# `masked` is NaN in that row, whether we filled or added. Then `masked_fill` passes a gradient of 0 to every filled
-# entry, but an addition passes the NaN on. So `nan_to_num` works after filling, but not after adding. With a finite
-# fill value, no NaN arises.
+# After `nan_to_num` the weights are right both times, but with the added mask the second row of the gradient is NaN.
+# The backward pass of softmax multiplies by the output of softmax, which in the second row is still NaN. So the
+# gradient with respect to `masked` is NaN in that row, whether we filled or added. Then `masked_fill` passes a gradient
+# of 0 to every filled entry, but an addition passes the NaN on. So `nan_to_num` helps after filling only.
 
 # %% [markdown]
 # ## The self-attention of a language model
@@ -539,9 +537,9 @@ for name, masked in [("filled", filled), ("added", added)]:
 # $$\text{scores} = \frac{q\,k^\top}{\sqrt d}, \qquad
 # w = \operatorname{masked\ softmax}(\text{scores}, \text{mask}), \qquad y = w\,v .$$
 #
-# The causal mask is (t, t), the same for all sentences and heads. Combined with padding it becomes (b, t, t), but the
-# scores are (b, h, t, t). Broadcasting aligns axes *from the right*, so the b of the mask meets the h of the scores.
-# Usually that raises an error. **If b = h, it does not**, and head 1 of every sentence gets the padding of sentence 1.
+# The causal mask is (t, t). Combined with padding it becomes (b, t, t), but the scores are (b, h, t, t). Broadcasting
+# aligns axes *from the right*, so the b of the mask meets the h of the scores. If b and h differ and neither is 1, that
+# raises an error. **If b = h, it does not**, and head $r$ of every sentence gets the padding of sentence $r$.
 
 # %% [markdown]
 # <div class="card">
@@ -614,10 +612,11 @@ class CausalSelfAttention(nn.Module):
 check(CausalSelfAttention)
 
 # %% [markdown]
-# Without padding, PyTorch's `F.scaled_dot_product_attention(q, k, v, is_causal=True)` returns the same heads.
+# Without padding, PyTorch's `F.scaled_dot_product_attention(q, k, v, is_causal=True)` returns the same heads. Given a
+# mask with a fully masked row, it also returns zeros for that row.
 #
-# Back to the guessing game. Your layer gets the training that the layer without a mask got. Then we measure the loss of
-# both models at each position, on noise that neither has seen.
+# Back to the guessing game. We train your layer exactly as we trained the layer without a mask. Then we measure the
+# loss of both models at each position, on noise that neither has seen.
 
 # %% mystnb={"image": {"alt": "Loss at each of twelve positions, for two models. Without a mask it is near zero at positions 0 to 10 and jumps to 2.4, above the dotted line at log 8, at position 11. With the causal mask it is on the dotted line, 2.08, at every position."}}
 def loss_by_position(model):
@@ -683,9 +682,9 @@ for name, model in (("causal", causal), ("every position sees all", seeing)):
 # $$\text{leak}_{ij} \;=\; \max_{r,\,c,\,a} \left| \frac{\partial\, y_{r i c}}{\partial\, x_{r j a}} \right| ,$$
 #
 # the largest over all sequences $r$ of the batch, all components $c$ of the output and all components $a$ of the input.
-# The result is a matrix (t, t). If every path from a later input is cut, every entry above the diagonal is **exactly**
-# zero, not just small. Differentiating the sum of the components is not enough: if one of them rises with $x_j$ and
-# another falls, their slopes may cancel.
+# The result is a matrix (t, t). Leaks appear above the diagonal. If every path from a later input is cut, all entries
+# there are **exactly** zero, not just small. Differentiating the sum of the output's components is not enough: if one
+# rises with $x_j$ and another falls, their slopes may cancel.
 
 # %% [markdown]
 # <div class="card">
@@ -789,8 +788,8 @@ for name, leak in leaks.items():
 # </div>
 #
 # In the middle map every forbidden *weight* is zero, yet the outputs still depend on the future: the denominator of the
-# softmax includes the hidden scores, and every visible weight is divided by it. In the guessing game, a model learns to
-# use this leak, and its loss falls below log 8:
+# softmax includes the hidden scores, and every visible weight is divided by it. Can a model use so indirect a leak? Let
+# one play the guessing game:
 
 # %%
 class MaskedAfter(AllSeeing):
@@ -804,7 +803,10 @@ _, losses = play(MaskedAfter(32))
 print(f"loss: {losses[0]:.2f} at the start, {losses[-1]:.2f} after {len(losses)} steps")
 
 # %% [markdown]
-# Now test your layer, with random weights and several heads.
+# It can: the loss is below log 8. In this run, the visible weights at position 8 sum to about 0 if the next letter is
+# one of a certain four, and to about 1 if it is one of the other four. So their sum rules out half of the letters.
+#
+# Now test your own layer, with random weights and several heads.
 
 # %% tags=["nbval-check-output"]
 torch.manual_seed(0)
@@ -816,8 +818,7 @@ print("every entry above the diagonal is exactly zero:", bool((leak[~may_look] =
 print("every entry on and below it is larger than zero:", bool((leak[may_look] > 0).all()))
 
 # %% [markdown]
-# So for these weights and this input, autograd finds no dependence on a later input. But autograd does not see every
-# dependence.
+# For these weights and this input, autograd finds no dependence on a later input. But autograd can miss one.
 
 # %% [markdown]
 # <div class="card">
@@ -904,13 +905,12 @@ for name, model in models.items():
 #
 # Passing both tests is no proof. A proof has to come from the code: the mask must cut every path from a later input.
 #
-# A whole language model reads token numbers, which have no derivative. The second test still works: replace token $j$.
+# A whole language model reads token numbers. Test it by replacing token $j$, or start its leak map at the embeddings.
 
 # %% [markdown]
 # ## A layer written in a hurry
 #
-# Imagine that someone, rebuilding GPT-2, wrote the layer below in a hurry. It runs, and its output has the right shape.
-# Its saved weights contain two linear layers and a triangle.
+# Suppose that a colleague who is rebuilding GPT-2 wrote the layer below in a hurry. It runs, and the shape is right.
 
 # %% [markdown]
 # <div class="card">
@@ -990,16 +990,16 @@ ladder.show()
 #
 # </div>
 #
-# The score counts the last position only. The mask hides nothing there, so the layer computes what the layer of lesson
-# 4 computes. Only the training differs: a window now has 32 answers to learn from, not one. Our three runs scored 3.71
-# or 3.72 [bits per byte](../../site/glossary.md#bits-per-byte) in lesson 4 and score 3.46 or 3.47 here. A table of
-# pairs of bytes (*order 1*) is as good: 3.46. The model sees 32 bytes, but of their order it knows only which one comes
-# last.
+# As before, the score is measured at the last position only. There the mask hides nothing, so with the same weights the
+# layer of lesson 4 would give the same output. The training differs: each window now supplies 32 answers instead
+# of one. Our three runs scored 3.71 or 3.72 [bits per byte](../../site/glossary.md#bits-per-byte) in lesson 4 and score
+# 3.46 or 3.47 here. A table of pairs of bytes (*order 1*) is as good: 3.46. The model sees 32 bytes, but of their order
+# it knows only which one comes last.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can set up the guessing game that trains a language model; say with booleans which position may look at which;
+# You can set up the guessing game that trains a language model; write as a boolean mask which position may look where;
 # write a masked softmax that works in any precision, even for fully masked rows; build the self-attention of a language
 # model; and test a model for look-ahead.
 #
@@ -1022,7 +1022,7 @@ ladder.show()
 # would you look?</summary>
 #
 # At everything else that mixes positions: a normalisation whose mean runs over the positions, a convolution centred on
-# its position, a maximum over the sentence. A layer that treats each position separately cannot leak.
+# its position, a maximum over the positions. A layer that treats each position separately cannot leak.
 #
 # </details>
 #
