@@ -265,6 +265,7 @@ def test_the_root_pays_where_scores_start_large_and_only_there():
     plain, scaled = starts["03 large, not scaled"], starts["03 large, scaled"]
     assert min(plain) - max(scaled) > 0.1
     assert min(small[1]) < min(scaled) and max(scaled) < max(small[1]), "about as well as from the small start"
+    assert min(small[1]) < min(small[0]) and max(small[0]) < max(small[1]), "on both sides"
 
 
 @pytest.mark.parametrize(
@@ -300,8 +301,45 @@ def test_200_steps_teach_from_a_soft_start_whatever_their_size():
         for size, rate in (("full", 0.3), ("small", 0.3 / 4))
     }
     assert max(itertools.chain(*ends.values())) < 0.6, "at d = 4 all runs"
-    for d, scores in ((4, plain), (64, plain), (4, scaling.scaled_scores)):
-        assert learn(d, scores, steps=1000)[-1] < 0.9 * learn(d, scores)[-1], "not levelled off"
+    for seed in (1, 2, 3):
+        scaled, at_rate_1 = (learn(4, scaling.scaled_scores, rate, seed=seed)[-1] for rate in (0.3, 1))
+        end = learn(4, plain, seed=seed)[-1]
+        assert scaled > end + 0.1 and at_rate_1 == pytest.approx(end, abs=0.01)
+    for d, scores in itertools.product((4, 64, 1024), (plain, scaling.scaled_scores)):
+        ends = learn(d, scores)[-1], learn(d, scores, steps=1000)[-1]
+        if scores is plain and d == 1024:
+            assert ends == pytest.approx((1.875, 1.875), abs=1e-3), "levelled off"
+        else:
+            assert ends[1] < 0.9 * ends[0], "not levelled off"
+
+
+def test_weight_jumps_from_one_wrong_key_to_another_at_width_1024():
+    keys, queries = torch.randn(2, 16, 1024, generator=torch.Generator().manual_seed(1))
+    scores, goal = queries @ keys.T, torch.eye(16)
+    tops, largest = [scores.argmax(-1)], []
+    for _ in range(2):
+        p = torch.softmax(scores, dim=-1)
+        g = 2 * (p - goal)
+        change = -0.3 * (p * (g - (p * g).sum(-1, keepdim=True))) @ keys @ keys.T
+        scores = scores + change
+        largest.append(change.abs().amax(-1))
+        tops.append(scores.argmax(-1))
+    far = [size > 50 for size in largest]
+    assert all(step.any() for step in far)
+    for step, (before, after) in zip(far, itertools.pairwise(tops), strict=True):
+        right = torch.arange(16)[step]
+        assert (before[step] != after[step]).all() and (before[step] != right).all() and (after[step] != right).all()
+    wrong = tops[-1] != torch.arange(16)
+    assert wrong.sum() == 15 and torch.softmax(scores, dim=-1).amax(-1)[wrong].min() > 0.999
+
+
+def test_dividing_both_sides_rounds_more_and_keeps_smaller_components(solution):
+    q, k = (normal(400, 64, seed=seed, dtype=torch.float16) for seed in (1, 2))
+    exact = q.double() @ k.double().T / 8
+    both, one = ((s.double() - exact).abs().mean() for s in (solution["scaled_scores_early"](q, k), (q / 8) @ k.T))
+    assert both > 1.5 * one
+    small = torch.tensor(1e-7, dtype=torch.float16)
+    assert small / 8 == 0 and small / 64**0.25 > 0
 
 
 def test_medians_against_width_are_what_the_caption_and_the_alt_text_say(solution):

@@ -127,9 +127,6 @@ check.prediction("variance_growth", variance_growth)
 #
 # So the [variance](../../site/glossary.md#variance) of a score is d. Its standard deviation, which says how far from 0
 # a typical score is, is $\sqrt d$. (Trained vectors need not meet the two assumptions: see question 2 at the end.)
-#
-# **What the checks of exercises 2 to 5 require.** Gradients must flow back to every input, inputs must not be
-# modified, new tensors must be created on the device of the inputs, and any axis may have length 1.
 
 # %% [markdown]
 # <div class="card">
@@ -138,8 +135,8 @@ check.prediction("variance_growth", variance_growth)
 #
 # Draw `samples` pairs of a query and a key, compute one score for each pair, and return the variance of these scores: a
 # tensor of shape () or a Python number. The components must be independent, with mean 0 and variance 1; normal ones are
-# the usual choice. Take all random numbers from the generator that is passed in: then the same seed repeats a
-# measurement, and a second call with the same generator makes an independent one. The tensors may stay on the CPU.
+# the usual choice. Take all random numbers from the generator that is passed in: the same seed then reproduces a
+# measurement, and a second call with the same generator gives an independent one. The tensors may stay on the CPU.
 #
 # The check draws enough pairs for a standard error of 2 % of the variance, and accepts results within five standard
 # errors. It also tests that your result varies from seed to seed, as a measurement would.
@@ -220,8 +217,8 @@ plots.diagrams.scaling_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** From top to bottom. Beside the arrows are the shapes, on the right the variance of the numbers.
-# The product raises the variance from 1 to d, and the division brings it back to 1.
+# **How to read it.** Beside the arrows are the shapes, on the right the variance of the numbers. The product raises the
+# variance from 1 to d, and the division brings it back to 1.
 #
 # </div>
 #
@@ -241,7 +238,7 @@ for name, scores in {"not scaled": plain, "scaled": scaled}.items():
 
 # %% [markdown]
 # Softmax depends on the *differences* of the scores. A difference of 16 makes one weight $e^{16}$ times the other, a
-# difference of 2 only $e^2$ times. Scaling keeps the order of the keys, but the second key now has some weight.
+# difference of 2 only $e^2$ times. Scaling keeps the order of the weights, and raises the second to 0.12.
 #
 # Scaled scores take one line of code. In [lesson 4](../04_multi_head/04_multi_head.ipynb) q will have an axis for h
 # heads, and the shape (b, h, t, d) instead of (b, t, d). Axes that are counted **from the end** work for both.
@@ -270,8 +267,8 @@ bars(weights)
 # become sharp, because training can make queries and keys longer.
 #
 # **The root of what?** Of d, the number of terms in the sum, which is the width of one
-# [head](../../site/glossary.md#head). A model of width e with h heads often has heads of width d = e/h, and it is easy
-# to divide by √e by mistake. All scores are then too small by a factor of $\sqrt{e/d} = \sqrt h$, and the weights start
+# [head](../../site/glossary.md#head). A model of width e often has h heads of width d = e/h each, and it is easy to
+# divide by √e by mistake. All scores are then too small by a factor of $\sqrt{e/d} = \sqrt h$, and the weights start
 # out too even. No error is raised, because the shapes are right.
 #
 # Move the width and watch the largest weight, first without the division, then with it. Draw new vectors several times:
@@ -382,6 +379,9 @@ check.prediction("saturated_gradient", saturated_gradient)
 # weight, $g_i = \partial L / \partial p_i$. The softmax passes on one number for each score, by the chain rule:
 #
 # $$\frac{\partial L}{\partial z_j} \;=\; \sum_i g_i\, \frac{\partial p_i}{\partial z_j} .$$
+#
+# **What the checks of exercises 2 to 5 require.** Gradients must flow back to every input, inputs must not be
+# modified, new tensors must be created on the device of the inputs, and any axis may have length 1.
 
 # %% [markdown]
 # <div class="card">
@@ -432,7 +432,6 @@ check(softmax_backward)
 # gradient, even if it is the right one.**
 #
 # The next figure has a third key, with the score 100. If g is row i of the identity, your function returns row i of J.
-# The cell also compares the result with autograd.
 
 # %% mystnb={"image": {"alt": "Two heat maps of the Jacobian of a softmax over three scores. Without scaling all entries read 0.00. With scaling the diagonal is positive and all other entries are negative."}}
 z = torch.tensor([112.0, 96.0, 100.0], device=device())
@@ -453,9 +452,10 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Column j shows how the weights change when score j is raised a little: its own weight rises
-# (blue), the others fall (orange). Each column adds up to 0, because the weights keep adding up to 1. The largest
-# entry is 0.000006 on the left and 0.2 on the right. (For a change of 1 in q·k, divide 0.2 by 8.)
+# **How to read it.** Column j shows how the weights change when score j, as it enters the softmax, is raised a
+# little: its own weight rises (blue), the others fall (orange). Each column adds up to 0. The largest entry is
+# 0.000006 on the left and 0.2 on the right. There the softmax's input is q·k/8, so with respect to q·k itself the
+# derivative is 0.2/8.
 #
 # </div>
 
@@ -486,10 +486,10 @@ plt.show()
 #
 # <details><summary>Hint 1: where the NaN has to be stopped</summary>
 #
-# Compute the terms first, then sum them. `torch.where(condition, a, b)` chooses between a and b entry by entry. (It
-# keeps a NaN out of the result but not out of the gradient: on the way back, the term that was not chosen multiplies
-# the gradient 0 by the derivative of log at 0, which is ∞.) Or replace each 0 by a tiny number before you take the
-# logarithm: the factor 0 in front of it makes the term 0.
+# Compute the terms first, then sum them. `torch.where(condition, a, b)` chooses between a and b entry by entry. (This
+# keeps NaN out of the result, but not out of the gradient: in the backward pass, the gradient of a term that was not
+# chosen is 0, and 0 times the derivative of log at 0, which is ∞, is NaN.) Or replace each 0 by a tiny number before
+# you take the logarithm: the factor 0 in front of it makes the term 0.
 #
 # </details>
 # <details><summary>Hint 2: three rows, with numbers</summary>
@@ -530,8 +530,8 @@ for d, (query, keys) in drawn.items():
 #
 # $$\frac{\partial p_j}{\partial z_j} \;=\; p_j\,(1 - p_j) .$$
 #
-# This derivative is 0 for a key without weight and for a key with all of it. In an even row of 16 keys it is
-# $\frac{1}{16} \cdot \frac{15}{16} \approx 0.06$.
+# This derivative is 0 for a key without weight and for a key with all of it. With scaling, z is q·k/√d, so the
+# derivative with respect to q·k itself is $p_j (1 - p_j)$ divided by √d.
 #
 # The next cell draws 25 random sets of 16 keys, each with 64 random queries, and computes this derivative for every key
 # and the entropy of every row. The figure shows the medians at six widths.
@@ -572,17 +572,15 @@ for name, line in derivatives.items():
 #
 # </div>
 #
-# These derivatives say what happens when the softmax's input changes by 1. With scaling, a change of 1 in q·k changes
-# that input by only 1/√d. So divide the scaled derivatives by √d before you compare. At d = 64 their median becomes
-# 0.04/8 = 0.005, which is still about 5,000 times the plain median of 0.000001.
-#
-# A larger learning rate can make up for small derivatives, but only if they are about equally small for all keys. With
-# scaling, the 90th percentile is about 10 times the 10th. Without scaling, it is more than 10⁹ times the 10th.
+# At d = 64, the median derivative with respect to q·k is 0.04/8 = 0.005 with scaling. That is about 5,000 times the
+# median without scaling, 0.000001. Without scaling the keys also differ more: the 90th percentile of $p(1 - p)$ is more
+# than 10⁹ times the 10th percentile. With scaling it is about 10 times. No learning rate changes these ratios, because
+# it multiplies all gradients alike.
 
 # %% [markdown]
 # ## Two hundred steps of training
 #
-# Small gradients should show in training. Fix 16 random keys and train 16 queries, which start at random. Query i
+# What does this mean for training? Fix 16 random keys and train 16 queries, which start at random. Query i
 # should put all of its weight on key i. Its loss is the squared error summed over the keys: 2 when all of the weight is
 # on one wrong key. The **learning rate** of gradient descent, the factor in front of the gradient, is 0.3.
 
@@ -623,18 +621,19 @@ for name, scores_of in both.items():
 # <div class="figure-caption">
 #
 # **How to read it.** Each line is one training run; within a panel only the width differs. On the left, wider vectors
-# end at a higher loss. On the right, d = 64 and d = 1024 nearly coincide. Three lines have not levelled off: d = 4 in
-# both panels, and d = 64 on the left.
+# end at a higher loss. On the right, d = 64 and d = 1024 nearly coincide. Only the line of d = 1024 on the left has
+# levelled off; with 1,000 steps, all others end lower.
 #
 # </div>
 #
-# Without scaling, the run at d = 1024 ends with a higher loss than it started with. Other learning rates help little:
-# the best of eight, from 10⁻⁵ to 100, ends at 1.36. With scaling, the best ends near 0.
+# Without scaling, the loss at d = 1024 rises in the first two steps: some scores change by more than 50, and weight
+# jumps from one wrong key to another. After that, 15 of the 16 queries have nearly all their weight on a wrong key, and
+# the loss stays near 2 · 15/16 = 1.875. The best of eight rates ends at 1.36 without scaling, and near 0 with it.
 #
 # The root has two effects: a soft start and smaller steps. To see which of them matters, keep the plain scores and
 # produce each effect on its own. For the soft start, divide the initial queries by √d. For the smaller steps, divide
-# the rate by d: scaling divides the gradient that reaches q by √d, and the effect of each change of q by √d again. The
-# cell also prints how large the gradient on the right key's score is before the first step (median of 16 queries).
+# the rate by d: scaling makes the gradient that reaches q smaller by √d, and a change of q then changes the scaled
+# scores by √d less. The cell also prints the median size of the first gradient on the score of the right key.
 
 # %% mystnb={"image": {"alt": "Three panels, for widths 4, 64 and 1024, with the final losses of three runs in each of five rows. At widths 64 and 1024 all runs with a plain start end above 0.5; all others end below 0.15. At width 4 the rows with small steps and the scaled row lie between 0.2 and 0.6, the rows with full steps between 0.1 and 0.3. In each panel the last two rows are the same."}}
 _, axes = plt.subplots(1, 3, figsize=(6, 2.3), sharex=True, sharey=True)
@@ -668,8 +667,9 @@ plt.show()
 #
 # At d = 64 and d = 1024 the start decides: every run from a soft start ends below 0.15, and every run from a plain
 # start above 0.5, with full or small steps. At d = 1024 the printed gradient is 0.08 with the soft start. With the
-# plain start, where the right key has hardly any weight, it is 2·10⁻²². At d = 4 the two gradients differ only by a
-# factor of about 2, and all runs end below 0.6.
+# plain start, where the right key has hardly any weight, it is 2·10⁻²². At d = 4 both starts learn, but scaled
+# runs end higher than plain ones, because their steps are smaller: with a rate of 1 instead of 0.3, they end within
+# 0.01 of the plain runs.
 
 # %% [markdown]
 # ## Divide early
@@ -689,10 +689,11 @@ for dtype in (torch.float16, torch.bfloat16):
 
 # %% [markdown]
 # The largest [float16](../../site/glossary.md#float16) number is 65,504. The vector above has 64 entries of 40. Its
-# product with itself is 102,400, which is too large for float16 and becomes ∞ before it is divided by 8. The result,
-# 12,800, would have fitted. bfloat16 has a wider range and does not overflow here, but it has fewer digits.
+# product with itself is 102,400, which is too large for float16 and becomes ∞ before it is divided by 8. The
+# quotient, 12,800, would have fitted. bfloat16 has a wider range and does not overflow here, but it has fewer digits.
 #
-# So divide first: either q alone by √d, or both q and k by the fourth root of d, which means one more rounding:
+# So divide first: either q alone by √d, or both q and k by the fourth root of d. The second way costs one more
+# rounding, but small components are less likely to become 0:
 #
 # $$\frac{q_i}{d^{1/4}} \cdot \frac{k_j}{d^{1/4}} \;=\; \frac{q_i \cdot k_j}{\sqrt d} .$$
 
@@ -744,19 +745,14 @@ one_too_large = torch.tensor([float("inf"), 3.0, 1.0])
 print("softmax of a row with one infinite score:", torch.softmax(one_too_large, 0).tolist())
 
 # %% [markdown]
-# One score of +∞ turns the *whole row* into NaN, and the NaN spreads to what is computed from the row. (A scaled score
-# that is itself beyond 65,504 overflows whichever way you divide.)
+# One score of +∞ turns the *whole row* into NaN, and the NaN spreads to what is computed from the row.
 
 # %% [markdown]
 # ## A head that loads but does not work
 #
 # You have the weights of a published model, and code for one of its heads. The file holds three matrices, for queries,
 # keys and values. PyTorch loads them and says `<All keys matched successfully>`, and all outputs have the right shape.
-# But the text that the model writes is nonsense.
-#
-# This can happen when you copy only the attention class from Hugging Face's [early PyTorch version of
-# GPT-2](https://github.com/huggingface/transformers/blob/034aa0c2d743f5de787b650d9ef38ea49c66df3f/pytorch_transformers/modeling_gpt2.py)
-# (2019). There the class does not scale by default; the code that builds it switches scaling on.
+# But they are not the outputs of the published model.
 
 # %% [markdown]
 # <div class="card">
@@ -848,7 +844,9 @@ for name, scores in {"divided by √d": plain / math.sqrt(64), "as they are": pl
 #
 # `scale=False` is the default, and nothing here ever passes `scale=True`. With d = 64 the scores are √64 = 8 times what
 # the weights were trained for, and the rows are too sharp. The flag is not a parameter, so the file does not hold it,
-# and `load_state_dict` cannot notice.
+# and `load_state_dict` cannot notice. Hugging Face's [early PyTorch version of
+# GPT-2](https://github.com/huggingface/transformers/blob/034aa0c2d743f5de787b650d9ef38ea49c66df3f/pytorch_transformers/modeling_gpt2.py)
+# (2019) has the same default; the code that builds its attention layer switches scaling on.
 #
 # </details>
 
@@ -867,7 +865,7 @@ for name, scores in {"divided by √d": plain / math.sqrt(64), "as they are": pl
 #
 # - **A.** It saves more than a tenth of a bit: without it, one byte has nearly all of the weight from the first step
 #   on.
-# - **B.** It costs more than a tenth of a bit: an average with softer weights says less about the text.
+# - **B.** It costs more than a tenth of a bit: an average with softer weights carries less information about the text.
 # - **C.** Hardly at all: the weights start soft either way.
 # </div>
 
@@ -895,8 +893,9 @@ ladder.show()
 # <div class="figure-caption">
 #
 # **How to read it.** One row for each model; farther left is better. The point is your model, the ticks are our three
-# runs. Dashed lines: *order 0* knows only how frequent each byte is, *order 1* also the byte before; *gzip* and *xz*
-# compress files. [Lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb) explains why model 1 leads.
+# runs, one of them with your seed. Dashed lines: *order 0* knows only how frequent each byte is, *order 1* also the
+# byte before; *gzip* and *xz* compress files. [Lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb)
+# discusses the lead of model 1.
 #
 # </div>
 
@@ -904,11 +903,11 @@ ladder.show()
 check.prediction("third_rung", third_rung)
 
 # %% [markdown]
-# How soft are rows at the start? In this model the byte vectors start small, and `nn.Linear` makes queries and keys
-# smaller still. The next cell prints the mean entropy of the rows before training. For 32 equal weights it is log 32,
-# about 3.47. For comparison, the cell also builds and trains two models with a large start, one without the root and
-# one with it. The components of their queries and keys have size 1. The scores that enter the softmax therefore have a
-# standard deviation of about 8 without the root, and of about 1 with it.
+# How soft are the rows of weights before training? In this model the byte vectors start small, and `nn.Linear` makes
+# queries and keys smaller still. The next cell prints the mean entropy of the rows. For 32 equal weights it is log 32,
+# about 3.47. The cell also trains two models with a large start, without the root and with it. The components of their
+# queries and keys have size 1. The scores that enter the softmax therefore have a standard deviation of about 8 without
+# the root, and of about 1 with it.
 
 # %%
 windows = text()[0][:3200].view(100, 32).long().to(device())    # (b, t)
@@ -935,10 +934,11 @@ for name, scores_of in {"not scaled": plain_scores, "scaled": scores}.items():
           f"our three runs {min(runs):.2f} to {max(runs):.2f}")
 
 # %% [markdown]
-# From the small start, rows are almost even with or without the root, and the root makes no clear difference. From the
-# large start, rows are sharp without the root, and every run with it ends more than a tenth of a bit lower. In this
-# lesson's experiments, the root helped where queries and keys were wide and their components started at size 1. It does
-# not keep queries and keys from growing (question 3).
+# From the small start, rows are almost even with or without the root, and the root makes no clear difference: our three
+# runs with the root end on both sides of those without. From the large start, rows are sharp without the root and soft
+# with it, and every run with the root ends more than a tenth of a bit below every run without. In this lesson's
+# experiments, the root helped where queries and keys were wide and their components started at size 1. It does not keep
+# queries and keys from growing (question 3).
 
 # %% [markdown]
 # ## What you can do now
