@@ -346,9 +346,9 @@ def test_the_model_of_the_stored_lesson_beats_gzip_and_not_xz(printed_text):
 
 def test_the_stored_snapshots_show_short_words_before_long_ones(printed_text):
     _, *stages = re.split(r"----- after \d+ steps\n", printed_text)
-    has = [{word: word in re.findall(r"\w+", text[:151]) for word in ("of", "the", "complements")} for text in stages]
-    assert not any(has[0].values())
-    assert has[1] == {"of": True, "the": True, "complements": False} and has[2]["complements"]
+    words = [set(re.findall(r"\w+", text[:151])) for text in stages]
+    assert not {"of", "the"} & words[0] and {"of", "the"} <= words[1]
+    assert {"soution", "keywordes"} <= words[2], "longer, and not words"
 
 
 def test_the_stored_leak_map_is_clean(printed_text):
@@ -529,7 +529,6 @@ def test_the_last_rung_goes_the_wrong_way(printed_text):
         row = f"^2 × +{512 // t} windows of {t} bytes +{min(runs):.2f} to {max(runs):.2f}$"
         assert re.search(row, printed_text, re.M)
     assert max(twice_the_windows(0)) < min(twice_the_windows(1)), "the shorter windows still win"
-    assert max(twice_the_windows(1)) < float(ours["7 · three blocks"][0]), "16 windows of 64 bytes against 16 of 32"
 
 
 def twice_the_windows(place):

@@ -192,8 +192,8 @@ print(f"a model without an opinion: {loss:.3f} nats, "
 # - **order 0**: the probability of each byte is its frequency in the training part. The landmark is the entropy of
 #   these frequencies, $-\sum_x p(x) \log_2 p(x)$.
 # - **order 1**: the probability of each byte depends on the byte before it, by a table of the pairs in the training
-#   part. The entropy of a pair is the entropy of its first byte plus the entropy of its second byte once the first is
-#   known. The landmark is this second term: the entropy of the pairs minus the entropy of single bytes.
+#   part. The landmark is the entropy of the second byte of a pair when the first is known. It is the entropy of the
+#   pairs minus the entropy of single bytes.
 # - **gzip** and **xz**, two compression programs: we compress the training part alone, and then the training part
 #   followed by the held-out part. The landmark is the growth in bits, divided by the number of held-out bytes.
 #
@@ -601,8 +601,9 @@ from helpers.players import show_player
 show_player("next-byte")
 
 # %% [markdown]
-# In this player, at T = 2, p must come down to 0.5 before *s* is the only byte left after *expres*. After *The*, p =
-# 0.7 is low enough. At T = 1, p = 0.9 is low enough for both: a higher T enlarges the nucleus.
+# In this player, at T = 2, you must lower p to 0.5 to leave only *s* after *expres*. After *The*, p = 0.7 already
+# removes every byte that could not begin a word there. At T = 1, p = 0.9 does both. A higher T flattens the
+# distribution, so the same p keeps more bytes.
 #
 # ## Writing
 
@@ -723,7 +724,7 @@ check.prediction("greedy_text", greedy_text)
 #
 # The higher the temperature, the more made-up words these texts contain; the cut at **p = 0.9** removes many of them.
 #
-# Nothing told the model what a word is. Copies of the model, kept during training, show how it discovers words:
+# Nothing told the model what a word is. Copies of the model, kept during training, show how its writing changes:
 
 # %%
 for step, young in (snapshots | {len(losses): model}).items():
@@ -732,8 +733,8 @@ for step, young in (snapshots | {len(losses): model}).items():
     print(f"----- after {step} steps\n{textwrap.fill(show(ids[0]), 88)}")
 
 # %% [markdown]
-# First come the frequencies of the letters, then short words such as *of* and *the*. After 300 steps the model also
-# writes long words such as *complements*.
+# First come the frequencies of the letters, then short words such as *of* and *the*. After 300 steps the samples also
+# contain longer words, but many of these do not exist.
 #
 # ## Where the bits go
 #
@@ -957,7 +958,7 @@ print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
 #
 # **Prediction · `costliest_piece`** &nbsp; 3 minutes · no points
 #
-# Write down your own ranking of the five. Then choose: which piece is costliest to remove?
+# Write down your own ranking of the five. Then choose: which of these four is costliest to remove?
 #
 # - **A.** The shortcuts: without them a byte's own vector reaches the last layer only mixed with those of others.
 # - **B.** The positions: without them the model can hardly tell in which order the earlier bytes came.
@@ -1027,14 +1028,16 @@ check.prediction("costliest_piece", costliest_piece)
 # the frequency of each byte. Lesson 7 showed that without shortcuts the vectors at all positions become nearly equal.
 #
 # The table also has rows for a model with only one kind of shortcut removed. Most of the cost comes from the shortcut
-# around attention. This fits answer A: attention averages over the positions, the feed-forward network does not.
+# around attention. This fits answer A: attention mixes the vectors of different positions, the feed-forward network
+# does not.
 #
 # **The other pieces** cost less than a tenth of a bit in the short runs. In the long runs the model is larger and also
 # trains longer, and the ranking is different:
 #
 # - **Positions** are the second costliest piece in the long runs. In the short ones, the model is even slightly better
 #   without them. After a short run even the whole model does not predict better than a table of pairs (3.53 bits, see
-#   above). For such a table no positions are needed: the shortcut carries the last byte's own vector to the prediction.
+#   above). To imitate such a table, the model needs no positions: the shortcut carries the last byte's own vector to
+#   the prediction.
 # - **The feed-forward network** and **√d** matter in the long runs: without them, the model needs 0.37 and 0.26 bits
 #   more.
 # - **The norms** help a little in the short runs and not in the long ones: at this learning rate, the training settles
@@ -1068,10 +1071,10 @@ for t, rung in ((32, "07_transformer_block"), (64, "09_character_generator")):
 #
 # </div>
 #
-# The last rung goes the wrong way: windows of 64 bytes need more bits than windows of 32. There was little to gain, for
-# the wider model above gained hardly anything from more than eight bytes. And because each step reads the same number
-# of bytes, it now has only half as many windows. Doubling the batch to 16 windows of 64 bytes (last line) beats 16
-# windows of 32, but doubles the work of a step. Spent on 32 windows of 32 bytes, this work does better still.
+# The last rung goes the wrong way: windows of 64 bytes need more bits (2.47 to 2.52) than windows of 32 (2.28 to 2.31).
+# Longer windows had little to offer: even the wider model above gained hardly anything from more than eight bytes. Why
+# they do harm is open. With twice as many windows in a step both models improve, and the shorter windows still win
+# (last two lines).
 
 # %% [markdown]
 # ## The real thing: Wikipedia
@@ -1113,8 +1116,9 @@ for name, bits in same_bytes.items():
 #
 # </div>
 #
-# With overlapping windows the score is 0.09 bits better. Over a window of 256 bytes, that is 22 bits; for your model it
-# was about 1 bit over 64 bytes. So the larger model gains from far more than the first few bytes of a window.
+# Overlapping windows lower the score by 0.09 bits per byte. So starting each window of 256 bytes without context costs
+# this model 22 bits; starting a window of 64 bytes cost yours about 1. The first few bytes cannot account for that: the
+# larger model uses a longer stretch of context.
 #
 # Two prompts, each with the model's continuation:
 
@@ -1128,7 +1132,7 @@ for sample in run["samples"][:2]:
 # Most words are real, and each `[[` that opens a link is closed again. Yet the sentences make no sense: the second
 # text goes from mathematics to astronauts, the Moon and blood.
 #
-# The first two models below were trained on 90 million bytes of enwik8, GPT-2 on web pages that leave Wikipedia out.
+# The first two models below were trained on 90 million bytes of enwik8, GPT-2 on web pages without those of Wikipedia.
 # Compare with care: they were not tested on the same bytes as ours.
 #
 # | model | bits per byte | where |
