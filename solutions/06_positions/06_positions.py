@@ -22,8 +22,8 @@
 # | **It computes** | in seconds, on any laptop, except for two cells of up to half a minute each: training twelve small models, and *Your model so far* (you may stop it) |
 #
 # As in [the table](../../site/notation.md), b is the batch, t the number of positions, e the width of the model, h the
-# number of heads and d the width of one head. One position is p. Where two meet, i is the query's and j the key's.
-# Pairs of components are numbered by m. All four indices start at 0.
+# number of heads and d the width of one head. A position is written p. Where a query meets a key, i is the query's
+# position and j the key's. Pairs of components are numbered by m. All four indices start at 0.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -101,8 +101,8 @@ plots.diagrams.positions_flow()
 # The table has no row for position t_max. If a sequence is too long, PyTorch's error message gives neither its length
 # nor t_max. Yours should give both.
 #
-# **What the checks require, where it applies.** Gradients must flow to the inputs and the parameters, the inputs must
-# stay unchanged, and new tensors must be created on the input's device, or on the `device` that is passed. `finished`
+# **What the checks also test**, where it makes sense: gradients reach the inputs and the parameters, the inputs are
+# not modified, and new tensors are created on the input's device or, if a `device` is passed, on that one. `finished`
 # holds the solved exercises: do not use it in your answers. (Exercise 3 may call `finished.sinusoidal_encoding`.)
 
 # %% [markdown]
@@ -123,8 +123,8 @@ plots.diagrams.positions_flow()
 # <details><summary>Hint 2: an example with four rows</summary>
 #
 # Let t_max = 4 and e = 2, and let the rows of the table be (1, 5), (2, 6), (3, 7) and (4, 8). The sequence (10, 10),
-# (20, 20) becomes (11, 15), (22, 26). Rows 2 and 3 are not used. A sequence of six vectors raises `ValueError: 6
-# positions are too many: the table has 4.` The length is known before the table is called; `forward` has to know t_max.
+# (20, 20) becomes (11, 15), (22, 26). A sequence of six vectors raises `ValueError: 6 positions are too many: the
+# table has 4.` Compare the length with t_max before you call the table; `__init__` can store t_max.
 #
 # </details>
 # </div>
@@ -185,10 +185,10 @@ for sentence in ("dog bites man", "man bites dog"):
 # $$\mathrm{PE}(p)_{2m} = \sin(p\,\omega_m), \qquad \mathrm{PE}(p)_{2m+1} = \cos(p\,\omega_m),
 # \qquad \omega_m = \frac{1}{10000^{\,2m/e}}, \qquad m = 0, \dots, \tfrac e2 - 1 .$$
 #
-# Hand 0, with $\omega_0 = 1$, completes a turn every $2\pi \approx 6.3$ positions. Since $2\pi$ is irrational, it never
-# points exactly the same way twice, so no two positions get equal vectors. Each hand is slower than the one before it,
-# always by the factor $10000^{2/e}$. The last needs $10000^{1 - 2/e} \cdot 2\pi$ positions for a turn. Sine and cosine
-# of one hand are **side by side**, at $2m$ and $2m+1$.
+# Hand 0, with $\omega_0 = 1$, completes a turn every $2\pi \approx 6.3$ positions. Since $2\pi$ is irrational, it
+# never points exactly the same way twice, so no two positions get equal vectors. Each hand is slower than the one
+# before it, by the factor $10000^{2/e}$. The last needs $10000^{1 - 2/e} \cdot 2\pi$ positions for a turn: with this
+# base, it hardly repeats within a text. Sine and cosine of one hand are **side by side**, at $2m$ and $2m+1$.
 
 # %% [markdown]
 # <div class="card">
@@ -373,8 +373,8 @@ for distance in (0, 4, 10, 12, 16, 20, 28, 44):
 # <div class="figure-caption">
 #
 # **How to read it.** Each curve shows how well position p matches the one Δ positions away. The two curves of the
-# sinusoids coincide, because p makes no difference. The nearest positions match best, and left and right look the same.
-# In the untrained table, position 50 matches only itself well.
+# sinusoids coincide, because p makes no difference. The nearest positions match best, and left and right look the
+# same. In the untrained table, position 50 matches itself well and no other position.
 #
 # </div>
 
@@ -415,10 +415,10 @@ for t in (64, 6000):
 #
 # $$\text{score}_{ij} \;=\; \frac{q_i \cdot k_j}{\sqrt d} + a_{\,i-j} ,$$
 #
-# with a learned number $a_{i-j}$ for each distance. The distance $i - j$ has a sign. For t positions it runs from
-# $-(t-1)$, farthest ahead, to $t-1$, farthest behind, so there are $2t - 1$ distances. The table is made for the
-# longest sequence, so it has $2\,t_{max} - 1$ numbers, with distance 0 in the middle. A shorter sequence uses the inner
-# part of the table. In practice each head has its own table.
+# with a learned number $a_{i-j}$ for each distance. For t positions the distance $i - j$ runs from $-(t-1)$, farthest
+# ahead, to $t-1$, farthest behind: *two back* is distance 2 (as a shift, −2). So there are $2t - 1$ distances. The
+# table is made for the longest sequence, so it has $2\,t_{max} - 1$ numbers, with distance 0 in the middle. A shorter
+# sequence uses the inner part of the table. In practice each head has its own table.
 #
 # | index in the table, t_max = 4 | 0 | 1 | 2 | **3** | 4 | 5 | 6 |
 # |---|---|---|---|---|---|---|---|
@@ -488,9 +488,9 @@ for name, function in (("yours", relative_bias), ("original", original)):
 # %% [markdown]
 # <details><summary>What was wrong, and why nothing complained</summary>
 #
-# The code looked up $i + j$. The shape is right, and every index is in range, because the sums also take $2\,t_{max} -
-# 1$ values. But *the word before me* gets a different number at every position, while the entries (0, 4), (1, 3) and
-# (2, 2) share one, although their distances are −4, −2 and 0.
+# The code looked up $i + j$. The shape is right, and every index is in range: the sums run from 0 to at most
+# $2\,t_{max} - 2$, the last index of the table. But *the word before me* gets a different number at every position,
+# while the entries (0, 4), (1, 3) and (2, 2) share one, although their distances are −4, −2 and 0.
 #
 # </details>
 #
@@ -607,7 +607,7 @@ plt.show()
 #
 # **How to read it.** A vector of width d = 16, whose pairs are all (1, 0), is turned by the positions 0 to 6. The
 # number at a tip is the position, and later positions are darker. Pair 0 turns by one radian per position. Pair 1 is
-# slower, and pair 2 slower still. Lengths do not change.
+# slower, and pair 2 slower still.
 #
 # </div>
 #
@@ -656,9 +656,9 @@ show_player("rotary")
 # (For sinusoids, PE(i) · PE(j) depends on i − j alone; in a score, the projections and the words change that.)
 #
 # All four methods get the task of the head built by hand: at each position of a random sequence of letters, from an
-# alphabet of eight, say **which letter was two positions back**. A model with one attention layer, without a mask, is
-# trained on sequences of 16. Then it gets sequences of 64. If it has learned *two positions back*, the length should
-# not matter. If it has learned *position 9 looks at position 7*, it will fail at position 40.
+# alphabet of eight, say **which letter was two positions back**. A model with one unmasked attention layer is trained
+# on sequences of 16 and tested on 64. If it has learned *two positions back*, the length should not matter. If it has
+# learned *position 9 looks at position 7*, it will fail at position 40. (The learned table has 64 rows for this.)
 
 # %%
 class TwoBack(nn.Module):
@@ -801,7 +801,7 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Each line is the mean of three models trained from different random seeds and tested on sequences
-# of 64; each band reaches from the worst to the best. Positions right of the vertical line did not occur in training.
+# of 64; each band reaches from the worst to the best.
 #
 # </div>
 
@@ -812,8 +812,8 @@ check.prediction("sinusoids_beyond", sinusoids_beyond)
 check.prediction("relative_beyond", relative_beyond)
 
 # %% [markdown]
-# Where do the models look? The next cell averages attention weights over random sequences of 64. It draws run 1 of each
-# method, and prints some weights of position 32.
+# Where do the models look? The next cell averages attention weights over random sequences of 64. It draws run 1 of
+# each method (for rotary, the run that fails), and prints some weights of position 32.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Four maps of attention weights, 64 by 64. Learned: a dark line just below the diagonal, down to position 15; below it, scattered dots. Sinusoidal: the same line down to position 15; below it, many short blurred strokes. Relative bias: a pale line just below the whole diagonal, inside a bright band; the two corners outside the band are darker. Rotary: a dark line just below the whole diagonal, a parallel one far below it, and paler ones far above it."}}
 @torch.no_grad()
@@ -848,15 +848,15 @@ for run, model in enumerate(models.get("rotary", [])):
 # </div>
 #
 # - **Learned.** The line ends at position 15, and accuracy falls to near chance: the later rows were never trained.
-# - **Sinusoidal.** The formula continues beyond position 15, but the line breaks off. Farther down, the weight goes to
-#   many wrong positions, and the accuracy is about a quarter on average, twice chance.
+# - **Sinusoidal.** The formula continues beyond position 15, but the line breaks off into many short strokes. Accuracy
+#   is about a quarter on average, twice chance, with spikes near positions 34 and 59 in all runs.
 # - **Relative bias.** The line is complete, but pale. Position 32 gives about a twentieth of its weight to the letter
 #   two back, and two thirds to letters more than 15 away, whose biases are still 0.
-# - **Rotary.** *Two positions back* is the same turn at every position. In runs 2 and 3, what was learned on 16
-#   positions holds on all 64. In run 1, two wrong distances also get much weight: 27 behind and 30 ahead.
+# - **Rotary.** In runs 2 and 3, what was learned on 16 positions holds on all 64. In run 1, two wrong distances also
+#   get much weight: 27 and −30. For two given letters, the score is a sum of waves in $i - j$, with speeds $\omega_m$.
+#   Training shapes this sum only within ±15; farther out, it can rise again.
 #
-# Do these two distances explain the errors of run 1? The next cell hides them, with a bias of −∞, and measures the
-# accuracy again.
+# Do these two distances explain the errors of run 1? The next cell hides them, with a bias of −∞, and measures again.
 
 # %%
 runs = models.get("rotary", [])
@@ -884,20 +884,21 @@ for value in (0, -0.95, -4):
     report(f"untrained at {value}", runs)
 
 # %% [markdown]
-# They do. At length 64, accuracy rises from about 0.40 to about 0.79 with −0.95, and to at least 0.97 with −4. Among 16
-# letters, −0.95 was low enough for a wrong distance; among 64 it is not. [Shaw et al.,
-# 2018](https://arxiv.org/abs/1803.02155), leave no distance untrained: beyond a limit, all distances on one side share
-# a learned vector. *ALiBi* ([Press et al., 2022](https://arxiv.org/abs/2108.12409), section 3) trains no bias: it
-# subtracts a multiple of the distance.
+# Mostly. At positions 16 to 63, accuracy rises from about 0.40 to about 0.79 with −0.95. The remaining errors come
+# from length: 15 small weights of wrong letters leave enough for the right one, 63 often do not. With −4, the
+# untrained distances are almost hidden, and accuracy reaches 0.97. [Shaw et al.,
+# 2018](https://arxiv.org/abs/1803.02155), leave no distance untrained: beyond a limit, all distances on the same side
+# share one learned vector. *ALiBi* ([Press et al., 2022](https://arxiv.org/abs/2108.12409), section 3) trains no bias:
+# it subtracts a multiple of the distance.
 #
-# With sinusoids, one matrix *can* serve every position, as in the head built by hand. Training found other matrices,
-# just as good on 16 positions: *a model can represent this* and *training will find it* are two different claims.
-# [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), chose sinusoids also because they "may allow the model to
-# extrapolate" (section 3.5). Sinusoids hardly do, here or in language models, and rotary encoding also gets worse
-# beyond the training length ([Press et al., 2022](https://arxiv.org/abs/2108.12409), figure 1).
+# With sinusoids, one matrix *can* serve every position. Training found other matrices, just as good on 16 positions:
+# *a model can represent this* and *training will find it* are two different claims. [Vaswani et al.,
+# 2017](https://arxiv.org/abs/1706.03762), chose sinusoids also because they "may allow the model to extrapolate"
+# (section 3.5). Models with sinusoids hardly extrapolate, here or in language modelling; language models with rotary
+# encoding also get worse on longer texts ([Press et al., 2022](https://arxiv.org/abs/2108.12409), figure 1).
 #
-# This is one small task with one layer and three runs, so do not read the ranking as general. But models that agree
-# within their training range may differ beyond it.
+# This ranking is from one small task, one layer and three runs. The warning is general: models that agree within their
+# training range may differ beyond it.
 
 # %% [markdown]
 # ## Your model so far
@@ -919,37 +920,36 @@ ladder.show()
 # <div class="figure-caption">
 #
 # **How to read it.** One row for each model; farther left is better. The dot is your model, the ticks are three runs of
-# ours. Dashed lines: *order 0* knows only how frequent each byte is, *order 1* also knows the byte before; *gzip* and
+# ours. Dashed lines: *order 0* knows only how frequent each byte is, *order 1* also knows the last byte; *gzip* and
 # *xz* are programs that compress files.
 #
 # </div>
 #
-# Our three runs improve from about 3.47 [bits per byte](../../site/glossary.md#bits-per-byte) to between 2.83 and 2.87,
-# a larger gain than lessons 2 to 5 combined. A query can now ask for *the byte before*. The model is far left of *order
-# 1*, so it uses more than that byte.
+# Our three runs improve from about 3.47 [bits per byte](../../site/glossary.md#bits-per-byte) to between 2.83 and
+# 2.87, a larger gain than lessons 2 to 5 combined. A query can now ask for the byte before its own. *Order 1* knows
+# only the query's own byte; the model is far to its left, so it also uses earlier bytes.
 
 # %% [markdown]
 # ## What you can do now
 #
 # You can show that unmasked attention with pooling is blind to order, and fix it in four ways; say which scores depend
-# on i and j, and which only on i − j; write a shift of position as a matrix; test a function by a property that
-# it must have; and doubt any claim about longer sequences until you have seen it tested.
+# on i and j, and which only on i − j; write a shift of position as a matrix; test a function by a property it must
+# have; and distrust untested claims about longer sequences.
 #
 # **Three questions to think about**
 #
 # <details><summary>1. Does a stack of causal attention layers, as in lesson 5, need positions at all?</summary>
 #
-# Less than you would think. A single causal layer treats what came before as a set: *dog bites* and *bites dog* look
-# the same to the next word. But position i averages over i + 1 vectors and the next position over one more. So the
-# outputs can carry a trace of the position, which a second layer can use. Causal language models without any position
-# encoding can be trained, and are only somewhat worse than others ([Haviv et al.,
-# 2022](https://arxiv.org/abs/2203.16634)).
+# Less than you would think. A single causal layer does not see the order of what came before: *dog bites* and *bites
+# dog* look the same to the next word. But position i averages over i + 1 vectors, so its output can carry a trace of i
+# for the next layer. Causal language models without any position encoding can be trained, and are only somewhat worse
+# than others ([Haviv et al., 2022](https://arxiv.org/abs/2203.16634)).
 #
 # </details>
 # <details><summary>2. A program calls nn.Embedding(e, t_max) for its positions. When does it still run?</summary>
 #
 # When e = t_max: its table then has the same shape as yours. Otherwise its rows have the wrong width, and the addition
-# fails, except that a size of 1 can broadcast. Try your modules with sizes that are all different.
+# fails, unless t_max or e is 1: then broadcasting can hide the mistake. Test with sizes that all differ.
 #
 # </details>
 # <details><summary>3. Rotary attention turns queries and keys. What would turning the values do?</summary>
@@ -975,6 +975,6 @@ ladder.show()
 # - [Press, Smith and Lewis, *Train short, test long*, 2022](https://arxiv.org/abs/2108.12409), sections 2 and 3:
 #   extrapolation to longer texts.
 #
-# Attention with positions is nearly a transformer. It lacks a small network, two shortcuts and a normalisation.
+# Attention with positions is nearly a transformer. Only a small network, two shortcuts and normalisation are missing.
 #
 # **Next:** [lesson 7, *The transformer block*](../07_transformer_block/07_transformer_block.ipynb)
