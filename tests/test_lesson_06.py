@@ -214,34 +214,6 @@ def test_where_the_models_look_and_what_hiding_or_replacing_a_cause_does():
     assert after["untrained at -4"].min() >= 0.97
 
 
-def test_the_rotary_score_of_run_1_rises_again_at_27_and_minus_30():
-    """The score of two letters, averaged over all pairs, against the sum of cosines and by distance."""
-    cells = [cell.source for cell in nbformat.read(SOURCE.notebook, as_version=4).cells]
-    names = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional, "math": math, "rotate": positions.rotate}
-    names["device"] = lambda: "cpu"
-    (model_cell,) = [cell for cell in cells if "class TwoBack" in cell]
-    (training_cell,) = [cell for cell in cells if "def trained" in cell]
-    threads = torch.get_num_threads()
-    try:
-        exec(model_cell, names)
-        exec(training_cell.split("models = {}")[0], names)
-        model = names["trained"]("rotary", 0)
-    finally:
-        torch.set_num_threads(threads)
-    with torch.no_grad():
-        q, k, _ = model.to_qkv(model.letters.weight).mean(dim=0).view(3, 32, 2).unbind()
-        q, k = torch.view_as_complex(q.contiguous()), torch.view_as_complex(k.contiguous())
-        product = q * k.conj()
-        speeds = 10000 ** (-torch.arange(0, 64, 2) / 64)
-        distances = torch.arange(-63, 64)
-        angles = distances[:, None] * speeds + product.angle()
-        score = (product.abs() * angles.cos()).sum(dim=-1) / 8
-        best = score.topk(3).indices
-    assert distances[best].tolist() == [2, 27, -30]
-    within = score[(distances >= -15) & (distances <= 15) & (distances != 2)]
-    assert score[best[1:]].min() > within.max() + 1
-
-
 def test_the_trained_model_could_hold_the_head_made_by_hand():
     """The letters in the slowest components, which hardly move, and positions in the others."""
     cells = [
