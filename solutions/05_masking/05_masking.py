@@ -1038,5 +1038,6 @@ ladder.show()
 # - A. Karpathy, [A recipe for training neural networks](https://karpathy.github.io/2019/04/25/recipe/), 2019, under
 #   "use backprop to chart dependencies": the idea of finding leaks with gradients.
 #
-# **Next:** a single layer of causal attention tells a position what came before, but not in which order.
-# [Lesson 6, *Positions*](../06_positions/06_positions.ipynb), adds the order.
+# A single layer of causal attention tells a position what came before, but not in which order.
+#
+# **Next:** [lesson 6, *Positions*](../06_positions/06_positions.ipynb)
