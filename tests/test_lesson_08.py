@@ -13,6 +13,7 @@ from torch import nn
 
 from helpers import plots
 from helpers.authoring.lesson_source import Answers, sources
+from helpers.course import TRAINING_STEPS
 from helpers.data.datasets import Labelled
 from helpers.data.recorded import recorded
 from helpers.data.toy.reviews import _GRAMMAR, BLAME, PRAISE, reviews
@@ -190,6 +191,37 @@ def test_most_mistakes_are_where_a_sentence_ends_in_although_or_even_if(printed_
     assert set_aside < in_test / 2 and 100 * expected == pytest.approx(float(measured), abs=0.3)
 
 
+@pytest.mark.deep
+def test_with_another_seed_moving_the_clause_corrects_few_mistakes(monkeypatch):
+    """Told of the machine of the stored run: on another, the same seed gives other numbers."""
+    monkeypatch.delenv(TRAINING_STEPS, raising=False)
+    monkeypatch.setattr(plots.style.plt, "show", lambda: None)
+    cells = [cell.source for cell in SOURCE.read().cells if cell.cell_type == "code"]
+    found = {}
+    for seed in (0, 1):
+        space = {}
+        for code in cells:
+            if "plan = [batch" in code:
+                code = code.replace("torch.manual_seed(0)", f"torch.manual_seed({seed})")
+            if not code.startswith("check"):
+                exec(code, space)
+            if "moved_right =" in code:
+                break
+        plots.style.plt.close("all")
+        wrong = [(space["at_end"] & ~space[right]).sum().item() for right in ("our_right", "moved_right")]
+        found[seed] = (*wrong, f"{classifier.accuracy(space['model'], space['validation']):.3f}")
+    if found[0] != (114, 11, "0.965"):
+        pytest.skip("not the machine of the stored run")
+    assert found[1] == (83, 74, "0.970")
+
+
+def test_the_closing_clause_is_more_frequent_in_training_than_in_its_first_thousand_reviews():
+    closing = re.compile(r"[^.,]+ is [^.,]+, (although|even if) [^.]+")
+    (texts, _), (others, _) = reviews()
+    shares = [sum(map(bool, map(closing.search, part))) / len(part) for part in (texts[:1000], texts, others)]
+    assert [round(100 * share) for share in shares] == [10, 17, 22]
+
+
 ADJECTIVE = f"(?:{'|'.join(PRAISE + BLAME)})"
 _PATTERNS = [
     re.sub("{adj2?}", ADJECTIVE, re.sub("{it2?}", r"the \\w+", re.sub("a {adj}", f"an? {ADJECTIVE}", each)))
@@ -328,10 +360,14 @@ def test_the_stored_bag_of_words_wins_on_imdb():
     prose = " ".join(SOURCE.script.read_text(encoding="utf-8").split("\n# "))
     assert f"{aside} % of the validation reviews right but only {tested} % of the test reviews" in prose
     assert 1.5 < counted - float(tested) < 2, "nearly two points"
-    assert round(beside - counted, 1) == 1.0
+
+
+def test_the_recorded_run_on_imdb_overfits_after_step_996():
     run = recorded("imdb")
-    squares = ((beside, run["data"]["looked_at"]), (counted, run["data"]["tested_on"]))
-    assert beside - counted < 2 * math.sqrt(sum(share * (100 - share) / count for share, count in squares))
+    best, last = max(run["curve"], key=lambda look: look["accuracy"]), run["curve"][-1]
+    assert best["step"] == 996 and [round(look["loss"], 2) for look in (best, last)] == [0.20, 0.05]
+    assert [f"{look['accuracy']:.1%}" for look in (best, last)] == ["89.7%", "89.1%"]
+    assert run["settings"]["h"] == 2 and round(run["processor_seconds"] / 60) == 13
 
 
 def test_the_recorded_reviews_are_of_each_class_two_judged_right_and_one_judged_wrong():

@@ -18,7 +18,7 @@
 # | **You will build** | a vocabulary, padded batches, pooling, a transformer that classifies, and the measurements to judge it by |
 # | **You need** | lessons 5 to 7, and what an optimiser does |
 # | **It takes** | about 120 minutes: five exercises, 20 points |
-# | **It computes** | for about a minute in all, on any laptop |
+# | **It computes** | for about a minute in all, on a laptop |
 #
 # Letters, as in the [notation table](../../site/notation.md): b texts in a batch, t positions, e the width of the
 # model, h heads, n entries in the vocabulary, c classes. Two finished parts come from earlier lessons: `Transformer`,
@@ -84,11 +84,10 @@ print(split_words("It isn't dull, it's SLOW."))
 
 # %% [markdown]
 # It does not matter which id a word gets, but the ids must not change: a trained model contains a table whose rows
-# are numbered by these ids. So the ids follow a rule: the most frequent word comes first, and ties are broken
-# alphabetically.
+# are numbered by these ids. So they follow a fixed rule.
 #
-# **What every check asks.** The inputs stay unchanged, lists and dicts included. In exercises 3 and 4, create tensors
-# on the device of the input. Gradients must reach the vectors in exercise 3 and the parameters in exercise 4.
+# **What every check tests.** Your function must not change its inputs, lists and dicts included. In exercises 3 and 4,
+# create tensors on the input's device. Gradients must reach the vectors in exercise 3 and the parameters in exercise 4.
 
 # %% [markdown]
 # <div class="card">
@@ -264,9 +263,9 @@ plt.show()
 #
 # </div>
 #
-# One training review in five is *plain*: *and* joins two words of praise, or two of blame (*The story is gripping and
-# the script is moving*). In the others, taken together, words of praise are about as frequent in negative reviews (*I
-# do not think that the cast is great*) as in positive ones.
+# One training review in five is *plain*: it has two words of praise, or two of blame, one on each side of *and* (*The
+# story is gripping and the script is moving*). In the others, taken together, words of praise are about as frequent in
+# negative reviews (*I do not think that the cast is great*) as in positive ones.
 #
 # Of the test reviews, about 15 in 100 are plain. The bag of words gets these right, and about half of the other 85:
 # $15 + 85/2 \approx 58$. The effect of *not* and *but* depends on what comes before and after them, and a sum has no
@@ -434,7 +433,7 @@ check(Classifier)
 #
 # A new model should give both classes a probability near one half. Then its loss is near
 # $-\log \tfrac12 = \log 2 \approx 0.693$. A first loss far above this means that the model is confident, and often
-# wrong, before it has learned anything. Standard normal tables pass this test too.
+# wrong, before it has learned anything. Standard normal tables pass this test too, but train worse (see below).
 
 # %%
 def new_classifier(e=64, h=4, depth=2):
@@ -534,11 +533,11 @@ check.prediction("softmax_twice", softmax_twice)
 # %% [markdown]
 # ## Batches, and a learning rate that warms up
 #
-# Texts of similar length are batched together, so that there is little padding to compute, and the batches come in
-# random order. The thousand reviews set aside become the **[validation set](../../site/glossary.md#held-out-data)**,
-# split into the reviews that the bag of words gets right and those that it gets wrong. During training, the finished
-# `accuracy(model, batches)` measures each part; together they give the accuracy on all. The test reviews are kept for
-# the end: choosing between models by their test accuracy would be a slow way of training on the test reviews.
+# Texts of similar length are batched together, to save padding, and the batches come in random order. The thousand
+# reviews set aside become the **[validation set](../../site/glossary.md#held-out-data)**. We split it into the reviews
+# that the bag of words gets right and those it gets wrong, to see when the transformer stops behaving like a bag of
+# words. The finished `accuracy(model, batches)` measures each part; their weighted mean is the accuracy on all. The
+# test reviews are kept for the end: choosing a model by its test accuracy is a slow way of training on them.
 
 # %%
 def batches_of(texts, labels, size, seed):
@@ -569,11 +568,11 @@ print(f"{len(once)} batches; {len(set_aside):,} reviews for validation")
 print(f"bag of words: accuracy {bag_aside:.1%} on the validation reviews")
 
 # %% [markdown]
-# In its first step **[Adam](../../site/glossary.md#adam)** moves every weight that has a gradient by the whole
-# learning rate, even where the gradient is noise. **[Warm-up](../../site/glossary.md#warm-up)** makes the first steps
-# small: the rate rises in a straight line, here over 100 steps. After that it falls to zero along half a period of a
-# cosine. [Xiong et al. (2020)](https://arxiv.org/abs/2002.04745), section 3, found that a transformer with the norm
-# last trains poorly without warm-up.
+# In its first step **[Adam](../../site/glossary.md#adam)** moves every weight that has a gradient by the whole learning
+# rate, even where the gradient is noise. **[Warm-up](../../site/glossary.md#warm-up)** makes the first steps small: the
+# rate rises linearly over the first 100 steps, then falls to zero along half a cosine. [Xiong et al.
+# (2020)](https://arxiv.org/abs/2002.04745), section 3, found that a transformer with the norm last (*post-norm*) trains
+# poorly without warm-up.
 
 # %%
 def rate(step, steps, peak=0.001, warmup=100):
@@ -689,7 +688,7 @@ print(f"transformer: {wrong[1, 0]} positive and {wrong[0, 1]} negative reviews a
 #
 # </div>
 #
-# Each model makes the two kinds of mistake about equally often.
+# In this run, each model makes the two kinds of mistake about equally often.
 #
 # How accurate are the models on the test reviews that contain words such as *not*?
 
@@ -708,10 +707,9 @@ for cue in cues.split(","):
           f"transformer {our_right[there].float().mean():.0%} of {there.sum()} reviews")
 
 # %% [markdown]
-# The bag of words is near chance in every line. The transformer is least accurate with *even if*, then with
-# *although*. Both can introduce a clause that comes last but does not determine the label: *The plot is great,
-# although the cast is dull.* Move each such clause to the front, and change no word: *Although the cast is dull, the
-# plot is great.*
+# The bag of words is near chance in every line. In this run the transformer is least accurate with *even if*, then with
+# *although*. Both can introduce a clause that comes last but does not determine the label: *The plot is great, although
+# the cast is dull.* Move each such clause to the front: *Although the cast is dull, the plot is great.*
 
 # %% tags=["hide-input"]
 closing = re.compile(r"([^.,]+ is [^.,]+), (although|even if) ([^.]+)")
@@ -732,8 +730,12 @@ print(f"clause at the end: {at_end.float().mean():.0%} of the test reviews, "
 # **Most mistakes of this run, 114 of 130, are in reviews with such a clause at the end of a sentence.** With the
 # clauses moved to the front, the model gets only 11 of these 435 reviews wrong.
 #
-# Such clauses are more frequent in the test set than in the validation set, which is one reason for the lower test
-# accuracy. The generator makes no review twice, so it uses up simple ones early, and it made the test reviews last.
+# This is a diagnosis of one run, not a law about the model. A second run, with seed 1 for the initial weights and the
+# same batches, gets 83 of the 435 reviews wrong, and still 74 with the clauses moved.
+#
+# Such clauses are in 22 % of the test reviews but in only 10 % of the validation reviews; in this run, that accounts
+# for the lower test accuracy. The generator never repeats a review, so the few simple ones run out early. Taking the
+# first thousand for validation was a mistake: in the whole training set, 17 % of the reviews have such a clause.
 #
 # Does the model know when it is wrong?
 
@@ -745,9 +747,8 @@ for name, chosen in {"30 to 70%": unsure, "any other": ~unsure}.items():
           f"the clause at the end, {(missed & at_end).sum()} of {(chosen & at_end).sum()}")
 
 # %% [markdown]
-# Of the 211 reviews with a probability between 30 and 70 %, 192 have the clause at the end, and 87 of the 114 mistakes
-# are among those 192. In many such reviews the model has not settled which clause decides. Outside that range, only 35
-# of 1,789 answers are wrong: on the test reviews, the probability tells which answers to doubt.
+# Of the 130 mistakes, 95 are among the 211 reviews with a probability between 30 and 70 %. On the test reviews, the
+# probability tells which answers to doubt.
 
 # %% [markdown]
 # ## Looking at *not*
@@ -790,9 +791,8 @@ plt.show()
 #
 # </div>
 #
-# On the left, hiding *not* reverses the verdict, as it should: two words of blame remain. Hiding *weak* leaves *the
-# cast is not*, neither praise nor blame; the model leans towards negative. On the right, hiding any single word, even
-# *weak*, leaves the verdict as it is.
+# On the left, hiding *not* reverses the verdict, as it should: two words of blame remain. On the right, hiding any
+# single word, even *weak*, leaves the verdict as it is.
 #
 # Now take all test reviews that end in a clause such as *but the plot is not dull*, or in a sentence such as *I do not
 # think that the plot is dull*. In both kinds, the class should change when *not* is hidden.
@@ -817,8 +817,7 @@ for cues in ("the", "not", "do", "do not"):
 # %% [markdown]
 # Hiding *the*, as a control, changes no class. After *but* and *yet*, hiding *not* always changes the class. In *I do
 # not think*, hiding *not* never changes it, but hiding *do* usually does. In training, *do* occurs only before *not*.
-# A model may go by other words than a reader would. But training contained no text with a hidden word, so these counts
-# are hints, not proof.
+# But training contained no text with a hidden word, so these counts are hints, not proof.
 
 # %% [markdown]
 # ## The same words, shuffled
@@ -1055,12 +1054,10 @@ check.prediction("loss_by_heart", loss_by_heart)
 # %% [markdown]
 # ## An open experiment
 #
-# No points, optional: **get the highest accuracy on the validation set that you can, with half a minute of
-# training**. You may change every line of `attempt`. Its variable `share` runs from 0 to 1 as the time passes, and sets
-# the learning rate. A try that you stop early still counts.
-#
-# Your tries are kept in the folder `experiments/` of the course. At first the cell stops after 40 steps; set
-# `steps=None` for a real try.
+# No points, optional: **get the highest accuracy on the validation set that you can, with half a minute of training**.
+# You may change every line of `attempt`. Its variable `share` runs from 0 to 1 as the time passes, and sets the
+# learning rate. A try that you stop early still counts. Your tries are saved in the course's `experiments/` folder. As
+# given, the cell stops after 40 steps; set `steps=None` for a real try.
 
 # %%
 own = looks[-1][1] if looks else 0.5
@@ -1083,16 +1080,17 @@ attempt("the lesson's model, 40 steps", steps=40)
 bench.show()
 
 # %% [markdown]
-# Change one thing at a time. Repeat your best try with another seed: the difference shows how much is luck.
+# Change one thing at a time. Repeat your best try with another seed: the difference shows how much is luck. With seed
+# 1, the lesson's own training reaches 0.970.
 
 # %% [markdown]
 # ## Real reviews
 #
-# On IMDb, training takes a quarter of an hour, so we ran it once and **recorded** it. The transformer is this lesson's
-# `Classifier`, twice as wide and with dropout. In training, one word in ten becomes `<unk>`, and
-# [Muon](https://kellerjordan.github.io/posts/muon/) trains the matrices of the blocks. The bag of words is logistic
-# regression on counts in which rare words weigh more (tf-idf). Both have a vocabulary of 20,000 words and read the
-# first 56 and the last 168 words of long reviews.
+# On IMDb, training takes 13 minutes of processor time, so we ran it once and **recorded** it. The transformer is this
+# lesson's `Classifier`, twice as wide, with two heads instead of four, and with dropout. In training, one word in ten
+# becomes `<unk>`, and [Muon](https://kellerjordan.github.io/posts/muon/) trains the matrices of the blocks. The bag of
+# words is logistic regression on counts that give rare words more weight (tf-idf). Both have a vocabulary of 20,000
+# words and read the first 56 and the last 168 words of long reviews.
 
 # %% [markdown]
 # <div class="card">
@@ -1102,9 +1100,9 @@ bench.show()
 # On the generated reviews the transformer is more than thirty points better than a bag of words. On IMDb, both are
 # trained on the same 22,500 real reviews. Which is right more often on the test reviews?
 #
-# - **A.** The bag of words: it needs fewer examples.
-# - **B.** The transformer, by ten points or more: real reviews have a *not* and a *but* too.
-# - **C.** The transformer, by a point or two: in long reviews single words tell more.
+# - **A.** The bag of words.
+# - **B.** The transformer, by ten points or more.
+# - **C.** The transformer, by a point or two.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "who_wins_imdb", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -1151,12 +1149,14 @@ plt.show()
 check.prediction("who_wins_imdb", who_wins_imdb)
 
 # %% [markdown]
-# **The bag of words wins** this one comparison by nearly two points. On the validation reviews the two end level.
+# **The bag of words wins** this one comparison on the test reviews by nearly two points. On the validation reviews the
+# two end level. After step 996 the transformer's training loss falls from 0.20 to 0.05 and its validation accuracy from
+# 89.7 to 89.1 %, a sign of overfitting.
 #
 # **The validation set flatters.** The transformer gets 89.1 % of the validation reviews right but only 86.2 % of the
-# test reviews. The gap is more than four times its standard error of 0.7 points. The bag of words loses one point, less
-# than two standard errors. Validation and training reviews discuss the same films; the test reviews discuss others.
-# A validation set should differ from the training data as much as future data will.
+# test reviews. The gap is more than four times its standard error of 0.7 points. One possible reason: validation and
+# training reviews share films, and the test reviews discuss others. A validation set should resemble the data to come.
+# This one does not, and neither did our first thousand generated reviews.
 #
 # What helps is **pretraining**: training on a great deal of other text first. [Lesson 14](../14_bert/14_bert.ipynb)
 # takes a published pretrained encoder and repeats this comparison.
