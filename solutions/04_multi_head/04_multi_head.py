@@ -704,9 +704,7 @@ for run, reader in (1, runs[1][0][0]), (3, runs[1][2][0]):
 #
 # How can the position sum tell? The score that *gave* gives to a word is the sum of a part for the word and a part for
 # its position. Suppose the word's part is larger for *susan* than for *mary*. Then the first position gets more weight
-# when susan stands there. So, when weight moves from the last position to the first, the last linear layer has to
-# favour names with a large part as giver. It does: over the 16 names, the correlation between the part and this
-# advantage is 0.98 in run 1 and 0.95 in run 3.
+# when susan stands there than when mary does, and the last linear layer can read the name from the weight.
 
 # %% [markdown]
 # ## A model with a bug
