@@ -248,6 +248,21 @@ def test_with_larger_matrices_only_norm_first_keeps_the_positions_apart():
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
+def test_with_norm_last_the_output_of_a_layer_is_about_as_large_as_what_it_is_added_to(seed):
+    torch.manual_seed(seed)
+    stack, x = blocks.Transformer(32, 4, 24), torch.randn(8, 16, 32)
+    with torch.no_grad():
+        for matrix in (p for p in stack.parameters() if p.dim() == 2):
+            matrix *= 2
+        for block in stack.blocks:
+            added = block.attention(x)
+            halfway = block.norm1(x + added)
+            for output in (added, block.feed_forward(halfway)):
+                assert 0.5 < output.square().mean().sqrt() < 2
+            x = block(x)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
 def test_scaling_the_sum_back_takes_the_advantage_from_norm_first(seed):
     apart = {}
     for scaled_back in (False, True):
@@ -257,10 +272,28 @@ def test_scaling_the_sum_back_takes_the_advantage_from_norm_first(seed):
             for matrix in (p for p in stack.parameters() if p.dim() == 2):
                 matrix *= 2
             for block in stack.blocks:
+                halfway = x + block.attention(block.norm1(x))
+                for output in (halfway - x, block.feed_forward(block.norm2(halfway))):
+                    assert scaled_back or 0.5 < output.square().mean().sqrt() < 2, "as large in every block"
                 x = block(x)
                 x = x / x.square().mean().sqrt() if scaled_back else x
         apart[scaled_back] = ((x - x.mean(1, keepdim=True)).norm() / x.norm()).item()
-    assert apart[True] < 1e-3 and apart[False] > 0.3
+    assert apart[True] < 1e-4 and apart[False] > 0.3
+
+
+class Stack(nn.Sequential):
+    blocks = property(list)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_norms_only_leave_block_0_a_gradient(seed):
+    torch.manual_seed(seed)
+    model = Stack()
+    for _ in range(24):
+        layer, network = blocks.SelfAttention(32, 4), blocks.FeedForward(32)
+        model.append(nn.Sequential(layer, nn.LayerNorm(32), network, nn.LayerNorm(32)))
+    pull = ANSWERS.make("gradient_by_depth")(model, torch.randn(8, 16, 32))
+    assert 0.01 < pull[0] / pull[23] < 1
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -268,7 +301,9 @@ def test_positions_that_attend_only_to_themselves_stay_apart_in_the_growing_towe
     torch.manual_seed(seed)
     towers = dict.fromkeys((True, False), torch.randn(8, 16, 32))
     with torch.no_grad():
-        for _ in range(24):
+        for block in range(24):
+            x = towers[True]
+            assert block < 23 or (x - x.mean(1, keepdim=True)).norm() < 1e-3 * x.norm(), "alike before the last block"
             layer, network = blocks.SelfAttention(32, 4), blocks.FeedForward(32)
             for matrix in (p for part in (layer, network) for p in part.parameters() if p.dim() == 2):
                 matrix *= 2
@@ -359,6 +394,10 @@ def test_with_other_seeds_the_same_stacks_learn(seed):
     gentle = ("both, norm last, warm-up", "both, norm last, a third of the rate")
     for version in ("bare", "norms only", "both, norm last"):
         assert 0.95 < space["last"](space["trained"](version)[0]) < 1.05
+    for version in ("bare", "norms only"):
+        model = nn.Sequential(space["PositionEmbedding"](8, 32), space["new_stack"](version), nn.Linear(32, 32))
+        losses = space["train"](model, lambda batch: batch.flip(1), 400, 0.006 / 3)
+        assert 0.95 < space["last"](losses) < 1.05
     for version in ("shortcuts only", "both, norm first", *gentle):
         losses, apart = space["trained"](version)
         assert space["last"](losses) < 0.7

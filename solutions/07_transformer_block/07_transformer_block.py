@@ -149,11 +149,11 @@ draw_by_depth({"": bare})
 #
 # </div>
 #
-# After three layers all 16 positions of a sequence hold the same vector, as far as float32 can tell. All
-# outputs of a layer are averages of the same values. The more similar the vectors, the more similar their attention
-# weights, so each layer shrinks the differences more than the layer before. [Dong, Cordonnier and Loukas
-# (2021)](https://arxiv.org/abs/2103.03404) show that they shrink doubly exponentially with the depth: in their bound
-# each layer cubes the difference, up to a factor.
+# After three layers all 16 positions of a sequence hold the same vector, as far as float32 can tell. All outputs of a
+# layer are averages of the same values. When the vectors are similar, so are their attention weights, and the averages
+# are nearly equal. So each layer shrinks the differences by a larger factor than the layer before. In the bound of
+# [Dong, Cordonnier and Loukas (2021)](https://arxiv.org/abs/2103.03404) each layer cubes the difference, up to a
+# factor.
 #
 # Does the gradient still reach the lower layers of such a tower?
 
@@ -161,7 +161,7 @@ draw_by_depth({"": bare})
 # ## An instrument: gradient by depth
 #
 # Give the model a task: output the sequence **backwards**. The tower is permutation equivariant (lesson 6) and cannot
-# learn this; the task only supplies gradients. The loss is the mean over rows, positions i and components a,
+# learn this; the task only supplies gradients. The loss is the mean over rows (sequences), positions i, components a,
 #
 # $$L
 # \;=\; \operatorname*{mean}_{\text{row},\,i,\,a}\;\big(y_{\text{row},\,i,\,a} - x_{\text{row},\,t-1-i,\,a}\big)^2,
@@ -434,9 +434,9 @@ constant = 7 / 8 * (1 - 2 / torch.pi)    # of 8 positions: 7/8 is the variance o
 print(f"loss of the best constant {constant:.2f}, of attention {last(losses):.2f}")
 
 # %% [markdown]
-# After 500 steps the stack is no better than a model that always returns the best constant. Without its biases it could
-# not even return a constant. Such a stack is an odd function: if it returns y for x, it returns −y for −x. But x and −x
-# have the same target.
+# After 500 steps the stack is no better than the best constant. Without biases such a stack could do even less. It is
+# an odd function: if it returns y for x, it returns −y for −x. But x and −x have the same target, so the best it can
+# return is 0. For our stack, which has biases, the failure is only an observation.
 #
 # The missing piece is the **[feed-forward network](../../site/glossary.md#feed-forward-network)**: two linear layers
 # with a ReLU between them, applied to **every position by itself**, with the same weights everywhere:
@@ -546,8 +546,8 @@ for factor in (1, 2):
 
 # %% [markdown]
 # Each block multiplies the size by some factor, and over 24 blocks the factors compound: with matrices twice as large,
-# the vectors explode. The positions also become nearly equal: in the last block, attention selects the same position
-# for all of them. If every position attends only to itself, they stay apart.
+# the vectors explode. The positions also become nearly equal. As a control, let every position attend only to itself:
+# now they stay apart. The 100% in the last block does not explain the collapse: nearly equal vectors attend alike.
 #
 # **[Layer normalisation](../../site/glossary.md#layer-normalisation)**
 # ([Ba, Kiros and Hinton, 2016, section 3](https://arxiv.org/abs/1607.06450)) prevents this explosion. It shifts each
@@ -656,9 +656,9 @@ for factor in (1, 2):
     print_by_depth(factor, normed.to(device()))
 
 # %% [markdown]
-# The size stays at 1. But with the larger matrices the positions become even more alike than without norms. Here
-# attention is nearly uniform: in the last block, every position gets about 1/16 of it. Where the norm is placed will
-# decide whether the positions become equal.
+# The size stays at 1. But with the larger matrices the positions become even more alike than without norms. In the last
+# block every position gets 6% of the attention, or 1/16. Again this follows from the collapse: equal vectors get equal
+# attention.
 #
 # ## The block
 #
@@ -968,9 +968,9 @@ for name, stack in stacks.items():
 # <div class="figure-caption">
 #
 # **How to read it.** With PyTorch's initial weights, the right panel depends on shortcuts alone: with them the
-# positions stay apart through all 24 blocks; without them they become equal within a few, **norms or not**. On the
-# left, *norms only* and *norm last* overlap at 1. With norm first the sum still grows, but more slowly than with
-# shortcuts only.
+# positions stay apart; without them they become equal within a few blocks, **norms or not**. On the left, *norms only*
+# and *norm last* overlap at 1. With norm first the sum (before the final norm) grows more slowly than with shortcuts
+# only.
 #
 # </div>
 
@@ -978,13 +978,13 @@ for name, stack in stacks.items():
 check.prediction("norms_without_shortcuts", norms_without_shortcuts)
 
 # %% [markdown]
-# Look at *norms only* once more. Its vectors have size 1 at every depth, yet nothing in them tells one position from
-# another. A healthy-looking number can come from a dead model.
+# Look at *norms only* once more. Its vectors have size 1 at every depth, and block 0 gets more than a hundredth of the
+# gradient of block 23. Yet nothing tells the positions apart. Numbers can look healthy in a dead model.
 #
 # With the larger matrices, only *norm first* keeps the positions apart. In both orders every layer reads vectors of
-# size 1. The orders differ in what the layer's output is added to. With norm last it is a vector of size 1, in every
-# block. With norm first it is a sum that grows, here to size 7.1. The growth matters: if the sum is scaled back to size
-# 1 after every block, norm first collapses too.
+# size 1, and its output has roughly that size in every block. With norm last this output is a large part of the sum.
+# With norm first the sum grows, here to size 7.1, and the output becomes a small part of it. As a control, scale the
+# sum back to size 1 after every block: now norm first collapses too, to a difference below 1e-4.
 #
 # Now train all five versions, as fresh stacks of eight blocks, to return the sequence backwards. Learned positions come
 # before the stack, a linear layer after it. *Norm last* is run twice more: at a third of the learning rate, and with
@@ -1042,9 +1042,9 @@ for version, (losses, apart) in runs.items():
 #
 # </div>
 #
-# Without shortcuts nothing is learned at this learning rate, with norms or without. Shortcuts alone make eight blocks
-# trainable; with norm first, training is faster. Norm last learns only with a warm-up or at a third of the rate. With
-# seeds 1 and 2 in place of 0, the same three versions stay at a loss of 1, and the same four learn.
+# Without shortcuts nothing is learned, with norms or without; a third of the rate does not help. Shortcuts alone make
+# eight blocks trainable; with norm first, training is faster. Norm last learns only with a warm-up or at a third of the
+# rate. With seeds 1 and 2 in place of 0, the same three versions stay at a loss of 1, and the same four learn.
 #
 # Now look at the right panel. With *norm last* the first steps make the positions nearly equal, and they stay that way.
 # In the other three runs with norms and shortcuts, the difference also falls at first, but it returns. Their loss falls
