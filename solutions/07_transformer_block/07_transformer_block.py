@@ -18,7 +18,7 @@
 # |---|---|
 # | **You will build** | an instrument that measures gradients by depth, the feed-forward network, a layer norm that agrees with PyTorch's, the block in both of its orders, and the stack |
 # | **You need** | [lessons 4](../04_multi_head/04_multi_head.ipynb) to [6](../06_positions/06_positions.ipynb), and how to write an `nn.Module` |
-# | **It takes** | about 120 minutes: six exercises, one of them with two bugs to fix, and two predictions; 23 points |
+# | **It takes** | about 115 minutes: six exercises, one of them with two bugs to fix, and two predictions; 23 points |
 # | **It computes** | for a few seconds a cell, on any laptop; two cells take about half a minute each, and you may stop them |
 #
 # Letters, as in the [notation table](../../site/notation.md): b batch, t positions, e width, h heads, and d = e/h,
@@ -525,21 +525,10 @@ def tower_of_pairs(factor):
     tower = Tower(nn.Sequential(*pair()) for _ in range(24))
     return enlarge(tower, factor).to(device())
 
-@torch.no_grad()
-def most_attended(blocks):
-    """In the last block: the largest share of a head's attention that one position gets."""
-    y, attention = Tower(blocks[:-1])(x), blocks[-1][0].layer
-    q, k = (to(y).unflatten(-1, (attention.h, -1)).transpose(1, 2)
-            for to in (attention.to_queries, attention.to_keys))
-    weights = (q @ k.mT / q.shape[-1] ** 0.5).softmax(dim=-1)    # (b, h, t, t)
-    return weights.mean(dim=-2).amax(dim=-1).mean().item()
-
 def print_by_depth(factor, tower):
     sizes, apart = by_depth(tower, x)
     told = ", ".join(f"{sizes[k]:.3g} after {k}" for k in (0, 12, 24))
     print(f"matrices times {factor}: size {told}; difference at the top {apart[-1]:.1e}")
-    share = most_attended(tower.blocks)
-    print(f"    last block: {share:.0%} of the attention is on one position")
 
 for factor in (1, 2):
     print_by_depth(factor, tower_of_pairs(factor))
@@ -547,7 +536,7 @@ for factor in (1, 2):
 # %% [markdown]
 # Each block multiplies the size by some factor, and over 24 blocks the factors compound: with matrices twice as large,
 # the vectors explode. The positions also become nearly equal. As a control, let every position attend only to itself:
-# now they stay apart. The 100% in the last block does not explain the collapse: nearly equal vectors attend alike.
+# now they stay apart.
 #
 # **[Layer normalisation](../../site/glossary.md#layer-normalisation)**
 # ([Ba, Kiros and Hinton, 2016, section 3](https://arxiv.org/abs/1607.06450)) prevents this explosion. It shifts each
@@ -656,9 +645,7 @@ for factor in (1, 2):
     print_by_depth(factor, normed.to(device()))
 
 # %% [markdown]
-# The size stays at 1. But with the larger matrices the positions become even more alike than without norms. In the last
-# block every position gets 6% of the attention, or 1/16. Again this follows from the collapse: equal vectors get equal
-# attention.
+# The size stays at 1. But with the larger matrices the positions become even more alike than without norms.
 #
 # ## The block
 #
