@@ -645,7 +645,8 @@ for factor in (1, 2):
     print_by_depth(factor, normed.to(device()))
 
 # %% [markdown]
-# The size stays at 1. But with the larger matrices the positions become even more alike than without norms.
+# The size stays at 1. But with the larger matrices the positions become even more alike than without norms. Whether
+# they do depends on where the norm is placed.
 #
 # ## The block
 #
