@@ -21,8 +21,8 @@
 # | **It takes** | about 100 minutes: five exercises, 17 points, and four predictions |
 # | **It computes** | in seconds on a laptop; the last section takes about a minute, and you may stop it |
 #
-# We say that a position *looks at* another when it gives it a large weight. The letters used for shapes are listed in
-# the [table of notation](../../site/notation.md).
+# A position *looks at* another when it gives it a large weight. The letters used for shapes are listed in the [table of
+# notation](../../site/notation.md).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import matplotlib.pyplot as plt
@@ -333,9 +333,9 @@ plots.diagrams.three_roles()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Rectangles are matrices, with their numbers of rows and columns. The batch axis is left out, and
-# the values are as wide as the keys. Three projections turn x into q, k and v. Row i of the scores compares query i
-# with all keys. The softmax turns each row of scores into weights, and the weights average the values.
+# **How to read it.** Each rectangle is a matrix, labelled with its numbers of rows and columns. The batch axis is left
+# out, and the values are as wide as the keys. Three projections turn x into q, k and v. Row i of the scores compares
+# query i with all keys. The softmax turns each row of scores into weights, and the weights average the values.
 #
 # </div>
 #
@@ -535,8 +535,8 @@ plt.show()
 #
 # </div>
 #
-# Changing the sign alters neither the number of parameters nor the symmetry of the scores, so neither of them is why
-# one matrix fails.
+# The run with the changed sign has as few parameters as the run that fails, and its scores are just as symmetric; yet
+# it succeeds. So neither of them is why one matrix fails: queries and keys have to be different vectors.
 #
 # To see the weights, use one-hot values: value $j$ has its single 1 at place $j$. Each output is then a row of weights.
 
@@ -856,8 +856,8 @@ print("columns:", rule_q.shape[1], " rank of M:", rank)
 # In lesson 1 your `self_attention` became part of a language model that reads 32 bytes and predicts the next one. Our
 # three runs of that model needed 3.62 or 3.63 [bits per byte](../../site/glossary.md#bits-per-byte). Now replace the
 # `self_attention` in it with your `SingleHeadAttention(64, 64)`, with three trained matrices. The line *weight on the
-# last byte* gives two weights of the last query, averaged over held-out windows: the weight on its own position, and
-# the total weight on all positions that hold the same byte, its own among them.
+# last byte* shows where the last position looks, averaged over held-out windows: how much weight it gives itself, and
+# how much it gives all positions with the same byte, itself included.
 
 # %% [markdown]
 # <div class="card">
@@ -905,16 +905,15 @@ check.prediction("second_rung", second_rung)
 
 # %% [markdown]
 # Why is the model worse, although it has three more matrices? Overfitting is not the reason: on training text, too, it
-# needs more bits than lesson 1's model, 3.75 against 3.60. The two models look at different positions. Lesson 1's model
-# gives 0.91 of the weight to the last byte and its copies. Your new model gives them 0.11, about as much as equal
+# needs more bits than lesson 1's model, 3.75 against 3.60. The two models spread their weight differently. Lesson 1's
+# model gives 0.91 of the weight to the last byte and its copies. Your new model gives them 0.11, about as much as equal
 # weights would.
 #
 # It could do better: with the identity in all three matrices, it *is* lesson 1's model. But training from random
-# matrices does not find matrices that good. Does it find better ones if a query has more to ask for, or if each step
-# has more to learn from? Change both models:
+# matrices does not find matrices that good. Two changes to both models might help:
 #
-# - **With positions.** So far a query can ask for "a letter e", but not for "the byte at the end". Now a learned vector
-#   is added to each input, one for each of the 32 positions (lesson 6).
+# - **With positions.** So far a query can ask for "a letter e", but not for "the byte at the end". Now each of the 32
+#   positions has a learned vector of its own, which is added to the input there (lesson 6).
 # - **8 × the windows.** So far each step reads sixteen windows and learns from one prediction in each. Now it reads
 #   eight times as many, at about eight times the cost.
 
@@ -932,15 +931,15 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each row is one way of training; farther left is better. The ticks are recorded, three runs of
-# each model; some coincide.
+# **How to read it.** Each row is one way of training; farther left is better. Each tick is one of three recorded runs
+# of a model; some coincide.
 #
 # </div>
 #
 # With more windows alone, lesson 1's model still leads. With positions alone, the runs of the two models overlap. With
-# both, every run of lesson 2's model needs fewer bits than any run of lesson 1's. So here the three matrices pay off
-# only with positions to ask for and more text to learn from. Lesson 6 adds positions; lesson 5 gets 32 predictions from
-# each window.
+# both, every run of lesson 2's model needs fewer bits than any run of lesson 1's. So in these runs the three matrices
+# have a clear advantage only when both changes are made together. Lesson 6 adds positions; lesson 5 gets 32 predictions
+# from each window.
 
 # %% [markdown]
 # ## What you can do now

@@ -370,10 +370,10 @@ check.prediction("saturated_gradient", saturated_gradient)
 # $$\frac{\partial p_i}{\partial z_j} \;=\; p_i\,(\delta_{ij} - p_j) ,
 # \qquad\qquad J \;=\; \operatorname{diag}(p) - p\,p^\top .$$
 #
-# Entry (i, j) is the rate at which weight i changes when score j is raised. Weight j itself rises at the rate
-# $p_j (1 - p_j)$, and the other weights fall. Now let the softmax [saturate](../../site/glossary.md#saturation): one
-# weight approaches 1, the others 0. Then $\operatorname{diag}(p)$ and $p p^\top$ approach the same matrix, **and their
-# difference J approaches zero**. A small change of a score then changes hardly any weight.
+# Entry (i, j) is the rate at which weight i changes when score j is raised. Weight j itself rises at the rate $p_j (1 -
+# p_j)$, and the other weights fall. Now let the softmax [saturate](../../site/glossary.md#saturation): one weight
+# approaches 1, the others 0. Then $\operatorname{diag}(p)$ and $p p^\top$ approach the same matrix, **and their
+# difference J approaches zero**. A small change of a score then leaves all weights almost unchanged.
 #
 # Training does not need the matrix itself. Backpropagation brings a vector $g$ to the softmax, with one number for each
 # weight, $g_i = \partial L / \partial p_i$. The softmax passes on one number for each score, by the chain rule:
@@ -452,10 +452,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Column j shows how the weights change when score j, as it enters the softmax, is raised a
-# little: its own weight rises (blue), the others fall (orange). Each column adds up to 0. The largest entry is
-# 0.000006 on the left and 0.2 on the right. There the softmax's input is q·k/8, so with respect to q·k itself the
-# derivative is 0.2/8.
+# **How to read it.** Column j shows how the weights change when score j is raised a little: its own weight rises
+# (blue), the others fall (orange). Each column adds up to 0. The largest entry is 0.000006 on the left and 0.2 on the
+# right. On the right the input of the softmax is q·k/8, so the derivative with respect to q·k itself is 0.2/8.
 #
 # </div>
 
@@ -487,9 +486,9 @@ plt.show()
 # <details><summary>Hint 1: where the NaN has to be stopped</summary>
 #
 # Compute the terms first, then sum them. `torch.where(condition, a, b)` chooses between a and b entry by entry. (This
-# keeps NaN out of the result, but not out of the gradient: in the backward pass, the gradient of a term that was not
-# chosen is 0, and 0 times the derivative of log at 0, which is ∞, is NaN.) Or replace each 0 by a tiny number before
-# you take the logarithm: the factor 0 in front of it makes the term 0.
+# keeps NaN out of the result, but not out of the gradient: in the backward pass a term that was not chosen gets the
+# gradient 0. This 0 is multiplied by the derivative of log at 0, which is ∞, and 0 · ∞ is NaN.) Or replace each 0 by a
+# tiny number before you take the logarithm: the factor 0 in front of it makes the term 0.
 #
 # </details>
 # <details><summary>Hint 2: three rows, with numbers</summary>
@@ -574,8 +573,8 @@ for name, line in derivatives.items():
 #
 # At d = 64, the median derivative with respect to q·k is 0.04/8 = 0.005 with scaling. That is about 5,000 times the
 # median without scaling, 0.000001. Without scaling the keys also differ more: the 90th percentile of $p(1 - p)$ is more
-# than 10⁹ times the 10th percentile. With scaling it is about 10 times. No learning rate changes these ratios, because
-# it multiplies all gradients alike.
+# than 10⁹ times the 10th percentile. With scaling it is about 10 times. A larger learning rate could make up for the
+# factor of 5,000, but not for the differences between keys: it multiplies the gradients of all keys alike.
 
 # %% [markdown]
 # ## Two hundred steps of training
@@ -621,19 +620,20 @@ for name, scores_of in both.items():
 # <div class="figure-caption">
 #
 # **How to read it.** Each line is one training run; within a panel only the width differs. On the left, wider vectors
-# end at a higher loss. On the right, d = 64 and d = 1024 nearly coincide. Only the line of d = 1024 on the left has
-# levelled off; with 1,000 steps, all others end lower.
+# end at a higher loss. On the right, d = 64 and d = 1024 nearly coincide. The line of d = 1024 on the left has levelled
+# off. (In runs of 1,000 steps, all others end lower than here.)
 #
 # </div>
 #
-# Without scaling, the loss at d = 1024 rises in the first two steps: some scores change by more than 50, and weight
-# jumps from one wrong key to another. After that, 15 of the 16 queries have nearly all their weight on a wrong key, and
-# the loss stays near 2 · 15/16 = 1.875. The best of eight rates ends at 1.36 without scaling, and near 0 with it.
+# Without scaling, the loss at d = 1024 rises in the first two steps, in which some scores change by more than 50. After
+# that, 15 of the 16 queries have nearly all their weight on a wrong key, and the loss stays near 2 · 15/16 = 1.875. The
+# best of eight rates ends at 1.36 without scaling, and near 0 with it.
 #
 # The root has two effects: a soft start and smaller steps. To see which of them matters, keep the plain scores and
 # produce each effect on its own. For the soft start, divide the initial queries by √d. For the smaller steps, divide
-# the rate by d: scaling makes the gradient that reaches q smaller by √d, and a change of q then changes the scaled
-# scores by √d less. The cell also prints the median size of the first gradient on the score of the right key.
+# the rate by d. Scaling costs a factor of √d twice: the gradient that reaches q is √d times smaller, and a given change
+# of q moves the scaled scores √d times less. The cell also prints the median size of the first gradient on the score of
+# the right key.
 
 # %% mystnb={"image": {"alt": "Three panels, for widths 4, 64 and 1024, with the final losses of three runs in each of five rows. At widths 64 and 1024 all runs with a plain start end above 0.5; all others end below 0.15. At width 4 the rows with small steps and the scaled row lie between 0.2 and 0.6, the rows with full steps between 0.1 and 0.3. In each panel the last two rows are the same."}}
 _, axes = plt.subplots(1, 3, figsize=(6, 2.3), sharex=True, sharey=True)

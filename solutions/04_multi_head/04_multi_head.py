@@ -88,8 +88,9 @@ plt.show()
 #
 # **A weight makes an arrow longer or shorter. It cannot turn it.** The crosses differ, so one head can tell the two
 # events apart. With enough dimensions, a linear layer can name every giver from the word sum: the larger weight wins.
-# But no linear layer can name every receiver: it would have to prefer the weight 0.2 both to 0.4, the giver's, and to
-# 0, that of an absent name. *Three questions, answered*, below, shows what a trained model with one head does instead.
+# But no linear layer can name every receiver. The receiver's name has weight 0.2, the giver's 0.4, and every absent
+# name 0. A linear layer can favour large weights or small ones, but not the one in the middle. *Three questions,
+# answered*, below, shows what a trained model with one head does instead.
 #
 # With several attention layers side by side, each question could have its own weights and its own values. The arrow of
 # mary could point one way in the layer that asks who gave, and another way in the layer that asks who received.
@@ -613,7 +614,7 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Cross-entropy against step; lower is better. Three runs for each h, with the same three seeds.
-# With one head, run 2 stays near 1, and runs 1 and 3 are still falling.
+# With one head, run 2 stays near 1.
 #
 # </div>
 
@@ -629,9 +630,9 @@ for seed in (1, 2):
     print(f"h = 1, run {seed}, 1,200 steps, right answers: {right}")
 
 # %% [markdown]
-# Run 1 now answers nearly all questions, so one sum can hold nearly all answers. Run 2 still guesses the giver. In ten
-# runs of 300 steps, with seeds 1 to 10, one head left at least one role at the level of a guess in four runs. Three
-# heads answered at least 99 of 100 questions about each role in all ten.
+# Run 1 now answers nearly all questions, so one sum can hold nearly all answers. Run 2 still guesses the giver. We also
+# tried ten runs of 300 steps, with seeds 1 to 10. With one head, four of them left at least one role at the level of a
+# guess. Three heads answered at least 99 of 100 questions about each role in all ten.
 #
 # What do three heads look at? Their weights vary with the sentence, so average them over 2,000 sentences.
 
@@ -677,9 +678,9 @@ for h in runs:
 # With one head, the giver has weight 0.00 in run 2, so the name there hardly enters the sum. In runs 1 and 3, giver and
 # receiver have about the same average weight, and yet both models usually name the giver.
 #
-# Do these two models read the giver from the word sum or from the position sum? In one of the sums, replace the weights
-# of giver and receiver in each sentence by their mean. A model that needs their difference in this sum will confuse the
-# names.
+# Do these two models read the giver from the word sum or from the position sum? Change one sum and leave the other as
+# it is: in every sentence, giver and receiver both get the mean of their two weights. If a model needs the difference
+# between the two weights in that sum, it will confuse the names.
 
 # %% tags=["hide-input"]
 print(f"{'named as the giver:':<40}{'the giver':>11}{'the receiver':>14}")
@@ -698,13 +699,13 @@ for run, reader in (1, runs[1][0][0]), (3, runs[1][2][0]):
 
 # %% [markdown]
 # Equal weights in the word sum change little: the models name the giver about as often as with unchanged weights. With
-# equal weights in the position sum, they name the giver in fewer than 40 of 100 sentences. Now the name with the larger
-# weight usually wins, and more often that is the receiver. So it is the position sum that tells these two models who
-# gave. They do not need the longer arrow of the opening picture.
+# equal weights in the position sum, they name the giver in fewer than 40 of 100 sentences. So it is the position sum
+# that tells these two models who gave. They do not need the longer arrow of the opening picture.
 #
 # How can the position sum tell? The score that *gave* gives to a word is the sum of a part for the word and a part for
 # its position. Suppose the word's part is larger for *susan* than for *mary*. Then the first position gets more weight
-# when susan stands there than when mary does, and the last linear layer can read the name from the weight.
+# when susan stands there than when mary does. The word sum shows which two names are in the sentence, and the weights
+# of the positions show which of them comes first.
 
 # %% [markdown]
 # ## A model with a bug
@@ -750,7 +751,7 @@ print("right answers:", right)
 check.prediction("scrambled_answers", scrambled_answers)
 
 # %% [markdown]
-# Which words do the three pieces in the row of *gave* come from? Print their attention weights.
+# Which words do the three pieces in the row of *gave* contain? Print their attention weights.
 
 # %% tags=["hide-input"]
 print("average weights:    " + columns)
@@ -900,8 +901,9 @@ for kind in ("narrow", "wide", "multi-query"):
 #
 # </div>
 #
-# For each pair of positions, narrow heads take as many multiplications as one head: h dot products of d terms, or one
-# of $e = h\,d$ terms. But there are h tables of scores, each t × t, and the softmax has h times the work.
+# For each pair of positions, the scores of narrow heads take as many multiplications as those of one head: h dot
+# products of d terms, or one of $e = h\,d$ terms. But there are h tables of scores, each t × t, and the softmax has h
+# times the work.
 
 # %% [markdown]
 # ## Your model so far
@@ -928,9 +930,10 @@ ladder.show()
 # </div>
 #
 # Four heads hardly change the result: 3.71 or 3.72 [bits per byte](../../site/glossary.md#bits-per-byte) in our three
-# runs, against 3.69 to 3.79 with one scaled head. Bare self-attention is still better. In lesson 2, too, queries, keys
-# and values overtook it only after both models had been given positions and more text in each step. Your vectors still
-# do not say where a byte is, so no head can ask for the byte at a given distance. Lesson 6 adds positions.
+# runs, against 3.69 to 3.79 with one scaled head. Bare self-attention is still better. Lesson 2 showed the same:
+# queries, keys and values were worse than bare self-attention until both models had positions and more text in each
+# step. Your vectors still do not say where a byte is, so no head can ask for the byte at a given distance. Lesson 6
+# adds positions.
 
 # %% [markdown]
 # ## What you can do now

@@ -23,7 +23,7 @@
 #
 # The sizes are b for the batch, t for the query positions, s for the key positions, e for the width, and h for the
 # heads, as in [the notation table](../../site/notation.md). **In a mask, True means "may look"**. PyTorch's
-# `F.scaled_dot_product_attention` has the same convention, its `nn.MultiheadAttention` the opposite one.
+# `F.scaled_dot_product_attention` uses the same convention; its `nn.MultiheadAttention` uses the opposite one.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -57,8 +57,8 @@ check = start("05_masking")
 # batch, tokens have shape (b, t + 1); inputs and targets have shape (b, t).
 #
 # **What every check requires.** Leave the inputs unchanged, and create new tensors on the input's device, or on the
-# `device` that is passed. Where an exercise asks for a softmax or a layer, gradients have to reach its inputs and its
-# parameters, if it has any. Do not use `finished_masks` in exercises 1 to 4.
+# `device` that is passed. Where an exercise asks for a softmax or a layer, gradients must reach its inputs, and a
+# layer's parameters too. Do not use `finished_masks` in exercises 1 to 4.
 
 # %% [markdown]
 # <div class="card">
@@ -405,9 +405,9 @@ nothing = torch.full((3,), -math.inf)
 print(torch.softmax(nothing, dim=-1))
 
 # %% [markdown]
-# On paper, all three exponentials are 0 and the softmax is 0/0. PyTorch returns NaN (not a number). A weight of 0 does
-# not remove a NaN from a later average, because 0 · NaN is NaN. So the NaN spreads: to the outputs of the next layer,
-# to the loss, and with the gradient to the parameters.
+# On paper, all three exponentials are 0 and the softmax is 0/0. PyTorch returns NaN (not a number). In the next layer
+# the mask gives this position a weight of 0, but that does not remove its NaN from an average, because 0 · NaN is NaN.
+# So the NaN spreads: to the outputs of the next layer, to the loss, and with the gradient to the parameters.
 #
 # A finite fill value in place of −∞ avoids the NaN. But then all scores of a fully masked row are equal, and the
 # position averages all values, future ones included. No real position reads this average, but a test for leaks would
@@ -524,7 +524,8 @@ for name, masked in [("filled", filled), ("added", added)]:
 # After `nan_to_num` the weights are right both times, but with the added mask the second row of the gradient is NaN.
 # The backward pass of softmax multiplies by the output of softmax, which in the second row is still NaN. So the
 # gradient with respect to `masked` is NaN in that row, whether we filled or added. Then `masked_fill` passes a gradient
-# of 0 to every filled entry, but an addition passes the NaN on. So `nan_to_num` helps after filling only.
+# of 0 to every filled entry, but an addition passes the NaN on. So `nan_to_num` is enough only if the scores were
+# filled.
 
 # %% [markdown]
 # ## The self-attention of a language model
@@ -613,7 +614,7 @@ check(CausalSelfAttention)
 
 # %% [markdown]
 # Without padding, PyTorch's `F.scaled_dot_product_attention(q, k, v, is_causal=True)` returns the same heads. Given a
-# mask with a fully masked row, it also returns zeros for that row.
+# mask with a fully masked row, recent versions also return zeros for that row.
 #
 # Back to the guessing game. We train your layer exactly as we trained the layer without a mask. Then we measure the
 # loss of both models at each position, on noise that neither has seen.
@@ -646,8 +647,8 @@ for name, losses in by_position.items():
 # <div class="figure-caption">
 #
 # **How to read it.** Each point is the mean loss at one position; the dotted line is log 8. Without a mask the model
-# knows every answer but the last. At position 11 the answer is out of sight, yet the model still bets on the letters
-# that it sees, so its loss is above log 8. With the mask every position is on the line.
+# knows every answer but the last. At position 11 the answer is out of sight, as it is when a model writes. There this
+# model does worse than a guess: its loss is above log 8. With the mask every position is on the line.
 #
 # </div>
 
@@ -697,9 +698,9 @@ for name, model in (("causal", causal), ("every position sees all", seeing)):
 #
 # <details><summary>Hint 1: one number at a time</summary>
 #
-# Autograd differentiates **one number** with respect to everything. Take the number `y[:, i, c].sum()`: sequences do
-# not mix, so in its gradient (b, t, e) each sequence r has the derivative of its own output. What is the largest
-# absolute value at each position j?
+# Autograd differentiates **one number** with respect to everything. Take the number `y[:, i, c].sum()`, a sum over the
+# batch. Sequences do not mix, so row r of its gradient, of shape (b, t, e), is the derivative of sequence r's own
+# output. What is the largest absolute value at each position j?
 #
 # `torch.autograd.grad(number, x, retain_graph=True)[0]` is the gradient with respect to x; x must have `requires_grad`.
 # The graph is kept for the next number.
@@ -788,8 +789,8 @@ for name, leak in leaks.items():
 # </div>
 #
 # In the middle map every forbidden *weight* is zero, yet the outputs still depend on the future: the denominator of the
-# softmax includes the hidden scores, and every visible weight is divided by it. Can a model use so indirect a leak? Let
-# one play the guessing game:
+# softmax includes the hidden scores, and every visible weight is divided by it. Can a model use so indirect a leak?
+# Train one on the guessing game:
 
 # %%
 class MaskedAfter(AllSeeing):
@@ -803,8 +804,8 @@ _, losses = play(MaskedAfter(32))
 print(f"loss: {losses[0]:.2f} at the start, {losses[-1]:.2f} after {len(losses)} steps")
 
 # %% [markdown]
-# It can: the loss is below log 8. In this run, the visible weights at position 8 sum to about 0 if the next letter is
-# one of a certain four, and to about 1 if it is one of the other four. So their sum rules out half of the letters.
+# It can: the loss is below log 8. The sum of the visible weights is a signal. In our run, at position 8, it is about 0
+# if the next letter is one of a certain four, and about 1 if it is one of the other four.
 #
 # Now test your own layer, with random weights and several heads.
 
@@ -903,7 +904,8 @@ for name, model in models.items():
 # | `peeking` | missed | found | autograd treats a detached input as a constant |
 # | `faint` | found | missed | the change is lost in rounding |
 #
-# Passing both tests is no proof. A proof has to come from the code: the mask must cut every path from a later input.
+# Passing both tests is no proof. A proof has to come from the code: no path may lead from a later input to an earlier
+# output.
 #
 # A whole language model reads token numbers. Test it by replacing token $j$, or start its leak map at the embeddings.
 
@@ -991,10 +993,10 @@ ladder.show()
 # </div>
 #
 # As before, the score is measured at the last position only. There the mask hides nothing, so with the same weights the
-# layer of lesson 4 would give the same output. The training differs: each window now supplies 32 answers instead
-# of one. Our three runs scored 3.71 or 3.72 [bits per byte](../../site/glossary.md#bits-per-byte) in lesson 4 and score
-# 3.46 or 3.47 here. A table of pairs of bytes (*order 1*) is as good: 3.46. The model sees 32 bytes, but of their order
-# it knows only which one comes last.
+# layer of lesson 4 would give the same output. The training differs: each window now supplies 32 answers instead of
+# one. In lesson 4 our three runs scored 3.71 or 3.72 [bits per byte](../../site/glossary.md#bits-per-byte); here they
+# score 3.46 or 3.47. A table of pairs of bytes (*order 1*) is as good: 3.46. The model sees 32 bytes but not their
+# order: it knows only which byte is the last.
 
 # %% [markdown]
 # ## What you can do now

@@ -655,10 +655,11 @@ show_player("rotary")
 #
 # (For sinusoids, PE(i) · PE(j) depends on i − j alone; in a score, the projections and the words change that.)
 #
-# All four methods get the task of the head built by hand: at each position of a random sequence of letters, from an
-# alphabet of eight, say **which letter was two positions back**. A model with one unmasked attention layer is trained
-# on sequences of 16 and tested on 64. If it has learned *two positions back*, the length should not matter. If it has
-# learned *position 9 looks at position 7*, it will fail at position 40. (The learned table has 64 rows for this.)
+# All four methods are now trained on the task of the head built by hand: at each position of a random sequence of
+# letters, from an alphabet of eight, say **which letter was two positions back**. A model with one unmasked attention
+# layer is trained on sequences of 16 and tested on 64. If it has learned *two positions back*, the length should not
+# matter. If it has learned *position 9 looks at position 7*, it will fail at position 40. (The learned table has 64
+# rows for this.)
 
 # %%
 class TwoBack(nn.Module):
@@ -884,21 +885,22 @@ for value in (0, -0.95, -4):
     report(f"untrained at {value}", runs)
 
 # %% [markdown]
-# Mostly. At positions 16 to 63, accuracy rises from about 0.40 to about 0.79 with −0.95. The remaining errors come
-# from length: 15 small weights of wrong letters leave enough for the right one, 63 often do not. With −4, the
-# untrained distances are almost hidden, and accuracy reaches 0.97. [Shaw et al.,
+# Mostly. At positions 16 to 63, accuracy rises from about 0.40 to about 0.79 with −0.95. The remaining errors come from
+# length: among 16 letters the small weights of the 15 wrong ones leave enough for the right one; among 64 they often do
+# not. With −4, the untrained distances are almost hidden, and accuracy reaches 0.97. [Shaw et al.,
 # 2018](https://arxiv.org/abs/1803.02155), leave no distance untrained: beyond a limit, all distances on the same side
-# share one learned vector. *ALiBi* ([Press et al., 2022](https://arxiv.org/abs/2108.12409), section 3) trains no bias:
-# it subtracts a multiple of the distance.
+# share one learned vector. *ALiBi* ([Press et al., 2022](https://arxiv.org/abs/2108.12409), section 3) does not learn
+# its bias: it subtracts a fixed multiple of the distance.
 #
-# With sinusoids, one matrix *can* serve every position. Training found other matrices, just as good on 16 positions:
-# *a model can represent this* and *training will find it* are two different claims. [Vaswani et al.,
-# 2017](https://arxiv.org/abs/1706.03762), chose sinusoids also because they "may allow the model to extrapolate"
-# (section 3.5). Models with sinusoids hardly extrapolate, here or in language modelling; language models with rotary
-# encoding also get worse on longer texts ([Press et al., 2022](https://arxiv.org/abs/2108.12409), figure 1).
+# In the head built by hand, which sees only sinusoids, one matrix serves every position. Training found other matrices,
+# just as good on 16 positions: *a model can represent this* and *training will find it* are two different claims.
+# [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), gave a second reason for sinusoids: they "may allow the
+# model to extrapolate" (section 3.5). Models with sinusoids hardly extrapolate, here or in language modelling; language
+# models with rotary encoding also get worse on longer texts ([Press et al., 2022](https://arxiv.org/abs/2108.12409),
+# figure 1).
 #
-# This ranking is from one small task, one layer and three runs. The warning is general: models that agree within their
-# training range may differ beyond it.
+# How the four methods compare here rests on one small task, one layer and three runs. The warning is general: models
+# that agree within their training range may differ beyond it.
 
 # %% [markdown]
 # ## Your model so far
@@ -925,9 +927,9 @@ ladder.show()
 #
 # </div>
 #
-# Our three runs improve from about 3.47 [bits per byte](../../site/glossary.md#bits-per-byte) to between 2.83 and
-# 2.87, a larger gain than lessons 2 to 5 combined. A query can now ask for the byte before its own. *Order 1* knows
-# only the query's own byte; the model is far to its left, so it also uses earlier bytes.
+# Our three runs improve from about 3.47 [bits per byte](../../site/glossary.md#bits-per-byte) to between 2.83 and 2.87,
+# a larger gain than lessons 2 to 5 combined. A query can now ask for the byte before its own. *Order 1* predicts from
+# the last byte alone. The model does far better, so it also uses earlier bytes.
 
 # %% [markdown]
 # ## What you can do now
@@ -940,7 +942,7 @@ ladder.show()
 #
 # <details><summary>1. Does a stack of causal attention layers, as in lesson 5, need positions at all?</summary>
 #
-# Less than you would think. A single causal layer does not see the order of what came before: *dog bites* and *bites
+# Less than you might think. A single causal layer does not see the order of what came before: *dog bites* and *bites
 # dog* look the same to the next word. But position i averages over i + 1 vectors, so its output can carry a trace of i
 # for the next layer. Causal language models without any position encoding can be trained, and are only somewhat worse
 # than others ([Haviv et al., 2022](https://arxiv.org/abs/2203.16634)).

@@ -434,9 +434,9 @@ constant = 7 / 8 * (1 - 2 / torch.pi)    # of 8 positions: 7/8 is the variance o
 print(f"loss of the best constant {constant:.2f}, of attention {last(losses):.2f}")
 
 # %% [markdown]
-# After 500 steps the stack is no better than the best constant. Without biases such a stack could do even less. It is
-# an odd function: if it returns y for x, it returns −y for −x. But x and −x have the same target, so the best it can
-# return is 0. For our stack, which has biases, the failure is only an observation.
+# After 500 steps the stack is no better than the best constant. Without biases we could prove that such a stack fails.
+# It is an odd function: if it returns y for x, it returns −y for −x. But x and −x have the same target, so the best it
+# can return is 0. Our stack has biases, so we only observe that it fails.
 #
 # The missing piece is the **[feed-forward network](../../site/glossary.md#feed-forward-network)**: two linear layers
 # with a ReLU between them, applied to **every position by itself**, with the same weights everywhere:
@@ -501,7 +501,7 @@ for name, layers in {"one network": [], "attention and one network": four_layers
     print(f"loss of {name} {last(train(model, distance, 500)):.2f}")
 
 # %% [markdown]
-# The network alone does not see the other positions, so it cannot know the mean. Only both together solve the task:
+# The network alone does not see the other positions, so it cannot know the mean. Only the two together solve the task:
 # attention gathers; the network computes.
 #
 # ## Keeping the vectors' size
@@ -535,8 +535,8 @@ for factor in (1, 2):
 
 # %% [markdown]
 # Each block multiplies the size by some factor, and over 24 blocks the factors compound: with matrices twice as large,
-# the vectors explode. The positions also become nearly equal. As a control, let every position attend only to itself:
-# now they stay apart.
+# the vectors explode. The positions also become nearly equal. In a separate run, we let every position attend only to
+# itself: then they stayed apart.
 #
 # **[Layer normalisation](../../site/glossary.md#layer-normalisation)**
 # ([Ba, Kiros and Hinton, 2016, section 3](https://arxiv.org/abs/1607.06450)) prevents this explosion. It shifts each
@@ -560,8 +560,8 @@ for factor in (1, 2):
 #
 # <details><summary>Hint 1: line by line</summary>
 #
-# Write the pieces of the formula on the left (μ, σ², the denominator, γ and β) and the code for each on the right.
-# Which piece is computed by a function of PyTorch, and what does its documentation say that it computes?
+# Write the pieces of the formula on the left (μ, σ², the denominator, γ and β) and the code for each on the right. The
+# code leaves some pieces to functions of PyTorch. What does the documentation of each say that it computes?
 #
 # </details>
 # <details><summary>Hint 2: two small experiments</summary>
@@ -645,8 +645,8 @@ for factor in (1, 2):
     print_by_depth(factor, normed.to(device()))
 
 # %% [markdown]
-# The size stays at 1. But with the larger matrices the positions become even more alike than without norms. Whether
-# they do depends on where the norm is placed.
+# The size stays at 1. But with the larger matrices the positions become even more alike than without norms. Placing the
+# norm elsewhere will avoid this.
 #
 # ## The block
 #
@@ -966,18 +966,19 @@ for name, stack in stacks.items():
 check.prediction("norms_without_shortcuts", norms_without_shortcuts)
 
 # %% [markdown]
-# Look at *norms only* once more. Its vectors have size 1 at every depth, and block 0 gets more than a hundredth of the
-# gradient of block 23. Yet nothing tells the positions apart. Numbers can look healthy in a dead model.
+# Look at *norms only* once more. Its vectors have size 1 at every depth, and with PyTorch's weights block 0 gets more
+# than a hundredth of the gradient of block 23 (measure it with your function). Yet nothing tells the positions apart.
+# Numbers can look healthy in a dead model.
 #
 # With the larger matrices, only *norm first* keeps the positions apart. In both orders every layer reads vectors of
 # size 1, and its output has roughly that size in every block. With norm last this output is a large part of the sum.
-# With norm first the sum grows, here to size 7.1, and the output becomes a small part of it. As a control, scale the
-# sum back to size 1 after every block: now norm first collapses too, to a difference below 1e-4.
+# With norm first the sum grows, here to size 7.1, and the output becomes a small part of it. In a separate run, we
+# scaled the sum back to size 1 after every block: then norm first collapsed too, to a difference below 1e-4.
 #
 # Now train all five versions, as fresh stacks of eight blocks, to return the sequence backwards. Learned positions come
-# before the stack, a linear layer after it. *Norm last* is run twice more: at a third of the learning rate, and with
-# the remedy of 2017, a [*warm-up*](../../site/glossary.md#warm-up): the rate rises slowly over the first 100 steps. All
-# seven together take about half a minute; the stop button ends the current run.
+# before the stack, a linear layer after it. *Norm last* is run twice more: at a third of the learning rate, and with a
+# [*warm-up*](../../site/glossary.md#warm-up), the remedy of the original paper, in which the rate rises slowly over the
+# first 100 steps. All seven together take about half a minute; the stop button ends the current run.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against 400 steps, seven curves. Left, the loss: bare, norms only and norm last run together along 1 to the end. Norm first leaves it before step 100 and falls to about 0.2. Shortcuts only begins above 1 and falls slowly to 0.4. Norm last with a warm-up, or at a third of the rate, stays at 1 for more than half of the steps, then falls to between 0.4 and 0.6. Right, the difference between positions, logarithmic: about one ten-millionth for bare and for norms only; norm last falls at once, to about one hundred-thousandth, and stays there. Its two gentle runs fall below a hundredth and norm first below a tenth; all three return to nearly 1. Shortcuts only stays above a half."}}
 from helpers.parts.positions import PositionEmbedding
@@ -1030,9 +1031,10 @@ for version, (losses, apart) in runs.items():
 #
 # </div>
 #
-# Without shortcuts nothing is learned, with norms or without; a third of the rate does not help. Shortcuts alone make
-# eight blocks trainable; with norm first, training is faster. Norm last learns only with a warm-up or at a third of the
-# rate. With seeds 1 and 2 in place of 0, the same three versions stay at a loss of 1, and the same four learn.
+# Without shortcuts nothing is learned, with norms or without. Shortcuts alone make eight blocks trainable; with norm
+# first, training is faster. Norm last learns only with a warm-up or at a third of the rate. In separate runs with seeds
+# 1 and 2, the same three versions stayed at a loss of 1, and the same four learned. A third of the rate did not help
+# the versions without shortcuts.
 #
 # Now look at the right panel. With *norm last* the first steps make the positions nearly equal, and they stay that way.
 # In the other three runs with norms and shortcuts, the difference also falls at first, but it returns. Their loss falls

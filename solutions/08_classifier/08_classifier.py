@@ -70,8 +70,9 @@ for word in ("good", "dull"):
           f"{len(there) - sum(there):,} negative ones")
 
 # %% [markdown]
-# Some sentences, such as *The cinema was full*, are fillers. Apart from these, no test review repeats a training
-# review, so learning by heart is not enough. But one test review in four shares a sentence with a training review.
+# Some sentences, such as *The cinema was full*, are fillers. Without them, no test review is the same as a training
+# review, so learning reviews by heart is not enough. Single sentences do recur: one test review in four shares one with
+# a training review.
 #
 # ## From words to numbers
 #
@@ -533,11 +534,11 @@ check.prediction("softmax_twice", softmax_twice)
 # %% [markdown]
 # ## Batches, and a learning rate that warms up
 #
-# Texts of similar length are batched together, to save padding, and the batches come in random order. The thousand
-# reviews set aside become the **[validation set](../../site/glossary.md#held-out-data)**. We split it into the reviews
-# that the bag of words gets right and those it gets wrong, to see when the transformer stops behaving like a bag of
-# words. The finished `accuracy(model, batches)` measures each part; their weighted mean is the accuracy on all. The
-# test reviews are kept for the end: choosing a model by its test accuracy is a slow way of training on them.
+# Texts of similar length are batched together to save padding, in random order. The thousand reviews set aside become
+# the **[validation set](../../site/glossary.md#held-out-data)**. We split it into the reviews that the bag of words
+# gets right and those it gets wrong, to see when the transformer stops behaving like a bag of words. The finished
+# `accuracy(model, batches)` measures each part; their mean, weighted by size, is the accuracy on all. The test reviews
+# are kept for the end: choosing a model by its test accuracy is a slow way of training on them.
 
 # %%
 def batches_of(texts, labels, size, seed):
@@ -730,12 +731,13 @@ print(f"clause at the end: {at_end.float().mean():.0%} of the test reviews, "
 # **Most mistakes of this run, 114 of 130, are in reviews with such a clause at the end of a sentence.** With the
 # clauses moved to the front, the model gets only 11 of these 435 reviews wrong.
 #
-# This is a diagnosis of one run, not a law about the model. A second run, with seed 1 for the initial weights and the
-# same batches, is wrong on about a fifth of these reviews, and moving the clauses corrects few of its mistakes.
+# This is a diagnosis of one run, not a law about the model. In a separate run with other initial weights (seed 1), the
+# model was wrong on about a fifth of these reviews, and moving the clauses corrected few of its mistakes.
 #
 # Such clauses are in 22 % of the test reviews but in only 10 % of the validation reviews; in this run, that accounts
 # for the lower test accuracy. The generator never repeats a review, so the few simple ones run out early. Taking the
-# first thousand for validation was a mistake: in the whole training set, 17 % of the reviews have such a clause.
+# first thousand for validation was a mistake: a random thousand would have contained about 17 % of such clauses, as the
+# whole training set does.
 #
 # Does the model know when it is wrong?
 
@@ -919,11 +921,12 @@ plt.show()
 # **Without positions, or without attention, the transformer is hardly better than the bag of words.** Standard normal
 # tables, PyTorch's default, cost twelve points on average. We do not know why.
 #
-# With the norm first, three runs are too few to tell whether warm-up helps: those in the first row differ only in
-# their seed, and are up to eight points apart. With the norm last, two of three seeds lose about ten points without
-# warm-up, as [Xiong et al.](https://arxiv.org/abs/2002.04745) lead one to expect; the third gains a little.
+# With the norm first, three runs are too few to tell whether warm-up helps: those in the first row differ only in their
+# seed, and are up to eight points apart. With the norm last, two of three runs without warm-up are below all runs with
+# it, as [Xiong et al.](https://arxiv.org/abs/2002.04745) lead one to expect; the third is above them.
 #
-# Seed 0 gave 90.8 % here, on another machine, and 93.5 % above. A few points between two runs prove nothing.
+# The same training with seed 0 reached 90.8 % in this recorded run, on another machine, and 93.5 % in the run above. A
+# few points between two runs prove nothing.
 
 # %% [markdown]
 # ## A number you can trust
@@ -1149,8 +1152,8 @@ check.prediction("who_wins_imdb", who_wins_imdb)
 
 # %% [markdown]
 # **The bag of words wins** this one comparison on the test reviews by nearly two points. On the validation reviews the
-# two end level. After step 996 the transformer's training loss falls from 0.20 to 0.05 and its validation accuracy from
-# 89.7 to 89.1 %, a sign of overfitting.
+# two end level. After step 996 the transformer's training loss (not plotted) falls from 0.20 to 0.05, but its
+# validation accuracy does not rise any more.
 #
 # **The validation set flatters.** The transformer gets 89.1 % of the validation reviews right but only 86.2 % of the
 # test reviews. The gap is more than four times its standard error of 0.7 points. One possible reason: validation and

@@ -292,8 +292,8 @@ check(CharTransformer)
 # %% [markdown]
 # Does the model really look only backwards? The leak map of [lesson 5](../05_masking/05_masking.ipynb) shows how fast
 # output i changes when the embedding vector of byte j changes. A [hook](../../site/glossary.md#hook) records these
-# vectors. A gradient misses a leak through a step function such as argmax. So the cell also replaces each byte in turn
-# with another one, and counts the earlier outputs that change.
+# vectors. A gradient misses a leak through a step function such as argmax. So the cell also replaces each byte in turn,
+# and counts how many outputs at earlier positions change.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "A leak map of 8 by 8 cells, output against input. Every cell on and below the diagonal has a number; the cells above the diagonal are hatched: exactly zero."}}
 def leak_map(model, ids):
@@ -919,8 +919,8 @@ def sliding_window_bits(model, data, t):
 check(sliding_window_bits)
 
 # %% [markdown]
-# Measure your model in both ways, on the first 3,008 held-out bytes. They are harder than the rest, so compare only
-# these two numbers:
+# Measure your model in both ways, on a passage at the beginning of the held-out part. It is harder than the rest, so
+# compare only these two numbers:
 
 # %%
 part = held_out[: context * 47 + 1]
@@ -1023,9 +1023,9 @@ for piece in sorted(short, key=lambda piece: sum(short[piece]), reverse=True):
 check.prediction("costliest_piece", costliest_piece)
 
 # %% [markdown]
-# **The shortcuts** are by far the costliest piece. In the long runs, with four blocks instead of two, the model without
-# them needs 4.51 bits, about as many as order 0 on the held-out part. Whatever it reads, its prediction is the same:
-# the frequency of each byte. Lesson 7 showed that without shortcuts the vectors at all positions become nearly equal.
+# **The shortcuts** are by far the costliest to lose. In the long runs, with four blocks instead of two, the model
+# without them needs 4.51 bits, about as many as order 0 on the held-out part (4.50), as if it ignored what it reads.
+# Lesson 7 showed that without shortcuts the vectors at all positions become nearly equal.
 #
 # The table also has rows for a model with only one kind of shortcut removed. Most of the cost comes from the shortcut
 # around attention. This fits answer A: attention mixes the vectors of different positions, the feed-forward network
@@ -1038,8 +1038,8 @@ check.prediction("costliest_piece", costliest_piece)
 #   without them. After a short run even the whole model does not predict better than a table of pairs (3.53 bits, see
 #   above). To imitate such a table, the model needs no positions: the shortcut carries the last byte's own vector to
 #   the prediction.
-# - **The feed-forward network** and **√d** matter in the long runs: without them, the model needs 0.37 and 0.26 bits
-#   more.
+# - **The feed-forward network** and **√d** matter in the long runs: without the network the model needs 0.37 bits more,
+#   without √d 0.26.
 # - **The norms** help a little in the short runs and not in the long ones: at this learning rate, the training settles
 #   without them.
 #
@@ -1116,9 +1116,9 @@ for name, bits in same_bytes.items():
 #
 # </div>
 #
-# Overlapping windows lower the score by 0.09 bits per byte. So starting each window of 256 bytes without context costs
-# this model 22 bits; starting a window of 64 bytes cost yours about 1. The first few bytes cannot account for that: the
-# larger model uses a longer stretch of context.
+# Overlapping windows lower the score by 0.09 bits per byte. That is 22 bits in each window of 256 bytes. With your
+# model the difference was about 1 bit in each window of 64 bytes. The first few bytes of a window cannot account for 22
+# bits: the larger model uses a longer stretch of context.
 #
 # Two prompts, each with the model's continuation:
 
@@ -1132,8 +1132,8 @@ for sample in run["samples"][:2]:
 # Most words are real, and each `[[` that opens a link is closed again. Yet the sentences make no sense: the second
 # text goes from mathematics to astronauts, the Moon and blood.
 #
-# The first two models below were trained on 90 million bytes of enwik8, GPT-2 on web pages without those of Wikipedia.
-# Compare with care: they were not tested on the same bytes as ours.
+# The first two models below were trained on 90 million bytes of enwik8, GPT-2 on web pages, with those of Wikipedia
+# left out. Compare with care: they were not tested on the same bytes as ours.
 #
 # | model | bits per byte | where |
 # |---|---|---|
@@ -1141,9 +1141,9 @@ for sample in run["samples"][:2]:
 # | Transformer-XL, 41 million parameters | 1.06 | [Dai et al., 2019](https://arxiv.org/abs/1901.02860), table 2 |
 # | GPT-2, 1,542 million parameters | 0.93 | [Radford et al., 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), table 3 |
 #
-# Lesson 12 looks inside GPT-2; [lesson 17](../17_going_big/17_going_big.ipynb) shows how the bits fall with a model's size.
-# [Shannon (1951)](https://doi.org/10.1002/j.1538-7305.1951.tb01366.x) let people guess printed English, and concluded
-# that it contains between 0.6 and 1.3 bits per letter (of 26 letters and the space).
+# Lesson 12 looks inside GPT-2; [lesson 17](../17_going_big/17_going_big.ipynb) shows how the bits fall with a model's
+# size. [Shannon (1951)](https://doi.org/10.1002/j.1538-7305.1951.tb01366.x) had people guess printed English letter by
+# letter, and concluded that it contains between 0.6 and 1.3 bits per letter (of 26 letters and the space).
 
 # %% [markdown]
 # ## What you can do now
@@ -1157,8 +1157,8 @@ for sample in run["samples"][:2]:
 # bytes long on average, with a loss of 4.2 nats per piece. On the same text, which one predicts better?</summary>
 #
 # The second: 4.2 nats for 3 bytes are 1.4 nats per byte. The second model needs 2.02 bits per byte, the first 2.16.
-# The unit is a byte of the text, however a model cuts it into pieces, so any two models can be compared on the same
-# text. Lesson 11 makes such pieces.
+# However a model cuts the text into pieces, its loss can be divided by the number of bytes, so any two models can be
+# compared on the same text. Lesson 11 makes such pieces.
 #
 # </details>
 #
