@@ -66,7 +66,7 @@ SHOWN = {
         "y = w v": attention(Q, K, V, scale=1),
     },
     "03": lambda: {"w, not scaled": weights(scale=1), "w, scaled": weights()},
-    "04": lambda: {"w0": heads_of(X)[1][0], "w1": heads_of(X)[1][1], "y, merged": heads_of(X)[0]},
+    "04": lambda: {"w(0)": heads_of(X)[1][0], "w(1)": heads_of(X)[1][1], "y, merged": heads_of(X)[0]},
     "05": lambda: {"w": weights(), "w, masked": weights(is_causal=True)},
     "07": block,
 }
