@@ -11,7 +11,7 @@ import re
 import pytest
 import torch
 import torch.nn.functional as F
-from lesson_harness import KINDS, encoder, near
+from lesson_harness import KINDS, encoder, near, order1_on_the_held_out_part
 from torch import nn
 
 from helpers import ladder, plots
@@ -126,13 +126,6 @@ def test_the_lessons_landmarks_are_those_of_an_independent_count(text, capsys):
 def order0_on_the_held_out_part():
     train, held_out = (part.long() for part in ladder.text())
     return -(train.bincount(minlength=256) / len(train)).log2()[held_out].mean().item()
-
-
-def order1_on_the_held_out_part():
-    """With 0.1 added to every count of the pairs in the training part."""
-    train, held_out = (part.long() for part in ladder.text())
-    table = 0.1 + torch.bincount(256 * train[:-1] + train[1:], minlength=256**2).view(256, 256)
-    return -(table / table.sum(dim=1, keepdim=True))[held_out[:-1], held_out[1:]].log2().mean().item()
 
 
 def test_a_held_out_pair_that_the_table_lacks_costs_infinitely_many_bits():

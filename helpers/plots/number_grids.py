@@ -71,7 +71,7 @@ def _cell_width(cells):
 
 
 def _kind(grid):
-    letter = re.match(r"\*([a-z])\*(?:_\{.\}|\^\{\(.\)\})?(?=$| =|,)", grid)
+    letter = re.match(r"\*([a-z])\*(?:\^\{\(.\)\})?(?=$| =|,)", grid)
     return _KINDS.get(letter[1], "plain") if letter else "plain"
 
 

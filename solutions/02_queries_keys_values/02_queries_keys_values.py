@@ -536,7 +536,8 @@ plt.show()
 # </div>
 #
 # The run with the changed sign has as few parameters as the run that fails, and its scores are just as symmetric; yet
-# it succeeds. So neither of them is why one matrix fails: queries and keys have to be different vectors.
+# it succeeds. So neither the number of parameters nor the symmetry is why one matrix fails: it makes queries and keys
+# the same vectors.
 #
 # To see the weights, use one-hot values: value $j$ has its single 1 at place $j$. Each output is then a row of weights.
 
