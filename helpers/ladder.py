@@ -3,7 +3,6 @@
     ladder = Ladder(check)
     attend = ladder.own(self_attention)    # the student's, or the finished part where theirs does not hold yet
     ladder.climb(ByteModel(attend))        # trains, prints bits per byte and a sample
-    ladder.training_score(model)           # the same score on text of the training
     ladder.show()                          # all rungs so far
     ladder.last_byte(model)                # how much weight it gives to the last byte
     ladder.other_context(model)            # its score where all bytes but the last come from elsewhere
@@ -167,10 +166,6 @@ class Ladder:
             print(f"{name:<28}{f'{bits:.2f}' if bits else '':>8}   {spread}")
         print(", ".join(f"{name} {bits:.2f}" for name, bits in references(self.text).items()))
 
-    def training_score(self, model: nn.Module) -> None:
-        """Print the model's bits per byte on text of the training, to be compared with those on held-out text."""
-        print(f"on training text: {training_bits(model, self.text):.2f} bits per byte")
-
     def last_byte(self, model: ByteModel) -> None:
         """Print how much weight the last position gives to the last byte, at its own place and in all places."""
         own, copies, equal = weight_on_last_byte(model, self.text)
@@ -255,12 +250,6 @@ def held_out_bits(model: nn.Module, text_name: str = MANUAL) -> float:
     return _bits(model, _held_out_windows(model, text_name))
 
 
-def training_bits(model: nn.Module, text_name: str = MANUAL) -> float:
-    """Bits per byte on the last bytes of the training text, as many bytes as are held out."""
-    train, held_out = text(text_name)
-    return _bits(model, _windows(model, train[-len(held_out) :]))
-
-
 def other_context_bits(model: nn.Module, text_name: str = MANUAL) -> float:
     """Held-out bits per byte where each window keeps its last byte and has the others of a window far away."""
     windows = _held_out_windows(model, text_name)  # (windows, t + 1)
@@ -301,12 +290,7 @@ def weight_on_last_byte(model: ByteModel, text_name: str = MANUAL) -> tuple[floa
 
 def _held_out_windows(model: nn.Module, text_name: str) -> torch.Tensor:
     """(windows, t + 1), each with the byte that is predicted. These are the same bytes for all models."""
-    return _windows(model, text(text_name)[1])
-
-
-def _windows(model: nn.Module, data: torch.Tensor) -> torch.Tensor:
-    """(windows, t + 1) of data, a vector of more than LONGEST bytes; t is the model's window."""
-    t = length_of(model)
+    data, t = text(text_name)[1], length_of(model)
     return data[LONGEST - t :].unfold(0, t + 1, EVERY).long().to(device())
 
 
@@ -339,23 +323,28 @@ def _whole(name: str) -> bytes:
 
 @cache
 def references(name: str = MANUAL) -> dict[str, float]:
-    """Bits per byte to compare with: two entropies of the training part, and what two packers add for the rest."""
+    """Bits per held-out byte of what has seen the training part: two tables of counts and two packers."""
     train, held_out = text(name)
-    single = torch.bincount(train, minlength=N)
-    pairs = torch.bincount(N * train[:-1].long() + train[1:])
     whole = _whole(name)
 
     def added(pack: Callable[[bytes], bytes]) -> float:
         return 8 * (len(pack(whole)) - len(pack(whole[: len(train)]))) / len(held_out)
 
     return {
-        "order 0": _entropy(single),
-        "order 1": _entropy(pairs) - _entropy(single),
+        **counted_bits(train, held_out),
         "gzip": added(lambda data: gzip.compress(data, 9)),
         "xz": added(lambda data: lzma.compress(data, preset=9)),
     }
 
 
-def _entropy(counts: torch.Tensor) -> float:
-    p = counts[counts > 0].double() / counts.sum()
-    return -(p * p.log2()).sum().item()
+def counted_bits(train: torch.Tensor, held_out: torch.Tensor) -> dict[str, float]:
+    """Bits per held-out byte of two tables counted on the training part, with 0.1 added to each count.
+
+    train, held_out  (bytes,), integers below N. Order 0 knows how frequent each byte is, order 1 also the byte before.
+    """
+    train, held_out = train.long(), held_out.long()
+    single = train.bincount(minlength=N) + 0.1
+    pairs = (N * train[:-1] + train[1:]).bincount(minlength=N * N).view(N, N) + 0.1
+    order_0 = (single / single.sum())[held_out]
+    order_1 = (pairs / pairs.sum(dim=1, keepdim=True))[held_out[:-1], held_out[1:]]
+    return {"order 0": -order_0.log2().mean().item(), "order 1": -order_1.log2().mean().item()}

@@ -6,7 +6,6 @@ import nbformat
 import torch
 from torch import nn
 
-from helpers import ladder
 from helpers.authoring.lesson_source import Source
 from helpers.benchmarks.parts_speed.lesson_models import copy_attention, matching
 
@@ -21,13 +20,6 @@ def printed(source: Source, line: str = "") -> str:
         cells = [cell for cell in cells if line in cell.source]
         assert len(cells) == 1, f"{line!r} stands in {len(cells)} cells of {source.name}"
     return "".join(output.get("text", "") for cell in cells for output in cell.outputs)
-
-
-def order1_on_the_held_out_part() -> float:
-    """Bits per byte of a table of pairs from the ladder's training part, with 0.1 added to every count."""
-    train, held_out = (part.long() for part in ladder.text())
-    table = 0.1 + torch.bincount(256 * train[:-1] + train[1:], minlength=256**2).view(256, 256)
-    return -(table / table.sum(dim=1, keepdim=True))[held_out[:-1], held_out[1:]].log2().mean().item()
 
 
 def near(ours: torch.Tensor, theirs: torch.Tensor, factor: float = 1) -> None:

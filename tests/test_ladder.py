@@ -59,16 +59,6 @@ def test_a_model_without_an_opinion_needs_eight_bits():
     assert ladder.held_out_bits(model) == pytest.approx(8)
 
 
-def test_the_score_on_training_text_is_of_as_many_bytes_and_of_text_that_the_training_reads(monkeypatch, capsys):
-    train, held_out = ladder.text()
-    seen = []
-    monkeypatch.setattr(ladder, "_bits", lambda model, windows: seen.append(windows) or 4.0)
-    Ladder(start(FIRST)).training_score(ByteModel(nn.Identity()))
-    ladder.held_out_bits(ByteModel(nn.Identity()))
-    assert seen[0].shape == seen[1].shape and torch.equal(seen[0][-1], train[-ladder.T - 1 :].long()[: ladder.T + 1])
-    assert "on training text: 4.00 bits per byte" in capsys.readouterr().out
-
-
 def test_the_other_bytes_before_the_last_change_only_a_model_that_reads_them(capsys):
     last_only, average = ByteModel(nn.Identity()), ByteModel(lambda x: x.mean(dim=1, keepdim=True))
     assert ladder.other_context_bits(last_only) == pytest.approx(ladder.held_out_bits(last_only), abs=1e-5)

@@ -18,7 +18,7 @@ from helpers.data.recorded import recorded
 from helpers.exercises import load_lesson
 from helpers.exercises.l03_scaling import STANDARD_ERROR, pairs_needed
 from helpers.parts import scaling
-from helpers.training import ladder_starts
+from helpers.training.ladder_runs import MODELS, plain_scores
 
 SOURCE = sources(["03_scaling"])[0]
 LESSON = load_lesson("03_scaling")
@@ -257,12 +257,12 @@ def test_rows_start_almost_even_from_the_small_start_and_sharp_only_from_plain_l
 
 def test_the_root_pays_where_scores_start_large_and_only_there():
     """The truth of `third_rung`, and of the test after it."""
-    bits, starts = (recorded(name)["result"]["bits"] for name in ("ladder", "ladder_starts"))
+    bits = recorded("ladder")["result"]["bits"]
     small = [bits["02_queries_keys_values"], bits["03_scaling"]]
     assert [(round(min(runs), 2), round(max(runs), 2)) for runs in small] == [(3.76, 3.77), (3.69, 3.79)]
     assert max(abs(plain - scaled) for plain, scaled in itertools.product(*small)) < 0.1, "less than a tenth of a bit"
     assert abs(fmean(small[0]) - fmean(small[1])) < 0.05 and LESSON.prediction("third_rung").truth == "C"
-    plain, scaled = starts["03 large, not scaled"], starts["03 large, scaled"]
+    plain, scaled = bits["03 large, not scaled"], bits["03 large, scaled"]
     assert min(plain) - max(scaled) > 0.1
     assert min(small[1]) < min(scaled) and max(scaled) < max(small[1]), "about as well as from the small start"
     assert min(small[1]) < min(small[0]) and max(small[0]) < max(small[1]), "on both sides"
@@ -273,7 +273,7 @@ def test_the_root_pays_where_scores_start_large_and_only_there():
 )
 def test_scores_start_with_the_size_that_the_lesson_says(model, size):
     torch.manual_seed(0)
-    made = ladder_starts.MODELS.get(model, lambda: ladder.ByteModel(ladder.ScaledHead(ladder_starts.plain_scores)))()
+    made = MODELS.get(model, lambda: ladder.ByteModel(ladder.ScaledHead(plain_scores)))()
     ladder.small_embeddings(made)
     x = made.tokens(torch.arange(256))[None]
     scores = made.mix.scores(made.mix.to_queries(x), made.mix.to_keys(x))

@@ -9,9 +9,6 @@ import bz2
 import gzip
 import hashlib
 import lzma
-import math
-from collections import Counter
-from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +16,7 @@ from torch import nn
 
 from helpers.data.datasets import generator_text
 from helpers.device import device
+from helpers.ladder import counted_bits
 from helpers.parts.evaluating import evaluating
 from helpers.parts.generator import CharTransformer, bits_per_byte, generate, sample_batch
 from helpers.training import loop
@@ -64,29 +62,20 @@ def held_out_bits(model: nn.Module, data: torch.Tensor, t: int, stride: int) -> 
     return bits_per_byte(nats / count)
 
 
-def landmarks(train: bytes, held_out: bytes) -> dict[str, float]:
-    """Bits per byte to hold a model against.
+def landmarks(train: torch.Tensor, held_out: torch.Tensor) -> dict[str, float]:
+    """Bits per held-out byte to hold a model against: of two tables of counts, and of packers, each after `train`.
 
-    The entropies of the training part, of single bytes and of a byte given the one before it; and what packers that
-    have seen the training part need for the held-out part: how much longer the whole is, packed, than the training
-    part alone.
+    train, held_out  (bytes,), uint8. A packer's score is how much longer the whole is, packed, than `train` alone.
     """
-    pairs = Counter(pairwise(train))
-    alone = entropy(Counter(train))
     packers = {
-        "gzip -9": lambda data: len(gzip.compress(data, 9)),
-        "bzip2 -9": lambda data: len(bz2.compress(data, 9)),
-        "xz -9": lambda data: len(lzma.compress(data, preset=9)),
+        "gzip -9": lambda data: gzip.compress(data, 9),
+        "bzip2 -9": lambda data: bz2.compress(data, 9),
+        "xz -9": lambda data: lzma.compress(data, preset=9),
     }
-    added = {name: 8 * (packed(train + held_out) - packed(train)) / len(held_out) for name, packed in packers.items()}
-    found = {"order 0": alone, "order 1": entropy(pairs) - alone, **added}
-    return {name: round(bits, 3) for name, bits in found.items()}
-
-
-def entropy(counts: Counter) -> float:
-    """Of the shares that these counts are, in bits."""
-    total = sum(counts.values())
-    return -sum(count / total * math.log2(count / total) for count in counts.values())
+    whole = torch.cat([train, held_out]).numpy().tobytes()
+    added = {name: len(pack(whole)) - len(pack(whole[: len(train)])) for name, pack in packers.items()}
+    packed = {name: 8 * size / len(held_out) for name, size in added.items()}
+    return {name: round(bits, 3) for name, bits in (counted_bits(train, held_out) | packed).items()}
 
 
 def wikipedia() -> tuple[torch.Tensor, torch.Tensor, dict[str, str | int]]:
@@ -142,7 +131,7 @@ def main() -> None:
         "context": f"windows of {t} bytes, every byte predicted from at least {t - t // 4}",
     }
     if not options.attempt:
-        result["on_the_same_bytes"] = landmarks(train.numpy().tobytes(), held_out.numpy().tobytes())
+        result["on_the_same_bytes"] = landmarks(train, held_out)
     record.finish(options, result, [sample_of(model, prompt) for prompt in PROMPTS])
 
 

@@ -1,12 +1,14 @@
 """The ladder of lessons 1 to 9 with the finished parts and three seeds: python -m helpers.training.ladder_runs
 
-Also a plain average, and two tests. Lesson 2's: the models of the first two rungs with position vectors added, with
-eight times as many windows in each step, and with both. Lesson 9's: the last two rungs with twice as many windows.
+Also a plain average and the last byte alone, and three tests. Lesson 2's: the models of the first two rungs with
+position vectors added, with eight times as many windows in each step, and with both. Lesson 3's: large scores before
+the first step, with the root and without it. Lesson 9's: the last two rungs with twice as many windows.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -31,6 +33,7 @@ from helpers.rungs import RUNGS
 from helpers.training.common import Record, arguments
 
 SEEDS = (0, 1, 2)
+BYTES_STD = 0.1  # of the byte vectors before the first step
 
 
 def average(x: torch.Tensor) -> torch.Tensor:
@@ -43,8 +46,26 @@ def positions() -> nn.Module:
     return PositionEmbedding(T, E)
 
 
-MODELS: dict[str, Callable[[], nn.Module]] = {  # the rungs by lesson, and three more
+def plain_scores(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+    """Scores without the root. q: (b, t, d), k: (b, s, d). Returns (b, t, s)."""
+    return q @ k.mT
+
+
+def large_scores(scores: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> ByteModel:
+    """Lesson 3's model with queries and keys whose components have the standard deviation 1 before the first step.
+
+    scores: a function of q (b, t, d) and k (b, s, d) that returns (b, t, s).
+    """
+    head = ScaledHead(scores)
+    model = ByteModel(head)
+    for layer in (head.to_queries, head.to_keys):
+        nn.init.normal_(layer.weight, std=1 / (BYTES_STD * math.sqrt(E)))
+    return model
+
+
+MODELS: dict[str, Callable[[], nn.Module]] = {  # the rungs by lesson, and six more
     "average": lambda: ByteModel(average),
+    "last byte alone": lambda: ByteModel(nn.Identity()),
     "01_dot_product_attention": lambda: ByteModel(ladder.self_attention),
     "02_queries_keys_values": lambda: ByteModel(SingleHeadAttention(E, E)),
     "03_scaling": lambda: ByteModel(ScaledHead(scaled_scores)),
@@ -55,6 +76,8 @@ MODELS: dict[str, Callable[[], nn.Module]] = {  # the rungs by lesson, and three
     "09_character_generator": lambda: CharTransformer(N, E, H, 3, LONGEST),
     "01 with positions": lambda: ByteModel(ladder.self_attention, positions()),
     "02 with positions": lambda: ByteModel(SingleHeadAttention(E, E), positions()),
+    "03 large, not scaled": lambda: large_scores(plain_scores),
+    "03 large, scaled": lambda: large_scores(scaled_scores),
 }
 
 TIMES = 8  # as many windows, in runs of their own
@@ -63,8 +86,9 @@ LAST_RUNGS = ("07_transformer_block", "09_character_generator")  # windows of 32
 
 
 def steps_of(name: str) -> int:
-    """How many steps a model trains: those of its rung, or of lesson 1 or 2."""
-    return next(rung.steps for lesson, rung in RUNGS.items() if lesson[:2] == name[:2] or name == "average")
+    """How many steps a model trains: those of its rung, or else of lesson 1."""
+    steps = {lesson[:2]: rung.steps for lesson, rung in RUNGS.items()}
+    return steps.get(name[:2], steps["01"])
 
 
 def run_seed(seed: int, steps: int = 0) -> tuple[dict[str, float], float]:

@@ -14,7 +14,6 @@ from helpers.data.sources import EVERY
 from helpers.parts import gpt2
 from helpers.parts.bpe import Tokenizer
 from helpers.parts.generator import bits_per_byte, draw
-from helpers.training.enwik8 import landmarks
 
 TEMPERATURE, TOP_P = 0.7, 0.95
 PROMPTS = ["\n\n\ndef", "\n\n\nclass", "\n\n\ndef is_", "\n    def __init__(self,", "\n        for", "\nimport"]
@@ -29,10 +28,6 @@ class BigramTable:
         counts = torch.bincount(ids[:-1] * n + ids[1:], minlength=n * n).view(n, n).double()
         alone = (counts.sum(dim=0) + 1) / (counts.sum() + n)
         self.chances = ((counts + believed * alone) / (counts.sum(dim=1, keepdim=True) + believed)).float()  # (n, n)
-
-    def nats(self, ids: torch.Tensor) -> float:
-        """The mean cross-entropy of every token but the first."""
-        return -self.chances[ids[:-1], ids[1:]].log().double().mean().item()
 
     def generate(self, ids: torch.Tensor, count: int, generator: torch.Generator) -> torch.Tensor:
         """ids: (b, t). Returns (b, count), drawn as the model's samples are."""
@@ -273,10 +268,6 @@ def figures(
             f" once, from more than {t // 2} before it (fewer at the beginning), the ends of modules too, and all bits"
             " are divided by the modules' bytes"
         ),
-        "on_the_same_bytes": {
-            "pairs of tokens": round(bits_per_byte(pairs.nats(held_ids) * per_byte), 3),
-            **landmarks("".join(texts[0]).encode(), "".join(texts[1]).encode()),
-        },
         "heads": heads(model, held_ids),
         "parsed": grammar(model, tokenizer, pairs, texts[1], count),
     }

@@ -929,7 +929,7 @@ for name, scores_of in {"not scaled": plain_scores, "scaled": scores}.items():
     print(f"{name}, small start: mean entropy {entropy:.2f} nats")
     model, entropy = started(scores_of, large=True)
     bits, _ = measured(model, 4000)
-    runs = recorded("ladder_starts")["result"]["bits"][f"03 large, {name}"]
+    runs = recorded("ladder")["result"]["bits"][f"03 large, {name}"]
     print(f"{name}, large start: mean entropy {entropy:.2f} nats; {bits:.2f} bits per byte, "
           f"our three runs {min(runs):.2f} to {max(runs):.2f}")
 

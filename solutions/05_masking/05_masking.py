@@ -974,7 +974,7 @@ check(HurriedAttention)
 # `CausalSelfAttention`, each of the 32 positions predicts the byte after it. Each step now takes longer, so we train
 # for 3,600 steps instead of 4,000.
 
-# %% mystnb={"image": {"alt": "A scoreboard of six models over bits per byte. From the bottom: the plain average near 4.5, bare self-attention at 3.6, three models near 3.7, and a causal mask farthest left, at the line of order 1."}}
+# %% mystnb={"image": {"alt": "A scoreboard of six models over bits per byte. From the bottom: the plain average near 4.5, bare self-attention at 3.6, three models near 3.7, and a causal mask farthest left, just left of the line of order 1."}}
 from helpers.ladder import ByteModel, Ladder
 
 ladder = Ladder(check)
@@ -995,8 +995,8 @@ ladder.show()
 # As before, the score is measured at the last position only. There the mask hides nothing, so with the same weights the
 # layer of lesson 4 would give the same output. The training differs: each window now supplies 32 answers instead of
 # one. In lesson 4 our three runs scored 3.71 or 3.72 [bits per byte](../../site/glossary.md#bits-per-byte); here they
-# score 3.46 or 3.47. A table of pairs of bytes (*order 1*) is as good: 3.46. The model sees 32 bytes but not their
-# order: it knows only which byte is the last.
+# score 3.46 or 3.47. A table of pairs of bytes (*order 1*) is nearly as good: 3.53. The model sees 32 bytes but not
+# their order: it knows only which byte is the last.
 
 # %% [markdown]
 # ## What you can do now
