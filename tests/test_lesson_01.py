@@ -82,10 +82,10 @@ def test_what_the_text_says_of_the_sentence_is_so():
     x = sentence()
     weights = torch.softmax(x @ x.mT, dim=-1)[0]
     assert all(row.argmax() == i or SENTENCE[row.argmax()] == SENTENCE[i] for i, row in enumerate(weights))
-    for word, others in {"loop": {"terminates"}, "raises": {"an", "exception"}}.items():
+    for word, others in {"loop": ["terminates"], "raises": ["an", "exception"]}.items():
         row = weights[SENTENCE.index(word)].clone()
         row[SENTENCE.index(word)] = 0
-        assert {SENTENCE[j] for j in row.topk(len(others)).indices} == others
+        assert [SENTENCE[j] for j in row.topk(len(others)).indices] == others
     torch.testing.assert_close(weights[0], weights[4])  # both rows of "the"
     best, second = (x @ x.mT)[0, SENTENCE.index("loop")].topk(2).values.tolist()
     assert best - second == pytest.approx(0.5, abs=0.05)

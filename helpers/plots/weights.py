@@ -109,7 +109,7 @@ def heat_pair(
     joined: Sequence[int] | None = None,
     **options: object,
 ) -> None:
-    """Two matrices beside each other: raw weights and softmaxed weights; outputs before and after a permutation.
+    """Two matrices beside each other: scores and weights; outputs before and after a permutation.
 
     left, right   (t, s) each. The rows are named once, on the left, when both sides share their names.
     rows, columns one list of names for both, or a pair of lists, one for each side.

@@ -9,16 +9,17 @@
 #
 # *A weighted average that picks its own weights*
 #
-# A transformer passes information from one word to another by a single operation, self-attention. Each word is
-# represented by a vector. In its simplest form, self-attention compares this vector with every vector in the sentence,
-# itself included, and replaces it with a weighted average of them all. This lesson builds that form from dot products.
+# In a transformer such as GPT-2, information passes from one word to another by a single operation, self-attention.
+# Each word is represented by a vector. In its simplest form, self-attention compares this vector with every vector in
+# the sentence, itself included, and replaces it with a weighted average of them all. This lesson builds that form from
+# dot products.
 #
 # | | |
 # |---|---|
 # | **You will build** | self-attention in its simplest form: two matrix products with a softmax between them |
 # | **You need** | matrices, gradients, and enough PyTorch to read `x @ y` and `loss.backward()` |
 # | **It takes** | about 85 minutes: six exercises, 21 points, and two predictions |
-# | **It computes** | in a few seconds per cell on a laptop; the last cell takes about twenty, and you may interrupt it |
+# | **It computes** | in a few seconds per cell on a laptop; the last cell takes about twenty seconds, and you may interrupt it |
 #
 # In every lesson b is the number of sentences in a batch, t the number of positions (here, words) in a sentence, and e
 # the width of a vector. [One table](../../site/notation.md) lists all letters.
@@ -39,7 +40,7 @@ from helpers.lesson import start
 check = start("01_dot_product_attention")
 
 # %% [markdown]
-# ## A dot product is a match
+# ## A dot product measures a match
 #
 # Suppose you recommend films. (The example is [Peter Bloem's](https://peterbloem.nl/blog/transformers).) Describe each
 # film by two *features*, two numbers that say how much romance and how much action it has. Describe each viewer by two
@@ -47,9 +48,10 @@ check = start("01_dot_product_attention")
 # feature, or that the viewer dislikes it.
 #
 # How well do viewer $u$ and film $f$ go together? For each feature, multiply the viewer's number and the film's. Then
-# add the products. The result is the [dot product](../../site/glossary.md#dot-product) of the two vectors:
+# add the products. The result, the *score* of the pair, is the [dot product](../../site/glossary.md#dot-product) of the
+# two vectors:
 #
-# $$\text{match}(u, f) \;=\; u \cdot f \;=\; \sum_a u_a\, f_a .$$
+# $$\text{score}(u, f) \;=\; u \cdot f \;=\; \sum_a u_a\, f_a .$$
 #
 # If the two numbers have the same sign, their product is positive and counts in the film's favour. If the signs differ,
 # it is negative and counts against the film. The dot product also equals $\lVert u \rVert \lVert f \rVert \cos\theta$,
@@ -83,7 +85,7 @@ plt.show()
 # </div>
 #
 # Take Ada and *Casablanca*. Ada's vector is (2, −1): she likes romance and dislikes action. The film's vector is
-# (2, −1) too, so the match is 2·2 + (−1)·(−1) = 5. Ben's vector is (−1, 2), so his match is −1·2 + 2·(−1) = −4.
+# (2, −1) too, so the score is 2·2 + (−1)·(−1) = 5. Ben's vector is (−1, 2), so his score is −1·2 + 2·(−1) = −4.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -132,7 +134,7 @@ show_player("dot-product")
 
 # %% nbgrader={"grade": false, "grade_id": "masked_squared_error", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def masked_squared_error(users, films, ratings, seen):
-    """The loss of the factorisation.
+    """The mean squared error over the seen ratings.
 
     users: (users, features). films: (films, features).
     ratings: (users, films). seen: (users, films), booleans.
@@ -191,12 +193,12 @@ plt.show()
 #
 # </div>
 #
-# No rating names a feature, yet the figure shows both. Its axes are the directions in which the predictions vary most.
-# They are close to the features because of how the data were made; with other tastes or films, each axis can mix the
-# two. On the unseen ratings, the root-mean-square error is √0.22 ≈ 0.47; the noise alone would give about 0.35.
+# No rating names a feature, yet the figure shows both. The axes are close to the features because of how the data were
+# made; with other tastes or films, each axis can mix the two. On the unseen ratings, the root-mean-square error is
+# √0.22 ≈ 0.47; the noise alone would give about 0.35.
 #
-# This method is called **matrix factorisation**: *give every object a vector, let dot products be the matches, and
-# learn the vectors from known matches.* For vectors learned from real ratings, see figure 3 of [Koren, Bell and
+# This method is called **matrix factorisation**: *give every object a vector, let dot products be the scores, and
+# learn the vectors from known scores.* For vectors learned from real ratings, see figure 3 of [Koren, Bell and
 # Volinsky, *Matrix factorization techniques for recommender systems*, 2009](https://doi.org/10.1109/MC.2009.263).
 
 # %% [markdown]
@@ -204,12 +206,12 @@ plt.show()
 #
 # For words, a table made from Python's reference manual takes the place of the ratings. It has a row and a column for
 # each of the 1,000 commonest words. Each entry is the logarithm of a ratio: how often the two words occur near each
-# other, divided by how often they would by chance. Nearer neighbours count more, the chance is smoothed, and negative
-# logarithms are set to 0 (*positive pointwise mutual information*). Factorising the table gives vectors for rows and
-# columns; we keep those of the rows. Words with similar neighbours have similar rows, and so similar vectors.
+# other, divided by how often they would by chance. A neighbour counts more the nearer it is, the frequencies behind
+# *by chance* are smoothed, and negative logarithms are set to 0 (*positive pointwise mutual information*).
 #
-# Each vector has e = 40 components and is scaled to length 2. So every dot product is 4 cos θ: it is 4 for a word with
-# itself, and never larger.
+# Factorising the table gives vectors for rows and columns; we keep those of the rows. Words with similar neighbours
+# have similar rows, and so similar vectors. Each vector has e = 40 components and is scaled to length 2. So every score
+# is 4 cos θ: it is 4 for a word with itself, and never larger.
 
 # %%
 vocabulary, vectors = word_vectors()
@@ -219,24 +221,25 @@ for word in ["integer", "list", "import", "loop"]:
     print(f"{word:>8}:", ", ".join(f"{other} {match:.1f}" for other, match in matches))
 
 # %% [markdown]
-# No dictionary was used, yet *float* is among the best matches for *integer*, and *tuple* is the best match for *list*.
-# But similar neighbours do not guarantee similar meanings: *point* and *presentation* match *integer* even better.
+# No dictionary was used, yet *float* is among the words that score highest with *integer*, and *tuple* scores highest
+# with *list*. But similar neighbours do not guarantee similar meanings: with *integer*, *point* and *presentation*
+# score even higher than *float*.
 #
 # ## From pairs to a sentence
 #
 # So far a word has the same vector wherever it occurs. But *set* is a verb in *to get, set, or delete the attribute*
 # and a type in *instances of set or frozenset*. The words around *set* show which is meant, so let them change
-# its vector. Replace each vector with a weighted average of all vectors in the sentence. Better matches get
-# larger weights: *get* and *frozenset*, which match *set* well, say more about its meaning than *the* does.
+# its vector. Replace each vector with a weighted average of all vectors in the sentence. A higher score gets a larger
+# weight: *get* and *frozenset*, which score high with *set*, say more about its meaning than *the* does.
 #
 # Take a sentence of t words. Let $x$ be the matrix of its word vectors, of shape (t, e); row $i$ is $x_i$. For every
 # pair of positions $i$ and $j$, let
 #
 # $$w'_{ij} \;=\; x_i \cdot x_j .$$
 #
-# These numbers are called **raw weights** or [**scores**](../../site/glossary.md#scores). They form a matrix of shape
-# (t, t). They are not yet the weights of an average: they may be negative, and a row may have any sum. With a batch of
-# sentences, $x$ has shape (b, t, e), and the raw weights have shape (b, t, t): one matrix for each sentence.
+# These [**scores**](../../site/glossary.md#scores), also called *raw weights*, form a matrix of shape (t, t). They are
+# not yet the weights of an average: they may be negative, and a row may have any sum. With a batch of sentences, $x$
+# has shape (b, t, e), and the scores have shape (b, t, t): one matrix for each sentence.
 #
 # As a loop:
 #
@@ -252,7 +255,7 @@ for word in ["integer", "list", "import", "loop"]:
 #
 # **Exercise 2 · `raw_weights`** &nbsp; ★☆☆ · 5 minutes · 3 points
 #
-# Compute all the dot products $x_i \cdot x_j$ of each sentence with one matrix product.
+# Compute all scores $x_i \cdot x_j$ of each sentence with one matrix product.
 #
 # <details><summary>Hint 1: the shapes decide</summary>
 #
@@ -263,8 +266,8 @@ for word in ["integer", "list", "import", "loop"]:
 # </details>
 # <details><summary>Hint 2: three vectors, with numbers</summary>
 #
-# Let the batch be one sentence with the three vectors (1, 2), (3, 0) and (0, 1). The rows of its raw weights are (5, 3,
-# 2), (3, 9, 0) and (2, 0, 1). If your result has two rows, (10, 2) and (2, 5), it compares components, not positions.
+# Let the batch be one sentence with the three vectors (1, 2), (3, 0) and (0, 1). The rows of its scores are (5, 3, 2),
+# (3, 9, 0) and (2, 0, 1). If your result has two rows, (10, 2) and (2, 5), it compares components, not positions.
 #
 # </details>
 # </div>
@@ -289,7 +292,7 @@ check(raw_weights)
 # A weighted average needs weights that are not negative and add up to 1. [**Softmax**](../../site/glossary.md#softmax)
 # turns any numbers into such weights:
 #
-# $$w_{ij} \;=\; \frac{\exp w'_{ij}}{\sum_{j'} \exp w'_{ij'}} .$$
+# $$w_{ij} \;=\; \frac{\exp w'_{ij}}{\sum_k \exp w'_{ik}} .$$
 #
 # The exponential makes every number positive, and the division makes each **row** add up to 1. Row $i$ holds the
 # weights of output $i$.
@@ -298,8 +301,8 @@ check(raw_weights)
 # Such scores occur: a vector of length 10 scores 100 with itself. Softmax does not change when the same number $m$ is
 # subtracted from every score of a row, because the factor $\exp(-m)$ cancels:
 #
-# $$\frac{\exp(w'_{ij} - m)}{\sum_{j'} \exp(w'_{ij'} - m)}
-# \;=\; \frac{\exp(-m)\, \exp w'_{ij}}{\exp(-m) \sum_{j'} \exp w'_{ij'}} .$$
+# $$\frac{\exp(w'_{ij} - m)}{\sum_k \exp(w'_{ik} - m)}
+# \;=\; \frac{\exp(-m)\, \exp w'_{ij}}{\exp(-m) \sum_k \exp w'_{ik}} .$$
 #
 # So subtract the largest score of the row. No exponential is then larger than 1, and nothing overflows.
 
@@ -345,14 +348,14 @@ check(row_softmax)
 # %% [markdown]
 # Apply both functions to a sentence.
 
-# %% mystnb={"image": {"alt": "Two heat maps of a nine-word sentence against itself. Left, raw weights: symmetric, 4 on the diagonal and where one 'the' meets the other, smaller elsewhere. Right, after softmax: each row adds up to one. Its largest weight, from .43 to .72, is on the diagonal; the two rows of 'the' give equal weight to both."}}
+# %% mystnb={"image": {"alt": "Two heat maps of a nine-word sentence against itself. Left, scores: symmetric, 4 on the diagonal and where one 'the' meets the other, smaller elsewhere. Right, after softmax: each row adds up to one. Its largest weight, from .43 to .72, is on the diagonal; the two rows of 'the' give equal weight to both."}}
 sentence = "the loop terminates when the function raises an exception".split()
 x = vectors[[vocabulary.index(word) for word in sentence]]    # (t, e)
 x = x.unsqueeze(0).to(device())                               # (1, t, e): a batch of one
 
 raw = raw_weights(x)
 weights = row_softmax(raw)
-titles = ("raw weights $w'$", "after softmax: $w$")
+titles = ("scores $w'$", "after softmax: $w$")
 plots.heat_pair(raw[0], weights[0], rows=sentence, titles=titles)
 plt.show()
 
@@ -366,8 +369,9 @@ plt.show()
 # </div>
 #
 # Every score on the diagonal is 4, and every word gives its own vector the largest weight. Of the weight that remains,
-# *loop* gives most to *terminates*, and *raises* gives most to *an* and *exception*. The word *the* occurs twice with
-# the same vector, so its two rows are the same.
+# *loop* gives most to *terminates*, and *raises* gives more to *an* than to *exception*. A high score means that two
+# words have similar neighbours, not that one says much about the other. The word *the* occurs twice with the same
+# vector, so its two rows are the same.
 
 # %% [markdown]
 # <div class="card">
@@ -435,9 +439,9 @@ def self_attention_in_loops(x):
 #
 # **Exercise 4 · `self_attention`** &nbsp; ★☆☆ · 5 minutes · 3 points
 #
-# Compute the same as `self_attention_in_loops`, but without a loop: all sentences and all positions at once, and
-# tensors throughout. Use `torch.softmax` and do not call your own functions, so that a mistake in exercise 2 or 3 does
-# not carry over.
+# Compute what `self_attention_in_loops` computes, but without loops: handle all sentences and all positions at once
+# with tensor operations. Use `torch.softmax` and do not call your own functions, so that a mistake in exercise 2 or 3
+# does not carry over.
 #
 # <details><summary>Hint 1: one loop at a time</summary>
 #
@@ -447,7 +451,7 @@ def self_attention_in_loops(x):
 # </details>
 # <details><summary>Hint 2: two positions, with numbers</summary>
 #
-# Let x have shape (1, 2, 1), with the two vectors 0 and 1. The rows of the raw weights are (0, 0) and (0, 1), the rows
+# Let x have shape (1, 2, 1), with the two vectors 0 and 1. The rows of the scores are (0, 0) and (0, 1), the rows
 # of the weights are (0.5, 0.5) and (0.27, 0.73), and the outputs are 0.5 and 0.73. If your first output is 0.27, the
 # columns of your weights add up to 1, not the rows.
 #
@@ -483,7 +487,7 @@ print("fast and slow agree to within 0.00001:", apart < 1e-5)
 # $$y \;=\; \operatorname{softmax}\!\big(x x^\top\big)\, x .$$
 #
 # Does a word's vector now depend on its sentence? The next cell takes *set* in two phrases of the manual. It prints the
-# words of the vocabulary that best match its input (`in`), its output (`out`) and the `average` of all inputs.
+# words of the vocabulary that score highest with its input (`in`), its output (`out`) and the `average` of all inputs.
 
 # %%
 def best(vector):
@@ -503,10 +507,10 @@ for phrase in phrases:
     print("  weights:", ", ".join(f"{words[i]} {weight:.2f}" for weight, i in zip(*largest)))
 
 # %% [markdown]
-# The input is the same in both phrases; the output is not. Half of the weight stays on *set*, still the best match of
-# both outputs. But one of the next three changes: *delete* replaces *frozenset* in the first phrase, and *instances*
-# replaces *get* in the second. The plain average is the same for every word of a phrase; in the second phrase, *set* is
-# not among its best matches.
+# The input is the same in both phrases; the output is not. Half of the weight stays on *set*, and *set* still scores
+# highest with both outputs. But one of the next three words changes: *delete* replaces *frozenset* in the first phrase,
+# and *instances* replaces *get* in the second. The plain average is the same for every word of a phrase. In the second
+# phrase, *set* is not among the four words that score highest with it.
 #
 # In two dimensions we can draw what attention does.
 
@@ -549,9 +553,9 @@ plots.number_grids(
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each row belongs to a word: its vector x, raw weights w′, weights w and output y. Two cells of w′
-# are empty; the dot product of *loop* and *ends* belongs in both. Two cells of y are empty too, and their numbers are
-# equal. For the upper one, take the dot product of the first row of w and the second column of x.
+# **How to read it.** Each row belongs to a word: its vector x, scores w′, weights w and output y. Two cells of w′ are
+# marked ?; the dot product of *loop* and *ends* belongs in both. Two cells of y are marked too, and both hold the same
+# number. For the upper one, take the dot product of the first row of w and the second column of x.
 #
 # </div>
 #
@@ -565,8 +569,21 @@ print("as you compute it:", torch.allclose(self_attention(X[None])[0], X_out, at
 # %% [markdown]
 # ## The same function, written in a hurry
 #
-# The next function should compute the outputs of exercise 4 and return the weights as well. It raises no error, its
-# outputs have the right shapes, and gradients flow through it. But some of its outputs are **outside** the convex hull.
+# The function of exercise 5 should compute the outputs of exercise 4 and return the weights as well. As given, it
+# raises no error, its outputs have the right shapes, and gradients flow through it. But some of its outputs are
+# **outside** the convex hull.
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "The eight points and their convex hull again, with other outputs. Two outputs are clearly outside the hull and a third is just outside."}}
+as_given = torch.softmax(points @ points.transpose(1, 2), dim=1) @ points
+plots.hull_picture(points[0], as_given[0])
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** The inputs are those of the figure after exercise 4, the outputs those of the function as given.
+#
+# </div>
 
 # %% [markdown]
 # <div class="card">
@@ -611,25 +628,11 @@ def hurried_attention(x):
 check(hurried_attention)
 
 # %% [markdown]
-# Run the next cell before and after you fix the function.
-
-# %% mystnb={"image": {"alt": "The eight points and their convex hull again, with the outputs of hurried_attention. Once the function is fixed, all of them lie inside."}}
-plots.hull_picture(points[0], hurried_attention(points)[0][0])
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** The inputs are those of the figure after exercise 4, the outputs those of `hurried_attention`.
-#
-# </div>
-
-# %% [markdown]
 # <details><summary>What was wrong, and why no error was raised</summary>
 #
 # `dim=1` is the first of the two t axes, so the softmax ran down the **columns**. The rows no longer added up to 1, and
-# the outputs were no longer averages. In the figure, the rows of the two longest inputs added up to 2.5 and 1.7, and
-# their outputs were clearly outside the hull. Both axes have length t, so the shapes were right.
+# the outputs were no longer averages. In the figure, the two outputs far outside the hull came from rows that added up
+# to 2.5 and 1.7. Both axes have length t, so the shapes were right.
 #
 # Dividing each row by its sum afterwards would give averages, but with wrong weights. Transposing the weights would
 # give the right weights, because the scores are symmetric.
@@ -752,9 +755,10 @@ for function in (self_attention, running_sum):
 # - **It has no parameters.** The weights depend on the input vectors and on nothing else. So training can change the
 #   weights only by changing whatever produces those vectors.
 # - **It ignores order.** In language, order matters. [Lesson 6](../06_positions/06_positions.ipynb) adds positions.
-# - **Its scores measure similarity.** They are symmetric: the score of $i$ with $j$ is that of $j$ with $i$. Among
+# - **Its scores measure similarity.** They are symmetric: the score of $i$ with $j$ equals that of $j$ with $i$. Among
 #   vectors of equal length, no score of row $i$ is larger than $x_i \cdot x_i$. But the word that helps most need not
-#   be a similar one: a verb may need its subject. Lesson 2 gives a word a way to ask.
+#   be a similar one: a verb may need its subject. In lesson 2 each word gets a separate vector that says what it is
+#   looking for.
 
 # %% [markdown]
 # ## Your model so far
@@ -772,8 +776,8 @@ for function in (self_attention, running_sum):
 #
 # For comparison, *order 0* uses only how frequent each byte is; *order 1* uses how often each byte follows the one
 # before it. Both count the training text, and 0.1 is added to each count. To score *gzip* and *xz*, compress the
-# training text alone, then the training text followed by the held-out text. The score is the difference in bits for
-# each held-out byte.
+# training text alone, then the training text followed by the held-out text. The score is the difference in bits,
+# divided by the number of held-out bytes.
 
 # %% mystnb={"image": {"alt": "A scoreboard of two models over a horizontal axis of bits per byte. The plain average is at the dashed line of order 0, near 4.5. Bare self-attention is near 3.6, a little right of the line of order 1. The lines of gzip and xz are far to the left, near 2.5 and 2."}}
 from helpers.data.recorded import recorded
@@ -793,27 +797,27 @@ print(f"trained without attention, three runs: {min(alone):.2f} to {max(alone):.
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The point is your model, the ticks are our three runs. *Plain average* weights all bytes equally.
+# **How to read it.** The dot is your model, the bars are our three runs. *Plain average* weights all bytes equally.
 #
 # </div>
 #
 # Above the figure is a sample: a held-out prompt and, after ▸, what the model wrote (· is a line break).
 #
-# How much of its 32 bytes does the model use? For the line *with other bytes before the last* we kept the last byte and
-# replaced the others with bytes from elsewhere in the held-out text. The score is still 3.62: the other bytes do not
-# improve it. The weights agree. On average, the last position gives 0.43 of its weight to itself. Earlier copies of the
-# same byte, which have the same vector, bring the total to 0.91. Equal weights would give 0.03 and 0.10.
+# How much of its 32 bytes does the model use? For the line *with other bytes before the last*, we kept the last byte
+# of each window and replaced the others with bytes from elsewhere in the held-out text. The score is still 3.62: the
+# bytes before the last do not improve it. The weights agree. On average, the last position gives 0.43 of its weight to
+# itself. Earlier copies of the same byte, which have the same vector, bring the total to 0.91. Equal weights would give
+# 0.03 and 0.10.
 #
-# So on average the other 31 bytes gain nothing. The last printed line confirms it: the same model without attention,
-# which reads only the last byte, scores as well. In effect the model is a table of which byte tends to follow which,
-# and a worse one than order 1.
+# The same model trained without attention reads only the last byte. Its score, in the last printed line, is as good, so
+# attention gains nothing here. *Order 1* also reads one byte only, and its 3.53 is better than both.
 #
 # The start page collects your scores. `Ladder(check, text="enwik8")` trains on Wikipedia text instead (a download).
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can explain why a dot product measures a match; learn vectors from known matches; turn scores into weights with a
+# You can explain why a dot product measures a match; learn vectors from known ratings; turn scores into weights with a
 # numerically stable softmax; write self-attention as two matrix products; and measure whether a function depends on
 # order.
 #
@@ -822,7 +826,7 @@ print(f"trained without attention, three runs: {min(alone):.2f} to {max(alone):.
 # <details><summary>1. What does self-attention return if all t input vectors are the same? What if they are all
 # orthogonal and very long?</summary>
 #
-# If they are the same, all raw weights are equal, and every weight is 1/t. The average of equal vectors is that vector,
+# If they are the same, all scores are equal, and every weight is 1/t. The average of equal vectors is that vector,
 # so nothing changes. If they are orthogonal and very long, each x_i·x_i is huge and every other product is 0. Softmax
 # then puts nearly all weight on the diagonal, and again almost nothing changes.
 #
@@ -835,7 +839,7 @@ print(f"trained without attention, three runs: {min(alone):.2f} to {max(alone):.
 # lengths and angles matter, never a single component.
 #
 # </details>
-# <details><summary>3. Could softmax be left out, and the raw weights used as they are?</summary>
+# <details><summary>3. Could softmax be left out, and the scores used as weights?</summary>
 #
 # Then y = x xᵀ x. The outputs are no longer averages: weights may be negative, and their sum may be any number. Without
 # the softmax the product can also be computed as x (xᵀ x), which costs t·e² instead of t²·e. Linear attention uses this
@@ -850,8 +854,8 @@ print(f"trained without attention, three runs: {min(alone):.2f} to {max(alone):.
 #   follow its order. The film recommender, the plain dot product before any learned matrices, and the view of
 #   self-attention as an operation on sets come from there.
 # - [Levy and Goldberg, *Neural word embedding as implicit matrix factorization*,
-#   2014](https://papers.nips.cc/paper/5477-neural-word-embedding-as-implicit-matrix-factorization): word2vec
-#   implicitly factorises a similar table.
+#   2014](https://papers.nips.cc/paper/5477-neural-word-embedding-as-implicit-matrix-factorization): the skip-gram
+#   model of word2vec, with negative sampling, implicitly factorises a similar table.
 # - [Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762), section 3.2: the operation of
 #   this lesson, with the parts that the next three lessons add.
 #

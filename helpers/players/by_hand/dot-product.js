@@ -30,7 +30,7 @@ byHand.player("dot-product", (figure, { vectors }) => {
     const match = byHand.fixed(byHand.dot(u, f));
     figure.querySelector('[data-is="match"]').textContent = match;
     halves(u);
-    byHand.say(figure, `The match is ${match}.`);
+    byHand.say(figure, `The score is ${match}.`);
   }
 
   const plane = byHand.plane(svg, vectors, draw);
