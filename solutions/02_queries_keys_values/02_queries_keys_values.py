@@ -9,20 +9,20 @@
 #
 # *Three roles for every vector*
 #
-# In lesson 1's self-attention, which has no parameters, each vector does three jobs: it looks at the others, is looked
-# at by them, and is averaged into the outputs. This lesson gives each job a vector of its own. The result is the
-# attention of the [original transformer](https://arxiv.org/abs/1706.03762), but without scaling (lesson 3), several
-# heads (lesson 4) and a mask (lesson 5).
+# In lesson 1's self-attention, which has no parameters, each vector does three jobs: it looks, it is looked at, and it
+# is averaged into the outputs. (Position $i$ *looks at* position $j$ when the weight $w_{ij}$ is large.) This lesson
+# gives each job a vector of its own. The result is the attention of the [original
+# transformer](https://arxiv.org/abs/1706.03762), but without scaling (lesson 3), multiple heads (lesson 4) or a mask
+# (lesson 5).
 #
 # | | |
 # |---|---|
-# | **You will build** | a soft dictionary; attention over queries, keys and values; a module with three learned matrices; two of these matrices written by hand instead of learned |
+# | **You will build** | a soft dictionary; attention over queries, keys and values; a module with three learned matrices; a query matrix and a key matrix written by hand |
 # | **You need** | [lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb), and some knowledge of `torch.nn.Module` |
 # | **It takes** | about 100 minutes: five exercises, 17 points, and four predictions |
 # | **It computes** | in seconds on a laptop; the last section takes about a minute, and you may stop it |
 #
-# A position *looks at* another when it gives it a large weight. The letters used for shapes are listed in the [table of
-# notation](../../site/notation.md).
+# The letters used for shapes are listed in the [table of notation](../../site/notation.md).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import matplotlib.pyplot as plt
@@ -50,7 +50,7 @@ check = start("02_queries_keys_values")
 # | place | job | name |
 # |---|---|---|
 # | $x_i$, left of the dot | it is compared with all vectors to set the weights of **its own** output | the [**query**](../../site/glossary.md#query) |
-# | $x_j$, right of the dot | all vectors are compared with it to set its weight in **their** outputs | the [**key**](../../site/glossary.md#key) |
+# | $x_j$, right of the dot | it is compared with each vector to set its own weight in **that vector's** output | the [**key**](../../site/glossary.md#key) |
 # | $x_j$, at the end | it is multiplied by its weight and added to the sum | the [**value**](../../site/glossary.md#value) |
 #
 # One vector need not be the best for all three jobs. An adjective may look for its noun (query), be found by that noun
@@ -136,7 +136,7 @@ except KeyError as missing:
 # query, the keys and the values.
 #
 # **Every check of this lesson also tests** that gradients reach every floating-point input, that the inputs stay
-# unchanged, that new tensors are on the inputs' device, and that any size may be 1.
+# unchanged, that new tensors are on the inputs' device, and that your code works when an axis has length 1.
 
 # %% [markdown]
 # <div class="card">
@@ -144,12 +144,11 @@ except KeyError as missing:
 # **Exercise 1 · `soft_lookup`** &nbsp; ★☆☆ · 7 minutes · 3 points
 #
 # Look up one query in a soft dictionary. There is no batch here: the query is a single vector (d,), the keys are the
-# rows of a matrix (s, d), and the values are the rows of another, (s, v). In shapes, v stands for the width of the
-# values, which may differ from d.
+# rows of a matrix (s, d), and the values are the rows of another, (s, d_v). The width d_v may differ from d.
 #
 # <details><summary>Hint 1: the two steps and their shapes</summary>
 #
-# The keys (s, d) and the query (d,) give weights (s,). The weights (s,) and the values (s, v) give an answer (v,).
+# The keys (s, d) and the query (d,) give weights (s,). The weights and the values (s, d_v) give an answer (d_v,).
 #
 # </details>
 # <details><summary>Hint 2: two keys, with numbers</summary>
@@ -165,12 +164,12 @@ except KeyError as missing:
 def soft_lookup(query, keys, values):
     """Look up one query in a dictionary whose keys match by degrees.
 
-    query: (d,). keys: (s, d). values: (s, v).
-    Returns (v,): the average of the values, weighted with the softmax over s of key·query.
+    query: (d,). keys: (s, d). values: (s, d_v).
+    Returns (d_v,): the average of the values, weighted with the softmax over s of key·query.
     """
     ### BEGIN SOLUTION
     weights = torch.softmax(keys @ query, dim=0)    # (s,)
-    return weights @ values                         # (v,)
+    return weights @ values                         # (d_v,)
     ### END SOLUTION
 
 # %% nbgrader={"grade": true, "grade_id": "check_soft_lookup", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
@@ -192,14 +191,17 @@ def embed(words):
 
 # %%
 labels = list(dict.fromkeys(category.values()))       # each category once
-one_hot = torch.eye(len(labels), device=device())     # (v, v)
+one_hot = torch.eye(len(labels), device=device())     # (d_v, d_v)
 
 keys = embed(category.keys())                                                   # (s, e)
-values = one_hot[[labels.index(label) for label in category.values()]]          # (s, v)
+values = one_hot[[labels.index(label) for label in category.values()]]          # (s, d_v)
 for word in ["tuple", "float", "finally", "while"]:
-    answer = soft_lookup(embed([word])[0], keys, values)                        # (v,)
+    answer = soft_lookup(embed([word])[0], keys, values)                        # (d_v,)
     shares = [f"{label} {share:.2f}" for label, share in zip(labels, answer.tolist())]
     print(f"{word:>8}:", "  ".join(shares))
+
+# %% [markdown]
+# The last answer is a close call: *block* gets 0.40, *container* 0.32. Now try a lookup by hand:
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -215,7 +217,7 @@ show_player("lookup")
 # - At $\beta = 0$ every weight is $1/s$, and the answer is the plain average of all values.
 # - In general, **the ratio of any two weights is raised to the power β**. If one key has three times the weight of
 #   another at $\beta = 1$, it has nine times the weight at $\beta = 2$.
-# - As $\beta$ grows, the best key takes all the weight. If two keys match equally well, they share it.
+# - As $\beta$ grows, the best key takes all the weight. If several keys tie for best, they share it equally.
 
 # %% [markdown]
 # <div class="card">
@@ -315,17 +317,19 @@ check.prediction("longer_query", longer_query)
 #
 # $$q_i = x_i W_q , \qquad k_i = x_i W_k , \qquad v_i = x_i W_v .$$
 #
-# $W_q$ and $W_k$ have shape (e, d): queries and keys are compared, so they need the same width. $W_v$ has shape (e, v).
-# Such a matrix is called a [**projection**](../../site/glossary.md#projection). (In linear algebra the word means
-# something narrower: a matrix P with P² = P.)
+# $W_q$ and $W_k$ have shape (e, d): queries and keys are compared, so they need the same width. $W_v$ has shape
+# (e, d_v). Such a matrix is called a [**projection**](../../site/glossary.md#projection). (In linear algebra the word
+# means something narrower: a matrix P with P² = P.)
 
 # %%
 def project(x, w_q, w_k, w_v):
-    """x: (b, t, e). w_q, w_k: (e, d). w_v: (e, v). Returns q, k: (b, t, d), v: (b, t, v)."""
+    """x (b, t, e), w_q and w_k (e, d), w_v (e, d_v) -> q and k (b, t, d), v (b, t, d_v)."""
     return x @ w_q, x @ w_k, x @ w_v
 
 # %% [markdown]
 # ## Attention
+#
+# Attention is your soft lookup for many queries at once.
 
 # %%
 plots.diagrams.three_roles()
@@ -339,8 +343,7 @@ plots.diagrams.three_roles()
 #
 # </div>
 #
-# Attention is your soft lookup for many queries at once. Each of the t queries is looked up among the s keys (in the
-# diagram, s = t). Writing $w'$ for the scores:
+# Each of the t queries is looked up among the s keys (in the diagram, s = t). Writing $w'$ for the scores:
 #
 # $$w'_{ij} = q_i \cdot k_j , \qquad w_{ij} = \operatorname{softmax}_j\, w'_{ij} ,
 # \qquad y_i = \sum_{j=1}^{s} w_{ij}\, v_j .$$
@@ -362,22 +365,22 @@ plots.diagrams.three_roles()
 # | `q` | (b, t, d) | a query |
 # | `k` | (b, s, d) | a key |
 # | scores, weights | (b, t, s) | one query against all keys |
-# | `v` | (b, s, v) | a value |
-# | output | (b, t, v) | one query's average of the values |
+# | `v` | (b, s, d_v) | a value |
+# | output | (b, t, d_v) | one query's average of the values |
 
 # %% [markdown]
-# The next function is meant to be attention, written with `einsum`, which gives each axis a letter. Axes with the same
-# letter are matched, and a letter that is missing after the arrow is summed over. The function raises no error, its
-# result has the right shape, and every row of weights adds up to 1. Yet the numbers are wrong.
+# The next function is meant to be attention, written with `einsum`, which gives each axis a letter (v for d_v). Axes
+# with the same letter are matched, and a letter that is missing after the arrow is summed over. The function raises no
+# error, its result has the right shape, and every row of weights adds up to 1. Yet the numbers are wrong.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 3 · `attention`** &nbsp; mend · ★★☆ · 10 minutes · 4 points
 #
-# Fix this function. The scores go into the softmax as they are. One query may be far longer than the others, and all
-# weights must still be right. Do not call PyTorch's `scaled_dot_product_attention` or the course's `finished_attention`
-# here.
+# Fix this function. The scores go into the softmax as they are. The weights must be right for every query, even when
+# the scores of one are far larger than those of the others. Do not call PyTorch's `scaled_dot_product_attention` or the
+# course's `finished_attention` here.
 #
 # <details><summary>Hint 1: a small test</summary>
 #
@@ -399,8 +402,8 @@ plots.diagrams.three_roles()
 def attention(q, k, v):
     """Many soft lookups at once.
 
-    q: (b, t, d), the queries. k: (b, s, d) and v: (b, s, v), the keys and their values.
-    Returns (b, t, v): output i is the average of the values, weighted with the softmax
+    q: (b, t, d), the queries. k: (b, s, d) and v: (b, s, d_v), the keys and their values.
+    Returns (b, t, d_v): output i is the average of the values, weighted with the softmax
     over s of q_i·k_j.
     """
     ### BEGIN SOLUTION
@@ -431,7 +434,7 @@ print(f"output: {output.item():.2f}")
 # The components of the queries were called d, those of the keys e. Both letters are missing after the arrow, so einsum
 # sums over each **separately**: it multiplies every component of the query by every component of the key. The score is
 # then the sum of the query's components times the sum of the key's. In hint 2 the scores were 1 and 3. With the same
-# letter for both, `"btd,bsd->bts"`, einsum multiplies only components with the same number.
+# letter for both, `"btd,bsd->bts"`, einsum multiplies only components with the same index.
 #
 # A test with numbers that you can work out by hand finds this mistake. Include vectors at right angles: their score has
 # to be 0.
@@ -489,9 +492,9 @@ print("your attention gives the same:", torch.allclose(mine, X_weights @ X_v, at
 # keys have width d = 2, so that we can draw them afterwards. $W_v$ starts as the identity and is learned too.
 #
 # The noun and the verb have to prefer each other here. With one matrix for queries and keys they cannot, because every
-# word then has a single vector for both. We train with two matrices and with one. In the third run one matrix again
-# makes both queries and keys, but the sign of every key's second component is then changed. The scores are still
-# symmetric, but they are no longer inner products of one set of vectors, so the inequality above does not apply.
+# word then has a single vector for both. We train three times: with two matrices, with one, and with one whose keys
+# have the sign of their second component changed. In the third run the scores are still symmetric, but they are no
+# longer inner products of one set of vectors, so the inequality above does not apply.
 
 # %%
 def phrase_loss(ids, answers, w_q, w_k, w_v):
@@ -535,9 +538,8 @@ plt.show()
 #
 # </div>
 #
-# The run with the changed sign has as few parameters as the run that fails, and its scores are just as symmetric; yet
-# it succeeds. So neither the number of parameters nor the symmetry is why one matrix fails: it makes queries and keys
-# the same vectors.
+# The third run differs from the second only in the changed sign, which lets a word's key differ from its query. So one
+# matrix can be enough here if queries and keys can differ. Two matrices are the general way to let them differ.
 #
 # To see the weights, use one-hot values: value $j$ has its single 1 at place $j$. Each output is then a row of weights.
 
@@ -607,8 +609,8 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Both panels show the same words; those of our phrase are named. The arrows show the directions of
-# the queries of *empty* (solid) and *list* (dashed). Each grey line is at a right angle to its arrow. Keys on the
+# **How to read it.** Both panels show the same words; those of our phrase are labelled. The arrows show the directions
+# of the queries of *empty* (solid) and *list* (dashed). Each grey line is at a right angle to its arrow. Keys on the
 # arrow's side have positive scores, which grow with the distance from the line. For *empty* the nouns score highest,
 # for *list* the verbs.
 #
@@ -638,9 +640,10 @@ for answer, answers in {"its own vector": vectors, "its translation": translatio
 
 # %% [markdown]
 # Translations have length 2, so an output of zeros would have a loss of 4. Fixed values do worse (third line): an
-# output is an average of the phrase's own vectors, which are unrelated to the translations. With learned values the
-# loss falls almost to 0 (last line). Where a word's own vector is the answer, fixed values are enough (first line), and
-# learning them does not help (second line).
+# output is an average of the phrase's own vectors, which are unrelated to the translations, so its length only adds to
+# the loss. With learned values the loss falls almost to 0 (last line): only 30 words are ever asked for, and the 40 ×
+# 40 numbers of $W_v$ can memorise their translations. Where a word's own vector is the answer, fixed values are enough
+# (first line), and learning them does not help (second line).
 #
 # So queries and keys decide **who** answers, and the value decides **what** the answer is.
 
@@ -745,8 +748,8 @@ plt.show()
 #
 # Shuffle the four words of the **context** only, and call `head(x, context)` again. What happens to the three outputs?
 #
-# - **A.** They are shuffled in the same way, as in lesson 1.
-# - **B.** They change to different vectors.
+# - **A.** All of them change: each weight now multiplies another value.
+# - **B.** Only their order changes.
 # - **C.** Nothing, up to rounding.
 # </div>
 
@@ -787,8 +790,7 @@ check.prediction("shuffled_context", shuffled_context)
 #
 # Rule r adds `strengths[r]` to the score when the word that asks has feature `asks[r]` and the word that is asked has
 # feature `asked[r]`. Return two matrices that follow all rules, with **one column for each rule**. A feature may occur
-# in several rules. Several rules may have the same two features; then their strengths add up. A strength may be
-# negative.
+# in several rules. If rules share a pair of features, their strengths add up. A strength may be negative.
 #
 # <details><summary>Hint 1: a single rule</summary>
 #
@@ -848,17 +850,14 @@ print("columns:", rule_q.shape[1], " rank of M:", rank)
 # </div>
 #
 # Your matrices have four columns, but their product has rank 2, because only two features are asked for. So d = 2 is
-# enough (question 1 below). A narrow head also has fewer parameters: $W_q$ and $W_k$ have 2·e·d together, fewer than
-# the e² of $M$ if d < e/2.
+# enough (question 1 below).
 
 # %% [markdown]
 # ## Your model so far
 #
 # In lesson 1 your `self_attention` became part of a language model that reads 32 bytes and predicts the next one. Our
 # three runs of that model needed 3.62 or 3.63 [bits per byte](../../site/glossary.md#bits-per-byte). Now replace the
-# `self_attention` in it with your `SingleHeadAttention(64, 64)`, with three trained matrices. The line *weight on the
-# last byte* shows where the last position looks, averaged over held-out windows: how much weight it gives itself, and
-# how much it gives all positions with the same byte, itself included.
+# `self_attention` in it with your `SingleHeadAttention(64, 64)`, with three trained matrices.
 
 # %% [markdown]
 # <div class="card">
@@ -888,16 +887,15 @@ head_class = ladder.own(SingleHeadAttention)
 torch.manual_seed(0)
 model = ByteModel(head_class(64, 64))
 ladder.climb(model)
-ladder.training_score(model)
 ladder.show()
 ladder.last_byte(model)
+ladder.other_context(model)
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each row is a model; farther left is better. Dots are your runs, ticks our three runs.
-# *Order 0* knows only how frequent each byte is, *order 1* also knows the byte before; *gzip* and *xz* are programs
-# that compress files.
+# **How to read it.** Each row is a model; farther left is better. Dots are your runs, ticks our three runs. Lesson 1
+# explains the dashed lines.
 #
 # </div>
 
@@ -905,13 +903,18 @@ ladder.last_byte(model)
 check.prediction("second_rung", second_rung)
 
 # %% [markdown]
-# Why is the model worse, although it has three more matrices? Overfitting is not the reason: on training text, too, it
-# needs more bits than lesson 1's model, 3.75 against 3.60. The two models spread their weight differently. Lesson 1's
-# model gives 0.91 of the weight to the last byte and its copies. Your new model gives them 0.11, about as much as equal
-# weights would.
+# How much of its 32 bytes does the new model use? For the last printed line, the bytes before the last were taken from
+# elsewhere in the held-out text. The score is then 3.78 instead of 3.76, so these bytes hardly help. Like lesson 1's
+# model, the new one is in effect a table of which byte tends to follow which. *Order 1*, a table of the pairs counted
+# in the training text, scores 3.53, better than both models.
 #
-# It could do better: with the identity in all three matrices, it *is* lesson 1's model. But training from random
-# matrices does not find matrices that good. Two changes to both models might help:
+# Lesson 1's model gives 0.91 of the weight to the last byte and its copies in the window. The new model gives them
+# 0.11, about as much as equal weights would. The last position alone gets 0.07, about twice as much as with equal
+# weights. So, on average, a last byte with few copies gets more weight at each place than one with many. The last byte
+# matters all the same: it makes the query, which decides where the weight goes.
+#
+# With the identity in all three matrices, the new model *is* lesson 1's. So it could score 3.62 as well, but in our
+# runs training does not find such matrices. The cause is open. Two changes to both models might help:
 #
 # - **With positions.** So far a query can ask for "a letter e", but not for "the byte at the end". Now each of the 32
 #   positions has a learned vector of its own, which is added to the input there (lesson 6).
@@ -937,10 +940,9 @@ plt.show()
 #
 # </div>
 #
-# With more windows alone, lesson 1's model still leads. With positions alone, the runs of the two models overlap. With
-# both, every run of lesson 2's model needs fewer bits than any run of lesson 1's. So in these runs the three matrices
-# have a clear advantage only when both changes are made together. Lesson 6 adds positions; lesson 5 gets 32 predictions
-# from each window.
+# With more windows alone, lesson 1's model still leads. With positions alone, the runs of the two models overlap. Only
+# with both changes does every run of lesson 2's model need fewer bits than every run of lesson 1's. Lesson 5 gets 32
+# predictions from each window.
 
 # %% [markdown]
 # ## What you can do now
@@ -976,7 +978,7 @@ plt.show()
 # **Further reading**
 #
 # - [Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers): the three roles of each
-#   vector, told much as here.
+#   vector, introduced much as here.
 # - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**, section 3.2: "a query and
 #   a set of key-value pairs"; section 3.2.3 for queries from one sequence and keys from another.
 # - [Miller et al., *Key-value memory networks for directly reading documents*, 2016](https://arxiv.org/abs/1606.03126),
