@@ -4,7 +4,6 @@ import itertools
 import math
 import re
 
-import nbformat
 import pytest
 import torch
 import torch.nn.functional as F
@@ -13,7 +12,7 @@ from torch import nn
 
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.checking.answers import run
-from helpers.data.toy.giving import GAVE, NAMES, ROLES, THINGS, WORDS, giving_sentences
+from helpers.data.toy.giving import GAVE, NAMES, THINGS, WORDS, giving_sentences
 from helpers.exercises.l04_multi_head import LESSON
 from helpers.parts import multi_head as parts
 from helpers.parts.attention import SingleHeadAttention
@@ -159,13 +158,13 @@ def shares(text):
     return {front.strip(" ,"): [int(share) for share in three] for front, *three in found}
 
 
-def test_one_head_answers_most_and_lets_one_question_suffer_and_three_heads_hardly_err():
+def test_one_head_answers_most_and_lets_a_role_suffer_in_four_of_ten_runs_and_three_heads_hardly_err():
     """The prediction `one_head_reads`, its words and the caption under the curves."""
-    told = shares(printed(SOURCE, "runs = {h: [train(MultiHeadAttention"))
-    one = [told[f"h = 1, run {run}"] for run in (1, 2, 3)]
-    three = [told[f"h = 3, run {run}"] for run in (1, 2, 3)]
+    told = shares(printed(SOURCE, "runs = {1: [], 3: []}"))
+    one, three = ([told[f"h = {h}, run {run:>2}"] for run in range(1, 11)] for h in (1, 3))
     assert LESSON.prediction("one_head_reads").truth == "A"
-    assert all(giver < 90 and min(thing, receiver) >= 94 for giver, thing, receiver in one) and min(one)[0] <= 8
+    low = {(run, role) for run, right in enumerate(one, 1) for role in range(3) if right[role] < 70}
+    assert low == {(2, 0), (7, 0), (8, 2), (6, 0), (6, 2)} and max(one[run - 1][role] for run, role in low) <= 8
     assert min(map(min, three)) >= 99
 
 
@@ -193,30 +192,20 @@ def test_rows_of_gave_are_those_that_the_prose_reads():
     assert weights[3, 3, 2][VERB] == 1, "two heads answer"
 
 
-def test_one_head_reads_the_giver_from_the_position_sum():
-    text = printed(SOURCE, "equal = (weights + weights")
-    rows = re.findall(r"^run (\d), equal weights in the (\w+) sum: +(\d+)% +(\d+)%$", text, re.MULTILINE)
-    named = {(run, changed): (int(giver), int(receiver)) for run, changed, giver, receiver in rows}
-    assert all(named[run, "word"][0] >= 77 for run in ("1", "3")), "usually"
-    assert all(named[run, "position"][0] < 40 and 88 <= sum(named[run, "position"]) <= 92 for run in ("1", "3"))
+def test_one_head_reads_the_giver_from_the_position_sum_and_the_receiver_from_both():
+    text = printed(SOURCE, "equal = (w + w[")
+    rows = re.findall(r"^run (\d), equal weights in (?:the )?(\w+) sum +(\d+)% +(\d+)%$", text, re.MULTILINE)
+    right = {(run, changed): (int(giver), int(receiver)) for run, changed, giver, receiver in rows}
+    for i in "13":
+        (giver, receiver), word, position = (right[i, changed] for changed in ("neither", "word", "position"))
+        assert abs(word[0] - giver) <= 4 and position[0] < 40
+        assert max(word[1], position[1]) <= receiver - 19
 
 
-@pytest.mark.deep
-def test_of_ten_runs_with_one_head_about_four_guess_a_role_and_with_three_heads_no_run_does():
-    cells = nbformat.read(SOURCE.notebook, as_version=4).cells
-    (cell,) = (cell for cell in cells if cell.cell_type == "code" and "class Reader" in cell.source)
-    names = {"torch": torch, "nn": nn, "device": lambda: "cpu", "giving_sentences": giving_sentences}
-    names |= {"GAVE": GAVE, "WORDS": WORDS, "ROLES": ROLES}
-    threads = torch.get_num_threads()
-    exec(cell.source, names)
-    torch.set_num_threads(threads)
-
-    def lowest(h):
-        lines = (names["train"](parts.MultiHeadAttention, h, seed)[2] for seed in range(1, 11))
-        return [min(int(share) for share in re.findall(r"(\d+)%", line)) for line in lines]
-
-    assert 2 <= sum(share <= 10 for share in lowest(1)) <= 6
-    assert min(lowest(3)) >= 97
+def test_one_head_errs_where_the_parts_of_the_two_names_are_nearly_equal():
+    rows = re.findall(r"^run \d:([ %\d]+)$", printed(SOURCE, ".abs().argsort()"), re.MULTILINE)
+    errors = [[100 - int(share) for share in re.findall(r"\d+", row)] for row in rows]
+    assert len(errors) == 2 and all(len(groups) == 4 and groups[0] > 0.6 * sum(groups) for groups in errors)
 
 
 @torch.no_grad()
