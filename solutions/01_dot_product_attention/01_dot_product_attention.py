@@ -797,7 +797,7 @@ print(f"trained without attention, three runs: {min(alone):.2f} to {max(alone):.
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The dot is your model, the bars are our three runs. *Plain average* weights all bytes equally.
+# **How to read it.** The point is your model, the ticks are our three runs. *Plain average* weights all bytes equally.
 #
 # </div>
 #
