@@ -10,12 +10,12 @@
 # *Why divide by √d*
 #
 # The published formula of attention is $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. You have written all of it
-# except the root. Without it, attention trains poorly when the vectors are wide and their components are of size 1.
-# This lesson derives the root, shows what goes wrong without it, and asks when it matters.
+# except the root. Without it, attention trains poorly when the vectors are wide and their components have a standard
+# deviation of about 1. This lesson derives the root, shows what goes wrong without it, and asks when it matters.
 #
 # | | |
 # |---|---|
-# | **You will build** | code that measures the variance of a score, the backward pass of softmax, the entropy of a row, and scaled scores for half precision; and you will debug a head that loads published weights |
+# | **You will build** | functions for the variance of a score, the backward pass of softmax, the entropy of a row, and scaled scores in half precision; you will also debug a head that loads published weights |
 # | **You need** | [lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb), the chain rule, and, from probability, the mean, the variance and independence |
 # | **It takes** | about 100 minutes: five exercises, 19 points, and three predictions |
 # | **It computes** | in under two minutes in all, without a GPU; you can stop the last section early |
@@ -108,25 +108,26 @@ check.prediction("variance_growth", variance_growth)
 # Make two assumptions about the components of $q$ and $k$: they are **independent** of each other, and each has **mean
 # 0 and variance 1**. A linear layer with e inputs comes close to this if the inputs have mean 0 and variance 1, and the
 # weights are drawn independently with mean 0 and variance 1/e. (PyTorch's `nn.Linear` draws them with variance
-# $1/(3e)$, which makes scores smaller.) First take the product of two components:
+# $1/(3e)$, which makes scores smaller.) Take the product of component a of q and component a of k.
+# Its mean is
 #
-# $$\mathbb{E}[q_i k_i] \;=\; \mathbb{E}[q_i]\;\mathbb{E}[k_i] \;=\; 0 \cdot 0 \;=\; 0 ,$$
+# $$\mathbb{E}[q_a k_a] \;=\; \mathbb{E}[q_a]\;\mathbb{E}[k_a] \;=\; 0 \cdot 0 \;=\; 0 ,$$
 #
 # because the mean of a product of independent random variables is the product of their means. For the variance, recall
-# that $\operatorname{Var}(a) = \mathbb{E}[a^2] - \mathbb{E}[a]^2$. With mean 0 and variance 1, therefore,
-# $\mathbb{E}[a^2] = 1$, and
+# that $\operatorname{Var}(u) = \mathbb{E}[u^2] - \mathbb{E}[u]^2$. With mean 0 and variance 1, therefore,
+# $\mathbb{E}[u^2] = 1$, and
 #
-# $$\operatorname{Var}(q_i k_i) \;=\; \mathbb{E}[q_i^2 k_i^2] - 0^2 \;=\; \mathbb{E}[q_i^2]\;\mathbb{E}[k_i^2]
+# $$\operatorname{Var}(q_a k_a) \;=\; \mathbb{E}[q_a^2 k_a^2] - 0^2 \;=\; \mathbb{E}[q_a^2]\;\mathbb{E}[k_a^2]
 # \;=\; 1 \cdot 1 \;=\; 1 .$$
 #
 # A score is the sum of d such products. The mean of a sum is the sum of the means. The variance of a sum of independent
 # terms is the sum of their variances, and our terms are independent:
 #
-# $$\mathbb{E}[q \cdot k] \;=\; \sum_{i=1}^{d} \mathbb{E}[q_i k_i] \;=\; 0,
-# \qquad\qquad \operatorname{Var}(q \cdot k) \;=\; \sum_{i=1}^{d} \operatorname{Var}(q_i k_i) \;=\; d .$$
+# $$\mathbb{E}[q \cdot k] \;=\; \sum_{a=0}^{d-1} \mathbb{E}[q_a k_a] \;=\; 0,
+# \qquad\qquad \operatorname{Var}(q \cdot k) \;=\; \sum_{a=0}^{d-1} \operatorname{Var}(q_a k_a) \;=\; d .$$
 #
 # So the [variance](../../site/glossary.md#variance) of a score is d. Its standard deviation, which says how far from 0
-# a typical score is, is $\sqrt d$. (Trained vectors need not meet the two assumptions: see question 2 at the end.)
+# a typical score is, is $\sqrt d$. (Trained vectors need not meet the assumptions: see question 2.)
 
 # %% [markdown]
 # <div class="card">
@@ -143,8 +144,8 @@ check.prediction("variance_growth", variance_growth)
 #
 # <details><summary>Hint 1: all pairs at once</summary>
 #
-# Draw the queries as one tensor of shape (samples, d) and the keys as another. Row i of the queries and row i of the
-# keys are one *pair*, and each pair has one score.
+# Draw the queries as one tensor of shape (samples, d) and the keys as another. The first query and the first key are
+# one *pair*, the second query and the second key the next. Each pair has one score.
 #
 # </details>
 # <details><summary>Hint 2: three pairs, with numbers</summary>
@@ -175,14 +176,14 @@ def score_variance(d, samples, generator):
 check(score_variance)
 
 # %% [markdown]
-# Here are your measurements at six widths, and histograms of scores at three.
+# Here are your measurements, and histograms of scores at three widths.
 
 # %%
 chance = torch.Generator().manual_seed(0)
 for d in (1, 4, 16, 64, 256, 1024):
     print(f"d = {d:>4}: measured variance {float(score_variance(d, 4000, chance)):8.2f}")
 
-# %% mystnb={"image": {"alt": "Three histograms of dot products of random vectors, for widths 4, 64 and 1024, each with the normal curve of variance d over it. Most scores are between minus 4 and 4, minus 16 and 16, minus 64 and 64. At width 64 and 1024 curve and histogram agree; at width 4 the histogram is higher in the middle."}}
+# %% mystnb={"image": {"alt": "Three histograms of dot products of random vectors, for widths 4, 64 and 1024, each with the normal curve of variance d over it. Most scores are between minus 4 and 4, minus 16 and 16, minus 64 and 64. At widths 64 and 1024 the curve and the histogram agree; at width 4 the histogram is higher in the middle."}}
 figure, axes = plt.subplots(1, 3, figsize=(6, 2.9))
 for ax, d in zip(axes, (4, 64, 1024)):
     q, k = torch.randn(2, 8000, d, generator=chance)
@@ -200,8 +201,8 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The bars are measured scores. The line is the normal distribution with mean 0 and variance d,
-# which is predicted, not fitted. Look at the numbers on the horizontal axes: from panel to panel d grows sixteenfold,
+# **How to read it.** The bars are measured scores. The curve is the normal density with mean 0 and the variance d
+# derived above; nothing is fitted. Look at the numbers on the horizontal axes: from panel to panel d grows sixteenfold,
 # and the scores spread four times as far. (At d = 4 the shapes differ: a sum of four products is not normal yet.)
 #
 # </div>
@@ -271,7 +272,7 @@ bars(weights)
 # divide by √e by mistake. All scores are then too small by a factor of $\sqrt{e/d} = \sqrt h$, and the weights start
 # out too even. No error is raised, because the shapes are right.
 #
-# Move the width and watch the largest weight, first without the division, then with it. Draw new vectors several times:
+# Move the width and watch the largest weight, first without the division, then with it:
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -358,27 +359,27 @@ check.prediction("saturated_gradient", saturated_gradient)
 # ## The derivative of softmax
 #
 # From here on, $z$ is one row of scores as it enters the softmax, plain or scaled, and $p = \operatorname{softmax}(z)$
-# is the row of weights. Start with the derivative of the logarithm, which is simpler:
-# $\log p_i = z_i - \log \sum_{i'} e^{z_{i'}}$. Its derivative is
+# is the row of weights. There is one query, so j and m both count keys. Start with the derivative of the logarithm,
+# which is simpler: $\log p_m = z_m - \log \sum_{j'} e^{z_{j'}}$. Its derivative is
 #
-# $$\frac{\partial \log p_i}{\partial z_j} \;=\; \delta_{ij} - \frac{e^{z_j}}{\sum_{i'} e^{z_{i'}}}
-# \;=\; \delta_{ij} - p_j , \qquad \delta_{ij} = 1 \text{ if } i = j \text{, else } 0 .$$
+# $$\frac{\partial \log p_m}{\partial z_j} \;=\; \delta_{mj} - \frac{e^{z_j}}{\sum_{j'} e^{z_{j'}}}
+# \;=\; \delta_{mj} - p_j , \qquad \delta_{mj} = 1 \text{ if } m = j \text{, else } 0 .$$
 #
-# Since $\partial \log p_i = \partial p_i / p_i$, multiply by $p_i$. All s² derivatives together form one matrix, the
+# Since $\partial \log p_m = \partial p_m / p_m$, multiply by $p_m$. All s² derivatives together form one matrix, the
 # [**Jacobian**](../../site/glossary.md#jacobian):
 #
-# $$\frac{\partial p_i}{\partial z_j} \;=\; p_i\,(\delta_{ij} - p_j) ,
+# $$\frac{\partial p_m}{\partial z_j} \;=\; p_m\,(\delta_{mj} - p_j) ,
 # \qquad\qquad J \;=\; \operatorname{diag}(p) - p\,p^\top .$$
 #
-# Entry (i, j) is the rate at which weight i changes when score j is raised. Weight j itself rises at the rate $p_j (1 -
+# Entry (m, j) is the rate at which weight m changes when score j is raised. Weight j itself rises at the rate $p_j (1 -
 # p_j)$, and the other weights fall. Now let the softmax [saturate](../../site/glossary.md#saturation): one weight
 # approaches 1, the others 0. Then $\operatorname{diag}(p)$ and $p p^\top$ approach the same matrix, **and their
 # difference J approaches zero**. A small change of a score then leaves all weights almost unchanged.
 #
 # Training does not need the matrix itself. Backpropagation brings a vector $g$ to the softmax, with one number for each
-# weight, $g_i = \partial L / \partial p_i$. The softmax passes on one number for each score, by the chain rule:
+# weight, $g_m = \partial L / \partial p_m$. The softmax passes on one number for each score, by the chain rule:
 #
-# $$\frac{\partial L}{\partial z_j} \;=\; \sum_i g_i\, \frac{\partial p_i}{\partial z_j} .$$
+# $$\frac{\partial L}{\partial z_j} \;=\; \sum_m g_m\, \frac{\partial p_m}{\partial z_j} .$$
 #
 # **What the checks of exercises 2 to 5 require.** Gradients must flow back to every input, inputs must not be
 # modified, new tensors must be created on the device of the inputs, and any axis may have length 1.
@@ -389,7 +390,7 @@ check.prediction("saturated_gradient", saturated_gradient)
 # **Exercise 2 · `softmax_backward`** &nbsp; ★★☆ · 12 minutes · 5 points
 #
 # You get the weights p, the *outputs* of a softmax, and g, the gradient of a loss with respect to these weights. Return
-# the gradient with respect to the scores. Put $\partial p_i / \partial z_j$ into the sum over i and simplify on paper
+# the gradient with respect to the scores. Put $\partial p_m / \partial z_j$ into the sum over m and simplify on paper
 # first: the result needs two short lines of code and no matrix. (Computing it with the matrix is accepted too.)
 #
 # The last axis holds the keys; there may be any number of axes in front of it, or none. Your function must itself be
@@ -397,8 +398,8 @@ check.prediction("saturated_gradient", saturated_gradient)
 #
 # <details><summary>Hint 1: split the sum</summary>
 #
-# $p_i(\delta_{ij} - p_j)$ has two terms, so there are two sums. In the first sum, $\delta_{ij}$ leaves a single i. In
-# the second, $p_j$ does not depend on i and can be taken out of the sum. What is left inside is an average of g.
+# $p_m(\delta_{mj} - p_j)$ has two terms, so there are two sums. In the first sum, $\delta_{mj}$ leaves a single m. In
+# the second, $p_j$ does not depend on m and can be taken out of the sum. What is left inside is an average of g.
 #
 # </details>
 # <details><summary>Hint 2: three keys, with numbers</summary>
@@ -416,7 +417,7 @@ def softmax_backward(p, g):
 
     p: (..., s), the weights; each row sums to 1.
     g: (..., s), the gradient of the loss with respect to the weights.
-    Returns (..., s): entry [..., j] is the sum over i of g_i ∂p_i/∂z_j.
+    Returns (..., s): entry [..., j] is the sum over m of g_m ∂p_m/∂z_j.
     """
     ### BEGIN SOLUTION
     mean = (p * g).sum(dim=-1, keepdim=True)    # (..., 1): the average of g with weights p
@@ -431,30 +432,30 @@ check(softmax_backward)
 # then raises the score of key j, in proportion to the weight that the key already has. **A key without weight gets no
 # gradient, even if it is the right one.**
 #
-# The next figure has a third key, with the score 100. If g is row i of the identity, your function returns row i of J.
+# The next figure adds a third key, with q·k = 100. Both panels show derivatives with respect to q·k. With scaling,
+# z = q·k/8, so the chain rule divides J by 8. If g is row m of the identity, your function returns row m of J.
 
-# %% mystnb={"image": {"alt": "Two heat maps of the Jacobian of a softmax over three scores. Without scaling all entries read 0.00. With scaling the diagonal is positive and all other entries are negative."}}
-z = torch.tensor([112.0, 96.0, 100.0], device=device())
+# %% mystnb={"image": {"alt": "Two heat maps of the derivatives of three weights with respect to three scores. Without scaling all entries read 0.000. With scaling the diagonal is positive and all other entries are negative."}}
+plain = torch.tensor([112.0, 96.0, 100.0], device=device())    # q·k for three keys
 softmax = torch.nn.Softmax(dim=-1)
 each_weight = torch.eye(3, device=device())    # g asks for one weight at a time
-both = softmax(z), softmax(z / 8)
-before, after = (softmax_backward(p.expand(3, 3), each_weight) for p in both)
-by_autograd = torch.autograd.functional.jacobian(softmax, z / 8)
+before = softmax_backward(softmax(plain).expand(3, 3), each_weight)
+after = softmax_backward(softmax(plain / 8).expand(3, 3), each_weight) / 8
+by_autograd = torch.autograd.functional.jacobian(lambda scores: softmax(scores / 8), plain)
 print("agrees with autograd:", torch.allclose(after, by_autograd, atol=1e-6))
 for name, jacobian in {"not scaled": before, "scaled": after}.items():
     print(f"{name}: largest entry {jacobian.max():.1g}")
 
-plots.heat_pair(before, after, rows=["0", "1", "2"], same_scale=True,
-                titles=("not scaled", "scaled, d = 64"), row_label="weight of key i",
-                column_label="nudged score of key j")
+plots.heat_pair(before, after, rows=["0", "1", "2"], same_scale=True, digits=3,
+                titles=("not scaled", "scaled, d = 64"), row_label="weight of key m",
+                column_label="raised score of key j")
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Column j shows how the weights change when score j is raised a little: its own weight rises
-# (blue), the others fall (orange). Each column adds up to 0. The largest entry is 0.000006 on the left and 0.2 on the
-# right. On the right the input of the softmax is q·k/8, so the derivative with respect to q·k itself is 0.2/8.
+# **How to read it.** Column j shows how the weights change when score j is raised a little: weight j rises (blue), the
+# others fall (orange). Each column adds up to 0. The largest entry is 0.000006 on the left and 0.02 on the right.
 #
 # </div>
 
@@ -486,9 +487,8 @@ plt.show()
 # <details><summary>Hint 1: where the NaN has to be stopped</summary>
 #
 # Compute the terms first, then sum them. `torch.where(condition, a, b)` chooses between a and b entry by entry. (This
-# keeps NaN out of the result, but not out of the gradient: in the backward pass a term that was not chosen gets the
-# gradient 0. This 0 is multiplied by the derivative of log at 0, which is ∞, and 0 · ∞ is NaN.) Or replace each 0 by a
-# tiny number before you take the logarithm: the factor 0 in front of it makes the term 0.
+# keeps NaN out of the result, but not out of the gradient.) Or replace each 0 by a tiny number before you take the
+# logarithm: the factor 0 in front of it makes the term 0.
 #
 # </details>
 # <details><summary>Hint 2: three rows, with numbers</summary>
@@ -525,14 +525,14 @@ for d, (query, keys) in drawn.items():
 # ## How much gradient gets through
 #
 # We also want one number from the Jacobian. Suppose the loss asks only for more weight on key j. On the way back to
-# score j, the gradient is multiplied by entry (j, j) of J:
+# the score $q \cdot k_j$, the gradient is multiplied by
 #
-# $$\frac{\partial p_j}{\partial z_j} \;=\; p_j\,(1 - p_j) .$$
+# $$\frac{\partial p_j}{\partial (q \cdot k_j)} \;=\; p_j\,(1 - p_j) \quad \text{without scaling, and}
+# \quad \frac{p_j\,(1 - p_j)}{\sqrt d} \quad \text{with it.}$$
 #
-# This derivative is 0 for a key without weight and for a key with all of it. With scaling, z is q·k/√d, so the
-# derivative with respect to q·k itself is $p_j (1 - p_j)$ divided by √d.
+# This derivative is 0 for a key without weight and for a key with all of it.
 #
-# The next cell draws 25 random sets of 16 keys, each with 64 random queries, and computes this derivative for every key
+# The next cell draws 25 random sets of 16 keys, each with 64 random queries, and computes the derivative for every key
 # and the entropy of every row. The figure shows the medians at six widths.
 
 # %%
@@ -541,14 +541,14 @@ widths = [4**n for n in range(6)]
 entropies, derivatives = ({"not scaled": [], "scaled": []} for _ in range(2))
 for d in widths:
     q, k = (torch.randn(25, n, d, generator=chance).to(device()) for n in (64, 16))
-    for name, scores in {"not scaled": q @ k.mT, "scaled": scaled_scores(q, k)}.items():
-        p = torch.softmax(scores, dim=-1)
+    for name, divisor in {"not scaled": 1, "scaled": math.sqrt(d)}.items():
+        p = torch.softmax(q @ k.mT / divisor, dim=-1)
         entropies[name].append(attention_entropy(p))    # (b, t)
-        derivatives[name].append(p * (1 - p))    # (b, t, s)
+        derivatives[name].append(p * (1 - p) / divisor)    # (b, t, s), with respect to q·k
 
-# %% mystnb={"image": {"alt": "Two log-log plots against width, from 1 to 1024. Left, median entropy: scaled, it goes from 2.6 to 2.4 nats; not scaled, it falls more and more steeply, to about 0.0002. Right, median of p times 1 minus p: scaled, it stays near 0.04 from width 4 on; not scaled, it falls more and more steeply, to 0.000001 at width 64 and far below at 1024."}}
+# %% mystnb={"image": {"alt": "Two log-log plots against width, from 1 to 1024. Left, median entropy: scaled, it goes from 2.6 to 2.4 nats; not scaled, it falls more and more steeply, to about 0.0002. Right, median derivative of a weight with respect to q·k: scaled, it falls slowly, from 0.05 to 0.001; not scaled, it falls more and more steeply, to 0.000001 at width 64 and far below at 1024."}}
 _, axes = plt.subplots(1, 2, figsize=(6, 3.1))
-labels = "entropy (nats)", "p(1 − p)"
+labels = "entropy (nats)", "derivative"
 for ax, label, values in zip(axes, labels, (entropies, derivatives)):
     medians = {name: (widths, [rows.median().item() for rows in line])
                for name, line in values.items()}
@@ -557,7 +557,7 @@ for ax, label, values in zip(axes, labels, (entropies, derivatives)):
     ax.minorticks_off()
 plt.show()
 
-print("d = 64, percentiles of p(1 − p):")
+print("d = 64, percentiles of the derivative:")
 shares = torch.tensor([0.1, 0.5, 0.9], device=device())
 for name, line in derivatives.items():
     low, middle, high = line[widths.index(64)].quantile(shares).tolist()
@@ -567,36 +567,38 @@ for name, line in derivatives.items():
 # <div class="figure-caption">
 #
 # **How to read it.** Both axes are logarithmic. With scaling, from d = 4 on, the entropy is near 2.4 nats, as if about
-# 11 of the 16 keys shared the weight, and $p(1 - p)$ is near 0.04. Without scaling, both fall more and more steeply.
+# 11 of the 16 keys shared the weight, and the derivative falls like $1/\sqrt d$. Without scaling, both fall more and
+# more steeply.
 #
 # </div>
 #
-# At d = 64, the median derivative with respect to q·k is 0.04/8 = 0.005 with scaling. That is about 5,000 times the
-# median without scaling, 0.000001. Without scaling the keys also differ more: the 90th percentile of $p(1 - p)$ is more
-# than 10⁹ times the 10th percentile. With scaling it is about 10 times. A larger learning rate could make up for the
-# factor of 5,000, but not for the differences between keys: it multiplies the gradients of all keys alike.
+# At d = 64, the median derivative is 0.005 with scaling and 0.000001 without: a factor of about 5,000. Without scaling
+# the keys also differ more: the 90th percentile is more than 10⁹ times the 10th. With scaling it is about 10 times.
+# The [**learning rate**](../../site/glossary.md#learning-rate) of gradient descent is the factor in front of the
+# gradient. A larger one could make up for the factor of 5,000, but not for the differences between keys: it multiplies
+# the gradients of all keys alike.
 
 # %% [markdown]
 # ## Two hundred steps of training
 #
-# What does this mean for training? Fix 16 random keys and train 16 queries, which start at random. Query i
-# should put all of its weight on key i. Its loss is the squared error summed over the keys: 2 when all of the weight is
-# on one wrong key. The **learning rate** of gradient descent, the factor in front of the gradient, is 0.3.
+# Fix 16 random keys and train 16 queries, which start at random. Query 0 should put all of its weight on key 0, query 1
+# on key 1, and so on. The loss of a query is the squared error summed over the keys. It is at most 2, when all of the
+# weight is on one wrong key. The learning rate is 0.3.
 
 # %%
 def learn(d, scores_of, rate=0.3, shorter=1, seed=1, steps=200):
     chance = torch.Generator().manual_seed(seed)
     keys, queries = torch.randn(2, 1, 16, d, generator=chance).to(device())    # (1, 16, d)
     queries = queries / shorter
-    goal = torch.eye(16, device=device())    # (t, s): query i is to find key i
+    goal = torch.eye(16, device=device())    # (t, s)
     queries, losses = queries.requires_grad_(), []
     for step in range(steps):
         weights = torch.softmax(scores_of(queries, keys), dim=-1)
         loss = (weights[0] - goal).square().sum(dim=-1)    # (t,)
         (gradient,) = torch.autograd.grad(loss.sum(), queries)
         queries = (queries - rate * gradient).detach().requires_grad_()
-        losses.append(loss.mean().item())
-    return losses
+        losses.append(loss.detach())
+    return torch.stack(losses)    # (steps, t)
 
 plain_scores = lambda q, k: q @ k.mT
 
@@ -604,8 +606,9 @@ plain_scores = lambda q, k: q @ k.mT
 figure, axes = plt.subplots(1, 2, figsize=(6, 3), sharey=True)
 both = {"not scaled": plain_scores, "scaled": scaled_scores}
 for ax, (name, scores_of) in zip(axes, both.items()):
-    losses = {f"d = {d}": learn(d, scores_of) for d in (4, 64, 1024)}
-    plots.loss_curve(losses, ylabel="squared error per query", title=name, ax=ax)
+    means = {f"d = {d}": learn(d, scores_of).mean(dim=1).tolist() for d in (4, 64, 1024)}
+    plots.loss_curve(means, ylabel="squared error per query", title=name, ax=ax)
+    print(f"d = 4, {name}: ends at {means['d = 4'][-1]:.2f}")
 axes[1].set_ylabel("")
 axes[0].get_legend().remove()
 plt.show()
@@ -613,29 +616,36 @@ plt.show()
 for name, scores_of in both.items():
     rates = [10.0**power for power in range(-5, 3)]
     runs = [learn(1024, scores_of, rate) for rate in rates]
-    first, best = runs[0][0], min(losses[-1] for losses in runs)
-    print(f"d = 1024, {name}: from {first:.2f}, best of {len(runs)} rates: {best:.2f}")
+    best = min(losses[-1].mean().item() for losses in runs)
+    print(f"d = 1024, {name}: best of {len(runs)} rates ends at {best:.2f}")
+
+losses = learn(1024, plain_scores)
+for steps in (0, 1, 2, 100):
+    now = losses[steps]
+    print(f"d = 1024, not scaled, steps taken {steps}: mean loss {now.mean():.3f}, "
+          f"{(now > 1.99).sum()} of 16 above 1.99")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each line is one training run; within a panel only the width differs. On the left, wider vectors
-# end at a higher loss. On the right, d = 64 and d = 1024 nearly coincide. The line of d = 1024 on the left has levelled
-# off. (In runs of 1,000 steps, all others end lower than here.)
+# **How to read it.** Each line is one training run: the mean loss of the 16 queries. Within a panel only the width
+# differs. On the left, wider vectors end at a higher loss. On the right, d = 64 and d = 1024 nearly coincide.
 #
 # </div>
 #
-# Without scaling, the loss at d = 1024 rises in the first two steps, in which some scores change by more than 50. After
-# that, 15 of the 16 queries have nearly all their weight on a wrong key, and the loss stays near 2 · 15/16 = 1.875. The
-# best of eight rates ends at 1.36 without scaling, and near 0 with it.
+# The last four printed lines explain the rise at d = 1024 without scaling. At the start, 7 of the 16 queries have
+# nearly all their weight on one wrong key. Most others share theirs among several keys, at a lower loss. The first two
+# steps are too large for these: they, too, end up with one wrong key. Then 15 of 16 losses are near 2, and the mean
+# is 2 · 15/16 = 1.875. It stays there because J is almost 0 in saturated rows. The best of eight rates ends at 1.36,
+# and with scaling near 0.
 #
-# The root has two effects: a soft start and smaller steps. To see which of them matters, keep the plain scores and
-# produce each effect on its own. For the soft start, divide the initial queries by √d. For the smaller steps, divide
-# the rate by d. Scaling costs a factor of √d twice: the gradient that reaches q is √d times smaller, and a given change
-# of q moves the scaled scores √d times less. The cell also prints the median size of the first gradient on the score of
-# the right key.
+# The root has two effects: a soft start and smaller steps. The next cell keeps the plain scores and produces each
+# effect on its own. For the soft start, it divides the initial queries by √d. For the smaller steps, it divides the
+# rate by d, because the root acts twice: it makes the gradient that reaches q √d times smaller, and a given change of q
+# moves the scaled scores √d times less. The cell also prints the gradient of the first step with respect to the score
+# of the right key: its median size over the 16 queries.
 
-# %% mystnb={"image": {"alt": "Three panels, for widths 4, 64 and 1024, with the final losses of three runs in each of five rows. At widths 64 and 1024 all runs with a plain start end above 0.5; all others end below 0.15. At width 4 the rows with small steps and the scaled row lie between 0.2 and 0.6, the rows with full steps between 0.1 and 0.3. In each panel the last two rows are the same."}}
+# %% mystnb={"image": {"alt": "Three panels, for widths 4, 64 and 1024, with the final losses of three runs in each of five rows. At widths 64 and 1024 all runs with a plain start end above 0.7; all others end below 0.15. At width 4 the rows with small steps and the scaled row lie between 0.2 and 0.6, the rows with full steps between 0.1 and 0.3. In each panel the last two rows are the same."}}
 _, axes = plt.subplots(1, 3, figsize=(6, 2.3), sharex=True, sharey=True)
 for ax, d in zip(axes, (4, 64, 1024)):
     ways = {
@@ -646,7 +656,7 @@ for ax, d in zip(axes, (4, 64, 1024)):
         "scaled": (scaled_scores, 0.3, 1),
     }
     for name, way in ways.items():
-        ends = [learn(d, *way, seed)[-1] for seed in (1, 2, 3)]
+        ends = [learn(d, *way, seed)[-1].mean().item() for seed in (1, 2, 3)]
         ax.plot(ends, [name] * 3, "o", color=plots.COLOURS[0], alpha=0.6)
     ax.set(title=f"d = {d}", xlabel="final loss", xticks=(0, 1, 2))
     keys, queries = torch.randn(2, 16, d, generator=torch.Generator().manual_seed(1))
@@ -665,11 +675,11 @@ plt.show()
 #
 # </div>
 #
-# At d = 64 and d = 1024 the start decides: every run from a soft start ends below 0.15, and every run from a plain
-# start above 0.5, with full or small steps. At d = 1024 the printed gradient is 0.08 with the soft start. With the
-# plain start, where the right key has hardly any weight, it is 2·10⁻²². At d = 4 both starts learn, but scaled
-# runs end higher than plain ones, because their steps are smaller: with a rate of 1 instead of 0.3, they end within
-# 0.01 of the plain runs.
+# At d = 64 and d = 1024 the start decides: with full steps or small ones, every run from a soft start ends below 0.15
+# and every run from a plain start above 0.7. At d = 1024 the first gradient is 0.08 with the soft start, and 2·10⁻²²
+# with the plain one. At d = 4 the scaled run of the previous figure ends higher than the plain one, at 0.41 against
+# 0.27. The smaller steps are the reason: with full steps, runs from a soft start end where the plain runs do (rows 3
+# and 1).
 
 # %% [markdown]
 # ## Divide early
@@ -695,7 +705,7 @@ for dtype in (torch.float16, torch.bfloat16):
 # So divide first: either q alone by √d, or both q and k by the fourth root of d. The second way costs one more
 # rounding, but small components are less likely to become 0:
 #
-# $$\frac{q_i}{d^{1/4}} \cdot \frac{k_j}{d^{1/4}} \;=\; \frac{q_i \cdot k_j}{\sqrt d} .$$
+# $$\frac{q}{d^{1/4}} \cdot \frac{k}{d^{1/4}} \;=\; \frac{q \cdot k}{\sqrt d} .$$
 
 # %% [markdown]
 # <div class="card">
@@ -704,7 +714,7 @@ for dtype in (torch.float16, torch.bfloat16):
 #
 # Return the same scores as `scaled_scores`, with or without an axis for heads, but divide **before** the product, so
 # that no intermediate number overflows. The check runs it in float16 too, on vectors whose plain products are beyond
-# 65,504. The result has the type of q and k. (Computing in float32 and converting the result back passes too.)
+# 65,504. The result must have the dtype of q and k. (Computing in float32 and converting the result back passes too.)
 #
 # <details><summary>Hint 1: two ways to divide</summary>
 #
@@ -906,8 +916,8 @@ check.prediction("third_rung", third_rung)
 # How soft are the rows of weights before training? In this model the byte vectors start small, and `nn.Linear` makes
 # queries and keys smaller still. The next cell prints the mean entropy of the rows. For 32 equal weights it is log 32,
 # about 3.47. The cell also trains two models with a large start, without the root and with it. The components of their
-# queries and keys have size 1. The scores that enter the softmax therefore have a standard deviation of about 8 without
-# the root, and of about 1 with it.
+# queries and keys start with standard deviation 1, so the scores that enter the softmax have a standard deviation of
+# about 8 without the root, and of about 1 with it.
 
 # %%
 windows = text()[0][:3200].view(100, 32).long().to(device())    # (b, t)
@@ -935,10 +945,15 @@ for name, scores_of in {"not scaled": plain_scores, "scaled": scores}.items():
 
 # %% [markdown]
 # From the small start, rows are almost even with or without the root, and the root makes no clear difference: our three
-# runs with the root end on both sides of those without. From the large start, rows are sharp without the root and soft
-# with it, and every run with the root ends more than a tenth of a bit below every run without. In this lesson's
-# experiments, the root helped where queries and keys were wide and their components started at size 1. It does not keep
-# queries and keys from growing (question 3).
+# runs with the root end on both sides of those without. (Their wider spread may be chance.) From the large start, rows
+# are sharp without the root and soft with it, and every run with the root ends more than a tenth of a bit below every
+# run without.
+#
+# **What counts here is a soft start.** The three models that start soft end at 3.69 to 3.79 bits, the one that starts
+# sharp at 3.92 to 3.99. If the components of queries and keys have standard deviation 1, the root gives a soft start at
+# any width. Smaller weights give one too: [T5](https://arxiv.org/abs/1910.10683) has no root, and instead [draws its
+# initial query weights](https://github.com/tensorflow/mesh/blob/fa19d69eafc9a482aff0b59ddd96b025c0cb207d/mesh_tensorflow/transformer/attention.py#L136)
+# √d times smaller.
 
 # %% [markdown]
 # ## What you can do now
@@ -951,9 +966,10 @@ for name, scores_of in {"not scaled": plain_scores, "scaled": scores}.items():
 # <details><summary>1. A classifier ends in a softmax too, and its scores are not divided by anything. Why does it
 # learn even when it is confidently wrong?</summary>
 #
-# Because its loss is minus the logarithm of a weight. The derivative of $\log p_i$ is $\delta_{ij} - p_j$, without the
-# factor $p_i$ of the Jacobian. For a confidently wrong answer this derivative is close to 1 in size. Inside attention
-# there is no logarithm after the softmax, and the factor $p_i$ stays.
+# Because its loss is minus the logarithm of the probability of the right class. The derivative of $\log p_m$ is
+# $\delta_{mj} - p_j$, without the factor $p_m$ of the Jacobian. For the score of the right class it is $1 - p_m$,
+# close to 1 for a confidently wrong answer. Inside attention there is no logarithm after the softmax, and the factor
+# $p_m$ stays.
 #
 # </details>
 # <details><summary>2. Why not divide by d, to be on the safe side?</summary>
@@ -971,7 +987,7 @@ for name, scores_of in {"not scaled": plain_scores, "scaled": scores}.items():
 # Each product of two components has variance σ²·σ² = σ⁴. The sum has variance dσ⁴, and the scaled score σ⁴. At σ = 3
 # that is $3^4 = 81$, and the softmax saturates although the scores are scaled. The root corrects for the width only.
 # The normalisation of [lesson 7](../07_transformer_block/07_transformer_block.ipynb) keeps the inputs of the
-# projections near size 1, but the two matrices may still grow.
+# projections near standard deviation 1, but the two matrices may still grow.
 #
 # </details>
 #
@@ -982,8 +998,8 @@ for name, scores_of in {"not scaled": plain_scores, "scaled": scores}.items():
 #   formula, and the variance argument as a footnote.
 # - [Zhai et al., *Stabilizing transformer training by preventing attention entropy collapse*,
 #   2023](https://arxiv.org/abs/2303.06296): entropy watched in large models.
-# - [Henry et al., *Query-key normalization for transformers*, 2020](https://arxiv.org/abs/2010.04245): a way to bound
-#   the scores, which the root does not do.
+# - [Henry et al., *Query-key normalization for transformers*, 2020](https://arxiv.org/abs/2010.04245): scores that stay
+#   within a bound, which the root does not guarantee.
 # - [Micikevicius et al., *Mixed precision training*, 2018](https://arxiv.org/abs/1710.03740): what fits into 16 bits.
 #
 # **Next:** [lesson 4, *Multi-head attention*](../04_multi_head/04_multi_head.ipynb)
