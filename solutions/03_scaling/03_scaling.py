@@ -645,7 +645,7 @@ for steps in (0, 1, 2, 100):
 # moves the scaled scores √d times less. The cell also prints the gradient of the first step with respect to the score
 # of the right key: its median size over the 16 queries.
 
-# %% mystnb={"image": {"alt": "Three panels, for widths 4, 64 and 1024, with the final losses of three runs in each of five rows. At widths 64 and 1024 all runs with a plain start end above 0.7; all others end below 0.15. At width 4 the rows with small steps and the scaled row lie between 0.2 and 0.6, the rows with full steps between 0.1 and 0.3. In each panel the last two rows are the same."}}
+# %% mystnb={"image": {"alt": "Three panels, for widths 4, 64 and 1024, with the final losses of three runs in each of five rows. At widths 64 and 1024 all runs with a plain start end above 0.5; all others end below 0.15. At width 4 the rows with small steps and the scaled row lie between 0.2 and 0.6, the rows with full steps between 0.1 and 0.3. In each panel the last two rows are the same."}}
 _, axes = plt.subplots(1, 3, figsize=(6, 2.3), sharex=True, sharey=True)
 for ax, d in zip(axes, (4, 64, 1024)):
     ways = {
@@ -676,7 +676,7 @@ plt.show()
 # </div>
 #
 # At d = 64 and d = 1024 the start decides: with full steps or small ones, every run from a soft start ends below 0.15
-# and every run from a plain start above 0.7. At d = 1024 the first gradient is 0.08 with the soft start, and 2·10⁻²²
+# and every run from a plain start above 0.5. At d = 1024 the first gradient is 0.08 with the soft start, and 2·10⁻²²
 # with the plain one. At d = 4 the scaled run of the previous figure ends higher than the plain one, at 0.41 against
 # 0.27. The smaller steps are the reason: with full steps, runs from a soft start end where the plain runs do (rows 3
 # and 1).
