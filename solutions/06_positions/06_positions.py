@@ -21,11 +21,12 @@
 # | **It takes** | about 115 minutes: five exercises, one of them with a bug to fix, and three predictions; 21 points |
 # | **It computes** | in seconds, on any laptop, except for two cells of up to half a minute each: training twelve small models, and *Your model so far* (you may stop it) |
 #
-# As in [the table](../../site/notation.md), b is the batch, t the number of positions, e the width of the model, h the
-# number of heads and d the width of one head. A position is written p. Where a query meets a key, i is the query's
+# As in [the table](../../site/notation.md), b is the batch size, t the number of positions, e the width of the model, h
+# the number of heads and d the width of one head. A position is written p. Where a query meets a key, i is the query's
 # position and j the key's. Pairs of components are numbered by m. All four indices start at 0.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import copy
 import math
 
 import matplotlib.pyplot as plt
@@ -101,8 +102,8 @@ plots.diagrams.positions_flow()
 # The table has no row for position t_max. If a sequence is too long, PyTorch's error message gives neither its length
 # nor t_max. Yours should give both.
 #
-# **What the checks also test**, where it makes sense: gradients reach the inputs and the parameters, the inputs are
-# not modified, and new tensors are created on the input's device or, if a `device` is passed, on that one. `finished`
+# **The checks also test**, where it makes sense, that gradients reach the inputs and the parameters, that the inputs
+# are not modified, and that new tensors are created on the input's device, or on `device` if one is passed. `finished`
 # holds the solved exercises: do not use it in your answers. (Exercise 3 may call `finished.sinusoidal_encoding`.)
 
 # %% [markdown]
@@ -177,7 +178,8 @@ for sentence in ("dog bites man", "man bites dog"):
 # ## A clock with many hands
 #
 # A clock solves the same problem for moments, with three hands. The second hand tells nearby moments apart but repeats
-# every minute; the slow hour hand says roughly what time it is. Together they identify every second of twelve hours.
+# every minute; the slow hour hand says roughly what time it is; the minute hand bridges the two. Together the three
+# identify every second of twelve hours.
 #
 # ["Attention is all you need"](https://arxiv.org/abs/1706.03762) (section 3.5) builds such a clock with e/2 hands. Hand
 # $m$ turns by $\omega_m$ radians per position, and is written as the sine and the cosine of its angle:
@@ -187,8 +189,9 @@ for sentence in ("dog bites man", "man bites dog"):
 #
 # Hand 0, with $\omega_0 = 1$, completes a turn every $2\pi \approx 6.3$ positions. Since $2\pi$ is irrational, it
 # never points exactly the same way twice, so no two positions get equal vectors. Each hand is slower than the one
-# before it, by the factor $10000^{2/e}$. The last needs $10000^{1 - 2/e} \cdot 2\pi$ positions for a turn: with this
-# base, it hardly repeats within a text. Sine and cosine of one hand are **side by side**, at $2m$ and $2m+1$.
+# before it, by the factor $10000^{2/e}$. The last needs $10000^{1 - 2/e} \cdot 2\pi$ positions for a turn, about 35,000
+# for e = 32: with a base of 10000, this hand does not go round even once in most texts. Sine and cosine of one hand are
+# **side by side**, at $2m$ and $2m+1$.
 
 # %% [markdown]
 # <div class="card">
@@ -328,11 +331,11 @@ check(shift_matrix)
 # Written out, this product is
 #
 # $$\mathrm{PE}(i) \cdot \mathrm{PE}(j)
-# \;=\; \sum_m \sin(i\omega_m)\sin(j\omega_m) + \cos(i\omega_m)\cos(j\omega_m)
+# \;=\; \sum_m \big[\sin(i\omega_m)\sin(j\omega_m) + \cos(i\omega_m)\cos(j\omega_m)\big]
 # \;=\; \sum_m \cos\big((i - j)\,\omega_m\big) .$$
 #
-# It depends only on the distance. At distance 0 each hand contributes 1, so the sum is e/2: every encoding has the
-# length $\sqrt{e/2}$.
+# It depends only on the distance $i - j$. At distance 0 each hand contributes 1, so the sum is e/2: every encoding has
+# the length $\sqrt{e/2}$.
 
 # %% [markdown]
 # <div class="card">
@@ -340,9 +343,9 @@ check(shift_matrix)
 # **Prediction · `match_by_distance`** &nbsp; 1 minute · no points
 #
 # We wanted nearby positions to get similar vectors. How does the match $\mathrm{PE}(p) \cdot \mathrm{PE}(p + \Delta)$
-# change as the distance Δ grows from 0 to 48, for e = 32?
+# change as the shift Δ grows from 0 to 48, for e = 32?
 #
-# - **A.** It falls steadily with distance.
+# - **A.** It falls steadily.
 # - **B.** It falls at first, and then goes up and down: some positions match better than nearer ones.
 # - **C.** It stays about the same: all encodings have the same length.
 # </div>
@@ -354,27 +357,27 @@ match_by_distance = "B"
 # match_by_distance = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% mystnb={"image": {"alt": "Dot product of two encodings against their distance, from minus 48 to 48. For sinusoids around position 50 and around position 150 the curves coincide: a peak of 16 at distance 0, and lower waves between 5 and 12, the same on both sides. For an untrained table the curve is noise between minus 8 and 8, with one spike of about 15 at distance 0."}}
+# %% mystnb={"image": {"alt": "Dot product of two encodings against the shift between them, from minus 48 to 48. For sinusoids around position 50 and around position 150 the curves coincide: a peak of 16 at shift 0, and lower waves between 5 and 12, the same on both sides. For an untrained table the curve is noise between minus 8 and 8, with one spike of about 15 at shift 0."}}
 fixed = sinusoidal_encoding(200, 32, device())
 torch.manual_seed(0)
 free = torch.randn(200, 32).to(device()) / 2**0.5    # as long, on average, as the fixed ones
-distances = list(range(-48, 49))
+shifts = list(range(-48, 49))
 
 lines = {}
 for name, table, p in [("sinusoids, p = 50", fixed, 50), ("sinusoids, p = 150", fixed, 150),
                        ("untrained table, p = 50", free, 50)]:
-    lines[name] = (distances, table[p - 48:p + 49] @ table[p])
-plots.curves(lines, "distance Δ", "row p · row (p + Δ)")
+    lines[name] = (shifts, table[p - 48:p + 49] @ table[p])
+plots.curves(lines, "shift Δ", "row p · row (p + Δ)")
 plt.show()
-for distance in (0, 4, 10, 12, 16, 20, 28, 44):
-    print(f"distance {distance:>2}: match {(fixed[50] @ fixed[50 + distance]).item():4.1f}")
+for shift in (0, 4, 10, 12, 16, 20, 28, 44):
+    print(f"shift {shift:>2}: match {(fixed[50] @ fixed[50 + shift]).item():4.1f}")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each curve shows how well position p matches the one Δ positions away. The two curves of the
-# sinusoids coincide, because p makes no difference. The nearest positions match best, and left and right look the
-# same. In the untrained table, position 50 matches itself well and no other position.
+# **How to read it.** Each curve shows how well position p matches position p + Δ. The two curves of the sinusoids
+# coincide, because p makes no difference. The nearest positions match best, and left and right look the same. In the
+# untrained table, position 50 matches itself well and no other position.
 #
 # </div>
 
@@ -382,7 +385,7 @@ for distance in (0, 4, 10, 12, 16, 20, 28, 44):
 check.prediction("match_by_distance", match_by_distance)
 
 # %% [markdown]
-# That is the match *without* projections. $W_q$ can contain a shift, which moves the peak to another distance. You have
+# That is the match *without* projections. $W_q$ can contain a shift, which moves the peak. You have
 # the matrix for it, so the next cell sets the weights of such a head by hand. Its task: at each position of a random
 # sequence, name the letter that was two positions back. Its queries and keys see the positions only, not the letters.
 #
@@ -415,8 +418,8 @@ for t in (64, 6000):
 #
 # $$\text{score}_{ij} \;=\; \frac{q_i \cdot k_j}{\sqrt d} + a_{\,i-j} ,$$
 #
-# with a learned number $a_{i-j}$ for each distance. For t positions the distance $i - j$ runs from $-(t-1)$, farthest
-# ahead, to $t-1$, farthest behind: *two back* is distance 2 (as a shift, −2). So there are $2t - 1$ distances. The
+# with a learned number $a_{i-j}$ for each distance. Two positions back is the distance 2 and the shift −2. For t
+# positions the distance $i - j$ runs from $-(t-1)$, farthest ahead, to $t-1$, farthest behind: $2t - 1$ distances. The
 # table is made for the longest sequence, so it has $2\,t_{max} - 1$ numbers, with distance 0 in the middle. A shorter
 # sequence uses the inner part of the table. In practice each head has its own table.
 #
@@ -472,8 +475,8 @@ def relative_bias(table, t):
 check(relative_bias)
 
 # %% [markdown]
-# A bias that depends on the distance has equal numbers along each diagonal, whatever the numbers are. Test this
-# property on your function and on the original code.
+# A bias that depends on the distance has equal numbers along each diagonal, whatever the numbers are. The next cell
+# tests your function and the original code for this property.
 
 # %% tags=["nbval-check-output"]
 def original(table, t):
@@ -613,7 +616,7 @@ plt.show()
 #
 # Now the products. Put the same query and the same key at every position, and multiply each query by each key:
 
-# %% mystnb={"image": {"alt": "Two heat maps of products of 8 queries and 8 keys. Left, not turned: all entries are equal. Right, turned: every diagonal holds a single number, largest on the main diagonal. At most distances the number above the main diagonal differs from the number below it."}}
+# %% mystnb={"image": {"alt": "Two heat maps of products of 8 queries and 8 keys. Left, not turned: all entries are equal. Right, turned: every diagonal holds a single number, largest on the main diagonal. At distance 1, the number above the main diagonal differs from the number below it."}}
 torch.manual_seed(5)
 q, k = torch.randn(2, 1, 1, 1, 16).to(device()).expand(2, 1, 1, 8, 16)    # (b, h, t, d)
 positions = torch.arange(8, device=device())
@@ -655,11 +658,11 @@ show_player("rotary")
 #
 # (For sinusoids, PE(i) · PE(j) depends on i − j alone; in a score, the projections and the words change that.)
 #
-# All four methods are now trained on the task of the head built by hand: at each position of a random sequence of
-# letters, from an alphabet of eight, say **which letter was two positions back**. A model with one unmasked attention
-# layer is trained on sequences of 16 and tested on 64. If it has learned *two positions back*, the length should not
-# matter. If it has learned *position 9 looks at position 7*, it will fail at position 40. (The learned table has 64
-# rows for this.)
+# All four methods are now trained on the task that we solved by hand above: at each position of a random sequence over
+# eight letters, name **the letter two positions back**. A model with one unmasked attention layer is trained on
+# sequences of 16 and tested on 64. If it has learned *two positions back*, the length should not matter. If it has
+# learned *position 9 looks at position 7*, it will fail at position 40. (The learned table has 64 rows, enough for the
+# test.)
 
 # %%
 class TwoBack(nn.Module):
@@ -781,28 +784,25 @@ print(columns)
 for method, runs in models.items():
     report(method, runs)
 
-# %% mystnb={"image": {"alt": "Accuracy against position in sequences of 64, for four encodings trained on sequences of 16: the mean of three runs as a line, their spread as a band, with chance at one eighth marked. Learned: 1 up to position 15, then chance. Sinusoidal: 1 up to position 15, then between chance and a third, with two spikes, near positions thirty-four and fifty-nine. Relative bias: about four tenths everywhere. Rotary: above nine tenths everywhere; from position twenty-seven on, its band reaches from 1 down to about three quarters."}}
-figure, ax = plt.subplots(figsize=(6, 3.8))
-lines = {}
-for (method, runs), colour in zip(models.items(), plots.COLOURS):
-    accuracies = torch.stack([accuracy(model, 64) for model in runs])    # (runs, positions)
-    lines[method] = (range(2, 64), accuracies.mean(dim=0))
-    worst, best = accuracies.amin(dim=0), accuracies.amax(dim=0)
-    ax.fill_between(range(2, 64), worst, best, color=colour, alpha=0.2, linewidth=0)
-chance = {"chance": 1 / 8}
-plots.curves(lines, "position in the sequence", "accuracy", landmarks=chance, ax=ax)
-ax.axvline(15.5, color="#555555", linewidth=1, linestyle=(0, (2, 2)))
-ax.text(15, 1.1, "trained up to here", ha="right", va="center", fontsize=8.5)
-ax.set(xlim=(0, 71), ylim=(0, 1.2), yticks=(0, 0.2, 0.4, 0.6, 0.8, 1))
-if models:
-    ax.legend(ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1))
+# %% mystnb={"image": {"alt": "Accuracy against position in sequences of 64: a panel for each of four methods, each with three runs, trained on sequences of 16. Learned: all runs at 1 up to position 15, then near chance, one eighth. Sinusoidal: the same, but beyond position 15 the runs vary between chance and nearly a half, and all have spikes near positions thirty-four and fifty-nine. Relative bias: all runs near four tenths everywhere. Rotary: two runs at 1 everywhere; run 1 is near nine tenths, and drops to about three quarters at position twenty-seven."}}
+figure, axes = plt.subplots(2, 2, figsize=(6, 4.8), sharex=True, sharey=True)
+for ax, (method, runs) in zip(axes.flat, models.items()):
+    reached = [accuracy(model, 64) for model in runs]
+    lines = {f"run {k + 1}": (range(2, 64), y) for k, y in enumerate(reached)}
+    plots.curves(lines, "position", "accuracy", title=method, ax=ax)
+    ax.axvline(15.5, color="#555555", linewidth=1)
+    ax.axhline(1 / 8, color="#555555", linewidth=1, linestyle=(0, (2, 2)))
+    ax.set(xlim=(0, 64), ylim=(0, 1.1), xticks=(0, 15, 30, 45, 60))
+    ax.label_outer()
+    if ax is not axes[0, 0]:
+        ax.get_legend().remove()
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each line is the mean of three models trained from different random seeds and tested on sequences
-# of 64; each band reaches from the worst to the best.
+# **How to read it.** Each curve is one model, tested on sequences of 64. The three runs of a method differ in their
+# random seed. The positions left of the vertical line occurred in training; the dashed horizontal line is chance.
 #
 # </div>
 
@@ -814,9 +814,10 @@ check.prediction("relative_beyond", relative_beyond)
 
 # %% [markdown]
 # Where do the models look? The next cell averages attention weights over random sequences of 64. It draws run 1 of
-# each method (for rotary, the run that fails), and prints some weights of position 32.
+# each method and prints some weights of position 32. Run 1 is the only rotary run with many errors, so run 2 is drawn
+# beside it.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Four maps of attention weights, 64 by 64. Learned: a dark line just below the diagonal, down to position 15; below it, scattered dots. Sinusoidal: the same line down to position 15; below it, many short blurred strokes. Relative bias: a pale line just below the whole diagonal, inside a bright band; the two corners outside the band are darker. Rotary: a dark line just below the whole diagonal, a parallel one far below it, and paler ones far above it."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Five maps of attention weights, 64 by 64. Learned: a dark line just below the diagonal, down to position 15; below it, scattered dots. Sinusoidal: the same line down to position 15; below it, many short blurred strokes. Relative bias: a pale line just below the whole diagonal, inside a bright band; the two corners outside the band are darker. Rotary, run 1: a dark line just below the whole diagonal, a parallel one far below it, and paler ones far above it. Rotary, run 2: a single dark line, just below the whole diagonal, and a few dots at the upper edge."}}
 @torch.no_grad()
 def mean_weights(model):
     """The attention weights, averaged over 200 sequences of 64: (t, t)."""
@@ -824,10 +825,12 @@ def mean_weights(model):
     model(letters.to(device()))
     return model.weights.mean(dim=0).cpu()
 
-figure, axes = plt.subplots(1, 4, figsize=(6, 1.9), sharey=True)
-for ax, (method, runs) in zip(axes, models.items()):
-    ax.imshow(mean_weights(runs[0]), cmap=plots.WEIGHTS, vmin=0, vmax=0.3)
-    ax.set(title=method, xlabel="position j", xticks=(0, 15, 32, 63), yticks=(0, 15, 32, 63))
+figure, axes = plt.subplots(1, 5, figsize=(6, 1.7), sharey=True)
+drawn = [(method, 0) for method in models] + [("rotary", 1)] * ("rotary" in models)
+for ax, (method, run) in zip(axes, drawn):
+    ax.imshow(mean_weights(models[method][run]), cmap=plots.WEIGHTS, vmin=0, vmax=0.3)
+    ax.set(xlabel="position j", xticks=(0, 15, 32, 63), yticks=(0, 15, 32, 63))
+    ax.set_title(f"{method}\nrun {run + 1}", fontsize=9)
     ax.grid(False)
 axes[0].set_ylabel("position i")
 plt.show()
@@ -849,53 +852,59 @@ for run, model in enumerate(models.get("rotary", [])):
 # </div>
 #
 # - **Learned.** The line ends at position 15, and accuracy falls to near chance: the later rows were never trained.
-# - **Sinusoidal.** The formula continues beyond position 15, but the line breaks off into many short strokes. Accuracy
-#   is about a quarter on average, twice chance, with spikes near positions 34 and 59 in all runs.
+# - **Sinusoidal.** The line breaks off after position 15, and accuracy averages about a quarter, twice chance. A score
+#   may depend on i and j separately, so training fits only 16 × 16 pairs of positions, and what fits (9, 7) says little
+#   about (40, 38). We leave the spikes near positions 34 and 59 unexplained.
 # - **Relative bias.** The line is complete, but pale. Position 32 gives about a twentieth of its weight to the letter
 #   two back, and two thirds to letters more than 15 away, whose biases are still 0.
-# - **Rotary.** In runs 2 and 3, what was learned on 16 positions holds on all 64. In run 1, two wrong distances also
-#   get much weight: 27 and −30. For two given letters, the score is a sum of waves in $i - j$, with speeds $\omega_m$.
-#   Training shapes this sum only within ±15; farther out, it can rise again.
+# - **Rotary.** Positions enter a score only as i − j, so (9, 7) and (40, 38) are the same case by construction. Only
+#   distances beyond ±15 are new. In runs 2 and 3, they get hardly any weight. In run 1, two of them get much: 27 and
+#   −30.
 #
-# Do these two distances explain the errors of run 1? The next cell hides them, with a bias of −∞, and measures again.
+# Do the new distances cause the errors? The next cell hides them with a bias of −∞ and measures again.
 
 # %%
-runs = models.get("rotary", [])
-for model in runs:
-    model.table = nn.Parameter(torch.zeros(127, device=device()))
-    model.table.data[[63 + 27, 63 - 30]] = -torch.inf
+print("new distances hidden")
 print(columns)
-report("27, −30 hidden", runs)
-for model in runs:
-    model.table = None
-
-# %% [markdown]
-# They do: with both hidden, run 1 is right nearly everywhere.
-#
-# Do the untrained biases explain the errors of the relative bias? The next cell leaves them at 0, then sets them to
-# −0.95, close to what training gave to wrong distances, and then to −4.
-
-# %%
-runs = models.get("relative bias", [])
-print(columns)
-for value in (0, -0.95, -4):
+for method, runs in models.items():
+    runs = copy.deepcopy(runs)
     for model in runs:
+        if model.table is None:
+            model.table = nn.Parameter(torch.zeros(127, device=device()))
         # training asked about positions 2 to 15 of 16: distances −13 to 15
-        model.table.data[:50] = model.table.data[79:] = value
-    report(f"untrained at {value}", runs)
+        model.table.data[:50] = model.table.data[79:] = -torch.inf
+    report(method, runs)
 
 # %% [markdown]
-# Mostly. At positions 16 to 63, accuracy rises from about 0.40 to about 0.79 with −0.95. The remaining errors come from
-# length: among 16 letters the small weights of the 15 wrong ones leave enough for the right one; among 64 they often do
-# not. With −4, the untrained distances are almost hidden, and accuracy reaches 0.97. [Shaw et al.,
-# 2018](https://arxiv.org/abs/1803.02155), leave no distance untrained: beyond a limit, all distances on the same side
-# share one learned vector. *ALiBi* ([Press et al., 2022](https://arxiv.org/abs/2108.12409), section 3) does not learn
-# its bias: it subtracts a fixed multiple of the distance.
+# With the relative bias and with rotary encoding, nearly all errors are gone: the new distances caused them. With
+# learned vectors and sinusoids, most errors remain: there, the positions themselves are new.
 #
-# In the head built by hand, which sees only sinusoids, one matrix serves every position. Training found other matrices,
-# just as good on 16 positions: *a model can represent this* and *training will find it* are two different claims.
-# [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), gave a second reason for sinusoids: they "may allow the
-# model to extrapolate" (section 3.5). Models with sinusoids hardly extrapolate, here or in language modelling; language
+# Two methods avoid untrained distances. [Shaw et al., 2018](https://arxiv.org/abs/1803.02155), set a limit: beyond it,
+# all distances on the same side share one learned vector. *ALiBi* ([Press et al.,
+# 2022](https://arxiv.org/abs/2108.12409), section 3) learns no bias: it subtracts a fixed multiple of the distance.
+#
+# Could a sinusoidal model do better? The next cell sets its weights as in the head built by hand. The letters use the
+# last eight components, where the encoding is almost constant; queries and keys use the other 56.
+
+# %%
+by_hand = TwoBack("sinusoidal").to(device())
+with torch.no_grad():
+    for parameter in by_hand.parameters():
+        parameter.zero_()
+    by_hand.letters.weight[:, 56:] = 5 * torch.eye(8)    # the encoding itself is at most 1
+    queries, keys, values = by_hand.to_qkv.weight.chunk(3)
+    queries[:56, :56] = 64 * shift_matrix(-2, 64)[:56, :56]    # 64 / √e = 8, as before
+    keys[:56, :56] = torch.eye(56)
+    values[56:, 56:] = by_hand.to_logits.weight[:, 56:] = torch.eye(8)
+print(columns)
+report("set by hand", [by_hand])
+
+# %% [markdown]
+# Yes: with these weights it is right everywhere. Training found other weights, just as good on 16 positions. *A
+# model can represent this* and *training will find it* are two different claims.
+#
+# [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), also hoped that sinusoids "may allow the model to
+# extrapolate" (section 3.5). Our trained models hardly do, and neither do language models with sinusoids. Language
 # models with rotary encoding also get worse on longer texts ([Press et al., 2022](https://arxiv.org/abs/2108.12409),
 # figure 1).
 #
@@ -908,7 +917,7 @@ for value in (0, -0.95, -4):
 # Until now the model knew which byte of a window comes last, but not the order of the bytes before it. Now your
 # `PositionEmbedding` adds one of 32 trained vectors to each byte's vector before the causal attention of lesson 5.
 
-# %% mystnb={"image": {"alt": "A scoreboard of seven models over bits per byte. Positions, at the top, is near 2.9, far left of the line of order 1. The causal mask is on that line, just below 3.5; the other five are to its right."}}
+# %% mystnb={"image": {"alt": "A scoreboard of seven models over bits per byte. Positions, at the top, is near 2.9, far left of the line of order 1. The causal mask is just left of that line, below 3.5; the other five are to its right."}}
 from helpers.ladder import ByteModel, Ladder
 from helpers.parts.masks import CausalSelfAttention
 
@@ -928,8 +937,8 @@ ladder.show()
 # </div>
 #
 # Our three runs improve from about 3.47 [bits per byte](../../site/glossary.md#bits-per-byte) to between 2.83 and 2.87,
-# a larger gain than lessons 2 to 5 combined. A query can now ask for the byte before its own. *Order 1* predicts from
-# the last byte alone. The model does far better, so it also uses earlier bytes.
+# a larger gain than lessons 2 to 5 combined. A query can now ask for the byte before its own. The model does far better
+# than *order 1*, which sees only the last byte, so it also uses earlier bytes.
 
 # %% [markdown]
 # ## What you can do now
