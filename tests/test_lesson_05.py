@@ -203,6 +203,10 @@ def test_the_model_without_a_mask_ends_where_the_prediction_says():
     assert truth("loss_without_mask") == "C" and abs(start - math.log(8)) < 0.1
     assert math.log(8) / 12 < end < 0.3  # about 0.2, and neither 0, 1 nor 2.1
     assert round(math.log(8) / 12, 2) == 0.17
+    names = the_guessing_game()
+    torch.manual_seed(1)
+    _, losses = names["play"](names["AllSeeing"](32))
+    assert max(losses[15:21]) < losses[0] / 5  # as the alt text of the curve says
 
 
 def test_the_picture_of_the_mask_does_not_give_away_the_weights_to_be_found_by_hand():
@@ -227,35 +231,18 @@ def the_guessing_game():
     return names
 
 
-def test_at_the_last_position_the_model_without_a_mask_bets_on_the_letters_that_it_sees():
-    names = the_guessing_game()
-    torch.manual_seed(1)
-    seeing, losses = names["play"](names["AllSeeing"](32))
-    assert max(losses[15:21]) < losses[0] / 5  # as the alt text of its curve says
-    letters = torch.randint(8, (2000, 12))
-    with torch.no_grad():
-        chances = seeing(letters)[:, -1].softmax(-1)
-    seen = F.one_hot(letters, 8).any(dim=1)
-    assert chances[seen].mean() > 0.14 and chances[~seen].mean() < 0.06
-
-
 def test_masking_after_the_softmax_and_dividing_fails_where_a_hidden_score_is_far_above():
     assert (torch.softmax(torch.tensor([2.0, 1.0, 200.0]), dim=0)[:2] == 0).all()
 
 
-def test_the_gradient_is_wrong_where_the_mask_is_added_and_right_where_it_is_filled():
-    filled, added = printed(SOURCE, "filled, added = ").splitlines()
-    assert "nan" not in filled and filled.endswith("[0.0, 0.0, 0.0]]") and added.endswith("[nan, nan, nan]]")
-
-
 @pytest.mark.parametrize("fill", [True, False])
-def test_the_gradient_of_the_masked_scores_is_nan_whether_they_are_filled_or_added_to(fill):
-    scores, hidden = torch.zeros(2, 3, requires_grad=True), torch.tensor([[False, False, True], [True, True, True]])
-    added = torch.zeros(2, 3).masked_fill(hidden, -math.inf)
-    masked = scores.masked_fill(hidden, -math.inf) if fill else scores + added
+def test_a_nan_that_is_replaced_after_the_softmax_is_still_in_the_gradient_if_the_mask_was_added(fill):
+    scores, hidden = torch.zeros(3, requires_grad=True), torch.full((3,), -math.inf)
+    masked = scores.masked_fill(hidden < 0, -math.inf) if fill else scores + hidden
     weights = torch.softmax(masked, dim=-1).nan_to_num(0.0)
-    (gradient,) = torch.autograd.grad(weights[:, 0].sum(), masked)
-    assert gradient[1].isnan().all() and not gradient[0].isnan().any()
+    to_masked, to_scores = torch.autograd.grad(weights[0], (masked, scores))
+    assert (weights == 0).all() and to_masked.isnan().all()
+    assert (to_scores == 0).all() if fill else to_scores.isnan().all()
 
 
 def test_a_fully_masked_row_leaks_after_a_finite_fill_and_not_if_it_is_zero():
@@ -307,37 +294,21 @@ def test_one_pass_answers_for_every_beginning_with_the_mask_and_not_without():
 def test_the_leak_map_of_what_goes_through_detach_is_as_the_prediction_says():
     assert truth("leak_of_detached") == "A" and set(numbers(printed(SOURCE, "def peeking"))) == {0.0}
     lines = printed(SOURCE, "models = {").splitlines()
-    assert [line.split()[-1] for line in lines] == ["21", "6", "0", "0"]
-    after, peeking, faint, own = [float(re.search(r"diagonal (\S+),", line)[1]) for line in lines]
+    assert [line.split()[-1] for line in lines[:4]] == ["21", "6", "0", "0"] and int(lines[4].split()[-1]) > 0
+    after, peeking, faint, own = [float(re.search(r"diagonal (\S+),", line)[1]) for line in lines[:4]]
     assert peeking == own == 0 and after > 0.05 and 0 < faint < 1e-10
 
 
-def test_rounding_hides_the_leak_of_faint_from_the_second_test():
-    names = {"causal_mask": masks.causal_mask, "torch": torch}
-    for beginning in ("def changed_outputs", "def faint"):
-        code = next(cell.source for cell in cells_of_code() if cell.source.startswith(beginning))
-        exec(code.split("\nmodels = ")[0], names)
-    x = torch.randn(2, 7, 12)
-    changed = [names["changed_outputs"](names["faint"], y).triu(1).any().item() for y in (x, x.double())]
-    assert changed == [False, True]
-
-
 def test_a_model_uses_the_leak_that_is_left_by_a_mask_after_the_softmax():
-    start, end = numbers(printed(SOURCE, "class MaskedAfter"))
+    start, end, *sums = numbers(printed(SOURCE, "class MaskedAfter"))
     assert abs(start - math.log(8)) < 0.1 and end < math.log(8) - 0.3
+    assert sum(mean < 0.1 for mean in sums) == sum(mean > 0.9 for mean in sums) == 4
 
 
-def test_the_sum_of_the_visible_weights_says_to_which_letters_the_next_one_belongs():
-    names = the_guessing_game()
-    torch.manual_seed(1)
-    model, _ = names["play"](names["MaskedAfter"](32))
-    inputs, targets = masks.next_token_pairs(torch.randint(8, (2000, 13)))
-    with torch.no_grad():
-        q, k, _ = model.attention.to_qkv(model.letters(inputs) + model.places.weight).chunk(3, dim=-1)
-        sums = model.attention.weights(q, k).sum(-1)
-    means = torch.stack([(sums * (targets == letter)).sum(0) / (targets == letter).sum(0) for letter in range(8)])
-    split = ((means < 0.1) | (means > 0.9)).all(0) & (means < 0.1).any(0) & (means > 0.9).any(0)
-    assert split.any(), "at position 8, in the lesson's run"
+def test_a_row_masked_after_the_softmax_is_the_row_masked_before_it_times_its_sum():
+    scores, mask = torch.randn(2, 5, 5), masks.causal_mask(5)
+    after = torch.softmax(scores, dim=-1) * mask
+    near(after, masks.masked_softmax(scores, mask) * after.sum(dim=-1, keepdim=True))
 
 
 def test_the_leak_map_of_a_whole_model_starts_at_the_embeddings():

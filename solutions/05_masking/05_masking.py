@@ -57,8 +57,8 @@ check = start("05_masking")
 # batch, tokens have shape (b, t + 1); inputs and targets have shape (b, t).
 #
 # **What every check requires.** Leave the inputs unchanged, and create new tensors on the input's device, or on the
-# `device` that is passed. Where an exercise asks for a softmax or a layer, gradients must reach its inputs, and a
-# layer's parameters too. Do not use `finished_masks` in exercises 1 to 4.
+# `device` that is passed. If you write a softmax or a layer, gradients must reach its inputs, and a layer's parameters
+# too. Do not use `finished_masks` in exercises 1 to 4.
 
 # %% [markdown]
 # <div class="card">
@@ -106,7 +106,7 @@ check(next_token_pairs)
 # every letter the loss is $\log 8 \approx 2.08$.
 #
 # The model has one layer of attention. Its input at each position is an [embedding](../../site/glossary.md#embedding)
-# of the letter plus a vector that tells positions apart (lesson 6). Its output is a score for each of eight letters.
+# of the letter plus a vector that tells positions apart (lesson 6). Its output is one score for each letter.
 
 # %%
 class Guesser(nn.Module):
@@ -252,7 +252,7 @@ check(causal_mask)
 # to sum to 1. The mask can be applied in two places.
 #
 # **After the softmax**, set the weight to zero. **Before the softmax**, set the score to −∞: $e^{-\infty} = 0$, so the
-# entry drops out of the numerator *and* out of the sum below it. Try both:
+# hidden score adds nothing to the numerator *or* to the denominator. Try both:
 
 # %% tags=["nbval-check-output"]
 scores, may_look = torch.tensor([2.0, 1.0, 3.0]), torch.tensor([True, True, False])
@@ -324,8 +324,8 @@ print("the first two unmasked weights of loop, divided by their sum, are the sam
 # ## Sentences of different lengths
 #
 # The sentences of a batch differ in length, but all rows of a tensor are equally long. So short sentences are padded
-# with a special token, and no position may attend to it. If sentence $r$ begins with its $n_r$ real tokens, position
-# $j$ may be looked at if $j < n_r$.
+# with a special token, and no position may attend to it. If sentence $r$ begins with its $n_r$ real tokens, its visible
+# key positions are those with $j < n_r$.
 #
 # This rule does not depend on the query position. So the mask has shape (b, 1, t), and broadcasting repeats it along
 # the middle axis of the scores (b, t, t).
@@ -370,8 +370,8 @@ def padding_mask(lengths, t):
 check(padding_mask)
 
 # %% [markdown]
-# Combine the two masks with `&`: a position may be looked at only if it is not in the future **and** is not padding.
-# The shapes (t, t) and (b, 1, t) broadcast to (b, t, t).
+# Combine the two masks with `&`: a key position is visible only if it is not in the future **and** is not padding. The
+# shapes (t, t) and (b, 1, t) broadcast to (b, t, t).
 
 # %% mystnb={"image": {"alt": "Three masks of 6 by 6 cells. Left, causal: the lower triangle with its diagonal is filled. Middle, padding: the first four columns are filled in every row. Right, both: the lower triangle, without its cells in columns 4 and 5."}}
 triangle = causal_mask(6)                       # (t, t)
@@ -385,7 +385,7 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Position i (row) may look at position j (column) where the cell is filled, not where it is
+# **How to read it.** Query position i (row) may see key position j (column) where the cell is filled, not where it is
 # hatched. The causal mask hides a triangle, and the padding mask hides whole **columns**.
 #
 # </div>
@@ -396,9 +396,9 @@ plt.show()
 # %% [markdown]
 # ## A row with nothing to see
 #
-# Now put the padding in **front**, so that all sentences end together. The real positions come after it and need the
-# padding mask. Position 0 has nothing left to look at: the causal mask allows it only itself, and it is padding. Its
-# row of scores is **fully masked**. What is the softmax of such a row?
+# Now put the padding in **front**. A model can then continue all sentences of a batch from the same last position. The
+# real positions come after the padding and need the padding mask. Position 0 has nothing left to see: the causal mask
+# allows it only itself, and it is padding. Its row of scores is **fully masked**. What is the softmax of such a row?
 
 # %% tags=["nbval-check-output"]
 nothing = torch.full((3,), -math.inf)
@@ -466,7 +466,24 @@ check(masked_softmax)
 
 # %% [markdown]
 # On paper, you could also mask after the softmax and divide each row by its sum. But if a hidden score is far above the
-# visible ones, the visible weights round to 0, and so does their sum.
+# visible ones, the visible weights all round to 0, and you divide 0 by 0.
+#
+# <details><summary>Is it enough to replace the NaN with 0 after the softmax?</summary>
+#
+# The weights are then right, but the gradient may not be. Here −∞ is added to all scores of a row:
+#
+# ```python
+# scores = torch.zeros(3, requires_grad=True)
+# masked = scores + torch.full((3,), -math.inf)
+# torch.softmax(masked, dim=-1).nan_to_num(0.0)[0].backward()
+# print(scores.grad)    # tensor([nan, nan, nan])
+# ```
+#
+# The backward pass of softmax multiplies by the output of softmax, which is still NaN, and the addition passes the NaN
+# on. If you *fill* the scores with −∞ instead, the gradient is 0: `masked_fill` stops whatever comes back to a filled
+# entry.
+#
+# </details>
 #
 # Now use the causal mask and the masked softmax on a batch of three sentences. The word vectors of lesson 1 are both
 # the queries and the keys. The scores are halved so that the weights are less extreme.
@@ -498,34 +515,11 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** A hatched cell is exactly 0. The columns of padding are hatched, and so is everything above the
-# diagonal. Each row adds up to 1, with one exception: the first row on the right is padding that could only look at
-# itself, so it is all zeros.
+# **How to read it.** A hatched cell is exactly 0: the columns of padding, and everything above the diagonal. The vector
+# of *pad* is zero, so the scores in its rows are equal; on the left, each of the three words gets a third. Each row
+# adds up to 1, except the first on the right: this padding could see only itself.
 #
 # </div>
-
-# %% [markdown]
-# ## Removing the NaN afterwards
-#
-# Is it enough to turn NaN into 0 after the softmax, with `nan_to_num`? That depends on how the −∞ came into the scores.
-# Compare the gradients when scores are *filled* with −∞ and when a mask of 0 and −∞ is *added* to them:
-
-# %% tags=["nbval-check-output"]
-scores = torch.zeros(2, 3, requires_grad=True)
-hidden = torch.tensor([[0.0, 0.0, -math.inf], [-math.inf, -math.inf, -math.inf]])
-
-filled, added = scores.masked_fill(hidden < 0, -math.inf), scores + hidden
-for name, masked in [("filled", filled), ("added", added)]:
-    weights = torch.softmax(masked, dim=-1).nan_to_num(0.0)
-    gradient = torch.autograd.grad(weights[:, 0].sum(), scores)[0]
-    print(f"{name}: weights {weights.tolist()}, gradient {gradient.tolist()}")
-
-# %% [markdown]
-# After `nan_to_num` the weights are right both times, but with the added mask the second row of the gradient is NaN.
-# The backward pass of softmax multiplies by the output of softmax, which in the second row is still NaN. So the
-# gradient with respect to `masked` is NaN in that row, whether we filled or added. Then `masked_fill` passes a gradient
-# of 0 to every filled entry, but an addition passes the NaN on. So `nan_to_num` is enough only if the scores were
-# filled.
 
 # %% [markdown]
 # ## The self-attention of a language model
@@ -548,9 +542,8 @@ for name, masked in [("filled", filled), ("added", added)]:
 # **Exercise 5 · `CausalSelfAttention`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
 # Write the middle of the layer, from q, k and v to the output. The mask hides the future. If `padding` is given, it
-# hides the padding as well, anywhere in a sentence. **`padding` is True at real tokens**, as every mask of the course
-# is True where a position may be looked at; PyTorch's `key_padding_mask` is the opposite. A position with nothing to
-# see has weights of 0.
+# hides the padding as well, anywhere in a sentence. **`padding` is True at real tokens**: in every mask of the course,
+# True means visible. PyTorch's `key_padding_mask` is the opposite. A position with nothing to see has weights of 0.
 #
 # Take the mask and the softmax from `finished_masks.causal_mask` and `finished_masks.masked_softmax`, so that a mistake
 # in exercise 2 or 4 does not carry over. Beyond that, you may use any function of PyTorch.
@@ -592,7 +585,7 @@ class CausalSelfAttention(nn.Module):
         """x: (b, t, e). padding: None, or booleans (b, 1, t), True where a token is real.
 
         Returns (b, t, e): output i depends on the real inputs j ≤ i. If position i is
-        padding, output i may also depend on input i, from which its query is computed.
+        padding, its query still comes from input i, so output i may depend on that too.
         """
         b, t, e = x.shape
         d = e // self.h
@@ -647,10 +640,13 @@ for name, losses in by_position.items():
 # <div class="figure-caption">
 #
 # **How to read it.** Each point is the mean loss at one position; the dotted line is log 8. Without a mask the model
-# knows every answer but the last. At position 11 the answer is out of sight, as it is when a model writes. There this
-# model does worse than a guess: its loss is above log 8. With the mask every position is on the line.
+# knows every answer but the last. With the mask every position is on the line.
 #
 # </div>
+#
+# A model that writes is always in the situation of position 11: the next input does not exist yet. There the loss of
+# the model without a mask is 2.40, worse than a blind guess. Its loss near 0 elsewhere says nothing about how well it
+# writes.
 
 # %% [markdown]
 # ## One pass, all answers
@@ -677,8 +673,7 @@ for name, model in (("causal", causal), ("every position sees all", seeing)):
 # A model whose loss is still log 8 after training on noise has found no leak that it can use. On real text the best
 # honest loss is not known. So test the model itself: **does output $i$ change if input $j$ does?**
 #
-# The first test uses derivatives, which autograd computes. For outputs $y$ of shape (b, t, f) and inputs $x$ of shape
-# (b, t, e), let
+# The first test uses derivatives. For outputs $y$ of shape (b, t, f) and inputs $x$ of shape (b, t, e), let
 #
 # $$\text{leak}_{ij} \;=\; \max_{r,\,c,\,a} \left| \frac{\partial\, y_{r i c}}{\partial\, x_{r j a}} \right| ,$$
 #
@@ -788,24 +783,33 @@ for name, leak in leaks.items():
 #
 # </div>
 #
-# In the middle map every forbidden *weight* is zero, yet the outputs still depend on the future: the denominator of the
-# softmax includes the hidden scores, and every visible weight is divided by it. Can a model use so indirect a leak?
-# Train one on the guessing game:
+# In the middle map every forbidden *weight* is zero, yet the outputs still depend on the future: the hidden scores are
+# in the denominator, which all visible weights of a row share. So each row of weights equals that of `masked_before`
+# times one number, the sum of its visible weights. Can a model use so indirect a leak? Train one on the guessing game.
+# Then average this sum at position 8, separately for each letter that may come next:
 
 # %%
 class MaskedAfter(AllSeeing):
     """Self-attention with one head, and the causal mask after the softmax."""
 
     def weights(self, q, k):
-        return super().weights(q, k) * causal_mask(q.shape[1], q.device)
+        visible = super().weights(q, k) * causal_mask(q.shape[1], q.device)
+        self.sums = visible.sum(dim=-1)    # (b, t)
+        return visible
 
 torch.manual_seed(1)
-_, losses = play(MaskedAfter(32))
+leaking, losses = play(MaskedAfter(32))
 print(f"loss: {losses[0]:.2f} at the start, {losses[-1]:.2f} after {len(losses)} steps")
 
+inputs, targets = next_token_pairs(torch.randint(8, (2000, 13)).to(device()))
+leaking(inputs)
+sums, answers = leaking.attention.sums[:, 8], targets[:, 8]
+means = [f"{sums[answers == letter].mean().item():.2f}" for letter in range(8)]
+print("sum at position 8, for each next letter:", *means)
+
 # %% [markdown]
-# It can: the loss is below log 8. The sum of the visible weights is a signal. In our run, at position 8, it is about 0
-# if the next letter is one of a certain four, and about 1 if it is one of the other four.
+# It can: the loss is below log 8. In our run, the sum is close to 0 before four of the letters, and close to 1 before
+# the other four. So this one number halves the choice.
 #
 # Now test your own layer, with random weights and several heads.
 
@@ -826,8 +830,8 @@ print("every entry on and below it is larger than zero:", bool((leak[may_look] >
 #
 # **Prediction · `leak_of_detached`** &nbsp; 1 minute · no points
 #
-# Two cells below, `peeking` returns the sum of the inputs so far plus the **next** input, detached. (After the last
-# input, `roll` returns to the first.) What are the entries of its leak map just above the diagonal?
+# Two cells below, `peeking` returns the sum of the inputs so far plus the **next** input, detached. (`roll` wraps
+# around: the last output gets the first input.) What are the entries of its leak map just above the diagonal?
 #
 # - **A.** Exactly 0.
 # - **B.** 1, because the next input is added to the output unchanged.
@@ -887,7 +891,9 @@ for name, model in models.items():
     slope = leak_map(model, x).triu(1).max().item()
     changes = maps[name].triu(1).sum().item()
     print(f"{name}: largest slope above the diagonal {slope:.0g}, "
-          f"outputs changed there {changes}")
+          f"pairs (i, j) changed there {changes}")
+in_float64 = changed_outputs(faint, x.cpu().double()).triu(1).sum().item()
+print(f"faint, in float64: pairs (i, j) changed there {in_float64}")
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -902,10 +908,10 @@ for name, model in models.items():
 # |---|---|---|---|
 # | `masked_after` | found | found | |
 # | `peeking` | missed | found | autograd treats a detached input as a constant |
-# | `faint` | found | missed | the change is lost in rounding |
+# | `faint` | found | missed | the change is lost in rounding, but not in float64 |
 #
 # Passing both tests is no proof. A proof has to come from the code: no path may lead from a later input to an earlier
-# output.
+# output. A mask can cut only the paths that run through attention; question 3 below is about the others.
 #
 # A whole language model reads token numbers. Test it by replacing token $j$, or start its leak map at the embeddings.
 
@@ -919,9 +925,9 @@ for name, model in models.items():
 #
 # **Exercise 7 · `HurriedAttention`** &nbsp; mend · ★★☆ · 8 minutes · 3 points
 #
-# This layer has a bug in one line. Find it with this lesson's tests; the fix is short. Afterwards, output $i$
-# depends on the inputs $j \le i$ and on no others, for every t up to `t_max`. The names and shapes of everything that
-# the layer stores stay the same.
+# This layer has a bug in one line. Find it with this lesson's tests; the fix is short. In the mended layer, output $i$
+# must depend on the inputs $j \le i$ and on no others, for every t up to `t_max`. The names and shapes of everything
+# that the layer stores stay the same.
 #
 # <details><summary>Hint 1: measure before you read</summary>
 #
