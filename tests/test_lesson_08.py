@@ -138,13 +138,13 @@ def test_the_stored_lesson_measures_what_its_data_are_made_for():
     outputs = [o for cell in nbformat.read(SOURCE.notebook, as_version=4).cells for o in cell.get("outputs", [])]
     text = "".join(o.get("text", "") for o in outputs)
     read, counted = map(float, re.search(r"unseen reviews: ([\d.]+)% right; bag of words: ([\d.]+)%", text).groups())
-    ordered, shuffled = map(float, re.search(r"([\d.]+)% right in order, ([\d.]+)% after 32 exchanges", text).groups())
+    ordered, shuffled = map(float, re.search(r"([\d.]+)% right in order, ([\d.]+)% after 32 swaps", text).groups())
     assert 50 < counted < 65 and read > 90 and read - counted > 30
     assert ordered == read and shuffled < 70
 
 
 def test_the_recorded_changes_are_worth_what_the_prose_says(printed_text):
-    """Positions and attention make the difference to a bag of words; with the norm first, warm-up makes none."""
+    """Positions and attention make the difference to a bag of words; with pre-norm, warm-up makes none."""
     result = recorded("classifier_ablations")["result"]
     runs, mean = result["accuracy"], result["mean"]
     counted = float(re.search(r"bag of words: accuracy ([\d.]+)% on 2,000 unseen", printed_text)[1]) / 100
@@ -157,9 +157,11 @@ def test_the_recorded_changes_are_worth_what_the_prose_says(printed_text):
     assert round(100 * (max(usual) - min(usual))) == 8
     assert SEEDS == (0, 1, 2) and f"{usual[0]:.1%}" == "90.8%"  # on another machine than the stored run of seed 0
     assert "unseen reviews: 93.5% right" in printed_text
-    gained, *lost = (100 * (b - a) for a, b in zip(runs["norm last"], runs["norm last, no warm-up"], strict=True))
-    assert 0 < gained < 4 and lost == pytest.approx([-10, -10], abs=1.5), "seed by seed"
+    low, middle, high = sorted(runs["norm last, no warm-up"])
+    assert low < middle < min(runs["norm last"]) and max(runs["norm last"]) < high
     assert list(map(len, runs.values())) == [3] * 7
+    for change, ends in {"no positions": ["58%", "61%"], "no attention": ["60%", "61%"]}.items():
+        assert [f"{end:.0%}" for end in (min(runs[change]), max(runs[change]))] == ends
     # as the alternative text has it
     assert round(counted, 2) == 0.58 and all(0.57 < run < 0.62 for run in runs["no positions"] + runs["no attention"])
     assert all(0.9 < run < 0.99 for run in usual + runs["no warm-up"] + runs["norm last"])
@@ -183,18 +185,9 @@ def test_most_mistakes_are_where_a_sentence_ends_in_although_or_even_if(printed_
         r"(\d+) of ([\d,]+) answers are wrong; with the clause at the end, (\d+) of (\d+)$", printed_text, re.M
     )
     assert doubt == [("95", "211", "87", "192"), ("35", "1,789", "27", "243")]
-    shares = re.search(r"at the end: (\d+)% of the test reviews, (\d+)% of the validation reviews$", printed_text, re.M)
-    in_test, set_aside = (int(share) / 100 for share in shares.groups())
+    assert re.findall(r"at the end: (\d+)% of the", printed_text) == ["10", "17", "22"]
     (measured,) = re.findall(r"steps; validation accuracy ([\d.]+)%", printed_text)
-    expected = set_aside * (1 - 114 / 435) + (1 - set_aside) * (1 - 16 / 1_565)
-    assert set_aside < in_test / 2 and 100 * expected == pytest.approx(float(measured), abs=0.3)
-
-
-def test_the_closing_clause_is_more_frequent_in_training_than_in_its_first_thousand_reviews():
-    closing = re.compile(r"[^.,]+ is [^.,]+, (although|even if) [^.]+")
-    (texts, _), (others, _) = reviews()
-    shares = [sum(map(bool, map(closing.search, part))) / len(part) for part in (texts[:1000], texts, others)]
-    assert [round(100 * share) for share in shares] == [10, 17, 22]
+    assert f"{0.10 * 73.8 + 0.90 * 99.0:.1f}" == measured == "96.5"
 
 
 ADJECTIVE = f"(?:{'|'.join(PRAISE + BLAME)})"
@@ -211,12 +204,14 @@ def opinions(text):
     return [sentence for sentence in re.split(r"(?<=\.) ", text) if sentence not in FILLERS]
 
 
-def test_no_test_review_is_one_of_training_and_one_in_four_shares_a_sentence():
+def test_no_test_review_is_one_of_training_and_one_in_four_shares_a_sentence(printed_text):
     (texts, _), (others, _) = reviews()
     assert not {" ".join(opinions(text)) for text in texts} & {" ".join(opinions(text)) for text in others}
-    known = {sentence for text in texts for sentence in opinions(text)}
+    known = {sentence for text in texts[1000:] for sentence in opinions(text)}
     shared = sum(any(sentence in known for sentence in opinions(text)) for text in others)
-    assert round(shared / len(others), 2) == 0.26
+    rows = re.findall(r"^([\d.]+)% of the ([\d,]+) test reviews that share", printed_text, re.M)
+    (with_one, count), (without, _) = [(float(share), int(size.replace(",", ""))) for share, size in rows]
+    assert count == shared and round(shared / len(others), 2) == 0.25 and 0 < with_one - without < 3
 
 
 def test_words_of_praise_are_as_frequent_in_negative_reviews_that_are_not_plain():
@@ -280,10 +275,10 @@ def test_standard_errors_are_those_of_the_prose(printed_text):
 
 
 def test_the_transformer_makes_less_than_half_of_the_mistakes_of_either_kind(printed_text):
-    found = re.search(r"transformer: (\d+) positive and (\d+) negative reviews are wrong", printed_text)
-    assert all(int(count) < 200 for count in found.groups())  # of the bag of words about 420 each
-    few, many = sorted(map(int, found.groups()))
-    assert many < 1.3 * few, "about equally frequent"
+    rows = re.findall(r": (\d+) positive and (\d+) negative reviews are wrong$", printed_text, re.M)
+    bag, transformer = [sorted(map(int, row)) for row in rows]
+    assert 2 * transformer[1] < bag[0]
+    assert all(many < 1.3 * few for few, many in (bag, transformer)), "about equally frequent"
 
 
 def test_the_model_tells_the_two_reviews_of_the_beginning_apart(printed_text):
@@ -315,7 +310,7 @@ def test_the_stored_overfitting_is_one():
     shares, losses = [int(share) for _, share, _ in epochs], [float(loss) for *_, loss in epochs]
     assert [int(k) for k, *_ in epochs] == [1, 5, 15, 30, 45]
     assert 56 <= shares[-1] <= 68 and shares[-1] > shares[0] and losses[-1] > 1 and losses[0] < 0.75
-    learned = [float(loss) for loss in re.findall(r"training loss ([\d.]+)", printed(SOURCE))]
+    learned = [float(loss) for loss in re.findall(r"; training loss ([\d.]+)", printed(SOURCE))]
     assert learned == sorted(learned, reverse=True) and learned[-1] < 0.05, "the training reviews are known by heart"
 
 
@@ -460,34 +455,11 @@ def test_simple_reviews_run_out_and_no_text_repeats():
     assert (round(first, 1), round(last, 2)) == (0.3, 0.16)
 
 
-def test_one_review_in_five_is_plain_in_training_and_fifteen_in_a_hundred_in_the_test():
-    """Of the others, the bag of words gets half right: 15 + 85/2 is about 58."""
-    (texts, _), (others, _) = reviews()
-    shares = [sum(map(bool, map(PLAIN.search, part))) / len(part) for part in (texts[1000:], others)]
-    assert [round(100 * share) for share in shares] == [20, 15] and round(15 + 85 / 2) == 58
-
-    vocabulary, (_, learned), (_, labels) = words.build_vocabulary(texts, 200), *reviews()
-    bag = nn.Linear(len(vocabulary), 2)
-    optimiser = torch.optim.LBFGS(bag.parameters(), max_iter=60)
-
-    def counts(part):
-        ids, mask = words.encode_batch(part, vocabulary, 64)
-        return torch.zeros(len(part), len(vocabulary)).scatter_add(1, ids, mask.float())
-
-    x, y = counts(texts[1000:]), torch.tensor(learned[1000:])
-
-    def loss():
-        optimiser.zero_grad()
-        value = F.cross_entropy(bag(x), y)
-        value.backward()
-        return value
-
-    optimiser.step(loss)
-    right = bag(counts(others)).argmax(-1) == torch.tensor(labels)
-    there = torch.tensor([bool(PLAIN.search(text)) for text in others])
-    assert right[there].all() and abs(right[~there].float().mean() - 0.5) < 0.03
-    missed = [(~right & (torch.tensor(labels) == label)).sum().item() for label in (0, 1)]
-    assert max(missed) < 1.1 * min(missed), "about as many in one class as in the other"
+def test_the_bag_of_words_is_right_on_every_plain_review_and_on_half_of_the_others(printed_text):
+    _, (others, _) = reviews()
+    rows = re.findall(r"^(?:plain|other): (\d+)% of ([\d,]+) test reviews right$", printed_text, re.M)
+    (plain, count), (rest, _) = [(int(share), int(size.replace(",", ""))) for share, size in rows]
+    assert count == sum(map(bool, map(PLAIN.search, others))) and plain == 100 and abs(rest - 50) < 3
 
 
 def test_the_bag_of_words_is_right_about_as_often_as_the_prose_says(printed_text):

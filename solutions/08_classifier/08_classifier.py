@@ -57,22 +57,30 @@ torch.set_num_threads(1)    # these tensors are too small to split among threads
 #
 # A common data set for this task is IMDb ([Maas et al., 2011](https://aclanthology.org/P11-1015/)), 50,000 film
 # reviews. It comes at the end. Until then you work with reviews that a small grammar generates: one to four sentences,
-# **positive** (label 1) or **negative** (label 0). In most of them, single words of praise and blame say little. The
-# label depends on words such as *not* and *although*, and on the order of the clauses.
+# **positive** (label 1) or **negative** (label 0). The label depends on words such as *not* and *although*. Here is the
+# shortest training review with each of twelve such cues:
 
 # %% tags=["nbval-check-output"]
 train, test, _ = classifier_reviews(places="embedded")
-for text, label in list(zip(*train))[2:9]:
-    print("positive" if label else "negative", "|", text[:80])
-for word in ("good", "dull"):
-    there = [label for text, label in zip(*train) if word in split_words(text)]
-    print(f"{word}: in {sum(there):,} positive reviews, "
-          f"{len(there) - sum(there):,} negative ones")
+
+def contains(cue, text):
+    """Whether the text contains these words in a row."""
+    return f" {cue} " in f" {' '.join(split_words(text))} "
+
+cues = ("not,hardly,far from,but,yet,although,even if,"
+        "nobody,less,neither,wrong,still").split(",")
+by_length = sorted(zip(*train), key=lambda review: len(review[0]))
+for cue in cues:
+    text, label = next(review for review in by_length if contains(cue, review[0]))
+    print(f"{cue:>8} | {'positive' if label else 'negative'} | {text}")
 
 # %% [markdown]
-# Some sentences, such as *The cinema was full*, are fillers. Without them, no test review is the same as a training
-# review, so learning reviews by heart is not enough. Single sentences do recur: one test review in four shares one with
-# a training review.
+# *Not*, *hardly*, *far from*, *less*, *neither* and *wrong* usually reverse an opinion. In a sentence with *but* or
+# *yet*, the half after this word decides the label. With *although* or *even if*, the half without this word decides.
+# Of two sentences that disagree, the second decides; it begins with *Still*, *All the same* or *And yet*.
+#
+# Some sentences, such as *The cinema was full*, are fillers. Leave them out, and no test review is the same as a
+# training review, so learning whole reviews by heart is not enough.
 #
 # ## From words to numbers
 #
@@ -141,9 +149,9 @@ print(len(vocabulary), "entries; the first:", list(vocabulary)[:14])
 # %% [markdown]
 # ## A rectangle of ids
 #
-# A tensor is a rectangle, but texts differ in length. So the texts of a batch are cut at a maximum length, then
-# padded with `<pad>` to the length of the longest. The **[mask](../../site/glossary.md#mask)**, of shape (b, t) like
-# the ids, is True where there is a word and False where there is padding.
+# All rows of a tensor have the same length, but texts differ in length. So the texts of a batch are cut at a maximum
+# length, then padded with `<pad>` to the length of the longest. The **[mask](../../site/glossary.md#mask)**, of shape
+# (b, t) like the ids, is True where there is a word and False where there is padding.
 
 # %% [markdown]
 # <div class="card">
@@ -259,18 +267,25 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** One bar per word: how much one occurrence of the word adds to the logit of *positive* minus the
-# logit of *negative*. Words of praise add to it, words of blame subtract from it. The words that reverse a verdict
-# have small weights.
+# logit of *negative*. Words of praise add to it, words of blame subtract from it. Cues such as *not* have
+# small weights.
 #
 # </div>
 #
-# One training review in five is *plain*: it has two words of praise, or two of blame, one on each side of *and* (*The
-# story is gripping and the script is moving*). In the others, taken together, words of praise are about as frequent in
-# negative reviews (*I do not think that the cast is great*) as in positive ones.
-#
-# Of the test reviews, about 15 in 100 are plain. The bag of words gets these right, and about half of the other 85:
-# $15 + 85/2 \approx 58$. The effect of *not* and *but* depends on what comes before and after them, and a sum has no
-# order. To the bag of words, these two reviews are the same:
+# A review is *plain* if *and* joins two words of praise or two of blame, as in *The story is gripping and the script is
+# moving*. In the other reviews, words of praise are about as frequent in negative reviews as in positive ones.
+
+# %% tags=["hide-input", "nbval-check-output"]
+joined = re.compile(r"\w and (the \w+ is )?\w+( film)?\.")
+plain = torch.tensor([bool(joined.search(text)) for text in test.texts])
+bag_hits = bag_guesses == torch.tensor(test.labels)
+for name, chosen in {"plain": plain, "other": ~plain}.items():
+    hits = bag_hits[chosen].float()
+    print(f"{name}: {hits.mean():.0%} of {len(hits):,} test reviews right")
+
+# %% [markdown]
+# On the other reviews, counting is no better than chance. The effect of *not* and *but* depends on what comes before
+# and after them, and a sum has no order. To the bag of words, these two reviews are the same:
 
 # %% tags=["nbval-check-output"]
 pair = ["The plot is dull, but the cast is great.",
@@ -297,8 +312,8 @@ print("the same counts:", torch.equal(*word_counts(pair)))
 #
 # **Exercise 3 · `mean_pool`** &nbsp; ★★☆ · 10 minutes · 3 points
 #
-# Write the formula for a batch. Padding may be anywhere in a text, and its vectors may hold any finite numbers. Do not
-# use `finished_pool` here: it is for the next exercise.
+# Implement the formula for a whole batch. Padding may be anywhere in a text, and its vectors may hold any finite
+# numbers. Do not use `finished_pool` here: it is for the next exercise.
 #
 # <details><summary>Hint 1: a mask that multiplies</summary>
 #
@@ -401,7 +416,7 @@ class Classifier(nn.Module):
     """A transformer that puts texts into classes.
 
     `tokens`: an nn.Embedding with a row for each word. `positions`: a PositionEmbedding.
-    `transformer`: a stack of blocks, norm first. `to_classes`: an nn.Linear to the logits.
+    `transformer`: a stack of pre-norm blocks. `to_classes`: an nn.Linear to the logits.
     n: words. c: classes. e: width. h: heads. depth: blocks. t_max: the longest text.
     """
 
@@ -432,9 +447,9 @@ check(Classifier)
 # `nn.Embedding` draws its table from the standard normal distribution. `new_classifier` draws the tables of tokens and
 # positions with a standard deviation of 0.02 instead, as GPT-2 does for its tokens.
 #
-# A new model should give both classes a probability near one half. Then its loss is near
-# $-\log \tfrac12 = \log 2 \approx 0.693$. A first loss far above this means that the model is confident, and often
-# wrong, before it has learned anything. Standard normal tables pass this test too, but train worse (see below).
+# A new model should give both classes a probability near one half. Then its loss is near $-\log \tfrac12 = \log 2
+# \approx 0.693$. A first loss far above this means that the model is confident, and often wrong, before it has learned
+# anything. Standard normal tables pass this test too, but train worse (see *What each choice is worth*).
 
 # %%
 def new_classifier(e=64, h=4, depth=2):
@@ -499,7 +514,7 @@ softmax_twice = "B"
 # softmax_twice = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% mystnb={"image": {"alt": "Loss against step on one batch of sixteen reviews, logarithmic. Both start a little above a dashed line at 0.69. One jumps up and down for a few steps and then falls to about a thousandth. The other, with a softmax too many, reaches a dashed line at 0.313 within ten steps and stays there."}}
+# %% mystnb={"image": {"alt": "Loss against step on one batch of sixteen reviews, logarithmic. Both start a little above a dashed line at 0.69. One jumps up and down for a few steps and then falls to about a thousandth. The other, with one softmax too many, reaches a dashed line at 0.313 within ten steps and stays there."}}
 class SoftmaxTooMany(nn.Module):
     def __init__(self, model):
         super().__init__()
@@ -510,10 +525,10 @@ class SoftmaxTooMany(nn.Module):
 
 sixteen = to_batch(train.texts[:16], train.labels[:16])
 losses = {}
-for name in ("as it should be", "a softmax too many"):
+for name in ("as it should be", "one softmax too many"):
     torch.manual_seed(0)
     learner = new_classifier()
-    if name == "a softmax too many":
+    if name == "one softmax too many":
         learner = SoftmaxTooMany(learner)
     optimiser = torch.optim.Adam(learner.parameters(), lr=0.002)
     steps = range(60)
@@ -537,8 +552,8 @@ check.prediction("softmax_twice", softmax_twice)
 # Texts of similar length are batched together to save padding, in random order. The thousand reviews set aside become
 # the **[validation set](../../site/glossary.md#held-out-data)**. We split it into the reviews that the bag of words
 # gets right and those it gets wrong, to see when the transformer stops behaving like a bag of words. The finished
-# `accuracy(model, batches)` measures each part; their mean, weighted by size, is the accuracy on all. The test reviews
-# are kept for the end: choosing a model by its test accuracy is a slow way of training on them.
+# `accuracy(model, batches)` measures each part. The test reviews are kept for the end: choosing a model by its test
+# accuracy is a slow way of training on them.
 
 # %%
 def batches_of(texts, labels, size, seed):
@@ -572,8 +587,8 @@ print(f"bag of words: accuracy {bag_aside:.1%} on the validation reviews")
 # In its first step **[Adam](../../site/glossary.md#adam)** moves every weight that has a gradient by the whole learning
 # rate, even where the gradient is noise. **[Warm-up](../../site/glossary.md#warm-up)** makes the first steps small: the
 # rate rises linearly over the first 100 steps, then falls to zero along half a cosine. [Xiong et al.
-# (2020)](https://arxiv.org/abs/2002.04745), section 3, found that a transformer with the norm last (*post-norm*) trains
-# poorly without warm-up.
+# (2020)](https://arxiv.org/abs/2002.04745), section 3, found that a transformer with post-norm trains poorly without
+# warm-up.
 
 # %%
 def rate(step, steps, peak=0.001, warmup=100):
@@ -608,7 +623,7 @@ try:
         losses.append(train_step(model, plan[step], optimiser))
         if (step + 1) % 100 == 0 or step + 1 == len(plan):
             right, wrong = accuracy(model, bag_right), accuracy(model, bag_wrong)
-            together = bag_aside * right + (1 - bag_aside) * wrong
+            together = bag_aside * right + (1 - bag_aside) * wrong    # weighted by size
             looks.append((step + 1, together, right, wrong))
 except KeyboardInterrupt:
     print(f"Stopped after {len(losses)} of {len(plan)} steps. Run this cell again to go on.")
@@ -661,6 +676,24 @@ for text, probability in zip(pair, positive_probability(pair)):
     print(f"probability of positive {probability:.2f}: {text}")
 
 # %% [markdown]
+# One test review in four shares a sentence, fillers aside, with a training review. Does the model merely recall such
+# sentences?
+
+# %% tags=["hide-input"]
+def sentences(text):
+    return re.split(r"(?<=\.) ", text)
+
+times = Counter(each for text in learn_from[0] for each in sentences(text))
+for name, wanted in {"a": True, "no": False}.items():
+    chosen = [review for review in zip(*test)    # each filler occurs more than 100 times
+              if any(0 < times[each] < 100 for each in sentences(review[0])) == wanted]
+    print(f"{accuracy(model, in_batches(*zip(*chosen))):.1%} of the {len(chosen):,} test "
+          f"reviews that share {name} sentence are right")
+
+# %% [markdown]
+# It is nearly as accurate on the other reviews, so it does not.
+
+# %% [markdown]
 # ## Which ones are wrong
 #
 # The **confusion matrix** has a row for each true class and a column for each predicted one.
@@ -673,14 +706,15 @@ def confusion(guesses):
 probabilities = positive_probability(test.texts)
 guesses = (probabilities > 0.5).long()
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two confusion matrices, two by two. Bag of words: all four cells are of similar size, those on the diagonal somewhat larger. Transformer: about nine reviews in ten are on the diagonal."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two confusion matrices, two by two. Bag of words: the four counts are similar, those on the diagonal somewhat larger. Transformer: about nine reviews in ten are on the diagonal."}}
 labels = ["negative", "positive"]
 plots.heat_pair(confusion(bag_guesses), confusion(guesses), labels, same_scale=True,
                 titles=("bag of words", "transformer"), digits=0,
                 row_label="label", column_label="predicted")
 plt.show()
-wrong = confusion(guesses)
-print(f"transformer: {wrong[1, 0]} positive and {wrong[0, 1]} negative reviews are wrong")
+for name, given in {"bag of words": bag_guesses, "transformer": guesses}.items():
+    wrong = confusion(given)
+    print(f"{name}: {wrong[1, 0]} positive and {wrong[0, 1]} negative reviews are wrong")
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -689,28 +723,21 @@ print(f"transformer: {wrong[1, 0]} positive and {wrong[0, 1]} negative reviews a
 #
 # </div>
 #
-# In this run, each model makes the two kinds of mistake about equally often.
-#
-# How accurate are the models on the test reviews that contain words such as *not*?
+# Each model makes the two kinds of mistake about equally often. How accurate are they on the test reviews with each
+# cue?
 
 # %% tags=["hide-input"]
-def containing(cue):
-    """For each test review, whether it contains these words in a row."""
-    return torch.tensor([f" {cue} " in f" {' '.join(split_words(text))} "
-                         for text in test.texts])
-
 truth = torch.tensor(test.labels)
-bag_hits, our_right = bag_guesses == truth, guesses == truth
-cues = "not,hardly,far from,but,yet,although,even if,nobody,less,neither,wrong,still"
-for cue in cues.split(","):
-    there = containing(cue)
+our_right = guesses == truth
+for cue in cues:
+    there = torch.tensor([contains(cue, text) for text in test.texts])
     print(f"{cue:>8}: bag of words {bag_hits[there].float().mean():.0%}, "
           f"transformer {our_right[there].float().mean():.0%} of {there.sum()} reviews")
 
 # %% [markdown]
 # The bag of words is near chance in every line. In this run the transformer is least accurate with *even if*, then with
-# *although*. Both can introduce a clause that comes last but does not determine the label: *The plot is great, although
-# the cast is dull.* Move each such clause to the front: *Although the cast is dull, the plot is great.*
+# *although*. Either can introduce a clause that comes last and still does not decide the label: *The plot is great,
+# although the cast is dull.* Move each such clause to the front: *Although the cast is dull, the plot is great.*
 
 # %% tags=["hide-input"]
 closing = re.compile(r"([^.,]+ is [^.,]+), (although|even if) ([^.]+)")
@@ -723,21 +750,26 @@ for place, chosen, right in (("clause at the end", at_end, our_right),
                              ("any other review", ~at_end, our_right)):
     print(f"{place:>18}: {right[chosen].float().mean():.1%} of {chosen.sum():,} reviews "
           f"right, {(chosen & ~right).sum()} wrong")
-share = sum(bool(closing.search(text)) for text in train.texts[:1000]) / 1000
-print(f"clause at the end: {at_end.float().mean():.0%} of the test reviews, "
-      f"{share:.0%} of the validation reviews")
+for name, texts in {"validation": train.texts[:1000], "training": train.texts[1000:],
+                    "test": test.texts}.items():
+    share = sum(bool(closing.search(text)) for text in texts) / len(texts)
+    print(f"clause at the end: {share:.0%} of the {name} reviews")
 
 # %% [markdown]
 # **Most mistakes of this run, 114 of 130, are in reviews with such a clause at the end of a sentence.** With the
 # clauses moved to the front, the model gets only 11 of these 435 reviews wrong.
 #
-# This is a diagnosis of one run, not a law about the model. In a separate run with other initial weights (seed 1), the
-# model was wrong on about a fifth of these reviews, and moving the clauses corrected few of its mistakes.
+# This is a diagnosis of one run. To examine another, set the seed above the training to 1 and run the cells from there
+# to here again.
 #
-# Such clauses are in 22 % of the test reviews but in only 10 % of the validation reviews; in this run, that accounts
-# for the lower test accuracy. The generator never repeats a review, so the few simple ones run out early. Taking the
-# first thousand for validation was a mistake: a random thousand would have contained about 17 % of such clauses, as the
-# whole training set does.
+# Reviews with the clause at the end make up 22 % of the test set but only 10 % of the validation set. In this run, that
+# accounts for the lower test accuracy: weighted by 10 % and 90 %, the accuracies with and without the clause average to
+# the validation accuracy,
+#
+# $$0.10 \cdot 73.8\,\% + 0.90 \cdot 99.0\,\% = 96.5\,\% .$$
+#
+# The generator never repeats a review, so simple reviews are used up early, and the test reviews were generated last.
+# Taking the first thousand for validation was a mistake: in a random thousand, the share would have been about 17 %.
 #
 # Does the model know when it is wrong?
 
@@ -749,8 +781,8 @@ for name, chosen in {"30 to 70%": unsure, "any other": ~unsure}.items():
           f"the clause at the end, {(missed & at_end).sum()} of {(chosen & at_end).sum()}")
 
 # %% [markdown]
-# Of the 130 mistakes, 95 are among the 211 reviews with a probability between 30 and 70 %. On the test reviews, the
-# probability tells which answers to doubt.
+# On the test reviews, the probability is a useful warning: 45 % of the answers with a probability between 30 and 70 %
+# are wrong, and 2 % of the others. But 35 of the 130 mistakes come without this warning.
 
 # %% [markdown]
 # ## Looking at *not*
@@ -793,8 +825,9 @@ plt.show()
 #
 # </div>
 #
-# On the left, hiding *not* reverses the verdict, as it should: two words of blame remain. On the right, hiding any
-# single word, even *weak*, leaves the verdict as it is.
+# On the left, hiding *not* reverses the verdict, as it should. On the right it changes nothing, which is right too: the
+# cast is still weak. We cannot explain *weak*: hiding it reverses the verdict on the left, but changes little on the
+# right.
 #
 # Now take all test reviews that end in a clause such as *but the plot is not dull*, or in a sentence such as *I do not
 # think that the plot is dull*. In both kinds, the class should change when *not* is hidden.
@@ -818,8 +851,8 @@ for cues in ("the", "not", "do", "do not"):
 
 # %% [markdown]
 # Hiding *the*, as a control, changes no class. After *but* and *yet*, hiding *not* always changes the class. In *I do
-# not think*, hiding *not* never changes it, but hiding *do* usually does. In training, *do* occurs only before *not*.
-# But training contained no text with a hidden word, so these counts are hints, not proof.
+# not think*, hiding *not* never does, but hiding *do* usually does. In training, *do* occurs only before *not*, so the
+# model may have learned to read the negation off *do*. These counts are only hints: no training text had a hidden word.
 
 # %% [markdown]
 # ## The same words, shuffled
@@ -828,28 +861,28 @@ for cues in ("the", "not", "do", "do not"):
 # to 32, each time starting from the review in order.
 
 # %%
-def shuffled(text, exchanges, rng):
+def shuffled(text, swaps, rng):
     words = split_words(text)
-    for _ in range(exchanges):
+    for _ in range(swaps):
         i, j = rng.sample(range(len(words)), 2)
         words[i], words[j] = words[j], words[i]
     return " ".join(words)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy against the number of exchanged pairs, from 0 to 32. The curve falls from above nine tenths to somewhat below six tenths. Dashed lines mark chance at one half and, a little above it, the bag of words, at which the curve ends."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy against the number of swapped pairs, from 0 to 32. The curve falls from above nine tenths to somewhat below six tenths. Dashed lines mark chance at one half and, a little above it, the bag of words, at which the curve ends."}}
 rng, truth = random.Random(0), torch.tensor(test.labels)
-exchanges = [0, 1, 2, 4, 8, 16, 32]
+swaps = [0, 1, 2, 4, 8, 16, 32]
 right = []
-for count in exchanges:
+for count in swaps:
     mixed = [shuffled(text, count, rng) for text in test.texts]
     right.append(((positive_probability(mixed) > 0.5) == truth).double().mean().item())
 
 landmarks = {"chance": 0.5, "bag of words": bag_accuracy}
-plots.curves({"": (range(7), right)}, "exchanged pairs", "accuracy", landmarks=landmarks,
+plots.curves({"": (range(7), right)}, "swapped pairs", "accuracy", landmarks=landmarks,
              named_at="left")
-plt.xticks(range(7), exchanges)
+plt.xticks(range(7), swaps)
 plt.ylim(0.4, 1.02)
 plt.show()
-print(f"{right[0]:.1%} right in order, {right[-1]:.1%} after 32 exchanges")
+print(f"{right[0]:.1%} right in order, {right[-1]:.1%} after 32 swaps")
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -858,14 +891,14 @@ print(f"{right[0]:.1%} right in order, {right[-1]:.1%} after 32 exchanges")
 #
 # </div>
 #
-# After 32 exchanges the model is no better than the bag of words. Does it notice that the order is gone?
+# After 32 swaps the model is no better than the bag of words. Does it notice that the order is gone?
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `sure_of_salad`** &nbsp; 1 minute · no points
 #
-# After 32 exchanges, for what share of the reviews is the model confident, with a probability of at least nine tenths
+# After 32 swaps, for what share of the reviews is the model confident, with a probability of at least nine tenths
 # for one class?
 #
 # - **A.** More than half: each of them still consists of words that it knows.
@@ -898,11 +931,10 @@ check.prediction("sure_of_salad", sure_of_salad)
 # %% [markdown]
 # ## What each choice is worth
 #
-# The first row below is trained as in this lesson. Each other row changes one thing; *norm last, no warm-up* changes
-# two. Each row has three recorded runs, with the seeds 0, 1 and 2. They are scored on the test reviews, so do not
-# choose a model by them.
+# The first row below is trained as in this lesson. Each other row changes one thing, and the last row two: post-norm,
+# and no warm-up. Each row has three recorded runs, with the seeds 0, 1 and 2, scored on the test reviews.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Seven rows, each with three ticks of accuracy on the test reviews, and a vertical line for the bag of words at 0.58. Without positions and without attention all ticks lie close to that line, between 0.57 and 0.62. With the lesson's training they lie between 0.9 and 0.99, without warm-up and with the norm last likewise. With standard normal tables they lie between 0.81 and 0.85. With the norm last and without warm-up they lie at 0.84, 0.86 and 0.98."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Seven rows, each with three ticks of accuracy on the test reviews, and a vertical line for the bag of words at 0.58. Without positions and without attention all ticks lie close to that line, between 0.57 and 0.62. With the lesson's training they lie between 0.9 and 0.99, without warm-up and with post-norm likewise. With standard normal tables they lie between 0.81 and 0.85. With post-norm and without warm-up they lie at 0.84, 0.86 and 0.98."}}
 runs = recorded("classifier_ablations")["result"]["accuracy"]
 titles = {"nothing": "as in this lesson", "no attention": "each word sees only itself",
           "tables fifty times as large": "standard normal tables"}
@@ -921,19 +953,16 @@ plt.show()
 # **Without positions, or without attention, the transformer is hardly better than the bag of words.** Standard normal
 # tables, PyTorch's default, cost twelve points on average. We do not know why.
 #
-# With the norm first, three runs are too few to tell whether warm-up helps: those in the first row differ only in their
-# seed, and are up to eight points apart. With the norm last, two of three runs without warm-up are below all runs with
-# it, as [Xiong et al.](https://arxiv.org/abs/2002.04745) lead one to expect; the third is above them.
-#
-# The same training with seed 0 reached 90.8 % in this recorded run, on another machine, and 93.5 % in the run above. A
-# few points between two runs prove nothing.
+# Three runs are too few to tell whether warm-up helps. The runs in the first row differ only in their seed, and are up
+# to eight points apart. With post-norm, two of the three runs without warm-up are below all runs with it, but the third
+# is above them. Even the same seed gave 90.8 % in the recorded run, on another machine, and 93.5 % in the run above.
 
 # %% [markdown]
 # ## A number you can trust
 #
-# Evaluation mode turns dropout off, and `torch.no_grad()` keeps PyTorch from recording the graph, which saves memory
-# and time. The last batch is often shorter than the others, so the mean of the batch means is not the mean over the
-# texts. The finished `accuracy` takes care of all three.
+# The finished `accuracy` does three things. It switches to evaluation mode, which turns dropout off. It records no
+# graph (`torch.no_grad()`), which saves memory and time. And it averages over texts, not over batches: the last batch
+# is often shorter than the others.
 #
 # For one trained model, an accuracy p on N texts has a standard error of $\sqrt{p(1 - p)/N}$: half a point for our
 # transformer on 2,000 reviews, and eight points for the bag of words on the 39 reviews with *neither*.
@@ -1059,8 +1088,8 @@ check.prediction("loss_by_heart", loss_by_heart)
 #
 # No points, optional: **get the highest accuracy on the validation set that you can, with half a minute of training**.
 # You may change every line of `attempt`. Its variable `share` runs from 0 to 1 as the time passes, and sets the
-# learning rate. A try that you stop early still counts. Your tries are saved in the course's `experiments/` folder. As
-# given, the cell stops after 40 steps; set `steps=None` for a real try.
+# learning rate. Your tries are saved in the course's `experiments/` folder. As given, the cell stops after 40 steps;
+# set `steps=None` for a real try. The validation set is easier than the test set, but the same for every try.
 
 # %%
 own = looks[-1][1] if looks else 0.5
@@ -1091,8 +1120,8 @@ bench.show()
 # On IMDb, training takes 13 minutes of processor time, so we ran it once and **recorded** it. The transformer is this
 # lesson's `Classifier`, twice as wide, with two heads instead of four, and with dropout. In training, one word in ten
 # becomes `<unk>`, and [Muon](https://kellerjordan.github.io/posts/muon/) trains the matrices of the blocks. The bag of
-# words is logistic regression on counts that give rare words more weight (tf-idf). Both have a vocabulary of 20,000
-# words and read the first 56 and the last 168 words of long reviews.
+# words is logistic regression on word counts, reweighted so that rare words count for more (tf-idf). Both have a
+# vocabulary of 20,000 words and read the first 56 and the last 168 words of long reviews.
 
 # %% [markdown]
 # <div class="card">
@@ -1126,8 +1155,11 @@ print(f"transformer: {run['curve'][-1]['accuracy']:.1%} of the validation review
       f"{result['test_accuracy']:.1%} of the test reviews")
 print(f"bag of words: {result['bag_of_words_validation_accuracy']:.1%} of the validation "
       f"reviews, {result['bag_of_words_accuracy']:.1%} of the test reviews")
+for look in run["curve"][3::5]:
+    print(f"transformer at step {look['step']:,}: training loss {look['loss']:.2f}, "
+          f"validation accuracy {look['accuracy']:.1%}")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "The recorded run: accuracy on the IMDb validation reviews, against the training step. The first three points go up and down below a dashed line at 89 per cent, the bag of words; from the fourth on they are above the line and fall slowly towards it. Two squares at the right end mark the test reviews: the bag of words at 88 per cent, the transformer at 86."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "The recorded run: accuracy on the IMDb validation reviews, against the training step. The first three points go up and down below a dashed line at 89 per cent, the bag of words; from the fourth on they are above the line and drift, unevenly, down towards it. Two squares at the right end mark the test reviews: the bag of words at 88 per cent, the transformer at 86."}}
 steps = [look["step"] for look in run["curve"]]
 shares = [look["accuracy"] for look in run["curve"]]
 counted = {"bag of words, validation": result["bag_of_words_validation_accuracy"]}
@@ -1152,13 +1184,12 @@ check.prediction("who_wins_imdb", who_wins_imdb)
 
 # %% [markdown]
 # **The bag of words wins** this one comparison on the test reviews by nearly two points. On the validation reviews the
-# two end level. After step 996 the transformer's training loss (not plotted) falls from 0.20 to 0.05, but its
-# validation accuracy does not rise any more.
+# two finish level. After step 996 the transformer's training loss falls from 0.20 to 0.05, but its validation accuracy
+# never exceeds 89.7 % again.
 #
-# **The validation set flatters.** The transformer gets 89.1 % of the validation reviews right but only 86.2 % of the
+# **The validation set flatters the transformer.** It gets 89.1 % of the validation reviews right but only 86.2 % of the
 # test reviews. The gap is more than four times its standard error of 0.7 points. One possible reason: validation and
-# training reviews share films, and the test reviews discuss others. A validation set should resemble the data to come.
-# This one does not, and neither did our first thousand generated reviews.
+# training reviews share films, and the test reviews discuss others. A validation set should resemble the test data.
 #
 # What helps is **pretraining**: training on a great deal of other text first. [Lesson 14](../14_bert/14_bert.ipynb)
 # takes a published pretrained encoder and repeats this comparison.
@@ -1180,12 +1211,12 @@ for sample in run["samples"]:
 #
 # **A question to think about**
 #
-# <details><summary>Leave the positions out of the classifier. Why can it still be better than the bag of words with its
-# 58 %?</summary>
+# <details><summary>Leave the positions out of the classifier. What can it still learn that the bag of words cannot, and
+# how much is this worth?</summary>
 #
 # Without positions only the counts of the words are left. Logistic regression adds up one weight for each word.
-# Attention can also notice that *not* and *only* occur **together**. Neither model knows which of *dull* and *great*
-# comes before *but*.
+# Attention can also notice that *not* and *only* occur **together**. Alone, this is worth little: the three recorded
+# runs reach 58 to 61 %. Positions alone, without attention, reach 60 to 61 %.
 #
 # </details>
 #
