@@ -144,7 +144,7 @@ def test_the_stored_lesson_measures_what_its_data_are_made_for():
 
 
 def test_the_recorded_changes_are_worth_what_the_prose_says(printed_text):
-    """Positions and attention make the difference to a bag of words; with the norm first, warm-up makes none."""
+    """Positions and attention make the difference to a bag of words; with pre-norm, warm-up makes none."""
     result = recorded("classifier_ablations")["result"]
     runs, mean = result["accuracy"], result["mean"]
     counted = float(re.search(r"bag of words: accuracy ([\d.]+)% on 2,000 unseen", printed_text)[1]) / 100
@@ -157,14 +157,14 @@ def test_the_recorded_changes_are_worth_what_the_prose_says(printed_text):
     assert round(100 * (max(usual) - min(usual))) == 8
     assert SEEDS == (0, 1, 2) and f"{usual[0]:.1%}" == "90.8%"  # on another machine than the stored run of seed 0
     assert "unseen reviews: 93.5% right" in printed_text
-    gained, *lost = (100 * (b - a) for a, b in zip(runs["norm last"], runs["norm last, no warm-up"], strict=True))
+    gained, *lost = (100 * (b - a) for a, b in zip(runs["post-norm"], runs["post-norm, no warm-up"], strict=True))
     assert 0 < gained < 4 and lost == pytest.approx([-10, -10], abs=1.5), "seed by seed"
     assert list(map(len, runs.values())) == [3] * 7
     # as the alternative text has it
     assert round(counted, 2) == 0.58 and all(0.57 < run < 0.62 for run in runs["no positions"] + runs["no attention"])
-    assert all(0.9 < run < 0.99 for run in usual + runs["no warm-up"] + runs["norm last"])
+    assert all(0.9 < run < 0.99 for run in usual + runs["no warm-up"] + runs["post-norm"])
     assert all(0.81 < run < 0.85 for run in runs["tables fifty times as large"])
-    assert [round(run, 2) for run in sorted(runs["norm last, no warm-up"])] == [0.84, 0.86, 0.98]
+    assert [round(run, 2) for run in sorted(runs["post-norm, no warm-up"])] == [0.84, 0.86, 0.98]
 
 
 def test_the_transformer_is_least_accurate_with_even_if_and_although(printed_text):
