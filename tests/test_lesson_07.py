@@ -212,31 +212,34 @@ def test_collapse_takes_the_gradient_from_queries_and_keys_and_shortcuts_give_it
             assert all(least < share < most for share in shares[call, block])
 
 
-def differences_of_the_stacks():
-    """{version: the differences after 2, 3 and 24 blocks, and with larger matrices the one after 24 and the size}"""
-    rows = re.findall(r"^(\D+?) +(\d\S+) +(\S+) +(\S+) +(\S+) +(\S+)$", printed(SOURCE, "def norms_only"), re.M)
+def rows_of_the_stacks():
+    """{version: the differences after 2, 3 and 24 blocks, the gradient of block 0 by that of block 23, and with
+    larger matrices the difference and the size after 24 blocks}
+    """
+    rows = re.findall(r"^(\D+?) +" + " +".join([r"(\d\S+)"] * 6) + "$", printed(SOURCE, "def norms_only"), re.M)
     return {name: list(map(float, values)) for name, *values in rows}
 
 
 def test_norms_without_shortcuts_keep_the_size_and_lose_the_difference_after_three_blocks():
-    apart = differences_of_the_stacks()
+    apart = rows_of_the_stacks()
     assert apart["bare"][0] < 1e-6 < 1e-3 < apart["norms only"][0] and apart["norms only"][1] < 1e-6
-    assert all(apart[name][2] > 1 / 3 for name in ("shortcuts only", "both, norm last", "both, norm first"))
+    assert all(apart[name][2] > 1 / 3 for name in ("shortcuts only", "post-norm", "pre-norm"))
+    assert round(100 * apart["norms only"][3]) == 4 and apart["bare"][3] == 0, "the gradient of block 0"
     assert LESSON.prediction("norms_without_shortcuts").truth == "C"
 
 
 def test_with_matrices_twice_as_large_the_vectors_explode_and_a_norm_keeps_them():
     row = re.compile(r"matrices times (\d).*, (\S+) after 24; difference at the top (\S+)")
-    grown = {factor: float(size) for factor, size, _ in row.findall(printed(SOURCE, "def tower_of_pairs"))}
-    assert grown["1"] < 10 and grown["2"] > 1e6
+    (_, plain, _), (_, enlarged, alike), (_, _, apart) = row.findall(printed(SOURCE, "def tower_of_pairs"))
+    assert float(plain) < 10 and float(enlarged) > 1e6 and float(alike) < 1e-3 < 0.5 < float(apart), "without averaging"
     assert [size for _, size, _ in row.findall(printed(SOURCE, "normed = Tower"))] == ["1", "1"]
 
 
-def test_with_larger_matrices_only_norm_first_keeps_the_positions_apart():
-    rows = differences_of_the_stacks()
-    assert [rows[f"both, norm {order}"][4] for order in ("last", "first")] == [1, 7.1], "the size of the sum"
-    apart = {name: values[3] for name, values in rows.items()}
-    assert apart.pop("both, norm first") > 0.3 and len(apart) == 4 and max(apart.values()) < 1e-3
+def test_with_larger_matrices_only_pre_norm_keeps_the_positions_apart():
+    rows = rows_of_the_stacks()
+    assert [rows[order][5] for order in ("post-norm", "pre-norm")] == [1, 7.1], "the size of the sum"
+    apart = {name: values[4] for name, values in rows.items()}
+    assert apart.pop("pre-norm") > 0.3 and len(apart) == 4 and max(apart.values()) < 1e-3
     plain, normed = (
         list(map(float, re.findall(r"at the top (\S+)", printed(SOURCE, call))))
         for call in ("def tower_of_pairs", "normed = Tower")
@@ -244,71 +247,14 @@ def test_with_larger_matrices_only_norm_first_keeps_the_positions_apart():
     assert min(plain[0], normed[0]) > 0.3 and normed[1] < 0.1 * plain[1] < 1e-4, "more alike than without norms"
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_with_norm_last_the_output_of_a_layer_is_about_as_large_as_what_it_is_added_to(seed):
-    torch.manual_seed(seed)
-    stack, x = blocks.Transformer(32, 4, 24), torch.randn(8, 16, 32)
-    with torch.no_grad():
-        for matrix in (p for p in stack.parameters() if p.dim() == 2):
-            matrix *= 2
-        for block in stack.blocks:
-            added = block.attention(x)
-            halfway = block.norm1(x + added)
-            for output in (added, block.feed_forward(halfway)):
-                assert 0.5 < output.square().mean().sqrt() < 2
-            x = block(x)
-
-
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_scaling_the_sum_back_takes_the_advantage_from_norm_first(seed):
-    apart = {}
-    for scaled_back in (False, True):
-        torch.manual_seed(seed)
-        stack, x = blocks.Transformer(32, 4, 24, pre_norm=True), torch.randn(8, 16, 32)
-        with torch.no_grad():
-            for matrix in (p for p in stack.parameters() if p.dim() == 2):
-                matrix *= 2
-            for block in stack.blocks:
-                halfway = x + block.attention(block.norm1(x))
-                for output in (halfway - x, block.feed_forward(block.norm2(halfway))):
-                    assert scaled_back or 0.5 < output.square().mean().sqrt() < 2, "as large in every block"
-                x = block(x)
-                x = x / x.square().mean().sqrt() if scaled_back else x
-        apart[scaled_back] = ((x - x.mean(1, keepdim=True)).norm() / x.norm()).item()
-    assert apart[True] < 1e-4 and apart[False] > 0.3
-
-
-class Stack(nn.Sequential):
-    blocks = property(list)
-
-
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_norms_only_leave_block_0_a_gradient(seed):
-    torch.manual_seed(seed)
-    model = Stack()
-    for _ in range(24):
-        layer, network = blocks.SelfAttention(32, 4), blocks.FeedForward(32)
-        model.append(nn.Sequential(layer, nn.LayerNorm(32), network, nn.LayerNorm(32)))
-    pull = ANSWERS.make("gradient_by_depth")(model, torch.randn(8, 16, 32))
-    assert 0.01 < pull[0] / pull[23] < 1
-
-
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_positions_that_attend_only_to_themselves_stay_apart_in_the_growing_tower(seed):
-    torch.manual_seed(seed)
-    towers = dict.fromkeys((True, False), torch.randn(8, 16, 32))
-    with torch.no_grad():
-        for block in range(24):
-            x = towers[True]
-            assert block < 23 or (x - x.mean(1, keepdim=True)).norm() < 1e-3 * x.norm(), "alike before the last block"
-            layer, network = blocks.SelfAttention(32, 4), blocks.FeedForward(32)
-            for matrix in (p for part in (layer, network) for p in part.parameters() if p.dim() == 2):
-                matrix *= 2
-            for attends, x in towers.items():
-                x = x + (layer(x) if attends else layer.unify(layer.to_values(x)))
-                towers[attends] = x + network(x)
-    apart = {attends: (x - x.mean(1, keepdim=True)).norm() / x.norm() for attends, x in towers.items()}
-    assert apart[True] < 1e-3 and apart[False] > 0.4
+def test_what_attention_adds_is_alike_everywhere_and_only_with_pre_norm_a_shrinking_part():
+    text = printed(SOURCE, "def print_what_attention_adds")
+    rows = re.findall(r"^(p\D+?) +(\d+)% +(\d+)% +(\d+)% +(\S+) +(\S+)$", text, re.M)
+    rows = {name: list(map(float, values)) for name, *values in rows}
+    assert len(rows) == 3 and all(row[3] < 0.1 for row in rows.values())
+    assert min(rows["post-norm"][1:3]) > 100 and min(rows["pre-norm, scaled back"][1:3]) > 100
+    assert rows["pre-norm"][0] > 2 * rows["pre-norm"][1] and rows["pre-norm"][1] > rows["pre-norm"][2]
+    assert rows["pre-norm"][4] > 0.3 and max(rows[name][4] for name in rows if name != "pre-norm") < 1e-4
 
 
 def test_the_norm_as_it_came_is_smaller_by_an_eighth_and_larger_for_small_vectors():
@@ -359,22 +305,23 @@ def test_without_biases_attention_with_shortcuts_is_an_odd_function():
     near(-x + layer(-x), -x - layer(x))
 
 
-def test_stacks_without_shortcuts_learn_nothing_and_norm_last_needs_a_gentle_start():
+def test_stacks_without_shortcuts_learn_nothing_and_post_norm_needs_a_gentle_start():
     row = re.compile(r"^(.+):\n +(\d\.\d\d);  (\S+), (\S+), (\S+)$", re.MULTILINE)
     rows = {version: list(map(float, values)) for version, *values in row.findall(printed(SOURCE, "def new_stack"))}
     loss = {version: values[0] for version, values in rows.items()}
-    for version in ("bare", "norms only", "both, norm last"):
+    slow = [f"{version}, a third of the rate" for version in ("bare", "norms only")]
+    for version in ("bare", "norms only", "post-norm", *slow):
         assert 0.95 < loss[version] < 1.05
-    assert loss["both, norm first"] < loss["shortcuts only"] < 0.8
-    gentle = ("both, norm last, warm-up", "both, norm last, a third of the rate")
+    assert loss["pre-norm"] < loss["shortcuts only"] < 0.8
+    gentle = ("post-norm, warm-up", "post-norm, a third of the rate")
     assert 0.35 < loss[gentle[0]] < loss[gentle[1]] < 0.6
-    _, first, lowest, final = rows["both, norm last"]
+    _, first, lowest, final = rows["post-norm"]
     assert first > 0.7 and lowest < 2e-5 and final < 2e-5, "the stack collapses in training"
-    for version, bound in (dict.fromkeys(gentle, 0.01) | {"both, norm first": 0.1}).items():
+    for version, bound in (dict.fromkeys(gentle, 0.01) | {"pre-norm": 0.1}).items():
         _, first, lowest, final = rows[version]
         assert first > 0.7 and lowest < bound and final > 0.8, "it loses most of the difference and regains it"
     assert rows["shortcuts only"][2] > 0.5
-    assert all(max(rows[version][1:]) < 2e-7 for version in ("bare", "norms only"))
+    assert all(max(rows[version][1:]) < 2e-7 for version in ("bare", "norms only", *slow))
 
 
 @pytest.mark.deep
@@ -388,14 +335,10 @@ def test_with_other_seeds_the_same_stacks_learn(seed):
         code = re.split(r"\n(?:torch\.|for factor|gentle =)", next(cell for cell in cells if mark in cell))[0]
         exec(code.replace("seed(0)", f"seed({seed})"), space)
     space |= {"progress": lambda steps, label: steps, "Transformer": blocks.Transformer}
-    gentle = ("both, norm last, warm-up", "both, norm last, a third of the rate")
-    for version in ("bare", "norms only", "both, norm last"):
+    gentle = ("post-norm, warm-up", "post-norm, a third of the rate")
+    for version in ("bare", "norms only", "post-norm", "bare, a third of the rate", "norms only, a third of the rate"):
         assert 0.95 < space["last"](space["trained"](version)[0]) < 1.05
-    for version in ("bare", "norms only"):
-        model = nn.Sequential(space["PositionEmbedding"](8, 32), space["new_stack"](version), nn.Linear(32, 32))
-        losses = space["train"](model, lambda batch: batch.flip(1), 400, 0.006 / 3)
-        assert 0.95 < space["last"](losses) < 1.05
-    for version in ("shortcuts only", "both, norm first", *gentle):
+    for version in ("shortcuts only", "pre-norm", *gentle):
         losses, apart = space["trained"](version)
         assert space["last"](losses) < 0.7
         begins = (torch.tensor(losses).unfold(0, 20, 1).mean(-1) < 0.98).nonzero()[0] + 20

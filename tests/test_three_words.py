@@ -42,7 +42,7 @@ def heads_of(x):
 
 
 def block():
-    """The steps of a block, norm first, whose feed-forward network is a bare ReLU."""
+    """The steps of a pre-norm block whose feed-forward network is a bare ReLU."""
     normed = F.layer_norm(X, (4,))
     attended, _ = heads_of(normed)
     again = F.layer_norm(X + attended, (4,))

@@ -11,7 +11,7 @@ from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
 from helpers.exercises.questions import predictions_of
 
-ORDERS = {"norm last": False, "norm first": True}
+ORDERS = {"post-norm": False, "pre-norm": True}
 PYTORCHS = "It is PyTorch's own, and the lesson compares yours with it. Write out what it does."
 
 # ------------------------------------------------------------------------------------------- gradient_by_depth
@@ -206,7 +206,7 @@ def masked(*sizes: int) -> Probe:
         time = torch.ones(5, 5, dtype=torch.bool, device=x.device).tril()
         real = draw.uniform(0, 1, 3, 1, 5).argsort(-1) < 3  # of five positions, three are real
         return {
-            f"with the {name} and {kind} hidden": module(x.clone(), mask)
+            f"with {name} and {kind} hidden": module(x.clone(), mask)
             for name, module in both_orders(answer, draw, *sizes)
             for kind, mask in (("the future", time), ("padding", real))
         }
@@ -224,7 +224,7 @@ def gradient_in_both_orders(points: float, *sizes: int, weights: tuple[str, ...]
             returned = learned.probe(answer, draw)
             if not isinstance(returned, dict):
                 return returned
-            gradients |= {f"{_of_x(which)} with the {name}": value for which, value in returned.items()}
+            gradients |= {f"{_of_x(which)} with {name}": value for which, value in returned.items()}
         return gradients
 
     return renamed(gradient(points, sentences), "gradient", probe=probe)
@@ -246,7 +246,7 @@ def dropped(*sizes: int) -> Probe:
     def probe(answer, draw):
         x = draw.normal(3, 5, 8)
         return {
-            f"in training with the {name} and a dropout of {chance:g}, where {left}": module(x.clone())
+            f"in training with {name} and a dropout of {chance:g}, where {left}": module(x.clone())
             for chance, left in LEFT.items()
             for name, module in both_orders(answer, draw, *sizes, dropout=chance, training=True)
         }
@@ -274,7 +274,7 @@ def dropped_and_scaled(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
                 low, high = module(x.clone()).split(4, dim=-1)
             first, second = low.amin(dim=-1), high.amin(dim=-1)
             far = (low.amax(dim=-1) - first) / (second - first)
-            case = f"in training with the {name} and a dropout of 0.5, what a kept 1 of the {layer} becomes"
+            case = f"in training with {name} and a dropout of 0.5, what a kept 1 of the {layer} becomes"
             outputs[case] = far.nanmedian()
     return outputs
 
@@ -304,7 +304,7 @@ def evaluated(*sizes: int, calls: int = 6) -> Probe:
         x = draw.normal(3, 5, 8)
         plain = {name: module(x.clone()) for name, module in both_orders(answer, draw, *sizes, dropout=0.0)}
         return {
-            f"with the {name}": torch.tensor(
+            f"with {name}": torch.tensor(
                 sum(not torch.allclose(module(x.clone()), plain[name], rtol=1e-4, atol=1e-5) for _ in range(calls))
             )
             for name, module in both_orders(answer, draw, *sizes, dropout=0.5)
@@ -392,9 +392,9 @@ LESSON = Lesson(
             stars=3,
             minutes=18,
             aspects=(
-                values(1, sentences, name="norm last", via=BLOCK, also=OTHER_SENTENCES, axes="b t e", picture=True),
+                values(1, sentences, name="post-norm", via=BLOCK, also=OTHER_SENTENCES, axes="b t e", picture=True),
                 values(
-                    1, sentences, name="norm first", via=BLOCK_FIRST, also=OTHER_SENTENCES, axes="b t e", picture=True
+                    1, sentences, name="pre-norm", via=BLOCK_FIRST, also=OTHER_SENTENCES, axes="b t e", picture=True
                 ),
                 gradient_in_both_orders(0.5, 8, 2, weights=("norm1.weight", "feed_forward.narrow.bias")),
                 Aspect("mask", 0.5, masked(12, 3), axes="b t e"),
@@ -417,9 +417,9 @@ LESSON = Lesson(
             stars=2,
             minutes=12,
             aspects=(
-                values(0.5, sentences, name="norm last", via=STACK, also=OTHER_SENTENCES, axes="b t e", picture=True),
+                values(0.5, sentences, name="post-norm", via=STACK, also=OTHER_SENTENCES, axes="b t e", picture=True),
                 values(
-                    1, sentences, name="norm first", via=STACK_FIRST, also=OTHER_SENTENCES, axes="b t e", picture=True
+                    1, sentences, name="pre-norm", via=STACK_FIRST, also=OTHER_SENTENCES, axes="b t e", picture=True
                 ),
                 gradient_in_both_orders(0.5, 8, 2, 3, weights=("blocks.0.norm1.weight",)),
                 Aspect("parameters", 0.5, parameters_in_both_orders, side=True),

@@ -33,7 +33,7 @@ class AblatedTransformer(CharTransformer):
 
 
 class AblatedBlock(TransformerBlock):
-    """A block, norm first, without one of its pieces."""
+    """A pre-norm block without one of its pieces."""
 
     def __init__(self, e: int, h: int, without: str):
         super().__init__(e, h, pre_norm=True)

@@ -105,7 +105,7 @@ _SETTINGS = SettingNames(
 class Bert(nn.Module):
     """Reads a text, or a pair of texts, both ways: a vector for every token, and one for the whole.
 
-    Section 3: token, segment and position are added and normalised; then come blocks of lesson 7, norm last, with
+    Section 3: token, segment and position are added and normalised; then come blocks of lesson 7, post-norm, with
     biases everywhere and the exact GELU. The vector for the whole is tanh of a linear layer on the first token, [CLS].
     Weights start as N(0, 0.02), biases as 0.
     """

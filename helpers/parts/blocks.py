@@ -1,8 +1,8 @@
 """The transformer block and the stack of blocks (lesson 7).
 
 A. Vaswani et al., "Attention is all you need" (2017), section 3.1 and figure 1 for the block, 3.3 for the network in
-it, 5.4 for dropout. J. Ba, J. Kiros and G. Hinton, "Layer normalization" (2016), section 3 for the norm. The order
-"norm first" is that of A. Radford et al., "Language models are unsupervised multitask learners" (GPT-2, 2019), section
+it, 5.4 for dropout. J. Ba, J. Kiros and G. Hinton, "Layer normalization" (2016), section 3 for the norm. Pre-norm
+is the order of A. Radford et al., "Language models are unsupervised multitask learners" (GPT-2, 2019), section
 2.3, and is studied in R. Xiong et al., "On layer normalization in the transformer architecture" (2020), section 3.
 
 b batch, t positions, e width of the model, h heads, d = e/h width of one head.

@@ -30,8 +30,8 @@ CHANGES = (
     "no attention",
     "no warm-up",
     "tables fifty times as large",
-    "norm last",
-    "norm last, no warm-up",
+    "post-norm",
+    "post-norm, no warm-up",
 )
 
 Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
@@ -60,7 +60,7 @@ def made(change: str, n: int) -> Classifier:
         setattr(model, "positions", nn.Identity())  # noqa: B010 — of another type than the model's own
     if change == "no attention":
         setattr(model, "transformer", OwnWordOnly(model.transformer))  # noqa: B010
-    if change.startswith("norm last"):
+    if change.startswith("post-norm"):
         model.transformer = Transformer(SIZES["e"], SIZES["h"], SIZES["depth"], pre_norm=False)
     return model.to(device())
 

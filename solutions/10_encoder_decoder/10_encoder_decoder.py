@@ -309,7 +309,7 @@ check(CrossAttention)
 # \qquad x \;\leftarrow\; \operatorname{norm}_2\big(x + \operatorname{cross}(x, M)\big),
 # \qquad x \;\leftarrow\; \operatorname{norm}_3\big(x + \operatorname{ff}(x)\big) .$$
 #
-# The norm comes last, as in 2017. Every block gets the same memory $M$, the output of the encoder.
+# As in 2017, this is post-norm. Every block gets the same memory $M$, the output of the encoder.
 
 # %% [markdown]
 # <div class="card">
@@ -548,7 +548,7 @@ print(f"with those biases and norms: {blocks + biases + norms:,}")
 #
 # Our model is small: e = 64, four heads, two blocks in each half. Optimiser, loss and position of the norms are those
 # of the paper. The loss is a cross-entropy with `smoothing=0.1`, which you will write once the model works. A stack of
-# blocks with the norm last needs a small learning rate at the start (lesson 7), so the rate rises linearly for `warmup`
+# post-norm blocks needs a small learning rate at the start (lesson 7), so the rate rises linearly for `warmup`
 # steps and then falls with the square root of the step (section 5.3):
 #
 # $$\text{rate}(\text{step}) \;=\; e^{-1/2} \cdot \min\!\big(\text{step}^{-1/2},
@@ -1121,7 +1121,7 @@ bench.show()
 #
 # </div>
 #
-# Does it help to put the norm first and raise the learning rate? To use one wider block? Does smoothing help here at
+# Does it help to use pre-norm and raise the learning rate? To use one wider block? Does smoothing help here at
 # all? Change one thing at a time. Then repeat your best try with another seed: the difference shows how much is luck.
 
 # %% [markdown]
@@ -1133,7 +1133,7 @@ bench.show()
 # **recorded**; the command that it prints repeats it.
 #
 # The model is yours at e = 256, adapted to little data and little time: two blocks in each half, feed-forward networks
-# 2e wide instead of 4e, norms first, so that a short warm-up is enough, and dropout. Words are cut into pieces, as in
+# 2e wide instead of 4e, pre-norm, so that a short warm-up is enough, and dropout. Words are cut into pieces, as in
 # lesson 11, and both languages and the output layer share one table of piece vectors. The matrices of the blocks are
 # trained by [Muon](https://kellerjordan.github.io/posts/muon/), everything else by AdamW.
 #

@@ -123,7 +123,7 @@ plt.show()
 #
 # ## The model, piece by piece
 #
-# GPT-2 is built like the model of lesson 9: norm first, one more norm at the end, learned positions. What is new:
+# GPT-2 is built like the model of lesson 9: pre-norm, one more norm at the end, learned positions. What is new:
 # biases in the projections, [GELU](../../site/glossary.md#gelu) instead of ReLU, one table for input and output, tokens
 # instead of bytes, and a different initialisation.
 #
@@ -193,7 +193,7 @@ print(f"largest distance from the exact one: {apart:.5f}")
 # %% [markdown]
 # ## The block
 #
-# Norm first, as in lesson 7: $x + \text{attention}(\text{norm}_1(x))$, then $x + \text{network}(\text{norm}_2(x))$,
+# Pre-norm, as in lesson 7: $x + \text{attention}(\text{norm}_1(x))$, then $x + \text{network}(\text{norm}_2(x))$,
 # where the feed-forward network is widen, GELU, narrow. Attention is that of lesson 5, with one change: queries, keys
 # and values come from **one** layer, (b, t, e) to (b, t, 3e), side by side in this order. The layers are given, under
 # the names that the course's loader expects; you write what happens between them.

@@ -485,7 +485,7 @@ plt.show()
 #
 # - x = norm(token + position + **segment**). If no segments are given, all are 0, *which still adds row 0* of that
 #   table.
-# - Blocks with the norm last, biases in all layers, epsilon 10⁻¹² and the exact GELU, x Φ(x).
+# - Post-norm blocks, biases in all layers, epsilon 10⁻¹² and the exact GELU, x Φ(x).
 # - Padding is hidden from all positions; the mask (b, t) is True at real tokens.
 # - The vector for the whole text is tanh(W h₀ + bias), where h₀ is the last vector of [CLS]. This layer is the
 #   **pooler**.
@@ -497,8 +497,8 @@ plt.show()
 #
 # Make `tokens`, `positions` and `segments` (`nn.Embedding`; config.n, config.t_max and config.segments rows), `norm`
 # (`LayerNorm(e, epsilon)`), `blocks` (an `nn.ModuleList` of config.depth blocks) and `pooler` (`nn.Linear`), and use
-# them in `forward`. A block is `FinishedBlock(e, h, hidden=..., activation=..., bias=..., epsilon=...)`. It has its
-# norms last and is called as `block(x, mask)`, with a mask (b, 1, t) or None. Take all sizes, and epsilon, from the
+# them in `forward`. A block is `FinishedBlock(e, h, hidden=..., activation=..., bias=..., epsilon=...)`. It is
+# post-norm and is called as `block(x, mask)`, with a mask (b, 1, t) or None. Take all sizes, and epsilon, from the
 # config. Gradients must reach every parameter, and new tensors must be created on the device of the ids.
 #
 # <details><summary>Hint 1: the options</summary>

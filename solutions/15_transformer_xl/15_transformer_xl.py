@@ -525,7 +525,7 @@ print("the same with a memory as at once:", torch.allclose(at_once, remembered, 
 # %% [markdown]
 # ## The model
 #
-# A block is that of [lesson 7](../07_transformer_block/07_transformer_block.ipynb), norm first, with this attention:
+# A block is that of [lesson 7](../07_transformer_block/07_transformer_block.ipynb), pre-norm, with this attention:
 # `TransformerXLBlock(e, h)`, called with x and a memory or None. One step is easily forgotten. The memory holds the
 # block's inputs **before the norm**, and the block normalises them, by the same layer as the segment, before its
 # attention looks at them. Otherwise keys of the past would be made from unnormalised vectors. The published program of

@@ -341,7 +341,7 @@ check(GroupedQueryAttention)
 # ## A whole Llama
 #
 # A `LlamaConfig` holds the sizes: `n`, `e`, `h`, `groups`, `depth`, `hidden`, `epsilon`, and `tied`. A block is lesson
-# 12's, norm first, with the parts above: `finished_block(config)` makes one. It is called with x and a LayerCache or
+# 12's, pre-norm, with the parts above: `finished_block(config)` makes one. It is called with x and a LayerCache or
 # None.
 
 # %% [markdown]

@@ -25,7 +25,7 @@ def bert_flow() -> Sheet:
     for k in (2, 1, 0):
         sheet.box(x + 5 * k, 220 + 5 * k - 5, 220, 50, "blue", 8)
     sheet.text(x, 207, "block")
-    sheet.text(x, 224, "norm last; each position sees all", SMALL, soft=True)
+    sheet.text(x, 224, "post-norm; each position sees all", SMALL, soft=True)
     sheet.line((x, 250), (x, 272))
     sheet.text(x + 8, 262, "(b, t, e)", SMALL, "start", soft=True)
     places = (62, 182, 300)

@@ -8,11 +8,11 @@ from .drawing import NORMAL, SMALL, Sheet
 
 
 def block_norms() -> Sheet:
-    """Lesson 7: the block with its norms last beside the block with its norms first."""
+    """Lesson 7: the post-norm block beside the pre-norm block."""
     sheet = Sheet.named("block-norms", 478)
-    for left, title, source in ((0, "norm last", "2017"), (180, "norm first", "GPT-2")):
+    for left, title, source in ((0, "post-norm", "2017"), (180, "pre-norm", "GPT-2")):
         stream, branch = left + 34, left + 118
-        first = title == "norm first"
+        first = title == "pre-norm"
         sheet.text(left + 90, 16, title, 15)
         sheet.text(left + 90, 34, source, SMALL, soft=True)
         sheet.tensor(stream + 34, 62, "*x*", "(b, t, e)", "plain", 108)
@@ -54,7 +54,7 @@ def classifier_flow() -> Sheet:
     for k in (2, 1, 0):
         sheet.box(x + 5 * k, 200 + 5 * k - 5, 190, 50, "blue", 8)
     sheet.text(x, 187, "block")
-    sheet.text(x, 204, "norm first; several in a row", SMALL, soft=True)
+    sheet.text(x, 204, "pre-norm; several in a row", SMALL, soft=True)
     sheet.tensor(aside + 8, 200, "mask", "(b, t)", "plain", 100)
     sheet.arrow((aside - 42, 200), (x + 106, 200))
     sheet.arrow((x, 230), (x, 262))
