@@ -87,8 +87,9 @@ def test_what_the_text_says_of_the_sentence_is_so():
         row[SENTENCE.index(word)] = 0
         assert [SENTENCE[j] for j in row.topk(len(others)).indices] == others
     torch.testing.assert_close(weights[0], weights[4])  # both rows of "the"
-    best, second = (x @ x.mT)[0, SENTENCE.index("loop")].topk(2).values.tolist()
-    assert best - second == pytest.approx(0.5, abs=0.05)
+    others = (x @ x.mT)[0].masked_fill(torch.tensor([[a == b for b in SENTENCE] for a in SENTENCE]), -4)
+    gaps = 4 - others.max(dim=-1).values  # the two "the" counted as one
+    assert [gaps.min().item(), gaps[SENTENCE.index("loop")].item()] == pytest.approx([0.52, 0.52], abs=0.005)
 
 
 def test_predictions_are_true_of_what_the_lesson_prints(printed_text):
@@ -134,11 +135,9 @@ def test_the_ratings_alone_give_back_both_features_of_the_films():
     assert along.diag().min() > 0.97 and along.fliplr().diag().max() < 0.2
     complete = film_ratings(seen=1)
     assert complete.seen.all() and torch.equal(complete.ratings[known.seen], known.ratings[known.seen])
-    assert (predictions - complete.ratings)[~known.seen].square().mean().sqrt() == pytest.approx(0.5, abs=0.05)
     # the same draws of tastes, as film_ratings makes them; then with as much variation in one feature as in the other
     tastes = torch.from_numpy(np.random.RandomState(0).standard_normal((200, 2))).float()
-    noiseless = (tastes * torch.tensor([1.6, 1.1]) @ known.features.T).clamp(-2, 2)
-    assert (noiseless - complete.ratings)[~known.seen].square().mean().sqrt() == pytest.approx(0.35, abs=0.01)
+    assert torch.corrcoef(known.features.T)[0, 1].abs() < 0.15, "nearly uncorrelated"
     axes = torch.linalg.svd(tastes @ known.features.T, full_matrices=False).Vh[:2]
     along = torch.corrcoef(torch.cat([axes, known.features.T]))[:2, 2:].abs()
     assert along.min() > 0.4, "other tastes: each axis is a mixture"
@@ -160,8 +159,9 @@ def test_the_model_looks_at_the_last_byte_as_the_text_says(printed_text):
     assert "held out: 3.62 bits" in printed_text
     assert "held out, with other bytes before the last: 3.62 bits per byte" in printed_text
     assert ladder.N == 256 and "order 1 3.53" in printed_text
-    alone, ours = (recorded("ladder")["result"]["bits"][name] for name in ("last byte alone", SOURCE.name))
-    assert max(alone) < max(ours), "scores as well"
+    bits = recorded("ladder")["result"]["bits"]
+    assert max(bits["last byte alone"]) < max(bits[SOURCE.name]), "scores as well"
+    assert f"{SOURCE.name}, 8 times the windows, three runs: 3.54 to 3.5" in printed_text
 
 
 def test_a_maximum_over_the_batch_is_no_maximum_of_a_row():
