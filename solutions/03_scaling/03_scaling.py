@@ -10,8 +10,8 @@
 # *Why divide by √d*
 #
 # The published formula of attention is $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. You have written all of it
-# except the root. Without it, attention trains poorly when the vectors are wide and their components have a standard
-# deviation of about 1. This lesson derives the root, shows what goes wrong without it, and asks when it matters.
+# except the root. Without the root, attention trains poorly when the vectors are wide and their components have a
+# standard deviation of about 1. This lesson derives the root, shows what it prevents, and asks when it matters.
 #
 # | | |
 # |---|---|
@@ -65,7 +65,7 @@ bars(weights)
 # <div class="figure-caption">
 #
 # **How to read it.** The eight bars of a panel add up to 1. At d = 4 several keys share the weight. At d = 1024 a
-# single key has all of it, and chance decided which. Attention is meant to average, but here nothing is averaged.
+# single key has all of it, and chance decided which. Attention should average, but at d = 1024 nothing is averaged.
 #
 # </div>
 #
@@ -106,10 +106,9 @@ check.prediction("variance_growth", variance_growth)
 # ## How large is a dot product?
 #
 # Make two assumptions about the components of $q$ and $k$: they are **independent** of each other, and each has **mean
-# 0 and variance 1**. A linear layer with e inputs comes close to this if the inputs have mean 0 and variance 1, and the
-# weights are drawn independently with mean 0 and variance 1/e. (PyTorch's `nn.Linear` draws them with variance
-# $1/(3e)$, which makes scores smaller.) Take the product of component a of q and component a of k.
-# Its mean is
+# 0 and variance 1**. A linear layer with e inputs comes close to this if the inputs have mean 0 and variance 1, and its
+# matrix is drawn with independent entries of mean 0 and variance 1/e. (PyTorch's `nn.Linear` draws entries of variance
+# $1/(3e)$, which makes scores smaller.) Take the product of component a of q and component a of k. Its mean is
 #
 # $$\mathbb{E}[q_a k_a] \;=\; \mathbb{E}[q_a]\;\mathbb{E}[k_a] \;=\; 0 \cdot 0 \;=\; 0 ,$$
 #
@@ -126,8 +125,8 @@ check.prediction("variance_growth", variance_growth)
 # $$\mathbb{E}[q \cdot k] \;=\; \sum_{a=0}^{d-1} \mathbb{E}[q_a k_a] \;=\; 0,
 # \qquad\qquad \operatorname{Var}(q \cdot k) \;=\; \sum_{a=0}^{d-1} \operatorname{Var}(q_a k_a) \;=\; d .$$
 #
-# So the [variance](../../site/glossary.md#variance) of a score is d. Its standard deviation, which says how far from 0
-# a typical score is, is $\sqrt d$. (Trained vectors need not meet the assumptions: see question 2.)
+# So the [variance](../../site/glossary.md#variance) of a score is d. Its standard deviation, the distance of a
+# typical score from 0, is $\sqrt d$. (Trained vectors need not meet the assumptions: see question 2.)
 
 # %% [markdown]
 # <div class="card">
@@ -218,8 +217,8 @@ plots.diagrams.scaling_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Beside the arrows are the shapes, on the right the variance of the numbers. The product raises the
-# variance from 1 to d, and the division brings it back to 1.
+# **How to read it.** The column on the right gives the variance. The product raises it from 1 to d, and the division
+# brings it back to 1.
 #
 # </div>
 #
@@ -239,10 +238,10 @@ for name, scores in {"not scaled": plain, "scaled": scaled}.items():
 
 # %% [markdown]
 # Softmax depends on the *differences* of the scores. A difference of 16 makes one weight $e^{16}$ times the other, a
-# difference of 2 only $e^2$ times. Scaling keeps the order of the weights, and raises the second to 0.12.
+# difference of 2 only $e^2$ times. Scaling keeps the order of the weights, and raises the second weight to 0.12.
 #
 # Scaled scores take one line of code. In [lesson 4](../04_multi_head/04_multi_head.ipynb) q will have an axis for h
-# heads, and the shape (b, h, t, d) instead of (b, t, d). Axes that are counted **from the end** work for both.
+# heads, and the shape (b, h, t, d) instead of (b, t, d). Axes that are counted **from the end** work for both shapes.
 
 # %%
 def scaled_scores(q, k):
@@ -252,8 +251,8 @@ def scaled_scores(q, k):
 # %% mystnb={"image": {"alt": "The same three bar charts with scaled scores. At all three widths several of the eight keys share the weight, and none comes near 1."}}
 weights = {}
 for d, (query, keys) in drawn.items():
-    scores = scaled_scores(query.unsqueeze(0), keys.unsqueeze(0))    # (1, 1, s)
-    weights[f"d = {d}, scaled"] = torch.softmax(scores, dim=-1)[0, 0]
+    scores = scaled_scores(query, keys)    # (1, s)
+    weights[f"d = {d}, scaled"] = torch.softmax(scores, dim=-1)[0]
 bars(weights)
 
 # %% [markdown]
@@ -300,9 +299,9 @@ plots.number_grids(
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Above are the scores of lesson 2 and their softmax, below the same after the division. Rows are
-# queries, columns are keys, both in the order *the*, *loop*, *ends*. For the second number use $e \approx 2.7$ and
-# $e^2 \approx 7.4$.
+# **How to read it.** The upper grids are the scores of lesson 2 and their softmax. The lower grids are the divided
+# scores and their softmax. Rows are queries, columns are keys, both in the order *the*, *loop*, *ends*. For the missing
+# weight use $e \approx 2.7$ and $e^2 \approx 7.4$.
 #
 # </div>
 #
@@ -318,7 +317,7 @@ print("as scaled_scores computes it:", torch.allclose(mine, X_scaled, atol=1e-5)
 # %% [markdown]
 # ## When the weight is on the wrong key
 #
-# Networks learn through derivatives. Suppose that the first key has the score 112 and the second 96, and that the loss
+# Networks learn by gradient descent. Suppose that the first key has the score 112 and the second 96, and that the loss
 # would be lower if the **second** key had the weight. Attention is then almost entirely on the wrong key.
 
 # %% [markdown]
@@ -326,8 +325,8 @@ print("as scaled_scores computes it:", torch.allclose(mine, X_scaled, atol=1e-5)
 #
 # **Prediction · `saturated_gradient`** &nbsp; 1 minute · no points
 #
-# Raise the score of the second key by the same small amount in two rows: the plain scores (112, 96) and the scaled
-# scores (14, 12). How much does its weight rise in the plain row, compared with the scaled row?
+# Raise the score of the second key by the same small amount in two rows: the unscaled scores (112, 96) and the scaled
+# scores (14, 12). How much does the weight of this key rise in the unscaled row, compared with the scaled row?
 #
 # - **A.** More: the further off the weights are, the stronger the correction.
 # - **B.** About as much: the score is raised by the same amount.
@@ -358,7 +357,7 @@ check.prediction("saturated_gradient", saturated_gradient)
 # %% [markdown]
 # ## The derivative of softmax
 #
-# From here on, $z$ is one row of scores as it enters the softmax, plain or scaled, and $p = \operatorname{softmax}(z)$
+# From here on, $z$ is one row of scores as it enters the softmax, scaled or not, and $p = \operatorname{softmax}(z)$
 # is the row of weights. There is one query, so j and m both count keys. Start with the derivative of the logarithm,
 # which is simpler: $\log p_m = z_m - \log \sum_{j'} e^{z_{j'}}$. Its derivative is
 #
@@ -376,13 +375,13 @@ check.prediction("saturated_gradient", saturated_gradient)
 # approaches 1, the others 0. Then $\operatorname{diag}(p)$ and $p p^\top$ approach the same matrix, **and their
 # difference J approaches zero**. A small change of a score then leaves all weights almost unchanged.
 #
-# Training does not need the matrix itself. Backpropagation brings a vector $g$ to the softmax, with one number for each
+# Training does not need J itself. Backpropagation brings a vector $g$ to the softmax, with one number for each
 # weight, $g_m = \partial L / \partial p_m$. The softmax passes on one number for each score, by the chain rule:
 #
 # $$\frac{\partial L}{\partial z_j} \;=\; \sum_m g_m\, \frac{\partial p_m}{\partial z_j} .$$
 #
-# **What the checks of exercises 2 to 5 require.** Gradients must flow back to every input, inputs must not be
-# modified, new tensors must be created on the device of the inputs, and any axis may have length 1.
+# **What the checks of exercises 2 to 5 require.** Let gradients flow back to every input, leave the inputs unchanged,
+# create new tensors on the device of the inputs, and allow any axis to have length 1.
 
 # %% [markdown]
 # <div class="card">
@@ -433,15 +432,14 @@ check(softmax_backward)
 # gradient, even if it is the right one.**
 #
 # The next figure adds a third key, with q·k = 100. Both panels show derivatives with respect to q·k. With scaling,
-# z = q·k/8, so the chain rule divides J by 8. If g is row m of the identity, your function returns row m of J.
+# z = q·k/8, so the chain rule divides J by 8. If g is row m of the identity matrix, your function returns row m of J.
 
 # %% mystnb={"image": {"alt": "Two heat maps of the derivatives of three weights with respect to three scores. Without scaling all entries read 0.000. With scaling the diagonal is positive and all other entries are negative."}}
 plain = torch.tensor([112.0, 96.0, 100.0], device=device())    # q·k for three keys
-softmax = torch.nn.Softmax(dim=-1)
 each_weight = torch.eye(3, device=device())    # g asks for one weight at a time
-before = softmax_backward(softmax(plain).expand(3, 3), each_weight)
-after = softmax_backward(softmax(plain / 8).expand(3, 3), each_weight) / 8
-by_autograd = torch.autograd.functional.jacobian(lambda scores: softmax(scores / 8), plain)
+before = softmax_backward(torch.softmax(plain, 0).expand(3, 3), each_weight)
+after = softmax_backward(torch.softmax(plain / 8, 0).expand(3, 3), each_weight) / 8
+by_autograd = torch.autograd.functional.jacobian(lambda z: torch.softmax(z / 8, 0), plain)
 print("agrees with autograd:", torch.allclose(after, by_autograd, atol=1e-6))
 for name, jacobian in {"not scaled": before, "scaled": after}.items():
     print(f"{name}: largest entry {jacobian.max():.1g}")
@@ -462,14 +460,14 @@ plt.show()
 # %% [markdown]
 # ## One number for how soft a row is
 #
-# To follow saturation over many widths we need one number for each row. [**Entropy**](../../site/glossary.md#entropy)
+# To compare saturation across widths, we need one number for each row. [**Entropy**](../../site/glossary.md#entropy)
 # says how spread out the weights of a row are:
 #
 # $$H(p) \;=\; - \sum_j p_j \log p_j ,$$
 #
 # with the natural logarithm, so its unit is the **nat**. Entropy is largest, $\log s$, when all s weights are equal,
 # and 0 when one weight is 1 and the rest are 0. You can read $e^H$ as the number of keys that share the weight: for n
-# equal weights it is n.
+# equal weights, $e^H$ is n.
 #
 # Weights of 0 need care. $p \log p$ goes to 0 as p goes to 0, so $0 \log 0$ counts as 0. A computer, however, evaluates
 # $\log 0$ as −∞ and $0 \cdot (-\infty)$ as NaN. Weights of exactly 0 do occur: a score can be so far below the largest
@@ -528,9 +526,9 @@ for d, (query, keys) in drawn.items():
 # the score $q \cdot k_j$, the gradient is multiplied by
 #
 # $$\frac{\partial p_j}{\partial (q \cdot k_j)} \;=\; p_j\,(1 - p_j) \quad \text{without scaling, and}
-# \quad \frac{p_j\,(1 - p_j)}{\sqrt d} \quad \text{with it.}$$
+# \quad \frac{p_j\,(1 - p_j)}{\sqrt d} \quad \text{with scaling.}$$
 #
-# This derivative is 0 for a key without weight and for a key with all of it.
+# This derivative is 0 for a key without weight and for a key with all of the weight.
 #
 # The next cell draws 25 random sets of 16 keys, each with 64 random queries, and computes the derivative for every key
 # and the entropy of every row. The figure shows the medians at six widths.
@@ -542,7 +540,7 @@ entropies, derivatives = ({"not scaled": [], "scaled": []} for _ in range(2))
 for d in widths:
     q, k = (torch.randn(25, n, d, generator=chance).to(device()) for n in (64, 16))
     for name, divisor in {"not scaled": 1, "scaled": math.sqrt(d)}.items():
-        p = torch.softmax(q @ k.mT / divisor, dim=-1)
+        p = torch.softmax(q @ k.mT / divisor, dim=-1)    # k.mT is k.transpose(-2, -1)
         entropies[name].append(attention_entropy(p))    # (b, t)
         derivatives[name].append(p * (1 - p) / divisor)    # (b, t, s), with respect to q·k
 
@@ -573,17 +571,17 @@ for name, line in derivatives.items():
 # </div>
 #
 # At d = 64, the median derivative is 0.005 with scaling and 0.000001 without: a factor of about 5,000. Without scaling
-# the keys also differ more: the 90th percentile is more than 10⁹ times the 10th. With scaling it is about 10 times.
+# the keys also differ more: the 90th percentile is more than 10⁹ times the 10th. With scaling this ratio is about 10.
 # The [**learning rate**](../../site/glossary.md#learning-rate) of gradient descent is the factor in front of the
-# gradient. A larger one could make up for the factor of 5,000, but not for the differences between keys: it multiplies
-# the gradients of all keys alike.
+# gradient. A larger learning rate could make up for the factor of 5,000, but not for the differences between keys: it
+# multiplies the gradients of all keys alike.
 
 # %% [markdown]
 # ## Two hundred steps of training
 #
 # Fix 16 random keys and train 16 queries, which start at random. Query 0 should put all of its weight on key 0, query 1
-# on key 1, and so on. The loss of a query is the squared error summed over the keys. It is at most 2, when all of the
-# weight is on one wrong key. The learning rate is 0.3.
+# on key 1, and so on. The loss of a query is the squared error summed over the keys. It reaches its maximum of 2 when
+# all of the weight is on one wrong key. The learning rate is 0.3.
 
 # %%
 def learn(d, scores_of, rate=0.3, shorter=1, seed=1, steps=200):
@@ -623,36 +621,35 @@ losses = learn(1024, plain_scores)
 for steps in (0, 1, 2, 100):
     now = losses[steps]
     print(f"d = 1024, not scaled, steps taken {steps}: mean loss {now.mean():.3f}, "
-          f"{(now > 1.99).sum()} of 16 above 1.99")
+          f"{(now > 1.99).sum()} of 16 above 1.99, {(now < 0.01).sum()} below 0.01")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each line is one training run: the mean loss of the 16 queries. Within a panel only the width
-# differs. On the left, wider vectors end at a higher loss. On the right, d = 64 and d = 1024 nearly coincide.
+# **How to read it.** Each line is the mean loss of the 16 queries in one training run, with seed 1. On the left, wider
+# vectors end at a higher loss. On the right, d = 64 and d = 1024 nearly coincide.
 #
 # </div>
 #
-# The last four printed lines explain the rise at d = 1024 without scaling. At the start, 7 of the 16 queries have
-# nearly all their weight on one wrong key. Most others share theirs among several keys, at a lower loss. The first two
-# steps are too large for these: they, too, end up with one wrong key. Then 15 of 16 losses are near 2, and the mean
-# is 2 · 15/16 = 1.875. It stays there because J is almost 0 in saturated rows. The best of eight rates ends at 1.36,
-# and with scaling near 0.
+# The last four printed lines explain the rise at d = 1024 without scaling. At the start, 7 of the 16 queries have a
+# loss near 2: nearly all of their weight is on one wrong key. The first two steps are too large, and raise the mean
+# loss. Then 15 losses are near 2 and one is near 0, so the mean is 2 · 15/16 = 1.875. It stays there because J is
+# almost 0 in saturated rows. Other rates help little: the best of eight ends at 1.36.
 #
-# The root has two effects: a soft start and smaller steps. The next cell keeps the plain scores and produces each
-# effect on its own. For the soft start, it divides the initial queries by √d. For the smaller steps, it divides the
-# rate by d, because the root acts twice: it makes the gradient that reaches q √d times smaller, and a given change of q
-# moves the scaled scores √d times less. The cell also prints the gradient of the first step with respect to the score
-# of the right key: its median size over the 16 queries.
+# The root has two effects: a soft start and smaller steps. The next cell keeps the unscaled scores and produces each
+# effect on its own, then both. For the soft start, it divides the initial queries by √d. For the smaller steps, it
+# divides the rate by d: the root divides the gradient with respect to q by √d, and also the effect of q on the scores.
+# The cell also prints the derivative of the initial loss with respect to the score of the right key (the median
+# absolute value over the 16 queries).
 
-# %% mystnb={"image": {"alt": "Three panels, for widths 4, 64 and 1024, with the final losses of three runs in each of five rows. At widths 64 and 1024 all runs with a plain start end above 0.5; all others end below 0.15. At width 4 the rows with small steps and the scaled row lie between 0.2 and 0.6, the rows with full steps between 0.1 and 0.3. In each panel the last two rows are the same."}}
+# %% mystnb={"image": {"alt": "Three panels, for widths 4, 64 and 1024, with the final losses of three runs in each of five rows. At widths 64 and 1024 all runs of the first two rows end above 0.5; all others end below 0.15. At width 4 rows 2, 4 and 5 lie between 0.2 and 0.6, rows 1 and 3 between 0.1 and 0.3. In each panel the last two rows are the same."}}
 _, axes = plt.subplots(1, 3, figsize=(6, 2.3), sharex=True, sharey=True)
 for ax, d in zip(axes, (4, 64, 1024)):
     ways = {
-        "plain start, full steps": (plain_scores, 0.3, 1),
-        "plain start, small steps": (plain_scores, 0.3 / d, 1),
-        "soft start, full steps": (plain_scores, 0.3, math.sqrt(d)),
-        "soft start, small steps": (plain_scores, 0.3 / d, math.sqrt(d)),
+        "not scaled": (plain_scores, 0.3, 1),
+        "smaller steps": (plain_scores, 0.3 / d, 1),
+        "soft start": (plain_scores, 0.3, math.sqrt(d)),
+        "soft start, smaller steps": (plain_scores, 0.3 / d, math.sqrt(d)),
         "scaled": (scaled_scores, 0.3, 1),
     }
     for name, way in ways.items():
@@ -660,26 +657,27 @@ for ax, d in zip(axes, (4, 64, 1024)):
         ax.plot(ends, [name] * 3, "o", color=plots.COLOURS[0], alpha=0.6)
     ax.set(title=f"d = {d}", xlabel="final loss", xticks=(0, 1, 2))
     keys, queries = torch.randn(2, 16, d, generator=torch.Generator().manual_seed(1))
-    for name, shorter in {"plain": 1, "soft": math.sqrt(d)}.items():
+    for name, shorter in {"not scaled": 1, "soft start": math.sqrt(d)}.items():
         p = torch.softmax(plain_scores(queries / shorter, keys), dim=-1)
         right = softmax_backward(p, 2 * (p - torch.eye(16))).diagonal().abs()
-        print(f"d = {d}, {name} start: gradient on the right key {right.quantile(0.5):.1g}")
+        print(f"d = {d}, {name}: median derivative {right.quantile(0.5):.1g}")
 ax.invert_yaxis()
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each dot is one run of 200 steps; left is better. Rows 1 and 3 differ only in the start, and so do
-# rows 2 and 4. The last two rows agree: at every step, the queries of row 4 are those of row 5 divided by √d.
+# **How to read it.** Each dot is one run, with seed 1, 2 or 3; left is better. Rows 2 and 3 have one effect of the root
+# each, row 4 has both. Rows 4 and 5 agree: at every step, the queries of row 4 are those of row 5 divided by √d.
 #
 # </div>
 #
-# At d = 64 and d = 1024 the start decides: with full steps or small ones, every run from a soft start ends below 0.15
-# and every run from a plain start above 0.5. At d = 1024 the first gradient is 0.08 with the soft start, and 2·10⁻²²
-# with the plain one. At d = 4 the scaled run of the previous figure ends higher than the plain one, at 0.41 against
-# 0.27. The smaller steps are the reason: with full steps, runs from a soft start end where the plain runs do (rows 3
-# and 1).
+# At d = 64 and d = 1024 the start decides: every run from a soft start ends below 0.15, and every other run above 0.5.
+# At d = 1024 the median derivative is 0.08 with the soft start, and 2·10⁻²² without it. (The run that stays at 1.875 is
+# the worst of three: the other unscaled runs end near 1.6 and 1.4.)
+#
+# At d = 4, in the previous figure, the scaled run ends higher than the unscaled one, at 0.41 against 0.27. The smaller
+# steps are the reason: the soft start alone (row 3) ends where the unscaled runs do (row 1).
 
 # %% [markdown]
 # ## Divide early
@@ -700,10 +698,13 @@ for dtype in (torch.float16, torch.bfloat16):
 # %% [markdown]
 # The largest [float16](../../site/glossary.md#float16) number is 65,504. The vector above has 64 entries of 40. Its
 # product with itself is 102,400, which is too large for float16 and becomes ∞ before it is divided by 8. The
-# quotient, 12,800, would have fitted. bfloat16 has a wider range and does not overflow here, but it has fewer digits.
+# quotient, 12,800, would have fitted. bfloat16 has a wider range, but fewer digits. With components of standard
+# deviation 1 a typical product at d = 64 is only 8 in size, but trained vectors can be much longer.
 #
-# So divide first: either q alone by √d, or both q and k by the fourth root of d. The second way costs one more
-# rounding, but small components are less likely to become 0:
+# So divide first: either q alone by √d, or, as PyTorch does in its [general
+# code](https://github.com/pytorch/pytorch/blob/12da0c70378b5be9135c6fda62a9863bce4a4818/aten/src/ATen/native/transformers/attention.cpp#L653),
+# both q and k by the fourth root of d. The second way costs one more rounding, but small components are less likely to
+# become 0:
 #
 # $$\frac{q}{d^{1/4}} \cdot \frac{k}{d^{1/4}} \;=\; \frac{q \cdot k}{\sqrt d} .$$
 
@@ -713,7 +714,7 @@ for dtype in (torch.float16, torch.bfloat16):
 # **Exercise 4 · `scaled_scores_early`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
 # Return the same scores as `scaled_scores`, with or without an axis for heads, but divide **before** the product, so
-# that no intermediate number overflows. The check runs it in float16 too, on vectors whose plain products are beyond
+# that no intermediate number overflows. The check runs it in float16 too, on vectors whose products q·k are beyond
 # 65,504. The result must have the dtype of q and k. (Computing in float32 and converting the result back passes too.)
 #
 # <details><summary>Hint 1: two ways to divide</summary>
@@ -723,7 +724,7 @@ for dtype in (torch.float16, torch.bfloat16):
 # </details>
 # <details><summary>Hint 2: one query and one key, with numbers</summary>
 #
-# Let d = 16, and let all entries of q be 4 and all entries of k be 6. The plain product is 384, and the score is 384/4,
+# Let d = 16, and let all entries of q be 4 and all entries of k be 6. The product is 384, and the score is 384/4,
 # which is 96. With `16 ** 0.25 = 2` the entries become 2 and 3, and their product is already 96. Dividing by a Python
 # number keeps a tensor's type; `q /= 2` would change the caller's tensor.
 #
@@ -760,9 +761,9 @@ print("softmax of a row with one infinite score:", torch.softmax(one_too_large, 
 # %% [markdown]
 # ## A head that loads but does not work
 #
-# You have the weights of a published model, and code for one of its heads. The file holds three matrices, for queries,
+# You have the file of a published model, and code for one of its heads. The file holds three matrices, for queries,
 # keys and values. PyTorch loads them and says `<All keys matched successfully>`, and all outputs have the right shape.
-# But they are not the outputs of the published model.
+# But the outputs are not those of the published model.
 
 # %% [markdown]
 # <div class="card">
@@ -770,8 +771,8 @@ print("softmax of a row with one infinite score:", torch.softmax(one_too_large, 
 # **Exercise 5 · `PortedHead`** &nbsp; mend · ★★☆ · 8 minutes · 3 points
 #
 # Fix this head. It is built as `PortedHead(e, d)`, and then loads the three matrices of a model that was trained with
-# $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. It must compute exactly that in every call. The file of weights must
-# still load: it holds three matrices, `to_queries.weight`, `to_keys.weight` and `to_values.weight`, each (d, e), and
+# $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. It must compute exactly that in every call. The file must still
+# load: it holds three matrices, `to_queries.weight`, `to_keys.weight` and `to_values.weight`, each (d, e), and
 # nothing else. So the head may have no other parameters or buffers. Gradients must reach the three matrices too.
 #
 # <details><summary>Hint 1: where to look</summary>
@@ -830,14 +831,14 @@ class PortedHead(torch.nn.Module):
 check(PortedHead)
 
 # %% [markdown]
-# When you load weights that someone else trained, compare *numbers*: give their code and yours the same input, and
+# When you load matrices that someone else trained, compare *numbers*: give their code and yours the same input, and
 # compare the outputs. Here PyTorch's own attention stands in for their code. It receives our q, k and v, so the
 # comparison tests everything but the three projections.
 
 # %%
 head, x = PortedHead(48, 64), torch.randn(1, 12, 48)
 for parameter in head.parameters():
-    torch.nn.init.normal_(parameter, std=48**-0.5)    # stands in for the file of weights
+    torch.nn.init.normal_(parameter, std=48**-0.5)    # stands in for the file
 
 q, k, v = head.to_queries(x), head.to_keys(x), head.to_values(x)
 theirs = torch.nn.functional.scaled_dot_product_attention(q, k, v)
@@ -853,17 +854,17 @@ for name, scores in {"divided by √d": plain / math.sqrt(64), "as they are": pl
 # <details><summary>What was wrong, and why nothing complained</summary>
 #
 # `scale=False` is the default, and nothing here ever passes `scale=True`. With d = 64 the scores are √64 = 8 times what
-# the weights were trained for, and the rows are too sharp. The flag is not a parameter, so the file does not hold it,
+# the matrices were trained for, and the rows are too sharp. The flag is not a parameter, so the file does not hold it,
 # and `load_state_dict` cannot notice. Hugging Face's [early PyTorch version of
 # GPT-2](https://github.com/huggingface/transformers/blob/034aa0c2d743f5de787b650d9ef38ea49c66df3f/pytorch_transformers/modeling_gpt2.py)
-# (2019) has the same default; the code that builds its attention layer switches scaling on.
+# (2019) has the same default; its `GPT2Model` passes `scale=True` to every block.
 #
 # </details>
 
 # %% [markdown]
 # ## Your model so far
 #
-# The language model of lesson 2 used plain scores. Its d is 64, so your `scaled_scores_early` divides its scores by 8.
+# The language model of lesson 2 used unscaled scores. Its d is 64, so your `scaled_scores_early` divides them by 8.
 
 # %% [markdown]
 # <div class="card">
@@ -913,11 +914,11 @@ ladder.show()
 check.prediction("third_rung", third_rung)
 
 # %% [markdown]
-# How soft are the rows of weights before training? In this model the byte vectors start small, and `nn.Linear` makes
-# queries and keys smaller still. The next cell prints the mean entropy of the rows. For 32 equal weights it is log 32,
-# about 3.47. The cell also trains two models with a large start, without the root and with it. The components of their
-# queries and keys start with standard deviation 1, so the scores that enter the softmax have a standard deviation of
-# about 8 without the root, and of about 1 with it.
+# How soft are the rows of weights before training? The next cell prints their mean entropy. For 32 equal weights the
+# entropy is log 32, about 3.47. In our model the byte vectors start small, and the initial matrices of `nn.Linear`
+# make queries and keys smaller still. The cell also trains two models with larger initial matrices, one of them with
+# the root. Their queries and keys start with components of standard deviation 1. So the scores that enter the softmax
+# have a standard deviation of about 8 without the root, and of about 1 with it.
 
 # %%
 windows = text()[0][:3200].view(100, 32).long().to(device())    # (b, t)
@@ -936,23 +937,23 @@ def started(scores_of, large):
 
 for name, scores_of in {"not scaled": plain_scores, "scaled": scores}.items():
     _, entropy = started(scores_of, large=False)
-    print(f"{name}, small start: mean entropy {entropy:.2f} nats")
+    print(f"{name}, small matrices: mean entropy {entropy:.2f} nats")
     model, entropy = started(scores_of, large=True)
     bits, _ = measured(model, 4000)
     runs = recorded("ladder")["result"]["bits"][f"03 large, {name}"]
-    print(f"{name}, large start: mean entropy {entropy:.2f} nats; {bits:.2f} bits per byte, "
-          f"our three runs {min(runs):.2f} to {max(runs):.2f}")
+    print(f"{name}, large matrices: mean entropy {entropy:.2f} nats; "
+          f"{bits:.2f} bits per byte, our three runs {min(runs):.2f} to {max(runs):.2f}")
 
 # %% [markdown]
-# From the small start, rows are almost even with or without the root, and the root makes no clear difference: our three
-# runs with the root end on both sides of those without. (Their wider spread may be chance.) From the large start, rows
-# are sharp without the root and soft with it, and every run with the root ends more than a tenth of a bit below every
-# run without.
+# With small matrices, rows start almost even with or without the root. The root makes no clear difference: of our three
+# runs with the root, some end below and some above the runs without it. With large matrices, rows start sharp without
+# the root and soft with it. Every run with the root ends more than a tenth of a bit below every run without it.
 #
-# **What counts here is a soft start.** The three models that start soft end at 3.69 to 3.79 bits, the one that starts
-# sharp at 3.92 to 3.99. If the components of queries and keys have standard deviation 1, the root gives a soft start at
-# any width. Smaller weights give one too: [T5](https://arxiv.org/abs/1910.10683) has no root, and instead [draws its
-# initial query weights](https://github.com/tensorflow/mesh/blob/fa19d69eafc9a482aff0b59ddd96b025c0cb207d/mesh_tensorflow/transformer/attention.py#L136)
+# **Models that start soft end lower here.** The three that start soft end at 3.69 to 3.79 bits, the one that starts
+# sharp at 3.92 to 3.99. (All are trained with [AdamW](../../site/glossary.md#adamw), which rescales gradients, so
+# dividing the rate by d would not imitate the root.) The root is one way to a soft start. Smaller initial matrices are
+# another: [T5](https://arxiv.org/abs/1910.10683) has no root, but [draws its initial query
+# matrix](https://github.com/tensorflow/mesh/blob/fa19d69eafc9a482aff0b59ddd96b025c0cb207d/mesh_tensorflow/transformer/attention.py#L136)
 # √d times smaller.
 
 # %% [markdown]
@@ -967,18 +968,18 @@ for name, scores_of in {"not scaled": plain_scores, "scaled": scores}.items():
 # learn even when it is confidently wrong?</summary>
 #
 # Because its loss is minus the logarithm of the probability of the right class. The derivative of $\log p_m$ is
-# $\delta_{mj} - p_j$, without the factor $p_m$ of the Jacobian. For the score of the right class it is $1 - p_m$,
-# close to 1 for a confidently wrong answer. Inside attention there is no logarithm after the softmax, and the factor
-# $p_m$ stays.
+# $\delta_{mj} - p_j$, without the factor $p_m$ of the Jacobian. For the score of the right class the derivative is
+# $1 - p_m$, close to 1 for a confidently wrong answer. Inside attention there is no logarithm after the softmax, and
+# the factor $p_m$ stays.
 #
 # </details>
 # <details><summary>2. Why not divide by d, to be on the safe side?</summary>
 #
-# Then the variance of the scores would be d/d² = 1/d at the start: the wider the head, the more even its rows, and the
-# smaller its steps at a given learning rate. But training can make q and k agree. If the products of their components
-# have a positive mean, however small, q·k grows like d and not like √d. μP, a parametrization whose learning rate
-# carries over from narrow models to wide ones, divides by d for this reason
-# ([Yang et al., 2022](https://arxiv.org/abs/2203.03466), definition 4.1).
+# At the start, the variance of the scores would then be d/d² = 1/d: the wider the head, the more even its rows. After
+# training, however, q and k may agree. If the products of their components have a positive mean, however small, q·k
+# grows like d and not like √d. So √d suits independent vectors at the start, and d suits aligned vectors after
+# training. For this reason μP, a parametrization whose learning rate carries over from narrow models to wide ones,
+# divides by d ([Yang et al., 2022](https://arxiv.org/abs/2203.03466), definition 4.1).
 #
 # </details>
 # <details><summary>3. Suppose the components of q and k have standard deviation σ instead of 1. What is the variance

@@ -98,10 +98,12 @@ def scaling_flow() -> Sheet:
     sheet.text(292, 202, "1", 14)
     sheet.text(292, 219, "at every *d*", SMALL, soft=True)
     sheet.operation(122, 237, "softmax over the keys", 208)
-    sheet.tensor(122, 302, "weights", "(b, t, s)", "purple", 150, arrow="")
-    sheet.operation(122, 367, "weights times *v*", 208, arrow="")
-    sheet.tensor(292, 367, "*v*", "(b, s, d)", "green", 96)
-    sheet.arrow((244, 367), (226, 367))
+    sheet.arrow((76, 250), (76, 287))
+    sheet.tensor(76, 302, "weights", "(b, t, s)", "purple", 116)
+    sheet.tensor(183, 302, "*v*", "(b, s, d)", "green", 86)
+    sheet.arrow((76, 317), (76, 354))
+    sheet.arrow((183, 317), (183, 354))
+    sheet.operation(122, 367, "weights times *v*", 208)
     sheet.tensor(122, 436, "*y*", "(b, t, d)", "red", 120, arrow="")
     return sheet
 
