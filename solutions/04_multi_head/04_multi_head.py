@@ -11,8 +11,8 @@
 #
 # *mary gave roses to susan.* To understand the word *gave*, a reader needs three answers: who gave, what was given, and
 # who received it. With the attention of the last two lessons, a word asks one question and receives one average. In
-# this lesson every word asks several questions. Each question has its own queries, keys and values, and one new matrix
-# combines the answers.
+# this lesson every word asks several questions at once. Each question has its own matrices for queries, keys and
+# values, and one new matrix combines the answers.
 #
 # | | |
 # |---|---|
@@ -34,7 +34,7 @@ from torch import nn
 
 from helpers import plots
 from helpers.data.recorded import recorded
-from helpers.data.toy.giving import GAVE, ROLES, WORDS, giving_sentences
+from helpers.data.toy.giving import GAVE, NAMES, ROLES, WORDS, giving_sentences
 from helpers.device import device
 from helpers.lesson import start
 from helpers.parts.attention import SingleHeadAttention
@@ -59,11 +59,10 @@ check = start("04_multi_head")
 # $$y_{\text{gave}} \;=\; \underbrace{\sum_j w_{\text{gave},j}\; x_j W_v}_{\text{word sum}}
 # \;+\; \underbrace{\sum_j w_{\text{gave},j}\; p_j W_v}_{\text{position sum}} .$$
 #
-# The weights can now depend on positions too. To keep the picture simple, let them depend on positions only: 0.4 for
-# the first word, 0.1 for *gave* itself, then 0.2, 0.1 and 0.2. The position sum is then the same for both events. The
-# word sum is different.
+# The weights can now depend on positions too. In the next picture they depend on positions only: 0.4 for the first
+# word, 0.1 for *gave*, then 0.2, 0.1 and 0.2. The position sum is then the same for both events; the word sum is not.
 
-# %% mystnb={"image": {"alt": "Two chains of five arrows in the plane, one for each word. Left, mary gave roses to susan; right, susan gave roses to mary. The arrows of mary point the same way in both, and so do those of susan, but mary's is half as long on the right as on the left, and susan's twice as long. The two chains end at different points, each marked with a cross."}}
+# %% mystnb={"image": {"alt": "Two chains in the plane, each of five arrows, one arrow for each word. Left, mary gave roses to susan; right, susan gave roses to mary. The arrows of mary point the same way in both, and so do those of susan, but mary's is half as long on the right as on the left, and susan's twice as long. The two chains end at different points, each marked with a cross."}}
 torch.manual_seed(390)
 words = "mary gave roses to susan".split()
 x = torch.randn(5, 6, device=device())
@@ -89,11 +88,10 @@ plt.show()
 # **A weight makes an arrow longer or shorter. It cannot turn it.** The crosses differ, so one head can tell the two
 # events apart. With enough dimensions, a linear layer can name every giver from the word sum: the larger weight wins.
 # But no linear layer can name every receiver. The receiver's name has weight 0.2, the giver's 0.4, and every absent
-# name 0. A linear layer can favour large weights or small ones, but not the one in the middle. *Three questions,
-# answered*, below, shows what trained models with one head do instead.
+# name 0. With such weights, a linear layer can favour large weights or small ones, but not the one in the middle. The
+# section *Three questions, answered* shows what trained models with one head do instead.
 #
-# With several attention layers side by side, each question could have its own weights and its own values. The arrow of
-# mary could point one way in the layer that asks who gave, and another way in the layer that asks who received.
+# With several attention layers side by side, the word *mary* could have a different arrow for each question.
 
 # %% [markdown]
 # ## Heads
@@ -113,8 +111,8 @@ plt.show()
 # $w^{(r)}_{\text{gave},\text{mary}}\, v^{(r)}_{\text{mary}} W_u^{(r)}$, where $W_u^{(r)}$ are the $d$ rows of $W_u$
 # that belong to head $r$. Each term has its own weight and its own direction.
 #
-# How wide should a head be? In the paper the heads divide the width of the model among them, $d = e/h$: together they
-# cost about as much as one head of width e (section 3.2.2, with $e = 512$ and $h = 8$). We call such heads **narrow**.
+# How wide should a head be? In the paper, $d = e/h$: the heads share the width of the model, and together they cost
+# about as much as one head of width e (section 3.2.2, with $e = 512$ and $h = 8$). We call such heads **narrow**.
 
 # %% [markdown]
 # ## All heads in one product
@@ -199,7 +197,7 @@ plt.show()
 #
 # </div>
 #
-# So *head 0* of the scrambled split never sees the last three words.
+# So *head 0* of the scrambled split never sees positions 2 to 4.
 
 # %% [markdown]
 # <div class="card">
@@ -346,9 +344,8 @@ print("same as nn.MultiheadAttention to within 0.00001:", agree)
 # %% [markdown]
 # ## The product and the loop are the same
 #
-# Does one product with a wide matrix do the work of $h$ heads? Take $h$ separate heads of lesson 2, each a
-# `SingleHeadAttention(e, d)`, run them in a loop and put their outputs side by side. Then fuse their matrices into
-# three, and compute all heads at once.
+# Does one wide product do the work of $h$ heads? Take $h$ heads of lesson 2, each a `SingleHeadAttention(e, d)`, run
+# them in a loop and put their outputs side by side. Then fuse their matrices and compute all heads at once.
 #
 # `nn.Linear` stores its weight as (outputs, inputs), the transpose of the $(e, d)$ in our formulas. So each *row* of
 # the weight belongs to one output. To stack heads, stack their rows: this makes three weights of shape (h·d, e).
@@ -359,8 +356,8 @@ print("same as nn.MultiheadAttention to within 0.00001:", agree)
 # **Exercise 4 · `fuse_heads`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
 # From a list of single heads make the three weights of one fused layer, in the layout of `nn.Linear`, head 0 first.
-# Copy the numbers unchanged: the cell after this exercise takes care of $\sqrt d$. Return new tensors, even for a list
-# of one head, and change neither the list nor the heads. Gradients are not checked here.
+# Copy the numbers unchanged, without a factor $\sqrt d$. Return new tensors, even for a list of one head, and change
+# neither the list nor the heads. Gradients are not checked here.
 #
 # <details><summary>Hint 1: one of the three</summary>
 #
@@ -466,8 +463,8 @@ print("your module gives the same y:", torch.allclose(layer(X[None])[0], merged,
 # The heads need no axis of their own. They can be folded into the batch: queries, keys and values become (b·h, t, d),
 # as if there were b·h sentences, and `torch.bmm` multiplies them.
 #
-# The next function is written in this style, with a bug planted in it. It runs, and its result has the right shape, but
-# usually most of its numbers are wrong.
+# The next function is written in this style, with a bug planted in it. It runs and its result has the right shape, but
+# unless h or t is 1, many of its numbers are wrong.
 
 # %% [markdown]
 # <div class="card">
@@ -671,57 +668,70 @@ for h in runs:
             print(f"h = {h}, run {run + 1}, head {r}:", *(f"{w:8.2f}" for w in row))
 
 # %% [markdown]
-# With three heads, only run 2 has one head per question. In run 3, head 2 looks only at *gave*, the same word in every
-# sentence, so the other two heads answer all three questions. In run 1, heads 0 and 1 share giver and receiver. Nothing
-# in the design assigns a question to a head.
+# Of these three runs with three heads, only run 2 has one head per question. In run 3, head 2 looks only at *gave*, the
+# same word in every sentence, so heads 0 and 1 answer all three questions. In run 1, heads 0 and 1 share giver and
+# receiver. Nothing in the design assigns a question to a head.
 #
-# The argument of the first section excludes only the name with the smaller weight. With one head in run 2, that is the
-# giver: its weight is 0.00, so the name there hardly enters the sum. In runs 1 and 3, giver and receiver have about the
-# same average weight, and yet both models usually name the giver.
-#
-# Do these two models read the giver from the word sum or from the position sum? Leave one sum as it is. In the other,
-# give both names of each sentence the mean of their two weights. If a model needs the difference of the weights in that
-# sum, it will confuse the names.
+# How does one head manage at all? In runs 1 and 3, the average weights on giver and receiver are about the same, and
+# yet both models usually name the giver. Do they tell the giver from the receiver by the word sum or by the position
+# sum? In one sum or in both, give the two names of each sentence the mean of their weights. If a model needs the
+# difference between the two weights in a changed sum, it will confuse the names.
 
 # %% tags=["hide-input"]
-print(f"{'right answers:':<41}{'giver':>7}{'receiver':>10}")
+def outputs_with(reader, w_word, w_position):
+    """The outputs of a model with one head, from given weights for each of the two sums."""
+    word_sum = w_word @ reader.attention.to_values(reader.words(ids))
+    position_sum = w_position @ reader.attention.to_values(reader.positions.weight)
+    y = reader.attention.unify(word_sum + position_sum)
+    return reader.answers(y).view(-1, 3, len(WORDS))
+
+print(f"{'who gives?':<36}{'giver named':>12}{'receiver named':>16}")
 for run in 1, 3:
-    reader, attention = runs[1][run - 1], runs[1][run - 1].attention
-    w = weights_of(reader, 1)[:, 0, [GAVE]]    # (2000, 1, 5)
-    equal = (w + w[..., [4, 1, 2, 3, 0]]) / 2    # both names get their mean
-    cases = ("neither sum", w, w), ("the word sum", equal, w), ("the position sum", w, equal)
-    for where, w_word, w_position in cases:
-        word_sum = w_word @ attention.to_values(reader.words(ids))
-        position_sum = w_position @ attention.to_values(reader.positions.weight)
-        y = attention.unify(word_sum + position_sum)
-        named = reader.answers(y).view(-1, 3, len(WORDS)).argmax(-1)
-        giver, _, receiver = (named == ids[:, [0, 2, 4]]).float().mean(0)
-        print(f"run {run}, equal weights in {where:<17}{giver:>7.0%}{receiver:>10.0%}")
+    w = weights_of(runs[1][run - 1], 1)[:, 0, [GAVE]]    # (2000, 1, 5)
+    mean = (w + w[..., [4, 1, 2, 3, 0]]) / 2    # both names get their mean
+    for where, *pair in (("unchanged", w, w), ("equal in word sum", mean, w),
+                         ("equal in position sum", w, mean), ("equal in both", mean, mean)):
+        named = outputs_with(runs[1][run - 1], *pair)[:, 0].argmax(-1)
+        giver, receiver = ((named == ids[:, place]).float().mean() for place in (0, 4))
+        print(f"run {run}, weights {where:<21}{giver:>12.0%}{receiver:>16.0%}")
 
 # %% [markdown]
-# With equal weights in the word sum, the giver is right about as often as before; with equal weights in the position
-# sum, in fewer than 40 of 100 sentences. So these two models read the giver from the position sum, not from the longer
-# arrow of the opening picture. For the receiver they use both sums: either change costs right answers.
+# With equal weights in the word sum alone, both models name the giver about as often as before. With equal weights in
+# both sums, they name giver and receiver about equally often. With equal weights in the position sum alone, they name
+# the receiver more often than the giver: the word sum favours the receiver. So these two models tell the giver from the
+# receiver by the position sum.
 #
-# How can the position sum tell? The query of *gave* is the same in every sentence, so the score of a word is the sum of
-# two parts, one for the word and one for its position. Suppose the word's part is larger for *susan* than for *mary*.
-# Then the ratio of the first weight to the last is larger when susan gives to mary than when mary gives to susan. So
-# the position sums of these two events differ. The word sum shows which two names there are, and the last layer only
-# has to decide between them.
+# How can the position sum tell? A key is the sum of a word's part and a position's part, and the query of *gave* is the
+# same in every sentence. So a score is the sum of two fixed numbers, one for the word and one for its position. Suppose
+# that *susan* has a larger number than *mary*. Then the ratio of the first weight to the last is larger when susan
+# gives to mary than when mary gives to susan. So a large ratio says that the giver is the name with the larger number.
 #
-# If this is right, the models must often be wrong where the parts of the two names are nearly equal: there, the weights
-# hardly change when the names change places. Sort the sentences by the difference of the two parts, in four groups.
-# Most errors are in the first:
+# The word sum shows which two names are present, and the last layer can use the ratio to choose: when weight moves from
+# the last position to the first, the outputs for names with large numbers must rise most. Call the rise of a name's
+# output its slope. In both models, number and slope are strongly correlated:
 
 # %% tags=["hide-input"]
-print("giver right, from the smallest differences to the largest:")
 for run in 1, 3:
-    reader = runs[1][run - 1]
-    query = reader.attention.to_queries(reader.words(ids[0]) + reader.positions.weight)[GAVE]
-    part = reader.attention.to_keys(reader.words.weight) @ query    # one for each word
-    order = (part[ids[:, 0]] - part[ids[:, 4]]).abs().argsort()
-    right = (reader(ids)[:, 0].argmax(-1) == ids[:, 0])[order].view(4, -1).float().mean(1)
-    print(f"run {run}:", *(f"{share:7.0%}" for share in right.tolist()))
+    reader, attention = runs[1][run - 1], runs[1][run - 1].attention
+    query = attention.to_queries(reader.words(ids[0]) + reader.positions.weight)[GAVE]
+    number = attention.to_keys(reader.words.weight) @ query    # one for each word
+    outputs = reader.answers(attention.unify(attention.to_values(reader.positions.weight)))
+    slope = (outputs[0] - outputs[4])[:len(WORDS)]    # the first third predicts the giver
+    names = torch.stack([number, slope])[:, :len(NAMES)]
+    print(f"run {run}, correlation of number and slope: {names.corrcoef()[0, 1]:.2f}")
+
+# %% [markdown]
+# With one head, run 2 gives the giver a weight of 0.00. Is it stuck only because a softmax passes almost no gradient to
+# so small a weight? Move some weight from the other words to the giver by hand, and change nothing else. The loss
+# grows, so a larger gradient would not help: it would make the giver's weight even smaller.
+
+# %%
+w, answers = weights_of(runs[1][1], 1)[:, 0, [GAVE]], ids[:, [0, 2, 4]]
+for added in 0, 0.05, 0.1, 0.2:
+    moved = (1 - added) * w + added * torch.eye(5, device=device())[0]
+    outputs = outputs_with(runs[1][1], moved, moved)
+    loss = nn.functional.cross_entropy(outputs.transpose(1, 2), answers)
+    print(f"h = 1, run 2, {added:.2f} more weight on the giver: loss {loss:.2f}")
 
 # %% [markdown]
 # ## A model with a bug
@@ -808,20 +818,18 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i shows how token i spreads its weight; darker means more. In the first head every token
-# except the first looks at the token before it. In the second, more than half of the rows look most at [CLS]; [Clark et
-# al., 2019](https://arxiv.org/abs/1906.04341) suspect that heads turn to special tokens when what they look for is
-# absent. Read the row of *it*.
+# **How to read it.** Row i holds the weights of token i; darker means more. In the first head every token except the
+# first looks at the token before it. In the second, more than half of the rows look most at [CLS]; [Clark et al.,
+# 2019](https://arxiv.org/abs/1906.04341) suspect that heads turn to special tokens when what they look for is absent.
 #
 # </div>
 #
-# These two heads do: in the same sentence, they look at different words. What does the second head ask? The token *it*
-# gives 0.69 of its weight to *animal*, as if the head knew what the pronoun means. But we chose the head for this
-# weight: no other of the 72 has a larger one in this sentence (`helpers/training/minilm.py`). Take four more sentences.
-# In two of the five, *it* refers to the subject, in three to the other noun. The first two are from [Uszkoreit,
-# 2017](https://research.google/blog/transformer-a-novel-neural-network-architecture-for-language-understanding/),
-# adapted, the last two from [Levesque et al., 2012](https://cdn.aaai.org/ocs/4492/4492-21843-1-PB.pdf). The third is
-# ours.
+# In this sentence, the two heads look at different words. What does the second head ask? The token *it* gives 0.69 of
+# its weight to *animal*, as if the head knew what the pronoun means. But we chose the head for this weight: none of the
+# other 71 gives *animal* more (`helpers/training/minilm.py`). Take four more sentences. In two of the five, *it* refers
+# to the subject, in three to the other noun. The first two are adapted from [Uszkoreit,
+# 2017](https://research.google/blog/transformer-a-novel-neural-network-architecture-for-language-understanding/), the
+# last two from [Levesque et al., 2012](https://cdn.aaai.org/ocs/4492/4492-21843-1-PB.pdf). The third is ours.
 
 # %% tags=["hide-input"]
 for sentence in pronoun["sentences"]:
@@ -831,9 +839,9 @@ for sentence in pronoun["sentences"]:
 
 # %% [markdown]
 # In all five sentences the subject gets more weight than the other noun, even where *it* refers to the other noun. So a
-# simpler question fits better: *which noun is the subject?* Here *which noun came first?* fits equally well. Neither
-# question explains why the weight on *animal* falls from 0.69 to 0.32 when *wide* replaces *tired*. A weight map shows
-# where a head looks. To find out what it looks *for*, you need sentences that tell the explanations apart.
+# simpler question fits better: *which noun is the subject?* The question *which noun came first?* fits equally well.
+# Neither explains why the weight on *animal* falls from 0.69 to 0.32 when *wide* replaces *tired*. A weight map shows
+# where a head looks. To find out what a head looks *for*, you need sentences that tell the explanations apart.
 
 # %% [markdown]
 # ## Other kinds of heads, and their parameters
@@ -918,9 +926,8 @@ for kind in ("narrow", "wide", "multi-query"):
 #
 # </div>
 #
-# For each pair of positions, the scores of narrow heads take as many multiplications as those of one head: h dot
-# products of d terms, or one of $e = h\,d$ terms. But there are h tables of scores, each t × t, and the softmax has h
-# times the work.
+# The scores of narrow heads take as many multiplications as those of one head, since $h\,d = e$. But there are h tables
+# of scores, each t × t, and the softmax has h times the work.
 
 # %% [markdown]
 # ## Your model so far
@@ -977,7 +984,7 @@ ladder.show()
 # lost?</summary>
 #
 # Only the bias of `unify`. A wide head's output is $w\,(x W_v)$, and its part of `unify` multiplies it by another (e,
-# e) matrix, $W_u$. Since $w\,(x W_v)\,W_u = w\,x\,(W_v W_u)$, one matrix $W_v$ can be the product of both.
+# e) matrix, $W_u^{(r)}$. Since $w\,(x W_v)\,W_u^{(r)} = w\,x\,(W_v W_u^{(r)})$, one matrix can replace both.
 #
 # </details>
 #
@@ -987,10 +994,8 @@ ladder.show()
 #   roses to susan*, the swap of its two names, and the name `unify` are from there.
 # - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**, section 3.2.2: half a
 #   page on why the authors use several heads and what the heads cost.
-# - [Voita et al., *Analyzing multi-head self-attention*, 2019](https://arxiv.org/abs/1905.09418), section 5, and [Clark
-#   et al., *What does BERT look at?*, 2019](https://arxiv.org/abs/1906.04341): what trained heads look at.
-# - [Michel, Levy and Neubig, *Are sixteen heads really better than one?*, 2019](https://arxiv.org/abs/1905.10650),
-#   sections 3 and 4, where heads are removed after training.
+# - [Voita et al., *Analyzing multi-head self-attention*, 2019](https://arxiv.org/abs/1905.09418), section 5: what
+#   trained heads look at.
 # - [Shazeer, *Fast transformer decoding: one write-head is all you need*, 2019](https://arxiv.org/abs/1911.02150),
 #   section 3: multi-query attention.
 #
