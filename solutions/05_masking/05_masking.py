@@ -11,8 +11,9 @@
 #
 # A language model learns to predict the next **token**: a letter, a word or a piece of a word. In the attention that
 # you have built so far, every position looks at every other, so all positions but the last already see the token that
-# they should predict. In this lesson you hide that token. A mask says for each pair of positions whether one may look
-# at the other, and the forbidden attention weights become exactly zero. Two tests then look for leaks.
+# they should predict. In this lesson you hide that token and all that come after it. A mask says for each pair of
+# positions whether one may look at the other, and the forbidden attention weights become exactly zero. Two tests then
+# look for leaks.
 #
 # | | |
 # |---|---|
@@ -100,7 +101,7 @@ check(next_token_pairs)
 # %% [markdown]
 # Now let a small model play. To make the game as hard as possible, the text is noise: each token is one of eight
 # letters, drawn at random. Call a model **honest** if it uses only the past. The past says nothing about the next
-# letter, so on average an honest model can do no better than to give each letter a probability of 1/8.
+# letter, so on average an honest model can do no better than give each letter a probability of 1/8.
 #
 # The loss is the **cross-entropy**: minus the mean logarithm of the probability given to the right letter. With 1/8 for
 # every letter the loss is $\log 8 \approx 2.08$.
@@ -263,6 +264,11 @@ for name, weights in [("after", after), ("before", before)]:
     rounded = [round(weight, 3) for weight in weights.tolist()]
     print(f"{name:>6}: {rounded}, sum {weights.sum().item():.3f}")
 
+# %% [markdown]
+# Masked after the softmax, the two weights sum to a third: the hidden score has taken two thirds of the weight, and
+# that share is thrown away. If the hidden score rises, the other two weights shrink, so they still *depend* on it. If
+# we mask before the softmax, the hidden score has no effect. For the scores of four positions it looks like this:
+
 # %%
 plots.diagrams.mask_flow()
 
@@ -274,10 +280,7 @@ plots.diagrams.mask_flow()
 #
 # </div>
 #
-# If we mask after the softmax, two thirds of the weight is missing: the hidden score has taken its share, and that
-# share is then thrown away. If the hidden score rises, the other two weights shrink, so they still *depend* on it. If
-# we mask before the softmax, the hidden score has no effect. Drag $x_3$ under each setting of the mask in turn, and
-# watch $y_0$ to $y_2$:
+# In the player, drag $x_3$ under each setting of the mask in turn, and watch $y_0$ to $y_2$:
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -312,7 +315,7 @@ plots.number_grids(
 #
 # </div>
 #
-# The last row does not change, because *ends* may see all three words. The next cell has both numbers.
+# The last row does not change, because *ends* may see all three words. The next cell prints both numbers.
 
 # %% tags=["hide-cell", "nbval-check-output"]
 print(f"weights of loop: {X_masked[1, 0]:.2f} and {X_masked[1, 1]:.2f}")
@@ -406,8 +409,8 @@ print(torch.softmax(nothing, dim=-1))
 
 # %% [markdown]
 # On paper, all three exponentials are 0 and the softmax is 0/0. PyTorch returns NaN (not a number). In the next layer
-# the mask gives this position a weight of 0, but that does not remove its NaN from an average, because 0 · NaN is NaN.
-# So the NaN spreads: to the outputs of the next layer, to the loss, and with the gradient to the parameters.
+# the mask gives this position a weight of 0, but its NaN still enters the weighted sum, because 0 · NaN is NaN. So the
+# NaN spreads: to the outputs of the next layer, to the loss, and with the gradient to the parameters.
 #
 # A finite fill value in place of −∞ avoids the NaN. But then all scores of a fully masked row are equal, and the
 # position averages all values, future ones included. No real position reads this average, but a test for leaks would
@@ -465,8 +468,8 @@ def masked_softmax(scores, mask):
 check(masked_softmax)
 
 # %% [markdown]
-# On paper, you could also mask after the softmax and divide each row by its sum. But if a hidden score is far above the
-# visible ones, the visible weights all round to 0, and you divide 0 by 0.
+# On paper, you could also mask after the softmax and divide each row with a visible entry by its sum. But if a hidden
+# score is far above the visible ones, the visible weights all round to 0, and you divide 0 by 0.
 #
 # <details><summary>Is it enough to replace the NaN with 0 after the softmax?</summary>
 #
@@ -517,7 +520,7 @@ plt.show()
 #
 # **How to read it.** A hatched cell is exactly 0: the columns of padding, and everything above the diagonal. The vector
 # of *pad* is zero, so the scores in its rows are equal; on the left, each of the three words gets a third. Each row
-# adds up to 1, except the first on the right: this padding could see only itself.
+# adds up to 1, except the first on the right, which is all zeros.
 #
 # </div>
 
@@ -541,9 +544,10 @@ plt.show()
 #
 # **Exercise 5 · `CausalSelfAttention`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
-# Write the middle of the layer, from q, k and v to the output. The mask hides the future. If `padding` is given, it
-# hides the padding as well, anywhere in a sentence. **`padding` is True at real tokens**: in every mask of the course,
-# True means visible. PyTorch's `key_padding_mask` is the opposite. A position with nothing to see has weights of 0.
+# Write the middle of the layer, from q, k and v to the output. The mask hides the future. If the argument `padding` is
+# given, the mask also hides the padding, anywhere in a sentence. **`padding` is True at real tokens**: in every mask of
+# the course, True means visible. PyTorch's `key_padding_mask` uses the opposite convention. A position with nothing to
+# see has weights of 0.
 #
 # Take the mask and the softmax from `finished_masks.causal_mask` and `finished_masks.masked_softmax`, so that a mistake
 # in exercise 2 or 4 does not carry over. Beyond that, you may use any function of PyTorch.
@@ -670,8 +674,8 @@ for name, model in (("causal", causal), ("every position sees all", seeing)):
 # %% [markdown]
 # ## Two tests
 #
-# A model whose loss is still log 8 after training on noise has found no leak that it can use. On real text the best
-# honest loss is not known. So test the model itself: **does output $i$ change if input $j$ does?**
+# The loss is a weak test. On noise, log 8 only shows that training found no leak that the model can use. On real text,
+# the best honest loss is not known. So test the model itself: **does output $i$ change if input $j$ does?**
 #
 # The first test uses derivatives. For outputs $y$ of shape (b, t, f) and inputs $x$ of shape (b, t, e), let
 #
@@ -694,11 +698,11 @@ for name, model in (("causal", causal), ("every position sees all", seeing)):
 # <details><summary>Hint 1: one number at a time</summary>
 #
 # Autograd differentiates **one number** with respect to everything. Take the number `y[:, i, c].sum()`, a sum over the
-# batch. Sequences do not mix, so row r of its gradient, of shape (b, t, e), is the derivative of sequence r's own
-# output. What is the largest absolute value at each position j?
+# batch. Its gradient has shape (b, t, e). Sequences do not mix, so entry r of the first axis is the derivative of
+# sequence r's own output. What is the largest absolute value at each position j?
 #
 # `torch.autograd.grad(number, x, retain_graph=True)[0]` is the gradient with respect to x; x must have `requires_grad`.
-# The graph is kept for the next number.
+# `retain_graph=True` keeps the graph, so that you can differentiate the next number too.
 #
 # </details>
 # <details><summary>Hint 2: an example with two positions</summary>
@@ -784,9 +788,10 @@ for name, leak in leaks.items():
 # </div>
 #
 # In the middle map every forbidden *weight* is zero, yet the outputs still depend on the future: the hidden scores are
-# in the denominator, which all visible weights of a row share. So each row of weights equals that of `masked_before`
-# times one number, the sum of its visible weights. Can a model use so indirect a leak? Train one on the guessing game.
-# Then average this sum at position 8, separately for each letter that may come next:
+# in the denominator, which all visible weights of a row share. So each row of weights in `masked_after` is the same row
+# of `masked_before`, multiplied by one number. This number is the sum of the weights that are left after masking. Can a
+# model use so indirect a leak? Train one on the guessing game. Then compute that sum at position 8 in 2,000 fresh
+# sequences, and average it separately for each letter that comes next:
 
 # %%
 class MaskedAfter(AllSeeing):
@@ -809,7 +814,7 @@ print("sum at position 8, for each next letter:", *means)
 
 # %% [markdown]
 # It can: the loss is below log 8. In our run, the sum is close to 0 before four of the letters, and close to 1 before
-# the other four. So this one number halves the choice.
+# the other four. So this one number narrows the choice from eight letters to four.
 #
 # Now test your own layer, with random weights and several heads.
 
@@ -898,7 +903,7 @@ print(f"faint, in float64: pairs (i, j) changed there {in_float64}")
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Filled: other numbers at input j changed output i. Above the diagonal is the future.
+# **How to read it.** Filled: replacing input j changed output i. Above the diagonal is the future.
 #
 # </div>
 #
@@ -913,7 +918,8 @@ print(f"faint, in float64: pairs (i, j) changed there {in_float64}")
 # Passing both tests is no proof. A proof has to come from the code: no path may lead from a later input to an earlier
 # output. A mask can cut only the paths that run through attention; question 3 below is about the others.
 #
-# A whole language model reads token numbers. Test it by replacing token $j$, or start its leak map at the embeddings.
+# A whole language model reads token numbers, which have no derivatives. Test it by replacing token $j$, or take the
+# derivatives with respect to the embeddings.
 
 # %% [markdown]
 # ## A layer written in a hurry
@@ -1001,15 +1007,15 @@ ladder.show()
 # As before, the score is measured at the last position only. There the mask hides nothing, so with the same weights the
 # layer of lesson 4 would give the same output. The training differs: each window now supplies 32 answers instead of
 # one. In lesson 4 our three runs scored 3.71 or 3.72 [bits per byte](../../site/glossary.md#bits-per-byte); here they
-# score 3.46 or 3.47. A table of pairs of bytes (*order 1*) is nearly as good: 3.53. The model sees 32 bytes but not
-# their order: it knows only which byte is the last.
+# score 3.46 or 3.47. That is only a little better than a table of pairs of bytes (*order 1*), at 3.53. The model sees
+# 32 bytes but not their order: it knows only which byte is the last.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can set up the guessing game that trains a language model; write as a boolean mask which position may look where;
-# write a masked softmax that works in any precision, even for fully masked rows; build the self-attention of a language
-# model; and test a model for look-ahead.
+# You can set up the guessing game that trains a language model; express as a boolean mask which positions may look at
+# which; write a masked softmax that works in any precision, even for fully masked rows; build the self-attention of a
+# language model; and test a model for look-ahead.
 #
 # **Three questions to think about**
 #
