@@ -200,7 +200,7 @@ def test_distances_that_were_not_trained_stand_at_zero_above_the_others():
 def test_where_the_models_look_and_what_hiding_new_distances_does():
     lines = printed(SOURCE, "def mean_weights").splitlines()
     given = [list(map(float, re.findall(r"\d\.\d+", line))) for line in lines if "relative bias" in line]
-    assert len(given) == 3 and all(0.05 <= two_back <= 0.06 and abs(far - 2 / 3) < 0.03 for two_back, far in given)
+    assert len(given) == 3 and all(0.05 <= two_back <= 0.06 and abs(new - 0.7) < 0.03 for two_back, new in given)
     largest = [dict(re.findall(r"(-?\d+): (\d\.\d+)", line)) for line in lines if "rotary" in line]
     assert list(largest[0]) == ["2", "27", "-30"]
     assert all(set(run) == {"1", "2", "3"} and sum(map(float, run.values())) > 0.98 for run in largest[1:])
@@ -208,6 +208,7 @@ def test_where_the_models_look_and_what_hiding_new_distances_does():
     before, after = accuracies(), accuracies("new distances hidden")
     assert before["rotary"][:, 1:].min() >= 0.99 and before["rotary"][1:, 0].max() < 0.92
     assert after["rotary"].min() >= 0.99 and after["relative bias"].min() >= 0.97
+    assert (after["at −0.95"][1:] - 0.8).abs().max() < 0.03 and after["1,000 steps"][1:].max() < 0.5
     for way in ("learned", "sinusoidal"):
         assert ((1 - after[way][2]) > 0.6 * (1 - before[way][2])).all()
     assert accuracies("set by hand")["set by hand"].tolist() == [[1.0], [1.0], [1.0]]
