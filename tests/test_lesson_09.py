@@ -404,8 +404,8 @@ def test_the_shortcuts_are_the_costliest_piece(printed_text):
     assert all(some - w > 0.7 * (most - w) for some, most, w in zip(around_attention, both, whole, strict=True))
     assert all(a < b for a, b in zip(found["short"]["positions"], whole, strict=True))  # slightly better without
     assert {f"{bits:.2f}" for bits in found["long"]["shortcuts"]} == {"4.51"}
-    for piece, more in {"feed-forward": 0.37, "√d": 0.26}.items():
-        assert sum(found["long"][piece]) - sum(found["long"]["nothing"]) == pytest.approx(3 * more, abs=0.015)
+    for piece, more in {"feed-forward": r"\+0.34 to \+0.39", "√d": r"\+0.24 to \+0.27"}.items():
+        assert re.search(rf"^ +{piece} .*\({more}\)$", printed_text, re.MULTILINE)
     settings = recorded("ablations")["settings"]
     for name in ("short", "long"):
         line = f"^{name}: +{{depth}} blocks, {{h}} heads, e = {{e}}, {{steps:,}} steps$".format(**settings[name])
@@ -491,8 +491,9 @@ def test_right_samplers_pass_the_statistical_checks_whatever_is_drawn(seed):
 
 def test_the_first_held_out_bytes_of_the_recorded_run_are_easier_than_the_rest():
     record = recorded("enwik8")
-    assert record["curve"][-1]["held_out_bits"] < record["result"]["held_out_bits_without_overlap"] - 0.05
-    assert round(record["data"]["bytes"] / 1e6) == 4
+    bits = record["curve"][-1]["held_out_bits"], record["result"]["held_out_bits_without_overlap"]
+    assert [f"{value:.3f}" for value in bits] == ["1.679", "1.748"]
+    assert round(record["data"]["bytes"] / 1e6, 1) == 4.2
     assert "held_out[:50_000]" in inspect.getsource(enwik8)
 
 
@@ -508,9 +509,9 @@ def test_the_last_rung_goes_the_wrong_way(printed_text):
     ours = {name: ends for name, *ends in re.findall(r"^(\d · .+?) {2,}.*?([\d.]+) to ([\d.]+)$", printed_text, re.M)}
     assert ours["9 · windows of 64 bytes"] == ["2.47", "2.52"] and ours["7 · three blocks"] == ["2.28", "2.31"]
     assert ladder.T == 32
-    for t, runs in ((32, twice_the_windows(0)), (64, twice_the_windows(1))):
-        row = f"^2 × +{512 // t} windows of {t} bytes +{min(runs):.2f} to {max(runs):.2f}$"
-        assert re.search(row, printed_text, re.M)
+    rows = re.findall(r"^ ?(\d+) windows of (\d+) bytes in a step +([\d.]+) to ([\d.]+)$", printed_text, re.M)
+    cells = {(int(count), int(t)): (float(low), float(high)) for count, t, low, high in rows}
+    assert cells == {(16, 32): (2.28, 2.31), (32, 32): (2.08, 2.1), (8, 64): (2.47, 2.52), (16, 64): (2.18, 2.19)}
     assert max(twice_the_windows(0)) < min(twice_the_windows(1)), "the shorter windows still win"
 
 

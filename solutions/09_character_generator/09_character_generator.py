@@ -16,7 +16,7 @@
 # | | |
 # |---|---|
 # | **You will build** | batches of random slices, a transformer that predicts the next byte, temperature and top-p, the loop that writes, and a fair measurement |
-# | **You need** | lessons [5](../05_masking/05_masking.ipynb) and [7](../07_transformer_block/07_transformer_block.ipynb); from [lesson 8](../08_classifier/08_classifier.ipynb), that the cross-entropy is −log p of the right answer |
+# | **You need** | lessons [5](../05_masking/05_masking.ipynb), [6](../06_positions/06_positions.ipynb) and [7](../07_transformer_block/07_transformer_block.ipynb); from [lesson 8](../08_classifier/08_classifier.ipynb), the cross-entropy and the training recipe |
 # | **It takes** | about 120 minutes: seven exercises, 25 points |
 # | **It computes** | about half a minute in one cell, 10 to 20 seconds in each of two others; you may stop any of them |
 #
@@ -100,8 +100,9 @@ plt.show()
 #
 # $$p(x_0, \dots, x_{N-1}) \;=\; \prod_{i=0}^{N-1} p(x_i \mid x_0, \dots, x_{i-1}) .$$
 #
-# Each factor is one prediction. So input and target are the **same sequence, shifted by one**, as in lesson 5: a slice
-# of t + 1 bytes contains t inputs and their t targets. Our model sees at most the last t bytes.
+# Each factor is one prediction. We leave out the first factor, because there is no byte before $x_0$. Input and target
+# are the **same sequence, shifted by one**, as in lesson 5: a slice of t + 1 bytes contains t inputs and their t
+# targets. Our model sees at most the last t bytes.
 
 # %% [markdown]
 # **What the checks require.** In exercises 2 to 5 and 7, create every new tensor on the device of the inputs. A batch
@@ -138,9 +139,9 @@ plt.show()
 def sample_batch(data, batch, t, generator=None):
     """Random slices of a text, and the same slices one position later.
 
-    data: (length,), bytes, on the CPU, at least t + 1. generator: decides what is drawn; for
-    torch.randint. Returns inputs and targets, both (batch, t), int64: target i is the byte
-    after input i.
+    data: (length,), bytes, on the CPU, at least t + 1. generator: a torch.Generator
+    for torch.randint. Returns inputs and targets, both (batch, t), int64: target i is the
+    byte after input i.
     """
     ### BEGIN SOLUTION
     starts = torch.randint(len(data) - t, (batch,), generator=generator)
@@ -164,7 +165,7 @@ for row in range(4):
 # 2 it is in **bits**. `bits_per_byte` divides a loss by ln 2, which converts nats to [bits per
 # byte](../../site/glossary.md#bits-per-byte).
 #
-# $$\text{bits per byte} \;=\; -\frac1N \sum_{i=0}^{N-1} \log_2 p(x_i \mid x_0, \dots, x_{i-1}),
+# $$\text{bits per byte} \;=\; -\frac{1}{N-1} \sum_{i=1}^{N-1} \log_2 p(x_i \mid x_0, \dots, x_{i-1}),
 # \qquad \log_2 p = \frac{\ln p}{\ln 2} .$$
 #
 # A model that gives all 256 bytes the same probability needs 8 bits per byte, as many as a byte has on a disk:
@@ -188,11 +189,11 @@ print(f"a model without an opinion: {loss:.3f} nats, "
 # Is 3 bits per byte good? Six landmarks to compare with:
 #
 # - **8 bits**: all 256 bytes are equally probable.
-# - **the alphabet**: all bytes that occur in the training part are equally probable; $\log_2$ of their number.
+# - **the alphabet**: the m bytes that occur in the training part are equally probable: $\log_2 m$ bits.
 # - **order 0**: the probability of each byte is its frequency in the training part.
-# - **order 1**: the same, given the byte before it. A table counts the pairs of bytes in the training part.
+# - **order 1**: the probability of each byte is its frequency after the preceding byte, from a table of byte pairs.
 # - **gzip** and **xz**, two compression programs: we compress the training part alone, and then the training part
-#   followed by the held-out part. The landmark is the growth in bits, divided by the number of held-out bytes.
+#   followed by the held-out part. The landmark is the increase in compressed size, in bits per held-out byte.
 #
 # An arithmetic coder ([Witten, Neal and Cleary, 1987](https://doi.org/10.1145/214762.214771)) turns a language model
 # into a compressor too. The compressed text has almost exactly as many bits per byte as the model needs.
@@ -204,11 +205,12 @@ def bits_of(counts):
     return -(counts / counts.sum(dim=-1, keepdim=True)).log2()
 
 def added(pack):
-    """Bits per held-out byte of a packer that has seen the training part."""
+    """Bits that the held-out part adds to the compressed text, per held-out byte."""
     return 8 * (len(pack(text)) - len(pack(text[:cut]))) / len(held_out)
 
 pairs = torch.bincount(256 * train[:-1].long() + train[1:], minlength=256 * 256)
 seen = held_out.long()
+missing = (pairs.view(256, 256)[seen[:-1], seen[1:]] == 0).sum()
 landmarks = {
     "8 bits: any byte": 8.0,
     "log₂ of the alphabet": math.log2((counts > 0).sum()),
@@ -222,10 +224,10 @@ for name, value in landmarks.items():
 window = [{"id": lzma.FILTER_LZMA2, "preset": 9, "dict_size": 32 * 1024}]
 in_window = added(lambda data: lzma.compress(data, filters=window))
 print(f"xz with a window of 32 KB: {in_window:.3f}")
+print(f"{missing} of {len(seen) - 1:,} held-out pairs are missing from the table of order 1")
 
 # %% [markdown]
-# Orders 0 and 1 are measured on the held-out part. Of its 12,824 pairs of bytes, 53 are missing from the table. Without
-# the 0.1 their probability is 0, and −log₂ 0 is infinite.
+# Without the 0.1, a held-out pair missing from the table would have probability 0, and −log₂ 0 is infinite.
 
 # %% [markdown]
 # ## The model
@@ -293,8 +295,8 @@ check(CharTransformer)
 # %% [markdown]
 # Does the model really look only backwards? The leak map of [lesson 5](../05_masking/05_masking.ipynb) shows how fast
 # output i changes when the embedding vector of byte j changes. A [hook](../../site/glossary.md#hook) records these
-# vectors. A gradient misses a leak through a step function such as argmax. So the cell also replaces each byte in turn,
-# and counts how many outputs at earlier positions change: none should.
+# vectors. A gradient cannot see a leak through a step function such as argmax, whose slope is 0. So the cell also
+# replaces each byte in turn, and counts how many outputs at earlier positions change: none should.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "A leak map of 8 by 8 cells, output against input. Every cell on and below the diagonal has a number; the cells above the diagonal are hatched: exactly zero."}}
 def leak_map(model, ids):
@@ -325,9 +327,9 @@ print("outputs that a later byte changes:", changed)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Of all the derivatives of a logit at position i with respect to a component of byte j's vector,
-# each number is the largest in absolute value. Hatched cells are exactly zero. If a model of yours ever predicts
-# suspiciously well, run these two tests first.
+# **How to read it.** Each number is the largest absolute derivative of any logit at position i with respect to any
+# component of byte j's vector. Hatched cells are exactly zero. If a model of yours ever predicts suspiciously well,
+# first run both tests: the leak map and the replacement of bytes.
 #
 # </div>
 
@@ -336,8 +338,8 @@ print("outputs that a later byte changes:", changed)
 #
 # As in lesson 8, the embeddings start small, **[AdamW](../../site/glossary.md#adamw)** is the optimiser, and the
 # learning rate warms up and then falls along half a cosine. **[Gradient
-# clipping](../../site/glossary.md#gradient-clipping)** is new: the gradients of all weights form one long vector; if
-# its length is more than 1, it is scaled down to 1. This limits the influence of a single batch.
+# clipping](../../site/glossary.md#gradient-clipping)** is new: the gradients of all weights form one long vector.
+# If this vector is longer than 1, it is scaled down to length 1. This limits the influence of a single batch.
 #
 # The next function returns the bits of **each prediction in each window**.
 
@@ -374,7 +376,7 @@ def rate(step):
     return 0.005 * min((step + 1) / 50, 0.5 + 0.5 * math.cos(math.pi * step / steps))
 
 def train_step(model, optimiser, rate, batch):
-    """One step on a pair (inputs, targets). Returns the loss before it, in bits."""
+    """One step on a pair (inputs, targets). Returns the loss before the step, in bits."""
     inputs, targets = (part.to(device()) for part in batch)
     loss = F.cross_entropy(model.train()(inputs).flatten(0, 1), targets.flatten())
     optimiser.zero_grad()
@@ -438,7 +440,7 @@ if looks:
 #
 # Softmax turns the model's logits into probabilities. Which byte should come next?
 # **[Greedy](../../site/glossary.md#greedy-decoding)** decoding takes the most probable byte. **Sampling** draws a byte
-# at random with these probabilities. Now and then it draws an improbable byte, and the text has to go on from there.
+# at random with these probabilities. Now and then an improbable byte is drawn, and the text has to continue after it.
 #
 # The **[temperature](../../site/glossary.md#temperature)** $T$ sets how random the choice is. The logits are divided by
 # $T$ before the softmax:
@@ -525,10 +527,10 @@ for T in (0.5, 1, 2):
 # you sample. **[Top-k](../../site/glossary.md#top-k-sampling)** ([Fan, Lewis and Dauphin,
 # 2018](https://arxiv.org/abs/1805.04833)) keeps the k largest logits and sets all others to −∞ (`finished_top_k`).
 #
-# But how large should k be? Inside a word there is often only one way to continue; at its beginning there may be a
+# But how large should k be? Inside a word there is often only one way to continue; where a word begins there may be a
 # dozen. No single k suits both. **[Top-p](../../site/glossary.md#top-p-sampling)**, or nucleus sampling ([Holtzman et
-# al., 2020](https://arxiv.org/abs/1904.09751), section 3.1), lets the model decide: rank the tokens by probability,
-# and keep the **fewest** whose probabilities add up to p **or more**.
+# al., 2020](https://arxiv.org/abs/1904.09751), section 3.1), lets the model decide: rank the tokens by probability, and
+# keep the **nucleus**, the fewest tokens whose probabilities add up to p **or more**.
 #
 # An example with p = 0.8:
 #
@@ -593,7 +595,7 @@ for prompt in ("the value of the expres", "the value of the expression ",
 # %% [markdown]
 # Inside these two words one byte is kept; where a new word begins, more than a dozen are.
 #
-# Now choose T and p by hand. At T = 2, how low must p be until no improbable byte is left? Compare *expres* with *The*.
+# Set T = 2. How far must you lower p before every byte that is left could follow? Compare *expres* with *The*.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -603,8 +605,8 @@ show_player("next-byte")
 # %% [markdown]
 # <details><summary>What to find</summary>
 #
-# At T = 2, p = 0.5 leaves only *s* after *expres*. After *The*, p = 0.7 already removes every byte that could not begin
-# a word there. At T = 1, p = 0.9 does both. A higher T flattens the distribution, so the same p keeps more bytes.
+# At T = 2, p = 0.5 leaves only *s* after *expres*. After *The*, p = 0.7 leaves only bytes that could begin a word.
+# At T = 1, p = 0.9 is low enough after both. A higher T flattens the distribution, so the same p keeps more bytes.
 #
 # </details>
 #
@@ -622,8 +624,8 @@ plots.diagrams.teaching_and_writing()
 #
 # </div>
 #
-# Now the loop. Give the model the text so far, take the logits **of the last position** (the others are about bytes
-# that are already there), apply temperature and filters, sample, append, repeat. If the text is longer than
+# Now the loop. Give the model the text so far, take the logits **of the last position** (earlier positions predict
+# bytes that are already in the text), apply temperature and filters, sample, append, repeat. If the text is longer than
 # `model.t_max`, the model reads the **last** `t_max` bytes. Switch the model to evaluation mode for the loop.
 
 # %% [markdown]
@@ -656,7 +658,7 @@ def generate(model, prompt, count, temperature=1.0, top_k=None, top_p=None, gene
     """Continue a text, one token after the other.
 
     model: maps ids (b, t) to logits (b, t, n), t ≤ model.t_max. prompt: (b, t), t ≥ 1.
-    count: how many tokens to draw, at least 1. generator: decides what is drawn.
+    count: how many tokens to draw, at least 1. generator: a torch.Generator.
     Returns (b, count): what was drawn. Afterwards the model is in its former mode.
     """
     ### BEGIN SOLUTION
@@ -775,8 +777,7 @@ for seen in (1, 2, 4, 8, 16, 32, 64):
 print(f"mean {by_position.mean():.2f}")
 
 # %% [markdown]
-# The first few bytes of context help most. Beyond eight bytes, about a word, this model gains hardly anything: with 64
-# bytes it needs as many bits as with eight.
+# The first few bytes of context help most. Beyond eight bytes, about a word, the bits hardly change.
 
 # %% [markdown]
 # <div class="card">
@@ -813,7 +814,7 @@ check.prediction("sharpened_bits", sharpened_bits)
 # %% [markdown]
 # ## A fair measurement
 #
-# How many bits per byte a model needs depends on how much context each byte is given. The cheap way, which gave us the
+# How many bits per byte a model needs depends on how much context each byte is given. The cheap way, used for the
 # learning curve, cuts the text into windows that do not overlap.
 
 # %% [markdown]
@@ -874,8 +875,7 @@ check(bits_of_windows)
 # made from a single byte.
 #
 # The fair way gives each byte its full context. Slide the window by **one** byte at a time, and count only the
-# **last** prediction of each window. Near the beginning of the text, use all bytes that come before. The very first
-# byte has none before it, and is not counted:
+# **last** prediction of each window. Near the beginning of the text, use all bytes that come before:
 #
 # $$\text{bits} \;=\; -\frac{1}{N-1} \sum_{i=1}^{N-1} \log_2 p\big(x_i \mid x_{\max(0,\, i-t)}, \dots, x_{i-1}\big) .$$
 
@@ -905,7 +905,7 @@ check(bits_of_windows)
 # %% nbgrader={"grade": false, "grade_id": "sliding_window_bits", "locked": false, "schema_version": 3, "solution": true, "task": false}
 @torch.no_grad()
 def sliding_window_bits(model, data, t):
-    """Bits per byte when each byte is predicted from the t before it, or all there are.
+    """Bits per byte, each predicted from the t bytes before it, or all if there are fewer.
 
     model: maps ids (b, t) to logits (b, t, n). data: (length,), bytes, two or more.
     Returns the mean over bytes 1 to length − 1. Afterwards the model is in its former mode.
@@ -929,8 +929,8 @@ def sliding_window_bits(model, data, t):
 check(sliding_window_bits)
 
 # %% [markdown]
-# Measure your model in both ways, on a passage at the beginning of the held-out part. It is harder than the rest, so
-# compare only these two numbers:
+# Measure your model in both ways, on a passage at the beginning of the held-out part. This passage is harder than the
+# rest, so compare the two numbers only with each other:
 
 # %%
 part = held_out[: context * 47 + 1]
@@ -943,10 +943,10 @@ print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
 # %% [markdown]
 # The fair number is lower, but computing it takes nearly t times the work. Here the gap is small: this model gains
 # hardly anything beyond eight bytes of context, so only the first few predictions of a window suffer. A compromise is
-# to slide by several bytes, as in the recorded run below.
+# to slide by more than one byte; the recorded run below slides by 64.
 #
 # A fair measurement is slow, and even then the model sees no more than t bytes: [lesson
-# 15](../15_transformer_xl/15_transformer_xl.ipynb) starts from these two complaints.
+# 15](../15_transformer_xl/15_transformer_xl.ipynb) starts from these two shortcomings.
 
 # %% [markdown]
 # ## Without one piece
@@ -1033,22 +1033,21 @@ for piece in sorted(short, key=lambda piece: sum(short[piece]), reverse=True):
 check.prediction("costliest_piece", costliest_piece)
 
 # %% [markdown]
-# **The shortcuts** are by far the costliest to lose. In the long runs, with four blocks instead of two, the model
-# without them needs 4.51 bits, as many as order 0 (4.50), which ignores what came before. Lesson 7 showed that without
-# shortcuts the vectors at all positions become nearly equal.
+# **The shortcuts** are by far the costliest to lose. In the long runs the model without shortcuts needs 4.51 bits.
+# Order 0, which ignores what came before, needs 4.50. Lesson 7 showed that without shortcuts the vectors at all
+# positions become nearly equal.
 #
-# The table also has rows for a model with only one kind of shortcut removed. Most of the cost comes from the shortcut
-# around attention. This fits answer A: attention mixes the vectors of different positions, the feed-forward network
-# does not.
+# The short runs include models with only one kind of shortcut removed. Most of the cost comes from the shortcut around
+# attention. This fits answer A: attention mixes the vectors of different positions, the feed-forward network does not.
 #
 # **The other pieces** cost less than a tenth of a bit in the short runs. In the long runs the model is larger and also
 # trains longer, and the ranking is different:
 #
-# - **Positions** are the second costliest piece in the long runs. In the short ones, the model is even slightly better
-#   without them. After a short run even the whole model does not predict better than order 1 (3.53 bits). To imitate
-#   such a table, the model needs no positions: the shortcut carries the last byte's own vector to the prediction.
-# - **The feed-forward network** and **√d** matter in the long runs: without the network the model needs 0.37 bits more,
-#   without √d 0.26.
+# - **Positions** are the second costliest piece in the long runs. In the short runs, the model is even slightly better
+#   without positions. After a short run even the whole model needs more bits than order 1 (3.53), and a table of pairs
+#   needs no positions.
+# - **The feed-forward network** and **√d** matter in the long runs: without the network the model needs 0.34 to 0.39
+#   bits more, without √d 0.24 to 0.27.
 # - **The norms** help a little in the short runs and not in the long ones: at this learning rate, the training settles
 #   without them.
 #
@@ -1069,21 +1068,23 @@ model_class = ladder.own(CharTransformer)
 torch.manual_seed(0)
 ladder.climb(model_class(256, 64, 4, 3, t_max=64))
 ladder.show()
-for t, rung in ((32, "07_transformer_block"), (64, "09_character_generator")):
-    runs = recorded("ladder")["result"]["bits"][f"{rung}, twice the windows"]
-    print(f"2 × {512 // t:2} windows of {t} bytes{'':>13}{min(runs):.2f} to {max(runs):.2f}")
+bits = recorded("ladder")["result"]["bits"]
+for rung, t in (("07_transformer_block", 32), ("09_character_generator", 64)):
+    for name, count in ((rung, 512 // t), (f"{rung}, twice the windows", 1024 // t)):
+        ends = f"{min(bits[name]):.2f} to {max(bits[name]):.2f}"
+        print(f"{count:2} windows of {t} bytes in a step{'':>7}{ends}")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The point is your model, the ticks are three runs of ours; farther left is better.
+# **How to read it.** Farther left is better. The point is your model, the ticks are three runs of ours.
 #
 # </div>
 #
-# The last rung goes the wrong way: windows of 64 bytes need more bits (2.47 to 2.52) than windows of 32 (2.28 to 2.31).
-# Longer windows had little to offer: even the wider model above gained hardly anything from more than eight bytes. Why
-# they do harm is open. With twice as many windows in a step both models improve, and the shorter windows still win
-# (last two lines).
+# The last rung needs more bits than rung 7, and differs from that rung in two ways: the windows are twice as long, and
+# a step reads half as many of them. With 16 windows in a step, the longer windows need fewer bits (2.18 to 2.19 against
+# 2.28 to 2.31), but such a step reads twice as many bytes. With the same number of bytes in a step, 512 or 1,024,
+# windows of 32 bytes need fewer bits than windows of 64. The reason is open.
 
 # %% [markdown]
 # ## The real thing: Wikipedia
@@ -1091,8 +1092,7 @@ for t, rung in ((32, "07_transformer_block"), (64, "09_character_generator")):
 # This is a **recorded** run of a larger version of your model. Another optimiser,
 # [Muon](https://kellerjordan.github.io/posts/muon/), trained most of the weights.
 # [**enwik8**](https://mattmahoney.net/dc/textdata.html) is the first 10⁸ bytes of the English Wikipedia of March 2006,
-# including the markup, and a standard benchmark for byte-level models. The run uses about the first four million
-# bytes.
+# including the markup, and a standard benchmark for byte-level models. The run uses the first 4.2 million bytes.
 
 # %% tags=["hide-input"]
 run = recorded("enwik8")
@@ -1114,21 +1114,22 @@ plt.show()
 bits, without_overlap = result["held_out_bits"], result["held_out_bits_without_overlap"]
 print(f"held out: {bits:.3f} bits per byte ({result['context']})")
 print(f"without overlap: {without_overlap:.3f}, {without_overlap - bits:.3f} more")
+print(f"without overlap, first 50,000 held-out bytes: {curve[-1]['held_out_bits']:.3f}")
 for name, bits in same_bytes.items():
     print(f"{name:>10}: {bits:.3f}")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The held-out curve starts lower for two reasons. Its points are measured on the first 50,000
-# held-out bytes, which are easier than the rest, and a training point is a running mean that still includes earlier,
-# worse steps.
+# **How to read it.** The two curves are not measured in the same way. A held-out point is measured on the first 50,000
+# held-out bytes, which are easier than the rest (1.679 bits against 1.748 for all). A training point is a running mean,
+# which still includes earlier, worse steps.
 #
 # </div>
 #
-# The larger model beats xz, which yours did not: 1.66 bits against 2.09. Overlapping windows lower its score by 0.086
-# bits per byte, or 0.086 × 256 ≈ 22 bits in each window. The same difference for your model was about 0.02 × 64 ≈ 1
-# bit. So this model makes use of far more context than yours.
+# The larger model beats xz, which yours did not: 1.66 bits against 2.09. Without overlap it needs 0.086 bits per byte
+# more, or 0.086 × 256 ≈ 22 bits per window. Your model needed about 0.02 × 64 ≈ 1 bit per window more. This suggests
+# that the larger model uses more context than yours, but the texts differ too.
 #
 # Two prompts, each with the model's continuation:
 
@@ -1142,8 +1143,8 @@ for sample in run["samples"][:2]:
 # Most words are real, and each `[[` that opens a link is closed again. Yet the sentences make no sense: the second
 # text goes from mathematics to astronauts, the Moon and blood.
 #
-# The first two models below were trained on 90 million bytes of enwik8, GPT-2 on web pages, with those of Wikipedia
-# left out. Compare with care: they were not tested on the same bytes as ours.
+# The first two models below were trained on 90 million bytes of enwik8. GPT-2 was trained on web pages, from which
+# Wikipedia had been removed. Compare with care: these models were not tested on the same bytes as ours.
 #
 # | model | bits per byte | where |
 # |---|---|---|
@@ -1153,13 +1154,13 @@ for sample in run["samples"][:2]:
 #
 # Lesson 12 looks inside GPT-2; [lesson 17](../17_going_big/17_going_big.ipynb) shows how the bits fall with a model's
 # size. [Shannon (1951)](https://doi.org/10.1002/j.1538-7305.1951.tb01366.x) had people guess printed English letter by
-# letter, and concluded that it contains between 0.6 and 1.3 bits per letter (of 26 letters and the space).
+# letter, and concluded that English contains between 0.6 and 1.3 bits per letter (of 26 letters and the space).
 
 # %% [markdown]
 # ## What you can do now
 #
 # You can train a language model on any file, measure fairly how many bits per byte it needs, sample from it with
-# temperature, top-k and top-p, and find out by an ablation what a piece of it is worth.
+# temperature, top-k and top-p, and use an ablation to find out what a piece of it is worth.
 #
 # **A question to think about**
 #
@@ -1167,8 +1168,8 @@ for sample in run["samples"][:2]:
 # bytes long on average, with a loss of 4.2 nats per piece. On the same text, which one predicts better?</summary>
 #
 # The second: 4.2 nats for 3 bytes are 1.4 nats per byte. The second model needs 2.02 bits per byte, the first 2.16.
-# However a model cuts the text into pieces, its loss can be divided by the number of bytes, so any two models can be
-# compared on the same text. Lesson 11 makes such pieces.
+# However a model cuts the text into pieces, its total loss can be divided by the number of bytes, so any two models can
+# be compared on the same text. Lesson 11 makes such pieces.
 #
 # </details>
 #
