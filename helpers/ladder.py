@@ -6,6 +6,7 @@
     ladder.show()                          # all rungs so far
     ladder.last_byte(model)                # how much weight it gives to the last byte
     ladder.other_context(model)            # its score where all bytes but the last come from elsewhere
+    ladder.query_alone(model)              # its score where all keys and values come from elsewhere
 
 One text, one size, one recipe and about the same seconds of one core for each rung: only the model changes. The text is
 Python's reference manual, or with `Ladder(check, text="enwik8")` Wikipedia, where there is data. The first nineteen
@@ -176,6 +177,12 @@ class Ladder:
         """Print the held-out bits per byte where all bytes that the model reads but the last come from elsewhere."""
         print(f"held out, with other bytes before the last: {other_context_bits(model, self.text):.2f} bits per byte")
 
+    def query_alone(self, model: ByteModel) -> None:
+        """Print the held-out bits per byte where only the last position's query is from the window."""
+        print(
+            f"held out, with all keys and values from elsewhere: {query_alone_bits(model, self.text):.2f} bits per byte"
+        )
+
 
 def measured(model: nn.Module, steps: int, text_name: str = MANUAL, **options: Any) -> tuple[float, int]:
     """Train a model on a text. Returns (held-out bits per byte, after how many steps the training ended)."""
@@ -255,6 +262,21 @@ def other_context_bits(model: nn.Module, text_name: str = MANUAL) -> float:
     windows = _held_out_windows(model, text_name)  # (windows, t + 1)
     others = windows.roll(len(windows) // 2, dims=0)[:, :-2]
     return _bits(model, torch.cat([others, windows[:, -2:]], dim=1))
+
+
+def query_alone_bits(model: ByteModel, text_name: str = MANUAL) -> float:
+    """Held-out bits per byte where the last byte is only the query, and keys and values are of a window far away.
+
+    model: without positions. Its `mix` takes a context, as SingleHeadAttention does.
+    """
+    windows = _held_out_windows(model, text_name)  # (windows, t + 1)
+    contexts = windows.roll(len(windows) // 2, dims=0)[:, :-1]
+    nats = 0.0
+    with evaluating(model), torch.no_grad():
+        for ids, context in zip(windows.split(256), contexts.split(256), strict=True):
+            y = model.mix(model.tokens(ids[:, -2:-1]), model.tokens(context))  # (b, 1, e)
+            nats += F.cross_entropy(model.to_logits(y)[:, 0], ids[:, -1], reduction="sum").item()
+    return float(bits_per_byte(nats / len(windows)))
 
 
 @torch.no_grad()

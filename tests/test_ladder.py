@@ -67,6 +67,15 @@ def test_the_other_bytes_before_the_last_change_only_a_model_that_reads_them(cap
     assert f"before the last: {ladder.held_out_bits(last_only):.2f} bits per byte" in capsys.readouterr().out
 
 
+def test_with_the_query_alone_a_model_reads_the_last_byte_or_the_context_from_elsewhere():
+    query_only, context_only = (
+        ByteModel(mix)
+        for mix in (lambda x, context=None: x, lambda x, context=None: (x if context is None else context)[:, -1:])
+    )
+    assert ladder.query_alone_bits(query_only) == pytest.approx(ladder.held_out_bits(query_only), abs=1e-5)
+    assert ladder.query_alone_bits(context_only) != pytest.approx(ladder.held_out_bits(context_only), abs=1e-5)
+
+
 @pytest.mark.parametrize("written,taken", [(right, right), (not_written, ladder.self_attention)])
 def test_what_holds_is_taken_and_else_the_finished_part_and_a_line_says_which(written, taken, monkeypatch, capsys):
     monkeypatch.setattr(written, "__name__", "self_attention")

@@ -20,7 +20,7 @@
 # | **You will build** | a soft dictionary; attention over queries, keys and values; a module with three learned matrices; a query matrix and a key matrix written by hand |
 # | **You need** | [lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb), and some knowledge of `torch.nn.Module` |
 # | **It takes** | about 100 minutes: five exercises, 17 points, and four predictions |
-# | **It computes** | in seconds on a laptop; the last section takes about a minute, and you may stop it |
+# | **It computes** | in seconds on a laptop, except for one training run of about a minute, which may be stopped |
 #
 # The letters used for shapes are listed in the [table of notation](../../site/notation.md).
 
@@ -49,8 +49,8 @@ check = start("02_queries_keys_values")
 #
 # | place | job | name |
 # |---|---|---|
-# | $x_i$, left of the dot | it is compared with all vectors to set the weights of **its own** output | the [**query**](../../site/glossary.md#query) |
-# | $x_j$, right of the dot | it is compared with each vector to set its own weight in **that vector's** output | the [**key**](../../site/glossary.md#key) |
+# | $x_i$, left of the dot | it is compared with all vectors to set the weights in **its own** output, $y_i$ | the [**query**](../../site/glossary.md#query) |
+# | $x_j$, right of the dot | it is compared with each $x_i$ to set its own weight in **that vector's** output, $y_i$ | the [**key**](../../site/glossary.md#key) |
 # | $x_j$, at the end | it is multiplied by its weight and added to the sum | the [**value**](../../site/glossary.md#value) |
 #
 # One vector need not be the best for all three jobs. An adjective may look for its noun (query), be found by that noun
@@ -80,7 +80,7 @@ mutual = "A"
 
 # %%
 def count_mutual(scores):
-    """Count the pairs in which each scores the other higher than itself. (pairs, 2, 2)"""
+    """Count the pairs whose vectors score each other above themselves. (pairs, 2, 2)"""
     zero_looks_away = scores[:, 0, 1] > scores[:, 0, 0]
     one_looks_away = scores[:, 1, 0] > scores[:, 1, 1]
     return (zero_looks_away & one_looks_away).sum().item()
@@ -99,8 +99,8 @@ check.prediction("mutual", mutual)
 # ## Why one vector cannot do it
 #
 # With one vector as both query and key the scores are symmetric: $x_i \cdot x_j = x_j \cdot x_i$. The weights need not
-# be, because each row has its own softmax. But **no two vectors can prefer each other**: they cannot both score higher
-# with each other than with themselves. This follows from the Cauchy-Schwarz inequality:
+# be symmetric, because each row has its own softmax. But **no two vectors can prefer each other**: they cannot both
+# score higher with each other than with themselves. This follows from the Cauchy-Schwarz inequality:
 #
 # $$x_i \cdot x_j \;\le\; \lVert x_i\rVert\,\lVert x_j\rVert
 # \;\le\; \max\big(\lVert x_i\rVert^2, \lVert x_j\rVert^2\big) \;=\; \max\big(x_i \cdot x_i,\; x_j \cdot x_j\big) .$$
@@ -144,7 +144,7 @@ except KeyError as missing:
 # **Exercise 1 · `soft_lookup`** &nbsp; ★☆☆ · 7 minutes · 3 points
 #
 # Look up one query in a soft dictionary. There is no batch here: the query is a single vector (d,), the keys are the
-# rows of a matrix (s, d), and the values are the rows of another, (s, d_v). The width d_v may differ from d.
+# rows of a matrix (s, d), and the values are the rows of a matrix (s, d_v). The width d_v may differ from d.
 #
 # <details><summary>Hint 1: the two steps and their shapes</summary>
 #
@@ -187,7 +187,7 @@ def embed(words):
 
 # %% [markdown]
 # Each value is a [one-hot](../../site/glossary.md#one-hot-vector) row, with a single 1 at its category, so the answer
-# holds the share of each category, and the largest share is the guess. None of the words below is a key.
+# holds the share of each category. The largest share is the guess. None of the four words looked up here is a key.
 
 # %%
 labels = list(dict.fromkeys(category.values()))       # each category once
@@ -201,7 +201,7 @@ for word in ["tuple", "float", "finally", "while"]:
     print(f"{word:>8}:", "  ".join(shares))
 
 # %% [markdown]
-# The last answer is a close call: *block* gets 0.40, *container* 0.32. Now try a lookup by hand:
+# The last answer is a close call: *block* gets 0.40, *container* 0.32. Now move the query, keys and values yourself:
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -274,7 +274,7 @@ plt.show()
 # </div>
 #
 # As a formula, $w_j = \operatorname{softmax}_j(\beta\; q \cdot k_j)$. The attention of this lesson has no β; lesson 3
-# adds one. Does anything else have the same effect?
+# adds one. Does anything else act like β?
 
 # %% [markdown]
 # <div class="card">
@@ -337,9 +337,9 @@ plots.diagrams.three_roles()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each rectangle is a matrix, labelled with its numbers of rows and columns. The batch axis is left
-# out, and the values are as wide as the keys. Three projections turn x into q, k and v. Row i of the scores compares
-# query i with all keys. The softmax turns each row of scores into weights, and the weights average the values.
+# **How to read it.** Each rectangle is a matrix, labelled with its numbers of rows and columns; *w* has the shape of
+# *w*′. The batch axis is left out, and the values are as wide as the keys. Row i of the scores compares query i with
+# all keys. Softmax turns each row of scores into weights.
 #
 # </div>
 #
@@ -369,8 +369,8 @@ plots.diagrams.three_roles()
 # | output | (b, t, d_v) | one query's average of the values |
 
 # %% [markdown]
-# The next function is meant to be attention, written with `einsum`, which gives each axis a letter (v for d_v). Axes
-# with the same letter are matched, and a letter that is missing after the arrow is summed over. The function raises no
+# The next function is meant to be attention. It uses `einsum`, which gives each axis a letter (here v for d_v). Axes
+# with the same letter are matched. A letter that is missing after the arrow is summed over. The function raises no
 # error, its result has the right shape, and every row of weights adds up to 1. Yet the numbers are wrong.
 
 # %% [markdown]
@@ -378,7 +378,7 @@ plots.diagrams.three_roles()
 #
 # **Exercise 3 · `attention`** &nbsp; mend · ★★☆ · 10 minutes · 4 points
 #
-# Fix this function. The scores go into the softmax as they are. The weights must be right for every query, even when
+# Fix this function. Do not scale the scores before the softmax. The weights must be right for every query, even when
 # the scores of one are far larger than those of the others. Do not call PyTorch's `scaled_dot_product_attention` or the
 # course's `finished_attention` here.
 #
@@ -391,7 +391,7 @@ plots.diagrams.three_roles()
 # <details><summary>Hint 2: the test of hint 1, changed</summary>
 #
 # In that test the faulty function returns 0.5. Now let the second key be (0, 3). It is still at a right angle to the
-# query, so its score should stay 0 and the output 0.73. The faulty function returns 0.12. Its first score is 1, as it
+# query, so its score should stay 0 and the output 0.73. The faulty function returns 0.12. The first score is 1, as it
 # should be. Which second score would make the output 0.12? How could the query (1, 0) and the key (0, 3) produce that
 # score?
 #
@@ -431,10 +431,10 @@ print(f"output: {output.item():.2f}")
 # %% [markdown]
 # <details><summary>What was wrong, and how to find it</summary>
 #
-# The components of the queries were called d, those of the keys e. Both letters are missing after the arrow, so einsum
+# The last axis of the queries was labelled d, that of the keys e. Both letters are missing after the arrow, so einsum
 # sums over each **separately**: it multiplies every component of the query by every component of the key. The score is
 # then the sum of the query's components times the sum of the key's. In hint 2 the scores were 1 and 3. With the same
-# letter for both, `"btd,bsd->bts"`, einsum multiplies only components with the same index.
+# letter for both axes, `"btd,bsd->bts"`, einsum multiplies only components with the same index.
 #
 # A test with numbers that you can work out by hand finds this mistake. Include vectors at right angles: their score has
 # to be 0.
@@ -480,8 +480,8 @@ print("your attention gives the same:", torch.allclose(mine, X_weights @ X_v, at
 # %% [markdown]
 # ## A question for every word
 #
-# Are two matrices really better than one? The following task puts this to the test. Phrases of four words, such as
-# *every empty list contains*, are drawn at random from short lists. Every word has a question:
+# Are two matrices really better than one? A small task tests this. Phrases of four words, such as *every empty list
+# contains*, are drawn at random from short lists. Every word has a question:
 #
 # - the article and the adjective ask for the **noun**;
 # - the noun asks for the **verb**;
@@ -492,9 +492,11 @@ print("your attention gives the same:", torch.allclose(mine, X_weights @ X_v, at
 # keys have width d = 2, so that we can draw them afterwards. $W_v$ starts as the identity and is learned too.
 #
 # The noun and the verb have to prefer each other here. With one matrix for queries and keys they cannot, because every
-# word then has a single vector for both. We train three times: with two matrices, with one, and with one whose keys
-# have the sign of their second component changed. In the third run the scores are still symmetric, but they are no
-# longer inner products of one set of vectors, so the inequality above does not apply.
+# word then has a single vector for both roles. We compare three ways to make queries and keys: with two matrices; with
+# one matrix for both roles; and again with one matrix, but with the sign of the second component of every key flipped.
+#
+# In the third case a word with the query (a, b) has the key (a, −b). Its score with itself is a² − b², which may be
+# negative. Two words with queries (0, 1) and (0, −1) prefer each other: each scores 1 with the other, −1 with itself.
 
 # %%
 def phrase_loss(ids, answers, w_q, w_k, w_v):
@@ -503,7 +505,7 @@ def phrase_loss(ids, answers, w_q, w_k, w_v):
     return (y - asked_for).square().sum(-1).mean()
 
 def train(answers, signs=None, learn_values=True, seed=0):
-    """answers: (n, e), one for each word. signs: (2,), or None if w_k makes the keys."""
+    """answers: (n, e). signs: (2,), keys are queries × signs; None: w_k makes keys."""
     generator = torch.Generator().manual_seed(seed)
     w_q, w_k = [0.1 * torch.randn(40, 2, generator=generator) for _ in range(2)]
     w_q, w_k, w_v = [w.to(device()).requires_grad_() for w in (w_q, w_k, torch.eye(40))]
@@ -518,27 +520,28 @@ def train(answers, signs=None, learn_values=True, seed=0):
         losses.append(loss.item())
     return [w.detach() for w in (w_q, w_k, w_v)], losses
 
-# %% mystnb={"image": {"alt": "Three loss curves over 300 steps. With one matrix the loss falls at first and then stays above 1. With two matrices, and with one matrix and the sign changed, it falls close to zero."}}
+# %% mystnb={"image": {"alt": "Three loss curves over 300 steps. With one matrix the loss falls at first and then stays above 1. With two matrices, and with one matrix and the sign flipped, it falls close to zero."}}
 w_q, w_k, w_v = torch.zeros(3, 40, 2, device=device())    # in case `train` raises an error
-(w_q, w_k, w_v), losses_apart = train(vectors)
-same, changed = torch.tensor([[1.0, 1.0], [1.0, -1.0]], device=device())
-losses = {"two matrices": losses_apart,
-          "one matrix": train(vectors, signs=same)[1],
-          "one matrix, sign changed": train(vectors, signs=changed)[1]}
-for name, curve in losses.items():
-    print(f"last loss with {name}: {curve[-1]:.2f}")
+w_q, w_k, w_v = train(vectors)[0]                         # those that the figures below show
+same, flipped = torch.tensor([[1.0, 1.0], [1.0, -1.0]], device=device())
+ways = {"two matrices": None, "one matrix": same, "one matrix, sign flipped": flipped}
+losses = {}
+for name, signs in ways.items():
+    runs = [train(vectors, signs=signs, seed=seed)[1] for seed in range(3)]
+    losses[name] = runs[0]
+    print(f"last losses with {name}:", ", ".join(f"{run[-1]:.2f}" for run in runs))
 plots.loss_curve(losses, ylabel="squared distance to the word asked for")
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Lower is better; at 0, every output would be the vector of the word asked for. With one matrix the
-# loss stays above 1. With two matrices, or with one and the sign changed, it falls almost to 0.
+# **How to read it.** Lower is better; at 0, every output would be the vector of the word asked for. Each curve is the
+# first of three runs. With one matrix the loss stays above 1. In both other cases it falls almost to 0.
 #
 # </div>
 #
-# The third run differs from the second only in the changed sign, which lets a word's key differ from its query. So one
+# The third case differs from the second only in the flipped sign, which lets a word's key differ from its query. So one
 # matrix can be enough here if queries and keys can differ. Two matrices are the general way to let them differ.
 #
 # To see the weights, use one-hot values: value $j$ has its single 1 at place $j$. Each output is then a row of weights.
@@ -566,8 +569,7 @@ plt.show()
 #
 # **How to read them.** Rows are the words that look, columns the words looked at. The first figure shows raw scores,
 # each side with its own colour scale: the left matrix is symmetric, the right one is not. The second figure shows
-# weights: in lesson 1 each word gives itself the most; after training, each gives the most to the word that its
-# question asks for.
+# weights: in lesson 1 each word gives itself the most; after training, each gives the most to the word it asks for.
 #
 # </div>
 
@@ -624,8 +626,8 @@ plt.show()
 #
 # So far the right answer was the vector of the word asked for, and the values started as the word vectors. Now give
 # every word a second, random vector: its translation into an invented language. The questions stay the same, but the
-# answer is the **translation** of the word asked for. That makes four settings: each kind of answer, with $W_v$ fixed
-# at the identity or learned. Train each from three random starts.
+# answer is the **translation** of the word asked for. With $W_v$ learned or fixed at the identity, there are four
+# settings. Train each from three random starts.
 
 # %%
 generator = torch.Generator().manual_seed(7)
@@ -640,10 +642,10 @@ for answer, answers in {"its own vector": vectors, "its translation": translatio
 
 # %% [markdown]
 # Translations have length 2, so an output of zeros would have a loss of 4. Fixed values do worse (third line): an
-# output is an average of the phrase's own vectors, which are unrelated to the translations, so its length only adds to
-# the loss. With learned values the loss falls almost to 0 (last line): only 30 words are ever asked for, and the 40 ×
-# 40 numbers of $W_v$ can memorise their translations. Where a word's own vector is the answer, fixed values are enough
-# (first line), and learning them does not help (second line).
+# output is an average of the phrase's own vectors, which are unrelated to the translations, so on average its length
+# only adds to the loss. With learned values the loss falls almost to 0 (last line). Only 30 words are ever asked for,
+# and the 40 × 40 numbers of $W_v$ can memorise their translations. Where a word's own vector is the answer, fixed
+# values are enough (first line), and learning them does not help (second line).
 #
 # So queries and keys decide **who** answers, and the value decides **what** the answer is.
 
@@ -716,9 +718,9 @@ class SingleHeadAttention(nn.Module):
 check(SingleHeadAttention)
 
 # %% [markdown]
-# Copy the trained $W_q$ and $W_k$ into your module. (`nn.Linear` from e to d stores its weight with shape (d, e), hence
-# the `.T`.) `to_values` keeps its random weights; the figure shows attention weights, which do not depend on them. Then
-# let the words of one phrase look at the words of another.
+# The next cell copies the trained $W_q$ and $W_k$ into your module. (`nn.Linear` from e to d stores its weight with
+# shape (d, e), hence the `.T`.) `to_values` stays random; the attention weights do not depend on it. Then the words of
+# one phrase look at the words of another.
 
 # %% mystnb={"image": {"alt": "A heat map with three rows and four columns. Rows: this, generator, fails. Columns: every, nested, loop, succeeds. The row of this points at loop, that of generator at succeeds, that of fails at loop."}}
 head = SingleHeadAttention(40, 2).to(device())
@@ -737,7 +739,7 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** The t = 3 rows are the words that ask, the s = 4 columns the words that are asked. *this* and
-# *fails* find *loop*, the noun of the other phrase; *generator* finds *succeeds*, that phrase's verb.
+# *fails* give the most weight to the noun, *loop*; *generator* gives it to the verb, *succeeds*.
 #
 # </div>
 
@@ -763,7 +765,7 @@ shuffled_context = "C"
 # %%
 outputs, again = head(x, context), head(x, context[:, [2, 0, 3, 1]])
 print(f"largest change of an output: {(outputs - again).abs().max().item():.1g}")
-apart = (outputs[0, 0] - outputs[0, 1]).abs().max().item()    # so a shuffle would show
+apart = (outputs[0, 0] - outputs[0, 1]).abs().max().item()    # if 0, B and C look alike
 print(f"largest difference between two outputs: {apart:.1g}")
 
 # %% nbgrader={"grade": true, "grade_id": "check_shuffled_context", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
@@ -776,9 +778,9 @@ check.prediction("shuffled_context", shuffled_context)
 #
 # $$q_i \cdot k_j \;=\; x_i W_q\,(x_j W_k)^\top \;=\; x_i\, \big(W_q W_k^\top\big)\, x_j^\top .$$
 #
-# So the two matrices act as one matrix $M = W_q W_k^\top$ of shape (e, e). In lesson 1 the identity was in its place.
-# $M$ may be any matrix of rank d or less. With one matrix $W$ for both roles it is $W W^\top$; with the sign changed,
-# $W \operatorname{diag}(1, -1)\, W^\top$.
+# So the two matrices act as one matrix $M = W_q W_k^\top$ of shape (e, e), which may be any matrix of rank d or less.
+# In lesson 1, $M$ was the identity. With one matrix $W$ for both roles, $M = W W^\top$. With one matrix and the sign
+# flipped, $M = W \operatorname{diag}(1, -1)\, W^\top$.
 #
 # Now let every component of a word's vector be 0 or 1, and say that the word *has feature f* if component f is 1. Entry
 # [f, g] of $M$ is added to the score when the word that asks has feature f and the word that is asked has feature g.
@@ -827,8 +829,8 @@ def matrices_of_rules(asks, asked, strengths, e):
 check(matrices_of_rules)
 
 # %% [markdown]
-# The questions of the phrases are four rules about four features: article, adjective, noun and verb. Write them as
-# matrices, and let the four kinds of words look at each other.
+# The questions of the phrases are four rules about four features: article, adjective, noun and verb. The next cell
+# writes them as matrices and lets the four kinds of words look at each other.
 
 # %% mystnb={"image": {"alt": "A heat map of four by four weights. The rows article, adjective and verb have nearly all their weight at noun, the row noun has it at verb."}}
 rule_q, rule_k = matrices_of_rules(torch.arange(4, device=device()),
@@ -856,8 +858,8 @@ print("columns:", rule_q.shape[1], " rank of M:", rank)
 # ## Your model so far
 #
 # In lesson 1 your `self_attention` became part of a language model that reads 32 bytes and predicts the next one. Our
-# three runs of that model needed 3.62 or 3.63 [bits per byte](../../site/glossary.md#bits-per-byte). Now replace the
-# `self_attention` in it with your `SingleHeadAttention(64, 64)`, with three trained matrices.
+# three runs of that model needed 3.62 or 3.63 [bits per byte](../../site/glossary.md#bits-per-byte). Now replace
+# `self_attention` in that model with your `SingleHeadAttention(64, 64)`.
 
 # %% [markdown]
 # <div class="card">
@@ -890,6 +892,7 @@ ladder.climb(model)
 ladder.show()
 ladder.last_byte(model)
 ladder.other_context(model)
+ladder.query_alone(model)
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -903,23 +906,23 @@ ladder.other_context(model)
 check.prediction("second_rung", second_rung)
 
 # %% [markdown]
-# How much of its 32 bytes does the new model use? For the last printed line, the bytes before the last were taken from
-# elsewhere in the held-out text. The score is then 3.78 instead of 3.76, so these bytes hardly help. Like lesson 1's
-# model, the new one is in effect a table of which byte tends to follow which. *Order 1*, a table of the pairs counted
-# in the training text, scores 3.53, better than both models.
+# How many of its 32 bytes does the new model really use? We keep the last byte of each window and replace all bytes
+# before it with bytes from elsewhere in the held-out text. The score changes only from 3.76 to 3.78, so the particular
+# bytes before the last hardly help. *Order 1*, a table of the pairs counted in the training text, uses the last byte
+# alone and scores 3.53, better than both models.
 #
-# Lesson 1's model gives 0.91 of the weight to the last byte and its copies in the window. The new model gives them
-# 0.11, about as much as equal weights would. The last position alone gets 0.07, about twice as much as with equal
-# weights. So, on average, a last byte with few copies gets more weight at each place than one with many. The last byte
-# matters all the same: it makes the query, which decides where the weight goes.
+# Lesson 1's model gives 0.91 of the weight to the last byte and its copies in the window. The new model gives them only
+# 0.11. So the last byte must act in another way: it makes the query, which decides what gets the weight. For the last
+# printed line, only the query comes from the window; all keys and values come from elsewhere. The score is then 3.87.
+# *Order 0*, which reads no byte, scores 4.50. So most of the gain over order 0 comes through the query.
 #
 # With the identity in all three matrices, the new model *is* lesson 1's. So it could score 3.62 as well, but in our
-# runs training does not find such matrices. The cause is open. Two changes to both models might help:
+# runs training does not find such matrices. The cause is open. We try two changes, alone and together, in both models:
 #
 # - **With positions.** So far a query can ask for "a letter e", but not for "the byte at the end". Now each of the 32
-#   positions has a learned vector of its own, which is added to the input there (lesson 6).
-# - **8 × the windows.** So far each step reads sixteen windows and learns from one prediction in each. Now it reads
-#   eight times as many, at about eight times the cost.
+#   positions has a learned vector, which is added to the vector of the byte at that position (lesson 6).
+# - **8 × the windows.** So far each step reads sixteen windows and learns from one prediction in each. Now each step
+#   reads eight times as many windows, at about eight times the cost.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Four rows of ticks over bits per byte, three for each model; some coincide. Unchanged: lesson 1 near 3.62, lesson 2 to its right, near 3.76. With eight times the windows: lesson 1 near 3.54, lesson 2 near 3.62. With positions the two overlap, between 3.50 and 3.61. With positions and eight times the windows, lesson 2 lies between 3.2 and 3.35, lesson 1 to its right, between 3.4 and 3.5."}}
 rungs, more = recorded("ladder")["result"]["bits"], ", 8 times the windows"
@@ -941,8 +944,8 @@ plt.show()
 # </div>
 #
 # With more windows alone, lesson 1's model still leads. With positions alone, the runs of the two models overlap. Only
-# with both changes does every run of lesson 2's model need fewer bits than every run of lesson 1's. Lesson 5 gets 32
-# predictions from each window.
+# with both changes does every run of lesson 2's model need fewer bits than every run of lesson 1's. Lesson 5 gets more
+# out of each window: 32 predictions.
 
 # %% [markdown]
 # ## What you can do now
@@ -953,10 +956,10 @@ plt.show()
 #
 # **Three questions to think about**
 #
-# <details><summary>1. The four rules of the phrases need only two columns. Which?</summary>
+# <details><summary>1. The four rules of the phrases need only two columns. Which columns?</summary>
 #
-# One column for each feature that is asked for. In the first, $W_q$ has a 5 in the rows article, adjective and verb,
-# and $W_k$ has a 1 in the row noun. In the second, $W_q$ has a 5 in the row noun, and $W_k$ has a 1 in the row verb.
+# One column for each feature that is asked for. In the first column, $W_q$ has a 5 in the rows article, adjective and
+# verb, and $W_k$ a 1 in the row noun. In the second, $W_q$ has a 5 in the row noun, and $W_k$ a 1 in the row verb.
 #
 # </details>
 # <details><summary>2. Multiply W_q by 3 and divide W_k by 3. What changes? What does that say about the numbers in
