@@ -225,6 +225,10 @@ def test_norms_without_shortcuts_keep_the_size_and_lose_the_difference_after_thr
     assert apart["bare"][0] < 1e-6 < 1e-3 < apart["norms only"][0] and apart["norms only"][1] < 1e-6
     assert all(apart[name][2] > 1 / 3 for name in ("shortcuts only", "post-norm", "pre-norm"))
     assert round(100 * apart["norms only"][3]) == 4 and apart["bare"][3] == 0, "the gradient of block 0"
+    parts = [kind(32, *more) for _ in range(24) for kind, *more in ((blocks.SelfAttention, 4), (blocks.FeedForward,))]
+    nn.Sequential(*parts)(torch.randn(8, 16, 32)).square().mean().backward()
+    largest = max(p.grad.abs().max() for part in parts[:2] for p in part.parameters())
+    assert largest > 0 and largest.square() == 0, "in the bare stack, only the square is too small for float32"
     assert LESSON.prediction("norms_without_shortcuts").truth == "C"
 
 
@@ -233,6 +237,7 @@ def test_with_matrices_twice_as_large_the_vectors_explode_and_a_norm_keeps_them(
     (_, plain, _), (_, enlarged, alike), (_, _, apart) = row.findall(printed(SOURCE, "def tower_of_pairs"))
     assert float(plain) < 10 and float(enlarged) > 1e6 and float(alike) < 1e-3 < 0.5 < float(apart), "without averaging"
     assert [size for _, size, _ in row.findall(printed(SOURCE, "normed = Tower"))] == ["1", "1"]
+    assert float(re.search(r"gradient of block 0 (\S+):", printed(SOURCE, "third = "))[1]) > 1e15, "without averaging"
 
 
 def test_with_larger_matrices_only_pre_norm_keeps_the_positions_apart():
@@ -276,7 +281,7 @@ def test_small_matrices_make_positions_collapse_without_averaging_too_only_later
     assert all(apart[size, "yes"][0] < 1e-6 for size in ("1.00", "1.73"))
     early, late = apart["1.00", "no"]
     assert early > 0.1 and late < 1e-6 and apart["1.73", "no"][1] > 0.5
-    assert round(100 * 0.9**24) == 8 and 0.5**24 < 1e-7, "what the gain leaves"
+    assert round(100 * 0.9**24) == 8 and round(1.1**24) == 10, "what the gain leaves"
 
 
 @torch.no_grad()
@@ -297,12 +302,6 @@ def test_only_attention_and_a_network_together_return_the_distances_from_the_mea
     x = torch.randn(20_000, 8, 1, generator=torch.Generator().manual_seed(0))
     assert abs((x - x.mean(1, keepdim=True)).abs().var() - constant) < 0.01
     assert constant <= attention < 1.1 * constant and network > 0.09 and both < 0.02
-
-
-def test_without_biases_attention_with_shortcuts_is_an_odd_function():
-    layer, x = blocks.SelfAttention(8, 2), torch.randn(2, 5, 8)
-    nn.init.zeros_(layer.unify.bias)
-    near(-x + layer(-x), -x - layer(x))
 
 
 def test_stacks_without_shortcuts_learn_nothing_and_post_norm_needs_a_gentle_start():
@@ -360,8 +359,6 @@ def test_the_numbers_that_are_missing_by_hand_are_in_no_other_cell():
     normed = F.layer_norm(shown, (4,))[1].item()
     assert missing == [f"{normed:.2f}", f"{normed:.2f}", f"{shown[1] + normed:.2f}"], "from the two digits shown"
     assert "y: " in words and len(missing) == 3 and not any(number in words for number in missing)
-    rows = re.search(r"ReLU: (.*?);", words)[1].split(" / ")
-    assert sum(number == "0" for row in rows for number in row.split()) == 7
 
 
 def test_one_block_saves_about_half_a_bit_and_two_more_less_than_a_tenth():

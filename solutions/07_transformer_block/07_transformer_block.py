@@ -51,7 +51,7 @@ torch.set_num_threads(1)    # these tensors are too small to split among threads
 #
 # There are older ways to let positions interact. A **recurrent** network reads the sequence position by position and
 # carries a state along. A **convolution** lets each position see a few neighbours, so it needs several layers to see
-# far. The three differ in the number of steps that a signal takes from one position to another:
+# far. Recurrence, convolution and self-attention differ in how many steps a signal takes between two positions:
 
 # %% mystnb={"image": {"alt": "Three drawings of seven positions. Recurrent: one arrow up from the first input, then six arrows along the row of states to the last output. Convolution: three layers of arrows to near neighbours; the path climbs in three steps. Self-attention: every input has an arrow to every output; the path is a single arrow from the first to the last."}}
 plots.path_row(t=7, reach=2)
@@ -66,10 +66,10 @@ plt.show()
 #
 # </div>
 #
-# <details><summary>What the three cost</summary>
+# <details><summary>What recurrence, convolution and self-attention cost</summary>
 #
-# For t positions of width e, and convolutions that see k positions,
-# [Vaswani et al. (2017, table 1)](https://arxiv.org/abs/1706.03762) compare the three:
+# For t positions of width e, and convolutions that see k positions
+# ([Vaswani et al., 2017, table 1](https://arxiv.org/abs/1706.03762)):
 #
 # | | longest path between two positions | sequential steps | operations in a layer |
 # |---|---|---|---|
@@ -77,7 +77,7 @@ plt.show()
 # | convolution | $O(\log_k t)$ if dilated, else $O(t/k)$ | $O(1)$ | $O(k\,t\,e^2)$ |
 # | self-attention, without its projections | $O(1)$ | $O(1)$ | $O(t^2 e)$ |
 #
-# Attention computes all positions in parallel. The price is in the last column: the square of t.
+# Attention computes all positions in parallel. Its price is in the last column: the square of t.
 #
 # </details>
 
@@ -144,16 +144,15 @@ draw_by_depth({"": bare})
 # <div class="figure-caption">
 #
 # **How to read it.** From the input, at 0, to the top of the tower, on logarithmic axes. Left: the vectors lose most of
-# their size in the first block; then the biases of `unify` hold it at about a tenth. Right: the line levels off after
-# three blocks, because float32 resolves no smaller difference.
+# their size in the first block; then the biases of `unify` keep the size at about a tenth. Right: the line levels off
+# after three blocks, because float32 resolves no smaller difference.
 #
 # </div>
 #
 # After three blocks all 16 positions of a sequence hold the same vector, as far as float32 can tell. All outputs of a
 # block are averages of the same values. When the vectors are similar, so are their attention weights, and the averages
-# are nearly equal. So each block shrinks the differences by a larger factor than the block before. In the bound of
-# [Dong, Cordonnier and Loukas (2021)](https://arxiv.org/abs/2103.03404) each block cubes the difference, up to a
-# factor.
+# are nearly equal. So each block shrinks the differences by a larger factor than the block before
+# ([Dong, Cordonnier and Loukas, 2021](https://arxiv.org/abs/2103.03404)).
 #
 # Does the gradient still reach the lower layers of such a tower?
 
@@ -161,7 +160,7 @@ draw_by_depth({"": bare})
 # ## An instrument: gradient by depth
 #
 # Give the model a task: output the sequence **backwards**. The tower is permutation equivariant (lesson 6) and cannot
-# learn this; the task only supplies gradients. The loss is the mean over rows (sequences), positions i, components a,
+# learn the task, which only supplies gradients. The loss is the mean over rows (sequences), positions i, components a:
 #
 # $$L
 # \;=\; \operatorname*{mean}_{\text{row},\,i,\,a}\;\big(y_{\text{row},\,i,\,a} - x_{\text{row},\,t-1-i,\,a}\big)^2,
@@ -176,7 +175,7 @@ draw_by_depth({"": bare})
 #
 # **What every check asks.** The inputs stay unchanged, and new tensors are created on the input's device. In
 # exercises 2 to 5, gradients must flow to the inputs and to the parameters. Give layers and parameters the names in the
-# docstring: the check sets them by name.
+# docstring: the check finds them by name and fills in its own values.
 
 # %% [markdown]
 # <div class="card">
@@ -184,7 +183,7 @@ draw_by_depth({"": bare})
 # **Exercise 1 · `gradient_by_depth`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
 # Return $g_m$ for every block of a model. The loss is written for you. The parameters of the model may already hold
-# gradients in their `.grad`; these must not affect the result.
+# gradients in their `.grad`; such old gradients must not affect the result.
 #
 # <details><summary>Hint 1: two ways to gradients</summary>
 #
@@ -257,10 +256,9 @@ check.prediction("pull_at_the_bottom", pull_at_the_bottom)
 # The gradient of block 0 is nearly eleven orders of magnitude smaller than that of block 23. Is averaging the cause?
 #
 # Each block does two things: it averages over positions, and it multiplies by two matrices, `to_values` and `unify`.
-# PyTorch gives the entries of both matrices a variance of 1/(3e), so each of them shrinks a vector to about $1/\sqrt 3$
-# of its length. The next cell draws new weights for four towers: with and without averaging, each with PyTorch's
-# weights and with weights $\sqrt 3$ times as large. The larger weights have variance 1/e, and on average they do not
-# shrink a vector.
+# PyTorch gives the entries of both matrices a variance of 1/(3e), so each matrix shrinks a vector to about $1/\sqrt 3$
+# of its length. The next cell makes four towers: with and without averaging, each with PyTorch's weights and with
+# weights $\sqrt 3$ times as large. The larger weights have variance 1/e, and on average they do not shrink a vector.
 
 # %%
 class WithoutAveraging(nn.Module):
@@ -293,16 +291,16 @@ for larger, averages, tower in four_towers():
           f" {apart[3]:>18.1e} {apart[24]:>10.1e} {pull[0] / pull[-1]:>18.1e}")
 
 # %% [markdown]
-# Look at the last column first. Whether the gradient fades depends on the scale of the weights; averaging makes little
-# difference. With PyTorch's weights, every block multiplies the gradient by about a third. With the larger weights, the
+# Look at the last column first. Whether the gradient fades depends on the scale of the weights; averaging hardly
+# matters. With PyTorch's weights, every block multiplies the gradient by about a third. With the larger weights, the
 # gradient of block 0 is about as large as the gradient of block 23.
 #
 # Now look at the two columns of differences. With averaging, the positions collapse within three blocks, at either
-# scale of the weights. (With PyTorch's weights they also collapse without averaging, but later: the vectors shrink
-# until little but the bias is left.)
+# scale of the weights. (Without averaging, the positions of the tower with PyTorch's weights also collapse, but later:
+# the vectors shrink until little but the bias is left.)
 #
-# What does the collapse do to learning? Take the third tower, which averages but whose gradient does not fade.
-# Measure the gradient of each of the four matrices separately:
+# What does the collapse do to learning? Take the third tower of the table, which averages but whose gradient does not
+# fade. Measure the gradient of each of the four matrices separately:
 
 # %%
 def print_gradients_of_matrices(tower):
@@ -320,7 +318,7 @@ print_gradients_of_matrices(towers[True])
 
 # %% [markdown]
 # From block 2 on, `to_queries` and `to_keys` get less than a ten-millionth of the gradient of `to_values`. When all
-# positions hold the same vector, it makes no difference where a position looks, so queries and keys cannot change the
+# positions hold the same vector, it does not matter where a position looks, so queries and keys cannot change the
 # loss ([Noci et al., 2022](https://arxiv.org/abs/2206.03126)).
 #
 # So the bare stack has two separate faults. Its initial weights make the gradient fade from block to block. And
@@ -337,7 +335,7 @@ show_player("depth")
 # %% [markdown]
 # On average a matrix multiplies a length by the root of the gain. A block has two matrices, so it multiplies the
 # gradient by the gain; 24 blocks multiply it by the gain to the power of 24. A gain of 0.9 leaves 8 % of the
-# gradient, a gain of 0.5 less than a ten-millionth, and a gain of 1.1 makes it ten times as large.
+# gradient, and a gain of 1.1 makes it ten times as large. The deeper the tower, the closer to 1 the gain has to be.
 
 # %% [markdown]
 # ## A residual connection
@@ -347,9 +345,9 @@ show_player("depth")
 # $$y \;=\; x + f(x), \qquad\qquad \frac{\partial y}{\partial x} \;=\; I + \frac{\partial f}{\partial x} .$$
 #
 # The identity $I$ is what matters. Whatever the layers do, each input vector reaches the top as one term of a sum. On
-# the way back, the gradient takes the same path undiminished, and each layer adds a term. The layer learns only what to
-# add, the *residual* ([He et al., 2016, section 3](https://arxiv.org/abs/1512.03385)). Hence the name **[residual
-# connection](../../site/glossary.md#residual-connection)**. Another name is **shortcut**: it leads around the layer.
+# the way back, one term of the gradient passes all blocks unchanged, and the layers add further terms. A layer learns
+# only what to add, the *residual* ([He et al., 2016, section 3](https://arxiv.org/abs/1512.03385)). Hence the name
+# **[residual connection](../../site/glossary.md#residual-connection)**. Another name is **shortcut**.
 
 # %% mystnb={"image": {"alt": "Length of the gradient against block number from 0 to 23, logarithmic. Without shortcuts it rises from below one trillionth at the bottom to about a twentieth at the top, nearly along a straight line. With shortcuts it is nearly level: about 2 at the bottom, 1 at the top."}}
 class Shortcut(nn.Module):
@@ -390,8 +388,8 @@ print_gradients_of_matrices(with_shortcuts)
 # %% [markdown]
 # ## A little network
 #
-# What can such a stack compute? For given attention weights, attention only averages: it is linear in the values.
-# Train four attention layers with shortcuts to return, for each component, its distance from its mean over the
+# What can attention layers with shortcuts compute? For given attention weights, attention is linear in the values: it
+# only averages them. Train four such layers to return the distance of each component from its mean over the
 # positions. The folded cell defines `train(model, target, steps)`, which takes steps of
 # [Adam](../../site/glossary.md#adam) on fresh random sequences.
 
@@ -434,12 +432,9 @@ constant = 7 / 8 * (1 - 2 / torch.pi)    # of 8 positions: 7/8 is the variance o
 print(f"loss of the best constant {constant:.2f}, of attention {last(losses):.2f}")
 
 # %% [markdown]
-# After 500 steps the stack is no better than the best constant. A stack without biases must fail, because it is an odd
-# function: if it returns y for x, it returns −y for −x. But x and −x have the same target, so the best it can return is
-# 0. Our stack has biases, which this proof does not cover; for it, the failure is an observation.
-#
-# The missing piece is the **[feed-forward network](../../site/glossary.md#feed-forward-network)**: two linear layers
-# with a ReLU between them, applied to **every position by itself**, with the same weights everywhere:
+# After 500 steps the stack is no better than the best constant. The missing piece is the **[feed-forward
+# network](../../site/glossary.md#feed-forward-network)**: two linear layers with a ReLU between them, applied to
+# **every position by itself**, with the same weights at every position:
 #
 # $$\operatorname{ff}(v) \;=\; W_2 \,\max(0,\; W_1 v + b_1) + b_2 .$$
 #
@@ -451,7 +446,7 @@ print(f"loss of the best constant {constant:.2f}, of attention {last(losses):.2f
 #
 # **Exercise 2 · `FeedForward`** &nbsp; ★☆☆ · 7 minutes · 3 points
 #
-# Write both methods. Both layers have a bias. Do not use `FinishedFeedForward` here.
+# Write both methods. Both linear layers have a bias. Do not use `FinishedFeedForward` here.
 #
 # <details><summary>Hint 1: nothing special about positions</summary>
 #
@@ -493,7 +488,8 @@ class FeedForward(nn.Module):
 check(FeedForward)
 
 # %% [markdown]
-# Train one of your networks for 500 steps, first alone, then on top of the same four layers:
+# Train one of your networks for 500 steps: first alone, then together with four attention layers below it, which start
+# from the same initial weights as before:
 
 # %%
 for name, layers in {"one network": [], "attention and one network": four_layers()}.items():
@@ -501,15 +497,15 @@ for name, layers in {"one network": [], "attention and one network": four_layers
     print(f"loss of {name} {last(train(model, distance, 500)):.2f}")
 
 # %% [markdown]
-# The network alone does not see the other positions, so it cannot know the mean. Only the two together solve the task:
-# attention gathers, the network computes.
+# The network alone sees one position at a time, so it cannot know the mean. Only attention and a network together solve
+# the task: attention gathers, the network computes.
 #
 # ## Keeping the vectors' size
 #
 # Shortcuts bring a problem of their own. Every layer adds something, so the sum grows; how fast depends on the weights.
 # The next cell makes three towers in which attention and feed-forward networks alternate, each with a shortcut. The
-# first has PyTorch's initial weights. In the second, all matrices are twice as large. The third is the second without
-# averaging: every position attends only to itself.
+# first has PyTorch's initial weights. In the second, all matrices are twice as large. The third is like the second, but
+# without averaging: every position attends only to itself.
 
 # %%
 def pair(averages=True):
@@ -535,16 +531,18 @@ def print_by_depth(factor, tower):
 
 for factor in (1, 2):
     print_by_depth(factor, tower_of_pairs(factor))
-print("without averaging:")
-print_by_depth(2, tower_of_pairs(2, averages=False))
+third = tower_of_pairs(2, averages=False)
+print(f"without averaging, gradient of block 0 {gradient_by_depth(third, x)[0]:.1e}:")
+print_by_depth(2, third)
 
 # %% [markdown]
-# Growth compounds over 24 blocks: with matrices twice as large, the vectors explode. The positions also become nearly
-# equal. Averaging is the cause: without it they stay apart.
+# Growth compounds over 24 blocks: with matrices twice as large, the vectors explode, and so does the gradient (printed
+# for the third tower). In the second tower the positions also become nearly equal. Averaging is the cause: without
+# averaging the positions stay apart.
 #
 # **[Layer normalisation](../../site/glossary.md#layer-normalisation)**
-# ([Ba, Kiros and Hinton, 2016, section 3](https://arxiv.org/abs/1607.06450)) prevents this explosion. It shifts each
-# vector $v$ of width e to mean 0 and divides it by its standard deviation, so that all vectors have one size:
+# ([Ba, Kiros and Hinton, 2016, section 3](https://arxiv.org/abs/1607.06450)) keeps the vectors from growing. It shifts
+# each vector $v$ of width e to mean 0 and divides it by its standard deviation, so that all vectors have one size:
 #
 # $$\mu = \frac1e \sum_{a=1}^{e} v_a, \qquad \sigma^2 = \frac1e \sum_{a=1}^{e} (v_a - \mu)^2,
 # \qquad \operatorname{norm}(v)_a \;=\; \frac{v_a - \mu}{\sqrt{\sigma^2 + \varepsilon}}\; \gamma_a + \beta_a .$$
@@ -565,7 +563,7 @@ print_by_depth(2, tower_of_pairs(2, averages=False))
 # <details><summary>Hint 1: line by line</summary>
 #
 # Write the pieces of the formula on the left (μ, σ², the denominator, γ and β) and the code for each on the right. The
-# code leaves some pieces to functions of PyTorch. What does the documentation of each say that it computes?
+# code leaves some pieces to functions of PyTorch. What do these functions compute, according to their documentation?
 #
 # </details>
 # <details><summary>Hint 2: two small experiments</summary>
@@ -630,13 +628,13 @@ for e in (4, 32, 512):
 # %% [markdown]
 # <details><summary>What was wrong, and why nothing complained</summary>
 #
-# `x.std()` divides by e − 1, as one does to *estimate* a variance from a sample. This multiplies every output by √((e −
-# 1)/e), which is 0.866 for e = 4 and 0.999 for e = 512. And ε was added outside the root instead of under it. For very
-# small vectors the correct divisor, √(σ² + ε), is about √ε, so the result stays small. The divisor in the code, σ + ε,
-# is far smaller, so its result is far too large.
+# `x.std()` divides the sum of squares by e − 1 instead of e, as one does to *estimate* a variance from a sample. So
+# every output is multiplied by √((e − 1)/e): 0.866 for e = 4, 0.999 for e = 512. And ε was added outside the root
+# instead of under it. For very small vectors the correct divisor, √(σ² + ε), is about √ε, so the result stays small.
+# The divisor in the code, σ + ε, is far smaller, so its result is far too large.
 #
-# A model that is trained with such a norm can adapt to it. The harm comes when its weights are used with the correct
-# norm: every layer computes something slightly different, and no error is raised.
+# A model that is trained with such a norm can adapt to it. The harm comes when the model's weights are used with the
+# correct norm: every layer computes something slightly different, and no error is raised.
 #
 # </details>
 #
@@ -650,12 +648,12 @@ for factor in (1, 2):
 
 # %% [markdown]
 # The size stays at 1. But with the larger matrices the positions become even more alike than without norms. Placing the
-# norm elsewhere will avoid this.
+# norm elsewhere will keep the positions apart.
 #
 # ## The block
 #
 # Now put the pieces together. A block is attention and a feed-forward network, each with a shortcut around it and a
-# norm of its own. Where does the norm go? Two answers are in use.
+# norm of its own. Where does the norm go? Two places are in use.
 
 # %%
 plots.diagrams.block_norms()
@@ -665,7 +663,7 @@ plots.diagrams.block_norms()
 #
 # **How to read it.** From top to bottom. The thick line is the residual connection; the layers branch off it and add
 # their outputs back. Left: the norms are on the line itself. Right: the norms are in the branches, and one more
-# follows the last block of a stack.
+# norm follows the last block of a stack.
 #
 # </div>
 
@@ -684,13 +682,13 @@ plots.diagrams.block_norms()
 # \qquad x \;\leftarrow\; x + \operatorname{ff}\big(\operatorname{norm}_2(x)\big) .$$
 #
 # With post-norm, every shortcut runs *through* a norm. With pre-norm, the line from the input to the final norm passes
-# through nothing but additions. This line is called the **residual stream**. It may grow, but every layer reads it
-# normalised.
+# through nothing but additions. What flows along this line is called the **residual stream**. Its vectors may grow, but
+# every layer reads a normalised copy.
 #
 # **[Dropout](../../site/glossary.md#dropout)** ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 5.4) guards
 # against overfitting. In training, each component of a layer's output is zeroed with probability p before the addition,
 # and the remaining components are multiplied by 1/(1 − p). The shortcut itself is not dropped, and in evaluation
-# nothing is. The factor keeps the mean the same as in evaluation. Take an output of a million ones, and p = 0.25:
+# nothing is dropped. The factor keeps the mean as in evaluation. Take an output of a million ones, and p = 0.25:
 
 # %%
 torch.manual_seed(0)
@@ -797,11 +795,11 @@ for pre_norm in (False, True):
     print(f"pre_norm={pre_norm}: the same as PyTorch's block: {agree}")
 
 # %% [markdown]
-# ## Three words by hand
+# ## Three words through a block
 #
 # The three words of the earlier lessons go through a pre-norm block with the two heads of lesson 4. To keep the
-# arithmetic short, `unify` passes its input on unchanged, `widen` only appends zeros and `narrow` drops them again. So
-# the network is just a ReLU. Fill in the three missing numbers.
+# arithmetic short, `unify` passes its input on unchanged, `widen` only appends zeros and `narrow` drops these zeros. So
+# the network is just a ReLU. The attention is computed for you; fill in the three missing numbers by hand.
 
 # %% tags=["hide-input"]
 from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, W_V, X
@@ -820,7 +818,7 @@ with torch.no_grad():
     normed_again = by_hand.norm2(halfway)
     added = ff(normed_again)
 plots.number_grids(
-    "three-words", "Three words through a transformer block, by hand", THREE_WORDS,
+    "three-words", "Three words through a transformer block", THREE_WORDS,
     [{"*x*": X, "norm(*x*)": normed}, {"attention": attended, "*x* + attention": halfway},
      {"norm": normed_again, "ReLU": added}, {"*y*": halfway + added}],
     empty=[("norm", 2, 1), ("ReLU", 2, 1), ("*y*", 2, 1)],
@@ -834,8 +832,7 @@ plots.number_grids(
 #
 # </div>
 #
-# At seven of the twelve components the ReLU is 0; there *y* equals *x* + attention. The next cell prints the three
-# numbers, and compares *y* with the output of PyTorch's block.
+# The next cell prints the three numbers, and compares *y* with the output of PyTorch's block.
 
 # %% tags=["hide-cell", "nbval-check-output"]
 for name, grid in {"norm": normed_again, "ReLU": added, "y": halfway + added}.items():
@@ -907,8 +904,9 @@ check(Transformer)
 # %% [markdown]
 # ## What each piece contributes
 #
-# Back to the first tower, with a network after every attention layer. Compare five versions before training: neither
-# norms nor shortcuts (*bare*); norms only; shortcuts only; both, as *post-norm*; both, as *pre-norm*.
+# Return to the tower of 24 attention layers, and put a feed-forward network after each of them. Compare five versions
+# before training: neither norms nor shortcuts (*bare*); norms only; shortcuts only; both, as *post-norm*; both, as
+# *pre-norm*.
 
 # %% [markdown]
 # <div class="card">
@@ -960,10 +958,9 @@ for name, stack in stacks.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** With PyTorch's initial weights, the right panel depends on shortcuts alone: with them the
-# positions stay apart; without them they become equal within a few blocks, **norms or not**. On the left, *norms only*
-# and *post-norm* overlap at 1. With pre-norm the sum (before the final norm) grows more slowly than with shortcuts
-# only.
+# **How to read it.** Both panels: PyTorch's initial weights. Left: *norms only* and *post-norm* overlap at 1. With
+# pre-norm the sum (before the final norm) grows more slowly than with shortcuts only. Right: with shortcuts the
+# positions stay apart; without shortcuts the positions become equal within a few blocks, **norms or not**.
 #
 # </div>
 
@@ -971,13 +968,13 @@ for name, stack in stacks.items():
 check.prediction("norms_without_shortcuts", norms_without_shortcuts)
 
 # %% [markdown]
-# In *norms only*, every vector has size 1, and block 0 gets 4 % of the gradient of block 23. (In *bare*, the gradient
-# of block 0 is too small for float32.) Yet after three blocks nothing tells the positions apart. Numbers can look
-# healthy in a dead model.
+# In *norms only*, every vector has size 1, and the gradient of block 0 is 4 % of that of block 23. Yet after three
+# blocks nothing tells the positions apart. Numbers can look healthy in a dead model. (In *bare*, the gradient of block
+# 0 is tiny but not 0. Its square, which `gradient_by_depth` computes, is too small for float32.)
 #
-# With the larger matrices, only *pre-norm* keeps the positions apart. To see why, compare what attention adds with the
-# sum to which it is added. The last line below is a control: pre-norm, with the sum scaled back to size 1 after every
-# block.
+# With the larger matrices, only *pre-norm* keeps the positions apart. To see why, compare the output of attention with
+# the sum to which it is added. The last line below is a control: pre-norm, with the sum scaled back to size 1 after
+# every block.
 
 # %% tags=["hide-input"]
 @torch.no_grad()
@@ -992,7 +989,7 @@ def print_what_attention_adds(name, stack, scale_back=False):
     told = "".join(f"{shares[k]:>9.0%}" for k in (0, 8, 23))
     print(f"{name:<21}{told}{apart[8]:>14.1e}{difference(v):>17.1e}")
 
-print("                       what attention adds:                            the sum:")
+print("                       the output of attention:                        the sum:")
 print("                       size, relative to the sum    difference       difference")
 print("                       block 0  block 8 block 23       block 8       at the top")
 for name in ("post-norm", "pre-norm"):
@@ -1000,16 +997,21 @@ for name in ("post-norm", "pre-norm"):
 print_what_attention_adds("pre-norm, scaled back", stacks["pre-norm"], scale_back=True)
 
 # %% [markdown]
-# In all three stacks, what attention adds in block 8 is nearly the same at every position. With post-norm it is larger
-# than the sum to which it is added, so the positions become alike. With pre-norm the sum grows, and what attention adds
-# becomes a smaller and smaller part of it. The positions stay apart. In the control the sum cannot grow, this part
-# stays large, and the positions become alike.
+# In all three stacks, the output of attention in block 8 is nearly the same at every position. With post-norm this
+# output becomes larger than the sum, and the positions become alike. With pre-norm the sum grows, the output becomes
+# smaller relative to the sum, and the positions stay apart. In the control the sum cannot grow, the output becomes
+# larger than the sum, and the positions become alike.
 #
-# Now train all five versions, as fresh stacks of eight blocks, to return the sequence backwards. Learned position
-# vectors are added before the stack, and a linear layer follows it. *Post-norm* is run twice more: at a third of the
-# learning rate, and with a [*warm-up*](../../site/glossary.md#warm-up), the remedy of the original paper, in which the
-# rate rises slowly over the first 100 steps. The versions without shortcuts are also run at a third of the rate, and
-# only printed. All nine runs take less than a minute; the stop button ends the current run.
+# Now train fresh stacks of eight blocks to return the sequence backwards. Learned position vectors are added before the
+# stack, and a linear layer follows it. With a [*warm-up*](../../site/glossary.md#warm-up), as in the original paper,
+# the learning rate rises linearly at first, here over 100 steps. The nine runs take less than a minute; the stop button
+# ends the current run.
+#
+# | versions | learning rate |
+# |---|---|
+# | all five | 0.006 |
+# | *post-norm* | 0.006 with a warm-up |
+# | *post-norm*; *bare* and *norms only* (printed, not plotted) | a third of the rate, 0.002 |
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against 400 steps, seven curves. Left, the loss: bare, norms only and post-norm run together along 1 to the end. Pre-norm leaves it before step 100 and falls to about 0.2. Shortcuts only begins above 1 and falls slowly to 0.4. Post-norm with a warm-up, or at a third of the rate, stays at 1 for more than half of the steps, then falls to between 0.4 and 0.6. Right, the difference between positions, logarithmic: about one ten-millionth for bare and for norms only; post-norm falls at once, to about one hundred-thousandth, and stays there. Its two gentle runs fall below a hundredth and pre-norm below a tenth; all three return to nearly 1. Shortcuts only stays above a half."}}
 from helpers.parts.positions import PositionEmbedding
@@ -1060,24 +1062,22 @@ for version, (losses, apart) in runs.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Left: a model that returns zeros has a loss of 1. Three curves overlap there to the end: *bare*,
-# *norms only*, and *post-norm* without a warm-up. Right: the difference after the last block, in each step.
+# **How to read it.** Left: a model that returns zeros has a loss of 1. Three curves stay at 1: *bare*, *norms only* and
+# *post-norm*. Right: the difference after the last block, at every fifth step.
 #
 # </div>
 #
 # Without shortcuts nothing is learned, with norms or without, at either rate. Shortcuts alone make eight blocks
-# trainable; with pre-norm, training is faster. Post-norm learns only with a warm-up or at a third of the rate. Each of
-# the nine was run once.
+# trainable; with pre-norm, training is faster. Post-norm learns only with a warm-up or at a third of the rate. Every
+# result is from a single run.
 #
-# On the right, the first steps of *post-norm* make the positions nearly equal, and they stay that way. In the other
-# three runs with norms and shortcuts, the difference also falls at first, but it returns. Their loss falls below 1 only
-# once the difference has begun to return.
+# On the right, the first steps of *post-norm* make the positions nearly equal, and the difference does not recover. In
+# *pre-norm* and the two gentler runs of post-norm, the difference also falls at first, but then it recovers. In these
+# three runs, the loss falls below 1 only once the difference has begun to recover.
 #
 # [Liu et al. (2020)](https://arxiv.org/abs/2004.08249) explain why the first steps do so much with post-norm: its
 # layers contribute a large part of each sum, so small changes of the parameters change the output a lot. A warm-up
-# keeps these changes small. [Xiong et al. (2020)](https://arxiv.org/abs/2002.04745) found that before training, the
-# gradients near the output are large with post-norm and well-behaved with pre-norm. They trained pre-norm models
-# without a warm-up.
+# keeps the first changes of the parameters small.
 
 # %% [markdown]
 # ## What it costs
@@ -1129,14 +1129,15 @@ for e, h in ((32, 4), (512, 8), (768, 12)):
     print(f"e = {e:>3}: {mine:>9,} by formula, {counted:>9,} by count; 12e² is {share:.1%}")
 
 # %% [markdown]
-# Remember **12e² per block**: 4e² in the attention and 8e², two thirds, in the feed-forward network. In GPT-2 the three
-# projections also have biases, 3e numbers per block ([lesson 12](../12_gpt2/12_gpt2.ipynb)).
+# Remember **12e² per block**: 4e² in the attention and 8e², two thirds, in the feed-forward network. The number
+# of heads drops out: more heads cost no parameters. In GPT-2 the three projections also have biases, 3e numbers per
+# block ([lesson 12](../12_gpt2/12_gpt2.ipynb)).
 
 # %% [markdown]
 # ## Your model so far
 #
-# In place of one layer of attention the model now has your `Transformer`: three pre-norm blocks, with the same
-# positions and the same mask. A step takes longer, so the training has a third as many steps.
+# In place of one layer of attention the model now has your `Transformer`: three pre-norm blocks. Positions and mask are
+# those of lesson 6. A step takes longer, so the training has a third as many steps.
 
 # %% mystnb={"image": {"alt": "A scoreboard of eight models against bits per byte. Three blocks, at the top, are farthest left, near 2.3, left of the line of gzip. Positions come next, below 3, then the earlier models, between 3.4 and 4.5."}}
 from helpers.ladder import ByteModel, Ladder, measured
@@ -1158,7 +1159,7 @@ ladder.show()
 # </div>
 #
 # In lesson 6 our three runs needed 2.83 to 2.87 [bits per byte](../../site/glossary.md#bits-per-byte). With three
-# blocks they need 2.28 to 2.31, fewer than gzip with its 2.47. How much of this is due to the depth? Try one block:
+# blocks they need 2.28 to 2.31, fewer than gzip (2.47). How much of this is due to the depth? Try one block:
 
 # %% tags=["hide-input"]
 torch.manual_seed(0)
@@ -1174,7 +1175,7 @@ print(f"one block: {bits:.2f} bits per byte after {done:,} steps")
 # ## What you can do now
 #
 # You can say what makes an architecture a transformer; measure activations and gradients through any stack; write a
-# layer norm that agrees with PyTorch's; build the block in both orders and say which one needs a gentle start; stack
+# layer norm that agrees with PyTorch's; build the block in both orders and say which order needs a gentle start; stack
 # blocks that each have weights of their own; and count their parameters in your head.
 #
 # **Two questions to think about**
