@@ -177,17 +177,28 @@ def test_the_transformer_is_least_accurate_with_even_if_and_although(printed_tex
 
 def test_most_mistakes_are_where_a_sentence_ends_in_although_or_even_if(printed_text):
     """The same clause at the front does little harm; at the end, most mistakes are answers in doubt."""
-    rows = re.findall(r"^ *([a-z ]+): ([\d.]+)% of ([\d,]+) reviews right, (\d+) wrong$", printed_text, re.M)
-    counts = {place: (int(count.replace(",", "")), int(wrong)) for place, _, count, wrong in rows}
-    assert counts["clause at the end"] == (435, 114) and counts["moved to the front"] == (435, 11)
-    assert counts["any other review"] == (1_565, 130 - 114)
-    doubt = re.findall(
-        r"(\d+) of ([\d,]+) answers are wrong; with the clause at the end, (\d+) of (\d+)$", printed_text, re.M
-    )
-    assert doubt == [("95", "211", "87", "192"), ("35", "1,789", "27", "243")]
-    assert re.findall(r"at the end: (\d+)% of the", printed_text) == ["10", "17", "22"]
-    (measured,) = re.findall(r"steps; validation accuracy ([\d.]+)%", printed_text)
-    assert f"{0.10 * 73.8 + 0.90 * 99.0:.1f}" == measured == "96.5"
+    rows = re.findall(r"^ *([a-z ]+): accuracy [\d.]+% on ([\d,]+) test reviews, (\d+) mistakes$", printed_text, re.M)
+    counts = {place: (int(count.replace(",", "")), int(wrong)) for place, count, wrong in rows}
+    assert counts["closing clause"] == (435, 114) and counts["moved to the front"] == (435, 11)
+    assert counts["any other review"] == (1_565, 130 - 114) and counts["removed"] == (435, 0)
+    doubt = re.findall(r", (?:closing clause|other): (\d+) of ([\d,]+) answers are wrong$", printed_text, re.M)
+    assert doubt == [("87", "192"), ("8", "19"), ("27", "243"), ("8", "1,546")]
+    aside = re.findall(r": accuracy ([\d.]+)% on (\d+) validation reviews$", printed_text, re.M)
+    assert aside == [("99.8", "902"), ("66.3", "98")]
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed,shares", [(1, ["81%", "98%"]), (2, ["97%", "98%"])])
+def test_runs_with_other_seeds_differ_in_the_closing_clauses(seed, shares, monkeypatch):
+    order = classifier_ablations.epoch
+    monkeypatch.setattr(classifier_ablations, "epoch", lambda *given: order(*given[:2], given[2] % 4))  # as in seed 0
+    (texts, labels), others = reviews()
+    vocabulary = words.build_vocabulary(texts, classifier_ablations.WORDS)
+    model = classifier_ablations.trained("nothing", [*zip(texts, labels, strict=True)][1000:], vocabulary, seed)
+    for share, closed in zip(shares, (True, False), strict=True):
+        closing = re.compile(r" is [^.,]+, (although|even if) ")
+        some = [review for review in zip(*others, strict=True) if bool(closing.search(review[0])) == closed]
+        assert f"{classifier.accuracy(model, [classifier_ablations.to_batch(some, vocabulary)]):.0%}" == share
 
 
 ADJECTIVE = f"(?:{'|'.join(PRAISE + BLAME)})"
@@ -209,7 +220,7 @@ def test_no_test_review_is_one_of_training_and_one_in_four_shares_a_sentence(pri
     assert not {" ".join(opinions(text)) for text in texts} & {" ".join(opinions(text)) for text in others}
     known = {sentence for text in texts[1000:] for sentence in opinions(text)}
     shared = sum(any(sentence in known for sentence in opinions(text)) for text in others)
-    rows = re.findall(r"^([\d.]+)% of the ([\d,]+) test reviews that share", printed_text, re.M)
+    rows = re.findall(r"^accuracy ([\d.]+)% on the ([\d,]+) test reviews that share", printed_text, re.M)
     (with_one, count), (without, _) = [(float(share), int(size.replace(",", ""))) for share, size in rows]
     assert count == shared and round(shared / len(others), 2) == 0.25 and 0 < with_one - without < 3
 
@@ -275,7 +286,7 @@ def test_standard_errors_are_those_of_the_prose(printed_text):
 
 
 def test_the_transformer_makes_less_than_half_of_the_mistakes_of_either_kind(printed_text):
-    rows = re.findall(r": (\d+) positive and (\d+) negative reviews are wrong$", printed_text, re.M)
+    rows = re.findall(r": (\d+) positive and (\d+) negative reviews misclassified$", printed_text, re.M)
     bag, transformer = [sorted(map(int, row)) for row in rows]
     assert 2 * transformer[1] < bag[0]
     assert all(many < 1.3 * few for few, many in (bag, transformer)), "about equally frequent"
@@ -316,7 +327,7 @@ def test_the_stored_overfitting_is_one():
 
 def test_the_stored_model_is_sure_of_word_salad():
     """The truth of `sure_of_salad`."""
-    sure = re.search(r"shuffled: a probability of nine tenths or more for (\d+)% of the reviews", printed(SOURCE))
+    sure = re.search(r"shuffled: a probability of at least 0.9 for (\d+)% of the reviews", printed(SOURCE))
     assert int(sure[1]) > 50
 
 
@@ -462,14 +473,6 @@ def test_the_bag_of_words_is_right_on_every_plain_review_and_on_half_of_the_othe
     assert count == sum(map(bool, map(PLAIN.search, others))) and plain == 100 and abs(rest - 50) < 3
 
 
-def test_the_bag_of_words_is_right_about_as_often_as_the_prose_says(printed_text):
-    (unseen,) = re.findall(r"bag of words: accuracy ([\d.]+)% on 2,000 unseen", printed_text)
-    assert round(float(unseen)) == 58
-
-
-def test_the_loss_of_an_even_guess_is_the_logarithm_of_two():
+def test_the_loss_of_an_even_guess_is_log_two_and_the_mean_of_the_hint_is_over_texts():
     assert round(F.cross_entropy(torch.zeros(1, 2), torch.tensor([0])).item(), 2) == 0.69
-
-
-def test_the_mean_of_the_hint_is_over_texts():
     assert sum((0.2, 0.4, 0.9)) / 3 == pytest.approx(0.5) and (0.3 + 0.9) / 2 == 0.6
