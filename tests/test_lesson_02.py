@@ -138,8 +138,8 @@ def test_only_learned_values_pass_on_what_is_not_matched(printed_text):
         for what, kind, losses in re.findall(r"its (.+), values (\w+): last losses (.+)", printed_text)
     }
     assert len(last) == 4 and all(len(losses) == 3 for losses in last.values())
-    assert min(last["translation", "fixed"]) > 4 > 0.1 > max(last["translation", "learned"])
-    assert max(last["own vector", "fixed"]) < min(0.1, max(last["own vector", "learned"])), "enough, and no better"
+    assert min(last["translation", "fixed"]) > 5 > 0.1 > max(last["translation", "learned"])
+    assert max(last["own vector", "fixed"]) < min(0.1, *last["own vector", "learned"]), "enough, and lower"
     names, vectors = word_vectors()
     assert sum(len(known_words(names)[kind]) for kind in ("noun", "verb")) == 30, "asked for"
     generator = torch.Generator().manual_seed(7)
@@ -179,7 +179,7 @@ def test_outcomes_that_the_lesson_tells_are_those_that_it_printed(printed_text):
         [float(loss) for loss in re.search(rf"last losses with {name}: (.+)", printed_text)[1].split(", ")]
         for name in ("two matrices", "one matrix", "one matrix, sign flipped")
     )
-    assert max(*two, *flipped) < 0.1 < 1 < min(one) and len(two) == len(one) == len(flipped) == 3
+    assert max(flipped) < min(two) < max(two) < 0.1 < 1 < min(one) and len(two) == len(one) == len(flipped) == 3
     assert "output: 0.73" in printed_text  # the mended attention finds no match at a right angle
 
 

@@ -49,12 +49,12 @@ check = start("02_queries_keys_values")
 #
 # | place | job | name |
 # |---|---|---|
-# | $x_i$, left of the dot | it is compared with all vectors to set the weights in **its own** output, $y_i$ | the [**query**](../../site/glossary.md#query) |
-# | $x_j$, right of the dot | it is compared with each $x_i$ to set its own weight in **that vector's** output, $y_i$ | the [**key**](../../site/glossary.md#key) |
+# | $x_i$, left of the dot | it is compared with all vectors to set the weights in its own output, $y_i$ | the [**query**](../../site/glossary.md#query) |
+# | $x_j$, right of the dot | each $x_i$ is compared with it to set the weight of $x_j$ in the output $y_i$ | the [**key**](../../site/glossary.md#key) |
 # | $x_j$, at the end | it is multiplied by its weight and added to the sum | the [**value**](../../site/glossary.md#value) |
 #
-# One vector need not be the best for all three jobs. An adjective may look for its noun (query), be found by that noun
-# (key), and pass on its meaning (value).
+# The vector that is best for one job need not be best for the others. An adjective may look for its noun (query), be
+# found by that noun (key), and pass on its meaning (value).
 #
 # ## Can two words prefer each other?
 
@@ -126,7 +126,7 @@ except KeyError as missing:
 
 # %% [markdown]
 # A tuple is similar to a list, so the answer for *list* would be a good guess. Now let the query and the keys be
-# vectors, and replace *equal* by *similar*. The score $q \cdot k_j$ says how well the query matches key $j$. Softmax
+# vectors, and replace *equal* with *similar*. The score $q \cdot k_j$ says how well the query matches key $j$. Softmax
 # turns the scores of the s keys into weights, and the answer is the weighted average of the values:
 #
 # $$\text{lookup}(q) \;=\; \sum_{j=1}^{s} w_j\, v_j ,
@@ -225,8 +225,7 @@ show_player("lookup")
 # **Exercise 2 · `sharpen`** &nbsp; ★★☆ · 7 minutes · 3 points
 #
 # Find where $\beta$ has to go, and return the weights. They must stay accurate for every $\beta$ from 0 to 10,000, even
-# where two keys match equally well or almost equally well. Errors that come only from rounding in the scores q·k do not
-# count.
+# where two keys match equally well or almost equally well. Rounding errors in the scores q·k cost no points.
 #
 # <details><summary>Hint 1: the ratio of two weights</summary>
 #
@@ -356,8 +355,8 @@ plots.diagrams.three_roles()
 #         y[row, i] = soft_lookup(q[row, i], k[row], v[row])
 # ```
 #
-# The letters t and s differ because the queries may come from one sequence, the keys and values from another. In a
-# translation, the t words written so far look at the s words of the source sentence ([lesson
+# The letters t and s differ because the queries may come from one sequence, the keys and values from another. In
+# machine translation, the t words written so far look at the s words of the source sentence ([lesson
 # 10](../10_encoder_decoder/10_encoder_decoder.ipynb)).
 #
 # | tensor | shape | a row of it is |
@@ -379,8 +378,8 @@ plots.diagrams.three_roles()
 # **Exercise 3 · `attention`** &nbsp; mend · ★★☆ · 10 minutes · 4 points
 #
 # Fix this function. Do not scale the scores before the softmax. The weights must be right for every query, even when
-# the scores of one are far larger than those of the others. Do not call PyTorch's `scaled_dot_product_attention` or the
-# course's `finished_attention` here.
+# one query has far larger scores than the others. Do not call PyTorch's `scaled_dot_product_attention` or the course's
+# `finished_attention` here.
 #
 # <details><summary>Hint 1: a small test</summary>
 #
@@ -541,8 +540,9 @@ plt.show()
 #
 # </div>
 #
-# The third case differs from the second only in the flipped sign, which lets a word's key differ from its query. So one
-# matrix can be enough here if queries and keys can differ. Two matrices are the general way to let them differ.
+# The third case differs from the second only in the flipped sign, which lets a word's score with itself be negative.
+# So one matrix can be enough here; its last losses are even lower than those of two matrices. But two matrices are more
+# general: the score of word i with word j can differ from that of j with i.
 #
 # To see the weights, use one-hot values: value $j$ has its single 1 at place $j$. Each output is then a row of weights.
 
@@ -626,8 +626,8 @@ plt.show()
 #
 # So far the right answer was the vector of the word asked for, and the values started as the word vectors. Now give
 # every word a second, random vector: its translation into an invented language. The questions stay the same, but the
-# answer is the **translation** of the word asked for. With $W_v$ learned or fixed at the identity, there are four
-# settings. Train each from three random starts.
+# answer is the **translation** of the word asked for. We train four settings from three random starts each: the
+# answer is the word's own vector or its translation, and $W_v$ is learned or fixed at the identity.
 
 # %%
 generator = torch.Generator().manual_seed(7)
@@ -641,11 +641,11 @@ for answer, answers in {"its own vector": vectors, "its translation": translatio
         print(f"{name:>32}: last losses", ", ".join(f"{loss:.3f}" for loss in last))
 
 # %% [markdown]
-# Translations have length 2, so an output of zeros would have a loss of 4. Fixed values do worse (third line): an
-# output is an average of the phrase's own vectors, which are unrelated to the translations, so on average its length
-# only adds to the loss. With learned values the loss falls almost to 0 (last line). Only 30 words are ever asked for,
-# and the 40 × 40 numbers of $W_v$ can memorise their translations. Where a word's own vector is the answer, fixed
-# values are enough (first line), and learning them does not help (second line).
+# With fixed values, each output is an average of the phrase's own vectors. The translations were drawn independently of
+# these, and the loss ends above 5 (third line). Outputs of zeros would have a loss of only 4, because translations have
+# length 2. With learned values the loss falls almost to 0 (last line). Only 30 words are ever asked for, and the
+# 40 × 40 numbers of $W_v$ can memorise their translations. Where a word's own vector is the answer, fixed values are
+# enough (first line), and learned values end with a higher loss from every start (second line).
 #
 # So queries and keys decide **who** answers, and the value decides **what** the answer is.
 
@@ -654,7 +654,7 @@ for answer, answers in {"its own vector": vectors, "its translation": translatio
 #
 # Your `nn.Module` will have three `nn.Linear` layers without bias, named `to_queries`, `to_keys` and `to_values`.
 #
-# Its `forward` takes the sequence that asks and, optionally, a second sequence to be asked, the context:
+# Its `forward` takes the sequence that asks and, optionally, a second sequence, the *context*, which is asked:
 #
 # | call | queries from | keys and values from | name |
 # |---|---|---|---|
@@ -791,8 +791,9 @@ check.prediction("shuffled_context", shuffled_context)
 # **Exercise 5 · `matrices_of_rules`** &nbsp; ★★☆ · 12 minutes · 3 points
 #
 # Rule r adds `strengths[r]` to the score when the word that asks has feature `asks[r]` and the word that is asked has
-# feature `asked[r]`. Return two matrices that follow all rules, with **one column for each rule**. A feature may occur
-# in several rules. If rules share a pair of features, their strengths add up. A strength may be negative.
+# feature `asked[r]`. Return two matrices that together implement all rules, with **one column for each rule**. A
+# feature may occur in several rules. If rules share a pair of features, their strengths add up. A strength may
+# be negative.
 #
 # <details><summary>Hint 1: a single rule</summary>
 #
@@ -911,18 +912,19 @@ check.prediction("second_rung", second_rung)
 # bytes before the last hardly help. *Order 1*, a table of the pairs counted in the training text, uses the last byte
 # alone and scores 3.53, better than both models.
 #
-# Lesson 1's model gives 0.91 of the weight to the last byte and its copies in the window. The new model gives them only
-# 0.11. So the last byte must act in another way: it makes the query, which decides what gets the weight. For the last
-# printed line, only the query comes from the window; all keys and values come from elsewhere. The score is then 3.87.
-# *Order 0*, which reads no byte, scores 4.50. So most of the gain over order 0 comes through the query.
+# In lesson 1's model, the last byte and its copies in the window get 0.91 of the weight. In the new model they get
+# 0.11, hardly more than with equal weights (0.10). So the last byte probably acts through the query, which decides what
+# gets the weight. The last printed line tests this: only the query comes from the window; all keys and values come from
+# elsewhere. The score is 3.87, against 4.50 for *order 0*, which reads no byte. So the query alone brings most of the
+# gain over order 0.
 #
 # With the identity in all three matrices, the new model *is* lesson 1's. So it could score 3.62 as well, but in our
-# runs training does not find such matrices. The cause is open. We try two changes, alone and together, in both models:
+# runs training does not find such matrices. We try two changes, alone and together, in both models:
 #
 # - **With positions.** So far a query can ask for "a letter e", but not for "the byte at the end". Now each of the 32
 #   positions has a learned vector, which is added to the vector of the byte at that position (lesson 6).
-# - **8 × the windows.** So far each step reads sixteen windows and learns from one prediction in each. Now each step
-#   reads eight times as many windows, at about eight times the cost.
+# - **8 × the windows.** So far each step learns from sixteen predictions, one in each window. Three matrices may need
+#   more. Now each step reads eight times as many windows, at about eight times the cost.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Four rows of ticks over bits per byte, three for each model; some coincide. Unchanged: lesson 1 near 3.62, lesson 2 to its right, near 3.76. With eight times the windows: lesson 1 near 3.54, lesson 2 near 3.62. With positions the two overlap, between 3.50 and 3.61. With positions and eight times the windows, lesson 2 lies between 3.2 and 3.35, lesson 1 to its right, between 3.4 and 3.5."}}
 rungs, more = recorded("ladder")["result"]["bits"], ", 8 times the windows"
@@ -944,8 +946,8 @@ plt.show()
 # </div>
 #
 # With more windows alone, lesson 1's model still leads. With positions alone, the runs of the two models overlap. Only
-# with both changes does every run of lesson 2's model need fewer bits than every run of lesson 1's. Lesson 5 gets more
-# out of each window: 32 predictions.
+# with both changes does every run of lesson 2's model need fewer bits than every run of lesson 1's. Why lesson 2's
+# unchanged model stays above 3.62 remains open. Lesson 5 gets more out of each window: 32 predictions.
 
 # %% [markdown]
 # ## What you can do now
@@ -965,9 +967,9 @@ plt.show()
 # <details><summary>2. Multiply W_q by 3 and divide W_k by 3. What changes? What does that say about the numbers in
 # W_q?</summary>
 #
-# No output changes, because the scores depend only on the product $W_q W_k^\top$. More generally, $W_q A$ and
-# $W_k (A^{-1})^\top$ have the same product as $W_q$ and $W_k$, for every invertible (d, d) matrix A. A single number in
-# W_q therefore has no meaning by itself, and neither do the axes on which we drew queries and keys.
+# No output changes, because the scores depend only on the product $W_q W_k^\top$. More generally, replacing $W_q$ by
+# $W_q A$ and $W_k$ by $W_k (A^{-1})^\top$ leaves the product unchanged, for every invertible (d, d) matrix A. A single
+# number in W_q therefore has no meaning by itself, and neither do the axes on which we drew queries and keys.
 #
 # </details>
 # <details><summary>3. Is self-attention with queries, keys and values still permutation equivariant, as in lesson
