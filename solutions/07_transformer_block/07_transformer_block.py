@@ -9,10 +9,10 @@
 #
 # *Attention, a little network, two shortcuts*
 #
-# One layer of attention computes weighted averages. A language model stacks many layers. But a stack of bare
-# attention layers collapses: after a few layers all positions hold nearly the same vector, and from there on queries
-# and keys get almost no gradient. In this lesson you watch the stack collapse, add what is missing piece by piece,
-# and measure after each piece. The result is the transformer block.
+# One layer of attention computes weighted averages. A language model stacks many layers. But a stack of attention
+# layers alone collapses: after a few layers all positions hold nearly the same vector, and from that depth on, queries
+# and keys get almost no gradient. Here you watch the stack collapse, add what is missing piece by piece, and
+# measure after each piece. The result is the transformer block.
 #
 # | | |
 # |---|---|
@@ -77,7 +77,7 @@ plt.show()
 # | convolution | $O(\log_k t)$ if dilated, else $O(t/k)$ | $O(1)$ | $O(k\,t\,e^2)$ |
 # | self-attention, without its projections | $O(1)$ | $O(1)$ | $O(t^2 e)$ |
 #
-# Attention computes all positions in parallel. Its price is in the last column: the square of t.
+# Like a convolution, attention computes all positions in parallel. Its price is in the last column: the square of t.
 #
 # </details>
 
@@ -151,16 +151,16 @@ draw_by_depth({"": bare})
 #
 # After three blocks all 16 positions of a sequence hold the same vector, as far as float32 can tell. All outputs of a
 # block are averages of the same values. When the vectors are similar, so are their attention weights, and the averages
-# are nearly equal. So each block shrinks the differences by a larger factor than the block before
-# ([Dong, Cordonnier and Loukas, 2021](https://arxiv.org/abs/2103.03404)).
+# are nearly equal. So, until float32 can resolve no more, each block shrinks the differences by a larger factor than
+# the block before ([Dong, Cordonnier and Loukas, 2021](https://arxiv.org/abs/2103.03404)).
 #
 # Does the gradient still reach the lower layers of such a tower?
 
 # %% [markdown]
 # ## An instrument: gradient by depth
 #
-# Give the model a task: output the sequence **backwards**. The tower is permutation equivariant (lesson 6) and cannot
-# learn the task, which only supplies gradients. The loss is the mean over rows (sequences), positions i, components a:
+# Let the task be to output the sequence **backwards**. The tower is permutation equivariant (lesson 6), so it cannot
+# learn this, but we need only gradients. The loss is the mean over rows (sequences), positions i, components a:
 #
 # $$L
 # \;=\; \operatorname*{mean}_{\text{row},\,i,\,a}\;\big(y_{\text{row},\,i,\,a} - x_{\text{row},\,t-1-i,\,a}\big)^2,
@@ -229,8 +229,8 @@ check(gradient_by_depth)
 #
 # **Prediction · `pull_at_the_bottom`** &nbsp; 1 minute · no points
 #
-# In the bare tower, the gradient of the last block (block 23, next to the loss) has a length of about 0.05. How large
-# is the gradient of block 0, at the bottom?
+# In the tower of 24 attention layers, the gradient of block 23, next to the loss, has a length of about 0.05. How
+# large is the gradient of block 0, at the bottom?
 #
 # - **A.** Less than a billionth of 0.05.
 # - **B.** Between a billionth and a tenth of 0.05.
@@ -257,8 +257,8 @@ check.prediction("pull_at_the_bottom", pull_at_the_bottom)
 #
 # Each block does two things: it averages over positions, and it multiplies by two matrices, `to_values` and `unify`.
 # PyTorch gives the entries of both matrices a variance of 1/(3e), so each matrix shrinks a vector to about $1/\sqrt 3$
-# of its length. The next cell makes four towers: with and without averaging, each with PyTorch's weights and with
-# weights $\sqrt 3$ times as large. The larger weights have variance 1/e, and on average they do not shrink a vector.
+# of its length. The next cell makes four new towers: with and without averaging, each with PyTorch's weights and with
+# weights $\sqrt 3$ times as large. The larger weights have variance 1/e and on average do not shrink a vector.
 
 # %%
 class WithoutAveraging(nn.Module):
@@ -296,8 +296,8 @@ for larger, averages, tower in four_towers():
 # gradient of block 0 is about as large as the gradient of block 23.
 #
 # Now look at the two columns of differences. With averaging, the positions collapse within three blocks, at either
-# scale of the weights. (Without averaging, the positions of the tower with PyTorch's weights also collapse, but later:
-# the vectors shrink until little but the bias is left.)
+# scale of the weights. (Without averaging, PyTorch's weights also make the positions collapse, but later: the vectors
+# shrink until little but the bias is left.)
 #
 # What does the collapse do to learning? Take the third tower of the table, which averages but whose gradient does not
 # fade. Measure the gradient of each of the four matrices separately:
@@ -321,8 +321,8 @@ print_gradients_of_matrices(towers[True])
 # positions hold the same vector, it does not matter where a position looks, so queries and keys cannot change the
 # loss ([Noci et al., 2022](https://arxiv.org/abs/2206.03126)).
 #
-# So the bare stack has two separate faults. Its initial weights make the gradient fade from block to block. And
-# averaging makes the positions equal, so queries and keys get almost no gradient.
+# So the stack of attention layers has two faults. Its initial weights make the gradient fade from block to
+# block. And averaging makes the positions equal, so queries and keys get almost no gradient.
 #
 # In the player below, vary the depth and the *gain*: the width times the variance of a matrix's entries. How far from
 # 1 may the gain be before the gradient of a deep tower vanishes or explodes?
@@ -344,10 +344,10 @@ show_player("depth")
 #
 # $$y \;=\; x + f(x), \qquad\qquad \frac{\partial y}{\partial x} \;=\; I + \frac{\partial f}{\partial x} .$$
 #
-# The identity $I$ is what matters. Whatever the layers do, each input vector reaches the top as one term of a sum. On
-# the way back, one term of the gradient passes all blocks unchanged, and the layers add further terms. A layer learns
-# only what to add, the *residual* ([He et al., 2016, section 3](https://arxiv.org/abs/1512.03385)). Hence the name
-# **[residual connection](../../site/glossary.md#residual-connection)**. Another name is **shortcut**.
+# The identity $I$ is what matters. Each input vector reaches the top as one term of a sum. On the way back, one term of
+# the gradient passes all blocks unchanged, and the layers add further terms. A layer learns only what to add, the
+# *residual* ([He et al., 2016, section 3](https://arxiv.org/abs/1512.03385)). Hence the name **[residual
+# connection](../../site/glossary.md#residual-connection)**, or **shortcut**.
 
 # %% mystnb={"image": {"alt": "Length of the gradient against block number from 0 to 23, logarithmic. Without shortcuts it rises from below one trillionth at the bottom to about a twentieth at the top, nearly along a straight line. With shortcuts it is nearly level: about 2 at the bottom, 1 at the top."}}
 class Shortcut(nn.Module):
@@ -488,8 +488,8 @@ class FeedForward(nn.Module):
 check(FeedForward)
 
 # %% [markdown]
-# Train one of your networks for 500 steps: first alone, then together with four attention layers below it, which start
-# from the same initial weights as before:
+# Train your network for 500 steps, first alone, then on top of four attention layers with the same initial weights as
+# before:
 
 # %%
 for name, layers in {"one network": [], "attention and one network": four_layers()}.items():
@@ -502,10 +502,11 @@ for name, layers in {"one network": [], "attention and one network": four_layers
 #
 # ## Keeping the vectors' size
 #
-# Shortcuts bring a problem of their own. Every layer adds something, so the sum grows; how fast depends on the weights.
-# The next cell makes three towers in which attention and feed-forward networks alternate, each with a shortcut. The
-# first has PyTorch's initial weights. In the second, all matrices are twice as large. The third is like the second, but
-# without averaging: every position attends only to itself.
+# Shortcuts bring a problem of their own. Every layer adds something, so the vectors grow; how fast depends on the
+# weights. The next cell makes three towers in which attention and feed-forward networks alternate, each with a
+# shortcut. The first has PyTorch's initial weights. In the second, all matrices are twice as large, a gain of 4/3; [He
+# et al. (2015)](https://arxiv.org/abs/1502.01852) start ReLU networks with 2. The third is the second without
+# averaging: every position attends only to itself.
 
 # %%
 def pair(averages=True):
@@ -536,9 +537,9 @@ print(f"without averaging, gradient of block 0 {gradient_by_depth(third, x)[0]:.
 print_by_depth(2, third)
 
 # %% [markdown]
-# Growth compounds over 24 blocks: with matrices twice as large, the vectors explode, and so does the gradient (printed
-# for the third tower). In the second tower the positions also become nearly equal. Averaging is the cause: without
-# averaging the positions stay apart.
+# Growth compounds over 24 blocks. With matrices twice as large, the vectors explode, with averaging and without. In the
+# third tower, so does the gradient. In the second tower the positions also become nearly equal. Averaging is the cause:
+# without averaging the positions stay apart.
 #
 # **[Layer normalisation](../../site/glossary.md#layer-normalisation)**
 # ([Ba, Kiros and Hinton, 2016, section 3](https://arxiv.org/abs/1607.06450)) keeps the vectors from growing. It shifts
@@ -612,7 +613,7 @@ for name, sample in samples.items():
     print(f"{name}: the same as PyTorch's: {agree}")
 
 # %% [markdown]
-# How far was the original code from PyTorch's norm?
+# How far off was the code as given?
 
 # %% tags=["nbval-check-output"]
 def as_it_came(v, epsilon=1e-5):
@@ -633,8 +634,8 @@ for e in (4, 32, 512):
 # instead of under it. For very small vectors the correct divisor, √(σ² + ε), is about √ε, so the result stays small.
 # The divisor in the code, σ + ε, is far smaller, so its result is far too large.
 #
-# A model that is trained with such a norm can adapt to it. The harm comes when the model's weights are used with the
-# correct norm: every layer computes something slightly different, and no error is raised.
+# A model trained with such a norm can adapt to it. But with the correct norm, the same weights compute something
+# slightly different in every layer, and no error is raised.
 #
 # </details>
 #
@@ -647,13 +648,12 @@ for factor in (1, 2):
     print_by_depth(factor, normed.to(device()))
 
 # %% [markdown]
-# The size stays at 1. But with the larger matrices the positions become even more alike than without norms. Placing the
-# norm elsewhere will keep the positions apart.
+# The size stays at 1. But with the larger matrices the positions become even more alike than without norms.
 #
 # ## The block
 #
-# Now put the pieces together. A block is attention and a feed-forward network, each with a shortcut around it and a
-# norm of its own. Where does the norm go? Two places are in use.
+# A block is attention and a feed-forward network, each with a shortcut around it and a norm of its own. Where does the
+# norm go? There are two conventions.
 
 # %%
 plots.diagrams.block_norms()
@@ -687,8 +687,8 @@ plots.diagrams.block_norms()
 #
 # **[Dropout](../../site/glossary.md#dropout)** ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 5.4) guards
 # against overfitting. In training, each component of a layer's output is zeroed with probability p before the addition,
-# and the remaining components are multiplied by 1/(1 − p). The shortcut itself is not dropped, and in evaluation
-# nothing is dropped. The factor keeps the mean as in evaluation. Take an output of a million ones, and p = 0.25:
+# and the remaining components are multiplied by 1/(1 − p), so that the mean is the same as in evaluation. The shortcut
+# itself is not dropped, and in evaluation nothing is dropped. Take a million ones, and p = 0.25:
 
 # %%
 torch.manual_seed(0)
@@ -848,8 +848,8 @@ print("as PyTorch's block computes it:", torch.allclose(theirs, halfway + added,
 # Each block should have **weights of its own**. In Python, `[block] * 24` is a list that holds one block 24 times. The
 # model runs, but it has a twenty-fourth of the parameters that you expect.
 #
-# With pre-norm, the stack also needs **one more norm at the end**. Without it, the layer after the stack would read a
-# sum that has never been normalised. With post-norm, each block already ends with a norm.
+# With pre-norm, the stack also needs **one more norm at the end**. Without it, the layer after the stack would read
+# vectors that have never been normalised. With post-norm, each block already ends with a norm.
 
 # %% [markdown]
 # <div class="card">
@@ -861,8 +861,8 @@ print("as PyTorch's block computes it:", torch.allclose(theirs, halfway + added,
 #
 # <details><summary>Hint 1: a list that PyTorch can see</summary>
 #
-# PyTorch finds parameters in attributes that are modules. A Python list is not one; `nn.ModuleList` is. Each of its
-# entries has to be a block of its own.
+# PyTorch registers attributes that are parameters or modules. A Python list is neither; `nn.ModuleList` is a module.
+# Each of its entries has to be a block of its own.
 #
 # </details>
 # <details><summary>Hint 2: the parameters of two stacks</summary>
@@ -959,8 +959,8 @@ for name, stack in stacks.items():
 # <div class="figure-caption">
 #
 # **How to read it.** Both panels: PyTorch's initial weights. Left: *norms only* and *post-norm* overlap at 1. With
-# pre-norm the sum (before the final norm) grows more slowly than with shortcuts only. Right: with shortcuts the
-# positions stay apart; without shortcuts the positions become equal within a few blocks, **norms or not**.
+# pre-norm the residual stream (before the final norm) grows more slowly than with shortcuts only. Right: with shortcuts
+# the positions stay apart; without shortcuts the positions become equal within a few blocks, **norms or not**.
 #
 # </div>
 
@@ -970,11 +970,11 @@ check.prediction("norms_without_shortcuts", norms_without_shortcuts)
 # %% [markdown]
 # In *norms only*, every vector has size 1, and the gradient of block 0 is 4 % of that of block 23. Yet after three
 # blocks nothing tells the positions apart. Numbers can look healthy in a dead model. (In *bare*, the gradient of block
-# 0 is tiny but not 0. Its square, which `gradient_by_depth` computes, is too small for float32.)
+# 0 is not 0, but its square, which `gradient_by_depth` computes, is too small for float32.)
 #
 # With the larger matrices, only *pre-norm* keeps the positions apart. To see why, compare the output of attention with
-# the sum to which it is added. The last line below is a control: pre-norm, with the sum scaled back to size 1 after
-# every block.
+# the vector on the shortcut, to which it is added (*the sum* in the output). The last line is a control:
+# pre-norm, with the residual stream scaled back to size 1 after every block.
 
 # %% tags=["hide-input"]
 @torch.no_grad()
@@ -997,12 +997,12 @@ for name in ("post-norm", "pre-norm"):
 print_what_attention_adds("pre-norm, scaled back", stacks["pre-norm"], scale_back=True)
 
 # %% [markdown]
-# In all three stacks, the output of attention in block 8 is nearly the same at every position. With post-norm this
-# output becomes larger than the sum, and the positions become alike. With pre-norm the sum grows, the output becomes
-# smaller relative to the sum, and the positions stay apart. In the control the sum cannot grow, the output becomes
-# larger than the sum, and the positions become alike.
+# In all three stacks, attention in block 8 adds nearly the same vector at every position. What counts is its size
+# relative to the vector on the shortcut. With post-norm the common vector becomes the larger one, and the positions
+# become alike. With pre-norm the residual stream grows, the common vector becomes relatively smaller, and the positions
+# stay apart. In the control the stream cannot grow, and the positions become alike.
 #
-# Now train fresh stacks of eight blocks to return the sequence backwards. Learned position vectors are added before the
+# Train fresh stacks of eight blocks to return the sequence backwards. Learned position vectors are added before the
 # stack, and a linear layer follows it. With a [*warm-up*](../../site/glossary.md#warm-up), as in the original paper,
 # the learning rate rises linearly at first, here over 100 steps. The nine runs take less than a minute; the stop button
 # ends the current run.
@@ -1011,7 +1011,8 @@ print_what_attention_adds("pre-norm, scaled back", stacks["pre-norm"], scale_bac
 # |---|---|
 # | all five | 0.006 |
 # | *post-norm* | 0.006 with a warm-up |
-# | *post-norm*; *bare* and *norms only* (printed, not plotted) | a third of the rate, 0.002 |
+# | *post-norm* | 0.002, a third of the rate |
+# | *bare* and *norms only* (printed, not plotted) | 0.002 |
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against 400 steps, seven curves. Left, the loss: bare, norms only and post-norm run together along 1 to the end. Pre-norm leaves it before step 100 and falls to about 0.2. Shortcuts only begins above 1 and falls slowly to 0.4. Post-norm with a warm-up, or at a third of the rate, stays at 1 for more than half of the steps, then falls to between 0.4 and 0.6. Right, the difference between positions, logarithmic: about one ten-millionth for bare and for norms only; post-norm falls at once, to about one hundred-thousandth, and stays there. Its two gentle runs fall below a hundredth and pre-norm below a tenth; all three return to nearly 1. Shortcuts only stays above a half."}}
 from helpers.parts.positions import PositionEmbedding
@@ -1067,17 +1068,18 @@ for version, (losses, apart) in runs.items():
 #
 # </div>
 #
-# Without shortcuts nothing is learned, with norms or without, at either rate. Shortcuts alone make eight blocks
-# trainable; with pre-norm, training is faster. Post-norm learns only with a warm-up or at a third of the rate. Every
+# Within 400 steps, no stack without shortcuts learned anything, at either rate. Shortcuts alone made eight blocks
+# trainable; with pre-norm, training was faster. Post-norm learned only with a warm-up or at a third of the rate. Every
 # result is from a single run.
 #
 # On the right, the first steps of *post-norm* make the positions nearly equal, and the difference does not recover. In
-# *pre-norm* and the two gentler runs of post-norm, the difference also falls at first, but then it recovers. In these
-# three runs, the loss falls below 1 only once the difference has begun to recover.
+# *pre-norm* and the gentler runs of post-norm, the difference falls at first, then recovers. In these runs the loss
+# falls below 1 only once the recovery has begun.
 #
-# [Liu et al. (2020)](https://arxiv.org/abs/2004.08249) explain why the first steps do so much with post-norm: its
-# layers contribute a large part of each sum, so small changes of the parameters change the output a lot. A warm-up
-# keeps the first changes of the parameters small.
+# Why a gentle start? With post-norm, the initial gradients near the output are large ([Xiong et al.,
+# 2020](https://arxiv.org/abs/2002.04745)). The layers also contribute a large part of each sum x + f(x), so small
+# changes of the parameters greatly change the output ([Liu et al., 2020](https://arxiv.org/abs/2004.08249)). A warm-up
+# keeps the first changes small.
 
 # %% [markdown]
 # ## What it costs
@@ -1137,7 +1139,7 @@ for e, h in ((32, 4), (512, 8), (768, 12)):
 # ## Your model so far
 #
 # In place of one layer of attention the model now has your `Transformer`: three pre-norm blocks. Positions and mask are
-# those of lesson 6. A step takes longer, so the training has a third as many steps.
+# those of lesson 6. Each step takes longer, so the model trains for a third as many steps.
 
 # %% mystnb={"image": {"alt": "A scoreboard of eight models against bits per byte. Three blocks, at the top, are farthest left, near 2.3, left of the line of gzip. Positions come next, below 3, then the earlier models, between 3.4 and 4.5."}}
 from helpers.ladder import ByteModel, Ladder, measured
