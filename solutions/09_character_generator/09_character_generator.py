@@ -18,7 +18,7 @@
 # | **You will build** | batches of random slices, a transformer that predicts the next byte, temperature and top-p, the loop that writes, and a fair measurement |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb), [6](../06_positions/06_positions.ipynb) and [7](../07_transformer_block/07_transformer_block.ipynb); from [lesson 8](../08_classifier/08_classifier.ipynb), the cross-entropy and the training recipe |
 # | **It takes** | about 120 minutes: seven exercises, 25 points |
-# | **It computes** | about half a minute in one cell, 10 to 20 seconds in each of two others; you may stop any of them |
+# | **It computes** | for about half a minute in one cell, 10 to 20 seconds in each of two others; you may stop any of them |
 #
 # The symbols are those of [the notation table](../../site/notation.md).
 
@@ -55,8 +55,8 @@ torch.set_num_threads(1)    # the tensors here are too small to split across thr
 # ## A text, and a question about every byte of it
 #
 # The text is the prose of Python's own reference manual, which is already on your machine. We read it as **bytes**,
-# numbers from 0 to 255, so the vocabulary has n = 256 entries. Any other file works too: `text = open("my.txt",
-# "rb").read()`.
+# numbers from 0 to 255, so the vocabulary has n = 256 entries. Up to the section *Without one piece*, the code also
+# works with a text file of your own, of at least 100 KB: `text = open("my.txt", "rb").read()`.
 #
 # The last twentieth of the text is **[held out](../../site/glossary.md#held-out-data)** as a validation set. The
 # model never trains on this part; we judge the model by how well it predicts it.
@@ -426,9 +426,9 @@ if looks:
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One training point is the mean of 25 steps. By the end, the model has read each training byte more
-# than three times on average, and predicts the training text better than new text. So only the held-out curve can be
-# compared with gzip and xz.
+# **How to read it.** The training curve consists of means over 25 steps; a circle marks every fourth. By the end, the
+# model has read each training byte more than three times on average, and predicts the training text better than new
+# text. So only the held-out curve can be compared with gzip and xz.
 #
 # </div>
 #
@@ -547,9 +547,9 @@ for T in (0.5, 1, 2):
 # **Exercise 4 · `keep_top_p`** &nbsp; ★★★ · 12 minutes · 4 points
 #
 # Keep the nucleus of each row. The logits in the nucleus keep their values and their places; those outside become −∞.
-# If equal logits are at the border, you may keep some of them or all. However small p is, the most probable token
-# stays; at p = 1 every token stays. Do not call `finished_top_p` here. Gradients must flow to the logits that stay,
-# and the input stays unchanged.
+# If several equal logits lie at the cut-off, you may keep some or all of them. However small p is, the most probable
+# token stays; at p = 1 every token stays. Do not call `finished_top_p` here. Gradients must flow to the logits that
+# stay, and the input stays unchanged.
 #
 # <details><summary>Hint 1: which sum to look at</summary>
 #
@@ -595,7 +595,7 @@ for prompt in ("the value of the expres", "the value of the expression ",
 # %% [markdown]
 # Inside these two words one byte is kept; where a new word begins, more than a dozen are.
 #
-# Set T = 2. How far must you lower p before every byte that is left could follow? Compare *expres* with *The*.
+# Set T = 2. How far must you lower p until only plausible next bytes are left? Compare *expres* with *The*.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -727,7 +727,8 @@ check.prediction("greedy_text", greedy_text)
 # **Greedy** decoding repeats itself. Large models do this too: the probability of a phrase rises with each repetition
 # ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751), figure 4).
 #
-# The higher the temperature, the more made-up words these texts contain; the cut at **p = 0.9** removes many of them.
+# The higher the temperature, the more words these texts contain that are not in the manual. With **p = 0.9** there are
+# fewer. In practice, lower T or p until most words are real, but not until the text repeats itself.
 #
 # Nothing told the model what a word is. Copies of the model, kept during training, show how its writing changes:
 
@@ -808,8 +809,9 @@ for T in (0.5, 0.8, 1, 1.25, 2):
 check.prediction("sharpened_bits", sharpened_bits)
 
 # %% [markdown]
-# The loss rewards **calibrated** probabilities: of all predictions of 10 %, one in ten should come true. With logits
-# divided by 0.5, an improbable byte costs up to twice as many bits. Better samples do not mean better predictions.
+# The loss rewards **calibrated** probabilities: of all bytes given a probability of 10 %, one in ten should come next.
+# With logits divided by 0.5, an improbable byte costs up to twice as many bits. Better samples do not mean better
+# predictions.
 
 # %% [markdown]
 # ## A fair measurement
@@ -953,7 +955,8 @@ print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
 #
 # How much is each piece of the model worth? Remove it, train again, and measure: this is an **ablation**. Below, a
 # small model (two blocks, e = 32, windows of 32 bytes) trains for 300 steps: first whole, then five times with one
-# piece removed, always at the same learning rate.
+# piece removed, always at the same learning rate. These are the **short** runs; we also recorded **long** runs, of a
+# larger model, with 1,000 steps.
 #
 # | without | what is left |
 # |---|---|
@@ -968,7 +971,7 @@ print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
 #
 # **Prediction · `costliest_piece`** &nbsp; 3 minutes · no points
 #
-# Write down your own ranking of the five. Then choose: which of these four is costliest to remove?
+# Write down your own ranking of the five. Then choose: which of these four is costliest to remove in the short runs?
 #
 # - **A.** The shortcuts: without them a byte's own vector reaches the last layer only mixed with those of others.
 # - **B.** The positions: without them the model can hardly tell in which order the earlier bytes came.
@@ -1033,23 +1036,21 @@ for piece in sorted(short, key=lambda piece: sum(short[piece]), reverse=True):
 check.prediction("costliest_piece", costliest_piece)
 
 # %% [markdown]
-# **The shortcuts** are by far the costliest to lose. In the long runs the model without shortcuts needs 4.51 bits.
-# Order 0, which ignores what came before, needs 4.50. Lesson 7 showed that without shortcuts the vectors at all
-# positions become nearly equal.
+# **The shortcuts** are by far the costliest to lose. Without them, the larger model needs more bits than the small one,
+# 4.51 against 4.31, and no fewer than order 0 (4.50), which ignores what came before. Lesson 7 showed that without
+# shortcuts the vectors at all positions become nearly equal.
 #
 # The short runs include models with only one kind of shortcut removed. Most of the cost comes from the shortcut around
-# attention. This fits answer A: attention mixes the vectors of different positions, the feed-forward network does not.
+# attention. This fits answer A: only attention mixes vectors of different positions, and this shortcut bypasses it.
 #
-# **The other pieces** cost less than a tenth of a bit in the short runs. In the long runs the model is larger and also
-# trains longer, and the ranking is different:
+# **The other pieces** cost less than a tenth of a bit in the short runs. In the long runs the ranking is different:
 #
-# - **Positions** are the second costliest piece in the long runs. In the short runs, the model is even slightly better
-#   without positions. After a short run even the whole model needs more bits than order 1 (3.53), and a table of pairs
-#   needs no positions.
+# - **Positions** are the second costliest piece. In the short runs, the model is even slightly better without them. A
+#   possible reason: after 300 steps even the whole model is worse than order 1, a table of byte pairs, which needs no
+#   positions.
 # - **The feed-forward network** and **√d** matter in the long runs: without the network the model needs 0.34 to 0.39
 #   bits more, without √d 0.24 to 0.27.
-# - **The norms** help a little in the short runs and not in the long ones: at this learning rate, the training settles
-#   without them.
+# - **The norms** help a little in the short runs and not in the long ones.
 #
 # So an ablation says what a piece is worth **to this model, with this training**.
 
@@ -1077,14 +1078,14 @@ for rung, t in (("07_transformer_block", 32), ("09_character_generator", 64)):
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Farther left is better. The point is your model, the ticks are three runs of ours.
+# **How to read it.** Farther left is better. The point is your model, the ticks are three runs of ours. In the sample,
+# the model wrote what follows ▸.
 #
 # </div>
 #
-# The last rung needs more bits than rung 7, and differs from that rung in two ways: the windows are twice as long, and
-# a step reads half as many of them. With 16 windows in a step, the longer windows need fewer bits (2.18 to 2.19 against
-# 2.28 to 2.31), but such a step reads twice as many bytes. With the same number of bytes in a step, 512 or 1,024,
-# windows of 32 bytes need fewer bits than windows of 64. The reason is open.
+# The model on the last rung needs more bits than the one on rung 7. In the last four printed rows, the bits fall as the
+# number of windows in a step rises. At 16 windows in a step, the longer ones need fewer bits, but then each step reads
+# twice as many bytes. We have not tested whether the number of windows is the cause.
 
 # %% [markdown]
 # ## The real thing: Wikipedia
@@ -1122,14 +1123,14 @@ for name, bits in same_bytes.items():
 # <div class="figure-caption">
 #
 # **How to read it.** The two curves are not measured in the same way. A held-out point is measured on the first 50,000
-# held-out bytes, which are easier than the rest (1.679 bits against 1.748 for all). A training point is a running mean,
-# which still includes earlier, worse steps.
+# held-out bytes, which are easier than average (1.679 bits, against 1.748 for all held-out bytes). A training point is
+# a running mean, which still includes earlier, worse steps.
 #
 # </div>
 #
-# The larger model beats xz, which yours did not: 1.66 bits against 2.09. Without overlap it needs 0.086 bits per byte
-# more, or 0.086 × 256 ≈ 22 bits per window. Your model needed about 0.02 × 64 ≈ 1 bit per window more. This suggests
-# that the larger model uses more context than yours, but the texts differ too.
+# The larger model beats xz on its text, 1.66 bits against 2.09. Measured in windows that do not overlap, it needs 0.086
+# bits per byte more, which is 0.086 × 256 ≈ 22 bits per window. For your model, this gap was about 0.02 × 64 ≈ 1 bit
+# per window. This suggests that the larger model uses more context than yours, but the texts differ too.
 #
 # Two prompts, each with the model's continuation:
 
@@ -1140,8 +1141,7 @@ for sample in run["samples"][:2]:
     print("\n".join(textwrap.fill(line, 88) for line in lines) + "\n")
 
 # %% [markdown]
-# Most words are real, and each `[[` that opens a link is closed again. Yet the sentences make no sense: the second
-# text goes from mathematics to astronauts, the Moon and blood.
+# Most words are real, and each `[[` that opens a link is closed again. Yet the sentences make no sense.
 #
 # The first two models below were trained on 90 million bytes of enwik8. GPT-2 was trained on web pages, from which
 # Wikipedia had been removed. Compare with care: these models were not tested on the same bytes as ours.
@@ -1159,7 +1159,7 @@ for sample in run["samples"][:2]:
 # %% [markdown]
 # ## What you can do now
 #
-# You can train a language model on any file, measure fairly how many bits per byte it needs, sample from it with
+# You can train a language model on a text, measure fairly how many bits per byte it needs, sample from it with
 # temperature, top-k and top-p, and use an ablation to find out what a piece of it is worth.
 #
 # **A question to think about**
@@ -1169,7 +1169,7 @@ for sample in run["samples"][:2]:
 #
 # The second: 4.2 nats for 3 bytes are 1.4 nats per byte. The second model needs 2.02 bits per byte, the first 2.16.
 # However a model cuts the text into pieces, its total loss can be divided by the number of bytes, so any two models can
-# be compared on the same text. Lesson 11 makes such pieces.
+# be compared on the same text. Lesson 11 cuts a text into such pieces.
 #
 # </details>
 #
