@@ -172,8 +172,6 @@ def test_longer_training_of_one_head_finds_the_answers_from_one_start_and_not_fr
     told = shares(printed(SOURCE, "train(MultiHeadAttention, 1, seed, steps=1200)"))
     first, second = (told[f"h = 1, run {seed}, 1,200 steps"] for seed in (1, 2))
     assert min(first) >= 93 and second[0] <= 8 and min(second[1:]) >= 99
-    losses = re.findall(r"giver: loss ([.\d]+)$", printed(SOURCE, "for added in 0, 0.05"), re.MULTILINE)
-    assert len(set(losses)) == 4 and losses == sorted(losses), "more weight on the giver makes the loss larger"
 
 
 GIVER, VERB, THING, TO, RECEIVER = range(5)
@@ -200,9 +198,8 @@ def test_one_head_reads_the_giver_from_the_position_sum():
     named = {(run, changed): (int(giver), int(receiver)) for run, changed, giver, receiver in rows}
     for i in "13":
         assert abs(named[i, "word"][0] - named[i, "unchanged"][0]) <= 4
-        assert abs(named[i, "both"][0] - named[i, "both"][1]) <= 4
-        assert named[i, "position"][1] >= named[i, "position"][0] + 10
-    found = re.findall(r"number and slope: ([.\d]+)$", printed(SOURCE, "names.corrcoef()"), re.MULTILINE)
+        assert all(named[i, sums][0] <= 40 and named[i, sums][1] > named[i, sums][0] for sums in ("position", "both"))
+    found = re.findall(r"word score and change: ([.\d]+)$", printed(SOURCE, "names.T.corrcoef()"), re.MULTILINE)
     assert len(found) == 2 and min(map(float, found)) >= 0.9
 
 

@@ -19,7 +19,7 @@
 # | **You will build** | multi-head attention without a loop over the heads, and a count of its parameters |
 # | **You need** | queries, keys and values ([lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb)), and why scores are divided by $\sqrt d$ ([lesson 3](../03_scaling/03_scaling.ipynb)) |
 # | **It takes** | about 110 minutes: six exercises, one of them with a bug to fix, and two predictions; 22 points |
-# | **It computes** | in under two minutes in all, without a GPU; the last section can be stopped |
+# | **It computes** | in under two minutes in all, without a GPU; the training in the last section can be stopped early |
 #
 # In this lesson b is the number of sentences, t the number of positions, and e the width of the model. **h** is new,
 # the number of heads, and **d** is now the width of *one* head. Heads, positions and components are counted from 0, as
@@ -85,11 +85,13 @@ plt.show()
 #
 # </div>
 #
-# **A weight makes an arrow longer or shorter. It cannot turn it.** The crosses differ, so one head can tell the two
-# events apart. With enough dimensions, a linear layer can name every giver from the word sum: the larger weight wins.
-# But no linear layer can name every receiver. The receiver's name has weight 0.2, the giver's 0.4, and every absent
-# name 0. With such weights, a linear layer can favour large weights or small ones, but not the one in the middle. The
-# section *Three questions, answered* shows what trained models with one head do instead.
+# **A weight can make an arrow longer or shorter, but it cannot change its direction.** The crosses differ, so one head
+# can tell the two events apart. With enough dimensions, a linear layer can name every giver from the word sum: the
+# larger weight wins. But no linear layer can name every receiver. The receiver's name has weight 0.2, the giver's 0.4,
+# and every absent name 0. A linear layer can favour large weights or small ones, but not the one in the middle.
+#
+# When the weights also depend on the words, the position sum can differ between the two events. The section *Three
+# questions, answered* shows that two trained models with one head use this difference to name the giver.
 #
 # With several attention layers side by side, the word *mary* could have a different arrow for each question.
 
@@ -161,8 +163,8 @@ plt.show()
 def split_heads(x, h):
     """Cut the width into heads.
 
-    x: (b, t, e). Returns (b, h, t, d) with d = e/h. Counted from 0, head r has components
-    r·d to (r+1)·d − 1 of every position.
+    x: (b, t, e). Returns (b, h, t, d) with d = e/h. Head r gets components r·d to
+    (r+1)·d − 1 of every position (counting from 0).
     Raises ValueError, with e and h in its message, when e is not divisible by h.
     """
     ### BEGIN SOLUTION
@@ -224,8 +226,8 @@ plt.show()
 def merge_heads(x):
     """Lay the heads side by side.
 
-    x: (b, h, t, d). Returns (b, t, e) with e = h·d. Counted from 0, components
-    r·d to (r+1)·d − 1 of every position come from head r.
+    x: (b, h, t, d). Returns (b, t, e) with e = h·d. Components r·d to (r+1)·d − 1 of
+    every position (counting from 0) come from head r.
     """
     ### BEGIN SOLUTION
     b, h, t, d = x.shape
@@ -379,7 +381,7 @@ def fuse_heads(heads):
 
     heads: a list of h SingleHeadAttention(e, d), each with to_queries, to_keys, to_values,
     whose .weight is (d, e). Returns (w_q, w_k, w_v), new tensors of shape (h·d, e), not
-    scaled. Counted from 0, rows r·d to (r+1)·d − 1 are those of head r.
+    scaled. Rows r·d to (r+1)·d − 1 (counting from 0) are those of head r.
     """
     ### BEGIN SOLUTION
     w_q = torch.cat([head.to_queries.weight for head in heads])
@@ -620,8 +622,8 @@ check.prediction("one_head_reads", one_head_reads)
 
 # %% [markdown]
 # In four of the ten runs with one head, at least one role is no better than a guess: the giver in runs 2 and 7, the
-# receiver in run 8, both in run 6. With three heads, all ten runs answer every role right in at least 99 of 100
-# sentences. So heads help here. Does one head only need more steps? Repeat runs 1 and 2 with four times as many:
+# receiver in run 8, both in run 6. With three heads, every role is right in 99% or 100% of the sentences (rounded) in
+# all ten runs. So heads help here. Does one head only need more steps? Repeat runs 1 and 2 with four times as many:
 
 # %%
 for seed in (1, 2):
@@ -672,14 +674,16 @@ for h in runs:
 # same word in every sentence, so heads 0 and 1 answer all three questions. In run 1, heads 0 and 1 share giver and
 # receiver. Nothing in the design assigns a question to a head.
 #
-# How does one head manage at all? In runs 1 and 3, the average weights on giver and receiver are about the same, and
-# yet both models usually name the giver. Do they tell the giver from the receiver by the word sum or by the position
-# sum? In one sum or in both, give the two names of each sentence the mean of their weights. If a model needs the
-# difference between the two weights in a changed sum, it will confuse the names.
+# How does one head manage at all? In run 2, the giver's average weight is 0.00, and the model guesses the giver. In
+# runs 1 and 3, the average weights on giver and receiver are about the same, and yet both models usually name the
+# giver. Do they tell the giver from the receiver by the word sum or by the position sum?
+#
+# To find out, replace the weights of the two names by their mean: in the word sum only, in the position sum only, then
+# in both. If a model relies on the difference between them in one of the sums, it will then confuse giver and receiver.
 
 # %% tags=["hide-input"]
 def outputs_with(reader, w_word, w_position):
-    """The outputs of a model with one head, from given weights for each of the two sums."""
+    """The logits of a model with one head, from given weights for each of the two sums."""
     word_sum = w_word @ reader.attention.to_values(reader.words(ids))
     position_sum = w_position @ reader.attention.to_values(reader.positions.weight)
     y = reader.attention.unify(word_sum + position_sum)
@@ -696,42 +700,43 @@ for run in 1, 3:
         print(f"run {run}, weights {where:<21}{giver:>12.0%}{receiver:>16.0%}")
 
 # %% [markdown]
-# With equal weights in the word sum alone, both models name the giver about as often as before. With equal weights in
-# both sums, they name giver and receiver about equally often. With equal weights in the position sum alone, they name
-# the receiver more often than the giver: the word sum favours the receiver. So these two models tell the giver from the
-# receiver by the position sum.
+# With equal weights in the word sum only, both models name the giver about as often as before. With equal weights in
+# the position sum, they name the giver in 40% of the sentences or fewer, and the receiver at least as often. So these
+# two models tell the giver from the receiver by the position sum.
 #
-# How can the position sum tell? A key is the sum of a word's part and a position's part, and the query of *gave* is the
-# same in every sentence. So a score is the sum of two fixed numbers, one for the word and one for its position. Suppose
-# that *susan* has a larger number than *mary*. Then the ratio of the first weight to the last is larger when susan
-# gives to mary than when mary gives to susan. So a large ratio says that the giver is the name with the larger number.
+# How can they? The query of *gave* is the same in every sentence, and a key is the sum of a word's part and a
+# position's part. So each score is a **word score** plus a position score.
 #
-# The word sum shows which two names are present, and the last layer can use the ratio to choose: when weight moves from
-# the last position to the first, the outputs for names with large numbers must rise most. Call the rise of a name's
-# output its slope. In both models, number and slope are strongly correlated:
+# Suppose that the first and the last position have the same position score, and that *susan* has a larger word score
+# than *mary*. Then *susan* gets the larger weight in both *mary gave roses to susan* and *susan gave roses to mary*,
+# for example 0.4 against 0.2. The word sum is the same for both sentences. The position sum is not: the last position
+# has weight 0.4 when *susan* receives, and the first position when she gives. So the word sum shows which two names are
+# present, and the position sum shows whether *susan* gives or receives.
+#
+# Do the two models use this? Then moving weight from the last position to the first must favour names with large word
+# scores: their giver **[logits](../../site/glossary.md#logits)**, the scores before the softmax, must rise most.
 
-# %% tags=["hide-input"]
-for run in 1, 3:
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two scatter plots, runs 1 and 3, of 16 named points: change of giver logit against word score. In both, the points rise from bottom left to top right, close to a line through the middle."}}
+_, axes = plt.subplots(1, 2, figsize=(8, 4))
+for ax, run in zip(axes, (1, 3)):
     reader, attention = runs[1][run - 1], runs[1][run - 1].attention
     query = attention.to_queries(reader.words(ids[0]) + reader.positions.weight)[GAVE]
-    number = attention.to_keys(reader.words.weight) @ query    # one for each word
-    outputs = reader.answers(attention.unify(attention.to_values(reader.positions.weight)))
-    slope = (outputs[0] - outputs[4])[:len(WORDS)]    # the first third predicts the giver
-    names = torch.stack([number, slope])[:, :len(NAMES)]
-    print(f"run {run}, correlation of number and slope: {names.corrcoef()[0, 1]:.2f}")
+    word_score = attention.to_keys(reader.words.weight) @ query / math.sqrt(24)
+    logits = reader.answers(attention.unify(attention.to_values(reader.positions.weight)))
+    change = 0.1 * (logits[0] - logits[4])[:len(WORDS)]    # first third: the giver
+    names = torch.stack([word_score, change], dim=1)[:len(NAMES)]
+    plots.plane(names, NAMES, labels=("word score", "change of giver logit"),
+                title=f"run {run}", ax=ax)
+    print(f"run {run}, correlation of word score and change: {names.T.corrcoef()[0, 1]:.2f}")
+plt.show()
 
 # %% [markdown]
-# With one head, run 2 gives the giver a weight of 0.00. Is it stuck only because a softmax passes almost no gradient to
-# so small a weight? Move some weight from the other words to the giver by hand, and change nothing else. The loss
-# grows, so a larger gradient would not help: it would make the giver's weight even smaller.
-
-# %%
-w, answers = weights_of(runs[1][1], 1)[:, 0, [GAVE]], ids[:, [0, 2, 4]]
-for added in 0, 0.05, 0.1, 0.2:
-    moved = (1 - added) * w + added * torch.eye(5, device=device())[0]
-    outputs = outputs_with(runs[1][1], moved, moved)
-    loss = nn.functional.cross_entropy(outputs.transpose(1, 2), answers)
-    print(f"h = 1, run 2, {added:.2f} more weight on the giver: loss {loss:.2f}")
+# <div class="figure-caption">
+#
+# **How to read it.** One point for each name: its word score, and the change of its giver logit when a tenth of the
+# weight moves from the last position to the first in the position sum. In both models, the points rise to the right.
+#
+# </div>
 
 # %% [markdown]
 # ## A model with a bug
@@ -825,11 +830,12 @@ plt.show()
 # </div>
 #
 # In this sentence, the two heads look at different words. What does the second head ask? The token *it* gives 0.69 of
-# its weight to *animal*, as if the head knew what the pronoun means. But we chose the head for this weight: none of the
-# other 71 gives *animal* more (`helpers/training/minilm.py`). Take four more sentences. In two of the five, *it* refers
-# to the subject, in three to the other noun. The first two are adapted from [Uszkoreit,
-# 2017](https://research.google/blog/transformer-a-novel-neural-network-architecture-for-language-understanding/), the
-# last two from [Levesque et al., 2012](https://cdn.aaai.org/ocs/4492/4492-21843-1-PB.pdf). The third is ours.
+# its weight to *animal*, as if the head knew what the pronoun means. But we chose this head because of that weight: in
+# none of the other 71 heads does *it* give more weight to *animal* (`helpers/training/minilm.py`). Take four more: in
+# two of the five sentences, *it* refers to the subject, in three to the other noun. Sentences 1 and 2 are adapted from
+# [Uszkoreit,
+# 2017](https://research.google/blog/transformer-a-novel-neural-network-architecture-for-language-understanding/),
+# sentences 4 and 5 from [Levesque et al., 2012](https://cdn.aaai.org/ocs/4492/4492-21843-1-PB.pdf).
 
 # %% tags=["hide-input"]
 for sentence in pronoun["sentences"]:
@@ -947,8 +953,8 @@ ladder.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One row for each model; farther left is better. The point is your model, the ticks are three runs
-# of ours. Dashed lines: *order 0* knows only how frequent each byte is, *order 1* also knows the byte before; *gzip*
+# **How to read it.** One row for each model; farther left is better. The point is your model; the ticks are our three
+# runs. Dashed lines: *order 0* knows only how frequent each byte is, *order 1* also knows the byte before; *gzip*
 # and *xz* are programs that compress files.
 #
 # </div>
