@@ -77,6 +77,7 @@ def test_half_precision_overflows_late_and_not_early(solution):
     early = solution["scaled_scores_early"](q, q)
     assert early.dtype == torch.float16
     torch.testing.assert_close(early.float(), torch.full((1, 2, 2), 12_800.0), rtol=2e-3, atol=0)
+    assert [torch.finfo(dtype).eps * 2**13 for dtype in (torch.float16, torch.bfloat16)] == [8, 64], "from 8,192 on"
 
 
 @pytest.mark.parametrize("dtype, tolerance", [(torch.float16, 4e-3), (torch.bfloat16, 3e-2)])

@@ -15,7 +15,7 @@
 #
 # | | |
 # |---|---|
-# | **You will build** | functions for the variance of a score, the backward pass of softmax, the entropy of a row, and scaled scores in half precision; you will also debug a head that loads published weights |
+# | **You will build** | functions for the variance of a score, the backward pass of softmax, the entropy of a row, and scaled scores in half precision; you will also debug a head with loaded weights |
 # | **You need** | [lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb), the chain rule, and, from probability, the mean, the variance and independence |
 # | **It takes** | about 100 minutes: five exercises, 19 points, and three predictions |
 # | **It computes** | in under two minutes in all, without a GPU; you can stop the last section early |
@@ -38,8 +38,8 @@ check = start("03_scaling")
 # %% [markdown]
 # ## The same attention at three widths
 #
-# Draw one query and eight keys with independent normal components, and compute attention weights as in lesson 2: dot
-# products, then softmax. Nothing is trained. The three panels differ in the width d of the vectors.
+# Draw one query and eight keys with independent standard normal components, and compute attention weights as in
+# lesson 2: dot products, then softmax. Nothing is trained. The three panels differ in the width d of the vectors.
 
 # %% mystnb={"image": {"alt": "Three bar charts of the attention weights of one query over eight keys, for widths 4, 64 and 1024. At width 4 several keys share the weight; at 64 one key has most of it; at 1024 a single key has all of it."}}
 chance = torch.Generator().manual_seed(307)
@@ -65,7 +65,7 @@ bars(weights)
 # <div class="figure-caption">
 #
 # **How to read it.** The eight bars of a panel add up to 1. At d = 4 several keys share the weight. At d = 1024 a
-# single key has all of it, and chance decided which. Attention should average, but at d = 1024 nothing is averaged.
+# single key has all of it, and chance decided which. Attention is meant to average values; at d = 1024 it copies one.
 #
 # </div>
 #
@@ -76,8 +76,8 @@ bars(weights)
 #
 # **Prediction · `variance_growth`** &nbsp; 1 minute · no points
 #
-# A score is a sum of d products, and their signs are random. From d = 64 to d = 1024 the number of terms becomes 16
-# times as large. How does the size of a typical score (its standard deviation) change?
+# A score is a sum of d products, and their signs are random. From d = 64 to d = 1024 the number of terms grows
+# sixteenfold. How does the size of a typical score (its standard deviation) change?
 #
 # - **A.** It stays about the same: positive and negative terms cancel.
 # - **B.** It becomes 4 times as large.
@@ -238,7 +238,7 @@ for name, scores in {"not scaled": plain, "scaled": scaled}.items():
 
 # %% [markdown]
 # Softmax depends on the *differences* of the scores. A difference of 16 makes one weight $e^{16}$ times the other, a
-# difference of 2 only $e^2$ times. Scaling keeps the order of the weights, and raises the second weight to 0.12.
+# difference of 2 only $e^2$ times. Scaling keeps the order of the weights and raises the second weight to 0.12.
 #
 # Scaled scores take one line of code. In [lesson 4](../04_multi_head/04_multi_head.ipynb) q will have an axis for h
 # heads, and the shape (b, h, t, d) instead of (b, t, d). Axes that are counted **from the end** work for both shapes.
@@ -263,13 +263,13 @@ bars(weights)
 #
 # </div>
 #
-# In lesson 2 you multiplied the scores by a number β. Dividing by the root fixes β at $1/\sqrt d$. Attention can still
-# become sharp, because training can make queries and keys longer.
+# Lesson 2 multiplied the scores by a number β. The root fixes β at $1/\sqrt d$. Attention can still become sharp,
+# because training can make queries and keys longer.
 #
 # **The root of what?** Of d, the number of terms in the sum, which is the width of one
 # [head](../../site/glossary.md#head). A model of width e often has h heads of width d = e/h each, and it is easy to
-# divide by √e by mistake. All scores are then too small by a factor of $\sqrt{e/d} = \sqrt h$, and the weights start
-# out too even. No error is raised, because the shapes are right.
+# divide by √e by mistake. All scores are then too small by a factor of $\sqrt{e/d} = \sqrt h$. No error is raised,
+# because the shapes are right, but with weights trained with √d the outputs are wrong.
 #
 # Move the width and watch the largest weight, first without the division, then with it:
 
@@ -305,7 +305,7 @@ plots.number_grids(
 #
 # </div>
 #
-# The division makes every row softer. The next cell prints both missing numbers.
+# Every row becomes softer. The next cell prints both missing numbers.
 
 # %% tags=["hide-cell", "nbval-check-output"]
 print(f"score of loop and loop: {X_scaled[1, 1]:.0f}")
@@ -364,8 +364,8 @@ check.prediction("saturated_gradient", saturated_gradient)
 # $$\frac{\partial \log p_m}{\partial z_j} \;=\; \delta_{mj} - \frac{e^{z_j}}{\sum_{j'} e^{z_{j'}}}
 # \;=\; \delta_{mj} - p_j , \qquad \delta_{mj} = 1 \text{ if } m = j \text{, else } 0 .$$
 #
-# Since $\partial \log p_m = \partial p_m / p_m$, multiply by $p_m$. All s² derivatives together form one matrix, the
-# [**Jacobian**](../../site/glossary.md#jacobian):
+# By the chain rule, $\partial \log p_m / \partial z_j = (1/p_m)\, \partial p_m / \partial z_j$, so multiply by $p_m$.
+# All s² derivatives together form one matrix, the [**Jacobian**](../../site/glossary.md#jacobian):
 #
 # $$\frac{\partial p_m}{\partial z_j} \;=\; p_m\,(\delta_{mj} - p_j) ,
 # \qquad\qquad J \;=\; \operatorname{diag}(p) - p\,p^\top .$$
@@ -572,16 +572,15 @@ for name, line in derivatives.items():
 #
 # At d = 64, the median derivative is 0.005 with scaling and 0.000001 without: a factor of about 5,000. Without scaling
 # the keys also differ more: the 90th percentile is more than 10⁹ times the 10th. With scaling this ratio is about 10.
-# The [**learning rate**](../../site/glossary.md#learning-rate) of gradient descent is the factor in front of the
-# gradient. A larger learning rate could make up for the factor of 5,000, but not for the differences between keys: it
-# multiplies the gradients of all keys alike.
+# A larger [**learning rate**](../../site/glossary.md#learning-rate), the factor in front of the gradient, could make up
+# for the factor of 5,000, but not for the differences between keys: it multiplies the gradients of all keys alike.
 
 # %% [markdown]
 # ## Two hundred steps of training
 #
 # Fix 16 random keys and train 16 queries, which start at random. Query 0 should put all of its weight on key 0, query 1
-# on key 1, and so on. The loss of a query is the squared error summed over the keys. It reaches its maximum of 2 when
-# all of the weight is on one wrong key. The learning rate is 0.3.
+# on key 1, and so on. The loss of a query is the squared error of its weights, summed over the keys. Its maximum is 2,
+# with all of the weight on one wrong key. Training is plain gradient descent with learning rate 0.3.
 
 # %%
 def learn(d, scores_of, rate=0.3, shorter=1, seed=1, steps=200):
@@ -632,15 +631,15 @@ for steps in (0, 1, 2, 100):
 # </div>
 #
 # The last four printed lines explain the rise at d = 1024 without scaling. At the start, 7 of the 16 queries have a
-# loss near 2: nearly all of their weight is on one wrong key. The first two steps are too large, and raise the mean
+# loss near 2: nearly all of their weight is on one wrong key. The first two steps are too large and raise the mean
 # loss. Then 15 losses are near 2 and one is near 0, so the mean is 2 · 15/16 = 1.875. It stays there because J is
 # almost 0 in saturated rows. Other rates help little: the best of eight ends at 1.36.
 #
 # The root has two effects: a soft start and smaller steps. The next cell keeps the unscaled scores and produces each
 # effect on its own, then both. For the soft start, it divides the initial queries by √d. For the smaller steps, it
-# divides the rate by d: the root divides the gradient with respect to q by √d, and also the effect of q on the scores.
-# The cell also prints the derivative of the initial loss with respect to the score of the right key (the median
-# absolute value over the 16 queries).
+# divides the rate by d, because the root acts twice: it divides the gradient that reaches q by √d, and the effect of
+# each step of q on the scores by √d again. The cell also prints the median size of the derivative of the initial loss
+# with respect to the score of the right key.
 
 # %% mystnb={"image": {"alt": "Three panels, for widths 4, 64 and 1024, with the final losses of three runs in each of five rows. At widths 64 and 1024 all runs of the first two rows end above 0.5; all others end below 0.15. At width 4 rows 2, 4 and 5 lie between 0.2 and 0.6, rows 1 and 3 between 0.1 and 0.3. In each panel the last two rows are the same."}}
 _, axes = plt.subplots(1, 3, figsize=(6, 2.3), sharex=True, sharey=True)
@@ -677,7 +676,7 @@ plt.show()
 # the worst of three: the other unscaled runs end near 1.6 and 1.4.)
 #
 # At d = 4, in the previous figure, the scaled run ends higher than the unscaled one, at 0.41 against 0.27. The smaller
-# steps are the reason: the soft start alone (row 3) ends where the unscaled runs do (row 1).
+# steps are the reason: with the soft start alone (row 3), runs end in the same range as without scaling (row 1).
 
 # %% [markdown]
 # ## Divide early
@@ -696,17 +695,19 @@ for dtype in (torch.float16, torch.bfloat16):
     print(f"{dtype}: q·q = {product.item()}, divided by 8 it is {(product / 8).item()}")
 
 # %% [markdown]
-# The largest [float16](../../site/glossary.md#float16) number is 65,504. The vector above has 64 entries of 40. Its
+# The largest [float16](../../site/glossary.md#float16) number is 65,504. The vector above has 64 entries of 40. Its dot
 # product with itself is 102,400, which is too large for float16 and becomes ∞ before it is divided by 8. The
 # quotient, 12,800, would have fitted. bfloat16 has a wider range, but fewer digits. With components of standard
-# deviation 1 a typical product at d = 64 is only 8 in size, but trained vectors can be much longer.
+# deviation 1, a typical dot product at d = 64 is only about 8 in size, but trained vectors can be much longer.
 #
 # So divide first: either q alone by √d, or, as PyTorch does in its [general
 # code](https://github.com/pytorch/pytorch/blob/12da0c70378b5be9135c6fda62a9863bce4a4818/aten/src/ATen/native/transformers/attention.cpp#L653),
-# both q and k by the fourth root of d. The second way costs one more rounding, but small components are less likely to
-# become 0:
+# both q and k by the fourth root of d:
 #
 # $$\frac{q}{d^{1/4}} \cdot \frac{k}{d^{1/4}} \;=\; \frac{q \cdot k}{\sqrt d} .$$
+#
+# The second way can round more, but small components are less likely to become 0. Both avoid ∞ here, but such
+# large scores are coarse: near 12,800, float16 numbers are 8 apart and bfloat16 numbers 64.
 
 # %% [markdown]
 # <div class="card">
@@ -761,9 +762,8 @@ print("softmax of a row with one infinite score:", torch.softmax(one_too_large, 
 # %% [markdown]
 # ## A head that loads but does not work
 #
-# You have the file of a published model, and code for one of its heads. The file holds three matrices, for queries,
-# keys and values. PyTorch loads them and says `<All keys matched successfully>`, and all outputs have the right shape.
-# But the outputs are not those of the published model.
+# Suppose you have the file of a published model and code for one of its heads. PyTorch loads its three matrices and
+# says `<All keys matched successfully>`, and all outputs have the right shape. But the numbers are wrong.
 
 # %% [markdown]
 # <div class="card">
@@ -917,8 +917,8 @@ check.prediction("third_rung", third_rung)
 # How soft are the rows of weights before training? The next cell prints their mean entropy. For 32 equal weights the
 # entropy is log 32, about 3.47. In our model the byte vectors start small, and the initial matrices of `nn.Linear`
 # make queries and keys smaller still. The cell also trains two models with larger initial matrices, one of them with
-# the root. Their queries and keys start with components of standard deviation 1. So the scores that enter the softmax
-# have a standard deviation of about 8 without the root, and of about 1 with it.
+# the root. Their queries and keys start with components of standard deviation 1, and their scores with a standard
+# deviation of about 8 without the root and about 1 with it.
 
 # %%
 windows = text()[0][:3200].view(100, 32).long().to(device())    # (b, t)
@@ -949,12 +949,12 @@ for name, scores_of in {"not scaled": plain_scores, "scaled": scores}.items():
 # runs with the root, some end below and some above the runs without it. With large matrices, rows start sharp without
 # the root and soft with it. Every run with the root ends more than a tenth of a bit below every run without it.
 #
-# **Models that start soft end lower here.** The three that start soft end at 3.69 to 3.79 bits, the one that starts
-# sharp at 3.92 to 3.99. (All are trained with [AdamW](../../site/glossary.md#adamw), which rescales gradients, so
-# dividing the rate by d would not imitate the root.) The root is one way to a soft start. Smaller initial matrices are
-# another: [T5](https://arxiv.org/abs/1910.10683) has no root, but [draws its initial query
+# **When does the root matter?** In both experiments, at d = 64, every run that starts soft ends lower than every run
+# that starts sharp. If the components of queries and keys start near standard deviation 1, the root provides the soft
+# start. Smaller initial matrices can do the same: [T5](https://arxiv.org/abs/1910.10683) does not divide by √d, but
+# [draws its initial query
 # matrix](https://github.com/tensorflow/mesh/blob/fa19d69eafc9a482aff0b59ddd96b025c0cb207d/mesh_tensorflow/transformer/attention.py#L136)
-# √d times smaller.
+# with a standard deviation √d times smaller than that of the key matrix.
 
 # %% [markdown]
 # ## What you can do now
@@ -975,11 +975,11 @@ for name, scores_of in {"not scaled": plain_scores, "scaled": scores}.items():
 # </details>
 # <details><summary>2. Why not divide by d, to be on the safe side?</summary>
 #
-# At the start, the variance of the scores would then be d/d² = 1/d: the wider the head, the more even its rows. After
-# training, however, q and k may agree. If the products of their components have a positive mean, however small, q·k
-# grows like d and not like √d. So √d suits independent vectors at the start, and d suits aligned vectors after
-# training. For this reason μP, a parametrization whose learning rate carries over from narrow models to wide ones,
-# divides by d ([Yang et al., 2022](https://arxiv.org/abs/2203.03466), definition 4.1).
+# You can, if you also train with d. At the start, the variance of the scores is then d/d² = 1/d, and the rows of wide
+# heads are almost even. Our models with small matrices start this way too, and learn. After training, q and k may
+# agree. If the products of their components have a positive mean, q·k grows like d and not like √d. For this reason μP,
+# a parametrization whose learning rate carries over from narrow models to wide ones, divides by d ([Yang et al.,
+# 2022](https://arxiv.org/abs/2203.03466), definition 4.1).
 #
 # </details>
 # <details><summary>3. Suppose the components of q and k have standard deviation σ instead of 1. What is the variance
