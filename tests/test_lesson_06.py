@@ -241,6 +241,7 @@ def test_the_hints_worked_cases_are_right():
 
     assert rounded(math.sin(3), math.cos(3), math.sin(0.03), math.cos(0.03)) == [0.14, -0.99, 0.03, 1.00]
     assert round(10000 ** (1 - 2 / 32) * math.tau, -3) == 35_000
+    assert rounded(25 / math.tau, 25 * 10000 ** (-2 / 64) / math.tau) == [3.98, 2.98]
     assert rounded(math.cos(2), math.sin(2), math.cos(0.02), math.sin(0.02)) == [-0.42, 0.91, 1.00, 0.02]
     turned = [(1 + 0j) * complex(math.cos(3), math.sin(3)), 2j * complex(math.cos(0.03), math.sin(0.03))]
     assert rounded(*(part for z in turned for part in (z.real, z.imag))) == [-0.99, 0.14, -0.06, 2.00]

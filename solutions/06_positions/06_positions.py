@@ -68,8 +68,8 @@ for sentence in ("dog bites man", "man bites dog"):
 # The two vectors are equal in every printed digit, and no training can change that. Attention without a mask is
 # **[permutation equivariant](../../site/glossary.md#permutation-equivariance)** (lesson 1), and so is a stack of such
 # layers: permuted inputs give the same outputs, in the permuted order. So the mean of the outputs is the same. The
-# model knows *which* words are there but not *where*. So the position has to enter either the vectors, before attention
-# sees them, or the comparison itself. Either way is called *positional encoding*. We begin with the vectors.
+# model knows *which* words are there but not *where*. In this lesson the position enters either the vectors, before
+# attention sees them, or the comparison itself. Both are called *positional encoding*. We begin with the vectors.
 
 # %%
 plots.diagrams.positions_flow()
@@ -85,13 +85,13 @@ plots.diagrams.positions_flow()
 #
 # The most direct method is to append to each vector a [one-hot vector](../../site/glossary.md#one-hot-vector) of its
 # position: t numbers, one of them 1 and the others 0. A layer first applies a linear map to its input. Split the matrix
-# of this map into a part $W$ for the word's vector $x$ and a part $V$, of shape (t, e), for the one-hot vector $o_p$:
+# of this map into a part $W$ for the word's vector $x$ and a part $U$, of shape (t, e), for the one-hot vector $o_p$:
 #
-# $$[\,x,\; o_p\,] \begin{bmatrix} W \\ V \end{bmatrix} \;=\; x\,W + o_p V \;=\; x\,W + V_p ,$$
+# $$[\,x,\; o_p\,] \begin{bmatrix} W \\ U \end{bmatrix} \;=\; x\,W + o_p U \;=\; x\,W + U_p ,$$
 #
-# where $V_p$ is row $p$ of $V$. So appending a one-hot vector **is adding a learned vector for each position**, after
-# the map. Adding a learned vector $P_p$ to $x$ before the map has much the same effect: $(x + P_p)\,W = x\,W + P_p W$.
-# The width then stays e.
+# where $U_p$ is row $p$ of $U$. So appending a one-hot vector **is adding a learned vector for each position**, after
+# the map. Adding a learned vector $P_p$ to $x$ *before* the map has much the same effect,
+# $(x + P_p)\,W = x\,W + P_p W$, and the input keeps its width e.
 
 # %% [markdown]
 # ## A learned vector for every position
@@ -104,15 +104,15 @@ plots.diagrams.positions_flow()
 #
 # **The checks also test**, where it makes sense, that gradients reach the inputs and the parameters, that the inputs
 # are not modified, and that new tensors are created on the input's device, or on `device` if one is passed. `finished`
-# holds the solved exercises: do not use it in your answers. (Exercise 3 may call `finished.sinusoidal_encoding`.)
+# holds the solved exercises: do not use it in your answers.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 1 · `PositionEmbedding`** &nbsp; ★☆☆ · 10 minutes · 3 points
 #
-# Write a module that adds, to each vector, the learned vector for its position. The weight of an `nn.Embedding` called
-# `self.table` is its only parameter. If a sequence is longer than t_max, raise a `ValueError` whose message names both
+# Write a module that adds, to each vector, the learned vector for its position. Its only parameter is the weight of an
+# `nn.Embedding` called `self.table`. If a sequence is longer than t_max, raise a `ValueError` whose message names both
 # the length of the sequence and t_max.
 #
 # <details><summary>Hint 1: which rows</summary>
@@ -190,8 +190,8 @@ for sentence in ("dog bites man", "man bites dog"):
 # Hand 0, with $\omega_0 = 1$, completes a turn every $2\pi \approx 6.3$ positions. Since $2\pi$ is irrational, hand 0
 # never points exactly the same way twice, so no two positions get equal vectors. Each hand is slower than the one
 # before it, by the factor $10000^{2/e}$. The last hand needs $10000^{1 - 2/e} \cdot 2\pi$ positions for a turn, about
-# 35,000 for e = 32: in most texts, this hand does not go round even once. Sine and cosine of one hand are **side by
-# side**, at $2m$ and $2m+1$.
+# 35,000 for e = 32: in most texts, this hand does not go round even once. The sine and the cosine of a hand are **side
+# by side**, at $2m$ and $2m+1$.
 
 # %% [markdown]
 # <div class="card">
@@ -255,8 +255,8 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Left: a row is the vector of one position. Follow a column downwards to watch one hand turn:
-# quickly at the left edge, hardly at all at the right. Columns come in pairs, sine and cosine. Right: four columns as
-# curves. Neighbouring positions differ mainly in the fast hands, positions far apart also in the slow hands.
+# quickly at the left edge, hardly at all at the right. Right: four columns as curves. Neighbouring positions
+# differ mainly in the fast hands, positions far apart also in the slow hands.
 #
 # </div>
 
@@ -376,8 +376,8 @@ for shift in (0, 4, 10, 12, 16, 20, 28, 44):
 # <div class="figure-caption">
 #
 # **How to read it.** Each curve shows how well position p matches position p + Δ. The two curves of the sinusoids
-# coincide, because p makes no difference. The nearest positions match best, and left and right look the same. In the
-# untrained table, position 50 matches itself well and no other position.
+# coincide, because p makes no difference. The nearest positions match best. Left and right look the same: this match
+# cannot tell *before* from *after*. In the untrained table, position 50 matches only itself well.
 #
 # </div>
 
@@ -385,9 +385,9 @@ for shift in (0, 4, 10, 12, 16, 20, 28, 44):
 check.prediction("match_by_distance", match_by_distance)
 
 # %% [markdown]
-# That is the match *without* projections. A shift in $W_q$ moves the peak. The next cell uses your shift matrix to
-# build a head whose peak is two positions back. The head's task: at each position of a random sequence, name the letter
-# two positions back. Its queries and keys contain only positions, not letters.
+# That is the match *without* projections, with its peak at shift 0. A shift matrix in $W_q$ moves the peak. The next
+# cell uses your shift matrix to build a head whose peak is two positions back. The head's task: at each position of a
+# random sequence, name the letter two positions back.
 #
 # $M$ for a shift of −2 turns PE(i) into the query PE(i − 2). Of all keys, the one at position i − 2 matches this query
 # best. So $W_q$ is $M^\top$ (encodings are rows here), the keys are the encodings themselves, and the values are the
@@ -418,11 +418,10 @@ for t in (64, 6000):
 #
 # $$\text{score}_{ij} \;=\; \frac{q_i \cdot k_j}{\sqrt d} + a_{\,i-j} ,$$
 #
-# with a learned number $a_{i-j}$ for each distance $i - j$. Mind the signs: the letter two positions back is at
-# distance 2, and is reached by a shift of −2. For t positions the distance runs from $-(t-1)$, farthest ahead, to
+# with a learned number $a_{i-j}$ for each distance $i - j$. This distance has a sign: the letter two positions back is
+# at distance 2, and is reached by a shift of −2. For t positions the distance runs from $-(t-1)$, farthest ahead, to
 # $t-1$, farthest behind: $2t - 1$ distances. The table is made for the longest sequence, so it has $2\,t_{max} - 1$
-# numbers, with distance 0 in the middle. A shorter sequence uses the inner part of the table. In practice each head has
-# its own table.
+# numbers, with distance 0 in the middle. A shorter sequence uses the inner part of the table.
 #
 # | index in the table, t_max = 4 | 0 | 1 | 2 | **3** | 4 | 5 | 6 |
 # |---|---|---|---|---|---|---|---|
@@ -476,8 +475,8 @@ def relative_bias(table, t):
 check(relative_bias)
 
 # %% [markdown]
-# A bias that depends on the distance has equal numbers along each diagonal, whatever the numbers are. The next cell
-# tests your function and the original code for this property.
+# A bias that depends only on the distance has equal numbers along each diagonal, whatever the numbers are. The next
+# cell tests your function and the original code for this property.
 
 # %% tags=["nbval-check-output"]
 def original(table, t):
@@ -538,8 +537,8 @@ plt.show()
 #
 # $$(R_i\, q_i) \cdot (R_j\, k_j) \;=\; q_i^\top R_i^\top R_j\, k_j \;=\; q_i^\top R_{\,j-i}\; k_j .$$
 #
-# Query and key are each turned by their own position, and the positions enter the product only as their difference.
-# This is **[rotary](../../site/glossary.md#rotary-positions)** encoding, or **RoPE** ([Su et al.,
+# The positions enter the product only as their difference. This is
+# **[rotary](../../site/glossary.md#rotary-positions)** encoding, or **RoPE** ([Su et al.,
 # 2021](https://arxiv.org/abs/2104.09864)). It has no parameters, preserves lengths, and needs no table of limited size.
 
 # %% [markdown]
@@ -609,13 +608,13 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** A vector of width d = 16, whose pairs are all (1, 0), is turned as it would be at positions 0 to
-# 6. The number at a tip is the position, and later positions are darker. Pair 0 turns by one radian per position. Pair
-# 1 is slower, and pair 2 slower still.
+# **How to read it.** The same vector of width d = 16, with every pair equal to (1, 0), is shown after turning at
+# positions 0 to 6. The number at a tip is the position, and later positions are darker. Pair 0 turns by one radian per
+# position. Pairs 1 and 2 are slower.
 #
 # </div>
 #
-# Now the products. Put the same query and the same key at every position, and multiply each query by each key:
+# Put the same query and the same key at every position, and multiply each query by each key:
 
 # %% mystnb={"image": {"alt": "Two heat maps of products of 8 queries and 8 keys. Left, not turned: all entries are equal. Right, turned: every diagonal holds a single number, largest on the main diagonal. The number just above the main diagonal differs from the number just below it."}}
 torch.manual_seed(5)
@@ -657,7 +656,8 @@ show_player("rotary")
 # | relative bias | the scores | 2 · t_max − 1 | i − j only |
 # | rotary | queries and keys | none | i − j only |
 #
-# (For sinusoids, PE(i) · PE(j) depends on i − j alone; in a score, the projections and the words change that.)
+# (For sinusoids, PE(i) · PE(j) depends on i − j alone; in a score, the projections and the words change that.) Learned
+# and sinusoidal vectors are usually added once, below the first layer; bias and rotation act in every layer.
 #
 # All four methods are now trained on the task that we solved by hand above: at each position of a random sequence over
 # eight letters, name **the letter two positions back**. Each model has one unmasked attention layer, is trained on
@@ -785,7 +785,7 @@ print(columns)
 for method, runs in models.items():
     report(method, runs)
 
-# %% mystnb={"image": {"alt": "Accuracy against position in sequences of 64: a panel for each of four methods, each with three runs, trained on sequences of 16. Learned: all runs at 1 up to position 15, then near chance, one eighth. Sinusoidal: the same, but beyond position 15 the runs vary between chance and nearly a half, and all have spikes near positions thirty-four and fifty-nine. Relative bias: all runs near four tenths everywhere. Rotary: two runs at 1 everywhere; run 1 is near nine tenths, and drops to about three quarters at position twenty-seven."}}
+# %% mystnb={"image": {"alt": "Accuracy against position in sequences of 64: a panel for each of four methods, each with three runs, trained on sequences of 16. Learned: all runs at 1 up to position 15, then near chance, one eighth. Sinusoidal: the same, but beyond position 15 the runs mostly vary between chance and nearly a half, and all have spikes near positions thirty-four and fifty-nine. Relative bias: all runs near four tenths everywhere. Rotary: two runs at 1 everywhere; run 1 is near nine tenths, and drops to about three quarters at position twenty-seven."}}
 figure, axes = plt.subplots(2, 2, figsize=(6, 4.8), sharex=True, sharey=True)
 for ax, (method, runs) in zip(axes.flat, models.items()):
     reached = [accuracy(model, 64) for model in runs]
@@ -817,7 +817,7 @@ check.prediction("relative_beyond", relative_beyond)
 # Where do the models look? The next cell draws attention weights, averaged over random sequences of 64, and prints some
 # weights of position 32.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Five maps of attention weights, 64 by 64. Learned: a dark line just below the diagonal, down to position 15; below it, scattered dots. Sinusoidal: the same line down to position 15; below it, many short blurred strokes. Relative bias: a pale line just below the whole diagonal, inside a bright band; the two corners outside the band are darker. Rotary, run 1: a dark line just below the whole diagonal, a parallel one far below it, and paler ones far above it. Rotary, run 2: a single dark line, just below the whole diagonal, and a few dots at the upper edge."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Five maps of attention weights, 64 by 64. Learned: a dark line just below the diagonal, down to position 15; below it, a broken vertical line at column 13, and scattered dots, most of them to its left. Sinusoidal: the same line down to position 15; below it, many short blurred strokes. Relative bias: a pale line just below the whole diagonal, inside a bright band; the two corners outside the band are darker. Rotary, run 1: a dark line just below the whole diagonal, a parallel one far below it, and paler ones far above it. Rotary, run 2: a single dark line, just below the whole diagonal, and a few dots at the upper edge."}}
 @torch.no_grad()
 def mean_weights(model):
     """The attention weights, averaged over 200 sequences of 64: (t, t)."""
@@ -847,23 +847,26 @@ for run, model in enumerate(models.get("rotary", [])):
 # <div class="figure-caption">
 #
 # **How to read it.** Row i looks at column j; darker is more, and 0.3 or more is darkest. A model that has learned *two
-# positions back* shows a line just below the diagonal, from top to bottom.
+# positions back* shows a line just below the diagonal, from top to bottom. (Rows 0 and 1 have no letter two back.)
 #
 # </div>
 #
-# - **Learned.** The line ends at position 15, and accuracy falls to near chance: the later rows were never trained.
+# - **Learned.** The line ends at position 15, and accuracy falls to near chance: the later rows were never trained. In
+#   many of them, position 13 gets the largest weight.
 # - **Sinusoidal.** The line breaks off after position 15, and accuracy averages about a quarter, twice chance. A score
-#   may depend on i and j separately, so what is learned for the pair (9, 7) says little about the pair (40, 38).
-#   We leave the spikes near positions 34 and 59 unexplained.
+#   may depend on i and j separately, so what is learned for the pair (9, 7) says little about the pair (40, 38). The
+#   spikes near positions 34 and 59 are 25 positions apart, almost exactly 4 turns of hand 0 and 3 of hand 1. We have
+#   not tested whether this is the cause.
 # - **Relative bias.** The line is complete: these models have learned *two positions back*. But the line is pale.
 #   Position 32 gives about a twentieth of its weight to distance 2, and seven tenths to new distances.
-# - **Rotary.** Positions enter a score only as i − j, so (9, 7) and (40, 38) are the same case by construction. In runs
-#   2 and 3, new distances get hardly any weight. In run 1, the distances 27 and −30 together get more than a third.
-#   Distance 27 first occurs at position 27, where the accuracy of run 1 drops.
+# - **Rotary.** Positions enter a score only as i − j, so (9, 7) and (40, 38) are the same case by construction. At
+#   position 32, new distances get hardly any weight in runs 2 and 3. In run 1, distances 27 and −30 together get
+#   more than a third. Since 27 is 2 + 25, pairs 0 and 1 can hardly tell it from distance 2. Distance 27 first occurs at
+#   position 27, where the accuracy of run 1 drops.
 #
 # Do the new distances cause the errors? The next cell hides them with a bias of −∞ and measures again. The last two
 # rows of its output concern only the relative bias. First, the new distances get a bias of −0.95, about the learned
-# bias of the wrong distances. Then one model is trained four times as long, and no bias is changed.
+# bias of the wrong distances. Last, one model is trained for 1,000 steps instead of 250, with no bias set by hand.
 
 # %%
 def with_new_distances_at(bias, runs):
@@ -886,7 +889,7 @@ report("1,000 steps", [trained("relative bias", 0, steps=1000)])
 # Hiding the new distances removes nearly all errors of the relative bias and of rotary encoding. With learned vectors
 # and sinusoids, most errors remain: for these methods, the positions themselves are new.
 #
-# With the relative bias, about a fifth of the answers at −0.95 are still wrong: more letters share the softmax than in
+# With the relative bias at −0.95, about a fifth of the answers are still wrong: more letters share the softmax than in
 # training. So even a model that has learned the right distance can fail in a longer sequence. Longer training is not
 # enough: in one run of 1,000 steps, more than half of the answers are wrong.
 #
@@ -895,8 +898,9 @@ report("1,000 steps", [trained("relative bias", 0, steps=1000)])
 # 2022](https://arxiv.org/abs/2108.12409), section 3) learns no bias: from each score it subtracts the distance times a
 # fixed number, a different one for each head.
 #
-# Could a sinusoidal model do better? The next cell sets all its weights by hand, as in the head above. The letters use
-# the last eight components, where the encoding is almost constant; queries and keys use the first 56.
+# Could a sinusoidal model do better? The next cell sets all its weights by hand, as in the head above. The letter is
+# written into the last eight components, where the encoding is almost constant. Queries and keys read only the first
+# 56, which hold nothing but the encoding.
 
 # %%
 by_hand = TwoBack("sinusoidal").to(device())
@@ -961,10 +965,10 @@ ladder.show()
 #
 # <details><summary>1. Does a stack of causal attention layers, as in lesson 5, need positions at all?</summary>
 #
-# Less than you might think. A single causal layer does not see the order of what came before: *dog bites* and *bites
-# dog* look the same to the next word. But position i averages over i + 1 vectors, so its output can carry a trace of i
-# for the next layer. Causal language models without any position encoding can be trained, and are only somewhat worse
-# than others ([Haviv et al., 2022](https://arxiv.org/abs/2203.16634)).
+# A single causal layer does not see the order of what came before: *dog bites* and *bites dog* look the same to the
+# next word. But position i averages over i + 1 vectors, so its output can carry a trace of i for the next layer. Causal
+# language models without any position encoding can be trained, and are only somewhat worse than others ([Haviv et al.,
+# 2022](https://arxiv.org/abs/2203.16634)).
 #
 # </details>
 # <details><summary>2. Rotary attention turns queries and keys. What would turning the values do?</summary>
@@ -985,8 +989,6 @@ ladder.show()
 # - [Raffel et al., *Exploring the limits of transfer learning*, 2020](https://arxiv.org/abs/1910.10683), section 2.1:
 #   one number for each of 32 ranges of distances, and for each head.
 # - [Su et al., *RoFormer*, 2021](https://arxiv.org/abs/2104.09864), section 3: rotary encoding.
-# - [Press, Smith and Lewis, *Train short, test long*, 2022](https://arxiv.org/abs/2108.12409), sections 2 and 3:
-#   extrapolation to longer texts.
 #
 # Attention with positions is nearly a transformer. Only a small network, two shortcuts and normalisation are missing.
 #
