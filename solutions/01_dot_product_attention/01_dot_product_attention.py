@@ -577,7 +577,7 @@ print("as you compute it:", torch.allclose(self_attention(X[None])[0], X_out, at
 # raises no error, its outputs have the right shapes, and gradients flow through it. But some of its outputs are
 # **outside** the convex hull.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "The eight points and their convex hull again, with other outputs. Two outputs are clearly outside the hull and a third is just outside."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "The eight points and their convex hull again, with other outputs. Two outputs are outside the hull, one of them far away, and a third is on its edge."}}
 as_given = torch.softmax(points @ points.transpose(1, 2), dim=1) @ points
 plots.hull_picture(points[0], as_given[0])
 plt.show()
@@ -635,8 +635,8 @@ check(hurried_attention)
 # <details><summary>What was wrong, and why no error was raised</summary>
 #
 # `dim=1` is the first of the two t axes, so the softmax ran down the **columns**. The rows no longer added up to 1, and
-# the outputs were no longer averages. In the figure, the two outputs far outside the hull came from rows that added up
-# to 2.5 and 1.7. Both t axes have the same length, so the shapes were right.
+# the outputs were no longer averages. In the figure, the two outputs outside the hull came from rows that added up to
+# 2.5 and 1.7. Both t axes have the same length, so the shapes were right.
 #
 # Dividing each row by its sum afterwards would give averages, but with wrong weights. Transposing the weights would
 # give the right weights, because the scores are symmetric.

@@ -590,7 +590,7 @@ planes = {"as queries": queries_of, "as keys": keys_of}
 asking = queries_of[[every_word.index("empty"), every_word.index("list")]]
 arrows = 6 * nn.functional.normalize(asking, dim=1)                # (2, 2)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two scatter plots of the same words, by kind, on one scale. As queries, articles, adjectives and verbs lie at the bottom, nouns to the left, most of them a little below the horizontal axis. As keys, nouns are at the lower right, verbs at the upper left, articles and adjectives at the upper right. Both arrows are equally long; that of empty points down, that of list to the left and a little down. Among the keys, the line at a right angle to the arrow of empty has the nouns on the arrow's side; the line for list has the verbs there."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two scatter plots of the same words, by kind, on one scale. As queries, articles, adjectives and verbs lie at the bottom, largely on top of one another, nouns to the left, most of them a little below the horizontal axis. As keys, nouns are at the lower right, verbs at the upper left, articles and adjectives at the upper right. Both arrows are equally long; that of empty points down, that of list to the left and a little down. Among the keys, the line at a right angle to the arrow of empty has the nouns on the arrow's side; the line for list has the verbs there."}}
 figure, axes = plt.subplots(1, 2, figsize=(6, 3.8), sharex=True, sharey=True)
 shafts = torch.cat([step / 12 * arrows for step in range(12)])    # for labels to avoid
 named = [every_word.index(word) for word in words]

@@ -626,7 +626,7 @@ for steps in (0, 1, 2, 100):
 # <div class="figure-caption">
 #
 # **How to read it.** Each line is the mean loss of the 16 queries in one training run, with seed 1. On the left, wider
-# vectors end at a higher loss. On the right, d = 64 and d = 1024 nearly coincide.
+# vectors end at a higher loss. On the right, d = 64 and d = 1024 end at nearly the same loss.
 #
 # </div>
 #
@@ -666,8 +666,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each dot is one run, with seed 1, 2 or 3; left is better. Rows 2 and 3 have one effect of the root
-# each, row 4 has both. Rows 4 and 5 agree: at every step, the queries of row 4 are those of row 5 divided by √d.
+# **How to read it.** Each dot is one run, with seed 1, 2 or 3; some dots coincide. Left is better. Rows 2 and 3 have
+# one effect of the root each, row 4 has both. Rows 4 and 5 agree: at every step, the queries of row 4 are those of row
+# 5 divided by √d.
 #
 # </div>
 #

@@ -160,7 +160,7 @@ loss_without_mask = "C"
 # loss_without_mask = ...    # "A", "B", "C" or "D"
 ### END SOLUTION
 
-# %% mystnb={"image": {"alt": "Loss against training step. A dotted line marks log 8, the best expected loss of an honest model. The curve starts near it, falls to a fifth of that within twenty steps, and ends at about 0.2."}}
+# %% mystnb={"image": {"alt": "Loss against training step. A dashed line marks log 8, the best expected loss of an honest model. The curve starts near it, falls to a fifth of that within twenty steps, and ends at about 0.2."}}
 class AllSeeing(nn.Module):
     """Self-attention with one head and no mask: every position looks at every other."""
 
@@ -184,7 +184,7 @@ print(f"loss: {losses[0]:.2f} at the start, {losses[-1]:.2f} after {len(losses)}
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Lower is better. The dotted line is the best expected loss of an honest model. The curve starts
+# **How to read it.** Lower is better. The dashed line is the best expected loss of an honest model. The curve starts
 # near it and drops far below: the model seems to predict noise.
 #
 # </div>
@@ -468,8 +468,8 @@ def masked_softmax(scores, mask):
 check(masked_softmax)
 
 # %% [markdown]
-# On paper, you could also mask after the softmax and divide each row with a visible entry by its sum. But if a hidden
-# score is far above the visible ones, the visible weights all round to 0, and you divide 0 by 0.
+# On paper, you could also mask after the softmax, and then divide each row by its sum, if the row has a visible entry.
+# But if a hidden score is far above the visible ones, the visible weights all round to 0, and you divide 0 by 0.
 #
 # <details><summary>Is it enough to replace the NaN with 0 after the softmax?</summary>
 #
@@ -616,7 +616,7 @@ check(CausalSelfAttention)
 # Back to the guessing game. We train your layer exactly as we trained the layer without a mask. Then we measure the
 # loss of both models at each position, on noise that neither has seen.
 
-# %% mystnb={"image": {"alt": "Loss at each of twelve positions, for two models. Without a mask it is near zero at positions 0 to 10 and jumps to 2.4, above the dotted line at log 8, at position 11. With the causal mask it is on the dotted line, 2.08, at every position."}}
+# %% mystnb={"image": {"alt": "Loss at each of twelve positions, for two models. Without a mask it is near zero at positions 0 to 10 and jumps to 2.4, above the dashed line at log 8, at position 11. With the causal mask it is on the dashed line, 2.08, at every position."}}
 def loss_by_position(model):
     """The loss at each of the twelve positions, on 2,000 fresh pieces of noise: (12,)."""
     with torch.no_grad():
@@ -643,7 +643,7 @@ for name, losses in by_position.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each point is the mean loss at one position; the dotted line is log 8. Without a mask the model
+# **How to read it.** Each point is the mean loss at one position; the dashed line is log 8. Without a mask the model
 # knows every answer but the last. With the mask every position is on the line.
 #
 # </div>
@@ -674,8 +674,9 @@ for name, model in (("causal", causal), ("every position sees all", seeing)):
 # %% [markdown]
 # ## Two tests
 #
-# The loss is a weak test. On noise, log 8 only shows that training found no leak that the model can use. On real text,
-# the best honest loss is not known. So test the model itself: **does output $i$ change if input $j$ does?**
+# The loss is a weak test. On noise, a loss of log 8 shows only that training found no leak to use; there may still be
+# one. On real text, the best honest loss is not known. So test the model itself: **does output $i$ change if input $j$
+# does?**
 #
 # The first test uses derivatives. For outputs $y$ of shape (b, t, f) and inputs $x$ of shape (b, t, e), let
 #
@@ -763,7 +764,7 @@ def masked_before(x):
     weights = masked_softmax(x @ x.transpose(1, 2), causal_mask(x.shape[1], x.device))
     return weights @ x
 
-# %% mystnb={"image": {"alt": "Three leak maps of 6 by 6 cells. Without a mask, every cell is filled. Masked after the softmax, the cells above the diagonal are filled too, and the largest of them is larger than without a mask. Masked before the softmax, they are all hatched: exactly zero."}}
+# %% mystnb={"image": {"alt": "Three leak maps of 6 by 6 cells. Without a mask, no cell is hatched. Masked after the softmax, no cell is hatched either, and the largest number above the diagonal is larger than without a mask. Masked before the softmax, all cells above the diagonal are hatched: exactly zero."}}
 x = torch.randn(1, 6, 4, generator=torch.Generator().manual_seed(0)).to(device())
 leaks = {
     "no mask": leak_map(unmasked, x),
@@ -787,11 +788,11 @@ for name, leak in leaks.items():
 #
 # </div>
 #
-# In the middle map every forbidden *weight* is zero, yet the outputs still depend on the future: the hidden scores are
-# in the denominator, which all visible weights of a row share. So each row of weights in `masked_after` is the same row
-# of `masked_before`, multiplied by one number. This number is the sum of the weights that are left after masking. Can a
-# model use so indirect a leak? Train one on the guessing game. Then compute that sum at position 8 in 2,000 fresh
-# sequences, and average it separately for each letter that comes next:
+# In `masked_after` every forbidden *weight* is zero. Yet the middle map shows that the outputs still depend on the
+# future: all visible weights of a row share one denominator, and the hidden scores are in it. So each row of weights in
+# `masked_after` is the same row of `masked_before`, multiplied by one number: the sum of the weights left after
+# masking. Can a model use so indirect a leak? Train one on the guessing game. Then compute that sum at position 8 in
+# 2,000 fresh sequences, and average it separately for each letter that comes next:
 
 # %%
 class MaskedAfter(AllSeeing):
@@ -918,8 +919,8 @@ print(f"faint, in float64: pairs (i, j) changed there {in_float64}")
 # Passing both tests is no proof. A proof has to come from the code: no path may lead from a later input to an earlier
 # output. A mask can cut only the paths that run through attention; question 3 below is about the others.
 #
-# A whole language model reads token numbers, which have no derivatives. Test it by replacing token $j$, or take the
-# derivatives with respect to the embeddings.
+# A whole language model reads token numbers, and you cannot differentiate with respect to integers. Replace token $j$
+# instead, or differentiate with respect to the embeddings.
 
 # %% [markdown]
 # ## A layer written in a hurry
@@ -937,7 +938,7 @@ print(f"faint, in float64: pairs (i, j) changed there {in_float64}")
 #
 # <details><summary>Hint 1: measure before you read</summary>
 #
-# In a cell of your own, make `HurriedAttention(12, 3, t_max=8)`. Compute its leak maps for texts of several lengths.
+# In a cell of your own, make `HurriedAttention(12, 3, t_max=8)`. Compute its leak maps for inputs of several lengths t.
 #
 # </details>
 # <details><summary>Hint 2: an example with two positions</summary>
@@ -986,7 +987,7 @@ check(HurriedAttention)
 # `CausalSelfAttention`, each of the 32 positions predicts the byte after it. Each step now takes longer, so we train
 # for 3,600 steps instead of 4,000.
 
-# %% mystnb={"image": {"alt": "A scoreboard of six models over bits per byte. From the bottom: the plain average near 4.5, bare self-attention at 3.6, three models near 3.7, and a causal mask farthest left, just left of the line of order 1."}}
+# %% mystnb={"image": {"alt": "A scoreboard of six models over bits per byte. From the bottom: the plain average near 4.5, bare self-attention at 3.6, three models between 3.7 and 3.8, and a causal mask farthest left, just left of the line of order 1."}}
 from helpers.ladder import ByteModel, Ladder
 
 ladder = Ladder(check)

@@ -785,7 +785,7 @@ print(columns)
 for method, runs in models.items():
     report(method, runs)
 
-# %% mystnb={"image": {"alt": "Accuracy against position in sequences of 64: a panel for each of four methods, each with three runs, trained on sequences of 16. Learned: all runs at 1 up to position 15, then near chance, one eighth. Sinusoidal: the same, but beyond position 15 the runs mostly vary between chance and nearly a half, and all have spikes near positions thirty-four and fifty-nine. Relative bias: all runs near four tenths everywhere. Rotary: two runs at 1 everywhere; run 1 is near nine tenths, and drops to about three quarters at position twenty-seven."}}
+# %% mystnb={"image": {"alt": "Accuracy against position in sequences of 64: a panel for each of four methods, each with three runs, trained on sequences of 16. Learned: all runs at 1 up to position 15, then near chance, one eighth. Sinusoidal: the same, but beyond position 15 the runs mostly vary between chance and nearly a half, and all have spikes near positions thirty-four and fifty-nine, the second higher. Relative bias: all runs near four tenths everywhere. Rotary: two runs at 1 everywhere; run 1 is near nine tenths, and drops to about three quarters at position twenty-seven."}}
 figure, axes = plt.subplots(2, 2, figsize=(6, 4.8), sharex=True, sharey=True)
 for ax, (method, runs) in zip(axes.flat, models.items()):
     reached = [accuracy(model, 64) for model in runs]
@@ -817,7 +817,7 @@ check.prediction("relative_beyond", relative_beyond)
 # Where do the models look? The next cell draws attention weights, averaged over random sequences of 64, and prints some
 # weights of position 32.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Five maps of attention weights, 64 by 64. Learned: a dark line just below the diagonal, down to position 15; below it, a broken vertical line at column 13, and scattered dots, most of them to its left. Sinusoidal: the same line down to position 15; below it, many short blurred strokes. Relative bias: a pale line just below the whole diagonal, inside a bright band; the two corners outside the band are darker. Rotary, run 1: a dark line just below the whole diagonal, a parallel one far below it, and paler ones far above it. Rotary, run 2: a single dark line, just below the whole diagonal, and a few dots at the upper edge."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Five maps of attention weights, 64 by 64. Learned: a dark line just below the diagonal, down to position 15; below it, a broken vertical line at column 13, and scattered dots, most of them to its left. Sinusoidal: the same line down to position 15, and paler again from about position 32 on; below the diagonal, many short blurred strokes. Relative bias: a pale line just below the whole diagonal, inside a bright band; the two corners outside the band are darker. Rotary, run 1: a dark line just below the whole diagonal, a parallel one far below it, and paler ones far above it. Rotary, run 2: a single dark line, just below the whole diagonal, and a few dots at the upper edge."}}
 @torch.no_grad()
 def mean_weights(model):
     """The attention weights, averaged over 200 sequences of 64: (t, t)."""
@@ -854,9 +854,10 @@ for run, model in enumerate(models.get("rotary", [])):
 # - **Learned.** The line ends at position 15, and accuracy falls to near chance: the later rows were never trained. In
 #   many of them, position 13 gets the largest weight.
 # - **Sinusoidal.** The line breaks off after position 15, and accuracy averages about a quarter, twice chance. A score
-#   may depend on i and j separately, so what is learned for the pair (9, 7) says little about the pair (40, 38). The
-#   spikes near positions 34 and 59 are 25 positions apart, almost exactly 4 turns of hand 0 and 3 of hand 1. We have
-#   not tested whether this is the cause.
+#   may depend on i and j separately, so what is learned for the pair (9, 7) says little about the pair (40, 38). From
+#   about position 32 on, the line comes back, but pale. It is darkest at positions 34 and 59, where accuracy has its
+#   spikes. They are 25 positions apart, almost exactly 4 turns of hand 0 and 3 of hand 1. We have not tested whether
+#   this is the cause.
 # - **Relative bias.** The line is complete: these models have learned *two positions back*. But the line is pale.
 #   Position 32 gives about a twentieth of its weight to distance 2, and seven tenths to new distances.
 # - **Rotary.** Positions enter a score only as i − j, so (9, 7) and (40, 38) are the same case by construction. At

@@ -1013,7 +1013,7 @@ print_what_attention_adds("pre-norm, scaled back", stacks["pre-norm"], scale_bac
 # | *post-norm* | 0.006 with a warm-up |
 # | *post-norm* | 0.002, a third of the rate |
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against 400 steps, seven curves. Left, the loss: bare, norms only and post-norm run together along 1 to the end. Pre-norm leaves it before step 100 and falls to about 0.2. Shortcuts only begins above 1 and falls slowly to 0.4. Post-norm with a warm-up, or at a third of the rate, stays at 1 for more than half of the steps, then falls to between 0.4 and 0.6. Right, the difference between positions, logarithmic: about one ten-millionth for bare and for norms only; post-norm falls at once, to about one hundred-thousandth, and stays there. Its two gentle runs fall below a hundredth and pre-norm below a tenth; all three return to nearly 1. Shortcuts only stays above a half."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against 400 steps, seven curves. Left, the loss: bare, norms only and post-norm run together along 1 to the end. Pre-norm leaves it before step 100 and falls to about 0.2. Shortcuts only begins above 1 and falls slowly to 0.4. Post-norm with a warm-up, or at a third of the rate, is near 1 for more than half of the steps, then falls to between 0.4 and 0.6. Right, the difference between positions, logarithmic: about one ten-millionth for bare and for norms only; post-norm falls at once, to about one hundred-thousandth, and stays there. Its two gentle runs fall below a hundredth and pre-norm below a tenth; all three return to nearly 1. Shortcuts only stays above a half."}}
 from helpers.parts.positions import PositionEmbedding
 
 def new_stack(version):

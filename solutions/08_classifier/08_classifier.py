@@ -540,6 +540,13 @@ landmarks = {"chance: log 2": math.log(2), "log(1 + 1/e)": math.log(1 + math.exp
 plots.loss_curve(losses, landmarks=landmarks, log=True)
 plt.show()
 
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Lower is better. The upper dashed line is the loss of a guess. The lower one is explained below.
+#
+# </div>
+
 # %% nbgrader={"grade": true, "grade_id": "check_softmax_twice", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("softmax_twice", softmax_twice)
 

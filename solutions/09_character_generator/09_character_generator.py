@@ -1027,8 +1027,8 @@ for piece in sorted(short, key=lambda piece: sum(short[piece]), reverse=True):
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Farther left is better. The point is your run, the ticks are three recorded runs, and dashed lines
-# are landmarks. Each counted byte is predicted from the 32 bytes before it.
+# **How to read it.** Farther left is better. The point is your run; the ticks, some of which coincide, are three
+# recorded runs; dashed lines are landmarks. Each counted byte is predicted from the 32 bytes before it.
 #
 # </div>
 
