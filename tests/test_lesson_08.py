@@ -188,17 +188,23 @@ def test_most_mistakes_are_where_a_sentence_ends_in_although_or_even_if(printed_
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("seed,shares", [(1, ["81%", "98%"]), (2, ["97%", "98%"])])
-def test_runs_with_other_seeds_differ_in_the_closing_clauses(seed, shares, monkeypatch):
+def test_runs_with_other_seeds_differ_in_the_closing_clauses(monkeypatch):
+    """A training depends on the roundings of a processor: only where seed 0 repeats the stored run can others."""
     order = classifier_ablations.epoch
     monkeypatch.setattr(classifier_ablations, "epoch", lambda *given: order(*given[:2], given[2] % 4))  # as in seed 0
     (texts, labels), others = reviews()
     vocabulary = words.build_vocabulary(texts, classifier_ablations.WORDS)
-    model = classifier_ablations.trained("nothing", [*zip(texts, labels, strict=True)][1000:], vocabulary, seed)
-    for share, closed in zip(shares, (True, False), strict=True):
-        closing = re.compile(r" is [^.,]+, (although|even if) ")
-        some = [review for review in zip(*others, strict=True) if bool(closing.search(review[0])) == closed]
-        assert f"{classifier.accuracy(model, [classifier_ablations.to_batch(some, vocabulary)]):.0%}" == share
+    closing = re.compile(r" is [^.,]+, (although|even if) ")
+
+    def shares(seed):
+        model = classifier_ablations.trained("nothing", [*zip(texts, labels, strict=True)][1000:], vocabulary, seed)
+        for closed in (True, False):
+            some = [review for review in zip(*others, strict=True) if bool(closing.search(review[0])) == closed]
+            yield f"{classifier.accuracy(model, [classifier_ablations.to_batch(some, vocabulary)]):.0%}"
+
+    if [*shares(0)] != ["74%", "99%"]:
+        pytest.skip("on this processor, training with seed 0 does not end where the stored run does")
+    assert [*shares(1)] == ["81%", "98%"] and [*shares(2)] == ["97%", "98%"]
 
 
 ADJECTIVE = f"(?:{'|'.join(PRAISE + BLAME)})"
