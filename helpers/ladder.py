@@ -347,16 +347,14 @@ def _whole(name: str) -> bytes:
 def references(name: str = MANUAL) -> dict[str, float]:
     """Bits per held-out byte of what has seen the training part: two tables of counts and two packers."""
     train, held_out = text(name)
-    whole = _whole(name)
+    packers = {"gzip": lambda data: gzip.compress(data, 9), "xz": lambda data: lzma.compress(data, preset=9)}
+    added = {packer: added_bits(pack, _whole(name), len(train)) for packer, pack in packers.items()}
+    return counted_bits(train, held_out) | added
 
-    def added(pack: Callable[[bytes], bytes]) -> float:
-        return 8 * (len(pack(whole)) - len(pack(whole[: len(train)]))) / len(held_out)
 
-    return {
-        **counted_bits(train, held_out),
-        "gzip": added(lambda data: gzip.compress(data, 9)),
-        "xz": added(lambda data: lzma.compress(data, preset=9)),
-    }
+def added_bits(pack: Callable[[bytes], bytes], whole: bytes, cut: int) -> float:
+    """Bits that the bytes from `cut` on add to a packed text, per byte of them."""
+    return 8 * (len(pack(whole)) - len(pack(whole[:cut]))) / (len(whole) - cut)
 
 
 def counted_bits(train: torch.Tensor, held_out: torch.Tensor) -> dict[str, float]:

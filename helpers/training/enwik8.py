@@ -16,7 +16,7 @@ from torch import nn
 
 from helpers.data.datasets import generator_text
 from helpers.device import device
-from helpers.ladder import counted_bits
+from helpers.ladder import added_bits, counted_bits
 from helpers.parts.evaluating import evaluating
 from helpers.parts.generator import CharTransformer, bits_per_byte, generate, sample_batch
 from helpers.training import loop
@@ -73,9 +73,8 @@ def landmarks(train: torch.Tensor, held_out: torch.Tensor) -> dict[str, float]:
         "xz -9": lambda data: lzma.compress(data, preset=9),
     }
     whole = torch.cat([train, held_out]).numpy().tobytes()
-    added = {name: len(pack(whole)) - len(pack(whole[: len(train)])) for name, pack in packers.items()}
-    packed = {name: 8 * size / len(held_out) for name, size in added.items()}
-    return {name: round(bits, 3) for name, bits in (counted_bits(train, held_out) | packed).items()}
+    added = {name: added_bits(pack, whole, len(train)) for name, pack in packers.items()}
+    return {name: round(bits, 3) for name, bits in (counted_bits(train, held_out) | added).items()}
 
 
 def wikipedia() -> tuple[torch.Tensor, torch.Tensor, dict[str, str | int]]:
