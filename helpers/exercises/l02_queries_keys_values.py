@@ -126,7 +126,7 @@ def stored_with_no_beta(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, float]:
 
 
 def roles(b: int = 2, t: int = 3, s: int = 5, d: int = 4, v: int = 6) -> Inputs:
-    """Queries (b, t, d), keys (b, s, d), values (b, s, v)."""
+    """Queries (b, t, d), keys (b, s, d), values (b, s, d_v)."""
     return lambda draw: (draw.normal(b, t, d), draw.normal(b, s, d), draw.normal(b, s, v))
 
 
@@ -289,7 +289,7 @@ READY_MADE = {
 DIFFERENT_SIZES = {
     "with a batch of one": roles(b=1),
     "with a single query and d = 1": roles(t=1, d=1),
-    "with a single key and v = 1": roles(s=1, v=1),
+    "with a single key and d_v = 1": roles(s=1, v=1),
     "with as many keys as queries": roles(2, 4, 4, 4, 4),
 }
 
@@ -311,7 +311,7 @@ LESSON = Lesson(
                         "with square keys and values": square_entries,
                         "with a key that equals the query": exact_match,
                     },
-                    axes="v",
+                    axes="d_v",
                 ),
                 gradient(0.5, entries),
                 input_left_alone(0.5, entries),
@@ -336,8 +336,8 @@ LESSON = Lesson(
             minutes=10,
             mend=True,
             aspects=(
-                values(1.5, three, also=DIFFERENT_SIZES, axes="b t v", picture=True),
-                values(0.5, one_query_far_longer, name="one query far longer than the others", axes="b t v"),
+                values(1.5, three, also=DIFFERENT_SIZES, axes="b t d_v", picture=True),
+                values(0.5, one_query_far_longer, name="one query far longer than the others", axes="b t d_v"),
                 gradient(1, three),
                 input_left_alone(0.5, three),
                 any_device(0.5, three),
