@@ -16,7 +16,7 @@ from helpers.checking.diagnosis import NAMES, difference, without_gradient
 from helpers.checking.error_words import meaning
 from helpers.checking.keys import ExerciseKey, KnownMistake, Outcomes
 from helpers.exercises import Exercise
-from helpers.exercises.aspects import LEFT_ALONE
+from helpers.exercises.aspects import LARGER, LEFT_ALONE
 from helpers.exercises.exercise import UNCHANGED, Aspect
 
 Explained = Mapping[str, KnownMistake]  # by aspect
@@ -316,7 +316,7 @@ def _pair(aspect: Aspect, yours: Outcome, target: Outcome) -> tuple[torch.Tensor
     """The first slices of target and result that differ, for a picture, where all shapes are right."""
     if not aspect.picture or yours.state != ANSWERED:
         return None
-    pairs = [(goal, yours.tensors.get(name)) for name, goal in target.tensors.items()]
+    pairs = [(goal, yours.tensors.get(name)) for name, goal in target.tensors.items() if not name.startswith(LARGER)]
     both = [(goal, mine) for goal, mine in pairs if mine is not None and mine.shape == goal.shape]
     if len(both) < len(pairs):
         return None

@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect
 from helpers.exercises.other_device import THERE, OtherDevice, is_tensor
-from helpers.exercises.tolerance import GRADIENTS
+from helpers.exercises.tolerance import GRADIENTS, WHOLE
 
 Inputs = Callable[[Draw], tuple]
 Via = Callable[[Answer, Draw], Any]
@@ -29,6 +29,8 @@ Others = Mapping[str, Inputs]  # further inputs of the same aspect, by what is s
 MOST_RESULTS = 16  # things that one call returns; right answers return nine at most
 LARGEST_RESULT = 1 << 18  # numbers of which a gradient is taken; the largest right answer has far fewer
 LEFT_ALONE = "input left alone"
+LARGER = "in a much larger case"  # the name of a case's tensors that are projections; see `projected`
+PROJECTIONS = 8
 ON_WHICH_DEVICE = (
     "Give each tensor that you create the device of the inputs, device=x.device for a tensor x, or the `device` that is"
     " passed in."
@@ -102,14 +104,27 @@ def fill(module: torch.nn.Module, draw: Draw) -> torch.nn.Module:
 
 
 def values(
-    points: float, inputs: Inputs, *, name: str = "values", via: Via = as_is, also: Others | None = None, **policy: Any
+    points: float,
+    inputs: Inputs,
+    *,
+    name: str = "values",
+    via: Via = as_is,
+    also: Others | None = None,
+    larger: Inputs | None = None,
+    **policy: Any,
 ) -> Aspect:
-    """The result on drawn inputs is the right one, and on every further set of inputs of `also`."""
+    """The result on drawn inputs is the right one, and on every further set of inputs of `also`.
+
+    larger: one set of inputs that is much larger than all others, of sizes that are drawn. Of its result random
+    projections are compared, so that little is sent. An answer that uses the first five columns, or holds a table of
+    64, is right on small inputs alone.
+    """
 
     def probe(answer, draw):
         call = via(answer, draw)
         returned = call(*inputs(draw))
-        return returned if not also else _together(returned, also, draw, lambda further: call(*further))
+        cases = {**(also or {}), **({LARGER: larger} if larger else {})}
+        return returned if not cases else _together(returned, cases, draw, lambda further: call(*further))
 
     return Aspect(name, points, probe, **policy)
 
@@ -170,8 +185,30 @@ def _together(returned: object, also: Others, draw: Draw, call: Callable[[tuple]
         except Exception as problem:
             raise RaisedIn(said) from problem
         for name, value in itertools.islice(by_name(further), MOST_RESULTS):
-            results[said if name == "result" else f"{said}, {name}"] = value
+            results[said if name == "result" else f"{said}, {name}"] = (
+                projected(value, draw) if said == LARGER else value
+            )
     return results
+
+
+def projected(value: object, draw: Draw) -> object:
+    """Eight random projections of a tensor, whose directions depend on its shape; what is no tensor as it is.
+
+    Of floating-point numbers, sums with normal weights in double precision (8,), in units of the square root of how
+    many there are. Of whole numbers and truth values, sums with odd weights modulo 2⁶⁴ (8,), which are the same only
+    where every entry is. A number that is not finite stands for a number of its own.
+    """
+    if not isinstance(value, torch.Tensor) or not _ordinary(value) or value.is_complex():
+        return value
+    weights = draw.named(f"projection {tuple(value.shape)}")
+    with torch.no_grad():
+        flat = value.detach().cpu().reshape(1, -1).to(torch.float64)
+        flat = torch.nan_to_num(flat, nan=0.71, posinf=77.3, neginf=-55.9)
+        if bool(((flat - flat.round()).abs() <= WHOLE).all()):  # also where they are floating-point numbers
+            odd = 2 * weights.integers(0, 1 << 62, PROJECTIONS, flat.numel()) + 1
+            return (flat.round().to(torch.int64) * odd).sum(1)
+        drawn = weights.normal(PROJECTIONS, flat.numel(), dtype=torch.float64)
+        return (flat * drawn).sum(1) / max(1, flat.numel()) ** 0.5
 
 
 def by_name(returned: object) -> Iterator[tuple[str, object]]:

@@ -64,6 +64,11 @@ class Draw:
         """Independent normal numbers of the given shape."""
         return self._tensor(mean + std * self._random.standard_normal(shape), dtype)
 
+    def heavy(self, *shape: int, most: float = 20.0, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+        """Independent numbers of the given shape, of which one in twenty is ten times a normal one; |x| ≤ most."""
+        scale = 1.0 + 9.0 * (self._random.uniform(0, 1, shape) < 0.05)
+        return self._tensor(np.clip(scale * self._random.standard_normal(shape), -most, most), dtype)
+
     def uniform(self, low: float, high: float, *shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
         """Independent uniform numbers in [low, high) of the given shape."""
         return self._tensor(self._random.uniform(low, high, shape), dtype)
