@@ -71,6 +71,7 @@ class Exercise:
     answered_by: finished parts below helpers.parts that answer the exercise, "bpe.Tokenizer", beside those of its name.
     builds_on: finished parts that its answer or its probe needs, "masks.causal_mask". In an exam no others exist.
     fixed: settings that its probes never vary, each with the reason why one value is enough; `make check` lists others.
+    no_larger: why no case of it can be much larger than the others; "" where one is (see `aspects.LARGER`).
     """
 
     name: str
@@ -82,6 +83,7 @@ class Exercise:
     builds_on: tuple[str, ...] = ()
     fixed: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     mend: bool = False
+    no_larger: str = ""
 
     def __post_init__(self):
         names = [aspect.name for aspect in self.aspects]
