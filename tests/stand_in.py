@@ -70,7 +70,7 @@ class StandIn:
         try:
             with contextlib.redirect_stdout(io.StringIO()):
                 # Nothing is forbidden: that holds for the whole process, where another thread may be judging
-                asked = replace(exercise, forbidden={}), read.slices[exercise.name], sources_for(exercise)
+                asked = replace(exercise, by_hand=""), read.slices[exercise.name], sources_for(exercise)
                 (answer, stopped), (shipped, _) = (run_alone(*asked, each) for each in (seed, SHIPPED_SEED))
         except NothingDefined as problem:
             return CheckRun(says=str(problem), absent=True)

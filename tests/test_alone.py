@@ -226,10 +226,10 @@ def test_a_forbidden_function_is_barred_for_the_answer_and_free_afterwards():
     assert torch.ones(2).softmax(0).sum() == 1
 
 
-def test_what_is_computed_by_a_forbidden_function_while_the_cell_runs_is_barred_too():
-    own = "table = torch.eye(3).softmax(-1)\ndef row_softmax(scores):\n    return table"
-    answer, stopped = alone(SOFTMAX, own)
-    assert "Your code calls softmax" in stopped and answer.outcomes["values"].state == RAISED
+def test_what_tries_the_answer_out_may_compare_it_with_the_forbidden_function():
+    own = "def row_softmax(x):\n    return x.exp() / x.exp().sum(-1, keepdim=True)\nx = torch.eye(3)\n"
+    answer, stopped = alone(SOFTMAX, own + "assert torch.allclose(row_softmax(x), x.softmax(-1))")
+    assert not stopped and answer.outcomes["values"].state == ANSWERED
 
 
 # ----------------------------------------------------------------------------------------- what is replaced

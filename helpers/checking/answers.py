@@ -58,6 +58,7 @@ DTYPES = frozenset((
 
 EMPTY = "There is nothing to compare: where tensors are expected, your code leaves an empty dict."
 TOO_MUCH = "Your code returns more numbers than a check can send. Look for an axis that is too long."
+SCRIPTED = "The check cannot look into a function that torch.jit.script has translated. Leave torch.jit.script out."
 UNREADABLE = "Your code returns a tensor of a kind that cannot be read; an ordinary torch.Tensor is needed."
 
 
@@ -143,6 +144,8 @@ def _within_bounds(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
 
 def _outcome(exercise: Exercise, aspect: Aspect, written: object, seed: int | str) -> Outcome:
     torch.default_generator.manual_seed(0)  # an answer that draws numbers of its own draws the same ones every time
+    if isinstance(written, (torch.jit.ScriptFunction, torch.jit.ScriptModule)):
+        return Outcome(REFUSED, says=SCRIPTED)
     try:
         with _defaults_of_torch():
             returned = aspect.probe(written, exercise.draw(seed, aspect))

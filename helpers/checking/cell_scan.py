@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from helpers.checking.forbidden import forbidden_use
+from helpers.checking.by_hand import forbidden_use
 from helpers.checking.program_slice import CodeCell, ProgramSlice, slice_of
 from helpers.checking.syntax import digest_of_tree, holds_stub, parsed, shape_of, spelled, stubs
 from helpers.exercises import Exercise, Lesson

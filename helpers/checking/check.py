@@ -18,9 +18,9 @@ from IPython.display import display
 
 from helpers import check_log
 from helpers.checking import answers, panel, predictions
+from helpers.checking.by_hand import watched
 from helpers.checking.cell_scan import CellScan, scan_cell
 from helpers.checking.finished_parts import parts_imported, sources_for
-from helpers.checking.forbidden import barred
 from helpers.checking.isolation import NothingDefined, run_alone
 from helpers.checking.kernel_state import KernelState, TimeLimitExceeded, time_limit
 from helpers.checking.keys import AnswerKey, BadKey, load_key, shipped_path
@@ -47,6 +47,8 @@ STALE = (
     "That older definition is judged here. Fix the cell, run it, and check again."
 )
 
+
+LOOKED_AT = "{} In an exam your instructor looks at this before it counts."
 
 UNFINISHED = (
     "PyTorch was not imported completely, so nothing was judged. Restart the kernel: Kernel > Restart Kernel and Run "
@@ -131,9 +133,10 @@ class Check:
             key = self._key
         except BadKey as problem:
             return no_answer(exercise, str(problem))
-        with barred(exercise.forbidden):
+        with watched(exercise) as noticed:
             answer = answers.run(exercise, written, key.seed)
-        return _judged(exercise, answer, key, scan_cell(exercise, source))
+        verdict = _judged(exercise, answer, key, scan_cell(exercise, source))
+        return replace(verdict, note=LOOKED_AT.format(noticed[0])) if noticed and verdict.points else verdict
 
     def as_in_exam(self, name: str, program: ProgramSlice) -> Verdict:
         """The verdict on an answer that runs alone, as it will in an exam, against the shipped key."""

@@ -16,6 +16,11 @@ from helpers.exercises.tolerance import VALUES, Tolerance
 Answer = Any  # what the student wrote: a function or a class, if it is that
 Probe = Callable[[Answer, Draw], Any]
 
+# Operators beyond the elementary ones, for `Exercise.operators`
+SOFTMAX = ("softmax", "log_softmax", "safe_softmax", "logsumexp")
+FUSED_ATTENTION = (*SOFTMAX, "scaled_dot_product_attention", "scaled_dot_product_attention_math")
+NORMS = ("layer_norm", "native_layer_norm")
+
 
 class UnknownLesson(LookupError):
     """There is no lesson, or no exercise, of that name."""
@@ -71,6 +76,9 @@ class Exercise:
     answered_by: finished parts below helpers.parts that answer the exercise, "bpe.Tokenizer", beside those of its name.
     builds_on: finished parts that its answer or its probe needs, "masks.causal_mask". In an exam no others exist.
     fixed: settings that its probes never vary, each with the reason why one value is enough; `make check` lists others.
+    by_hand: what to write oneself, in a sentence; "" where all of torch may be used. Elementary operators are allowed
+    then, and those of `operators` ("softmax"; None allows none at all), and no Python code of torch that computes
+    something (see `checking.by_hand`).
     no_larger: why no case of it can be much larger than the others; "" where one is (see `aspects.LARGER`).
     """
 
@@ -83,6 +91,8 @@ class Exercise:
     builds_on: tuple[str, ...] = ()
     fixed: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     mend: bool = False
+    by_hand: str = ""
+    operators: tuple[str, ...] | None = ()
     no_larger: str = ""
 
     def __post_init__(self):
@@ -158,16 +168,12 @@ UNCHANGED = "unchanged"  # the slug of the mistake that is the bug itself
 
 @dataclass(frozen=True)
 class Lesson:
-    """A lesson's exercises, in their order, and what it has students predict. name: its folder, NN_topic.
-
-    late_imports: modules that torch imports only when a probe needs them, which takes seconds.
-    """
+    """A lesson's exercises, in their order, and what it has students predict. name: its folder, NN_topic."""
 
     name: str
     title: str
     exercises: tuple[Exercise, ...]
     predictions: tuple[Prediction, ...] = ()
-    late_imports: tuple[str, ...] = ()
 
     @property
     def number(self) -> int:

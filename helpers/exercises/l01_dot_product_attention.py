@@ -304,5 +304,4 @@ LESSON = Lesson(
         ),
     ),
     predictions=predictions_of("01_dot_product_attention"),
-    late_imports=("torch._dynamo",),
 )

@@ -490,5 +490,4 @@ LESSON = Lesson(
         ),
     ),
     predictions=predictions_of("08_classifier"),
-    late_imports=("torch._dynamo",),
 )

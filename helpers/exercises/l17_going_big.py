@@ -530,5 +530,4 @@ LESSON = Lesson(
         ),
     ),
     predictions=predictions_of("17_going_big"),
-    late_imports=("torch._dynamo",),
 )

@@ -258,10 +258,10 @@ class _Execution:
     def _came_to(self, name: str, reply: Reply, ended: str) -> CheckRun:
         message = reply.message
         if "answer" in message:
-            changed = message.get("changed")
-            names = tuple(str(each)[:100] for each in changed[:10]) if isinstance(changed, list) else ()
+            sent = message.get("noticed")
+            noticed = tuple(plain(each, 500) for each in sent[:10]) if isinstance(sent, list) else ()
             says, shipped = plain(message.get("stopped", "")), reply.second.get("answer")
-            return CheckRun(sent=message["answer"], says=says, changed=names, shipped=shipped)
+            return CheckRun(sent=message["answer"], says=says, noticed=noticed, shipped=shipped)
         if "undefined" in message:
             return CheckRun(says=plain(message["undefined"], 600), absent=True)
         if reply.state == LATE:

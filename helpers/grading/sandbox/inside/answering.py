@@ -138,7 +138,7 @@ def carry_out(request: dict) -> Generator[dict, list[str] | None, None]:
 
     After an answer's first message it may be sent the names of aspects; these are run with the inputs of another seed.
     """
-    from helpers.checking import answers, cell_scan, forbidden, isolation, program_slice
+    from helpers.checking import answers, cell_scan, isolation, program_slice
     from helpers.exercises import load_lesson
 
     lesson = load_lesson(request["lesson"])
@@ -147,15 +147,14 @@ def carry_out(request: dict) -> Generator[dict, list[str] | None, None]:
         yield {"read": asdict(cell_scan.scan_submission(lesson, cells, request["released"], request["setup"]))}
         return
     exercise = lesson[request["exercise"]]
-    forbidden.bar_for_good(exercise.forbidden)
     slice_of_it = program_slice.ProgramSlice.from_json(request["program"])
     try:
         parts = {name: marshal.loads(base64.b64decode(code)) for name, code in request["parts"].items()}
         begun = time.monotonic()
         runs, only = isolation.run_watched(exercise, slice_of_it, parts, request["seeds"]), None
         for _ in request["seeds"]:
-            result, stopped, changed = runs.send(only)
-            only = yield {"answer": answers.to_wire(result), "stopped": stopped[:500], "changed": changed}
+            result, stopped, noticed = runs.send(only)
+            only = yield {"answer": answers.to_wire(result), "stopped": stopped[:500], "noticed": noticed}
             if time.monotonic() > begun + QUICK:
                 return
     except isolation.NothingDefined as problem:
