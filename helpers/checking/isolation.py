@@ -13,7 +13,7 @@ import inspect
 import linecache
 import sys
 import threading
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from types import CellType, CodeType, FunctionType, ModuleType
 
@@ -206,17 +206,18 @@ def prepare(lesson: Lesson, released: Sequence[tuple[str, str]]) -> None:
     for exercise in lesson:
         stub = f"def {exercise.name}(*given, **options): raise NotImplementedError"
         with barred(exercise.forbidden):  # what has to raise is looked up once
-            list(run_watched(exercise, ProgramSlice(setup, (), stub), {}, ["stub"]))
+            list(run_watched(exercise, ProgramSlice(setup, (), stub), {}, [("stub", None)]))
 
 
 def run_watched(
-    exercise: Exercise, program: ProgramSlice, parts: Parts, seeds: Iterable[int | str]
-) -> Generator[tuple[Answer, str, list[str]], Collection[str] | None, None]:
-    """As `run_alone`, for one seed after the other; and what the answer to the first changed of torch and of the check.
+    exercise: Exercise, program: ProgramSlice, parts: Parts, orders: Iterable[tuple[int | str, Collection[str] | None]]
+) -> Iterator[tuple[Answer, str, list[str]]]:
+    """What is collected of an answer, for one seed after the other, where it stopped, and what it changed of torch and
+    of the check when it was first run.
 
-    It may be sent the names of aspects; only these run with the next seed. What changed is seen from within the
-    student's process, which can hide it: a reason to look, and no proof. The forbidden functions are barred already
-    (see `forbidden.bar_for_good`).
+    orders: seeds, each with the names of the aspects that run with it, or None for all. The first is asked for when the
+    slice has run. What changed is seen from within the student's process, which can hide it: a reason to look, and no
+    proof. The forbidden functions are barred already (see `forbidden.bar_for_good`).
     """
     with _ALONE, _module("__main__") as namespace, _finished(parts):
         looks = [*_torch_and_check()]
@@ -224,13 +225,12 @@ def run_watched(
         before = [look() for _, look in looks]
         written, stopped = _build(exercise.name, program, namespace)
         changed: list[str] | None = None
-        only: Collection[str] | None = None
-        for seed in seeds:
-            answer = answers.run(exercise, written, seed, only)
+        for seed, only in orders:
+            answer = answers.collect(exercise, written, seed, only)
             if changed is None:
                 labels = [label for (label, look), then in zip(looks, before, strict=True) if look() is not then]
                 changed = list(dict.fromkeys(labels))[:10]
-            only = yield answer, stopped, changed
+            yield answer, stopped, changed
 
 
 _Look = tuple[str, Callable[[], object]]  # what a name is called, and how to ask what it means now
