@@ -47,7 +47,7 @@ def read(lesson, notebook):
 
 def run_here(exercise, program, seed):
     """What an answer gives in this process, without a sandbox."""
-    ((given, _, noticed),) = isolation.run_watched(exercise, program, sources_for(exercise), [seed])
+    ((given, _, noticed),) = isolation.run_watched(exercise, program, sources_for(exercise), [(seed, None)])
     return CheckRun(sent=answers.to_wire(given), noticed=tuple(noticed))
 
 

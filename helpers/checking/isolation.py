@@ -13,7 +13,7 @@ import inspect
 import linecache
 import sys
 import threading
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from types import CellType, CodeType, FunctionType, ModuleType
 
@@ -205,7 +205,7 @@ def prepare(lesson: Lesson, released: Sequence[tuple[str, str]]) -> None:
     _torch_and_check()
     for exercise in lesson:
         stub = f"def {exercise.name}(*given, **options): raise NotImplementedError"
-        list(run_watched(exercise, ProgramSlice(setup, (), stub), {}, ["stub"]))
+        list(run_watched(exercise, ProgramSlice(setup, (), stub), {}, [("stub", None)]))
 
 
 def import_what_is_late() -> None:
@@ -215,26 +215,27 @@ def import_what_is_late() -> None:
 
 
 def run_watched(
-    exercise: Exercise, program: ProgramSlice, parts: Parts, seeds: Iterable[int | str]
-) -> Generator[tuple[Answer, str, list[str]], Collection[str] | None, None]:
-    """As `run_alone`, for one seed after the other; and what was noticed until the first was answered, in sentences.
+    exercise: Exercise, program: ProgramSlice, parts: Parts, orders: Iterable[tuple[int | str, Collection[str] | None]]
+) -> Iterator[tuple[Answer, str, list[str]]]:
+    """What is collected of an answer, for one seed after the other; where it stopped; and what was noticed, in words.
 
-    It may be sent the names of aspects; only these run with the next seed. What is noticed is seen from within the
-    student's process, which can hide it: a reason to look, and no proof.
+    orders: seeds, each with the names of the aspects that run with it, or None for all. The first is asked for when the
+    slice has run. What is noticed is seen from within the student's process, which can hide it: a reason to look, and
+    no proof.
     """
     with _ALONE, _module("__main__") as namespace, _finished(parts), listening(exercise) as noticed:
         looks = [*_torch_and_check()]
         looks += _looks((f"the aspect {aspect.name!r}", vars(aspect), vars(aspect)) for aspect in exercise.aspects)
         before = [look() for _, look in looks]
         written, stopped = _build(exercise.name, program, namespace)
-        only: Collection[str] | None = None
-        for seed in seeds:
+        for seed, only in orders:
             with restricted(exercise, noticed):
-                answer = answers.run(exercise, written, seed, only)
+                answer = answers.collect(exercise, written, seed, only)
             if before:
                 pairs = zip(looks, before, strict=True)
                 noticed += _replaced(label for (label, look), then in pairs if look() is not then)
-            only, before = (yield answer, stopped, noticed), []
+            yield answer, stopped, noticed
+            before = []
 
 
 def _replaced(labels: Iterable[str]) -> list[str]:

@@ -109,7 +109,6 @@ def divides(points: float, call: Callable[[Answer, int, int, Draw], object]) -> 
         refuses(call),
         side=True,
         missed=REFUSAL,
-        constant="the sizes are drawn; what is reported is that the error came",
     )
 
 

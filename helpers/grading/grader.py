@@ -19,6 +19,7 @@ from helpers.checking.cell_scan import SubmissionScan
 from helpers.checking.keys import AnswerKey
 from helpers.checking.program_slice import CodeCell
 from helpers.checking.verdicts import WRONG
+from helpers.course import SHIPPED_SEED
 from helpers.exercises import Lesson
 from helpers.grading.canary import REFERENCE
 from helpers.grading.exam import HIDDEN, ExamKey, digest_of_work, without_seed
@@ -143,7 +144,7 @@ class Grader:
         """A wrong answer on the inputs of the shipped key, where it can be compared between students."""
         if run and judged.answer is not None and judged.verdict.state == WRONG:
             with contextlib.suppress(answers.MalformedAnswer):
-                return answers.from_wire(run.shipped, self.lesson[judged.verdict.exercise])
+                return answers.received(run.shipped, self.lesson[judged.verdict.exercise], SHIPPED_SEED)
         return None
 
 

@@ -135,7 +135,7 @@ def judge_run(run: CheckRun, exercise: Exercise, key: AnswerKey, facts: CellScan
         silent = not_started(exercise) if facts.stub else _with_note(no_answer(exercise, run.says), program)
         return Judged(silent, facts=facts)
     try:
-        answer = answers.from_wire(run.sent, exercise)
+        answer = answers.received(run.sent, exercise, key.seed)
     except answers.MalformedAnswer as problem:
         text = f"The exercise sent an answer that cannot be judged: {problem}."
         return Judged(no_answer(exercise, text), facts=facts)
@@ -146,7 +146,7 @@ def judge_run(run: CheckRun, exercise: Exercise, key: AnswerKey, facts: CellScan
 def unexplained_of(lesson: Lesson, key: AnswerKey, exercise: str, sent: object) -> list[str]:
     """See `verdicts.unexplained`. sent: what this exercise sent; none where it cannot be read."""
     try:
-        answer = answers.from_wire(sent, lesson[exercise])
+        answer = answers.received(sent, lesson[exercise], key.seed)
     except answers.MalformedAnswer:
         return []
     return unexplained(lesson[exercise], answer, key[exercise])
