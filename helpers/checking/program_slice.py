@@ -20,6 +20,7 @@ MAY_USE = (
     " cells."
 )
 COMPUTED = "`{name}` gets its value from code in {cell} that does not run in an exam. {rule}"
+MADE = "`{name}` is made in {cell} by `{maker}`, a function of the notebook's own, and no exam runs that. {rule}"
 CHANGED = "`{name}` is changed by code in {cell} that does not run in an exam. {rule}"
 UNKNOWN = "`{name}` is defined neither in this cell nor by a definition of another. {rule}"
 ELSEWHERE = (
@@ -139,15 +140,17 @@ class _Definitions:
     def __init__(self, before: Sequence[CodeCell], after: Sequence[CodeCell]):
         self._order: list[tuple[CodeCell, Statement]] = []
         self._by_name: dict[str, list[int]] = {}
-        self._computed: dict[str, str] = {}  # names that something else than a definition binds, and in which cell
+        self._computed: dict[str, dict[str, str]] = {}  # names that no definition binds: the cell, and who made it
         self._changed: dict[str, str] = {}  # names into whose objects something else writes
         halves = [[(cell, each) for cell in cells for each in _statements(cell.source)] for cells in (before, after)]
         own = frozenset(name for half in halves for _, each in half if each.function for name in each.binds)
         for half in halves:
             known = set(self._by_name)
             for cell, each in half:
-                if not each.defines or each.calls & own:
-                    self._computed = dict.fromkeys(each.binds, cell.label) | self._computed
+                makers = each.calls & own if each.defines else frozenset()
+                if not each.defines or makers:
+                    how = {"cell": cell.label, "maker": min(makers, default="")}
+                    self._computed = dict.fromkeys(each.binds, how) | self._computed
                     self._changed = dict.fromkeys(each.changes, cell.label) | self._changed
                 elif names := each.binds - known:
                     for name in names:
@@ -169,8 +172,9 @@ class _Definitions:
             if places and name in self._changed:
                 missing[name] = CHANGED.format(name=name, cell=self._changed[name], rule=MAY_USE)
             elif not places and name not in there:
-                reason = COMPUTED if name in self._computed else UNKNOWN
-                missing[name] = reason.format(name=name, cell=self._computed.get(name), rule=MAY_USE)
+                how = self._computed.get(name, {})
+                reason = MADE if how.get("maker") else COMPUTED if how else UNKNOWN
+                missing[name] = reason.format(name=name, rule=MAY_USE, **how)
         needed = [self._order[place] for place in sorted(chosen)]
         return tuple(Definition(cell.label, each.line, each.text) for cell, each in needed), missing
 
