@@ -120,8 +120,11 @@ class Grader:
         predictions = judge_predictions(lesson, executed.read)
         records = [record(one, self._on_shipped_key(runs.get(name), one)) for name, one in judged.items()]
         records += records_of_predictions(predictions.values())
+        elsewhere = [
+            f"{name}: {e}" for name, one in judged.items() if (e := one.facts.elsewhere) and e == one.verdict.says
+        ]
         points = write_verdicts(notebook, lesson, judged, predictions)
-        flags = [*flags, *(flag.replace(seed, HIDDEN) for flag in executed.flags)]
+        flags = [*flags, *elsewhere, *(flag.replace(seed, HIDDEN) for flag in executed.flags)]
         file = nbformat.writes(notebook).encode("utf-8", "replace")
         entry = JournalEntry(
             student=student.id,

@@ -132,7 +132,9 @@ def _held_up(decision: str, points: float, first: Finding) -> str:
 def judge_run(run: CheckRun, exercise: Exercise, key: AnswerKey, facts: CellScan, program: ProgramSlice) -> Judged:
     """The verdict on what one exercise sent. Trusts nothing in it."""
     if run.sent is None:
-        silent = not_started(exercise) if facts.stub else _with_note(no_answer(exercise, run.says), program)
+        silent = (
+            not_started(exercise, facts.elsewhere) if facts.stub else _with_note(no_answer(exercise, run.says), program)
+        )
         return Judged(silent, facts=facts)
     try:
         answer = answers.received(run.sent, exercise, key.seed)
