@@ -13,9 +13,11 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import tomllib
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
@@ -26,59 +28,10 @@ from helpers.checking.syntax import spelled
 from helpers.exercises.aspects import Forbidden
 from helpers.exercises.exercise import Exercise
 
-# Steps that nobody is asked to write by hand, beside torch's core and pointwise operators and its views
-_ELEMENTARY = frozenset(
-    """
-    H T absolute add_batch_dim addbmm addmv addr adjoint allclose aminmax amp_update_scale and arccos arccosh arcsin
-    arcsinh arctan arctan2 arctanh argsort argwhere assert_async atleast_1d atleast_2d atleast_3d baddbmm bernoulli
-    bilinear bincount block_diag broadcast_tensors broadcast_to bucketize can_cast cartesian_prod cast_Byte
-    cast_Char cast_Double cast_Float cast_Half cast_Int cast_Long cast_Short cat chain_matmul chunk clip
-    column_stack combinations concat concatenate conj contiguous count_nonzero cross cummax cummin cumprod data
-    debug_has_internal_overlap det detach diag diagflat diff dim dim_arange divide dot dropout dsplit dstack
-    efficientzerotensor einsum embedding_dense empty empty_like equal expand expand_as exponential eye fill_diagonal
-    fix flatten fliplr flipud float_power frobenius_norm functional_assert_async ger get_device greater
-    greater_equal has_compatible_shallow_copy_type hsplit hstack iand ilshift imag index_add index_copy index_fill
-    inner inverse ior irshift is_all_true is_any_true is_complex is_conj is_contiguous is_floating_point
-    is_inference is_leaf is_neg is_nonzero is_same_size is_signed is_zerotensor isclose isfinite isin isreal item
-    ixor kron kthvalue less less_equal lift_fresh linalg_diagonal linalg_matmul linalg_matrix_norm
-    linalg_matrix_power linalg_multi_dot linalg_norm linalg_vecdot linalg_vector_norm linear linspace
-    local_scalar_dense log_sigmoid logspace lshift mH mT masked_fill masked_select matmul matrix_H matrix_power max
-    median meshgrid min mode moveaxis movedim msort multinomial multiply mv nanmean nanmedian nansum narrow negative
-    new_empty new_empty_strided new_full new_ones new_zeros nll_loss_forward nonzero_numpy nonzero_static norm
-    norm_except_dim normal not_equal numel numpy_T one_hot ones ones_like or outer output_nr pad pad_enum
-    pad_sequence pin_memory positive promote_types put quantile rand_like randint randint_like randn_like random
-    randperm range ravel real relu6 remove_batch_dim renorm repeat_interleave requires_grad reshape reshape_alias
-    reshape_as reshape_from_tensor resize resolve_conj resolve_neg result_type retain_grad retains_grad roll rot90
-    row_stack rshift rsub searchsorted selu set set_data shape_as_tensor size sort special_erf special_exp2
-    special_expit special_expm1 special_log1p special_round special_xlogy split split_with_sizes_copy square stack
-    std std_mean storage_offset stride subtract sum_to_size swapaxes swapdims sym_is_contiguous sym_numel sym_size
-    sym_storage_offset sym_stride take take_along_dim tensor_split tensordot tile to to_copy to_cpu to_dense trace
-    trapezoid trapz tril tril_indices triu triu_indices true_divide type_as unflatten unfold uniform unique2
-    unique_consecutive unique_dim unsafe_chunk unsafe_index unsafe_split unsafe_view var var_mean vdot version
-    view_as vsplit vstack where xor zero zeros zeros_like
-    """.split()
-)
-_LAYERS = frozenset(
-    "softmax log_softmax native_layer_norm native_group_norm native_batch_norm_legit"
-    " native_batch_norm_legit_no_training adaptive_avg_pool2d adaptive_avg_pool3d cdist_forward pdist_forward".split()
-)  # of torch's core operators, those that are whole layers
-
+_WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+ELEMENTARY, LAYERS = frozenset(_WORDS["elementary"].split()), frozenset(_WORDS["layers"].split())
+CODE, NOT_CODE, APART = (tuple(_WORDS[name].split()) for name in ("code", "not_code", "apart"))
 TORCH = os.path.join(os.path.dirname(torch.__file__), "")
-# Files and folders of torch whose Python code an answer may run, and what in them it may not
-CODE = tuple(
-    """
-    _VF.py __init__.py _classes.py _compile.py _dynamo/ _export/ _functorch/ _guards.py _jit_internal.py _library/
-    _linalg_utils.py _logging/ _ops.py _prims_common/__init__.py _subclasses/ _tensor.py _tensor_str.py _utils.py
-    accelerator/ amp/autocast_mode.py autograd/ backends/ compiler/ cuda/__init__.py func/ functional.py
-    jit/_builtins.py jit/_state.py jit/_trace.py nn/functional.py nn/init.py nn/modules/_functions.py
-    nn/modules/activation.py nn/modules/container.py nn/modules/dropout.py nn/modules/linear.py nn/modules/loss.py
-    nn/modules/module.py nn/modules/normalization.py nn/modules/sparse.py nn/modules/utils.py nn/parameter.py
-    overrides.py random.py return_types.py serialization.py storage.py torch_version.py types.py
-    utils/_config_module.py utils/_contextlib.py utils/_device.py utils/_python_dispatch.py utils/_pytree.py
-    utils/_traceback.py utils/hooks.py
-    """.split()
-)
-_NOT_OF_THESE = ("MultiheadAttention", "multi_head_attention_forward", "_in_projection", "_scaled_dot_product")
 
 RAN = "Your answer ran {}, which is PyTorch's own Python code. {}"
 READ = "Your answer read {}, which is PyTorch's own source. No exercise needs that."
@@ -148,12 +101,12 @@ def is_allowed(name: str, operators: tuple[str, ...] | None) -> bool:
 @cache
 def is_elementary(name: str) -> bool:
     """Is it a step that nobody is asked to write by hand: arithmetic, a reduction, a view, a copy?"""
-    if name in _ELEMENTARY:
+    if name in ELEMENTARY:
         return True
     packet = getattr(torch.ops.aten, name, None) or getattr(torch.ops.aten, f"_{name}", None)
     kinds = [getattr(packet, overload) for overload in packet.overloads()] if packet else []
     tagged = any(torch.Tag.core in kind.tags or torch.Tag.pointwise in kind.tags for kind in kinds)
-    return name not in _LAYERS and (tagged or any(kind.is_view for kind in kinds))
+    return name not in LAYERS and (tagged or any(kind.is_view for kind in kinds))
 
 
 @contextlib.contextmanager
@@ -177,10 +130,6 @@ def _raising(name: str, says: str) -> Callable:
     return forbidden
 
 
-# What these are taken apart into has kernels that are not allowed
-_TAKEN_APART = tuple("cudnn cufft fbgemm_ fft_ linalg_ sparse_ special_ test_ validate_".split())
-
-
 @cache
 def _composites() -> tuple[tuple[str, str], ...]:
     """The composite operators that may be taken apart into elementary ones alone: full names, and names."""
@@ -188,7 +137,7 @@ def _composites() -> tuple[tuple[str, str], ...]:
     return tuple(
         (operator, operator.partition(".")[0])
         for operator in names
-        if not operator.strip("_").startswith(_TAKEN_APART)
+        if not operator.strip("_").startswith(APART)
         and "backward" not in operator
         and torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{operator}", "CompositeImplicitAutograd")
     )
@@ -223,7 +172,7 @@ def _code_is_noticed(says: str, noticed: list[str]) -> Iterator[None]:
 
 @cache
 def _may_run(file: str, name: str) -> bool:
-    return file.startswith(CODE) and not name.startswith(_NOT_OF_THESE)
+    return file.startswith(CODE) and not name.startswith(NOT_CODE)
 
 
 # ------------------------------------------------------------------------------ definitions, and torch's source
