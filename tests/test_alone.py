@@ -234,6 +234,31 @@ def test_what_tries_the_answer_out_may_compare_it_with_the_forbidden_function():
 
 # ----------------------------------------------------------------------------------------- what is replaced
 
+# What torch imports late, and replaces of itself meanwhile
+LATE = """
+from torch.utils.checkpoint import checkpoint
+from torch.utils.data import DataLoader, TensorDataset
+layer = torch.nn.Linear(3, 3)
+optimizer = torch.optim.Adam(layer.parameters())
+for batch, in DataLoader(TensorDataset(torch.ones(4, 3)), batch_size=2, shuffle=True):
+    checkpoint(layer, batch, use_reentrant=False).sum().backward()
+    optimizer.step()
+torch.compile(layer, backend="eager")(torch.ones(2, 3))
+torch.compiler.disable(layer)(torch.ones(2, 3))
+torch.func.functional_call(layer, dict(layer.named_parameters()), (torch.ones(2, 3),))
+torch.vmap(torch.func.grad(lambda x: (x * x).sum()))(torch.ones(2, 3))
+"""
+
+
+@pytest.mark.parametrize("name", lesson_names())
+def test_what_torch_imports_late_is_no_reason_to_wait_in_any_lesson(name):
+    isolation.import_what_is_late()
+    lesson = load_lesson(name)
+    exercise = next((each for each in lesson if each.by_hand), lesson.exercises[0])
+    program = sliced(exercise, f"import torch\n{solved(name)[exercise.name]}\n{LATE}", lesson=lesson)
+    ((_, stopped, noticed),) = run_watched(exercise, program, sources_for(exercise), [(SEED, None)])
+    assert (stopped, noticed) == ("", [])
+
 
 @pytest.mark.parametrize(
     "line, name",

@@ -189,7 +189,10 @@ def listening(exercise: Exercise) -> Iterator[list[str]]:
     define = torch._C._dispatch_library
 
     def defining(*arguments: object) -> object:
-        if _is_students(sys._getframe(1)):
+        frame: FrameType | None = sys._getframe(1)
+        while frame and frame.f_code.co_filename.startswith((f"{TORCH}library.py", f"{TORCH}_library")):
+            frame = frame.f_back
+        if frame and not frame.f_code.co_filename.startswith(TORCH) and _is_students(frame):
             _notice(noticed, DEFINED)
         return define(*arguments)
 
