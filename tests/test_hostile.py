@@ -47,8 +47,9 @@ FLAGS = {
 }
 # One attack of each kind is tried in `make test`, all of them in `make test-deep`.
 OF_EACH_KIND = (
-    "other-backend finalizers neighbours-of-parts keys-and-solutions several-lines for-the-next-exercise replaced-draws"
-    " replaced-probes seed-from-the-frames long-line constant-that-runs fork-bomb reads-the-course network"
+    "other-backend finalizers neighbours-of-parts keys-and-solutions several-lines for-the-next-exercise limits-of-init"
+    " replaced-draws replaced-probes seed-from-the-frames long-line constant-that-runs fork-bomb reads-the-course"
+    " network"
 ).split() + [*FLAGS]
 
 
