@@ -249,7 +249,7 @@ def test_what_an_answer_replaces_of_torch_or_of_the_probes_is_named(line, name):
     owner = pkgutil.resolve_name(module)
     before = vars(owner).get(attribute)
     try:
-        ((*_, changed),) = run_watched(RAW, sliced(RAW, f"{line}\n{RIGHT_ANSWER}"), {}, [SEED])
+        ((*_, changed),) = run_watched(RAW, sliced(RAW, f"{line}\n{RIGHT_ANSWER}"), {}, [(SEED, None)])
     finally:
         delattr(owner, attribute) if before is None else setattr(owner, attribute, before)
     assert any(name.removeprefix("torch.nn.") in each for each in changed)
@@ -258,7 +258,7 @@ def test_what_an_answer_replaces_of_torch_or_of_the_probes_is_named(line, name):
 def test_what_no_check_uses_of_torch_is_the_answers_own(monkeypatch):
     monkeypatch.setattr(torch, "relu", torch.relu)
     own = "torch.relu = lambda x: x @ x.mT\ndef raw_weights(x):\n    return torch.relu(x)"
-    ((*_, changed),) = run_watched(RAW, sliced(RAW, own), {}, [SEED])
+    ((*_, changed),) = run_watched(RAW, sliced(RAW, own), {}, [(SEED, None)])
     assert changed == []
 
 
@@ -277,14 +277,13 @@ def test_a_class_that_the_probes_build_on_is_watched_too(monkeypatch):
     own = (
         f"import torch.utils._python_dispatch as d\nvars(d)['Torch' + 'DispatchMode'].__enter__ = print\n{RIGHT_ANSWER}"
     )
-    ((*_, changed),) = run_watched(RAW, sliced(RAW, own), {}, [SEED])
+    ((*_, changed),) = run_watched(RAW, sliced(RAW, own), {}, [(SEED, None)])
     assert any("TorchDispatchMode.__enter__" in each for each in changed)
 
 
 def test_only_the_aspects_that_are_asked_for_run_with_the_next_seed():
-    runs = run_watched(RAW, sliced(RAW, RIGHT_ANSWER), {}, [SEED, SEED])
-    first, *_ = next(runs)
-    second, *_ = runs.send(["values"])
+    orders = [(SEED, None), (SEED, ["values"])]
+    (first, *_), (second, *_) = run_watched(RAW, sliced(RAW, RIGHT_ANSWER), {}, orders)
     states = {name: outcome.state for name, outcome in second.outcomes.items()}
     assert states == {name: ANSWERED if name == "values" else NOT_ATTEMPTED for name in states}
     assert all(outcome.state == ANSWERED for outcome in first.outcomes.values())
@@ -293,7 +292,7 @@ def test_only_the_aspects_that_are_asked_for_run_with_the_next_seed():
 def test_an_honest_answer_replaces_nothing():
     for exercise in LESSON:
         program, parts = sliced(exercise, solved(FIRST)[exercise.name]), sources_for(exercise)
-        ((*_, changed),) = run_watched(exercise, program, parts, [SEED])
+        ((*_, changed),) = run_watched(exercise, program, parts, [(SEED, None)])
         assert changed == []
 
 

@@ -49,7 +49,7 @@ def read(lesson, notebook):
 def run_here(exercise, program, seed):
     """What an answer gives in this process, without a sandbox."""
     with barred(exercise.forbidden):
-        ((given, _, changed),) = isolation.run_watched(exercise, program, sources_for(exercise), [seed])
+        ((given, _, changed),) = isolation.run_watched(exercise, program, sources_for(exercise), [(seed, None)])
     return CheckRun(sent=answers.to_wire(given), changed=tuple(changed))
 
 

@@ -255,7 +255,7 @@ class _Execution:
 
     def _came_to(self, name: str, reply: Reply, ended: str) -> CheckRun:
         message = reply.message
-        if "answer" in message and reply.state == DONE:
+        if "answer" in message:
             changed = message.get("changed")
             names = tuple(str(each)[:100] for each in changed[:10]) if isinstance(changed, list) else ()
             says, shipped = plain(message.get("stopped", "")), reply.second.get("answer")
