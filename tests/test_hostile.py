@@ -44,6 +44,9 @@ FLAGS = {
     "exits": "the process died in raw_weights: it ended the Python process",
     "crashes": "SIGSEGV",
     "endless-line": "raw_weights sent something that is no answer",
+    "shares-typed-in": "corrupt sent a result before it was asked for one",
+    "arguments-sent-back": "score_variance sent a result before it was asked for one",
+    "result-before-the-order": "raw_weights sent a result before it was asked for one",
 }
 # One attack of each kind is tried in `make test`, all of them in `make test-deep`.
 OF_EACH_KIND = (

@@ -432,6 +432,8 @@ def _outcome_from_wire(sent: object, room: int) -> Outcome:
     encoded, names = sent.get("tensors"), sent.get("names")
     if not isinstance(encoded, str) or not isinstance(names, list):
         raise MalformedAnswer("its tensors are missing")
+    if len(names) > MOST_TENSORS or not all(isinstance(name, str) and len(name) <= LONGEST_NAME for name in names):
+        raise MalformedAnswer("its tensors have too many names, or too long ones")
     if len(encoded) > room * 4 // 3 + 4:
         raise MalformedAnswer("its tensors are too large")
     try:
@@ -443,8 +445,6 @@ def _outcome_from_wire(sent: object, room: int) -> Outcome:
     places = [str(place) for place in range(len(tensors))]
     if bool(tensors) != (sent["state"] == ANSWERED) or len(names) != len(tensors) or set(tensors) != set(places):
         raise MalformedAnswer("its states and its tensors do not fit together")
-    if len(names) > MOST_TENSORS or not all(isinstance(name, str) and len(name) <= LONGEST_NAME for name in names):
-        raise MalformedAnswer("its tensors have too many names, or too long ones")
     named = {name: tensors[place] for name, place in zip(names, places, strict=True)}
     return Outcome(sent["state"], named, _text(sent, "says"), _text(sent, "where"))
 

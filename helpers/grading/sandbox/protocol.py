@@ -78,7 +78,7 @@ class Conversation:
         def talk(channel: _Channel) -> Reply:
             built = channel.line()
             if "built" not in built.message:
-                return replace(built, state=EARLY) if "answer" in built.message else built
+                return Reply(EARLY) if "answer" in built.message else built
             reply = channel.order(seed=seeds[0], only=None)
             if "answer" not in reply.message:
                 return reply

@@ -255,7 +255,7 @@ class _Execution:
 
     def _came_to(self, name: str, reply: Reply, ended: str) -> CheckRun:
         message = reply.message
-        if "answer" in message and reply.state == DONE:
+        if "answer" in message:
             sent = message.get("noticed")
             noticed = tuple(plain(each, 500) for each in sent[:10]) if isinstance(sent, list) else ()
             says, shipped = plain(message.get("stopped", "")), reply.second.get("answer")
