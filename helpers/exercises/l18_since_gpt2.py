@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 
-from helpers.exercises.aspects import Unmet, Via, built, fill, kind_of
+from helpers.exercises.aspects import LARGER, Unmet, Via, built, fill, kind_of, projected
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Lesson
 from helpers.exercises.questions import predictions_of
@@ -16,12 +17,14 @@ from helpers.exercises.spec import (
     case,
     exercise,
     gradient,
+    heavy,
     input_left_alone,
     ints,
     module,
     normal,
     one_of,
     parameters,
+    size,
     values,
 )
 
@@ -61,6 +64,7 @@ rms_norm = exercise(
         "with one position": case(normal(2, 1, 6)),
         "for a single vector, of small numbers": case(normal(6, std=0.01)),
     },
+    larger=case(heavy(5, size(9, 16), 3, size(24, 48))),
     via=OF_ANY_SIZE,
     aspects=(
         values(1.5, axes="b t e", picture=True),
@@ -90,6 +94,7 @@ swiglu = exercise(
         "with one position": case(normal(3, 1, 6), 10),
         "for large numbers": case(normal(2, 2, 6, std=20.0), 10),
     },
+    larger=case(heavy(5, size(9, 16), 3, size(24, 48)), size(49, 80)),
     via=OF_ANY_SIZE,
     aspects=(
         values(1, axes="b t e", picture=True),
@@ -140,6 +145,13 @@ def cached(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     return {"keys": past.keys[:, :, : past.length], "values": past.values[:, :, : past.length]}
 
 
+def many_heads(draw: Draw) -> tuple[torch.Tensor, int, int]:
+    """x (b, t, e), of many heads and positions, with h and the number of groups."""
+    groups, heads_to_a_group = draw.number(3, 5), draw.number(3, 5)
+    h = groups * heads_to_a_group
+    return draw.heavy(draw.number(4, 6), draw.number(70, 90), h * 4), h, groups
+
+
 grouped_query_attention = exercise(
     "GroupedQueryAttention",
     stars=3,
@@ -158,6 +170,7 @@ grouped_query_attention = exercise(
     ),
     given=case(normal(2, 5, 24), 4, 2),
     also={"with a batch of one": case(normal(1, 4, 24), 4, 2), "with one position": case(normal(3, 1, 24), 4, 2)},
+    larger=many_heads,
     via=OF_ANY_SIZE,
     aspects=(
         values(1.5, axes="b t e", picture=True),
@@ -174,6 +187,13 @@ grouped_query_attention = exercise(
 
 # --------------------------------------------------------------------------------------------- halves_from_pairs
 
+
+def many_rows(draw: Draw) -> tuple[torch.Tensor, int]:
+    """A weight (h·d, e) for many heads, and h."""
+    h, d = draw.number(9, 16), 2 * draw.number(9, 16)
+    return draw.heavy(h * d, draw.number(24, 48)), h
+
+
 halves_from_pairs = exercise(
     "halves_from_pairs",
     stars=3,
@@ -185,6 +205,7 @@ halves_from_pairs = exercise(
         "of heads of width 2": case(normal(3 * 2, 4), 3),
         "of a single column": case(normal(2 * 6, 1), 2),
     },
+    larger=many_rows,
     aspects=(
         values(1.5, axes="row e", picture=True),
         values(
@@ -211,6 +232,13 @@ def config_and_block(sizes: Mapping[str, Any]) -> tuple:
     from helpers.parts.llama import LlamaBlock, LlamaConfig
 
     return LlamaConfig(**sizes), LlamaBlock
+
+
+def deeper(draw: Draw) -> tuple[torch.Tensor, dict[str, Any]]:
+    """Tokens (b, t), and the sizes of a model with many blocks and a large vocabulary."""
+    n, e = draw.number(70, 90), 4 * draw.number(5, 9)
+    sizes = {"n": n, "e": e, "h": 2, "groups": 1, "depth": draw.number(4, 7), "hidden": draw.number(20, 40)}
+    return draw.integers(0, n, draw.number(4, 6), draw.number(70, 90)), sizes
 
 
 def model_of(sizes: Mapping[str, Any]) -> Via:
@@ -273,6 +301,7 @@ llama = exercise(
         "with a batch of one": case(ints(1, 4, below=9), APART),
         "with one position": case(ints(3, 1, below=9), APART),
     },
+    larger=deeper,
     via=module(lambda ids, sizes: (config_and_block(sizes), (ids,))),
     aspects=(
         values(0.75, name="logits", axes="b t n", picture=True),
@@ -299,17 +328,27 @@ SIZES = ((9, 5, 2), (6, 4, 1), (7, 6, 3), (1, 4, 2))  # of the logits (tokens, N
 LONE = ((1, 5, 1), (4, 3, 3), (1, 1, 1))
 
 
+def many_experts(draw: Draw) -> tuple[torch.Tensor, int]:
+    """Logits (tokens, N), and k. Those of a token are 0.1 or more apart: rounding changes no choice.
+
+    Some experts are preferred, and each token's logits lie around a number of its own.
+    """
+    tokens, count = draw.number(70, 130), draw.number(24, 48)
+    ranks = (draw.uniform(0, 1, tokens, count) + draw.uniform(0, 0.5, count)).argsort(-1).argsort(-1)
+    return 0.2 * ranks + draw.uniform(0, 0.1, tokens, count) + draw.heavy(tokens, 1), draw.number(5, 10)
+
+
 def routed(points: float, which: str, sizes: tuple = SIZES, name: str = "", **policy: Any) -> Aspect:
     """One of the three things that the student's function returns, for logits of these sizes."""
 
     def probe(answer, draw):
-        call = one_of(ROUTED, which)(answer, draw)
-        return {
-            f"for {tokens} token{'s' if tokens > 1 else ''}, N = {count}, k = {k}": call(
-                draw.normal(tokens, count, std=1.5), k
-            )
-            for tokens, count, k in sizes
-        }
+        call, results = one_of(ROUTED, which)(answer, draw), {}
+        for tokens, count, k in sizes:
+            said = f"for {tokens} token{'s' if tokens > 1 else ''}, N = {count}, k = {k}"
+            results[said] = call(draw.normal(tokens, count, std=1.5), k)
+        if sizes is SIZES:
+            results[LARGER] = projected(call(*many_experts(draw.named(LARGER))), draw)
+        return results
 
     return Aspect(name or which, points, probe, **policy)
 
@@ -365,6 +404,12 @@ def with_two_largest(draw: Draw) -> tuple[torch.Tensor, float]:
     return logits, 1.0
 
 
+def many_tokens(draw: Draw) -> tuple[torch.Tensor, float]:
+    """Logits (..., n) in steps of 1/8, and a p between two steps: rounding changes nothing that is kept."""
+    logits = draw.heavy(5, draw.number(9, 16), draw.number(100, 200))
+    return (8 * logits).round() / 8, math.exp(-(draw.number(4, 20) + 0.5) / 8)
+
+
 keep_min_p = exercise(
     "keep_min_p",
     stars=1,
@@ -376,6 +421,7 @@ keep_min_p = exercise(
         "with two axes in front": case(normal(2, 3, 7, std=2.0), 0.2),
         "for a single row": case(normal(9, std=2.0), 0.3),
     },
+    larger=many_tokens,
     aspects=(
         values(1, axes="row token"),
         Aspect("logits of any size", 0.25, of_any_size, axes="row token"),
