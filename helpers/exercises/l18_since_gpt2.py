@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from helpers.exercises.aspects import LARGER, Unmet, Via, built, fill, kind_of, projected
+from helpers.exercises.aspects import LARGER, Unmet, Via, built, fill, kind_of, together
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Lesson
 from helpers.exercises.questions import predictions_of
@@ -346,9 +346,8 @@ def routed(points: float, which: str, sizes: tuple = SIZES, name: str = "", **po
         for tokens, count, k in sizes:
             said = f"for {tokens} token{'s' if tokens > 1 else ''}, N = {count}, k = {k}"
             results[said] = call(draw.normal(tokens, count, std=1.5), k)
-        if sizes is SIZES:
-            results[LARGER] = projected(call(*many_experts(draw.named(LARGER))), draw)
-        return results
+        larger = {LARGER: many_experts} if sizes is SIZES else {}
+        return together(results, larger, draw, lambda further: call(*further))
 
     return Aspect(name or which, points, probe, **policy)
 
