@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from helpers.exercises.aspects import LEFT_ALONE, Unmet, fill, kind_of
+from helpers.exercises.aspects import LARGER, LEFT_ALONE, Unmet, fill, kind_of, projected, together
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Lesson
 from helpers.exercises.questions import predictions_of
-from helpers.exercises.spec import Part, all_of, exercise, input_left_alone, normal
+from helpers.exercises.spec import Part, all_of, exercise, heavy, input_left_alone, normal, size
 
 # ----------------------------------------------------------------------------------------- accumulated_gradients
 
@@ -68,27 +68,45 @@ class Rows(NamedTuple):
         return (ids.flip(1), targets.flip(1)) if self.in_front else (ids, targets)
 
 
-def accumulated(name: str, points: float, *batches: Rows, stale: bool = False, missed: str = "") -> Aspect:
-    """The gradients for these batches. stale: there are gradients from before."""
+def gradients_of(answer: Answer, draw: Draw, batch: Rows, stale: bool) -> dict[str, torch.Tensor]:
+    """What the student's function leaves in .grad, by parameter. stale: there are gradients from before."""
+    model = fill(RecordingModel().to(draw.device), draw)
+    for parameter in model.parameters() if stale else ():
+        parameter.grad = torch.ones_like(parameter)
+    answer(model, *batch.drawn(draw.named(str(batch))), batch.parts, batch.pad)
+    fit = -(-len(batch.lengths) // batch.parts)
+    if model.rows and max(model.rows) > fit:
+        raise Unmet(
+            f"For {len(batch.lengths)} rows in {batch.parts} parts your code sends {max(model.rows)} rows"
+            f" through the model at once. At most {fit} fit."
+        )
+    gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
+    for name, gradient in gradients.items():
+        if gradient is None:
+            raise Unmet(f"After your function the parameter {name} has no gradient in .grad.")
+    return {f"the gradient of {name}": gradient for name, gradient in gradients.items()}
+
+
+def many_rows(draw: Draw) -> Rows:
+    """A batch of many long rows, in many parts."""
+    t = draw.number(70, 90)
+    lengths = draw.integers(0, t + 1, draw.number(24, 40)).tolist()
+    return Rows((t, *lengths), t, draw.number(9, 13), pad=draw.number(1, 7))
+
+
+def accumulated(
+    name: str, points: float, *batches: Rows, stale: bool = False, larger: bool = False, missed: str = ""
+) -> Aspect:
+    """The gradients for these batches, and for one that is much larger."""
 
     def probe(answer, draw):
-        gradients = {}
-        for batch in batches:
-            model = fill(RecordingModel().to(draw.device), draw)
-            for parameter in model.parameters() if stale else ():
-                parameter.grad = torch.ones_like(parameter)
-            answer(model, *batch.drawn(draw.named(str(batch))), batch.parts, batch.pad)
-            fit = -(-len(batch.lengths) // batch.parts)
-            if model.rows and max(model.rows) > fit:
-                raise Unmet(
-                    f"For {len(batch.lengths)} rows in {batch.parts} parts your code sends {max(model.rows)} rows"
-                    f" through the model at once. At most {fit} fit."
-                )
-            for which, parameter in model.named_parameters():
-                if parameter.grad is None:
-                    raise Unmet(f"After your function the parameter {which} has no gradient in .grad.")
-                gradients[f"the gradient of {which}, {batch}"] = parameter.grad
-        return gradients
+        gradients = {
+            f"{which}, {batch}": gradient
+            for batch in batches
+            for which, gradient in gradients_of(answer, draw, batch, stale).items()
+        }
+        further = {LARGER: many_rows} if larger else {}
+        return together(gradients, further, draw, lambda batch: gradients_of(answer, draw, batch, stale))
 
     return Aspect(name, points, probe, missed=missed)
 
@@ -132,6 +150,7 @@ accumulated_gradients = exercise(
             FOUR_PARTS._replace(parts=2),
             Rows((5, 2), 5, 2, pad=4),
             Rows((1, 3, 2), 4, 3, in_front=True),
+            larger=True,
             missed=ALIKE,
         ),
         accumulated("no padding", 0.5, Rows((3, 3, 3, 3), 3, 2), Rows((2, 2), 2, 1), Rows((4,), 4, 1)),
@@ -195,13 +214,13 @@ def both_passes(
     dropout: bool = False,
     training: bool = True,
     needs: bool = True,
-    twice: bool = False,
+    times: int = 1,
     partly: bool = False,
 ) -> dict[str, torch.Tensor]:
     """Forward and backward through a checkpointed block: its output, all gradients, and random numbers after each.
 
-    needs: x needs a gradient. twice: through the block, and through it again. partly: one parameter of it is frozen,
-    and another is not used.
+    needs: x needs a gradient. times: how often through the block, in a row. partly: one parameter of it is frozen, and
+    another is not used.
     """
     x = x(draw).requires_grad_(needs)
     slope = draw.named("slope").normal(*x.shape)
@@ -209,7 +228,7 @@ def both_passes(
     block.widen.bias.requires_grad_(not partly)
     with own_random_numbers(draw):
         y = answer(block, x)
-        if twice:
+        for _ in range(times - 1):
             y = answer(block, y)
         between = torch.randint(0, 2**31, (2,))
         if not isinstance(y, torch.Tensor):
@@ -247,12 +266,15 @@ def checkpointing(name: str, points: float, cases: dict[str, dict], random: bool
     """Outputs and gradients with these settings, each named; or the random numbers that are drawn after each pass."""
 
     def probe(answer, draw):
-        return {
-            f"{which}, {case}": tensor
-            for case, settings in cases.items()
-            for which, tensor in both_passes(answer, draw.named(case), **settings).items()
-            if (which == RANDOM) == random
-        }
+        results = {}
+        for case, settings in cases.items():
+            tensors = both_passes(answer, draw.named(case), **settings)
+            for which in [which for which in tensors if (which == RANDOM) == random]:
+                if case == LARGER:
+                    results[f"{LARGER}, {which}"] = projected(tensors[which], draw)
+                else:
+                    results[f"{which}, {case}"] = tensors[which]
+        return results
 
     policy: dict[str, Any] = {"side": True, "missed": GO_ON} if random else {"rtol": 1e-3, "atol": 1e-4}
     return Aspect(name, points, probe, **policy)
@@ -289,7 +311,8 @@ checkpointed = exercise(
             {
                 "without dropout": {},
                 "with a batch of one": {"x": normal(1, 3, 6)},
-                "with the block twice in a row": {"twice": True},
+                "with the block twice in a row": {"times": 2},
+                LARGER: {"x": heavy(5, size(9, 16), size(24, 48)), "times": 6},
             },
         ),
         checkpointing(
@@ -298,7 +321,7 @@ checkpointed = exercise(
             {
                 "in training": {"dropout": True},
                 "in evaluation mode": {"dropout": True, "training": False},
-                "with the block twice in a row": {"dropout": True, "twice": True},
+                "with the block twice in a row": {"dropout": True, "times": 2},
             },
         ),
         checkpointing("an input that needs no gradient", 0.75, {"without dropout": {"needs": False}}),
@@ -324,6 +347,7 @@ def numbers(names: tuple[str, str], returned: Answer) -> list[float]:
 
 
 Bounds = tuple[int, int]
+MUCH_LARGER: tuple[Bounds, ...] = (2000, 20_000), (50, 200), (10_000, 200_000), (100_000, 1_000_000)
 
 
 def operations(
@@ -334,14 +358,22 @@ def operations(
     e: Bounds = (8, 800),
     t: Bounds = (5, 1100),
     n: Bounds = (11, 50_000),
+    larger: bool = False,
 ) -> Aspect:
-    """The operations forward, or those in training, of four models whose sizes are drawn between these bounds."""
+    """The operations forward, or those in training, of four models whose sizes are drawn between these bounds.
+
+    larger: of four much larger models too.
+    """
     both = ("forward", "training")
 
+    def counts(answer: Answer, draw: Draw, *bounds: Bounds) -> torch.Tensor:
+        models = [[draw.number(*each) for each in bounds] for _ in range(4)]
+        found = [numbers(both, answer(*model))[both.index(which)] for model in models]
+        return torch.tensor(found, dtype=torch.float64)
+
     def probe(answer, draw):
-        models = [[draw.number(*bounds) for bounds in (e, (2, 13), t, n)] for _ in range(4)]
-        counts = [numbers(both, answer(*model))[both.index(which)] for model in models]
-        return torch.tensor(counts, dtype=torch.float64)
+        usual = {"result": counts(answer, draw, e, (2, 13), t, n)}
+        return usual | ({LARGER: counts(answer, draw.named(LARGER), *MUCH_LARGER)} if larger else {})
 
     return Aspect(name, points, probe, rtol=1e-6, atol=0.0, missed=missed)  # small models count beside large ones
 
@@ -356,8 +388,8 @@ flops_per_token = exercise(
     stars=2,
     minutes=8,
     aspects=(
-        operations("forward", 1.5, "forward", PIECES),
-        operations("in training", 1, "training", BACKWARD),
+        operations("forward", 1.5, "forward", PIECES, larger=True),
+        operations("in training", 1, "training", BACKWARD, larger=True),
         operations("a long context", 0.5, "forward", FAR, e=(4, 17), t=(1000, 5000), n=(3, 20)),
         operations("a large vocabulary", 0.5, "forward", WORDS, e=(4, 17), t=(2, 5), n=(10_000, 60_000)),
     ),
@@ -371,8 +403,19 @@ def different(draw: Draw, count: int) -> list[int]:
     return (draw.permutation(12)[:count] + 2).tolist()
 
 
+def averages_of(answer: Answer, gradients: list[list[torch.Tensor]], counts: list[int]) -> dict[str, torch.Tensor]:
+    """What the student's function returns, by parameter."""
+    names = [f"parameter {place}" for place in range(len(gradients[0]))]
+    return dict(zip(names, all_of(names, answer(gradients, list(counts))), strict=True))
+
+
 def weighed(
-    name: str, points: float, counts_of: Callable[[Draw, int], list[int]], *workers: int, missed: str = ""
+    name: str,
+    points: float,
+    counts_of: Callable[[Draw, int], list[int]],
+    *workers: int,
+    larger: bool = False,
+    missed: str = "",
 ) -> Aspect:
     """The averages of drawn gradients of so many workers. counts_of: draws how many tokens each has."""
 
@@ -381,10 +424,10 @@ def weighed(
         for count in workers:
             own = draw.named(f"{count} workers")
             counts = counts_of(own, count)
-            returned = answer(drawn_gradients(own, count), list(counts))
-            for which, tensor in zip(PARAMETERS, all_of(PARAMETERS, returned), strict=True):
-                averages[f"{which}, workers with {', '.join(map(str, counts))} tokens"] = tensor
-        return averages
+            for which, average in averages_of(answer, drawn_gradients(own, count), counts).items():
+                averages[f"{which}, workers with {', '.join(map(str, counts))} tokens"] = average
+        further = {LARGER: many_workers} if larger else {}
+        return together(averages, further, draw, lambda given: averages_of(answer, *given))
 
     return Aspect(name, points, probe, missed=missed)
 
@@ -401,12 +444,17 @@ def one_without(draw: Draw, workers: int) -> list[int]:
     return counts
 
 
-PARAMETERS = ("parameter 0", "parameter 1")
-
-
 def drawn_gradients(draw: Draw, workers: int) -> list[list[torch.Tensor]]:
     """For each worker two gradients, (3, 2) and (4,)."""
     return [[draw.normal(3, 2), draw.normal(4)] for _ in range(workers)]
+
+
+def many_workers(draw: Draw) -> tuple[list[list[torch.Tensor]], list[int]]:
+    """Gradients of many workers for five parameters, of up to three axes, and how many tokens each worker has."""
+    workers, width = draw.number(9, 16), draw.number(24, 48)
+    shapes = (), (width, 9), (70,), (2, 3, 4), (1, width)
+    gradients = [[draw.heavy(*shape) for shape in shapes] for _ in range(workers)]
+    return gradients, draw.integers(1, 5000, workers).tolist()
 
 
 def left_alone(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
@@ -428,7 +476,7 @@ averaged = exercise(
     stars=2,
     minutes=6,
     aspects=(
-        weighed("unequal shares", 1.5, different, 3, 4, 2, missed=SHARES),
+        weighed("unequal shares", 1.5, different, 3, 4, 2, larger=True, missed=SHARES),
         weighed("equal shares", 0.5, equal, 3, 2, 1),
         weighed("a worker without a token", 0.5, one_without, 3, 2, missed=NO_TOKEN),
         Aspect(LEFT_ALONE, 0.5, left_alone, side=True, missed=CHANGED),
@@ -440,13 +488,19 @@ averaged = exercise(
 Points = tuple[list[int], list[float]]
 
 
-def fitted(name: str, points: float, measured: Callable[[Draw], Points], missed: str = "") -> Aspect:
-    """a and α for three drawn sets of sizes and losses."""
+def fitted(
+    name: str, points: float, measured: Callable[[Draw], Points], missed: str = "", larger: bool = False
+) -> Aspect:
+    """a and α for three drawn sets of sizes and losses. larger: for one set of many sizes too."""
+
+    def laws(answer: Answer, *measurements: Points) -> dict[str, torch.Tensor]:
+        found = [numbers(("a", "alpha"), answer(*some)) for some in measurements]
+        return dict(zip(("a", "alpha"), torch.tensor(found, dtype=torch.float64).unbind(1), strict=True))
 
     def probe(answer, draw):
-        laws = [numbers(("a", "alpha"), answer(*measured(draw.named(f"{k}")))) for k in range(3)]
-        a, alpha = torch.tensor(laws, dtype=torch.float64).unbind(1)
-        return {"a": a, "alpha": alpha}
+        results = laws(answer, *(measured(draw.named(f"{k}")) for k in range(3)))
+        further = {LARGER: many_sizes} if larger else {}
+        return together(results, further, draw, lambda measurements: laws(answer, measurements))
 
     return Aspect(name, points, probe, missed=missed)
 
@@ -463,16 +517,23 @@ def on_a_line(draw: Draw) -> Points:
     return sizes, [a * size**-alpha for size in sizes]
 
 
-def near_a_line(count: int) -> Callable[[Draw], Points]:
-    """So many sizes, in any order, with losses off a power law by up to a tenth."""
+def near_a_line(draw: Draw, sizes: list[int]) -> Points:
+    """These sizes, with losses off a power law by up to a tenth."""
+    a, alpha = draw.uniform(3, 12).item(), draw.uniform(0.05, 0.3).item()
+    off = draw.uniform(0.9, 1.1, len(sizes)).tolist()
+    return sizes, [a * size**-alpha * one for size, one in zip(sizes, off, strict=True)]
 
-    def points(draw):
-        sizes = [drawn_sizes(draw, count)[place] for place in draw.permutation(count).tolist()]
-        a, alpha = draw.uniform(3, 12).item(), draw.uniform(0.05, 0.3).item()
-        off = draw.uniform(0.9, 1.1, count).tolist()
-        return sizes, [a * size**-alpha * one for size, one in zip(sizes, off, strict=True)]
 
-    return points
+def few_sizes(count: int) -> Callable[[Draw], Points]:
+    """So many sizes, in any order, near a power law."""
+    return lambda draw: near_a_line(
+        draw, [drawn_sizes(draw, count)[place] for place in draw.permutation(count).tolist()]
+    )
+
+
+def many_sizes(draw: Draw) -> Points:
+    """Many sizes over ten orders of magnitude, near a power law."""
+    return near_a_line(draw, [int(10**power) for power in draw.uniform(2, 12, draw.number(40, 70)).tolist()])
 
 
 def rising(draw: Draw) -> Points:
@@ -489,8 +550,8 @@ fit_power_law = exercise(
     minutes=8,
     aspects=(
         fitted("losses on a power law", 1, on_a_line),
-        fitted("losses near one", 1.5, near_a_line(5), NEAREST),
-        fitted("two sizes", 0.25, near_a_line(2), THROUGH),
+        fitted("losses near one", 1.5, few_sizes(5), NEAREST, larger=True),
+        fitted("two sizes", 0.25, few_sizes(2), THROUGH),
         fitted("losses that rise", 0.25, rising),
     ),
 )
