@@ -7,41 +7,15 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 
-from helpers.exercises.aspects import (
-    Inputs,
-    Others,
-    Unmet,
-    any_device,
-    built,
-    gradient,
-    input_left_alone,
-    kind_of,
-    values,
-)
+from helpers.exercises.aspects import Inputs, Unmet, built, kind_of
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.exercise import Answer, Aspect, Lesson, Probe
 from helpers.exercises.questions import predictions_of
+from helpers.exercises.spec import any_device, bools, case, exercise, gradient, input_left_alone, normal, values
 
 FINISHED = "The finished part is there for the exercises that build on this one; write it here."
 ONCE = "`model.encode` must run exactly once in each call: the memory does not change while the translation grows."
 END_OF_ROW = -1  # what a row of ids is filled up with
-SEVERAL = (
-    "Several beams compete here, and all end in the same step. The candidates of all beams are ranked together, and"
-    " each one that is kept continues the beam that it came from."
-)
-ROOM = "Here there is a place for every candidate. None may be dropped; the result is the most probable sentence."
-SHIFTED = (
-    "The decoder reads the sentence without its last token and has to predict it without its first; targets that are"
-    " `pad` do not count."
-)
-UNDERFLOW = (
-    "Some probabilities here are too small for float32, yet their logarithms count: compute the logarithms without the"
-    " probabilities."
-)
-EARLY = (
-    "Where beams finish at different times, your search finds other sentences. Every beam that finishes is kept with"
-    " its score and gives up its place: when two finish in one step, the width falls by two."
-)
 
 
 def padded(draw: Draw, low: int, high: int, pad: int, lengths: torch.Tensor, t: int) -> torch.Tensor:
@@ -53,8 +27,6 @@ def padded(draw: Draw, low: int, high: int, pad: int, lengths: torch.Tensor, t: 
 
 
 # --------------------------------------------------------------------------------------------------- make_masks
-
-MASKS = ("source on source", "target on target", "target on source")
 
 
 def a_batch(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, int]:
@@ -95,74 +67,90 @@ def single_words(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, int]:
 
 FEWER = {"with one sentence": one_sentence, "with sentences of one word": single_words}
 GAPS = {"with padding between the words": padded_between}
-ANYWHERE = FEWER | {"with padding in front": padded_in_front} | GAPS
 
-
-def one_mask(points: float, place: int, inputs: Inputs, *, name: str = "", also: Others | None = None) -> Aspect:
-    """The mask of that place among the three."""
-
-    def only(answer, draw):
-        def call(*arguments):
-            masks = answer(*arguments)
-            if not isinstance(masks, (tuple, list)) or len(masks) != 3:
-                kind = f"{len(masks)} things" if isinstance(masks, (tuple, list)) else kind_of(masks)
-                raise Unmet(
-                    f"Your function has to return three masks, in this order: {', '.join(MASKS)}. It returns {kind}."
-                )
-            return masks[place]
-
-        return call
-
-    axes = "b t t" if place == 1 else "b 1 s"
-    return values(points, inputs, name=name or MASKS[place], via=only, also=also, axes=axes, dtype=True, picture=True)
-
+make_masks = exercise(
+    "make_masks",
+    stars=2,
+    minutes=6,
+    mend=True,
+    forbidden={"finished_masks": FINISHED},
+    builds_on=("masks.causal_mask",),
+    given=a_batch,
+    also=FEWER | {"with padding in front": padded_in_front} | GAPS,
+    returns=("source on source", "target on target", "target on source"),
+    aspects=(
+        values(0.5, of="source on source", axes="b 1 s", dtype=True, picture=True),
+        values(1, of="target on target", also=FEWER, axes="b t t", dtype=True, picture=True),
+        values(0.5, of="target on source", axes="b 1 s", dtype=True, picture=True),
+        values(
+            0.5,
+            of="target on target",
+            name="padding in front",
+            given=padded_in_front,
+            also=GAPS,
+            axes="b t t",
+            dtype=True,
+            picture=True,
+        ),
+        any_device(0.5),
+    ),
+)
 
 # ------------------------------------------------------------------------------------------------ CrossAttention
 
-CROSS = built(12, 2)  # e = 12 in 2 heads of width 6; 3 sentences, t = 5, s = 7
-THREE_HEADS = built(9, 3)
 
-
-def two_sequences(draw: Draw, b: int = 3, t: int = 5, s: int = 7, e: int = 12) -> tuple[torch.Tensor, torch.Tensor]:
-    """x (b, t, e) and memory (b, s, e)."""
-    return draw.normal(b, t, e), draw.normal(b, s, e)
-
-
-def seen_whole(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Nothing is hidden, but a mask is given, so that code that mixes up the two lengths meets an error.
-
-    Without one, PyTorch's fast attention would read past the shorter sequence.
-    """
-    return *two_sequences(draw), torch.ones(3, 1, 7, dtype=torch.bool, device=draw.device)
-
-
-def equally_long(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """t = s = 7, e = 9, and no mask: here a mix-up of the two sequences gives numbers and no error."""
-    return two_sequences(draw, t=7, e=9)
-
-
-def partly_hidden(draw: Draw, b: int = 3, t: int = 5, s: int = 7) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def partly_hidden(b: int = 3, t: int = 5, s: int = 7) -> Inputs:
     """Of the memory's positions some are hidden, in front, behind or between: at least one is left in each row."""
-    real = draw.uniform(0, 1, b, 1, s).argsort(-1) < (draw.permutation(b) + s - b).reshape(b, 1, 1)
-    return *two_sequences(draw, b, t, s), real
+
+    def inputs(draw):
+        real = draw.uniform(0, 1, b, 1, s).argsort(-1) < (draw.permutation(b) + s - b).reshape(b, 1, 1)
+        return draw.normal(b, t, 12), draw.normal(b, s, 12), real
+
+    return inputs
 
 
-def equally_long_and_hidden(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The same with t = s = 7. For gradients: PyTorch's fast attention would write past the shorter sequence."""
-    return partly_hidden(draw, t=7)
-
-
-SMALL_MEMORIES = {
-    "with t = 1": lambda draw: partly_hidden(draw, t=1),
-    "with a batch of one": lambda draw: partly_hidden(draw, b=1),
-    "with t = 1 and s = 2, one position hidden": lambda draw: partly_hidden(draw, b=1, t=1, s=2),
-}
-
+cross_attention = exercise(
+    "CrossAttention",
+    stars=2,
+    minutes=8,
+    forbidden={
+        "FinishedCrossAttention": FINISHED,
+        "MultiheadAttention": "It is PyTorch's own, and this exercise is there to write it.",
+    },
+    builds_on=("multi_head.merge_heads", "multi_head.split_heads"),
+    given=partly_hidden(),
+    via=built(12, 2),  # e = 12 in 2 heads of width 6; 3 sentences, t = 5, s = 7
+    aspects=(
+        # Nothing is hidden, but a mask is given, so that code that mixes up the two lengths meets an error. Without
+        # one, PyTorch's fast attention would read past the shorter sequence.
+        values(0.5, given=case(normal(3, 5, 12), normal(3, 7, 12), bools([[[1] * 7]] * 3)), axes="b t e", picture=True),
+        # No mask: here a mix-up of the two sequences gives numbers and no error.
+        values(
+            0.5,
+            name="equal lengths",
+            given=case(normal(3, 7, 9), normal(3, 7, 9)),
+            via=built(9, 3),
+            axes="b t e",
+            picture=True,
+        ),
+        values(
+            1,
+            name="mask",
+            also={
+                "with t = 1": partly_hidden(t=1),
+                "with a batch of one": partly_hidden(b=1),
+                "with t = 1 and s = 2, one position hidden": partly_hidden(b=1, t=1, s=2),
+            },
+            axes="b t e",
+            picture=True,
+        ),
+        # t = s: PyTorch's fast attention would write past the shorter sequence
+        gradient(0.5, given=partly_hidden(t=7), weights=True),
+        any_device(0.5),
+    ),
+)
 
 # -------------------------------------------------------------------------------------------------- DecoderBlock
-
-BLOCK = built(8, 2)
-BLOCK_OF_THREE_HEADS = built(6, 3)
 
 
 def drawn_masks(draw: Draw, b: int, t: int, s: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -172,24 +160,15 @@ def drawn_masks(draw: Draw, b: int, t: int, s: int) -> tuple[torch.Tensor, torch
     return (places <= places.unsqueeze(-1)) & words, draw.uniform(0, 1, b, 1, s).argsort(-1) < s - 2
 
 
-def block_without_masks(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """Target (3, 5, 8) and memory (3, 6, 8)."""
-    return draw.normal(3, 5, 8), draw.normal(3, 6, 8)
+def with_masks(t: int = 5, s: int = 6, e: int = 8, hides: str = "both") -> Inputs:
+    """Target (3, t, e), memory (3, s, e), and a mask for each attention; for one alone where `hides` is its name."""
 
+    def inputs(draw):
+        target, memory = draw.normal(3, t, e), draw.normal(3, s, e)
+        own, cross = drawn_masks(draw, 3, t, s)
+        return target, memory, own if hides != "cross" else None, cross if hides != "self" else None
 
-def block_with_masks(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Target, memory, and a mask for each attention."""
-    return *block_without_masks(draw), *drawn_masks(draw, 3, 5, 6)
-
-
-def block_with_self_mask(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, None]:
-    """Target, memory, and a mask for the self-attention alone."""
-    return *block_without_masks(draw), drawn_masks(draw, 3, 5, 6)[0], None
-
-
-def block_with_cross_mask(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, None, torch.Tensor]:
-    """Target, memory, and a mask for the cross-attention alone."""
-    return *block_without_masks(draw), None, drawn_masks(draw, 3, 5, 6)[1]
+    return inputs
 
 
 def small_block(b: int, t: int, s: int) -> Inputs:
@@ -202,19 +181,41 @@ def small_block(b: int, t: int, s: int) -> Inputs:
     return inputs
 
 
-OTHER_BLOCKS = {
-    "with a mask for the self-attention alone": block_with_self_mask,
-    "with a mask for the cross-attention alone": block_with_cross_mask,
-    "with a batch of one": small_block(1, 5, 6),
-    "with a target of one position": small_block(3, 1, 6),
-    "for one position of target and source": small_block(1, 1, 1),
-}
-
-
-def block_equally_long(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Source and target of the same length, e = 6: a mix-up of the two gives numbers and no error."""
-    return draw.normal(3, 7, 6), draw.normal(3, 7, 6), *drawn_masks(draw, 3, 7, 7)
-
+decoder_block = exercise(
+    "DecoderBlock",
+    stars=3,
+    minutes=10,
+    forbidden={
+        "FinishedDecoderBlock": FINISHED,
+        "TransformerDecoderLayer": (
+            "It is PyTorch's own, and the lesson holds yours against it. Write out what it does."
+        ),
+    },
+    builds_on=("blocks.FeedForward", "blocks.LayerNorm", "blocks.SelfAttention", "encoder_decoder.CrossAttention"),
+    given=with_masks(),
+    via=built(8, 2),
+    aspects=(
+        values(1, given=case(normal(3, 5, 8), normal(3, 6, 8)), axes="b t e", picture=True),
+        values(
+            1,
+            name="masks",
+            also={
+                "with a mask for the self-attention alone": with_masks(hides="self"),
+                "with a mask for the cross-attention alone": with_masks(hides="cross"),
+                "with a batch of one": small_block(1, 5, 6),
+                "with a target of one position": small_block(3, 1, 6),
+                "for one position of target and source": small_block(1, 1, 1),
+            },
+            axes="b t e",
+            picture=True,
+        ),
+        # a mix-up of the two gives numbers and no error
+        values(0.5, name="equal lengths", given=with_masks(7, 7, 6), via=built(6, 3), axes="b t e", picture=True),
+        gradient(0.5, weights=True),
+        input_left_alone(0.5),
+        any_device(0.5),
+    ),
+)
 
 # ------------------------------------------------------------------------------------------------ EncoderDecoder
 
@@ -292,14 +293,14 @@ def forced(*smoothings: float) -> Probe:
         losses = {}
         model = MODEL(answer, draw)
         for smoothing in smoothings:
-            for case, b in (
+            for said, b in (
                 (f"with smoothing {smoothing:g}", 3),
                 (f"for one sentence with smoothing {smoothing:g}", 1),
             ):
                 source = sources(draw, b)
                 halves = StandInHalves(source, draw.normal(11, 11), draw.normal(b, 6, 8))
                 model.encode, model.decode = halves.encode, halves.decode
-                losses[case] = model.loss(source, targets(draw, 6, b), smoothing)
+                losses[said] = model.loss(source, targets(draw, 6, b), smoothing)
         return losses
 
     return probe
@@ -323,10 +324,41 @@ def learning(answer: Answer, draw: Draw) -> Callable:
     return Loss()
 
 
-def source_and_sentence(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """Sources (3, 5) and their translations (3, 7), for the model SHALLOW."""
-    return sources(draw, s=5, n=8, pad=4), targets(draw, 7, n=10, pad=4)
-
+encoder_decoder = exercise(
+    "EncoderDecoder",
+    stars=3,
+    minutes=12,
+    forbidden={
+        "FinishedModel": FINISHED,
+        "Transformer": "`nn.Transformer` is PyTorch's own, and this exercise is there to write it.",
+    },
+    builds_on=(
+        "blocks.TransformerBlock",
+        "encoder_decoder.DecoderBlock",
+        "encoder_decoder.make_masks",
+        "encoder_decoder.smoothed_loss",
+        "positions.sinusoidal_encoding",
+    ),
+    given=lambda draw: (sources(draw, s=5, n=8, pad=4), targets(draw, 7, n=10, pad=4)),
+    via=learning,
+    aspects=(
+        Aspect("encode", 1, encoded, axes="b s e", picture=True),
+        Aspect("decode", 1, decoded, axes="b t n", picture=True),
+        Aspect(
+            "teacher forcing",
+            0.5,
+            forced(0.0),
+            rtol=1e-4,
+            missed=(
+                "The decoder reads the sentence without its last token and has to predict it without its first; targets"
+                " that are `pad` do not count."
+            ),
+        ),
+        Aspect("smoothing handed on", 0.5, forced(0.3, 0.7), rtol=1e-4),
+        gradient(0.5, weights=True),
+        any_device(0.5),
+    ),
+)
 
 # ------------------------------------------------------------------------------------------------- smoothed_loss
 
@@ -374,17 +406,46 @@ def hundredfold(answer: Answer, draw: Draw) -> Callable:
     return call
 
 
-OTHER_SIZES = {
-    "with one sentence": predictions(0.1, b=1, n=9),
-    "with sentences of one word": predictions(0.25, t=1, n=5),
-    "for one word alone": predictions(0.4, b=1, t=1, n=3),
-    "with smoothing 1": predictions(1.0),
-}
-NO_SMOOTHING = {
-    "with one sentence": predictions(0.0, b=1),
-    "with padding between the words, of id 0": padded_targets_between(0.0),
-}
-
+smoothed_loss = exercise(
+    "smoothed_loss",
+    stars=3,
+    minutes=12,
+    forbidden={"finished_loss": FINISHED},
+    given=predictions(0.1),
+    also={
+        "with one sentence": predictions(0.1, b=1, n=9),
+        "with sentences of one word": predictions(0.25, t=1, n=5),
+        "for one word alone": predictions(0.4, b=1, t=1, n=3),
+        "with smoothing 1": predictions(1.0),
+    },
+    aspects=(
+        values(1.5, rtol=1e-4),
+        values(
+            0.5,
+            name="without smoothing",
+            given=predictions(0.0),
+            also={
+                "with one sentence": predictions(0.0, b=1),
+                "with padding between the words, of id 0": padded_targets_between(0.0),
+            },
+            rtol=1e-4,
+        ),
+        values(
+            0.5,
+            name="logits far apart",
+            given=far_apart(0.2),
+            also={"with one sentence": far_apart(0.3, b=1)},
+            rtol=1e-4,
+            missed=(
+                "Some probabilities here are too small for float32, yet their logarithms count: compute the logarithms"
+                " without the probabilities."
+            ),
+        ),
+        gradient(0.5, via=hundredfold, also={"with padding between the words": padded_targets_between(0.3)}),
+        input_left_alone(0.5),
+        any_device(0.5),
+    ),
+)
 
 # ---------------------------------------------------------------------------------------------- the two decoders
 
@@ -483,9 +544,6 @@ def many_sentences(draw: Draw, s: int = 9) -> tuple[torch.nn.Module, torch.Tenso
     return Scripted(draw, 11, pad, stop, urgent=True), source, start, stop
 
 
-OTHER_MODELS = {"with another model": "another model", "with one more model": "a third model"}  # of which draws
-
-
 def greedily(limit: int) -> Probe:
     """The student's translations of many sentences, up to `limit` tokens; of one alone; and by two other models.
 
@@ -495,7 +553,10 @@ def greedily(limit: int) -> Probe:
     def probe(answer, draw):
         model, source, start, stop = many_sentences(draw)
         together = answer(model, source, start, stop, limit)
-        others = {said: answer(*many_sentences(draw.named(of), s=8), limit) for said, of in OTHER_MODELS.items()}
+        others = {
+            said: answer(*many_sentences(draw.named(of), s=8), limit)
+            for said, of in (("with another model", "another model"), ("with one more model", "a third model"))
+        }
         alone = {
             f"for sentence {row} alone": answer(model, source[row : row + 1], start, stop, limit) for row in (0, 3)
         }
@@ -511,16 +572,27 @@ def greedily_on(answer: Answer, draw: Draw) -> Callable:
     return lambda source: answer(model.to(source.device), source, start, stop, 9)
 
 
-def the_sources(draw: Draw) -> tuple[torch.Tensor]:
-    """The sentences of `many_sentences`."""
-    return (many_sentences(draw)[1],)
-
-
 def readings_greedy(answer: Answer, draw: Draw) -> torch.Tensor:
     """How often the encoder was called during greedy decoding: (), int64."""
     model, source, start, stop = many_sentences(draw)
     answer(model, source, start, stop, 9)
     return torch.tensor(model.times_read)
+
+
+greedy_decode = exercise(
+    "greedy_decode",
+    stars=2,
+    minutes=10,
+    builds_on=("encoder_decoder.without_training",),
+    given=lambda draw: (many_sentences(draw)[1],),
+    via=greedily_on,
+    aspects=(
+        Aspect("tokens", 1.5, greedily(9), axes="b t"),
+        Aspect("limit", 0.5, greedily(4), axes="b t", dtype=True),
+        Aspect("encoder once", 0.5, readings_greedy, side=True, accepts="number", missed=ONCE),
+        any_device(0.5),
+    ),
+)
 
 
 def a_sentence(draw: Draw, n: int, urgent: bool) -> tuple[torch.nn.Module, torch.Tensor, int, int]:
@@ -576,178 +648,63 @@ def searched_on(answer: Answer, draw: Draw) -> Callable:
     return lambda source: answer(model.to(source.device), source, start, stop, 5, 3)
 
 
-def the_source(draw: Draw) -> tuple[torch.Tensor]:
-    """The sentence of `a_sentence`."""
-    return (a_sentence(draw, 7, urgent=False)[1],)
-
+beam_search = exercise(
+    "beam_search",
+    stars=3,
+    minutes=15,
+    builds_on=("encoder_decoder.without_training",),
+    given=lambda draw: (a_sentence(draw, 7, urgent=False)[1],),
+    via=searched_on,
+    aspects=(
+        Aspect(
+            "several beams",
+            1.5,
+            searched((2, 3, 4) * 8, 7, 8, urgent=True),
+            axes="sentence t",
+            filler=END_OF_ROW,
+            missed=(
+                "Several beams compete here, and all end in the same step. The candidates of all beams are ranked"
+                " together, and each one that is kept continues the beam that it came from."
+            ),
+        ),
+        Aspect(
+            "beams that end early",
+            0.5,
+            searched((2, 3) * 10, 7, 6, urgent=False, tables=(FORK, FORK)),
+            axes="sentence t",
+            filler=END_OF_ROW,
+            missed=(
+                "Where beams finish at different times, your search finds other sentences. Every beam that finishes is"
+                " kept with its score and gives up its place: when two finish in one step, the width falls by two."
+            ),
+        ),
+        Aspect(
+            "one beam",
+            0.5,
+            searched((1,) * 8, 7, 5, urgent=False),
+            axes="sentence t",
+            filler=END_OF_ROW,
+            dtype=True,
+        ),
+        Aspect(
+            "room for all",
+            1,
+            searched((200,) * 10, 4, 3, urgent=False, tables=(LATE,)),
+            axes="sentence t",
+            filler=END_OF_ROW,
+            missed=(
+                "Here there is a place for every candidate. None may be dropped; the result is the most probable"
+                " sentence."
+            ),
+        ),
+        Aspect("encoder once", 0.5, readings_beam, side=True, accepts="number", missed=ONCE),
+        any_device(0.5),
+    ),
+)
 
 LESSON = Lesson(
     "10_encoder_decoder",
     "Encoder and decoder",
-    exercises=(
-        Exercise(
-            "make_masks",
-            stars=2,
-            minutes=6,
-            mend=True,
-            aspects=(
-                one_mask(0.5, 0, a_batch, also=ANYWHERE),
-                one_mask(1, 1, a_batch, also=FEWER),
-                one_mask(0.5, 2, a_batch, also=ANYWHERE),
-                one_mask(0.5, 1, padded_in_front, name="padding in front", also=GAPS),
-                any_device(0.5, a_batch),
-            ),
-            forbidden={"finished_masks": FINISHED},
-            builds_on=("masks.causal_mask",),
-        ),
-        Exercise(
-            "CrossAttention",
-            stars=2,
-            minutes=8,
-            aspects=(
-                values(0.5, seen_whole, via=CROSS, axes="b t e", picture=True),
-                values(0.5, equally_long, name="equal lengths", via=THREE_HEADS, axes="b t e", picture=True),
-                values(1, partly_hidden, name="mask", via=CROSS, axes="b t e", picture=True, also=SMALL_MEMORIES),
-                gradient(0.5, equally_long_and_hidden, via=CROSS, weights=True),
-                any_device(0.5, partly_hidden, via=CROSS),
-            ),
-            forbidden={
-                "FinishedCrossAttention": FINISHED,
-                "MultiheadAttention": "It is PyTorch's own, and this exercise is there to write it.",
-            },
-            builds_on=("multi_head.merge_heads", "multi_head.split_heads"),
-        ),
-        Exercise(
-            "DecoderBlock",
-            stars=3,
-            minutes=10,
-            aspects=(
-                values(1, block_without_masks, via=BLOCK, axes="b t e", picture=True),
-                values(1, block_with_masks, name="masks", via=BLOCK, axes="b t e", picture=True, also=OTHER_BLOCKS),
-                values(
-                    0.5, block_equally_long, name="equal lengths", via=BLOCK_OF_THREE_HEADS, axes="b t e", picture=True
-                ),
-                gradient(0.5, block_with_masks, via=BLOCK, weights=True),
-                input_left_alone(0.5, block_with_masks, via=BLOCK),
-                any_device(0.5, block_with_masks, via=BLOCK),
-            ),
-            forbidden={
-                "FinishedDecoderBlock": FINISHED,
-                "TransformerDecoderLayer": (
-                    "It is PyTorch's own, and the lesson holds yours against it. Write out what it does."
-                ),
-            },
-            builds_on=(
-                "blocks.FeedForward",
-                "blocks.LayerNorm",
-                "blocks.SelfAttention",
-                "encoder_decoder.CrossAttention",
-            ),
-        ),
-        Exercise(
-            "EncoderDecoder",
-            stars=3,
-            minutes=12,
-            aspects=(
-                Aspect("encode", 1, encoded, axes="b s e", picture=True),
-                Aspect("decode", 1, decoded, axes="b t n", picture=True),
-                Aspect("teacher forcing", 0.5, forced(0.0), rtol=1e-4, missed=SHIFTED),
-                Aspect("smoothing handed on", 0.5, forced(0.3, 0.7), rtol=1e-4),
-                gradient(0.5, source_and_sentence, via=learning, weights=True),
-                any_device(0.5, source_and_sentence, via=learning),
-            ),
-            forbidden={
-                "FinishedModel": FINISHED,
-                "Transformer": "`nn.Transformer` is PyTorch's own, and this exercise is there to write it.",
-            },
-            builds_on=(
-                "blocks.TransformerBlock",
-                "encoder_decoder.DecoderBlock",
-                "encoder_decoder.make_masks",
-                "encoder_decoder.smoothed_loss",
-                "positions.sinusoidal_encoding",
-            ),
-        ),
-        Exercise(
-            "greedy_decode",
-            stars=2,
-            minutes=10,
-            aspects=(
-                Aspect("tokens", 1.5, greedily(9), axes="b t"),
-                Aspect("limit", 0.5, greedily(4), axes="b t", dtype=True),
-                Aspect("encoder once", 0.5, readings_greedy, side=True, accepts="number", missed=ONCE),
-                any_device(0.5, the_sources, via=greedily_on),
-            ),
-            builds_on=("encoder_decoder.without_training",),
-        ),
-        Exercise(
-            "smoothed_loss",
-            stars=3,
-            minutes=12,
-            aspects=(
-                values(1.5, predictions(0.1), rtol=1e-4, also=OTHER_SIZES),
-                values(0.5, predictions(0.0), name="without smoothing", rtol=1e-4, also=NO_SMOOTHING),
-                values(
-                    0.5,
-                    far_apart(0.2),
-                    name="logits far apart",
-                    rtol=1e-4,
-                    missed=UNDERFLOW,
-                    also={"with one sentence": far_apart(0.3, b=1)},
-                ),
-                gradient(
-                    0.5,
-                    predictions(0.1),
-                    via=hundredfold,
-                    also={"with padding between the words": padded_targets_between(0.3)},
-                ),
-                input_left_alone(0.5, predictions(0.1)),
-                any_device(0.5, predictions(0.1)),
-            ),
-            forbidden={"finished_loss": FINISHED},
-        ),
-        Exercise(
-            "beam_search",
-            stars=3,
-            minutes=15,
-            aspects=(
-                Aspect(
-                    "several beams",
-                    1.5,
-                    searched((2, 3, 4) * 8, 7, 8, urgent=True),
-                    missed=SEVERAL,
-                    axes="sentence t",
-                    filler=END_OF_ROW,
-                ),
-                Aspect(
-                    "beams that end early",
-                    0.5,
-                    searched((2, 3) * 10, 7, 6, urgent=False, tables=(FORK, FORK)),
-                    axes="sentence t",
-                    filler=END_OF_ROW,
-                    missed=EARLY,
-                ),
-                Aspect(
-                    "one beam",
-                    0.5,
-                    searched((1,) * 8, 7, 5, urgent=False),
-                    axes="sentence t",
-                    filler=END_OF_ROW,
-                    dtype=True,
-                ),
-                Aspect(
-                    "room for all",
-                    1,
-                    searched((200,) * 10, 4, 3, urgent=False, tables=(LATE,)),
-                    missed=ROOM,
-                    axes="sentence t",
-                    filler=END_OF_ROW,
-                ),
-                Aspect("encoder once", 0.5, readings_beam, side=True, accepts="number", missed=ONCE),
-                any_device(0.5, the_source, via=searched_on),
-            ),
-            builds_on=("encoder_decoder.without_training",),
-        ),
-    ),
-    predictions=predictions_of("10_encoder_decoder"),
+    (make_masks, cross_attention, decoder_block, encoder_decoder, greedy_decode, smoothed_loss, beam_search),
+    predictions_of("10_encoder_decoder"),
 )
