@@ -124,7 +124,7 @@ def values(
         call = via(answer, draw)
         returned = call(*inputs(draw))
         cases = {**(also or {}), **({LARGER: larger} if larger else {})}
-        return returned if not cases else _together(returned, cases, draw, lambda further: call(*further))
+        return returned if not cases else together(returned, cases, draw, lambda further: call(*further))
 
     return Aspect(name, points, probe, **policy)
 
@@ -153,7 +153,7 @@ def gradient(
             return _gradients(call, arguments, learned, draw)
 
         returned = gradients(inputs(draw))
-        return returned if not also else _together(returned, also, draw, gradients)
+        return returned if not also else together(returned, also, draw, gradients)
 
     policy.setdefault("rtol", GRADIENTS.rtol)
     policy.setdefault("atol", GRADIENTS.atol)
@@ -169,8 +169,11 @@ def _learned(call: Answer, weights: bool | tuple[str, ...]) -> dict[str, torch.T
     return there if isinstance(weights, bool) else {name: there[name] for name in weights}
 
 
-def _together(returned: object, also: Others, draw: Draw, call: Callable[[tuple], object]) -> object:
-    """What was returned for the first inputs, and for the further ones under what is said of them."""
+def together(returned: object, also: Others, draw: Draw, call: Callable[[tuple], object]) -> object:
+    """What was returned for the first inputs, and for the further ones under what is said of them.
+
+    call: gives what is returned for further inputs. Of the larger case there are projections.
+    """
     first = list(itertools.islice(by_name(returned), MOST_RESULTS + 1))  # a dict of somebody's own may have no end
     of_a_kind = all(isinstance(value, (torch.Tensor, bool, int, float)) for _, value in first)
     if not of_a_kind or not 0 < len(first) <= MOST_RESULTS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -11,7 +12,18 @@ from helpers.exercises.aspects import Inputs, Unmet, built, kind_of
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Lesson, Probe
 from helpers.exercises.questions import predictions_of
-from helpers.exercises.spec import any_device, bools, case, exercise, gradient, input_left_alone, normal, values
+from helpers.exercises.spec import (
+    any_device,
+    bools,
+    case,
+    exercise,
+    gradient,
+    input_left_alone,
+    module,
+    normal,
+    values,
+    with_larger,
+)
 
 FINISHED = "The finished part is there for the exercises that build on this one; write it here."
 ONCE = "`model.encode` must run exactly once in each call: the memory does not change while the translation grows."
@@ -65,6 +77,13 @@ def single_words(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, int]:
     return padded(draw, 0, 9, pad, one, 1), padded(draw, 0, 9, pad, one, 1), pad
 
 
+def long_sentences(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, int]:
+    """Many sentences of 65 words or more, padded behind."""
+    b, s, t, pad = draw.number(9, 13), draw.number(66, 80), draw.number(66, 80), draw.number(20, 60)
+    source, target = (padded(draw, 0, 300, pad, draw.integers(65, length + 1, b), length) for length in (s, t))
+    return source, target, pad
+
+
 FEWER = {"with one sentence": one_sentence, "with sentences of one word": single_words}
 GAPS = {"with padding between the words": padded_between}
 
@@ -77,6 +96,7 @@ make_masks = exercise(
     builds_on=("masks.causal_mask",),
     given=a_batch,
     also=FEWER | {"with padding in front": padded_in_front} | GAPS,
+    larger=long_sentences,
     returns=("source on source", "target on target", "target on source"),
     aspects=(
         values(0.5, of="source on source", axes="b 1 s", dtype=True, picture=True),
@@ -107,6 +127,14 @@ def partly_hidden(b: int = 3, t: int = 5, s: int = 7) -> Inputs:
         return draw.normal(b, t, 12), draw.normal(b, s, 12), real
 
     return inputs
+
+
+def long_sequences(draw: Draw, d: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """x (b, t, e), memory (b, s, e) and its mask, for heads of width d. Few numbers are large."""
+    b, t, s, e = draw.number(9, 12), draw.number(24, 33), draw.number(66, 80), d * draw.number(5, 8)
+    real = draw.mask(0.7, b, 1, s)
+    real[..., draw.number(0, s)] = True
+    return draw.heavy(b, t, e, most=12), draw.heavy(b, s, e, most=12), real
 
 
 cross_attention = exercise(
@@ -141,6 +169,8 @@ cross_attention = exercise(
                 "with a batch of one": partly_hidden(b=1),
                 "with t = 1 and s = 2, one position hidden": partly_hidden(b=1, t=1, s=2),
             },
+            larger=lambda draw: long_sequences(draw, 6),
+            via=module(lambda x, *others: ((x.shape[-1], x.shape[-1] // 6), (x, *others))),
             axes="b t e",
             picture=True,
         ),
@@ -181,6 +211,12 @@ def small_block(b: int, t: int, s: int) -> Inputs:
     return inputs
 
 
+def long_block(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Long sequences for heads of width 4, and both masks."""
+    x, memory, real = long_sequences(draw, 4)
+    return x, memory, drawn_masks(draw, *x.shape[:2], memory.shape[1])[0], real
+
+
 decoder_block = exercise(
     "DecoderBlock",
     stars=3,
@@ -206,6 +242,8 @@ decoder_block = exercise(
                 "with a target of one position": small_block(3, 1, 6),
                 "for one position of target and source": small_block(1, 1, 1),
             },
+            larger=long_block,
+            via=module(lambda x, *others: ((x.shape[-1], x.shape[-1] // 4), (x, *others))),
             axes="b t e",
             picture=True,
         ),
@@ -263,6 +301,30 @@ def decoded(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     }
 
 
+def large_model(answer: Answer, draw: Draw) -> tuple[torch.nn.Module, torch.Tensor, torch.Tensor]:
+    """The student's model, with many words, heads and blocks, and padded sources and targets of 65 words or more."""
+    n_source, n_target, h, pad = draw.number(30, 40), draw.number(40, 50), draw.number(3, 5), draw.number(9, 30)
+    model = built(n_source, n_target, 4 * h, h, 3, draw.number(80, 120), pad)(answer, draw)
+    b, s, t = draw.number(4, 6), draw.number(66, 71), draw.number(66, 71)
+    source, target = (
+        padded(draw, 0, n, pad, draw.integers(65, length + 1, b), length)
+        for n, length in ((n_source, s), (n_target, t))
+    )
+    return model, source, target
+
+
+def encoded_at_length(answer: Answer, draw: Draw) -> torch.Tensor:
+    """The memory of many long sources."""
+    model, source, _ = large_model(answer, draw)
+    return model.encode(source)
+
+
+def decoded_at_length(answer: Answer, draw: Draw) -> torch.Tensor:
+    """The logits for many long targets and a drawn memory, of which few numbers are large."""
+    model, source, target = large_model(answer, draw)
+    return model.decode(target, draw.heavy(*source.shape, model.target_tokens.embedding_dim, most=12), source)
+
+
 class StandInHalves:
     """An `encode` and a `decode` without weights, to put in a model's place, that check their arguments.
 
@@ -285,13 +347,17 @@ class StandInHalves:
         vectors = F.embedding(target, self._table)
         return 2 * vectors + vectors.cumsum(1)
 
+    def loss(self, model: Any, sentence: torch.Tensor, smoothing: float) -> torch.Tensor:
+        """The loss that the model computes with these halves in place of its own."""
+        model.encode, model.decode = self.encode, self.decode
+        return model.loss(self._source, sentence, smoothing)
+
 
 def forced(*smoothings: float) -> Probe:
     """The losses of a model with stand-ins for its halves, so that only what is read and what is asked for matters."""
 
     def probe(answer, draw):
         losses = {}
-        model = MODEL(answer, draw)
         for smoothing in smoothings:
             for said, b in (
                 (f"with smoothing {smoothing:g}", 3),
@@ -299,11 +365,18 @@ def forced(*smoothings: float) -> Probe:
             ):
                 source = sources(draw, b)
                 halves = StandInHalves(source, draw.normal(11, 11), draw.normal(b, 6, 8))
-                model.encode, model.decode = halves.encode, halves.decode
-                losses[said] = model.loss(source, targets(draw, 6, b), smoothing)
+                losses[said] = halves.loss(MODEL(answer, draw), targets(draw, 6, b), smoothing)
         return losses
 
     return probe
+
+
+def forced_at_length(answer: Answer, draw: Draw) -> torch.Tensor:
+    """The loss of many long sentences, with stand-ins for the model's halves."""
+    b, n, pad = draw.number(9, 13), draw.number(60, 90), draw.number(20, 50)
+    source, sentence = (padded(draw, 0, n, pad, draw.integers(65, 72, b), 71) for _ in range(2))
+    halves = StandInHalves(source, draw.heavy(n, n, most=12) / 4, draw.normal(b, 71, 6))
+    return halves.loss(built(n, n, 6, 1, 1, 80, pad)(answer, draw), sentence, draw.uniform(0.1, 0.9).item())
 
 
 def learning(answer: Answer, draw: Draw) -> Callable:
@@ -342,8 +415,8 @@ encoder_decoder = exercise(
     given=lambda draw: (sources(draw, s=5, n=8, pad=4), targets(draw, 7, n=10, pad=4)),
     via=learning,
     aspects=(
-        Aspect("encode", 1, encoded, axes="b s e", picture=True),
-        Aspect("decode", 1, decoded, axes="b t n", picture=True),
+        Aspect("encode", 1, with_larger(encoded, encoded_at_length), axes="b s e", picture=True),
+        Aspect("decode", 1, with_larger(decoded, decoded_at_length), axes="b t n", picture=True),
         Aspect(
             "teacher forcing",
             0.5,
@@ -354,7 +427,7 @@ encoder_decoder = exercise(
                 " that are `pad` do not count."
             ),
         ),
-        Aspect("smoothing handed on", 0.5, forced(0.3, 0.7), rtol=1e-4),
+        Aspect("smoothing handed on", 0.5, with_larger(forced(0.3, 0.7), forced_at_length), rtol=1e-4),
         gradient(0.5, weights=True),
         any_device(0.5),
     ),
@@ -396,6 +469,13 @@ def padded_targets_between(smoothing: float) -> Inputs:
     return inputs
 
 
+def many_predictions(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, float, int]:
+    """Logits (b, t, n) of which few are large, for sentences of 65 words or more, with a drawn smoothing."""
+    b, t, n, pad = draw.number(5, 9), draw.number(70, 80), draw.number(70, 90), draw.number(20, 60)
+    targets = padded(draw, 0, n, pad, draw.integers(65, t + 1, b), t)
+    return draw.heavy(b, t, n), targets, draw.uniform(0.1, 0.9).item(), pad
+
+
 def hundredfold(answer: Answer, draw: Draw) -> Callable:
     """The student's loss times 100, so that its gradients are not small beside the tolerance."""
 
@@ -418,6 +498,7 @@ smoothed_loss = exercise(
         "for one word alone": predictions(0.4, b=1, t=1, n=3),
         "with smoothing 1": predictions(1.0),
     },
+    larger=many_predictions,
     aspects=(
         values(1.5, rtol=1e-4),
         values(
@@ -455,7 +536,7 @@ class Scripted(torch.nn.Module):
 
     The logits at position i depend on i, on all tokens up to there and on their order, and on the source.
     urgent: the stop token is certain to come when the translation is as long as the source, and impossible before.
-    calm: below 1, the model is less sure of itself.
+    calm: below 1, the model is less sure of itself. longest: how many positions it knows.
     """
 
     words: torch.Tensor
@@ -464,11 +545,11 @@ class Scripted(torch.nn.Module):
     places: torch.Tensor
     following: torch.Tensor
 
-    def __init__(self, draw: Draw, n: int, pad: int, stop: int, urgent: bool, calm: float = 1.0):
+    def __init__(self, draw: Draw, n: int, pad: int, stop: int, urgent: bool, calm: float = 1.0, longest: int = 40):
         super().__init__()
         self.pad, self.stop, self.urgent = pad, stop, urgent
         self.times_read = 0
-        shapes = {"words": (n, 5), "out": (5, n), "clock": (40, n), "places": (40, 5), "following": (n, n)}
+        shapes = {"words": (n, 5), "out": (5, n), "clock": (longest, n), "places": (longest, 5), "following": (n, n)}
         scale = {"out": 0.7 * calm, "clock": 0.5 * calm, "following": 2.0 * calm}
         for name, shape in shapes.items():
             self.register_buffer(name, scale.get(name, 1.0) * draw.weights(name, *shape))
@@ -566,6 +647,18 @@ def greedily(limit: int) -> Probe:
     return probe
 
 
+def greedily_at_length(answer: Answer, draw: Draw) -> torch.Tensor:
+    """The student's translations of many sources of 20 to 70 tokens, the longest cut off.
+
+    In double precision: of so many choices between two tokens, one would be nearly even.
+    """
+    b, s, n = draw.number(9, 12), draw.number(66, 69), draw.number(15, 30)
+    pad, start, stop = draw.named("ids").permutation(n)[:3].tolist()
+    source = padded(draw, 0, n, pad, draw.integers(20, s + 1, b), s)
+    model = Scripted(draw, n, pad, stop, urgent=True, longest=80).double()
+    return answer(model, source, start, stop, s - draw.number(0, 2))
+
+
 def greedily_on(answer: Answer, draw: Draw) -> Callable:
     """The student's translation as a function of the source alone."""
     model, _, start, stop = many_sentences(draw)
@@ -587,7 +680,7 @@ greedy_decode = exercise(
     given=lambda draw: (many_sentences(draw)[1],),
     via=greedily_on,
     aspects=(
-        Aspect("tokens", 1.5, greedily(9), axes="b t"),
+        Aspect("tokens", 1.5, with_larger(greedily(9), greedily_at_length), axes="b t"),
         Aspect("limit", 0.5, greedily(4), axes="b t", dtype=True),
         Aspect("encoder once", 0.5, readings_greedy, side=True, accepts="number", missed=ONCE),
         any_device(0.5),
@@ -609,6 +702,14 @@ def a_tabled_sentence(draw: Draw, table: Table) -> tuple[torch.nn.Module, torch.
     return Tabled(draw, pad, start, stop, table), source, start, stop
 
 
+def filled_up(ids: object, limit: int) -> torch.Tensor:
+    """One sentence's ids with END_OF_ROW after them: (limit,). Unmet says what came instead."""
+    if not isinstance(ids, torch.Tensor) or ids.dim() != 1 or len(ids) > limit:
+        shape = f"a tensor of shape {tuple(ids.shape)}" if isinstance(ids, torch.Tensor) else kind_of(ids)
+        raise Unmet(f"Your function has to return the ids of one sentence, (t,), with t ≤ {limit}; it returns {shape}.")
+    return F.pad(ids, (0, limit - len(ids)), value=END_OF_ROW)
+
+
 def searched(widths: tuple[int, ...], n: int, limit: int, urgent: bool, tables: tuple[Table, ...] = ()) -> Probe:
     """The student's translations (sentences, limit), END_OF_ROW after the end; each sentence has a model of its own.
 
@@ -623,16 +724,19 @@ def searched(widths: tuple[int, ...], n: int, limit: int, urgent: bool, tables: 
             own = draw.named(str(place))
             drawn = a_tabled_sentence(own, tables[place]) if place < len(tables) else a_sentence(own, n, urgent)
             model, source, start, stop = drawn
-            ids = answer(model, source, start, stop, limit, width)
-            if not isinstance(ids, torch.Tensor) or ids.dim() != 1 or len(ids) > limit:
-                shape = f"a tensor of shape {tuple(ids.shape)}" if isinstance(ids, torch.Tensor) else kind_of(ids)
-                raise Unmet(
-                    f"Your function has to return the ids of one sentence, (t,), with t ≤ {limit}; it returns {shape}."
-                )
-            rows.append(F.pad(ids, (0, limit - len(ids)), value=END_OF_ROW))
+            rows.append(filled_up(answer(model, source, start, stop, limit, width), limit))
         return torch.stack(tuple(rows))
 
     return probe
+
+
+def searched_at_length(answer: Answer, draw: Draw) -> torch.Tensor:
+    """The student's translation of one long source by many beams that end together, out of many tokens."""
+    s, n, width = draw.number(20, 30), draw.number(40, 70), draw.number(20, 40)
+    pad, start, stop = draw.named("ids").permutation(n)[:3].tolist()
+    source = padded(draw, 0, n, pad, torch.tensor([s], device=draw.device), s + draw.number(1, 5))
+    model = Scripted(draw, n, pad, stop, urgent=True, calm=0.4)
+    return filled_up(answer(model, source, start, stop, s + 2, width), s + 2)
 
 
 def readings_beam(answer: Answer, draw: Draw) -> torch.Tensor:
@@ -659,7 +763,7 @@ beam_search = exercise(
         Aspect(
             "several beams",
             1.5,
-            searched((2, 3, 4) * 8, 7, 8, urgent=True),
+            with_larger(searched((2, 3, 4) * 8, 7, 8, urgent=True), searched_at_length),
             axes="sentence t",
             filler=END_OF_ROW,
             missed=(
