@@ -16,7 +16,20 @@ from helpers.exercises.aspects import Inputs, Unmet, Via, kind_of
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Lesson, Probe
 from helpers.exercises.questions import predictions_of
-from helpers.exercises.spec import any_device, case, exercise, gradient, input_left_alone, ints, normal, values
+from helpers.exercises.spec import (
+    any_device,
+    case,
+    exercise,
+    gradient,
+    heavy,
+    input_left_alone,
+    ints,
+    module,
+    normal,
+    size,
+    values,
+    with_larger,
+)
 
 # ------------------------------------------------------------------------------------------ the model's pieces
 
@@ -173,6 +186,32 @@ def rounded(number: torch.Tensor) -> float:
     return float(f"{number.item():.1e}")
 
 
+def large_sizes(draw: Draw) -> dict[str, Any]:
+    """The sizes of a model with more words, heads and blocks, and a window of 80 positions or more."""
+    h = draw.number(4, 6)
+    sizes = {"n": draw.number(30, 40), "t_max": draw.number(80, 100), "e": h * draw.number(4, 6), "h": h}
+    return sizes | {"depth": 3, "epsilon": draw.uniform(0.1, 0.5).item()}
+
+
+def large_input(draw: Draw) -> tuple[torch.Tensor, dict[str, Any]]:
+    """Vectors (b, t, e) for a block, of which few components are large, and the sizes that fit."""
+    sizes = large_sizes(draw)
+    return draw.heavy(draw.number(5, 8), draw.number(66, 76), sizes["e"]), sizes
+
+
+def large_windows(draw: Draw) -> tuple[torch.Tensor, dict[str, Any]]:
+    """Ids (b, t), and the sizes of a model that reads them."""
+    sizes = large_sizes(draw)
+    return draw.integers(0, 30, draw.number(5, 7), draw.number(66, 72)), sizes
+
+
+def of_sizes(inputs: torch.Tensor, sizes: Mapping[str, Any] = CONFIG) -> tuple[tuple, tuple]:
+    """What a class that takes a Config is made with, and what it is called on."""
+    from helpers.parts.gpt2 import Config
+
+    return (Config(**sizes),), (inputs,)
+
+
 conv1d = exercise(
     "Conv1D",
     stars=1,
@@ -184,7 +223,8 @@ conv1d = exercise(
         "without a batch": case(normal(9, 4)),
         "with one more axis in front": case(normal(2, 1, 3, 4)),
     },
-    via=made(4, 6),
+    larger=case(heavy(3, size(4, 7), size(24, 33), size(33, 49))),
+    via=module(lambda x: ((x.shape[-1], x.shape[-1] + 2), (x,)), by=made),
     aspects=(
         values(0.5, axes="b t n_out", picture=True),
         gradient(0.5, via=by_own_names(made(4, 6), {"weight": (4, 6), "bias": (6,)}), weights=True),
@@ -200,9 +240,10 @@ gpt2_block = exercise(
     builds_on=("gpt2.Config", "gpt2.Conv1D", "gpt2.gelu_tanh", "multi_head.merge_heads", "multi_head.split_heads"),
     given=case(normal(4, 7, 15)),
     also={"with a batch of one": case(normal(1, 7, 15)), "in a full window": case(normal(2, 11, 15))},
+    larger=large_input,
     via=made_of(CONFIG),
     aspects=(
-        values(1.5, axes="b t e", picture=True),
+        values(1.5, via=module(of_sizes, by=made), axes="b t e", picture=True),
         values(
             1,
             name="one position alone",
@@ -230,9 +271,10 @@ gpt2 = exercise(
     builds_on=("gpt2.Config", "gpt2.GPT2Block"),
     given=case(ints(4, 7, below=11)),
     also={"with a batch of one": case(ints(1, 7, below=11)), "in a full window": case(ints(2, 11, below=11))},
+    larger=large_windows,
     via=made_of(CONFIG),
     aspects=(
-        values(1.5, axes="b t n", picture=True),
+        values(1.5, via=module(of_sizes, by=made), axes="b t n", picture=True),
         values(
             1,
             name="the first token",
@@ -261,10 +303,10 @@ def published(
     buffers: bool = True,
     n: int = 7,
     t_max: int = 5,
+    e: int = 3,
     blocks: tuple[int, ...] = (0, 10),
 ) -> dict[str, torch.Tensor]:
     """A state under the published names, in small sizes. The numbers of blocks 1 and 10 begin alike."""
-    e = 3
     shapes: Shapes = {"wte.weight": (n, e), "wpe.weight": (t_max, e)}
     for block in (f"h.{number}." for number in blocks):
         shapes |= {
@@ -292,6 +334,12 @@ def published(
     return {items[i][0]: items[i][1] for i in order}
 
 
+def large_file(draw: Draw) -> dict[str, Any]:
+    """The sizes of a published state with more of everything; its blocks have numbers of up to three digits."""
+    numbers = tuple(draw.permutation(150)[: draw.number(10, 14)].tolist())
+    return {"n": draw.number(66, 90), "t_max": draw.number(9, 20), "e": draw.number(6, 9), "blocks": numbers}
+
+
 def renamed_state(also: dict[str, dict], **options: object) -> Probe:
     """Names and shapes as text, and all numbers in the order of the names. also: further files, by their labels."""
 
@@ -305,8 +353,14 @@ def renamed_state(also: dict[str, dict], **options: object) -> Probe:
     return probe
 
 
-def named_numbers(state: object) -> dict[str, torch.Tensor]:
-    """The contents of a state: names and shapes, and the numbers in the order of the names."""
+def renamed_large(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The contents of a state of many blocks."""
+    state = published(draw, "transformer.", buffers=False, **large_file(draw))
+    return named_numbers(answer(state), most=1 << 16)
+
+
+def named_numbers(state: object, most: int = 6000) -> dict[str, torch.Tensor]:
+    """The contents of a state: names and shapes, `most` letters of them, and the numbers in the order of the names."""
     if not isinstance(state, dict):
         raise Unmet(f"Your function has to return a dict from names to tensors; it returns {kind_of(state)}.")
     wrong = next((name for name, tensor in state.items() if not isinstance(tensor, torch.Tensor)), None)
@@ -315,7 +369,7 @@ def named_numbers(state: object) -> dict[str, torch.Tensor]:
     lines = "\n".join(f"{name} {tuple(state[name].shape)}" for name in sorted(state, key=str))
     values = [state[name].flatten().float() for name in sorted(state, key=str)]
     return {
-        "names and shapes of your dict": torch.tensor(list(lines.encode()[:6000] or b"-"), dtype=torch.uint8),
+        "names and shapes of your dict": torch.tensor(list(lines.encode()[:most] or b"-"), dtype=torch.uint8),
         "in your dict, the numbers in the order of the names": torch.cat(values) if values else torch.zeros(1),
     }
 
@@ -336,7 +390,9 @@ rename_weights = exercise(
     minutes=8,
     forbidden=NO_GPT2,
     aspects=(
-        Aspect("with the prefix", 1, renamed_state({}, prefix="transformer.", buffers=False)),
+        Aspect(
+            "with the prefix", 1, with_larger(renamed_state({}, prefix="transformer.", buffers=False), renamed_large)
+        ),
         Aspect("without the prefix", 0.5, renamed_state({}, buffers=False)),
         Aspect("mask buffers", 0.5, renamed_state({"with the prefix": {"prefix": "transformer."}})),
         Aspect(
@@ -371,15 +427,15 @@ def a_file(draw: Draw, **options: Any) -> tuple[dict[str, torch.Tensor], dict[st
     return state, {name: torch.Size(shape) for name, shape in shapes.items()}
 
 
-def turned(*endings: str, **options: Any) -> Probe:
-    """Names, shapes and numbers of the tensors with these endings, in a file for nn.Linear."""
+def turned(*endings: str) -> Probe:
+    """Names, shapes and numbers of the tensors with these endings, in a file for nn.Linear; and in a large one."""
 
-    def probe(answer, draw):
+    def of_file(answer, draw, **options):
         returned = answer(*a_file(draw, **options))
         named_numbers(returned)  # is it a dict of tensors?
-        return named_numbers({name: p for name, p in returned.items() if str(name).endswith(endings)})
+        return named_numbers({name: p for name, p in returned.items() if str(name).endswith(endings)}, most=1 << 16)
 
-    return probe
+    return with_larger(of_file, lambda answer, draw: of_file(answer, draw, **large_file(draw)))
 
 
 def not_turned(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
@@ -422,11 +478,11 @@ for_linear = exercise(
 # ------------------------------------------------------------------------------------------- cached generation
 
 
-def a_model(draw: Draw, t_max: int = 31, depth: int = 2) -> Any:
+def a_model(draw: Draw, n: int = 19, t_max: int = 31, e: int = 12, h: int = 3, depth: int = 2) -> Any:
     """A finished GPT-2 with drawn weights, in which the place of a token counts for as much as the token."""
     from helpers.parts.gpt2 import GPT2, Config
 
-    model: Any = strong(GPT2(Config(n=19, t_max=t_max, e=12, h=3, depth=depth)).to(draw.device), draw)
+    model: Any = strong(GPT2(Config(n=n, t_max=t_max, e=e, h=h, depth=depth)).to(draw.device), draw)
     with torch.no_grad():
         # all of one length, or the longest would be written all the time; each component about as large as a position's
         model.tokens.weight.mul_(model.config.e**0.5 / model.tokens.weight.norm(dim=1, keepdim=True))
@@ -453,6 +509,13 @@ def continued(count: int, b: int) -> Probe:
         return tokens | {"after a prompt of one token": answer(model, draw.integers(0, model.config.n, b, 1), count)}
 
     return probe
+
+
+def continued_at_length(answer: Answer, draw: Draw) -> torch.Tensor:
+    """The tokens after many prompts of 65 or more, from a model with more words, heads and blocks."""
+    h = draw.number(4, 6)
+    model = a_model(draw, draw.number(30, 40), draw.number(90, 100), 4 * h, h, depth=3)
+    return answer(model, draw.integers(0, 30, 13, draw.number(66, 70)), draw.number(9, 11))
 
 
 def work_done(answer: Answer, draw: Draw) -> torch.Tensor:
@@ -484,7 +547,7 @@ generate_cached = exercise(
     given=case(ints(2, PROMPT, below=19), COUNT),
     via=a_generator,
     aspects=(
-        Aspect("new tokens", 1.5, continued(COUNT, b=4), axes="b count"),
+        Aspect("new tokens", 1.5, with_larger(continued(COUNT, b=4), continued_at_length), axes="b count"),
         Aspect("one new token", 0.5, continued(1, b=12), axes="b count", dtype=True),
         Aspect("each token once", 1, work_done, side=True),
         any_device(0.5),
@@ -530,6 +593,12 @@ def of_texts(*lengths: int) -> Probe:
     return probe
 
 
+def of_a_long_text(answer: Answer, draw: Draw) -> torch.Tensor | float:
+    """The perplexity of a text of 130 tokens or more, out of many words."""
+    n = draw.number(60, 90)
+    return answer(KnownLogitsModel(draw, n, t_max=256).eval(), draw.integers(0, n, draw.number(130, 200)))
+
+
 def nothing_known(answer: Answer, draw: Draw) -> torch.Tensor:
     """The perplexity under a model that knows nothing: the size of its vocabulary."""
     n = draw.number(30, 90)
@@ -551,7 +620,7 @@ perplexity = exercise(
     via=on_the_device_of_the_ids,
     aspects=(
         Aspect("a short text", 0.5, of_texts(11, 2), accepts="number"),
-        Aspect("a longer text", 0.5, of_texts(47), accepts="number"),
+        Aspect("a longer text", 0.5, with_larger(of_texts(47), of_a_long_text), accepts="number"),
         Aspect("a model that knows nothing", 0.5, nothing_known, accepts="number", side=True),
         any_device(0.5),
     ),
@@ -565,6 +634,12 @@ def maps(front: tuple[int, ...], t: int, period: int) -> Inputs:
     return lambda draw: (draw.normal(*front, t, t).softmax(dim=-1), period)
 
 
+def large_maps(draw: Draw) -> tuple[torch.Tensor, int]:
+    """Maps (3, depth, h, t, t) and a period, all larger."""
+    front = (3, draw.number(3, 5), draw.number(2, 4))
+    return maps(front, draw.number(66, 76), draw.number(8, 20))(draw)
+
+
 induction_score = exercise(
     "induction_score",
     stars=2,
@@ -575,6 +650,7 @@ induction_score = exercise(
         values(
             1,
             also={"for a single head": maps((), 14, 7), "with a batch of one": maps((2, 1, 3), 8, 4)},
+            larger=large_maps,
             axes="depth h",
         ),
         values(
