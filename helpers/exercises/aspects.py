@@ -170,7 +170,10 @@ def _learned(call: Answer, weights: bool | tuple[str, ...]) -> dict[str, torch.T
 
 
 def together(returned: object, also: Others, draw: Draw, call: Callable[[Any], object]) -> object:
-    """What was returned for the first inputs, and for the further ones under what is said of them."""
+    """What was returned for the first inputs, and for the further ones under what is said of them.
+
+    call: gives what is returned for further inputs. Of the larger case there are projections.
+    """
     first = list(itertools.islice(by_name(returned), MOST_RESULTS + 1))  # a dict of somebody's own may have no end
     of_a_kind = all(isinstance(value, (torch.Tensor, bool, int, float)) for _, value in first)
     if not of_a_kind or not 0 < len(first) <= MOST_RESULTS:
@@ -192,13 +195,13 @@ def together(returned: object, also: Others, draw: Draw, call: Callable[[Any], o
 
 
 def projected(value: object, draw: Draw) -> object:
-    """Eight random projections of a tensor, whose directions depend on its shape; what is no tensor as it is.
+    """Eight random projections of a tensor, whose directions depend on its shape; a number or no tensor, as it is.
 
     Of floating-point numbers, sums with normal weights in double precision (8,), in units of the square root of how
     many there are. Of whole numbers and truth values, sums with odd weights modulo 2⁶⁴ (8,), which are the same only
     where every entry is. A number that is not finite stands for a number of its own.
     """
-    if not isinstance(value, torch.Tensor) or not _ordinary(value) or value.is_complex():
+    if not isinstance(value, torch.Tensor) or not _ordinary(value) or value.is_complex() or value.numel() == 1:
         return value
     weights = draw.named(f"projection {tuple(value.shape)}")
     with torch.no_grad():

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 
 from helpers.exercises import aspects as ready_made
-from helpers.exercises.aspects import Inputs, Others, Unmet, Via, as_is, built, kind_of
+from helpers.exercises.aspects import LARGER, Inputs, Others, Unmet, Via, as_is, built, kind_of, together
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Probe
 
 Part = Any  # a constant, or a function of a Draw
 Size = int | Callable[[Draw], int]
@@ -76,17 +76,17 @@ def case(*parts: Part) -> Inputs:
 # ---------------------------------------------------------------------------- how the answer is called
 
 
-def module(sizes: Callable[..., tuple[tuple, tuple]]) -> Via:
+def module(sizes: Callable[..., tuple[tuple, tuple]], by: Callable[..., Via] = built) -> Via:
     """The student's class as a function: of its arguments, `sizes` makes those of the constructor and of the call.
 
     One module is made for all calls with the same arguments of the constructor, which have to be hashable: what it
-    keeps from an earlier call shows.
+    keeps from an earlier call shows. by: makes it.
     """
 
     def via(answer: Answer, draw: Draw) -> Callable:
         @functools.cache
         def made(*make: object) -> torch.nn.Module:
-            return built(*make)(answer, draw)
+            return by(*make)(answer, draw)
 
         def call(*arguments: object) -> object:
             make, inputs = sizes(*arguments)
@@ -128,6 +128,16 @@ def all_of(names: Sequence[str], returned: object) -> Sequence:
 
 
 # ------------------------------------------------------------------------------------------- its aspects
+
+
+def with_larger(probe: Probe, larger: Probe) -> Probe:
+    """A probe that is written out, and beside its results projections of those of `larger`, in a much larger case."""
+
+    def both(answer: Answer, draw: Draw) -> object:
+        further = {LARGER: lambda drawn: (answer, drawn)}
+        return together(probe(answer, draw), further, draw, lambda arguments: larger(*arguments))
+
+    return both
 
 
 @dataclasses.dataclass(frozen=True)
