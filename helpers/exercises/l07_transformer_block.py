@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import torch
 
 from helpers.exercises import aspects
-from helpers.exercises.aspects import Unmet, built, renamed
+from helpers.exercises.aspects import LARGER, Unmet, built, renamed
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Lesson, Probe
 from helpers.exercises.questions import predictions_of
@@ -18,9 +18,12 @@ from helpers.exercises.spec import (
     case,
     exercise,
     gradient,
+    heavy,
     input_left_alone,
+    module,
     normal,
     parameters,
+    size,
     values,
 )
 
@@ -94,6 +97,7 @@ gradient_by_depth = exercise(
         "with a single position": case(normal(2, 1, 4)),
         "for another width": case(normal(2, 3, 6)),
     },
+    larger=case(heavy(size(9, 13), size(16, 21), size(22, 29)), size(9, 13)),
     via=tower,
     aspects=(
         values(2.5, axes="block"),
@@ -105,6 +109,8 @@ gradient_by_depth = exercise(
 
 # ------------------------------------------------------------------------------------------------- FeedForward
 
+AS_WIDE_AS_ITS_INPUT = module(lambda x: ((x.shape[-1],), (x,)))
+
 feed_forward = exercise(
     "FeedForward",
     stars=1,
@@ -115,9 +121,10 @@ feed_forward = exercise(
         "with a single position": case(normal(2, 1, 6)),
         "with large components": case(lambda draw: 30 * draw.normal(2, 5, 6)),
     },
+    larger=case(heavy(size(9, 13), size(24, 33), size(34, 49))),
     via=built(6),
     aspects=(
-        values(1, axes="b t e", picture=True),
+        values(1, via=AS_WIDE_AS_ITS_INPUT, axes="b t e", picture=True),
         values(0.5, given=case(normal(2, 5, 5)), name="another hidden width", via=built(5, hidden=11), axes="b t e"),
         gradient(0.5, weights=("widen.weight", "narrow.bias")),
         parameters(0.5, via=built(5)),
@@ -197,9 +204,10 @@ layer_norm = exercise(
     mend=True,
     given=case(vectors(3, 5, 8)),  # e = 8; sequences of 5 positions, 3 of them: no two sizes alike
     also=OTHER_VECTORS,
+    larger=case(heavy(size(9, 13), size(24, 33), size(34, 49))),
     via=built(8),
     aspects=(
-        values(1, axes="b t e", picture=True),
+        values(1, via=AS_WIDE_AS_ITS_INPUT, axes="b t e", picture=True),
         # the two bugs apart: one costs the values and the gradient, the other the small inputs
         Aspect("small inputs", 1.5, where_epsilon_matters, axes="b t e", picture=True, rtol=1e-3, atol=1e-3),
         values(
@@ -240,8 +248,7 @@ def both_orders(
 ) -> Iterator[tuple[str, torch.nn.Module]]:
     """The student's module for each order of norm and layer, with the same drawn weights."""
     for name, pre_norm in ORDERS.items():
-        module = built(*sizes, pre_norm=pre_norm, **options)(answer, draw)
-        yield name, module.train(training)
+        yield name, built(*sizes, pre_norm=pre_norm, **options)(answer, draw).train(training)
 
 
 def masked(*sizes: int) -> Probe:
@@ -255,8 +262,8 @@ def masked(*sizes: int) -> Probe:
         time = torch.ones(5, 5, dtype=torch.bool, device=x.device).tril()
         real = draw.uniform(0, 1, 3, 1, 5).argsort(-1) < 3  # of five positions, three are real
         return {
-            f"with {name} and {kind} hidden": module(x.clone(), mask)
-            for name, module in both_orders(answer, draw, *sizes)
+            f"with {name} and {kind} hidden": layer(x.clone(), mask)
+            for name, layer in both_orders(answer, draw, *sizes)
             for kind, mask in (("the future", time), ("padding", real))
         }
 
@@ -295,9 +302,9 @@ def dropped(*sizes: int) -> Probe:
     def probe(answer, draw):
         x = draw.normal(3, 5, 8)
         return {
-            f"in training with {name} and a dropout of {chance:g}, where {left}": module(x.clone())
+            f"in training with {name} and a dropout of {chance:g}, where {left}": layer(x.clone())
             for chance, left in LEFT.items()
-            for name, module in both_orders(answer, draw, *sizes, dropout=chance, training=True)
+            for name, layer in both_orders(answer, draw, *sizes, dropout=chance, training=True)
         }
 
     return probe
@@ -316,11 +323,11 @@ def dropped_and_scaled(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     outputs = dropped(8, 2)(answer, draw)
     x = torch.tensor([0.0] * 4 + [1.0] * 4, device=draw.device).expand(16, 16, 8)
     for layer, bias in LAST_BIAS.items():
-        for name, module in both_orders(answer, draw, 8, 2, dropout=0.5, training=True):
+        for name, block in both_orders(answer, draw, 8, 2, dropout=0.5, training=True):
             with torch.no_grad():
-                for parameter, weights in module.named_parameters():
+                for parameter, weights in block.named_parameters():
                     weights.fill_(parameter == bias or "norm" in parameter and parameter.endswith("weight"))
-                low, high = module(x.clone()).split(4, dim=-1)
+                low, high = block(x.clone()).split(4, dim=-1)
             first, second = low.amin(dim=-1), high.amin(dim=-1)
             far = (low.amax(dim=-1) - first) / (second - first)
             what = f"in training with {name} and a dropout of 0.5, what a kept 1 of the {layer} becomes"
@@ -346,12 +353,12 @@ def evaluated(*sizes: int, calls: int = 6) -> Probe:
 
     def probe(answer, draw):
         x = draw.normal(3, 5, 8)
-        plain = {name: module(x.clone()) for name, module in both_orders(answer, draw, *sizes, dropout=0.0)}
+        plain = {name: layer(x.clone()) for name, layer in both_orders(answer, draw, *sizes, dropout=0.0)}
         return {
             f"with {name}": torch.tensor(
-                sum(not torch.allclose(module(x.clone()), plain[name], rtol=1e-4, atol=1e-5) for _ in range(calls))
+                sum(not torch.allclose(layer(x.clone()), plain[name], rtol=1e-4, atol=1e-5) for _ in range(calls))
             )
-            for name, module in both_orders(answer, draw, *sizes, dropout=0.5)
+            for name, layer in both_orders(answer, draw, *sizes, dropout=0.5)
         }
 
     return probe
@@ -362,16 +369,23 @@ EVALUATION = (
     " call, as without dropout."
 )
 
+
+def block_and_sentences(x: torch.Tensor, h: int = 2) -> tuple[tuple, tuple]:
+    """What a block for sentences (b, t, e) is made of, and what it is given."""
+    return (x.shape[-1], h), (x,)
+
+
 transformer_block = exercise(
     "TransformerBlock",
     stars=3,
     minutes=18,
     given=SENTENCES,
     also=OTHER_SENTENCES,
+    larger=case(heavy(size(9, 11), size(65, 73), size(5, 9, of=6)), 6),
     via=built(8, 2),
     aspects=(
-        values(1, name="post-norm", axes="b t e", picture=True),
-        values(1, name="pre-norm", via=built(8, 2, pre_norm=True), axes="b t e", picture=True),
+        values(1, name="post-norm", via=module(block_and_sentences), axes="b t e", picture=True),
+        values(1, name="pre-norm", via=module(block_and_sentences, pre_norm=True), axes="b t e", picture=True),
         gradient_in_both_orders(0.5, 8, 2, weights=("norm1.weight", "feed_forward.narrow.bias")),
         Aspect("mask", 0.5, masked(12, 3), axes="b t e"),
         Aspect("dropout in training", 1, dropped_and_scaled, axes="b t e"),
@@ -387,16 +401,23 @@ transformer_block = exercise(
     builds_on=("blocks.FeedForward", "blocks.LayerNorm", "blocks.SelfAttention"),
 )
 
+
+def stack_and_sentences(x: torch.Tensor, h: int = 2, depth: int = 3) -> tuple[tuple, tuple]:
+    """What a stack for sentences (b, t, e) is made of, and what it is given."""
+    return (x.shape[-1], h, depth), (x,)
+
+
 transformer = exercise(
     "Transformer",
     stars=2,
     minutes=12,
     given=SENTENCES,
     also=OTHER_SENTENCES,
+    larger=case(heavy(size(9, 13), size(14, 19), size(3, 5, of=6)), 6, size(9, 11)),
     via=built(8, 2, 3, pre_norm=True),
     aspects=(
-        values(0.5, name="post-norm", via=built(8, 2, 3), axes="b t e", picture=True),
-        values(1, name="pre-norm", axes="b t e", picture=True),
+        values(0.5, name="post-norm", via=module(stack_and_sentences), axes="b t e", picture=True),
+        values(1, name="pre-norm", via=module(stack_and_sentences, pre_norm=True), axes="b t e", picture=True),
         gradient_in_both_orders(0.5, 8, 2, 3, weights=("blocks.0.norm1.weight",)),
         Aspect("parameters", 0.5, parameters_in_both_orders, side=True),
         Aspect("mask", 0.5, masked(12, 3, 2), axes="b t e"),
@@ -411,9 +432,10 @@ transformer = exercise(
 
 
 def several_sizes(count: Answer, draw: Draw) -> dict[str, int]:
-    """A width and heads each, drawn and published ones."""
+    """A width and heads each, drawn and published ones, and a width of which float32 no longer holds the count."""
     drawn = 4 * draw.number(5, 40)
-    return {f"for e = {e} and h = {h}": count(e, h) for e, h in ((8, 2), (drawn, 4), (512, 8), (768, 12))}
+    counts = {f"for e = {e} and h = {h}": count(e, h) for e, h in ((8, 2), (drawn, 4), (512, 8), (768, 12))}
+    return counts | {LARGER: count(8 * (2 * draw.number(600, 2000) + 1), 8)}
 
 
 block_parameters = exercise(

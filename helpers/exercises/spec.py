@@ -6,6 +6,7 @@ See `next_token_pairs` of lesson 5 for one.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,9 +24,9 @@ COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", 
 # ------------------------------------------------------------------------------- what an exercise is given
 
 
-def size(low: int, high: int) -> Callable[[Draw], int]:
-    """A length of an axis, drawn from [low, high). The same in all parts of a case, under the same bounds."""
-    return lambda draw: draw.named(f"size {low} {high}").number(low, high)
+def size(low: int, high: int, of: int = 1) -> Callable[[Draw], int]:
+    """A length of an axis, a multiple of `of`: a number in [low, high) times `of`, drawn once a case for its bounds."""
+    return lambda draw: of * draw.named(f"size {low} {high}").number(low, high)
 
 
 def _sizes(draw: Draw, shape: Sequence[Size]) -> list[int]:
@@ -75,13 +76,18 @@ def case(*parts: Part) -> Inputs:
 # ---------------------------------------------------------------------------- how the answer is called
 
 
-def module(sizes: Callable[..., tuple[tuple, tuple]]) -> Via:
-    """The student's class as a function: of its arguments, `sizes` makes those of the constructor and of the call."""
+def module(sizes: Callable[..., tuple[tuple, tuple]], **options: object) -> Via:
+    """The student's class as a function: of its arguments, `sizes` makes those of the constructor and of the call.
+
+    Cases of the same sizes are given to the same module, one after the other. options: go to the constructor too.
+    """
 
     def via(answer: Answer, draw: Draw) -> Callable:
+        made = functools.cache(lambda *make: built(*make, **options)(answer, draw))
+
         def call(*arguments: object) -> object:
             make, inputs = sizes(*arguments)
-            return built(*make)(answer, draw)(*inputs)
+            return made(*make)(*inputs)
 
         return call
 
