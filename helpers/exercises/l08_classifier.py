@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import torch
 
-from helpers.exercises.aspects import LEFT_ALONE, Inputs, Unmet, built
+from helpers.exercises.aspects import LARGER, LEFT_ALONE, Inputs, Unmet, built
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Lesson, Probe
 from helpers.exercises.questions import predictions_of
@@ -21,6 +21,7 @@ from helpers.exercises.spec import (
     gradient,
     input_left_alone,
     ints,
+    module,
     normal,
     parameters,
     values,
@@ -30,16 +31,15 @@ from helpers.exercises.spec import (
 
 WORDS = "film plot isn't dull good and , . the".split()  # as split_words gives them; some more than letters
 SPECIAL = ["<pad>", "<unk>"]
-Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # ids (b, t), mask (b, t), labels (b,)
 RAW = ["Film", "dull,", "good.", "The", "<PAD>", "i", "n't"]  # what other ways to cut a text find
 
 
-def texts_with(counts: Sequence[int], draw: Draw, pieces: int = 4) -> list[str]:
-    """Texts in which word k of WORDS stands counts[k] times.
+def texts_with(counts: Sequence[int], draw: Draw, pieces: int = 4, of: Sequence[str] = WORDS) -> list[str]:
+    """Texts in which word k of `of` stands counts[k] times.
 
     Shuffled, with capitals, and punctuation without a space before it.
     """
-    words = [word for word, count in zip(WORDS, counts, strict=True) for _ in range(count)]
+    words = [word for word, count in zip(of, counts, strict=True) for _ in range(count)]
     words = [words[place] for place in draw.permutation(len(words)).tolist()]
     capitals = draw.mask(0.3, len(words)).tolist()
     ends = [0, *sorted((draw.permutation(len(words) - 1)[: pieces - 1] + 1).tolist()), len(words)]
@@ -74,6 +74,12 @@ def a_tie_at_the_end(draw: Draw) -> tuple[list[str], int]:
     """All words are equally frequent, the alphabet's last one comes first, and there is room for some."""
     times, backwards = draw.number(2, 4), sorted(WORDS, reverse=True)
     return [" ".join(backwards)] * times, draw.number(5, 9)
+
+
+def many_words(draw: Draw) -> tuple[list[str], int]:
+    """Some 300 words in 60 texts, most of them as frequent as others, and places for half of them."""
+    words = [*WORDS, *(f"{'bdfhnptz'[k % 8]}{k}" for k in range(draw.number(280, 320)))]
+    return texts_with(draw.integers(1, 9, len(words)).tolist(), draw, 60, words), draw.number(130, 180)
 
 
 LOOKED_UP = {
@@ -146,6 +152,7 @@ build_vocabulary = exercise(
                 "for a size of 2": lambda draw: (different_counts(draw)[0], 2),
                 "for a size of 40": lambda draw: (different_counts(draw)[0], 40),
             },
+            larger=many_words,
         ),
         texts_left_alone(0.25, too_few_places),
     ),
@@ -155,14 +162,15 @@ build_vocabulary = exercise(
 # ------------------------------------------------------------------------------------------------ encode_batch
 
 KNOWN = "<pad> <unk> . it is the film not good dull plot".split()
+MANY = [*KNOWN, *(f"word{k}" for k in range(150))]
 STRANGE = "zebra", "gnu"  # two that the vocabulary does not have
 
 
-def some_texts(lengths: Sequence[int], draw: Draw, unknown: float = 0.0) -> list[str]:
-    """Texts of so many words of the vocabulary each; some of the words replaced by others."""
+def some_texts(lengths: Sequence[int], draw: Draw, unknown: float = 0.0, known: Sequence[str] = KNOWN) -> list[str]:
+    """Texts of so many known words each; some of the words replaced by others."""
     texts: list[str] = []
     for length in lengths:
-        words = [KNOWN[place] for place in draw.integers(2, len(KNOWN), length).tolist()]
+        words = [known[place] for place in draw.integers(2, len(known), length).tolist()]
         strange = draw.mask(unknown, length).tolist()
         words = [STRANGE[len(texts) % 2] if other else word for word, other in zip(words, strange, strict=True)]
         if unknown and length:
@@ -171,10 +179,10 @@ def some_texts(lengths: Sequence[int], draw: Draw, unknown: float = 0.0) -> list
     return texts
 
 
-def a_vocabulary(draw: Draw) -> dict[str, int]:
+def a_vocabulary(draw: Draw, known: Sequence[str] = KNOWN) -> dict[str, int]:
     """<pad> is 0 and <unk> is 1; the others are in a drawn order."""
-    order = (draw.named("vocabulary").permutation(len(KNOWN) - 2) + 2).tolist()
-    return {"<pad>": 0, "<unk>": 1} | dict(zip(KNOWN[2:], order, strict=True))
+    order = (draw.named("vocabulary").permutation(len(known) - 2) + 2).tolist()
+    return {"<pad>": 0, "<unk>": 1} | dict(zip(known[2:], order, strict=True))
 
 
 def short_texts(draw: Draw) -> tuple[list[str], dict[str, int], int]:
@@ -193,6 +201,12 @@ def long_texts(draw: Draw) -> tuple[list[str], dict[str, int], int]:
     """Two of three are longer than the limit, one holds no word at all."""
     texts = some_texts([8 + draw.number(0, 3), 3, 7], draw)
     return [*texts, ""], a_vocabulary(draw), 5
+
+
+def many_texts(draw: Draw) -> tuple[list[str], dict[str, int], int]:
+    """Some 30 texts of up to 139 words, some of them strange, and a limit of 70 words or more."""
+    lengths = draw.integers(1, 140, draw.number(25, 35)).tolist()
+    return some_texts(lengths, draw, unknown=0.05, known=MANY), a_vocabulary(draw, MANY), draw.number(70, 130)
 
 
 BATCH = "ids", "mask"
@@ -217,6 +231,7 @@ encode_batch = exercise(
             6,
         ),
     },
+    larger=many_texts,
     returns=BATCH,
     aspects=(
         values(1, of="ids", axes="b t", dtype=True, picture=True),
@@ -259,6 +274,12 @@ def one_padded_text(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     return x[:1], mask[:1]
 
 
+def many_vectors(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """Nine texts or more in 70 to 130 positions, words and padding anywhere, of vectors with a few large components."""
+    b, t = draw.number(9, 17), draw.number(70, 131)
+    return draw.heavy(b, t, draw.number(24, 49)), draw.mask(0.6, b, t)
+
+
 def with_an_empty_text(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     """Vectors and a mask, as `padded_vectors` draws them; one text has no word."""
     x, mask = padded_vectors(draw)
@@ -279,6 +300,7 @@ mean_pool = exercise(
         "with a single position": case(normal(4, 1, 3), whole(4, 1)),
         "with vectors of a single component": lambda draw: (draw.normal(4, 7, 1), padded_vectors(draw)[1]),
     },
+    larger=many_vectors,
     aspects=(
         values(1, axes="b e", dtype=True, picture=True),
         values(0.5, given=with_an_empty_text, name="a text without a word", axes="b e", picture=True),
@@ -291,6 +313,7 @@ mean_pool = exercise(
 
 # -------------------------------------------------------------------------------------------------- Classifier
 
+SIZES = (11, 3, 8, 2, 3, 9)  # n, c, e, h, depth, t_max
 LEARNED = "tokens.weight", "positions.table.weight", "to_classes.weight", "transformer.norm.weight"
 
 
@@ -323,6 +346,13 @@ def as_many_texts_as_positions(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     return ids * mask, mask
 
 
+def many_padded_texts(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, tuple[int, ...]]:
+    """Nine texts or more in 65 to 80 positions, words and padding anywhere, and the sizes of a model for them."""
+    b, t, n = draw.number(9, 13), draw.number(65, 81), draw.number(100, 200)
+    sizes = n, draw.number(7, 12), 6 * draw.number(4, 6), 6, 4, t + draw.number(1, 9)
+    return draw.integers(0, n, b, t), draw.mask(0.7, b, t), sizes
+
+
 PYTORCHS = "It is PyTorch's own, and its layers have other names. Use the course's `Transformer`."
 
 classifier = exercise(
@@ -330,7 +360,7 @@ classifier = exercise(
     stars=3,
     minutes=18,
     given=padded_texts,
-    via=built(11, 3, 8, 2, 3, 9),  # n, c, e, h, depth, t_max
+    via=built(*SIZES),
     aspects=(
         values(
             1,
@@ -346,8 +376,11 @@ classifier = exercise(
         ),
         values(
             1.5,
+            given=padded_texts,
             name="padded texts",
+            via=module(lambda ids, mask, sizes=SIZES: (sizes, (ids, mask))),
             also={"with padding between the words": texts_with_gaps},
+            larger=many_padded_texts,
             axes="b c",
             picture=True,
         ),
@@ -368,6 +401,9 @@ classifier = exercise(
 )
 
 # ------------------------------------------------------------------------------------------------ train_epoch
+
+
+Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # ids (b, t), mask (b, t), labels (b,)
 
 
 class Judge(torch.nn.Module):
@@ -398,7 +434,7 @@ class Judge(torch.nn.Module):
         return {name: parameter.detach() for name, parameter in self.named_parameters()}
 
 
-def a_batch(draw: Draw, b: int = 5, t: int = 6, c: int = 3) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def a_batch(draw: Draw, b: int = 5, t: int = 6, c: int = 3) -> Batch:
     """Padded texts with labels of all c classes, as far as there are texts for them."""
     lengths = draw.integers(2, t + 1, b)
     mask = a_mask(draw, lengths, t)
@@ -414,18 +450,29 @@ def trainer(model: torch.nn.Module) -> torch.optim.Optimizer:
 NUMBERS = "accuracy", "loss"
 
 
-def an_epoch(sizes: Sequence[int], which: int, c: int = 3) -> Probe:
-    """One of the two numbers, `which`, after an epoch of training on two batches, on test batches of these sizes."""
+def after_an_epoch(
+    epoch: Answer, draw: Draw, learn: Sequence[int], test: Sequence[int], c: int, t: int = 6
+) -> Sequence:
+    """The accuracy and the loss after an epoch, for batches of these sizes, c classes and texts of t words at most."""
+    model = Judge(draw, c=c).eval()
+    learned = [a_batch(draw.named(f"learn {k}"), b, t, c) for k, b in enumerate(learn)]
+    tested = [a_batch(draw.named(f"test {k}"), b, t, c) for k, b in enumerate(test)]
+    return all_of(NUMBERS, epoch(model, learned, tested, trainer(model)))
+
+
+def an_epoch(sizes: Sequence[int], which: int) -> Probe:
+    """One of the two numbers, `which`, after an epoch of training on two batches, on test batches of these sizes.
+
+    In the larger case: after an epoch on nine batches or more, on several times as many test batches.
+    """
 
     def probe(epoch, draw):
         numbers = {}
-        for run, classes in {"": c, " in another run": c + 1}.items():
-            own = draw.named(f"run{run}")
-            model = Judge(own, c=classes).eval()
-            learn = [a_batch(own.named(f"learn {k}"), b=4, c=classes) for k in range(2)]
-            test = [a_batch(own.named(f"test {k}"), b=b, c=classes) for k, b in enumerate(sizes)]
-            numbers[NUMBERS[which] + run] = all_of(NUMBERS, epoch(model, learn, test, trainer(model)))[which]
-        return numbers
+        for run, c in {"": 3, " in another run": 4}.items():
+            numbers[NUMBERS[which] + run] = after_an_epoch(epoch, draw.named(f"run{run}"), (4, 4), sizes, c)[which]
+        many = draw.named(LARGER)
+        learn, test = (16,) * many.number(9, 13), (*sizes,) * many.number(3, 6)
+        return numbers | {LARGER: after_an_epoch(epoch, many, learn, test, c=9, t=40)[which]}
 
     return probe
 
