@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from helpers.exercises.aspects import Inputs
+from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Lesson
 from helpers.exercises.questions import predictions_of
-from helpers.exercises.spec import any_device, case, exercise, gradient, input_left_alone, normal, values
+from helpers.exercises.spec import (
+    any_device,
+    case,
+    exercise,
+    gradient,
+    heavy,
+    input_left_alone,
+    integer,
+    normal,
+    size,
+    values,
+)
 
 without_head = exercise(
     "without_head",
@@ -18,6 +30,7 @@ without_head = exercise(
         "with as many heads as texts": case(normal(3, 3, 3, 3), 2),
         "without the only one": case(normal(2, 1, 1, 4), 0),
     },
+    larger=case(heavy(size(10, 12), size(13, 17), size(18, 23), size(9, 10)), integer(5, 9)),
     aspects=(values(1, axes="b h t d", picture=True), gradient(0.5), input_left_alone(0.25), any_device(0.25)),
 )
 
@@ -38,6 +51,11 @@ direct_contributions = exercise(
         "with a single part": added_up(1, 2, 3, 4),
         "with as many parts as texts": added_up(3, 3, 2, 5),
     },
+    larger=case(
+        heavy(size(9, 12), size(7, 9), size(24, 29), size(30, 36)),
+        normal(size(7, 9), size(24, 29), size(30, 36)),
+        normal(size(30, 36)),
+    ),
     aspects=(
         values(1.5, axes="part b t", picture=True),
         values(0.5, given=added_up(3, 2, 4, 6, 0.7), name="another epsilon", axes="part b t"),
@@ -53,6 +71,12 @@ def layers(h: int, d: int, e: int, std: float = 1.0) -> Inputs:
     return case(normal(h * d, e, std=std), normal(h * d, e), normal(e, h * d), h)
 
 
+def many_layers(draw: Draw) -> tuple:
+    """The same for nine heads or more, with a few large weights."""
+    h, d, e = draw.number(9, 13), draw.number(5, 8), draw.number(40, 49)
+    return draw.heavy(h * d, e), draw.heavy(h * d, e), draw.heavy(e, h * d), h
+
+
 composition_scores = exercise(
     "composition_scores",
     stars=2,
@@ -64,6 +88,7 @@ composition_scores = exercise(
         "with heads as wide as the model": layers(2, 4, 4),
         "with as many heads as components of a head": layers(3, 3, 9),
     },
+    larger=many_layers,
     aspects=(
         values(1.5, axes="later earlier", picture=True),
         values(0.5, given=layers(3, 2, 6, std=40.0), name="large weights", axes="later earlier"),
@@ -96,6 +121,12 @@ logit_lens = exercise(
         "with one position": stacked(2, 3, 1, 6, 4),
         "with as many states as texts": stacked(3, 3, 2, 5, 6),
     },
+    larger=case(
+        heavy(size(8, 10), size(5, 7), size(10, 14), size(30, 36)),
+        normal(size(30, 36)),
+        normal(size(30, 36)),
+        normal(size(65, 76), size(30, 36)),
+    ),
     aspects=(
         values(1.5, axes="state b t n", picture=True),
         values(0.5, given=stacked(3, 2, 4, 7, 5, 0.7), name="another epsilon", axes="state b t n"),
