@@ -6,6 +6,7 @@ See `next_token_pairs` of lesson 5 for one.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -76,12 +77,20 @@ def case(*parts: Part) -> Inputs:
 
 
 def module(sizes: Callable[..., tuple[tuple, tuple]]) -> Via:
-    """The student's class as a function: of its arguments, `sizes` makes those of the constructor and of the call."""
+    """The student's class as a function: of its arguments, `sizes` makes those of the constructor and of the call.
+
+    One module is made for all calls with the same arguments of the constructor, which have to be hashable: what it
+    keeps from an earlier call shows.
+    """
 
     def via(answer: Answer, draw: Draw) -> Callable:
+        @functools.cache
+        def made(*make: object) -> torch.nn.Module:
+            return built(*make)(answer, draw)
+
         def call(*arguments: object) -> object:
             make, inputs = sizes(*arguments)
-            return built(*make)(answer, draw)(*inputs)
+            return made(*make)(*inputs)
 
         return call
 
