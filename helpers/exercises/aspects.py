@@ -192,13 +192,13 @@ def _together(returned: object, also: Others, draw: Draw, call: Callable[[tuple]
 
 
 def projected(value: object, draw: Draw) -> object:
-    """Eight random projections of a tensor, whose directions depend on its shape; what is no tensor as it is.
+    """Eight random projections of a tensor, whose directions depend on its shape; a number or no tensor, as it is.
 
     Of floating-point numbers, sums with normal weights in double precision (8,), in units of the square root of how
     many there are. Of whole numbers and truth values, sums with odd weights modulo 2⁶⁴ (8,), which are the same only
     where every entry is. A number that is not finite stands for a number of its own.
     """
-    if not isinstance(value, torch.Tensor) or not _ordinary(value) or value.is_complex():
+    if not isinstance(value, torch.Tensor) or not _ordinary(value) or value.is_complex() or value.numel() == 1:
         return value
     weights = draw.named(f"projection {tuple(value.shape)}")
     with torch.no_grad():
