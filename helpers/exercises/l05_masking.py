@@ -16,12 +16,14 @@ from helpers.exercises.spec import (
     device,
     exercise,
     gradient,
+    heavy,
     input_left_alone,
     integer,
     ints,
     module,
     normal,
     parameters,
+    size,
     tensor,
     values,
 )
@@ -39,6 +41,7 @@ next_token_pairs = exercise(
     forbidden=NO_PARTS,
     given=case(ints(3, 9, below=50)),
     also={"with a batch of one": case(ints(1, 9, below=50)), "with two tokens to a row": case(ints(4, 2, below=50))},
+    larger=case(ints(size(9, 17), size(70, 130), below=50_000)),
     returns=("inputs", "targets"),
     aspects=(
         values(0.5, of="inputs", axes="b t", dtype=True),
@@ -55,6 +58,7 @@ causal_mask = exercise(
     forbidden=NO_PARTS,
     given=case(integer(5, 9), device),
     also={"for a single position": case(1, device), "for t = 2": case(2, device)},
+    larger=case(integer(70, 130), device),
     aspects=(
         values(1.5, axes="t t", dtype=True, picture=True),
         any_device(
@@ -86,6 +90,7 @@ padding_mask = exercise(
         "with a sentence of full length and an empty one": case(tensor(4, 0, 2), 4),
         "with a single position": case(tensor(1, 0), 1),
     },
+    larger=case(ints(size(9, 17), below=70), integer(70, 130)),
     aspects=(
         values(2, axes="b 1 t", dtype=True, picture=True),
         input_left_alone(0.5),
@@ -109,6 +114,12 @@ def partly_seen(*shape: int):
 def rows(*shape: int, dtype: torch.dtype = torch.float32):
     """Scores of that shape, and a mask in which every row sees something."""
     return case(normal(*shape, std=2.0, dtype=dtype), partly_seen(*shape))
+
+
+def many_rows(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """Scores (b, h, t, s) in double precision, a few of them large, and a mask in which every row sees something."""
+    scores = heavy(size(9, 13), size(2, 4), size(16, 25), size(26, 41), dtype=torch.float64)(draw)
+    return scores, partly_seen(*scores.shape)(draw)
 
 
 def rows_that_see_nothing(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
@@ -167,6 +178,7 @@ masked_softmax = exercise(
                 "without a batch axis": rows(3, 5),
                 "in float64": rows(2, 3, 5, dtype=torch.float64),
             },
+            larger=many_rows,
             axes="b t s",
             dtype=True,
             picture=True,
@@ -196,6 +208,18 @@ OF_ANY_SIZE = module(lambda x, h, *padding: ((x.shape[-1], h), (x, *padding)))
 REAL = [[[0, 0, 1, 1, 1]], [[1, 1, 1, 0, 0]], [[1, 0, 1, 1, 1]]]
 
 
+def long_sentences(draw: Draw) -> tuple[torch.Tensor, int]:
+    """Nine sentences or more, of more than 64 positions, and the number of heads. exp of no score overflows."""
+    h = draw.number(4, 7)
+    return draw.heavy(draw.number(9, 12), draw.number(66, 80), h * draw.number(4, 7), most=10.0), h
+
+
+def long_padded_sentences(draw: Draw) -> tuple[torch.Tensor, int, torch.Tensor]:
+    """The same, and three tokens of ten are padding."""
+    x, h = long_sentences(draw)
+    return x, h, draw.mask(0.7, len(x), 1, x.shape[1])
+
+
 def used(answer: Answer, draw: Draw) -> torch.nn.Module:
     """The module after one call: the stub brings its parameters along, worth nothing before they are used."""
     layer = ATTENTION(answer, draw)
@@ -222,6 +246,7 @@ causal_self_attention = exercise(
                 "for e = 9 and h = 3": case(normal(2, 4, 9), 3),
                 "with a single head": case(normal(2, 4, 6), 1),
             },
+            larger=long_sentences,
             axes="b t e",
             picture=True,
         ),
@@ -236,6 +261,7 @@ causal_self_attention = exercise(
                 "with as many sentences as heads": case(normal(3, 5, 9), 3, bools(REAL)),
                 "with four positions": case(normal(3, 4, 6), 2, bools([[row[0][:4]] for row in REAL])),
             },
+            larger=long_padded_sentences,
             axes="b t e",
             picture=True,
         ),
@@ -284,6 +310,12 @@ def mixer_and_sequences(draw: Draw) -> tuple[torch.nn.Module, torch.Tensor]:
     return model, x
 
 
+def many_sequences(draw: Draw) -> tuple[torch.nn.Module, torch.Tensor]:
+    """Nine sequences or more, of nine positions or more. The slopes are taken one by one: larger would be slow."""
+    b, t, e = draw.number(9, 11), draw.number(9, 11), draw.number(5, 7)
+    return Mixer(draw, t, e, width=8), draw.heavy(b, t, e)
+
+
 class Attender(torch.nn.Module):
     """Bare self-attention over sentences of any length; the mask comes after the softmax, so it leaks a little."""
 
@@ -303,7 +335,7 @@ leak_map = exercise(
         "for a function instead of a module": lambda draw: (Mixer(draw).forward, draw.normal(2, 4, 3)),
     },
     aspects=(
-        values(2.5, name="a known dependence", axes="i j", picture=True),
+        values(2.5, name="a known dependence", larger=many_sequences, axes="i j", picture=True),
         values(1.5, given=lambda draw: (Attender(), draw.normal(2, 5, 3)), name="attention", axes="i j", picture=True),
         input_left_alone(0.5),
         any_device(0.5),
@@ -345,6 +377,7 @@ hurried_attention = exercise(
                 "with a single position": case(normal(3, 1, 8), 2, 7),
                 "with more positions than components": case(normal(2, 9, 4), 1, 12),
             },
+            larger=lambda draw: (*long_sentences(draw), draw.number(80, 97)),
             axes="b t e",
             picture=True,
         ),
