@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from helpers.exercises.aspects import Inputs, InTorch, Unmet
+from helpers.exercises.aspects import LARGER, Inputs, InTorch, Unmet
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Lesson
 from helpers.exercises.questions import predictions_of
@@ -20,8 +20,10 @@ from helpers.exercises.spec import (
     case,
     exercise,
     gradient,
+    heavy,
     input_left_alone,
     normal,
+    size,
     values,
 )
 
@@ -59,12 +61,21 @@ FEW_RATINGS = {
     ),
 }
 
+
+def many_ratings(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Nine users or more, some thirty films, and ratings of which some are large."""
+    users, films, features = draw.number(9, 13), draw.number(24, 41), draw.number(5, 9)
+    table = draw.heavy(users, films)
+    return draw.heavy(users, features), draw.heavy(films, features), table, draw.mask(0.45, users, films)
+
+
 masked_squared_error = exercise(
     "masked_squared_error",
     stars=2,
     minutes=8,
     given=ratings,
     also=FEW_RATINGS,
+    larger=many_ratings,
     aspects=(
         values(2, accepts="number"),
         gradient(1, also=FEW_RATINGS),
@@ -88,6 +99,7 @@ raw_weights = exercise(
     minutes=5,
     given=SENTENCES,
     also=SMALL,
+    larger=case(heavy(size(9, 17), size(24, 33), size(34, 49))),
     aspects=(
         values(1.5, axes="b t t", picture=True),
         gradient(0.5),
@@ -129,6 +141,7 @@ row_softmax = exercise(
         "with a single row": case(normal(2, 1, 4, std=2.0)),
         "with a single score in each row": case(normal(2, 3, 1, std=2.0)),
     },
+    larger=case(heavy(size(9, 17), size(24, 33), size(34, 49))),
     aspects=(
         values(1.5, axes="b t s", picture=True),
         values(1, given=large_scores, name="large scores", axes="b t s", picture=True, rtol=5e-3, atol=1e-3),
@@ -149,6 +162,16 @@ def outshone(draw: Draw) -> tuple[torch.Tensor]:
     (x,) = SENTENCES(draw)
     x[:, 1] = 2 * x[:, 0]
     return (x,)
+
+
+def many_sentences(draw: Draw) -> tuple[torch.Tensor]:
+    """Nine sentences or more, of some thirty vectors, each with one component that may be as large as 8.
+
+    So the weights depend on much more than where the largest score is, and exp of no score overflows.
+    """
+    x = draw.normal(draw.number(9, 17), draw.number(24, 33), draw.number(20, 25), std=0.4)
+    which = draw.integers(0, x.shape[2], *x.shape[:2], 1)
+    return (x.scatter(2, which, draw.uniform(-8, 8, *x.shape[:2], 1)),)
 
 
 class Operations(TorchDispatchMode):
@@ -193,7 +216,7 @@ self_attention = exercise(
     given=SENTENCES,
     also=SMALL,
     aspects=(
-        values(1, given=outshone, also=SMALL, axes="b t e", picture=True),
+        values(1, given=outshone, also=SMALL, larger=many_sentences, axes="b t e", picture=True),
         Aspect("no loop", 0.5, as_many_operations, side=True),
         gradient(0.5, given=outshone),
         input_left_alone(0.5),
@@ -218,6 +241,7 @@ hurried_attention = exercise(
     mend=True,
     given=SENTENCES,
     also=SMALL,
+    larger=many_sentences,
     returns=Y_AND_WEIGHTS,
     aspects=(
         values(1, of="y", name="outputs", axes="b t e", picture=True),
@@ -254,6 +278,7 @@ def sees_order(x: Part) -> Inputs:
 
 # 7 components and 5 positions: an index that is meant for positions fits the width as well
 SEES_ORDER = sees_order(normal(2, 5, 7))
+MANY_POSITIONS = sees_order(heavy(size(9, 17), size(24, 33), size(34, 49)))
 
 
 def order_seen(gap: Answer, draw: Draw) -> dict[str, object]:
@@ -268,6 +293,7 @@ def order_seen(gap: Answer, draw: Draw) -> dict[str, object]:
         "for a function whose signs are turned round": measured(gap, lambda y: -attention(y), x.flip(0), order),
         # as many components as positions
         "with a batch of one": measured(gap, *sees_order(normal(1, 4, 4))(draw.named("one"))),
+        LARGER: measured(gap, *MANY_POSITIONS(draw.named(LARGER))),
     }
 
 
