@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from helpers.exercises.aspects import Inputs, Unmet, as_is, built, kind_of
+from helpers.exercises.aspects import LARGER, Inputs, Unmet, as_is, built, kind_of, projected
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Lesson
 from helpers.exercises.questions import predictions_of
@@ -17,11 +17,15 @@ from helpers.exercises.spec import (
     case,
     exercise,
     gradient,
+    heavy,
     input_left_alone,
+    integer,
     ints,
     module,
     normal,
+    outliers,
     parameters,
+    size,
     values,
 )
 
@@ -50,6 +54,8 @@ soft_lookup = exercise(
         "with square keys and values": case(normal(4), normal(4, 4), normal(4, 4)),
         "with a key that equals the query": exact_match,
     },
+    # a short query, so that exp of no score overflows
+    larger=case(normal(size(24, 33), std=0.3), heavy(size(70, 97), size(24, 33)), heavy(size(70, 97), size(34, 49))),
     aspects=(
         values(1.5, axes="d_v"),
         gradient(0.5),
@@ -101,10 +107,18 @@ def for_betas(sharpen: Answer, draw: Draw, *betas: float) -> dict[str, torch.Ten
     return {f"at beta = {beta:g}": sharpen(keys.clone(), query.clone(), beta) for beta in betas}
 
 
+MANY_KEYS = case(heavy(size(70, 97), size(24, 33)), normal(size(24, 33), std=0.3), lambda draw: draw.number(5, 9) / 4)
+
+
 def softly(sharpen: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The weights for a beta below 1 and one above, and of a dictionary with a single key."""
     query, keys, _ = ONE_ENTRY(draw.named("one"))
-    return {**for_betas(sharpen, draw, 0.7, 2.5), "with a single key": sharpen(keys, query, 1.5)}
+    many = sharpen(*MANY_KEYS(draw.named(LARGER)))
+    return {
+        **for_betas(sharpen, draw, 0.7, 2.5),
+        "with a single key": sharpen(keys, query, 1.5),
+        LARGER: projected(many, draw),
+    }
 
 
 def from_average_to_lookup(sharpen: Answer, draw: Draw) -> dict[str, torch.Tensor]:
@@ -179,6 +193,11 @@ attention = exercise(
         "with a single key and d_v = 1": roles(s=1, v=1),
         "with as many keys as queries": roles(2, 4, 4, 4, 4),
     },
+    larger=case(  # short queries, so that exp of no score overflows
+        normal(size(9, 13), size(14, 18), size(19, 24), std=0.3),
+        heavy(size(9, 13), size(70, 81), size(19, 24)),
+        heavy(size(9, 13), size(70, 81), size(34, 41)),
+    ),
     aspects=(
         values(1.5, axes="b t d_v", picture=True),
         values(0.5, given=one_query_far_longer, name="one query far longer than the others", axes="b t d_v"),
@@ -217,6 +236,7 @@ single_head_attention = exercise(
                 "with d as large as e": case(vectors(2, 4, 5), 5),
                 "with d = 1": case(vectors(2, 4, 5), 1),
             },
+            larger=case(outliers(size(9, 13), size(34, 41), size(24, 33)), integer(9, 13)),
             axes="b t d",
             picture=True,
         ),
@@ -232,6 +252,11 @@ single_head_attention = exercise(
                 "with d as large as e": case(vectors(2, 4, 5), 5, vectors(2, 4, 5)),
                 "with e = 1": case(vectors(2, 3, 1), 2, vectors(2, 4, 1)),
             },
+            larger=case(
+                outliers(size(9, 13), size(34, 41), size(24, 33)),
+                integer(9, 13),
+                outliers(size(9, 13), size(70, 81), size(24, 33)),
+            ),
             axes="b t d",
             picture=True,
         ),
@@ -274,6 +299,9 @@ OTHER_RULES = {
 }
 
 
+MANY_RULES = case(ints(size(40, 61), below=24), ints(size(40, 61), below=24), heavy(size(40, 61)), integer(24, 33))
+
+
 def two_matrices(returned: object, shape: tuple[int, int]) -> tuple[torch.Tensor, torch.Tensor]:
     """w_q and w_k (e, d), or a sentence for the student about what came instead."""
     returned = all_of(("w_q", "w_k"), returned)
@@ -307,7 +335,8 @@ def scores_of_rules(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """These scores, under names that say where the numbers come from."""
     score = their_scores(answer, draw)
     cases = {"in w_q @ w_k.T": some_rules(draw)} | {name: made(draw.named(name)) for name, made in OTHER_RULES.items()}
-    return {name: score(*rules) for name, rules in cases.items()}
+    scores = {name: score(*rules) for name, rules in cases.items()}
+    return scores | {LARGER: projected(score(*MANY_RULES(draw.named(LARGER))), draw)}
 
 
 def other_scores(answer: Answer, draw: Draw) -> Callable:
@@ -328,6 +357,7 @@ matrices_of_rules = exercise(
     minutes=12,
     given=some_rules,
     also=OTHER_RULES,
+    larger=MANY_RULES,
     via=their_scores,
     aspects=(
         Aspect("scores of the rules", 1, scores_of_rules, axes="r"),
