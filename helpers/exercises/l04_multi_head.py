@@ -8,7 +8,7 @@ from numbers import Integral
 
 import torch
 
-from helpers.exercises.aspects import Inputs, Unmet, Via, built, kind_of
+from helpers.exercises.aspects import LARGER, Inputs, Unmet, Via, built, kind_of
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Lesson, Probe
 from helpers.exercises.questions import predictions_of
@@ -18,10 +18,13 @@ from helpers.exercises.spec import (
     case,
     exercise,
     gradient,
+    heavy,
     input_left_alone,
     module,
     normal,
+    outliers,
     parameters,
+    size,
     values,
 )
 
@@ -71,6 +74,13 @@ def divides(points: float, call: Callable[[Answer, int, int, Draw], object]) -> 
 
 # ---------------------------------------------------------------------------------- split_heads, merge_heads
 
+
+def many_vectors(draw: Draw) -> tuple[torch.Tensor, int]:
+    """Nine sentences or more, of some thirty vectors, and six heads or more."""
+    h = draw.number(6, 10)
+    return outliers(draw.number(9, 12), draw.number(24, 33), h * draw.number(5, 9))(draw), h
+
+
 split_heads = exercise(
     "split_heads",
     stars=2,
@@ -83,6 +93,7 @@ split_heads = exercise(
         "with a single head": case(normal(2, 5, 4), 1),
         "with as many heads as components": case(normal(3, 2, 5), 5),
     },
+    larger=many_vectors,
     aspects=(
         values(2, axes="b h t d", picture=True),
         gradient(0.5),
@@ -104,6 +115,7 @@ merge_heads = exercise(
         "with a single head": case(normal(2, 1, 5, 4)),
         "with heads of width 1": case(normal(3, 5, 2, 1)),
     },
+    larger=case(heavy(size(9, 12), size(6, 9), size(24, 33), size(10, 13))),
     aspects=(
         values(1.5, axes="b t e", picture=True),
         gradient(0.5),
@@ -139,6 +151,7 @@ multi_head_attention = exercise(
                 "for e = 10 and h = 5": case(normal(2, 4, 10), 5),
                 "with a single head": case(normal(2, 4, 6), 1),
             },
+            larger=many_vectors,
             axes="b t e",
             picture=True,
         ),
@@ -240,6 +253,7 @@ fuse_heads = exercise(
         "with five heads of width 2": heads_of(3, 2, 5),
         "with heads of width 1": heads_of(4, 1, 2),
     },
+    larger=lambda draw: (single_heads(draw, e=draw.number(24, 33), d=draw.number(10, 17), h=draw.number(9, 11)),),
     aspects=(
         values(1, name="queries", via=weight(0), axes="h·d e", picture=True),
         values(0.5, name="keys", via=weight(1), axes="h·d e", picture=True),
@@ -267,6 +281,12 @@ def projections(b: int = 2, t: int = 5, e: int = 12, h: int = 3) -> Inputs:
     return case(normal(b, t, e), normal(b, t, e), normal(b, t, e), h)
 
 
+def many_projections(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, int]:
+    """The same of nine sentences or more, of some thirty positions, in six heads or more. No score overflows in exp."""
+    k, h = many_vectors(draw)
+    return draw.normal(*k.shape), k, draw.heavy(*k.shape), h
+
+
 folded_heads = exercise(
     "folded_heads",
     stars=2,
@@ -280,6 +300,7 @@ folded_heads = exercise(
         "with a single head": projections(t=4, e=6, h=1),
         "for e = 10 and h = 5": projections(b=3, t=4, e=10, h=5),
     },
+    larger=many_projections,
     aspects=(
         values(1.5, axes="b t e", picture=True),
         gradient(0.5),
@@ -304,7 +325,9 @@ def counted(kind: str) -> Probe:
     """How many parameters a module of that kind has, for several sizes."""
 
     def probe(count, draw):
-        return {f"for e = {e} and h = {h}": count(e, h, kind) for e, h in sizes(draw)}
+        counts = {f"for e = {e} and h = {h}": count(e, h, kind) for e, h in sizes(draw)}
+        h = draw.number(9, 13)  # no larger, since who counts by a module makes one
+        return counts | {LARGER: count(h * draw.number(14, 18), h, kind)}
 
     return probe
 
