@@ -43,6 +43,20 @@ def heavy(*shape: Size, **options: Any) -> Part:
     return lambda draw: draw.heavy(*_sizes(draw, shape), **options)
 
 
+def outliers(*shape: Size) -> Part:
+    """Vectors of small normal numbers, in each of which one component is larger, up to 8.
+
+    So a clamp shows, and exp of no dot product of two of them overflows.
+    """
+
+    def vectors(draw: Draw) -> torch.Tensor:
+        sizes = _sizes(draw, shape)
+        place, size = draw.integers(0, sizes[-1], *sizes[:-1], 1), draw.uniform(-8, 8, *sizes[:-1], 1)
+        return draw.normal(*sizes, std=0.4).scatter(-1, place, size)
+
+    return vectors
+
+
 def ints(*shape: Size, low: int = 0, below: int) -> Part:
     """Integers in [low, below)."""
     return lambda draw: draw.integers(low, below, *_sizes(draw, shape))
