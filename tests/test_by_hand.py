@@ -18,7 +18,7 @@ from helpers.checking.cell_scan import scan_cell
 from helpers.checking.keys import ExerciseKey
 from helpers.checking.verdicts import NOT_ALLOWED, judge
 from helpers.exercises.aspects import Forbidden
-from helpers.exercises.exercise import FUSED_ATTENTION, NORMS, SOFTMAX, Aspect, Exercise
+from helpers.exercises.exercise import ATTENTION_OPERATORS, NORM_OPERATORS, SOFTMAX_OPERATORS, Aspect, Exercise
 
 SAYS = "Write the exponentials and their sum."
 
@@ -30,8 +30,8 @@ def rows(says=SAYS, *operators, **about):
 
 
 BY_HAND = rows()
-NO_ATTENTION = rows("Write the product of queries and keys.", *SOFTMAX)
-NO_NORM = rows("Write the mean and the variance.", *FUSED_ATTENTION)
+NO_ATTENTION = rows("Write the product of queries and keys.", *SOFTMAX_OPERATORS)
+NO_NORM = rows("Write the mean and the variance.", *ATTENTION_OPERATORS)
 
 X = torch.arange(12.0).reshape(3, 4) / 5
 
@@ -201,7 +201,7 @@ def test_what_is_written_by_hand_runs_with_its_gradient():
 def test_what_the_exercise_names_is_allowed_and_without_a_word_of_it_everything_is():
     with watched(NO_NORM):
         X.softmax(-1), F.scaled_dot_product_attention(X[None], X[None], X[None])
-    with watched(rows(SAYS, *SOFTMAX, *NORMS)):
+    with watched(rows(SAYS, *SOFTMAX_OPERATORS, *NORM_OPERATORS)):
         X.softmax(-1), nn.LayerNorm(4)(X)
     with watched(rows("")) as noticed:
         X.softmax(-1), nn.GRU(4, 2)(X), torch.distributions.SoftmaxTransform()(X)
@@ -210,10 +210,11 @@ def test_what_the_exercise_names_is_allowed_and_without_a_word_of_it_everything_
 
 def test_where_no_operator_is_allowed_not_even_a_tensor_is_made():
     count = Exercise("rows", 1, 1, BY_HAND.aspects, by_hand="Count on paper.", operators=None)
+    written, own_sum = in_a_cell("nn.Linear(2, 3)"), in_a_cell("sum(range(x))")
     with watched(count):
-        assert sum(range(4)) == 6
+        assert own_sum(4) == 6 and torch.ones(2).sum() == 2  # a probe may compute
         with pytest.raises(Forbidden, match="Count on paper."):
-            nn.Linear(2, 3)
+            written(X)
 
 
 # ------------------------------------------------------------------------------------- what is only noticed

@@ -25,6 +25,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from helpers.checking.syntax import spelled
+from helpers.course import HELPERS
 from helpers.exercises.aspects import Forbidden
 from helpers.exercises.exercise import Exercise
 
@@ -75,9 +76,10 @@ class _Kernels(TorchDispatchMode):
     def __torch_dispatch__(self, operator: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         if operator not in self._allowed:
             space, _, name = operator._schema.name.partition("::")
-            if space not in ("aten", "prim", "profiler") or not is_allowed(name, self._operators):
+            if space in ("aten", "prim", "profiler") and is_allowed(name, self._operators):
+                self._allowed.add(operator)
+            elif self._operators is not None or _is_students(sys._getframe(1)):  # a probe may always count
                 raise Forbidden(CALLS.format(name.strip("_"), self._says))
-            self._allowed.add(operator)
         return operator(*args, **(kwargs or {}))
 
     def __exit__(self, *problem: Any) -> None:
@@ -114,7 +116,7 @@ def _composites_raise(says: str, operators: tuple[str, ...] | None) -> Iterator[
     # torch.library.Library keeps itself in a public list of finalizers, by which anybody could end it
     library = torch._C._dispatch_library("IMPL", "aten", "", __file__, 0)
     with warnings.catch_warnings(action="ignore"):  # torch says of each that it was there before
-        for operator, name in _composites():
+        for operator, name in _composites() if operators is not None else ():
             if not is_allowed(name, operators):
                 library.impl(operator, "CompositeImplicitAutograd", _raising(name, says), False)
     try:
@@ -227,14 +229,15 @@ def _notice(noticed: list[str], sentence: str) -> None:
 
 
 def _is_students(frame: FrameType | None) -> bool:
-    """Does an answer do this, and neither an import nor a traceback that is shown on its behalf?"""
-    files = []
+    """Does an answer do this, and neither a probe, nor an import, nor a traceback that is shown on its behalf?"""
     while frame is not None:
-        files.append(frame.f_code.co_filename)
+        file = frame.f_code.co_filename
+        if file.startswith(("<frozen importlib", str(HELPERS))) and file != __file__ or file.endswith(_MAY_READ):
+            return False
+        if file.startswith("<") and not file.startswith(_GENERATED) or "ipykernel_" in file:
+            return True
         frame = frame.f_back
-    if any(file.startswith("<frozen importlib") or file.endswith(_MAY_READ) for file in files):
-        return False
-    return any(file.startswith("<") and not file.startswith(_GENERATED) or "ipykernel" in file for file in files)
+    return False
 
 
 # --------------------------------------------------------------------------------------------- the text

@@ -20,9 +20,9 @@ Probe = Callable[[Answer, Draw], Any]
 Reduce = Callable[[Mapping[str, torch.Tensor], Draw], Any]
 
 # Operators beyond the elementary ones, for `Exercise.operators`
-SOFTMAX = ("softmax", "log_softmax", "safe_softmax", "logsumexp")
-FUSED_ATTENTION = (*SOFTMAX, "scaled_dot_product_attention", "scaled_dot_product_attention_math")
-NORMS = ("layer_norm", "native_layer_norm")
+SOFTMAX_OPERATORS = ("softmax", "log_softmax", "safe_softmax", "logsumexp")
+ATTENTION_OPERATORS = (*SOFTMAX_OPERATORS, "scaled_dot_product_attention", "scaled_dot_product_attention_math")
+NORM_OPERATORS = ("layer_norm", "native_layer_norm")
 
 
 class UnknownLesson(LookupError):

@@ -8,7 +8,7 @@ import torch
 
 from helpers.exercises.aspects import LARGER, Inputs, Unmet, as_is, built, kind_of, projected
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Lesson
+from helpers.exercises.exercise import SOFTMAX_OPERATORS, Answer, Aspect, Lesson
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import (
     Part,
@@ -158,13 +158,10 @@ sharpen = exercise(
 
 FINISHED = "It holds this exercise's answer, for later lessons to build on. Here the point is to find the fault."
 
-READY_MADE = {
-    "finished_attention": FINISHED,
-    "scaled_dot_product_attention": (
-        "PyTorch's own function is this exercise, finished (and scaled, unless it is told "
-        "not to). Find the fault in the two products and the softmax instead."
-    ),
-}
+READY_MADE = (
+    "PyTorch's own function is this exercise, finished (and scaled, unless it is told not to). Find the fault in the"
+    " two products and the softmax instead."
+)
 
 
 def roles(b: int = 2, t: int = 3, s: int = 5, d: int = 4, v: int = 6) -> Inputs:
@@ -185,7 +182,9 @@ attention = exercise(
     stars=2,
     minutes=10,
     mend=True,
-    forbidden=READY_MADE,
+    forbidden={"finished_attention": FINISHED},
+    by_hand=READY_MADE,
+    operators=SOFTMAX_OPERATORS,
     given=roles(),
     also={
         "with a batch of one": roles(b=1),

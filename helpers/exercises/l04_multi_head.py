@@ -10,7 +10,7 @@ import torch
 
 from helpers.exercises.aspects import LARGER, Inputs, Unmet, Via, built, kind_of
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Lesson, Probe
+from helpers.exercises.exercise import ATTENTION_OPERATORS, Answer, Aspect, Lesson, Probe
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import (
     all_of,
@@ -135,6 +135,8 @@ multi_head_attention = exercise(
     stars=3,
     minutes=20,
     forbidden={"MultiheadAttention": LIBRARY, "multi_head_attention_forward": LIBRARY, "multi_head": BY_HAND},
+    by_hand=LIBRARY,
+    operators=ATTENTION_OPERATORS,
     builds_on=("multi_head.merge_heads", "multi_head.split_heads"),
     given=case(normal(2, 5, 12)),
     via=built(12, 3),

@@ -9,7 +9,7 @@ import torch
 from helpers.exercises import aspects
 from helpers.exercises.aspects import LARGER, Unmet, built, renamed
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Lesson, Probe
+from helpers.exercises.exercise import ATTENTION_OPERATORS, NORM_OPERATORS, Answer, Aspect, Lesson, Probe
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import (
     Part,
@@ -224,8 +224,8 @@ layer_norm = exercise(
         input_left_alone(0.25),
         any_device(0.25),
     ),
-    forbidden=dict.fromkeys(("LayerNorm", "layer_norm", "native_layer_norm"), PYTORCHS)
-    | {"FinishedNorm": "The finished norm is for the exercises that build on this one."},
+    forbidden={"FinishedNorm": "The finished norm is for the exercises that build on this one."},
+    by_hand=PYTORCHS,
 )
 
 # ------------------------------------------------------------------------------ TransformerBlock and Transformer
@@ -398,6 +398,8 @@ transformer_block = exercise(
         "TransformerEncoderLayer": PYTORCHS,
         "FinishedBlock": "The finished block is for the exercise that builds on this one. You may use its four layers.",
     },
+    by_hand=PYTORCHS,
+    operators=(*ATTENTION_OPERATORS, *NORM_OPERATORS),
     builds_on=("blocks.FeedForward", "blocks.LayerNorm", "blocks.SelfAttention"),
 )
 
@@ -438,16 +440,18 @@ def several_sizes(count: Answer, draw: Draw) -> dict[str, int]:
     return counts | {LARGER: count(8 * (2 * draw.number(600, 2000) + 1), 8)}
 
 
+ON_PAPER = (
+    "Count on paper, layer by layer, and return a formula in e and h; the cell below compares it with a real block."
+)
+
 block_parameters = exercise(
     "block_parameters",
     stars=1,
     minutes=6,
     aspects=(Aspect("count", 2, several_sizes, accepts="number", rtol=0, atol=1e-9),),
-    forbidden=dict.fromkeys(
-        ("FinishedBlock", "TransformerBlock", "numel"),
-        "Count on paper, layer by layer, and return a formula in e and h; the cell below compares it with a"
-        " real block.",
-    ),
+    forbidden=dict.fromkeys(("FinishedBlock", "TransformerBlock"), ON_PAPER),
+    by_hand=ON_PAPER,
+    operators=None,
 )
 
 LESSON = Lesson(

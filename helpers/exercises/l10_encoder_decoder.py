@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from helpers.exercises.aspects import Inputs, Unmet, built, kind_of
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Lesson, Probe
+from helpers.exercises.exercise import ATTENTION_OPERATORS, NORM_OPERATORS, Answer, Aspect, Lesson, Probe
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import (
     any_device,
@@ -25,6 +25,8 @@ from helpers.exercises.spec import (
     with_larger,
 )
 
+PYTORCHS = "It is PyTorch's own, and this exercise is there to write it."
+COMPARED = "It is PyTorch's own, and the lesson compares yours with it. Write out what it does."
 FINISHED = "The finished part is there for the exercises that build on this one; write it here."
 ONCE = "`model.encode` must run exactly once in each call: the memory does not change while the translation grows."
 END_OF_ROW = -1  # what a row of ids is filled up with
@@ -143,8 +145,10 @@ cross_attention = exercise(
     minutes=8,
     forbidden={
         "FinishedCrossAttention": FINISHED,
-        "MultiheadAttention": "It is PyTorch's own, and this exercise is there to write it.",
+        "MultiheadAttention": PYTORCHS,
     },
+    by_hand=PYTORCHS,
+    operators=ATTENTION_OPERATORS,
     builds_on=("multi_head.merge_heads", "multi_head.split_heads"),
     given=partly_hidden(),
     via=built(12, 2),  # e = 12 in 2 heads of width 6; 3 sentences, t = 5, s = 7
@@ -223,10 +227,10 @@ decoder_block = exercise(
     minutes=10,
     forbidden={
         "FinishedDecoderBlock": FINISHED,
-        "TransformerDecoderLayer": (
-            "It is PyTorch's own, and the lesson holds yours against it. Write out what it does."
-        ),
+        "TransformerDecoderLayer": COMPARED,
     },
+    by_hand=COMPARED,
+    operators=(*ATTENTION_OPERATORS, *NORM_OPERATORS),
     builds_on=("blocks.FeedForward", "blocks.LayerNorm", "blocks.SelfAttention", "encoder_decoder.CrossAttention"),
     given=with_masks(),
     via=built(8, 2),
@@ -403,8 +407,10 @@ encoder_decoder = exercise(
     minutes=12,
     forbidden={
         "FinishedModel": FINISHED,
-        "Transformer": "`nn.Transformer` is PyTorch's own, and this exercise is there to write it.",
+        "Transformer": PYTORCHS,
     },
+    by_hand=PYTORCHS,
+    operators=(*ATTENTION_OPERATORS, *NORM_OPERATORS),
     builds_on=(
         "blocks.TransformerBlock",
         "encoder_decoder.DecoderBlock",

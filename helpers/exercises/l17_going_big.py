@@ -11,7 +11,7 @@ from torch import nn
 
 from helpers.exercises.aspects import LARGER, LEFT_ALONE, Unmet, fill, kind_of, projected, together
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Lesson
+from helpers.exercises.exercise import ATTENTION_OPERATORS, NORM_OPERATORS, Answer, Aspect, Lesson
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import Part, all_of, exercise, heavy, input_left_alone, normal, size
 
@@ -298,11 +298,15 @@ def under_autocast(answer: Answer, draw: Draw) -> torch.Tensor:
     return torch.tensor([1])
 
 
+CHECKPOINT = "torch.utils.checkpoint does all of this; the exercise is to write it."
+
 checkpointed = exercise(
     "checkpointed",
     stars=3,
     minutes=14,
-    forbidden={"checkpoint": "torch.utils.checkpoint does all of this; the exercise is to write it."},
+    forbidden={"checkpoint": CHECKPOINT},
+    by_hand=CHECKPOINT,
+    operators=(*ATTENTION_OPERATORS, *NORM_OPERATORS),
     builds_on=("big.random_state", "big.set_random_state", "big.keeping_autocast"),
     aspects=(
         checkpointing(

@@ -10,7 +10,7 @@ import torch
 
 from helpers.exercises.aspects import LARGER, Unmet, Via, built, fill, kind_of, together
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Lesson
+from helpers.exercises.exercise import ATTENTION_OPERATORS, Answer, Aspect, Lesson
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import (
     any_device,
@@ -57,7 +57,8 @@ rms_norm = exercise(
     stars=1,
     minutes=6,
     mend=True,
-    forbidden={"rms_norm": READY, "finished_norm": FINISHED},
+    forbidden={"finished_norm": FINISHED},
+    by_hand=READY,
     given=case(normal(2, 3, 6, std=3.0)),
     also={
         "with a batch of one": case(normal(1, 4, 6)),
@@ -152,14 +153,18 @@ def many_heads(draw: Draw) -> tuple[torch.Tensor, int, int]:
     return draw.heavy(draw.number(4, 6), draw.number(70, 90), h * 4), h, groups
 
 
+NO_GROUPS = "It knows no groups, and this exercise is there to write them."
+
 grouped_query_attention = exercise(
     "GroupedQueryAttention",
     stars=3,
     minutes=15,
     forbidden={
         "finished_block": "A finished block holds a finished attention; write yours here.",
-        "MultiheadAttention": "It knows no groups, and this exercise is there to write them.",
+        "MultiheadAttention": NO_GROUPS,
     },
+    by_hand=NO_GROUPS,
+    operators=ATTENTION_OPERATORS,
     builds_on=(
         "gpt2.LayerCache",
         "masks.causal_mask",
