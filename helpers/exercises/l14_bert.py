@@ -640,18 +640,27 @@ def low_rank(answer: Answer, draw: Draw, bias: bool = True) -> Any:
     return layer
 
 
-def at_the_start(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """The outputs of a fresh layer, how A and B start, and which parameters learn."""
+def a_fresh_layer(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """Its outputs, its A and B, and which parameters learn."""
     layer = fresh(answer, draw)
-    a, b = layer.A.detach(), layer.B.detach()
     others = [parameter for name, parameter in layer.named_parameters() if name not in ("A", "B")]
     return {
         "the outputs of a fresh layer": layer(draw.normal(4, N_IN)),
+        "A": layer.A,
+        "B": layer.B,
+        "do A and B learn": torch.tensor([layer.A.requires_grad, layer.B.requires_grad]),
+        "of the other parameters, how many learn": torch.tensor(sum(p.requires_grad for p in others)),
+    }
+
+
+def at_the_start(collected: Collected, draw: Draw) -> dict[str, torch.Tensor]:
+    """The same; of A and B, whose numbers are the answer's own, how they start."""
+    same, a, b = dict(collected), collected["A"], collected["B"]
+    del same["A"], same["B"]
+    return same | {
         "at the start, does A hold other numbers than 0": torch.tensor(bool((a != 0).any())),
         "at the start, do the rows of A differ": torch.tensor(bool((a[0] != a[1]).any())),
         "at the start, is B zero": torch.tensor(bool((b == 0).all())),
-        "do A and B learn": torch.tensor([layer.A.requires_grad, layer.B.requires_grad]),
-        "of the other parameters, how many learn": torch.tensor(sum(p.requires_grad for p in others)),
     }
 
 
@@ -905,7 +914,7 @@ LESSON = Lesson(
                     also={"with a batch of one": vectors(1, 3), "for one vector": vectors()},
                     axes="b t n_out",
                 ),
-                Aspect("at the start", 0.5, at_the_start),
+                Aspect("at the start", 0.5, a_fresh_layer, reduce=at_the_start),
                 Aspect("merged", 1, merged),
                 Aspect("unmerged", 0.5, unmerged),
                 gradient(0.5, vectors(2, 3), via=low_rank_module, weights=("A", "B")),
