@@ -10,7 +10,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from helpers.authoring import check_answers
-from helpers.authoring.check_answers import answer_of, constant, stale_key
+from helpers.authoring.check_answers import answer_of, constant, stale_key, without_larger_case
 from helpers.authoring.lesson_source import Answers
 from helpers.authoring.make_keys import same_on_another_machine
 from helpers.authoring.mistakes import Accepted, Alias, Mistake
@@ -20,6 +20,7 @@ from helpers.checking.compare import same_outcome
 from helpers.checking.keys import AnswerKey, ExerciseKey, load_key, shipped_path
 from helpers.checking.verdicts import RIGHT, judge
 from helpers.course import SHIPPED_SEED
+from helpers.exercises.aspects import LARGER
 from helpers.exercises.exercise import UNCHANGED, Aspect, lesson_names
 from helpers.exercises.tolerance import GRADIENTS, MACHINES, Tolerance
 
@@ -56,6 +57,35 @@ def test_values_that_are_declared_constant_have_to_be(first_lesson, monkeypatch)
     monkeypatch.setitem(vars(first.aspects[0]), "constant", "It has one right answer.")
     assert list(constant(first_lesson, shipped(first_lesson))) == [
         f"{first.name}: {first.aspects[0].name!r} is declared constant, and its values depend on the seed"
+    ]
+
+
+# ------------------------------------------------------------------------------- what is right on small cases only
+
+
+def test_every_exercise_has_a_much_larger_case_or_says_why_it_has_none(source):
+    assert list(without_larger_case(source, shipped(source))) == []
+
+
+def with_cases(lesson_source, *names):
+    """A key in which each exercise of the lesson has one aspect, with tensors of these names."""
+    outcome = Outcome(ANSWERED, {name: torch.ones(1) for name in names})
+    entries = {exercise.name: ExerciseKey({"values": outcome}) for exercise in lesson_source.lesson}
+    return AnswerKey(lesson_source.name, SHIPPED_SEED, entries)
+
+
+def test_an_exercise_without_a_much_larger_case_is_found(first_lesson, monkeypatch):
+    names = [exercise.name for exercise in first_lesson.lesson]
+    small, both = with_cases(first_lesson, "result"), with_cases(first_lesson, "result", f"{LARGER}, result 0")
+    for exercise in first_lesson.lesson:
+        monkeypatch.setitem(vars(exercise), "no_larger", "")
+    assert list(without_larger_case(first_lesson, both)) == []
+    found = list(without_larger_case(first_lesson, small))
+    assert [finding.partition(":")[0] for finding in found] == names
+    monkeypatch.setitem(vars(first_lesson.lesson.exercises[0]), "no_larger", "It is a count on paper.")
+    assert list(without_larger_case(first_lesson, small)) == found[1:]
+    assert list(without_larger_case(first_lesson, both)) == [
+        f"{names[0]}: it says no_larger, and one of its cases is much larger than the others"
     ]
 
 
