@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from helpers.authoring import check_answers
 from helpers.authoring import guessable as guessing
-from helpers.authoring.check_answers import answer_of, stale_key
+from helpers.authoring.check_answers import answer_of, stale_key, without_larger_case
 from helpers.authoring.guessable import guessable
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.authoring.make_keys import same_on_another_machine
@@ -23,6 +23,7 @@ from helpers.checking.compare import same_outcome
 from helpers.checking.keys import AnswerKey, ExerciseKey, load_key, shipped_path
 from helpers.checking.verdicts import RIGHT, judge
 from helpers.course import SHIPPED_SEED
+from helpers.exercises.aspects import LARGER
 from helpers.exercises.exercise import UNCHANGED, Aspect, Exercise, Lesson, lesson_names
 from helpers.exercises.tolerance import GRADIENTS, MACHINES, Tolerance
 
@@ -81,6 +82,35 @@ def test_values_that_are_numbers_the_answer_is_given_are_refused(monkeypatch):
 
     monkeypatch.setattr(guessing.Answers, "answer", lambda self, exercise, seed: run(exercise, lambda d: d, seed))
     assert judged_by(widths) == ["raw_weights: all right values of 'values' are numbers that the answer is given"]
+
+
+# ------------------------------------------------------------------------------- what is right on small cases only
+
+
+def test_every_exercise_has_a_much_larger_case_or_says_why_it_has_none(source):
+    assert list(without_larger_case(source, shipped(source))) == []
+
+
+def with_cases(lesson_source, *names):
+    """A key in which each exercise of the lesson has one aspect, with tensors of these names."""
+    outcome = Outcome(ANSWERED, {name: torch.ones(1) for name in names})
+    entries = {exercise.name: ExerciseKey({"values": outcome}) for exercise in lesson_source.lesson}
+    return AnswerKey(lesson_source.name, SHIPPED_SEED, entries)
+
+
+def test_an_exercise_without_a_much_larger_case_is_found(first_lesson, monkeypatch):
+    names = [exercise.name for exercise in first_lesson.lesson]
+    small, both = with_cases(first_lesson, "result"), with_cases(first_lesson, "result", f"{LARGER}, result 0")
+    for exercise in first_lesson.lesson:
+        monkeypatch.setitem(vars(exercise), "no_larger", "")
+    assert list(without_larger_case(first_lesson, both)) == []
+    found = list(without_larger_case(first_lesson, small))
+    assert [finding.partition(":")[0] for finding in found] == names
+    monkeypatch.setitem(vars(first_lesson.lesson.exercises[0]), "no_larger", "It is a count on paper.")
+    assert list(without_larger_case(first_lesson, small)) == found[1:]
+    assert list(without_larger_case(first_lesson, both)) == [
+        f"{names[0]}: it says no_larger, and one of its cases is much larger than the others"
+    ]
 
 
 # --------------------------------------------------------------------------- what another machine makes of a key

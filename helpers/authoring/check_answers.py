@@ -28,6 +28,7 @@ from helpers.checking.syntax import digest_of_tree
 from helpers.checking.verdicts import AS_GIVEN, RIGHT, Verdict, earns_sides, judge, lost_aspects
 from helpers.course import SHIPPED_SEED
 from helpers.exercises import Exercise, load_lesson
+from helpers.exercises.aspects import LARGER
 from helpers.exercises.exercise import UNCHANGED
 from helpers.grading.sandbox.bubblewrap import NoSandbox, SandboxFailed
 from helpers.notebooks import BadRegion
@@ -47,6 +48,7 @@ def key_and_variants(source: Source) -> Iterator[str]:
         return
     yield from stale_key(source, key)
     yield from guessable(source)
+    yield from without_larger_case(source, key)
     yield from misjudged(source, SHIPPED_SEED, key)
     yield from surviving(source, key)
 
@@ -74,6 +76,17 @@ def _same_entry(exercise: Exercise, shipped: ExerciseKey, rebuilt: ExerciseKey) 
         for old, new, mistaken in pairs
         for a in exercise.aspects
     )
+
+
+def without_larger_case(source: Source, key: AnswerKey) -> Iterator[str]:
+    """Each exercise has a case that is much larger than its others (see `aspects.LARGER`), or says why it has none."""
+    for exercise in source.lesson:
+        names = [name for outcome in key[exercise.name].reference.values() for name in outcome.tensors]
+        larger = any(name.startswith(LARGER) for name in names)
+        if not larger and not exercise.no_larger:
+            yield f"{exercise.name}: no case is much larger than the others. Give it one with larger=, or say no_larger"
+        if larger and exercise.no_larger:
+            yield f"{exercise.name}: it says no_larger, and one of its cases is much larger than the others"
 
 
 def surviving(source: Source, key: AnswerKey) -> Iterator[str]:

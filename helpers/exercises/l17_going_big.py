@@ -70,7 +70,7 @@ class Rows(NamedTuple):
 
 def gradients_of(answer: Answer, draw: Draw, batch: Rows, stale: bool) -> dict[str, torch.Tensor]:
     """What the student's function leaves in .grad, by parameter. stale: there are gradients from before."""
-    model = fill(RecordingModel().to(draw.device), draw)
+    model: Any = fill(RecordingModel().to(draw.device), draw)
     for parameter in model.parameters() if stale else ():
         parameter.grad = torch.ones_like(parameter)
     answer(model, *batch.drawn(draw.named(str(batch))), batch.parts, batch.pad)
@@ -97,7 +97,7 @@ def many_rows(draw: Draw) -> Rows:
 def accumulated(
     name: str, points: float, *batches: Rows, stale: bool = False, larger: bool = False, missed: str = ""
 ) -> Aspect:
-    """The gradients for these batches, and for one that is much larger."""
+    """The gradients for these batches. stale: there are some from before. larger: one batch more, much larger."""
 
     def probe(answer, draw):
         gradients = {
@@ -116,7 +116,7 @@ FOUR_PARTS = Rows((4, 1, 3, 2), 4, 4)
 
 def part_by_part(answer: Answer, draw: Draw) -> torch.Tensor:
     """Whether each part's backward pass runs before the next part is given to the model."""
-    model = fill(RecordingModel().to(draw.device), draw)
+    model: Any = fill(RecordingModel().to(draw.device), draw)
     answer(model, *FOUR_PARTS.drawn(draw), FOUR_PARTS.parts, FOUR_PARTS.pad)
     if model.most_open > 1:
         raise Unmet(
