@@ -169,7 +169,7 @@ def _learned(call: Answer, weights: bool | tuple[str, ...]) -> dict[str, torch.T
     return there if isinstance(weights, bool) else {name: there[name] for name in weights}
 
 
-def together(returned: object, also: Others, draw: Draw, call: Callable[[tuple], object]) -> object:
+def together(returned: object, also: Others, draw: Draw, call: Callable[[Any], object]) -> object:
     """What was returned for the first inputs, and for the further ones under what is said of them.
 
     call: gives what is returned for further inputs. Of the larger case there are projections.
@@ -271,7 +271,14 @@ def input_left_alone(points: float, inputs: Inputs, *, via: Via = as_is) -> Aspe
     )
 
 
-def any_device(points: float, inputs: Inputs, *, via: Via = as_is, also: Others | None = None) -> Aspect:
+ON_THE_CPU_ONLY = (
+    f"Your code works on the CPU only: it creates a tensor without saying on which device. {ON_WHICH_DEVICE}"
+)
+
+
+def any_device(
+    points: float, inputs: Inputs, *, via: Via = as_is, also: Others | None = None, missed: str = ON_THE_CPU_ONLY
+) -> Aspect:
     """The code makes no tensor on a device of its own choice, for these inputs and for those of `also`.
 
     Tried on a simulated device (see `OtherDevice`): a tensor that was made without a device lands on the CPU, and the
@@ -284,15 +291,7 @@ def any_device(points: float, inputs: Inputs, *, via: Via = as_is, also: Others 
             _on_another_device(answer, draw.named(case), further, via)
         return torch.tensor([1])
 
-    return Aspect(
-        "any device",
-        points,
-        probe,
-        side=True,
-        missed=(
-            f"Your code works on the CPU only: it creates a tensor without saying on which device. {ON_WHICH_DEVICE}"
-        ),
-    )
+    return Aspect("any device", points, probe, side=True, missed=missed)
 
 
 def _on_another_device(answer: Answer, draw: Draw, inputs: Inputs, via: Via) -> None:

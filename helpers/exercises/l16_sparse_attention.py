@@ -725,5 +725,4 @@ LESSON = Lesson(
         ),
     ),
     predictions=predictions_of("16_sparse_attention"),
-    late_imports=("torch._dynamo",),
 )
