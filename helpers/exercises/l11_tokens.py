@@ -95,13 +95,13 @@ byte_alphabet = exercise(
     minutes=7,
     forbidden=NO_BPE | {"finished_alphabet": FINISHED},
     no_larger="There are 256 bytes, and one table of their characters.",
+    may_be_typed_in="The answer is one table of 256 characters.",
     aspects=(
         Aspect(
             "the other 68 bytes",
             1.5,
             characters_of(OTHERS),
             axes="byte",
-            constant="The answer is one table of 256 characters, which a student may as well write out.",
         ),
         Aspect(
             "bytes that print",
