@@ -14,7 +14,7 @@ from helpers.exercises.aspects import Unmet, kind_of
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Lesson, Probe
 from helpers.exercises.questions import predictions_of
-from helpers.exercises.spec import exercise
+from helpers.exercises.spec import exercise, with_larger
 
 FINISHED = "The finished part is there for the exercises that build on this one. Here you write it."
 NO_BPE = {"Tokenizer": FINISHED}
@@ -94,6 +94,7 @@ byte_alphabet = exercise(
     stars=2,
     minutes=7,
     forbidden=NO_BPE | {"finished_alphabet": FINISHED},
+    no_larger="There are 256 bytes, and one table of their characters.",
     may_be_typed_in="The answer is one table of 256 characters.",
     aspects=(
         Aspect(
@@ -163,6 +164,12 @@ def from_a_text(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     }
 
 
+def from_a_long_text(answer: Answer, draw: Draw) -> torch.Tensor:
+    """Many merges, of many long words in more letters."""
+    words = drawn_words(draw, different=draw.number(40, 60), letters="abcdefghij", longest=14, most=12)
+    return pairs_as_text(answer, words, draw.number(40, 60))
+
+
 def from_pairs_that_tie(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Pairs that are equally frequent.
 
@@ -213,7 +220,7 @@ learn_merges = exercise(
         Aspect(
             "merges of a text",
             1.5,
-            from_a_text,
+            with_larger(from_a_text, from_a_long_text),
             missed=(
                 "Your pairs differ from the right ones. Take a text of two short words and go through it by hand, pair"
                 " by pair."
@@ -274,9 +281,9 @@ def a_tokenizer(draw: Draw, letters: str, count: int, words: int = 90) -> tuple[
     return kept, vocabulary_of(draw, kept)
 
 
-def drawn_text(draw: Draw, letters: str = LETTERS, words: int = 10) -> str:
-    """Words of 4 to 9 drawn letters, with single spaces between them."""
-    lengths = draw.integers(4, 10, words).tolist()
+def drawn_text(draw: Draw, letters: str = LETTERS, words: int = 10, longest: int = 9) -> str:
+    """Words of 4 to `longest` drawn letters, with single spaces between them."""
+    lengths = draw.integers(4, longest + 1, words).tolist()
     return " ".join("".join(letters[i] for i in draw.integers(0, len(letters), length).tolist()) for length in lengths)
 
 
@@ -284,6 +291,12 @@ def plain_words(answer: Answer, draw: Draw) -> torch.Tensor:
     """The ids of a drawn text under a drawn tokenizer: so few letters that nearly everywhere several pairs compete."""
     merges, vocabulary = a_tokenizer(draw, LETTERS, 40)
     return a_list_of_ids(answer(drawn_text(draw, words=20), merges, vocabulary))
+
+
+def many_long_words(answer: Answer, draw: Draw) -> torch.Tensor:
+    """The ids of many words of up to 40 letters under a tokenizer of many merges."""
+    merges, vocabulary = a_tokenizer(draw, "abcd", draw.number(80, 100), 60)
+    return a_list_of_ids(answer(drawn_text(draw, "abcd", draw.number(40, 60), 40), merges, vocabulary))
 
 
 def competing_pairs(answer: Answer, draw: Draw) -> torch.Tensor:
@@ -329,7 +342,7 @@ encode = exercise(
     answered_by=("bpe.Tokenizer",),
     builds_on=("bpe.byte_alphabet", "bpe.learn_merges", "bpe.merge_pair", "bpe.split_pieces"),
     aspects=(
-        Aspect("words", 1, plain_words, axes="token"),
+        Aspect("words", 1, with_larger(plain_words, many_long_words), axes="token"),
         Aspect("pairs that compete", 0.5, competing_pairs, axes="token"),
         Aspect("every script", 1, other_scripts, axes="token"),
         Aspect("word by word", 0.5, merges_across_words, axes="token"),
@@ -364,6 +377,12 @@ def plain_ids(answer: Answer, draw: Draw) -> torch.Tensor:
     return text_of(answer, in_symbols(draw, drawn_text(draw) + ".  a ", vocabulary), vocabulary)
 
 
+def many_ids(answer: Answer, draw: Draw) -> torch.Tensor:
+    """The text of many ids out of a larger vocabulary."""
+    _, vocabulary = a_tokenizer(draw, "abcd", draw.number(80, 100), 60)
+    return text_of(answer, in_symbols(draw, drawn_text(draw, "abcd", draw.number(80, 120)), vocabulary), vocabulary)
+
+
 def split_characters(answer: Answer, draw: Draw) -> torch.Tensor:
     """Characters whose bytes lie in several tokens."""
     _, vocabulary = a_tokenizer(draw, "éß€→😀z", 32)
@@ -389,7 +408,7 @@ decode = exercise(
         Aspect(
             "words",
             0.5,
-            plain_ids,
+            with_larger(plain_ids, many_ids),
             missed="The text that comes back is not the one that went in. Print both, with repr().",
         ),
         Aspect(
@@ -435,6 +454,12 @@ def of_letters(letters: str, *lengths: int) -> Probe:
     return probe
 
 
+def of_a_long_text(answer: Answer, draw: Draw) -> object:
+    """The bits per byte of a text of thousands of characters, in all scripts."""
+    ((loss, tokens, text),) = drawn_texts(draw, "abcdéß€→😀z \n", draw.number(2000, 3000))
+    return answer(loss, tokens, text)
+
+
 def of_white_space(answer: Answer, draw: Draw) -> dict[str, object]:
     """The bits per byte of a text with white space at both ends, and of one token for a single byte."""
     ((loss, tokens, text),) = drawn_texts(draw, LETTERS, 24)
@@ -450,7 +475,7 @@ bits_per_byte_of = exercise(
     minutes=6,
     aspects=(
         Aspect("plain letters", 0.5, of_letters("abc de", 30, 57), accepts="number"),
-        Aspect("every script", 1, of_letters("éß€→😀z ", 19, 36), accepts="number"),
+        Aspect("every script", 1, with_larger(of_letters("éß€→😀z ", 19, 36), of_a_long_text), accepts="number"),
         Aspect("every byte", 0.5, of_white_space, accepts="number"),
     ),
 )

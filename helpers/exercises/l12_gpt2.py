@@ -189,7 +189,7 @@ def rounded(number: torch.Tensor) -> float:
 def large_sizes(draw: Draw) -> dict[str, Any]:
     """The sizes of a model with more words, heads and blocks, and a window of 80 positions or more."""
     h = draw.number(4, 6)
-    sizes = {"n": draw.number(30, 40), "t_max": draw.number(80, 100), "e": h * draw.number(4, 6), "h": h}
+    sizes = {"n": draw.number(73, 80), "t_max": draw.number(80, 100), "e": h * draw.number(4, 6), "h": h}
     return sizes | {"depth": 3, "epsilon": draw.uniform(0.1, 0.5).item()}
 
 
@@ -202,7 +202,7 @@ def large_input(draw: Draw) -> tuple[torch.Tensor, dict[str, Any]]:
 def large_windows(draw: Draw) -> tuple[torch.Tensor, dict[str, Any]]:
     """Ids (b, t), and the sizes of a model that reads them."""
     sizes = large_sizes(draw)
-    return draw.integers(0, 30, draw.number(5, 7), draw.number(66, 72)), sizes
+    return draw.integers(0, 73, draw.number(5, 7), draw.number(66, 72)), sizes
 
 
 def of_sizes(inputs: torch.Tensor, sizes: Mapping[str, Any] = CONFIG) -> tuple[tuple, tuple]:

@@ -83,7 +83,7 @@ print("as ids:   ", *as_tokens)
 # Return a dict from each of the numbers 0 to 255 to a character. The bytes 33 to 126, 161 to 172 and 174 to 255 are
 # visible characters of Latin-1 and **stand for themselves**. The other 68 (control characters, spaces, and 173, an
 # invisible hyphen) get the characters number 256, 257, 258, … in their order: byte 0 the first, byte 1 the next. All
-# 256 characters are different. Do not call `finished_alphabet` here.
+# 256 characters are different. Typing out the whole table is fine, too. Do not call `finished_alphabet` here.
 #
 # <details><summary>Hint 1: a character from its number</summary>
 #
