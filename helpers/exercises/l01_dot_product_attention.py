@@ -23,6 +23,7 @@ from helpers.exercises.spec import (
     heavy,
     input_left_alone,
     normal,
+    outliers,
     size,
     values,
 )
@@ -41,17 +42,13 @@ def ratings(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch
     seen[0, 1:] = False
     seen[1, 1:5] = True
     seen[2, 2] = seen[3, 5] = False  # never all
-    return draw.normal(4, 3), draw.normal(6, 3), _with_zeros(draw.normal(4, 6, mean=0.5, std=2.0)), seen
-
-
-def _with_zeros(table: torch.Tensor) -> torch.Tensor:
-    """The same table, with a 0 for one rating that is known and for one that is not."""
-    table[1, 2] = table[2, 2] = 0.0
-    return table
+    users, films, table = draw.normal(4, 3), draw.normal(6, 3), draw.normal(4, 6, mean=0.5, std=2.0)
+    table[1, 2] = table[2, 2] = 0.0  # one rating that is known, and one that is not
+    return users, films, table, seen
 
 
 FEW_RATINGS = {
-    # which is far from the prediction
+    # the rating is far from the prediction
     "with one user, one film and one feature": case(
         normal(1, 1), normal(1, 1), lambda draw: draw.uniform(20, 40, 1, 1), bools([[1]])
     ),
@@ -87,6 +84,7 @@ masked_squared_error = exercise(
 # ------------------------------------------------------------------------------------------------ raw_weights
 
 SENTENCES = case(normal(2, 5, 3))  # two of 5 vectors, 3 wide: no two sizes are alike, so a mixed-up axis shows
+MANY_SENTENCES = case(outliers(size(9, 17), size(24, 33), size(20, 25)))
 SMALL = {
     "with a batch of one": case(normal(1, 4, 3)),
     "with a single position": case(normal(2, 1, 3)),
@@ -164,16 +162,6 @@ def outshone(draw: Draw) -> tuple[torch.Tensor]:
     return (x,)
 
 
-def many_sentences(draw: Draw) -> tuple[torch.Tensor]:
-    """Nine sentences or more, of some thirty vectors, each with one component that may be as large as 8.
-
-    So the weights depend on much more than where the largest score is, and exp of no score overflows.
-    """
-    x = draw.normal(draw.number(9, 17), draw.number(24, 33), draw.number(20, 25), std=0.4)
-    which = draw.integers(0, x.shape[2], *x.shape[:2], 1)
-    return (x.scatter(2, which, draw.uniform(-8, 8, *x.shape[:2], 1)),)
-
-
 class Operations(TorchDispatchMode):
     """Counts the operations of PyTorch that run while it is on."""
 
@@ -216,7 +204,7 @@ self_attention = exercise(
     given=SENTENCES,
     also=SMALL,
     aspects=(
-        values(1, given=outshone, also=SMALL, larger=many_sentences, axes="b t e", picture=True),
+        values(1, given=outshone, also=SMALL, larger=MANY_SENTENCES, axes="b t e", picture=True),
         Aspect("no loop", 0.5, as_many_operations, side=True),
         gradient(0.5, given=outshone),
         input_left_alone(0.5),
@@ -241,7 +229,7 @@ hurried_attention = exercise(
     mend=True,
     given=SENTENCES,
     also=SMALL,
-    larger=many_sentences,
+    larger=MANY_SENTENCES,
     returns=Y_AND_WEIGHTS,
     aspects=(
         values(1, of="y", name="outputs", axes="b t e", picture=True),

@@ -16,11 +16,13 @@ from helpers.exercises.spec import (
     device,
     exercise,
     gradient,
+    heavy,
     input_left_alone,
     integer,
     module,
     normal,
     parameters,
+    size,
     tensor,
     values,
 )
@@ -52,6 +54,7 @@ position_embedding = exercise(
                 "with a single position": case(normal(3, 1, 6), 11),
                 "with more sequences than positions": case(normal(6, 4, 6), 11),
             },
+            larger=case(heavy(size(9, 17), size(70, 100), size(24, 33)), integer(100, 131)),
             axes="b t e",
             picture=True,
         ),
@@ -101,8 +104,16 @@ sinusoidal_encoding = exercise(
     },
     aspects=(
         values(2.5, axes="t e", picture=True),
-        # 45 radians in 32 bits: the angle itself is good to about 1e-5
-        values(1, given=case(integer(40, 45), 14, device), name="farther on", axes="t e", rtol=1e-3, atol=5e-4),
+        values(
+            1,
+            given=case(integer(40, 45), 14, device),
+            name="farther on",
+            larger=case(integer(70, 131), twice(12, 25), device),
+            axes="t e",
+            # 45 radians in 32 bits: the angle itself is good to about 1e-5
+            rtol=1e-3,
+            atol=5e-4,
+        ),
         any_device(0.5, given=case(5, 6, THERE), missed=ELSEWHERE),
     ),
 )
@@ -127,6 +138,7 @@ shift_matrix = exercise(
     builds_on=("positions.sinusoidal_encoding",),
     given=case(integer(2, 7), twice(3, 6), device),
     also={"for a shift of 0": case(0, 6, device), "for a shift of 1 and e = 2": case(1, 2, device)},
+    larger=case(integer(70, 131), twice(8, 13), device),  # least squares finds no matrix of 48
     aspects=(
         # wide enough for a matrix that was found by least squares
         values(2.5, axes="e e", picture=True, rtol=1e-3, atol=1e-3),
@@ -157,6 +169,7 @@ relative_bias = exercise(
         "with t = t_max = 1": case(normal(1), 1),
         "with t_max = 7 and t = 3": case(normal(13), 3),
     },
+    larger=case(heavy(lambda draw: 2 * draw.number(200, 231) - 1), integer(70, 100)),
     aspects=(
         values(2, axes="t t", picture=True),
         values(1, given=case(normal(21), 11), name="as long as the table allows", axes="t t", picture=True),
@@ -199,6 +212,9 @@ def moved_products(rotate: Answer, draw: Draw) -> torch.Tensor:
     return products(positions + draw.number(300, 900)) - products(positions)
 
 
+# nine sentences or more, six heads or more, and some thirty positions
+MANY_HEADS = heavy(size(9, 12), size(6, 9), size(24, 33), twice(8, 13))
+
 rotate = exercise(
     "rotate",
     stars=3,
@@ -211,6 +227,7 @@ rotate = exercise(
         "with a single position": from_the_start(normal(2, 3, 1, 8)),
         "with heads of width 2": from_the_start(normal(2, 3, 4, 2)),
     },
+    larger=from_the_start(MANY_HEADS),
     aspects=(
         values(2, axes="b h t d", picture=True),
         values(
@@ -224,6 +241,7 @@ rotate = exercise(
                     normal(2, 3, 4, 2), lambda draw: draw.permutation(4) + draw.number(20_000, 60_000)
                 ),
             },
+            larger=in_any_order(MANY_HEADS, below=130),
             axes="b h t d",
             picture=True,
         ),

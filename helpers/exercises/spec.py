@@ -51,8 +51,8 @@ def outliers(*shape: Size) -> Part:
 
     def vectors(draw: Draw) -> torch.Tensor:
         sizes = _sizes(draw, shape)
-        place, size = draw.integers(0, sizes[-1], *sizes[:-1], 1), draw.uniform(-8, 8, *sizes[:-1], 1)
-        return draw.normal(*sizes, std=0.4).scatter(-1, place, size)
+        place, value = draw.integers(0, sizes[-1], *sizes[:-1], 1), draw.uniform(-8, 8, *sizes[:-1], 1)
+        return draw.normal(*sizes, std=0.4).scatter(-1, place, value)
 
     return vectors
 
