@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from helpers.exercises import aspects
-from helpers.exercises.aspects import Inputs, Unmet, Via, built, kind_of, renamed
+from helpers.exercises.aspects import LARGER, Inputs, Unmet, Via, built, kind_of, projected, renamed
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Lesson, Probe
 from helpers.exercises.questions import predictions_of
@@ -21,7 +21,9 @@ from helpers.exercises.spec import (
     gradient,
     input_left_alone,
     ints,
+    module,
     parameters,
+    size,
     values,
 )
 
@@ -99,10 +101,19 @@ SEED = (
 )
 
 
-def kinds_of_slices(sample: Answer, draw: Draw) -> torch.Tensor:
-    """Among thousands of rows, each slice that there is comes up, and no other."""
-    _, inputs, targets = many_slices(sample, draw)
-    return torch.cat([inputs.long(), targets.long()], dim=1).unique(dim=0)
+def kinds_of_slices(sample: Answer, draw: Draw) -> dict[str, object]:
+    """Among thousands of rows, each slice that there is comes up, and no other.
+
+    In the larger case some 125 slices. That one of them is left out by chance has a probability below 1e-6.
+    """
+
+    def kinds(draw: Draw, **sizes: int) -> torch.Tensor:
+        _, inputs, targets = many_slices(sample, draw, **sizes)
+        return torch.cat([inputs.long(), targets.long()], dim=1).unique(dim=0)
+
+    few, many = kinds(draw), draw.named(LARGER)
+    larger = kinds(many, rows=2500, length=many.number(200, 211), t=many.number(75, 86))
+    return {"result": few, LARGER: projected(larger, draw)}
 
 
 def evenly(sample: Answer, draw: Draw) -> torch.Tensor:
@@ -147,9 +158,9 @@ sample_batch = exercise(
 
 # ---------------------------------------------------------------------------------------------- CharTransformer
 
-# n = 11, e = 8, h = 2, depth = 3, t_max = 9; windows of 5, three of them: no two sizes alike
 MOST_NAMED = 3  # of tensors that do not belong into a state_dict
-MODEL = built(11, 8, 2, 3, 9)
+SIZES = (11, 8, 2, 3, 9)  # n, e, h, depth, t_max; windows of 5, three of them: no two sizes alike
+MODEL = built(*SIZES)
 ANOTHER = built(13, 12, 3, 1, 7)
 SHALLOW = built(11, 8, 2, 1, 9)  # for gradients and devices
 
@@ -189,6 +200,12 @@ def checked_model(answer: Answer, draw: Draw) -> torch.nn.Module:
     return model
 
 
+def long_windows(draw: Draw) -> tuple[torch.Tensor, tuple[int, ...]]:
+    """Nine windows or more of 65 ids and more, and the sizes of a model for them."""
+    n, t = draw.number(30, 40), draw.number(65, 70)
+    return draw.integers(0, n, draw.number(9, 11), t), (n, 6 * draw.number(4, 6), 6, 4, t + draw.number(1, 9))
+
+
 char_transformer = exercise(
     "CharTransformer",
     stars=2,
@@ -199,9 +216,10 @@ char_transformer = exercise(
         "for windows of a single byte": case(ints(3, 1, below=11)),
         "for one window of one byte": case(ints(1, 1, below=11)),
     },
+    larger=long_windows,
     via=SHALLOW,
     aspects=(
-        values(1, via=MODEL, axes="b t n", picture=True),
+        values(1, via=module(lambda ids, sizes=SIZES: (sizes, (ids,))), axes="b t n", picture=True),
         Aspect("the longest window", 0.5, longest_windows, axes="b t n"),
         gradient(0.5, weights=True),
         parameters(1, via=checked_model),
@@ -299,10 +317,13 @@ def four_rows(*rest: float) -> Inputs:
 def temperatures(apply: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The log-probabilities of the new logits at several temperatures, for logits of several shapes."""
     cases = ((0.5, (4, 9)), (1.7, (2, 3, 9)), (0.8, (1, 9)), (3, (9,)), (1.0, (4, 9)))
-    return {
+    results = {
         f"at temperature {t:g}, for logits of shape {shape}": log_chances(apply, some_logits(draw, *shape), t)
         for t, shape in cases
     }
+    many = draw.named(LARGER)
+    logits, temperature = many.heavy(2, many.number(9, 13), 5, many.number(70, 100), most=10.0), many.number(5, 9) / 10
+    return results | {LARGER: projected(log_chances(apply, logits, temperature), draw)}
 
 
 def close_rivals(draw: Draw, *shape: int) -> torch.Tensor:
@@ -375,6 +396,18 @@ apply_temperature = exercise(
 SHAPES = ((2, 4, 9), (1, 9), (9,))
 
 
+def many_logits(draw: Draw) -> tuple[torch.Tensor, float]:
+    """Logits (2, 3, 4, n) far from 0, n from 120 to 139, of which some 70 stay, and p.
+
+    p is the one of fifty that is farthest from all sums of probabilities, so that no rounding decides what stays.
+    """
+    logits = draw.normal(2, 3, 4, draw.number(120, 140))
+    sums = logits.softmax(dim=-1).sort(dim=-1, descending=True).values.cumsum(dim=-1)
+    ps = draw.uniform(0.85, 0.95, 50)
+    apart = (sums.unsqueeze(-1) - ps).abs().flatten(0, -2).amin(dim=0)
+    return logits + draw.uniform(-20, 20, 2, 3, 4, 1), ps[apart.argmax()].item()
+
+
 def kept(*ps: float) -> Probe:
     """The logits that the filter leaves, for several p and logits of several shapes."""
 
@@ -384,7 +417,8 @@ def kept(*ps: float) -> Probe:
             logits = some_logits(draw, *shape)
             for p in ps:
                 results |= filtered(keep, logits, p, f"for p = {p:g} and logits of shape {shape}")
-        return results
+        larger = filtered(keep, *many_logits(draw.named(LARGER)), "")
+        return results | {f"{LARGER}, {name.strip()}": projected(value, draw) for name, value in larger.items()}
 
     return probe
 
@@ -484,7 +518,9 @@ PROMPTS = case(ints(3, 4, below=7))
 
 def generating(answer: Answer, draw: Draw) -> Callable:
     """Greedy, so that nothing is left to chance; prompts of 4 tokens, then windows of up to 6."""
-    return lambda prompt: answer(Chain(draw, 7, 6).to(prompt.device).eval(), prompt, 11, temperature=0)
+    return lambda prompt, n=7, t_max=6, count=11: answer(
+        Chain(draw, n, t_max).to(prompt.device).eval(), prompt, count, temperature=0
+    )
 
 
 def drawn_tokens(
@@ -599,6 +635,7 @@ generate = exercise(
         "with a single prompt": case(ints(1, 4, below=7)),
         "with prompts of a single token": case(ints(2, 1, below=7)),
     },
+    larger=case(ints(size(9, 13), size(70, 100), below=80), 80, size(65, 69), size(33, 40)),
     via=generating,
     aspects=(
         values(1.5, name="the most probable", axes="b t"),
@@ -647,18 +684,23 @@ def some_bytes(draw: Draw, length: int) -> torch.Tensor:
 
 
 def on_a_chain(t: int, t_max: int) -> Via:
-    """The student's function of a text, on a model with known answers and in windows of t bytes."""
+    """The student's function of a text, on a model with known answers for 7 bytes and in windows of t bytes."""
     return lambda answer, draw: lambda data: answer(Chain(draw, 7, t_max).to(data.device).eval(), data, t)
 
 
-def bits_of_texts(*sizes: tuple[int, int], t_max: int) -> Probe:
-    """For several (length, t): a single number may be right by chance."""
+def bits_of_texts(*sizes: tuple[int, int], t_max: int, larger: bool = False) -> Probe:
+    """For several (length, t): a single number may be right by chance. larger: and for one much larger."""
 
     def probe(answer, draw):
-        return {
+        results = {
             f"for {length} bytes and t = {t}": on_a_chain(t, t_max)(answer, draw)(some_bytes(draw, length))
             for length, t in sizes
         }
+        if larger:
+            many = draw.named(LARGER)
+            t, length = many.number(70, 90), many.number(260, 300)
+            results[LARGER] = on_a_chain(t, t_max=t + 1)(answer, many)(some_bytes(many, length))
+        return results
 
     return probe
 
@@ -683,7 +725,7 @@ bits_of_windows = exercise(
     mend=True,
     aspects=(
         Aspect("windows that fill the text", 0.5, bits_of_texts(*EVEN, t_max=8), accepts="number"),
-        Aspect("bytes left over at the end", 0.5, bits_of_texts(*UNEVEN, t_max=8), accepts="number"),
+        Aspect("bytes left over at the end", 0.5, bits_of_texts(*UNEVEN, t_max=8, larger=True), accepts="number"),
         Aspect(
             "a uniform model",
             1,
@@ -715,7 +757,7 @@ sliding_window_bits = exercise(
     given=TEXT,
     via=on_a_chain(5, t_max=6),
     aspects=(
-        Aspect("values", 2, bits_of_texts(*LONG, t_max=6), accepts="number"),
+        Aspect("values", 2, bits_of_texts(*LONG, t_max=6, larger=True), accepts="number"),
         Aspect("a text no longer than a window", 0.5, bits_of_texts(*SHORT, t_max=6), accepts="number"),
         Aspect(
             "a uniform model",
