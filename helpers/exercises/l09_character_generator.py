@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 
-from helpers.exercises.aspects import (
-    Inputs,
-    Unmet,
-    Via,
+from helpers.exercises import aspects
+from helpers.exercises.aspects import LARGER, Inputs, Unmet, Via, built, kind_of, projected, renamed
+from helpers.exercises.draw import Draw
+from helpers.exercises.exercise import Answer, Aspect, Lesson, Probe
+from helpers.exercises.questions import predictions_of
+from helpers.exercises.spec import (
+    all_of,
     any_device,
-    built,
+    case,
+    exercise,
     gradient,
     input_left_alone,
-    kind_of,
+    ints,
+    module,
     parameters,
-    renamed,
+    size,
     values,
 )
-from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
-from helpers.exercises.questions import predictions_of
 
 FINISHED = "The finished function is there for the exercise that builds on this one."
 
@@ -41,20 +42,16 @@ def within(counts: torch.Tensor, chances: torch.Tensor, draws: int, errors: int 
 
 # ------------------------------------------------------------------------------------------------- sample_batch
 
-
-PARTS = ("inputs", "targets")
+PARTS = "inputs", "targets"
 
 
 def pair(batch: object) -> tuple[torch.Tensor, torch.Tensor]:
     """Inputs and targets, both (batch, t), from what the student's function returned."""
-    if (
-        not isinstance(batch, (tuple, list))
-        or len(batch) != 2
-        or not all(isinstance(part, torch.Tensor) for part in batch)
-    ):
-        shown = f"a tensor of shape {tuple(batch.shape)}" if isinstance(batch, torch.Tensor) else kind_of(batch)
-        raise Unmet(f"Your function has to return two tensors, `inputs, targets`, in that order; it returns {shown}.")
-    return tuple(batch)
+    parts = all_of(PARTS, batch)
+    for name, part in zip(PARTS, parts, strict=True):
+        if not isinstance(part, torch.Tensor):
+            raise Unmet(f"Your {name} have to be a tensor; they are {kind_of(part)}.")
+    return tuple(parts)
 
 
 def numbered(draw: Draw, length: int) -> torch.Tensor:
@@ -86,10 +83,37 @@ def many_slices(
     return data, inputs, targets
 
 
-def kinds_of_slices(sample: Answer, draw: Draw) -> torch.Tensor:
-    """Among thousands of rows, each slice that there is comes up, and no other."""
-    _, inputs, targets = many_slices(sample, draw)
-    return torch.cat([inputs.long(), targets.long()], dim=1).unique(dim=0)
+EVERY = (
+    "In thousands of rows, each has to be a slice of the text with its targets one byte later, and every slice of the"
+    " text has to come up."
+)
+STARTS = (
+    "Some starts come up more often than others, by more than five standard errors. All starts from 0 to"
+    " len(data) − t − 1 have the same probability, the first and the last included."
+)
+NOT_INDEPENDENT = (
+    "Each start comes up equally often, but two rows that follow each other are not independent: some pairs of starts"
+    " come up more often than others. Draw the start of each row on its own."
+)
+SEED = (
+    "The generator has to decide what is drawn: the same seed gives the same draw, and another state of the generator"
+    " another one. Pass it on to the function that draws."
+)
+
+
+def kinds_of_slices(sample: Answer, draw: Draw) -> dict[str, object]:
+    """Among thousands of rows, each slice that there is comes up, and no other.
+
+    In the larger case some 125 slices. That one of them is left out by chance has a probability below 1e-6.
+    """
+
+    def kinds(draw: Draw, **sizes: int) -> torch.Tensor:
+        _, inputs, targets = many_slices(sample, draw, **sizes)
+        return torch.cat([inputs.long(), targets.long()], dim=1).unique(dim=0)
+
+    few, many = kinds(draw), draw.named(LARGER)
+    larger = kinds(many, rows=2500, length=many.number(200, 211), t=many.number(75, 86))
+    return {"result": few, LARGER: projected(larger, draw)}
 
 
 def evenly(sample: Answer, draw: Draw) -> torch.Tensor:
@@ -120,30 +144,25 @@ def seeded_batches(sample: Answer, draw: Draw) -> torch.Tensor:
     return torch.tensor([torch.equal(first, again), not torch.equal(first, second)])
 
 
+sample_batch = exercise(
+    "sample_batch",
+    stars=1,
+    minutes=7,
+    aspects=(
+        Aspect("a text of one slice", 0.5, only_slice, axes="b t", dtype=True),
+        Aspect("every slice", 1, kinds_of_slices, axes="slice byte", missed=EVERY),
+        Aspect("equally often", 0.5, evenly, side=True),
+        Aspect("generator", 0.5, seeded_batches, side=True, missed=SEED),
+    ),
+)
+
 # ---------------------------------------------------------------------------------------------- CharTransformer
 
-# n = 11, e = 8, h = 2, depth = 3, t_max = 9; windows of 5, three of them: no two sizes alike
 MOST_NAMED = 3  # of tensors that do not belong into a state_dict
-MODEL = built(11, 8, 2, 3, 9)
+SIZES = (11, 8, 2, 3, 9)  # n, e, h, depth, t_max; windows of 5, three of them: no two sizes alike
+MODEL = built(*SIZES)
 ANOTHER = built(13, 12, 3, 1, 7)
 SHALLOW = built(11, 8, 2, 1, 9)  # for gradients and devices
-
-
-def windows(draw: Draw) -> tuple[torch.Tensor]:
-    """Three windows of 5 ids: (3, 5)."""
-    return (draw.integers(0, 11, 3, 5),)
-
-
-def windows_of(*shape: int) -> Inputs:
-    """Windows of ids, of another shape (b, t)."""
-    return lambda draw: (draw.integers(0, 11, *shape),)
-
-
-FEWER = {
-    "with a batch of one": windows_of(1, 5),
-    "for windows of a single byte": windows_of(3, 1),
-    "for one window of one byte": windows_of(1, 1),
-}
 
 
 def longest_windows(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
@@ -157,10 +176,10 @@ def longest_windows(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 def longest(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The attribute `t_max` of two models."""
     vias = {"in a model with t_max = 9": MODEL, "in a model with t_max = 7": ANOTHER}
-    models: dict[str, Answer] = {case: via(answer, draw) for case, via in vias.items()}
+    models: dict[str, Answer] = {which: via(answer, draw) for which, via in vias.items()}
     if not all(hasattr(model, "t_max") for model in models.values()):
         raise Unmet("Your module has no attribute `t_max`. `generate` reads from it how long a window may be.")
-    return {case: torch.tensor(float(model.t_max)) for case, model in models.items()}
+    return {which: torch.tensor(float(model.t_max)) for which, model in models.items()}
 
 
 def checked_model(answer: Answer, draw: Draw) -> torch.nn.Module:
@@ -180,6 +199,35 @@ def checked_model(answer: Answer, draw: Draw) -> torch.nn.Module:
         )
     return model
 
+
+def long_windows(draw: Draw) -> tuple[torch.Tensor, tuple[int, ...]]:
+    """Nine windows or more of 65 ids and more, and the sizes of a model for them."""
+    n, t = draw.number(30, 40), draw.number(65, 70)
+    return draw.integers(0, n, draw.number(9, 11), t), (n, 6 * draw.number(4, 6), 6, 4, t + draw.number(1, 9))
+
+
+char_transformer = exercise(
+    "CharTransformer",
+    stars=2,
+    minutes=10,
+    given=case(ints(3, 5, below=11)),
+    also={
+        "with a batch of one": case(ints(1, 5, below=11)),
+        "for windows of a single byte": case(ints(3, 1, below=11)),
+        "for one window of one byte": case(ints(1, 1, below=11)),
+    },
+    larger=long_windows,
+    via=SHALLOW,
+    aspects=(
+        values(1, via=module(lambda ids, sizes=SIZES: (sizes, (ids,))), axes="b t n", picture=True),
+        Aspect("the longest window", 0.5, longest_windows, axes="b t n"),
+        gradient(0.5, weights=True),
+        parameters(1, via=checked_model),
+        Aspect("t_max", 0.5, longest, side=True),
+        any_device(0.5),
+    ),
+    builds_on=("blocks.Transformer", "masks.causal_mask", "positions.PositionEmbedding"),
+)
 
 # ------------------------------------------------------------------------------ temperature, top-k and top-p
 
@@ -211,13 +259,13 @@ def probabilities(logits: torch.Tensor) -> torch.Tensor:
     return logits.masked_fill(nothing, 0.0).softmax(dim=-1).masked_fill(nothing, 0.0)
 
 
-def filtered(function: Callable, logits: torch.Tensor, setting: float, case: str) -> dict[str, Any]:
+def filtered(function: Callable, logits: torch.Tensor, setting: float, where: str) -> dict[str, Any]:
     """The probabilities after the filter, and the logits that stay, as they are; 0 in place of the others.
 
     The logits that do not stay may be −∞ or another number far below.
     """
     result = function(logits.clone(), setting)
-    named = f"in the probabilities {case}", f"in the logits that stay {case}"
+    named = f"in the probabilities {where}", f"in the logits that stay {where}"
     if not _is_float(result) or result.shape != logits.shape:
         return dict.fromkeys(named, result)
     return dict(zip(named, (probabilities(result), torch.where(result > GONE, result, 0.0)), strict=True))
@@ -263,20 +311,19 @@ def some_logits(draw: Draw, *shape: int) -> torch.Tensor:
 
 def four_rows(*rest: float) -> Inputs:
     """Logits (2, 4, 9), and what else the filter takes."""
-
-    def inputs(draw):
-        return (some_logits(draw, 2, 4, 9), *rest)
-
-    return inputs
+    return case(lambda draw: some_logits(draw, 2, 4, 9), *rest)
 
 
 def temperatures(apply: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The log-probabilities of the new logits at several temperatures, for logits of several shapes."""
     cases = ((0.5, (4, 9)), (1.7, (2, 3, 9)), (0.8, (1, 9)), (3, (9,)), (1.0, (4, 9)))
-    return {
+    results = {
         f"at temperature {t:g}, for logits of shape {shape}": log_chances(apply, some_logits(draw, *shape), t)
         for t, shape in cases
     }
+    many = draw.named(LARGER)
+    logits, temperature = many.heavy(2, many.number(9, 13), 5, many.number(70, 100), most=10.0), many.number(5, 9) / 10
+    return results | {LARGER: projected(log_chances(apply, logits, temperature), draw)}
 
 
 def close_rivals(draw: Draw, *shape: int) -> torch.Tensor:
@@ -292,13 +339,13 @@ def greedy_rows(apply: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     cases = {"": some_logits(draw, 4, 9), ", where two logits are close": close_rivals(draw, 4, 9)}
     cases |= {f", for logits of shape {shape}": some_logits(draw, *shape) for shape in ((2, 3, 9), (1, 9), (9,))}
     results = {}
-    for case, logits in cases.items():
+    for which, logits in cases.items():
         result = apply(logits.clone(), 0)
         fits = _is_float(result) and result.shape == logits.shape
-        results[f"in the probabilities{case}"] = probabilities(result) if fits else result
+        results[f"in the probabilities{which}"] = probabilities(result) if fits else result
         if fits:
             result = result > result.max(dim=-1, keepdim=True).values + GONE
-        results[f"for the tokens that can be drawn{case}"] = result
+        results[f"for the tokens that can be drawn{which}"] = result
     return results
 
 
@@ -315,7 +362,7 @@ def new_logits(points: float) -> Aspect:
                 raise Unmet("At temperature 1 your function returns the caller's own tensor, not new logits.")
         return {"input 0": logits}
 
-    return dataclasses.replace(input_left_alone(points, four_rows()), probe=probe)
+    return renamed(aspects.input_left_alone(points, four_rows()), aspects.LEFT_ALONE, probe=probe)
 
 
 def _share_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -331,6 +378,36 @@ def negative(apply: Answer, draw: Draw) -> torch.Tensor:
     raise Unmet("A negative temperature would turn the ranking upside down. Raise a ValueError for it.")
 
 
+apply_temperature = exercise(
+    "apply_temperature",
+    stars=1,
+    minutes=6,
+    aspects=(
+        Aspect("values", 0.5, temperatures),
+        gradient(0.5, given=four_rows(0.7), via=heated, also={"at temperature 1.6": four_rows(1.6)}),
+        Aspect("temperature 0", 0.5, greedy_rows),
+        Aspect("a negative temperature", 0.5, negative, side=True),
+        new_logits(0.5),
+        any_device(0.5, given=four_rows(0)),
+    ),
+    forbidden={"finished_temperature": FINISHED},
+)
+
+SHAPES = ((2, 4, 9), (1, 9), (9,))
+
+
+def many_logits(draw: Draw) -> tuple[torch.Tensor, float]:
+    """Logits (2, 3, 4, n) far from 0, n from 120 to 139, of which some 70 stay, and p.
+
+    p is the one of fifty that is farthest from all sums of probabilities, so that no rounding decides what stays.
+    """
+    logits = draw.normal(2, 3, 4, draw.number(120, 140))
+    sums = logits.softmax(dim=-1).sort(dim=-1, descending=True).values.cumsum(dim=-1)
+    ps = draw.uniform(0.85, 0.95, 50)
+    apart = (sums.unsqueeze(-1) - ps).abs().flatten(0, -2).amin(dim=0)
+    return logits + draw.uniform(-20, 20, 2, 3, 4, 1), ps[apart.argmax()].item()
+
+
 def kept(*ps: float) -> Probe:
     """The logits that the filter leaves, for several p and logits of several shapes."""
 
@@ -340,12 +417,10 @@ def kept(*ps: float) -> Probe:
             logits = some_logits(draw, *shape)
             for p in ps:
                 results |= filtered(keep, logits, p, f"for p = {p:g} and logits of shape {shape}")
-        return results
+        larger = filtered(keep, *many_logits(draw.named(LARGER)), "")
+        return results | {f"{LARGER}, {name.strip()}": projected(value, draw) for name, value in larger.items()}
 
     return probe
-
-
-SHAPES = ((2, 4, 9), (1, 9), (9,))
 
 
 def extreme_p(keep: Answer, draw: Draw) -> dict[str, Any]:
@@ -363,6 +438,22 @@ def after_top_k(keep: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     logits = logits.masked_fill(logits < lowest, -torch.inf)
     return {name: part for p in (0.5, 0.9) for name, part in filtered(keep, logits, p, f"for p = {p:g}").items()}
 
+
+keep_top_p = exercise(
+    "keep_top_p",
+    stars=3,
+    minutes=12,
+    given=four_rows(0.7),
+    aspects=(
+        Aspect("values", 1.5, kept(0.55, 0.8)),
+        gradient(0.5, given=four_rows(), via=to_draw_from(0.7)),
+        Aspect("a small p, and p = 1", 0.5, extreme_p, axes="row token"),
+        Aspect("after top-k", 0.5, after_top_k, axes="row token"),
+        input_left_alone(0.5),
+        any_device(0.5),
+    ),
+    forbidden={"finished_top_p": FINISHED},
+)
 
 # --------------------------------------------------------------------------- models with known answers
 
@@ -420,28 +511,16 @@ class Always(torch.nn.Module):
         return logits
 
 
+# ---------------------------------------------------------------------------------------------------- generate
+
+PROMPTS = case(ints(3, 4, below=7))
+
+
 def generating(answer: Answer, draw: Draw) -> Callable:
     """Greedy, so that nothing is left to chance; prompts of 4 tokens, then windows of up to 6."""
-    return lambda prompt: answer(Chain(draw, 7, 6).to(prompt.device).eval(), prompt, 11, temperature=0)
-
-
-def a_prompt(draw: Draw) -> tuple[torch.Tensor]:
-    """Three prompts of 4 tokens: (3, 4)."""
-    return (draw.integers(0, 7, 3, 4),)
-
-
-def prompts_of(*shape: int) -> Inputs:
-    """Prompts of another shape (b, t)."""
-    return lambda draw: (draw.integers(0, 7, *shape),)
-
-
-FEW_PROMPTS = {"with a single prompt": prompts_of(1, 4), "with prompts of a single token": prompts_of(2, 1)}
-AS_LONG_AS_THE_WINDOW = {"with a prompt as long as the window": prompts_of(1, 6)}
-
-
-def a_long_prompt(draw: Draw) -> tuple[torch.Tensor]:
-    """Two prompts of 9 tokens, longer than the window: (2, 9)."""
-    return (draw.integers(0, 7, 2, 9),)
+    return lambda prompt, n=7, t_max=6, count=11: answer(
+        Chain(draw, n, t_max).to(prompt.device).eval(), prompt, count, temperature=0
+    )
 
 
 def drawn_tokens(
@@ -528,7 +607,7 @@ def modes(call: Callable) -> Probe:
 
 def seeded_text(generate: Answer, draw: Draw) -> torch.Tensor:
     """Does the generator decide what is drawn?"""
-    model, prompt, seed = Chain(draw, 7, 6, std=0.3).to(draw.device).eval(), *a_prompt(draw), draw.number(0, 10**6)
+    model, prompt, seed = Chain(draw, 7, 6, std=0.3).to(draw.device).eval(), *PROMPTS(draw), draw.number(0, 10**6)
 
     def drawn(seed):
         return drawn_tokens(generate, model, prompt, 30, generator=torch.Generator(draw.device).manual_seed(seed))
@@ -537,76 +616,53 @@ def seeded_text(generate: Answer, draw: Draw) -> torch.Tensor:
     return torch.tensor([torch.equal(first, drawn(seed)), not torch.equal(first, drawn(seed + 1))])
 
 
+EVALUATION = (
+    "The model has to be in evaluation mode while it is used, and afterwards in the mode that it came in:"
+    " `model.training` says which mode that is."
+)
+MAY_BE_DRAWN = (
+    "Under some settings tokens are drawn that should be left out, or tokens that may be drawn never come up. Try each"
+    " filter alone, both together, and one of them with a temperature; the order is temperature, top-k, top-p."
+)
+CHANCE = "Tokens do not come up as often as the model's probabilities say, by more than five standard errors."
+
+generate = exercise(
+    "generate",
+    stars=3,
+    minutes=14,
+    given=PROMPTS,
+    also={
+        "with a single prompt": case(ints(1, 4, below=7)),
+        "with prompts of a single token": case(ints(2, 1, below=7)),
+    },
+    larger=case(ints(size(9, 13), size(70, 100), below=80), 80, size(65, 69), size(33, 40)),
+    via=generating,
+    aspects=(
+        values(1.5, name="the most probable", axes="b t"),
+        values(
+            0.5,
+            given=case(ints(2, 9, below=7)),
+            name="a long prompt",
+            also={"with a prompt as long as the window": case(ints(1, 6, below=7))},
+            axes="b t",
+        ),
+        Aspect("what may be drawn", 1, which_come_up, axes="token", missed=MAY_BE_DRAWN),
+        Aspect("how often", 0.5, frequencies, side=True, missed=CHANCE),
+        Aspect(
+            "evaluation mode",
+            0.5,
+            modes(lambda generate, model, draw: generate(model, *PROMPTS(draw), 3)),
+            side=True,
+            missed=EVALUATION,
+        ),
+        Aspect("generator", 0.5, seeded_text, side=True, missed=SEED),
+        input_left_alone(0.5),
+        any_device(0.5),
+    ),
+    builds_on=("generator.apply_temperature", "generator.keep_top_k", "generator.keep_top_p"),
+)
+
 # --------------------------------------------------------------------------------------------- bits_of_windows
-
-EVEN = ((26, 5), (25, 4), (7, 6), (9, 1))  # (length, t): every byte but the first is predicted
-UNEVEN = ((29, 5), (27, 4), (34, 6), (12, 7))  # some bytes at the end fill no window; in the last there is one window
-
-
-def apart(count: int) -> Via:
-    """The student's function on a model with known answers, in windows of `count` bytes that do not overlap."""
-
-    def via(answer, draw):
-        return lambda data: answer(Chain(draw, 7, 8).to(data.device).eval(), data, count)
-
-    return via
-
-
-def texts_apart(*sizes: tuple[int, int]) -> Probe:
-    """Texts of several lengths, in windows of several t."""
-
-    def probe(answer, draw):
-        return {
-            f"for {length} bytes and t = {t}": apart(t)(answer, draw)(some_bytes(draw, length)) for length, t in sizes
-        }
-
-    return probe
-
-
-def uniform_windows(answer: Answer, draw: Draw) -> dict[str, object]:
-    """The student's bits for a model that gives each of n bytes the same chance: log₂ n, for any text and t."""
-    results = {}
-    for n, length, t in ((256, 41, 6), (draw.number(3, 100), 81, 4), (draw.number(100, 256), 7, 6)):
-        data = draw.integers(0, n, length).to(torch.uint8)
-        results[f"for {length} of {n} bytes and t = {t}"] = answer(UniformGenerator(n).to(draw.device).eval(), data, t)
-    return results
-
-
-# ------------------------------------------------------------------------------------------ sliding_window_bits
-
-
-def sliding(t: int) -> Via:
-    """The student's function on a model with known answers, in windows of t."""
-
-    def via(answer, draw):
-        return lambda data: answer(Chain(draw, 7, 6).to(data.device).eval(), data, t)
-
-    return via
-
-
-def texts(*sizes: tuple[int, int]) -> Probe:
-    """Texts of several lengths, with windows of several t: a single number may be right by chance."""
-
-    def probe(answer, draw):
-        return {
-            f"for {length} bytes and t = {t}": sliding(t)(answer, draw)(some_bytes(draw, length)) for length, t in sizes
-        }
-
-    return probe
-
-
-LONG = ((29, 5), (23, 4), (38, 6), (7, 5), (5, 1), (200, 6))  # the last has more windows than one batch of 64, or three
-SHORT = ((5, 6), (6, 6), (7, 6), (2, 3), (2, 1))  # in (2, 1), and in (7, 6), the first window is the whole text
-
-
-def some_bytes(draw: Draw, length: int) -> torch.Tensor:
-    """A text of bytes: (length,), uint8."""
-    return draw.integers(0, 7, length).to(torch.uint8)
-
-
-def a_text(draw: Draw) -> tuple[torch.Tensor]:
-    """A text of 29 bytes: (29,)."""
-    return (some_bytes(draw, 29),)
 
 
 class UniformGenerator(torch.nn.Module):
@@ -622,163 +678,117 @@ class UniformGenerator(torch.nn.Module):
         return torch.zeros(*ids.shape, self.n, device=ids.device)
 
 
+def some_bytes(draw: Draw, length: int) -> torch.Tensor:
+    """A text of bytes: (length,), uint8."""
+    return draw.integers(0, 7, length).to(torch.uint8)
+
+
+def on_a_chain(t: int, t_max: int) -> Via:
+    """The student's function of a text, on a model with known answers for 7 bytes and in windows of t bytes."""
+    return lambda answer, draw: lambda data: answer(Chain(draw, 7, t_max).to(data.device).eval(), data, t)
+
+
+def bits_of_texts(*sizes: tuple[int, int], t_max: int, larger: bool = False) -> Probe:
+    """For several (length, t): a single number may be right by chance. larger: and for one much larger."""
+
+    def probe(answer, draw):
+        results = {
+            f"for {length} bytes and t = {t}": on_a_chain(t, t_max)(answer, draw)(some_bytes(draw, length))
+            for length, t in sizes
+        }
+        if larger:
+            many = draw.named(LARGER)
+            t, length = many.number(70, 90), many.number(260, 300)
+            results[LARGER] = on_a_chain(t, t_max=t + 1)(answer, many)(some_bytes(many, length))
+        return results
+
+    return probe
+
+
+EVEN = ((26, 5), (25, 4), (7, 6), (9, 1))  # (length, t): every byte but the first is predicted
+UNEVEN = ((29, 5), (27, 4), (34, 6), (12, 7))  # some bytes at the end fill no window; in the last there is one window
+
+
+def uniform_windows(answer: Answer, draw: Draw) -> dict[str, object]:
+    """The student's bits for a model that gives each of n bytes the same chance: log₂ n, for any text and t."""
+    results = {}
+    for n, length, t in ((256, 41, 6), (draw.number(3, 100), 81, 4), (draw.number(100, 256), 7, 6)):
+        data = draw.integers(0, n, length).to(torch.uint8)
+        results[f"for {length} of {n} bytes and t = {t}"] = answer(UniformGenerator(n).to(draw.device).eval(), data, t)
+    return results
+
+
+bits_of_windows = exercise(
+    "bits_of_windows",
+    stars=2,
+    minutes=6,
+    mend=True,
+    aspects=(
+        Aspect("windows that fill the text", 0.5, bits_of_texts(*EVEN, t_max=8), accepts="number"),
+        Aspect("bytes left over at the end", 0.5, bits_of_texts(*UNEVEN, t_max=8, larger=True), accepts="number"),
+        Aspect(
+            "a uniform model",
+            1,
+            uniform_windows,
+            accepts="number",
+            missed="A model that gives each of n bytes the same chance needs log₂ n bits for each, 8 for 256,"
+            " whatever the text is.",
+        ),
+    ),
+    builds_on=("generator.bits_per_byte",),
+)
+
+# ------------------------------------------------------------------------------------------ sliding_window_bits
+
+LONG = ((29, 5), (23, 4), (38, 6), (7, 5), (5, 1), (200, 6))  # the last has more windows than one batch of 64, or three
+SHORT = ((5, 6), (6, 6), (7, 6), (2, 3), (2, 1))  # in (2, 1), and in (7, 6), the first window is the whole text
+TEXT = case(lambda draw: some_bytes(draw, 29))
+
+
 def uniform_text(answer: Answer, draw: Draw) -> torch.Tensor:
     """The student's bits for a model that gives each of 256 bytes the same chance: 8."""
     return answer(UniformGenerator().eval(), draw.integers(0, 256, 41).to(torch.uint8), 6)
 
 
-EVALUATION = (
-    "The model has to be in evaluation mode while it is used, and afterwards in the mode that it came in:"
-    " `model.training` says which mode that is."
+sliding_window_bits = exercise(
+    "sliding_window_bits",
+    stars=3,
+    minutes=11,
+    given=TEXT,
+    via=on_a_chain(5, t_max=6),
+    aspects=(
+        Aspect("values", 2, bits_of_texts(*LONG, t_max=6, larger=True), accepts="number"),
+        Aspect("a text no longer than a window", 0.5, bits_of_texts(*SHORT, t_max=6), accepts="number"),
+        Aspect(
+            "a uniform model",
+            0.5,
+            uniform_text,
+            side=True,
+            accepts="number",
+            missed="A model that gives each of 256 bytes the same chance needs 8 bits for each.",
+        ),
+        Aspect(
+            "evaluation mode",
+            0.5,
+            modes(lambda bits, model, draw: bits(model, *TEXT(draw), 5)),
+            side=True,
+            missed=EVALUATION,
+        ),
+        any_device(0.5),
+    ),
 )
-EVERY = (
-    "In thousands of rows, each has to be a slice of the text with its targets one byte later, and every slice of the"
-    " text has to come up."
-)
-STARTS = (
-    "Some starts come up more often than others, by more than five standard errors. All starts from 0 to"
-    " len(data) − t − 1 have the same probability, the first and the last included."
-)
-NOT_INDEPENDENT = (
-    "Each start comes up equally often, but two rows that follow each other are not independent: some pairs of starts"
-    " come up more often than others. Draw the start of each row on its own."
-)
-MAY_BE_DRAWN = (
-    "Under some settings tokens are drawn that should be left out, or tokens that may be drawn never come up. Try each"
-    " filter alone, both together, and one of them with a temperature; the order is temperature, top-k, top-p."
-)
-CHANCE = "Tokens do not come up as often as the model's probabilities say, by more than five standard errors."
-SEED = (
-    "The generator has to decide what is drawn: the same seed gives the same draw, and another state of the generator"
-    " another one. Pass it on to the function that draws."
-)
-
 
 LESSON = Lesson(
     "09_character_generator",
     "A character generator",
-    exercises=(
-        Exercise(
-            "sample_batch",
-            stars=1,
-            minutes=7,
-            aspects=(
-                Aspect("a text of one slice", 0.5, only_slice, axes="b t", dtype=True),
-                Aspect("every slice", 1, kinds_of_slices, axes="slice byte", missed=EVERY),
-                Aspect("equally often", 0.5, evenly, side=True),
-                Aspect("generator", 0.5, seeded_batches, side=True, missed=SEED),
-            ),
-        ),
-        Exercise(
-            "CharTransformer",
-            stars=2,
-            minutes=10,
-            aspects=(
-                values(1, windows, via=MODEL, axes="b t n", picture=True, also=FEWER),
-                Aspect("the longest window", 0.5, longest_windows, axes="b t n"),
-                gradient(0.5, windows, via=SHALLOW, weights=True),
-                parameters(1, via=checked_model),
-                Aspect("t_max", 0.5, longest, side=True),
-                any_device(0.5, windows, via=SHALLOW),
-            ),
-            builds_on=("blocks.Transformer", "masks.causal_mask", "positions.PositionEmbedding"),
-        ),
-        Exercise(
-            "apply_temperature",
-            stars=1,
-            minutes=6,
-            aspects=(
-                Aspect("values", 0.5, temperatures),
-                gradient(0.5, four_rows(0.7), via=heated, also={"at temperature 1.6": four_rows(1.6)}),
-                Aspect("temperature 0", 0.5, greedy_rows),
-                Aspect("a negative temperature", 0.5, negative, side=True),
-                new_logits(0.5),
-                any_device(0.5, four_rows(0)),
-            ),
-            forbidden={"finished_temperature": FINISHED},
-        ),
-        Exercise(
-            "keep_top_p",
-            stars=3,
-            minutes=12,
-            aspects=(
-                Aspect("values", 1.5, kept(0.55, 0.8)),
-                gradient(0.5, four_rows(), via=to_draw_from(0.7)),
-                Aspect("a small p, and p = 1", 0.5, extreme_p, axes="row token"),
-                Aspect("after top-k", 0.5, after_top_k, axes="row token"),
-                input_left_alone(0.5, four_rows(0.7)),
-                any_device(0.5, four_rows(0.7)),
-            ),
-            forbidden={"finished_top_p": FINISHED},
-        ),
-        Exercise(
-            "generate",
-            stars=3,
-            minutes=14,
-            aspects=(
-                renamed(values(1.5, a_prompt, via=generating, axes="b t", also=FEW_PROMPTS), "the most probable"),
-                renamed(
-                    values(0.5, a_long_prompt, via=generating, axes="b t", also=AS_LONG_AS_THE_WINDOW), "a long prompt"
-                ),
-                Aspect("what may be drawn", 1, which_come_up, axes="token", missed=MAY_BE_DRAWN),
-                Aspect("how often", 0.5, frequencies, side=True, missed=CHANCE),
-                Aspect(
-                    "evaluation mode",
-                    0.5,
-                    modes(lambda g, model, draw: g(model, *a_prompt(draw), 3)),
-                    side=True,
-                    missed=EVALUATION,
-                ),
-                Aspect("generator", 0.5, seeded_text, side=True, missed=SEED),
-                input_left_alone(0.5, a_prompt, via=generating),
-                any_device(0.5, a_prompt, via=generating),
-            ),
-            builds_on=("generator.apply_temperature", "generator.keep_top_k", "generator.keep_top_p"),
-        ),
-        Exercise(
-            "bits_of_windows",
-            stars=2,
-            minutes=6,
-            mend=True,
-            aspects=(
-                Aspect("windows that fill the text", 0.5, texts_apart(*EVEN), accepts="number"),
-                Aspect("bytes left over at the end", 0.5, texts_apart(*UNEVEN), accepts="number"),
-                Aspect(
-                    "a uniform model",
-                    1,
-                    uniform_windows,
-                    accepts="number",
-                    missed="A model that gives each of n bytes the same chance needs log₂ n bits for each, 8 for 256,"
-                    " whatever the text is.",
-                ),
-            ),
-            builds_on=("generator.bits_per_byte",),
-        ),
-        Exercise(
-            "sliding_window_bits",
-            stars=3,
-            minutes=11,
-            aspects=(
-                Aspect("values", 2, texts(*LONG), accepts="number"),
-                Aspect("a text no longer than a window", 0.5, texts(*SHORT), accepts="number"),
-                Aspect(
-                    "a uniform model",
-                    0.5,
-                    uniform_text,
-                    side=True,
-                    accepts="number",
-                    missed="A model that gives each of 256 bytes the same chance needs 8 bits for each.",
-                ),
-                Aspect(
-                    "evaluation mode",
-                    0.5,
-                    modes(lambda s, model, draw: s(model, *a_text(draw), 5)),
-                    side=True,
-                    missed=EVALUATION,
-                ),
-                any_device(0.5, a_text, via=sliding(5)),
-            ),
-        ),
+    (
+        sample_batch,
+        char_transformer,
+        apply_temperature,
+        keep_top_p,
+        generate,
+        bits_of_windows,
+        sliding_window_bits,
     ),
-    predictions=predictions_of("09_character_generator"),
+    predictions_of("09_character_generator"),
 )
