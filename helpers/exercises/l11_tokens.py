@@ -253,6 +253,7 @@ learn_merges = exercise(
 # ------------------------------------------------------------------------------------------- encode and decode
 
 LETTERS = "abc"
+EIGHT_LETTERS = "abcdefgh"  # from 150 words in them 85 pairs can be learned
 
 
 def the_alphabet() -> dict[int, str]:
@@ -295,8 +296,8 @@ def plain_words(answer: Answer, draw: Draw) -> torch.Tensor:
 
 def many_long_words(answer: Answer, draw: Draw) -> torch.Tensor:
     """The ids of many words of up to 40 letters under a tokenizer of many merges."""
-    merges, vocabulary = a_tokenizer(draw, "abcd", draw.number(80, 100), 60)
-    return a_list_of_ids(answer(drawn_text(draw, "abcd", draw.number(40, 60), 40), merges, vocabulary))
+    merges, vocabulary = a_tokenizer(draw, EIGHT_LETTERS, draw.number(70, 85), 150)
+    return a_list_of_ids(answer(drawn_text(draw, EIGHT_LETTERS, draw.number(40, 60), 40), merges, vocabulary))
 
 
 def competing_pairs(answer: Answer, draw: Draw) -> torch.Tensor:
@@ -379,8 +380,9 @@ def plain_ids(answer: Answer, draw: Draw) -> torch.Tensor:
 
 def many_ids(answer: Answer, draw: Draw) -> torch.Tensor:
     """The text of many ids out of a larger vocabulary."""
-    _, vocabulary = a_tokenizer(draw, "abcd", draw.number(80, 100), 60)
-    return text_of(answer, in_symbols(draw, drawn_text(draw, "abcd", draw.number(80, 120)), vocabulary), vocabulary)
+    _, vocabulary = a_tokenizer(draw, EIGHT_LETTERS, draw.number(70, 85), 150)
+    text = drawn_text(draw, EIGHT_LETTERS, draw.number(80, 120))
+    return text_of(answer, in_symbols(draw, text, vocabulary), vocabulary)
 
 
 def split_characters(answer: Answer, draw: Draw) -> torch.Tensor:
