@@ -268,7 +268,14 @@ def input_left_alone(points: float, inputs: Inputs, *, via: Via = as_is) -> Aspe
     )
 
 
-def any_device(points: float, inputs: Inputs, *, via: Via = as_is, also: Others | None = None) -> Aspect:
+ON_THE_CPU_ONLY = (
+    f"Your code works on the CPU only: it creates a tensor without saying on which device. {ON_WHICH_DEVICE}"
+)
+
+
+def any_device(
+    points: float, inputs: Inputs, *, via: Via = as_is, also: Others | None = None, missed: str = ON_THE_CPU_ONLY
+) -> Aspect:
     """The code makes no tensor on a device of its own choice, for these inputs and for those of `also`.
 
     Tried on a simulated device (see `OtherDevice`): a tensor that was made without a device lands on the CPU, and the
@@ -281,15 +288,7 @@ def any_device(points: float, inputs: Inputs, *, via: Via = as_is, also: Others 
             _on_another_device(answer, draw.named(case), further, via)
         return torch.tensor([1])
 
-    return Aspect(
-        "any device",
-        points,
-        probe,
-        side=True,
-        missed=(
-            f"Your code works on the CPU only: it creates a tensor without saying on which device. {ON_WHICH_DEVICE}"
-        ),
-    )
+    return Aspect("any device", points, probe, side=True, missed=missed)
 
 
 def _on_another_device(answer: Answer, draw: Draw, inputs: Inputs, via: Via) -> None:
