@@ -10,20 +10,23 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from helpers.exercises.aspects import LEFT_ALONE, Inputs, InTorch, Unmet, Via, kind_of
+from helpers.exercises.aspects import LARGER, LEFT_ALONE, Inputs, InTorch, Unmet, Via, kind_of
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Lesson, Probe
 from helpers.exercises.other_device import THERE
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import (
+    Size,
     all_of,
     any_device,
     case,
     exercise,
     gradient,
+    heavy,
     input_left_alone,
     integer,
     normal,
+    size,
     values,
 )
 
@@ -105,6 +108,7 @@ local_mask = exercise(
         "for one position": case(1, 2),
         "where w divides t": blocks(),
     },
+    larger=case(size(70, 130), size(20, 70)),
     aspects=(
         values(
             1.5,
@@ -132,6 +136,7 @@ strided_masks = exercise(
         "with a stride longer than the text": longer,
         "for one position": case(1, 3),
     },
+    larger=case(size(70, 130), size(9, 35)),
     aspects=(
         values(
             0.5,
@@ -179,6 +184,7 @@ fixed_masks = exercise(
         "with a block longer than the text": longer,
         "for one position": case(1, 3),
     },
+    larger=case(size(70, 130), size(9, 35)),
     aspects=(
         values(1, name="own block", via=half(0), axes="i j", dtype=True, missed=OWN_BLOCK),
         values(0.5, name="one summary column", via=half(1), axes="i j", dtype=True, missed=SUMMARIES),
@@ -192,6 +198,7 @@ fixed_masks = exercise(
                 "with whole blocks": columns(whole=True),
                 "with two of three": case(integer(4, 8), 3, 2),
             },
+            larger=case(size(70, 130), size(20, 35), size(8, 18)),
             axes="i j",
             dtype=True,
             missed=SUMMARIES,
@@ -215,12 +222,16 @@ def counted(kind: str) -> Probe:
     """The pairs of a pattern for drawn (t, l), where l divides t and may be t, or 1."""
 
     def probe(answer, draw):
+        def counts(*cases):
+            numbers = [count_of(answer, kind, *case) for case in cases]
+            if all(float(number).is_integer() for number in numbers):
+                return torch.tensor([int(number) for number in numbers])  # compared exactly
+            return torch.tensor(numbers, dtype=torch.float64)
+
         drawn = [(draw.number(least, most), draw.number(least, most)) for least, most in ((2, 7), (2, 7), (7, 20))]
         cases = [(size * blocks, size) for size, blocks in drawn] + [as_long(draw), (draw.number(4, 9), 1)]
-        counts = [count_of(answer, kind, *case) for case in cases]
-        if all(float(count).is_integer() for count in counts):
-            return torch.tensor([int(count) for count in counts])  # compared exactly
-        return torch.tensor(counts, dtype=torch.float64)
+        long, many = (draw.named(LARGER).named(name).number(30, 50) for name in ("l", "blocks"))
+        return {"result": counts(*cases), LARGER: counts((long * many, long))}
 
     return probe
 
@@ -290,6 +301,12 @@ def both_ways(draw: Draw) -> tuple[list[torch.Tensor]]:
     return ([draw.mask(0.2, 6, 6), draw.mask(0.2, 6, 6)],)
 
 
+def many_layers(draw: Draw) -> tuple[list[torch.Tensor]]:
+    """Masks of nine layers or more, of some hundred positions, of which each sees one other at most, mostly."""
+    t = draw.number(70, 130)
+    return ([draw.mask(0.4 / t, t, t) for _ in range(draw.number(9, 17))],)
+
+
 def many_ways(draw: Draw) -> tuple[list[torch.Tensor]]:
     """Two equal causal masks of some 300 positions, which hide a few columns.
 
@@ -346,6 +363,7 @@ connected = exercise(
         "of five": layers(9, 0.15, 0.2, 0.15, 0.2, 0.15),
         "not causal": both_ways,
     },
+    larger=many_layers,
     aspects=(
         values(
             0.5,
@@ -367,19 +385,21 @@ connected = exercise(
 # ----------------------------------------------------------------------------------------------- banded_attention
 
 
-class Allocations(TorchDispatchMode):
-    """Keeps the size of the largest tensor that is made meanwhile, in entries; a view is as large as what it views.
+class Operations(TorchDispatchMode):
+    """Counts PyTorch's operations, and keeps the size of the largest tensor that they make, in entries.
 
-    description: the type and shape of that tensor.
+    A view is as large as what it views. description: the type and shape of that tensor.
     """
 
     def __init__(self):
         super().__init__()
+        self.count = 0
         self.largest = 0
         self.description = ""
 
     def __torch_dispatch__(self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         """Calls the function, and looks at every tensor that it returns."""
+        self.count += 1
         returned = function(*args, **(kwargs or {}))
         for tensor in tree_leaves(returned):
             if isinstance(tensor, torch.Tensor) and tensor.layout is torch.strided:
@@ -399,7 +419,7 @@ def no_square(sizes: tuple[int, int], name: str) -> Probe:
     def probe(answer, draw):
         size = draw.number(*sizes)
         q, k, v = (draw.normal(1, 1, LONG, 4) for _ in range(3))
-        with InTorch(), Allocations() as watched:
+        with InTorch(), Operations() as watched:
             answer(q, k, v, size)
         if watched.largest >= LONG * LONG // 2:
             raise Unmet(
@@ -418,6 +438,16 @@ def attended(
     """Queries (b, h, t, d), keys and values (b, h, s, d), and further arguments."""
     s = s or t
     return case(normal(b, h, t, d, std=std), normal(b, h, s, d, std=std), normal(b, h, s, d), *more)
+
+
+def large(*leading: Size, t: Size, s: Size, length: Size) -> Inputs:
+    """Queries (..., h, t, d), keys and values (..., h, s, d) of more heads and positions than elsewhere, and a length.
+
+    No score is so large that its exponential overflows.
+    """
+    h, d = size(4, 7), size(6, 10)
+    keys = heavy(*leading, h, s, d, most=8.0)
+    return case(heavy(*leading, h, t, d, most=8.0), keys, heavy(*leading, h, s, d), length)
 
 
 def with_a_zero_key(draw: Draw) -> tuple[object, ...]:
@@ -465,6 +495,7 @@ banded_attention = exercise(
                 "with a window of one": attended(4, 1),
                 "with one position": attended(1, 3),
             },
+            larger=large(size(3, 6), t=size(66, 90), s=size(66, 90), length=size(9, 20)),
             axes="b h t d",
         ),
         values(
@@ -523,6 +554,13 @@ def with_nothing_in(draw: Draw, *rows: int) -> tuple:
     )
 
 
+def two_large_parts(draw: Draw) -> tuple:
+    """Two partial results with three axes of rows."""
+    rows = draw.number(3, 6), draw.number(4, 7), draw.number(40, 70)
+    d = draw.number(9, 16)
+    return tuple((draw.heavy(*rows), draw.uniform(1.0, 5.0, *rows), draw.heavy(*rows, d)) for _ in range(2))
+
+
 def as_six(inputs: Inputs) -> Inputs:
     """Two partial results as six tensors."""
 
@@ -577,6 +615,7 @@ merge = exercise(
     fixed={"a": "a partial result is three tensors, (m, ℓ, o)", "b": "it is another partial result"},
     given=two_parts(2, 5),
     also={"of one row": two_parts(1, d=2), "with heads": two_parts(2, 3, 4)},
+    larger=two_large_parts,
     via=by_name,
     aspects=(
         values(1.5, missed=ONE_ROW),
@@ -612,6 +651,25 @@ merge = exercise(
 
 # ------------------------------------------------------------------------------------------------ tiled_attention
 
+
+def whole_tiles(answer: Answer, draw: Draw) -> torch.Tensor:
+    """With tiles four times as large, less than two thirds of the operations are left; a quarter may be."""
+    tile = draw.number(6, 9)
+    q, k, v = draw.normal(1, 1, 32, 4), draw.normal(1, 1, 192, 4), draw.normal(1, 1, 192, 4)
+    counts = []
+    for length in (tile, 4 * tile):
+        with InTorch(), Operations() as watched:
+            answer(q, k, v, length)
+        counts.append(watched.count)
+    if counts[1] >= 2 / 3 * counts[0]:
+        raise Unmet(
+            f"For 192 keys, your code takes {counts[0]:,} operations in tiles of {tile} and {counts[1]:,} in tiles of"
+            f" {4 * tile}. With a whole tile of keys at once, a quarter would be left. Is there a loop over rows, over"
+            " single keys, or over parts of some other size?"
+        )
+    return torch.tensor([1])
+
+
 ONE_TILE = (
     "Try one tile that holds all keys. If that agrees with softmax attention and smaller tiles do not, look at what is"
     " carried from tile to tile, and at which tiles are left out; if it does not agree either,"
@@ -636,6 +694,7 @@ tiled_attention = exercise(
                 "for one position": attended(1, 2),
                 "without batch and heads": case(*(normal(5, 4),) * 3, 2),
             },
+            larger=large(2, size(2, 4), t=size(40, 60), s=size(70, 100), length=size(11, 20)),
             axes="b h t d",
             missed=ONE_TILE,
         ),
@@ -666,7 +725,8 @@ tiled_attention = exercise(
             axes="b h t d",
             missed=ONE_TILE,
         ),
-        Aspect("no tensor with t² entries", 1, no_square((12, 20), "tile"), side=True),
+        Aspect("no tensor with t² entries", 0.5, no_square((12, 20), "tile"), side=True),
+        Aspect("a whole tile at once", 0.5, whole_tiles, side=True),
         gradient(0.5),
         input_left_alone(0.5),
         any_device(0.5),
