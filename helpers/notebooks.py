@@ -131,5 +131,6 @@ def as_released(text: str) -> str:
 
 
 def defines(name: str) -> re.Pattern[str]:
-    """Matches a line that defines the function or class of that name at the top of a cell."""
-    return re.compile(rf"^(def|class)\s+{re.escape(name)}\b", re.MULTILINE)
+    """Matches a line that gives this name a meaning at the top of a cell: a function, a class, or a value."""
+    name = re.escape(name)
+    return re.compile(rf"^(?:(?:async[ \t]+)?def|class)[ \t]+{name}\b|^{name}[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE)

@@ -27,7 +27,7 @@ from pathlib import Path
 from helpers.checking import answers
 from helpers.checking.cell_scan import SubmissionScan, scan_submission
 from helpers.checking.finished_parts import sources_for
-from helpers.checking.isolation import NothingDefined, prepare, run_alone
+from helpers.checking.isolation import NothingDefined, prepare, run_watched
 from helpers.course import SHIPPED_SEED
 from helpers.exercises import Exercise, load_lesson
 from helpers.grading.batch import Batch
@@ -70,8 +70,8 @@ class StandIn:
         try:
             with contextlib.redirect_stdout(io.StringIO()):
                 # Nothing is forbidden: that holds for the whole process, where another thread may be judging
-                asked = replace(exercise, forbidden={}), read.slices[exercise.name], sources_for(exercise)
-                (answer, stopped), (shipped, _) = (run_alone(*asked, each) for each in (seed, SHIPPED_SEED))
+                asked = replace(exercise, by_hand=""), read.slices[exercise.name], sources_for(exercise)
+                (answer, stopped, _), (shipped, *_) = run_watched(*asked, [(seed, None), (SHIPPED_SEED, None)])
         except NothingDefined as problem:
             return CheckRun(says=str(problem), absent=True)
         return CheckRun(sent=answers.to_wire(answer), says=stopped, shipped=answers.to_wire(shipped))

@@ -9,16 +9,34 @@ import torch
 from safetensors.torch import save
 
 from helpers.authoring.make_keys import make_key
-from helpers.checking.answers import ANSWERED, LARGEST_ANSWER, RAISED, MalformedAnswer, from_wire, run, to_wire
+from helpers.checking.answers import (
+    ANSWERED,
+    LARGEST_ANSWER,
+    RAISED,
+    REFUSED,
+    Answer,
+    MalformedAnswer,
+    Outcome,
+    collect,
+    from_wire,
+    received,
+    reduced,
+    run,
+    to_wire,
+)
 from helpers.checking.check import start
 from helpers.checking.keys import BadKey, key_as_bytes, load_key, shipped_path
 from helpers.checking.panel import as_text
 from helpers.checking.verdicts import NO_ANSWER, RIGHT, judge
 from helpers.exercises import UnknownLesson, load_lesson
+from helpers.exercises.aspects import Unmet
 from helpers.exercises.exercise import Aspect, Exercise
 
 LESSON = load_lesson("01_dot_product_attention")
 EXERCISE = LESSON["raw_weights"]
+
+
+MANY = base64.b64encode(save({str(place): torch.ones(1) for place in range(999)})).decode()
 
 
 def right(x):
@@ -41,6 +59,9 @@ def sent():
         ({"tensors": "A" * (2 * LARGEST_ANSWER)}, "too large"),
         ({"tensors": base64.b64encode(b"\xff" * 64).decode()}, "cannot be read"),
         ({"tensors": base64.b64encode(save({"other": torch.ones(1)})).decode()}, "fit together"),
+        ({"names": ["x" * 10_000_000]}, "names"),
+        ({"names": [7]}, "names"),
+        ({"names": [str(n) for n in range(999)], "tensors": MANY}, "names"),
     ],
 )
 def test_a_forged_answer_is_refused_with_a_reason(sent, change, complaint):
@@ -55,6 +76,47 @@ def test_tensors_that_are_too_large_together_are_refused(sent):
         outcome |= {"state": ANSWERED, "names": ["result"], "tensors": large}
     with pytest.raises(MalformedAnswer, match="too large"):
         from_wire(sent, EXERCISE)
+
+
+REDUCED = Exercise(
+    "raw_weights",
+    1,
+    1,
+    (
+        Aspect(
+            "values",
+            1,
+            lambda answer, draw: answer(draw.normal(2, 3, 4)),
+            reduce=lambda tensors, draw: counted(tensors),
+        ),
+    ),
+)
+
+
+def counted(tensors):
+    if tensors["result"].shape != (2, 3, 3):
+        raise Unmet("Your result is of another shape.")
+    return {"the share of what is positive": (tensors["result"] > 0).double().mean()}
+
+
+def test_what_was_collected_is_reduced_where_it_is_judged():
+    collected = collect(REDUCED, right, "desk")
+    assert collected.outcomes["values"].tensors["result"].shape == (2, 3, 3)
+    here, there = run(REDUCED, right, "desk"), received(to_wire(collected), REDUCED, "desk")
+    assert here.outcomes["values"].tensors == there.outcomes["values"].tensors != {}
+
+
+@pytest.mark.parametrize(
+    "tensors, says",
+    [
+        ({"result": torch.ones(1, 1, 1)}, "another shape"),
+        ({"share": torch.tensor(1.0)}, "other shapes or types"),
+        ({"result": torch.ones(2, 3, 3, dtype=torch.bool)}, ""),
+    ],
+)
+def test_what_no_probe_can_have_collected_is_refused_and_raises_nothing(tensors, says):
+    outcome = reduced(Answer("raw_weights", {"values": Outcome(ANSWERED, tensors)}), REDUCED, "desk").outcomes["values"]
+    assert outcome.state == (REFUSED if says else ANSWERED) and says in outcome.says
 
 
 @pytest.mark.parametrize("data", [None, "text", 7, [], {}, {"outcomes": {}}, {"outcomes": []}])

@@ -44,11 +44,15 @@ FLAGS = {
     "exits": "the process died in raw_weights: it ended the Python process",
     "crashes": "SIGSEGV",
     "endless-line": "raw_weights sent something that is no answer",
+    "shares-typed-in": "corrupt sent a result before it was asked for one",
+    "arguments-sent-back": "score_variance sent a result before it was asked for one",
+    "result-before-the-order": "raw_weights sent a result before it was asked for one",
 }
 # One attack of each kind is tried in `make test`, all of them in `make test-deep`.
 OF_EACH_KIND = (
-    "other-backend finalizers neighbours-of-parts keys-and-solutions several-lines for-the-next-exercise replaced-draws"
-    " replaced-probes seed-from-the-frames long-line constant-that-runs fork-bomb reads-the-course network"
+    "other-backend finalizers neighbours-of-parts keys-and-solutions several-lines for-the-next-exercise limits-of-init"
+    " replaced-draws replaced-probes seed-from-the-frames long-line constant-that-runs fork-bomb reads-the-course"
+    " network"
 ).split() + [*FLAGS]
 
 

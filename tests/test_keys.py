@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from helpers.authoring import check_answers
-from helpers.authoring.check_answers import answer_of, constant, stale_key
-from helpers.authoring.lesson_source import Answers
+from helpers.authoring import guessable as guessing
+from helpers.authoring.check_answers import answer_of, stale_key
+from helpers.authoring.guessable import guessable
+from helpers.authoring.lesson_source import Answers, sources
 from helpers.authoring.make_keys import same_on_another_machine
 from helpers.authoring.mistakes import Accepted, Alias, Mistake
-from helpers.checking.answers import ANSWERED, RAISED, Answer, Outcome, run
+from helpers.checking.answers import ANSWERED, RAISED, Outcome, run
 from helpers.checking.cell_scan import scan_cell
 from helpers.checking.compare import same_outcome
 from helpers.checking.keys import AnswerKey, ExerciseKey, load_key, shipped_path
 from helpers.checking.verdicts import RIGHT, judge
 from helpers.course import SHIPPED_SEED
-from helpers.exercises.exercise import UNCHANGED, Aspect, lesson_names
+from helpers.exercises.exercise import UNCHANGED, Aspect, Exercise, Lesson, lesson_names
 from helpers.exercises.tolerance import GRADIENTS, MACHINES, Tolerance
 
+FIRST = "01_dot_product_attention"
+FIRST_SOURCE = sources([FIRST])[0]
 ULPS = 16  # of the largest entry; seen between processors: 3e-5 at 43, which is 6
 
 
@@ -33,30 +38,49 @@ def shipped(source):
 # ----------------------------------------------------------------------------------------- what a table answers
 
 
-def test_no_values_are_the_same_for_every_seed_without_a_reason(source):
-    assert list(constant(source, shipped(source))) == []
+def test_no_values_can_be_returned_without_solving(source):
+    assert list(guessable(source)) == []
 
 
-def test_values_that_no_seed_changes_are_found(first_lesson, monkeypatch):
-    key, first = shipped(first_lesson), first_lesson.lesson.exercises[0]
-
-    def from_the_key(answers, exercise, seed):
-        return Answer(exercise.name, key[exercise.name].reference)
-
-    monkeypatch.setattr(check_answers.Answers, "answer", from_the_key)
-    found = list(constant(first_lesson, key))
-    assert len(found) == sum(not aspect.side for exercise in first_lesson.lesson for aspect in exercise.aspects)
-    assert found[0].startswith(f"{first.name}: {first.aspects[0].name!r} has the same right values for every seed")
-    monkeypatch.setitem(vars(first.aspects[0]), "constant", "It has one right answer.")
-    assert list(constant(first_lesson, key)) == found[1:]
+def judged_by(probe, **about):
+    """What is said of the first exercise, where its one aspect is this probe."""
+    aspect = Aspect("values", 1, probe, reduce=about.pop("reduce", None))
+    exercise = Exercise("raw_weights", 1, 1, (aspect,), **about)
+    source = SimpleNamespace(name=FIRST, lesson=Lesson(FIRST, "", (exercise,)), cells=FIRST_SOURCE.cells)
+    return list(guessable(source))
 
 
-def test_values_that_are_declared_constant_have_to_be(first_lesson, monkeypatch):
-    first = first_lesson.lesson.exercises[0]
-    monkeypatch.setitem(vars(first.aspects[0]), "constant", "It has one right answer.")
-    assert list(constant(first_lesson, shipped(first_lesson))) == [
-        f"{first.name}: {first.aspects[0].name!r} is declared constant, and its values depend on the seed"
-    ]
+def test_values_that_no_seed_changes_are_refused():
+    def counted(answer, draw):
+        x = draw.normal(2, 3, 4)
+        return (answer(x) == x @ x.mT).double().mean()
+
+    (said,) = judged_by(counted)
+    assert said == "raw_weights: 'values' has the same right values for every seed. Draw its cases"
+    assert judged_by(counted, may_be_typed_in="It is one number.") == []
+
+
+def test_values_that_are_counted_outside_of_the_answers_process_are_not_refused():
+    def collected(answer, draw):
+        return answer(draw.normal(2, 3, 4))
+
+    assert judged_by(collected, reduce=lambda tensors, draw: torch.tensor([1])) == []
+
+
+def test_an_answer_that_may_be_typed_in_says_so_in_vain_where_it_cannot():
+    (said,) = judged_by(lambda answer, draw: answer(draw.normal(2, 3, 4)), may_be_typed_in="It is one table.")
+    assert "may be typed in, and its values depend on the seed" in said
+
+
+def test_values_that_are_numbers_the_answer_is_given_are_refused(monkeypatch):
+    def widths(answer, draw):
+        sizes = [draw.number(20, 90) for _ in range(3)]
+        for size in sizes:
+            answer(size)
+        return torch.tensor(sizes)
+
+    monkeypatch.setattr(guessing.Answers, "answer", lambda self, exercise, seed: run(exercise, lambda d: d, seed))
+    assert judged_by(widths) == ["raw_weights: all right values of 'values' are numbers that the answer is given"]
 
 
 # --------------------------------------------------------------------------- what another machine makes of a key

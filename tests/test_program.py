@@ -74,8 +74,14 @@ def test_an_object_that_another_cell_changes_comes_along_and_it_is_said_that_it_
 
 
 def test_a_constant_that_is_computed_by_the_students_own_function_is_no_definition():
-    program = sliced("def f(x): return x * w", "def trained(): return 3", "w = trained()")
-    assert "`w` gets its value from code in cell 2" in program.missing["w"]
+    for text in ("w = trained()", "with torch.no_grad():\n    w = trained()"):
+        program = sliced("def f(x): return x * w", "def trained(): return 3", text)
+        assert program.missing["w"].startswith("`w` is made in cell 2 by `trained`, a function of the notebook's own")
+
+
+def test_a_lambda_that_calls_a_function_of_the_students_own_is_a_definition():
+    program = sliced("def f(x): return twice(x)", "def aid(x): return x", "twice = lambda x: aid(aid(x))")
+    assert len(program.definitions) == 2 and program.missing == {}
 
 
 def test_a_name_that_nothing_defines_is_missing():

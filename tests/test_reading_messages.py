@@ -11,7 +11,7 @@ import time
 import pytest
 
 from helpers.checking import answers
-from helpers.grading.sandbox.protocol import DEAD, DONE, FLOODED, LATE, LONGEST_LINE, Conversation, parse
+from helpers.grading.sandbox.protocol import DEAD, DONE, EARLY, FLOODED, LATE, LONGEST_LINE, Conversation, parse
 
 
 def test_the_largest_answer_there_may_be_fits_into_a_message():
@@ -46,8 +46,11 @@ def test_numbers_that_no_notebook_can_hold_are_nothing():
     assert parse(line) == {"a": None, "b": None, "c": None, "d": None, "e": 2, "f": 0.5}
 
 
-def talk(says, until=5.0):
-    """A conversation whose other end answers one request by this: what it writes, and how its process ended."""
+SEEDS = "one seed", "another"
+
+
+def talk(says, until=5.0, again=lambda message: []):
+    """A conversation whose other end meets the request of an answer by this: what it writes."""
     control, init = socket.socketpair()
     orders, keeper = socket.socketpair()
 
@@ -64,7 +67,7 @@ def talk(says, until=5.0):
     thread = threading.Thread(target=answers)
     thread.start()
     try:
-        return Conversation(control, orders).ask({"task": "answer"}, time.monotonic() + until)
+        return Conversation(control, orders).answer({"task": "answer"}, SEEDS, time.monotonic() + until, again)
     finally:
         for end in (control, orders):
             end.close()
@@ -107,3 +110,55 @@ def test_a_flood_is_cut_where_the_grader_reads_it():
 
 def test_a_process_that_is_silent_and_does_not_end_is_late():
     assert talk(lambda channel: channel.recv(1), until=0.2).state == LATE
+
+
+def follows(channel, *messages):
+    """Say that the answer is built, and follow an order by each of these. Returns the orders."""
+    orders = []
+    line = {"built": True}
+    for message in messages:
+        channel.sendall(json.dumps(line).encode() + b"\n")
+        orders.append(json.loads(channel.recv(1 << 16)))
+        line = {"ticket": orders[-1]["ticket"], **message}
+    channel.sendall(json.dumps(line).encode() + b"\n")
+    return orders
+
+
+def test_an_answer_follows_orders_whose_tickets_are_new():
+    orders = []
+    reply = talk(
+        lambda channel: orders.extend(follows(channel, {"answer": 1}, {}, {"answer": 2})), again=lambda _: ["a"]
+    )
+    assert (reply.state, reply.message["answer"], reply.second["answer"]) == (DONE, 1, 2)
+    assert [(order.get("seed"), order.get("only")) for order in orders] == [
+        (SEEDS[0], None), (None, None), (SEEDS[1], ["a"])
+    ]  # fmt: skip
+    assert len({order["ticket"] for order in orders}) == 3
+
+
+@pytest.mark.parametrize("first", [b"", b'{"built": true}\n'])
+@pytest.mark.parametrize("ends", [True, False])
+def test_an_answer_that_comes_before_the_order_is_none(first, ends):
+    def says(channel):
+        channel.sendall(first + b'{"answer": 1, "ticket": "a guess"}\n')
+        if not ends:
+            channel.recv(1 << 16)
+            channel.recv(1 << 16)
+
+    reply = talk(says)
+    assert reply.state in ((EARLY, DEAD) if ends and first else (EARLY,)) and not reply.message
+
+
+def test_a_process_that_ends_after_its_answer_did_not_return_from_it():
+    reply = talk(lambda channel: follows(channel, {"answer": 1}))
+    assert (reply.state, reply.message) == (DEAD, {})
+
+
+def test_where_our_own_code_broke_that_is_what_is_told():
+    def says(channel):
+        follows(channel)
+        channel.recv(1 << 16)
+        channel.sendall(b'{"broken": "MemoryError"}\n')
+
+    reply = talk(says)
+    assert (reply.state, reply.message) == (DONE, {"broken": "MemoryError"})

@@ -10,6 +10,8 @@ import shutil
 import tomllib
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -280,6 +282,20 @@ def test_platform_numbers_come_back_in_the_exports(course, tmp_path, monkeypatch
     assert f"doejane,4711,,,,{number(OUT_OF)}" in canvas and "Participant 815,Jane Roe," in moodle
     assert len(canvas.splitlines()) == 3 and len(moodle.splitlines()) == 2, "each platform's students, and no others"
     assert "student_id" in both
+
+
+@pytest.mark.parametrize("name", ['=HYPERLINK("http://x","y")', "@SUM(1)", "+1+cmd", "Doe,=1+1"])
+def test_no_name_becomes_a_formula_in_nbgraders_own_table(tmp_path, monkeypatch, name):
+    def plugin(to):
+        text = f"assignment,last_name,raw_score\n{FIRST},{name},2.5\n"
+        return SimpleNamespace(export=lambda gradebook: Path(to).write_text(text))
+
+    monkeypatch.setattr(export, "CsvExportPlugin", plugin)
+    monkeypatch.setattr(export, "lesson_names", list)
+    export.write_exports(tmp_path)
+    head, row = csv.reader(io.StringIO((tmp_path / "export" / "nbgrader.csv").read_text()))
+    assert head == ["assignment", "last_name", "raw_score"] and row[0] == FIRST and row[-1] == "2.5"
+    assert not any(cell.startswith(("=", "@", "+")) for cell in row)
 
 
 # ----------------------------------------------------------------------------- single results

@@ -107,10 +107,10 @@ def test_a_key_that_cannot_be_used_says_what_to_run(exam, first_lesson, tmp_path
 
 def test_the_seed_is_taken_out_wherever_it_stands_and_answers_stay_whole():
     seed = seeds_of(SECRET, 1)[0]
-    run = CheckRun({"printed": f"x{seed}y", "tensors": "AAAA"}, says=f"KeyError: {seed}", changed=(f"torch.{seed}",))
+    run = CheckRun({"printed": f"x{seed}y", "tensors": "AAAA"}, says=f"KeyError: {seed}", noticed=(f"torch.{seed}",))
     clean = without_seed(run, seed)
     assert seed not in repr(clean)
-    assert clean.sent == {"printed": f"x{HIDDEN}y", "tensors": "AAAA"} and clean.changed == (f"torch.{HIDDEN}",)
+    assert clean.sent == {"printed": f"x{HIDDEN}y", "tensors": "AAAA"} and clean.noticed == (f"torch.{HIDDEN}",)
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import struct
+import zipfile
 from datetime import datetime
 
 import nbformat
@@ -198,8 +199,85 @@ def test_a_zip_in_a_zip_in_a_zip_is_left_out(tmp_path):
     data = zipped(f"{FIRST}.ipynb")
     for _ in range(3):
         data = zipped(("doe_11_222_x.zip", data))
+    data = zipped(("roe_12_223_x.ipynb", PLAIN), ("doe_11_222_x.zip", data))
     submissions, left_out = read_submissions(put(tmp_path, "class.zip", data), FIRST, NOWHERE)
-    assert submissions == [] and "zip in a zip" in left_out[0]
+    assert [each.student.id for each in submissions] == ["doe_11", "roe_12"] and left_out == []
+    assert "is a zip in a zip in a zip and was left out" in submissions[0].flags[0]
+    with pytest.raises(UnreadableFile, match="no notebook was handed in"):
+        submissions[0].open()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(
+    "name, student, reason",
+    [
+        ("/".join(["Jane Doe_12_assignsubmission_file", *"abcdefghijklmnop", "x.ipynb"]), "Jane-Doe_12", "too deep"),
+        ("doe_11_222_essay.pdf", "doe_11", "doe_11_222_essay.pdf holds no notebook"),
+        ("Jane Doe_12_assignsubmission_file/essay.pdf", "Jane-Doe_12", "holds no notebook"),
+        ("doe_11_222_x.zip", "doe_11", "is not a zip that can be read"),
+        ("...Doe_12_assignsubmission_file/x.zip", "Doe_12", "is not a zip that can be read"),
+    ],
+)
+def test_who_hands_in_nothing_that_can_be_read_is_there_with_the_reason(tmp_path, name, student, reason, packed):
+    if packed and reason == "too deep":
+        return  # in a zip folders are only names
+    if packed:
+        put(tmp_path, "class.zip", zipped(f"roe_12_223_{FIRST}.ipynb", (name, b"x")))
+    else:
+        put(tmp_path, f"roe_12_223_{FIRST}.ipynb")
+        put(tmp_path, name, b"x")
+    assert list(by_student(tmp_path)) == sorted([student, "roe_12"])
+    assert reason in flags_of(tmp_path, student)
+
+
+@pytest.mark.parametrize("name", [".._110_assignsubmission_file_/x.ipynb", ".._110_assignsubmission_file_x.ipynb"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_name_that_begins_with_a_dot_is_a_name(tmp_path, name, packed):
+    put(tmp_path, "class.zip", zipped(name)) if packed else put(tmp_path, name)
+    (submission,) = by_student(tmp_path).values()
+    assert (submission.student.id, submission.student.number, submission.file.name[-7:]) == ("110", "110", "x.ipynb")
+
+
+def test_what_is_handed_in_of_another_lesson_makes_no_entry_in_this_one(tmp_path):
+    other = nbformat.writes(answer_notebook("02_queries_keys_values")).encode()
+    put(tmp_path, "1.zip", zipped(f"doe_11_222_{FIRST}.ipynb"))
+    put(tmp_path, "2.zip", zipped(("doe_11_224_x.ipynb", other), ("roe_12_225_x.pdf", b"x")))
+    put(tmp_path, "ada/02_queries_keys_values/x.zip", b"x")
+    assert list(by_student(tmp_path)) == ["doe_11"]
+
+
+def test_of_two_members_of_one_name_the_last_counts_and_the_flag_tells_them_apart(tmp_path):
+    first, second = member(f"a/{FIRST}.ipynb", (2026, 3, 2, 9, 0, 0)), member(f"a//{FIRST}.ipynb")
+    put(tmp_path, "class.zip", zipped(("doe_11_222_x.zip", zipped((first, SOLVED), "b/x.txt", (second, PLAIN)))))
+    (submission,) = by_student(tmp_path).values()
+    assert submission.file.read() == PLAIN
+    (flag,) = submission.flags
+    counts = f"number 3 ({len(PLAIN):,} bytes, dated 2026-03-02 10:00) counts"
+    assert f"is in the zip 2 times: {counts}, not number 1 ({len(SOLVED):,} bytes, dated 2026-03-02 09:00)" in flag
+
+
+def test_a_zip_is_parsed_once_however_much_it_lists(tmp_path, monkeypatch):
+    parsed, zip_file = [], zipfile.ZipFile
+    put(tmp_path, "class.zip", zipped(("doe_11_222_x.zip", zipped(*(f"{n}/{FIRST}.ipynb" for n in range(20))))))
+    monkeypatch.setattr(zipfile, "ZipFile", lambda *file: parsed.append(file) or zip_file(*file))
+    assert list(by_student(tmp_path)) == ["doe_11"] and len(parsed) == 2
+
+
+def test_of_one_student_no_more_than_so_many_entries_of_zips_are_parsed(tmp_path, monkeypatch):
+    monkeypatch.setattr(archives, "MOST_LISTED", 9)
+    for name in ("a", "b", "c"):
+        put(tmp_path, f"ada/{FIRST}/{name}.zip", zipped(*(f"{n}/{FIRST}.ipynb" for n in range(4))))
+    put(tmp_path, f"ben/{FIRST}/x.zip", zipped(f"x/{FIRST}.ipynb"))
+    assert "c.zip lists more than 9 files" in flags_of(tmp_path, "ada") and flags_of(tmp_path, "ben") == ""
+
+
+def test_a_file_that_a_zip_lists_under_many_names_is_read_once(tmp_path):
+    names = [f"{n}.ipynb" for n in range(9)]
+    data, place = zipped(*names), 0
+    while (place := data.find(b"PK\x01\x02", place + 1)) > 0:
+        data = data[: place + 42] + bytes(4) + data[place + 46 :]  # the place of the file
+    put(tmp_path, f"ada/{FIRST}/x.zip", data)
+    assert [file.name for file in archives.FileScanner().scan(tmp_path)] == ["8.ipynb"]
 
 
 @pytest.mark.parametrize("damage", ["cut off", "empty", "noise", "overwritten"])

@@ -174,6 +174,11 @@ def test_what_python_refuses_later_than_its_parser_binds_nothing(text):
         ("for i in range(3): x = i", False),
         ("with open(name) as file: text = file.read()", False),
         ("if True:\n    print(1)", False),
+        ("with torch.no_grad():\n    mask = torch.eye(3) > 0", True),
+        ("with torch.no_grad(), warnings.catch_warnings():\n    def f(): return 1\n    table = [1]", True),
+        ("with torch.no_grad():\n    train(model)", False),
+        ("match torch.__version__[0]:\n    case '2':\n        eps = 1e-5\n    case _:\n        eps = 1e-6", True),
+        ("match kind:\n    case 1:\n        eps = 1\n    case other:\n        print(other)", False),
         ("x: int", False),
     ],
 )
@@ -200,7 +205,8 @@ def test_a_statement_knows_whose_objects_it_writes_into(source, changes):
 
 def test_a_constant_knows_which_functions_it_calls():
     assert only("x = make(3) + other(y).sum()").calls == {"make", "other"}
-    assert only("def f(): return make(3)").calls == frozenset()
+    assert only("def f(): return make(3)").calls == only("f = lambda: make(3)").calls == frozenset()
+    assert only("with torch.no_grad():\n    x = make(3)").calls == only("if seen():\n    x = make(3)").calls - {"seen"}
 
 
 def test_statements_know_their_lines_and_keep_their_text():

@@ -25,7 +25,10 @@ BROKEN = {
     "a picture": (b"\x89PNG\r\n\x1a\n", "picture"),
     "a zip": (zipped(("x", b"y")), "zip file"),
     "latin-1": ('{"cells": ["é"]}'.encode("latin-1"), "not text"),
-    "utf-16": (PLAIN.decode().encode("utf-16"), "not text"),
+    "utf-16 without a mark": (PLAIN.decode().encode("utf-16-le"), "not text"),
+    "utf-16 cut off": (PLAIN.decode().encode("utf-16")[:-1], "not text"),
+    "utf-16 and deep": (("[" * 100_000).encode("utf-16"), "deep"),
+    "utf-32": (PLAIN.decode().encode("utf-32"), "not text"),
     "a web page": (b"<!doctype html><p>Sign in", "web page"),
     "prose": (b"Dear professor, my dog", "no JSON"),
     "a list": (b"[1, 2]", "not a notebook"),
@@ -48,6 +51,13 @@ def test_a_file_that_is_no_notebook_says_what_it_is(kind):
     data, message = BROKEN[kind]
     with pytest.raises(UnreadableFile, match=message):
         screen(data)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be with a mark", "utf-16 with two marks"])
+def test_a_notebook_with_a_byte_order_mark_is_read(encoding):
+    name, *marks = encoding.split(" with ")
+    text = "\ufeff" * len(marks) + PLAIN.decode()
+    assert screen(text.encode(name)).notebook == screen(PLAIN).notebook
 
 
 def cell(**fields):

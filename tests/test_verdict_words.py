@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from helpers.checking.answers import run
+from helpers.checking.by_hand import watched
 from helpers.checking.cell_scan import scan_cell
-from helpers.checking.forbidden import barred
 from helpers.checking.keys import ExerciseKey, KnownMistake
 from helpers.checking.panel import as_html, as_text
 from helpers.checking.plain_text import marked, without_emphasis
@@ -47,7 +47,7 @@ def told(asked, right, answer, **mistakes):
 
 
 def judged(asked, right, answer, source="", **mistakes):
-    with barred(asked.forbidden):
+    with watched(asked):
         given = run(asked, answer, SEED)
     return judge(asked, given, key_for(asked, right, **mistakes), scan_cell(asked, source))
 
@@ -316,7 +316,7 @@ def test_the_cause_stands_first_and_the_same_cause_below_it():
 
 
 def test_the_panel_of_a_shortcut_ticks_nothing():
-    asked = exercise(values(1, pair), forbidden={"softmax": "Write the sum."})
+    asked = exercise(values(1, pair), by_hand="Write the sum.")
     for given, source in ((lambda x, w: (x @ w).softmax(-1), ""), (product, "def answer(x, w):\n    return x.numel()")):
         by_name = {"numel": "Count them."} if source else {}
         one = replace(asked, forbidden={**asked.forbidden, **by_name})

@@ -6,6 +6,7 @@ import functools
 from collections import Counter
 from collections.abc import Iterator
 
+from helpers.authoring.guessable import guessable
 from helpers.authoring.lesson_source import Answers, Source
 from helpers.authoring.make_keys import BrokenReference, make_key, same_on_another_machine
 from helpers.authoring.mistakes import (
@@ -19,20 +20,17 @@ from helpers.authoring.mistakes import (
     Variant,
 )
 from helpers.authoring.mutant_verdicts import Feedback, judged_mutants
-from helpers.checking.answers import Answer, Outcome
+from helpers.checking.answers import Answer
 from helpers.checking.cell_scan import CellScan, scan_cell
-from helpers.checking.compare import close
 from helpers.checking.keys import AnswerKey, BadKey, ExerciseKey, load_key, shipped_path
 from helpers.checking.panel import number
 from helpers.checking.syntax import digest_of_tree
 from helpers.checking.verdicts import AS_GIVEN, RIGHT, Verdict, earns_sides, judge, lost_aspects
 from helpers.course import SHIPPED_SEED
 from helpers.exercises import Exercise, load_lesson
-from helpers.exercises.exercise import UNCHANGED, Aspect
+from helpers.exercises.exercise import UNCHANGED
 from helpers.grading.sandbox.bubblewrap import NoSandbox, SandboxFailed
 from helpers.notebooks import BadRegion
-
-ENOUGH_SEEDS = 5  # two seeds may draw the same sizes by chance
 
 
 def fresh_seeds(count: int) -> list[str]:
@@ -48,7 +46,7 @@ def key_and_variants(source: Source) -> Iterator[str]:
         yield str(problem)
         return
     yield from stale_key(source, key)
-    yield from constant(source, key)
+    yield from guessable(source)
     yield from misjudged(source, SHIPPED_SEED, key)
     yield from surviving(source, key)
 
@@ -76,38 +74,6 @@ def _same_entry(exercise: Exercise, shipped: ExerciseKey, rebuilt: ExerciseKey) 
         for old, new, mistaken in pairs
         for a in exercise.aspects
     )
-
-
-def constant(source: Source, key: AnswerKey) -> Iterator[str]:
-    """The right values differ between seeds: values that do not can be typed in from the shipped key.
-
-    An aspect where they have to be the same says why. Those that pay only beside values are left out.
-    """
-    answers = Answers(source)
-    for exercise in source.lesson:
-        same = _same_for_every_seed(exercise, answers, key[exercise.name])
-        for aspect in exercise.aspects:
-            if aspect in same and not (aspect.side or aspect.constant):
-                yield f"{exercise.name}: {aspect.name!r} has the same right values for every seed. Draw its cases"
-            if aspect.constant and aspect not in same:
-                yield f"{exercise.name}: {aspect.name!r} is declared constant, and its values depend on the seed"
-
-
-def _same_for_every_seed(exercise: Exercise, answers: Answers, entry: ExerciseKey) -> list[Aspect]:
-    """The aspects whose right values no seed changes. Further seeds are tried while there may be one."""
-    same = list(exercise.aspects)
-    for seed in fresh_seeds(ENOUGH_SEEDS):
-        if all(aspect.side for aspect in same):
-            break
-        outcomes = answers.answer(exercise, seed).outcomes
-        same = [one for one in same if _same_numbers(entry.reference[one.name], outcomes[one.name], one)]
-    return same
-
-
-def _same_numbers(one: Outcome, other: Outcome, aspect: Aspect) -> bool:
-    """Are the tensors equal, whatever they are called?"""
-    pairs = zip(one.tensors.values(), other.tensors.values(), strict=False)
-    return len(one.tensors) == len(other.tensors) and all(close(*pair, aspect) for pair in pairs)
 
 
 def surviving(source: Source, key: AnswerKey) -> Iterator[str]:

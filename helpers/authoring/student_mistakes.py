@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from helpers.authoring.lesson_source import Source
 from helpers.authoring.mistakes import BadEdit, StudentMistake
-from helpers.checking.answers import MalformedAnswer, from_wire
+from helpers.checking.answers import MalformedAnswer, received
 from helpers.checking.keys import Outcomes
 from helpers.checking.program_slice import CodeCell
 from helpers.grading.sandbox import bubblewrap
@@ -46,7 +46,7 @@ def _outcomes(runner: Runner, source: Source, setup: str, mistake: StudentMistak
     why = run.says or "it is a stub"
     if run.sent is not None:
         try:
-            return from_wire(run.sent, exercise).outcomes
+            return received(run.sent, exercise, seed).outcomes
         except MalformedAnswer as problem:
             why = str(problem)
     raise BadEdit(f"{source.name}: the student's mistake {exercise.name}/{mistake.name} gives no answer: {why}")

@@ -48,23 +48,23 @@ def settings_never_varied(exercise: Exercise, answers: Answers) -> Iterator[tupl
 
 def recorded_settings(exercise: Exercise, answers: Answers) -> Values:
     """What the probes give to the reference, by setting: "pad", or "forward(mask)" for a method."""
-    recorder = _CallRecorder(exercise.name)
-    aspects = tuple(dataclasses.replace(aspect, probe=_recording(aspect, recorder)) for aspect in exercise.aspects)
+    recorder = CallRecorder()
+    aspects = tuple(dataclasses.replace(aspect, probe=recording(aspect, recorder)) for aspect in exercise.aspects)
     for seed in SEEDS:
         answers.answer(dataclasses.replace(exercise, aspects=aspects), seed)
     return recorder.values
 
 
-def _recording(aspect: Aspect, recorder: _CallRecorder) -> Callable:
+def recording(aspect: Aspect, recorder: CallRecorder) -> Callable:
+    """The aspect's probe, whose calls of the answer are recorded."""
     return lambda answer, draw: aspect.probe(recorder.wrapped(answer), draw)
 
 
-class _CallRecorder:
+class CallRecorder:
     """Writes down the arguments of calls that come from a probe. Calls that an answer makes of itself do not count."""
 
-    def __init__(self, name: str):
+    def __init__(self):
         self.values: Values = defaultdict(list)
-        self._name = name
         self._inside = False
 
     def wrapped(self, answer: Callable) -> Callable:

@@ -20,7 +20,7 @@ import threading
 import traceback
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from unittest import mock
 
 import numpy as np
@@ -35,6 +35,7 @@ from helpers.course import HELPERS, STUB
 from helpers.device import on_the_cpu
 from helpers.exercises import Exercise
 from helpers.exercises.aspects import Forbidden, RaisedIn, Unmet, by_name
+from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Aspect
 
 ANSWERED, NOT_ATTEMPTED, RAISED, REFUSED = "answered", "not attempted", "raised", "refused"
@@ -58,6 +59,8 @@ DTYPES = frozenset((
 
 EMPTY = "There is nothing to compare: where tensors are expected, your code leaves an empty dict."
 TOO_MUCH = "Your code returns more numbers than a check can send. Look for an axis that is too long."
+SCRIPTED = "The check cannot look into a function that torch.jit.script has translated. Leave torch.jit.script out."
+ODD = "Your code returns tensors of other shapes or types than this exercise can need."
 UNREADABLE = "Your code returns a tensor of a kind that cannot be read; an ordinary torch.Tensor is needed."
 
 
@@ -108,6 +111,11 @@ class _Printed(io.StringIO):
 
 
 def run(exercise: Exercise, written: object, seed: int | str, only: Collection[str] | None = None) -> Answer:
+    """What is compared of an answer, with the inputs of that seed: what was collected, reduced."""
+    return reduced(collect(exercise, written, seed, only), exercise, seed)
+
+
+def collect(exercise: Exercise, written: object, seed: int | str, only: Collection[str] | None = None) -> Answer:
     """Run every probe of the exercise on what the student wrote, with the inputs of that seed.
 
     only: the names of the aspects to run; the others are "not attempted". All of them without it.
@@ -132,6 +140,24 @@ def run(exercise: Exercise, written: object, seed: int | str, only: Collection[s
     return from_wire(json.loads(json.dumps(to_wire(answer))), exercise)
 
 
+def reduced(answer: Answer, exercise: Exercise, seed: int | str) -> Answer:
+    """The answer with what its aspects compare, made of what was collected with the inputs of that seed."""
+    outcomes = {a.name: _reduced(answer.outcomes[a.name], a, exercise.draw(seed, a)) for a in exercise.aspects}
+    return replace(answer, outcomes=outcomes)
+
+
+def _reduced(outcome: Outcome, aspect: Aspect, draw: Draw) -> Outcome:
+    """Trusts nothing in the outcome: what no probe can have collected is refused."""
+    if aspect.reduce is None or outcome.state != ANSWERED:
+        return outcome
+    try:
+        return _packed(aspect.reduce(outcome.tensors, draw), aspect)
+    except Unmet as unmet:
+        return Outcome(REFUSED, says=_short(unmet))
+    except Exception:
+        return Outcome(REFUSED, says=ODD)
+
+
 def _within_bounds(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
     """The outcomes that fit into one answer. Those beyond the limit are refused, each by itself."""
     bounded, room = {}, ROOM
@@ -143,6 +169,8 @@ def _within_bounds(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
 
 def _outcome(exercise: Exercise, aspect: Aspect, written: object, seed: int | str) -> Outcome:
     torch.default_generator.manual_seed(0)  # an answer that draws numbers of its own draws the same ones every time
+    if isinstance(written, (torch.jit.ScriptFunction, torch.jit.ScriptModule)):
+        return Outcome(REFUSED, says=SCRIPTED)
     try:
         with _defaults_of_torch():
             returned = aspect.probe(written, exercise.draw(seed, aspect))
@@ -373,6 +401,11 @@ def _outcome_to_wire(outcome: Outcome) -> dict:
     return {"state": outcome.state, "says": outcome.says, "where": outcome.where, "names": names, "tensors": tensors}
 
 
+def received(data: object, exercise: Exercise, seed: int | str) -> Answer:
+    """What is compared of an answer that was collected elsewhere with the inputs of that seed. See `from_wire`."""
+    return reduced(from_wire(data, exercise), exercise, seed)
+
+
 def from_wire(data: object, exercise: Exercise) -> Answer:
     """The answer that this JSON holds. Trusts nothing in it.
 
@@ -399,6 +432,8 @@ def _outcome_from_wire(sent: object, room: int) -> Outcome:
     encoded, names = sent.get("tensors"), sent.get("names")
     if not isinstance(encoded, str) or not isinstance(names, list):
         raise MalformedAnswer("its tensors are missing")
+    if len(names) > MOST_TENSORS or not all(isinstance(name, str) and len(name) <= LONGEST_NAME for name in names):
+        raise MalformedAnswer("its tensors have too many names, or too long ones")
     if len(encoded) > room * 4 // 3 + 4:
         raise MalformedAnswer("its tensors are too large")
     try:
@@ -410,7 +445,7 @@ def _outcome_from_wire(sent: object, room: int) -> Outcome:
     places = [str(place) for place in range(len(tensors))]
     if bool(tensors) != (sent["state"] == ANSWERED) or len(names) != len(tensors) or set(tensors) != set(places):
         raise MalformedAnswer("its states and its tensors do not fit together")
-    named = {str(name): tensors[place] for name, place in zip(names, places, strict=True)}
+    named = {name: tensors[place] for name, place in zip(names, places, strict=True)}
     return Outcome(sent["state"], named, _text(sent, "says"), _text(sent, "where"))
 
 

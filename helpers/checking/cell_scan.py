@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from helpers.checking.forbidden import forbidden_use
+from helpers.checking.by_hand import forbidden_use
 from helpers.checking.program_slice import CodeCell, ProgramSlice, slice_of
 from helpers.checking.syntax import digest_of_tree, holds_stub, parsed, shape_of, spelled, stubs
 from helpers.exercises import Exercise, Lesson
@@ -45,12 +45,14 @@ class CellScan:
     """What the text of one answer shows.
 
     program: the digest of the program in its cell (see `syntax.digest_of_tree`). stub: it holds all stubs that it was
-    released with. begun: some of its stubs are left. shortcut: a sentence about a name that the exercise forbids, or
-    "". shape, size: see `syntax.shape_of`. suspicious: lines for the instructor. refused: why it cannot be read, or "".
+    released with. elsewhere: see `ProgramSlice`. begun: some of its stubs are left. shortcut: a sentence about a name
+    that the exercise forbids, or "". shape, size: see `syntax.shape_of`. suspicious: lines for the instructor. refused:
+    why it cannot be read, or "".
     """
 
     program: str = ""
     stub: bool = False
+    elsewhere: str = ""
     begun: bool = False
     shortcut: str = ""
     shape: str = ""
@@ -75,6 +77,7 @@ def scan_cell(exercise: Exercise, source: str, program: ProgramSlice | None = No
     return CellScan(
         program=digest_of_tree(source),
         stub=holds_stub(source, exercise.name, released),
+        elsewhere=program.elsewhere if program else "",
         begun=stubs(source, exercise.name)[0] > 0,
         shortcut=next(filter(None, (forbidden_use(text, exercise.forbidden) for text in texts)), ""),
         shape=shape,

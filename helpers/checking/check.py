@@ -18,15 +18,15 @@ from IPython.display import display
 
 from helpers import check_log
 from helpers.checking import answers, panel, predictions
+from helpers.checking.by_hand import watched
 from helpers.checking.cell_scan import CellScan, scan_cell
 from helpers.checking.finished_parts import parts_imported, sources_for
-from helpers.checking.forbidden import barred
 from helpers.checking.isolation import NothingDefined, run_alone
 from helpers.checking.kernel_state import KernelState, TimeLimitExceeded, time_limit
 from helpers.checking.keys import AnswerKey, BadKey, load_key, shipped_path
-from helpers.checking.program_slice import ProgramSlice, slice_of
-from helpers.checking.syntax import digest_of_tree, parsed
-from helpers.checking.verdicts import AS_GIVEN, NO_ANSWER, NOT_STARTED, RIGHT, Verdict, judge, no_answer
+from helpers.checking.program_slice import ELSEWHERE, ProgramSlice, slice_of
+from helpers.checking.syntax import digest_of_tree, holds_stub, parsed
+from helpers.checking.verdicts import AS_GIVEN, NO_ANSWER, NOT_STARTED, RIGHT, Verdict, judge, no_answer, not_started
 from helpers.checking.waiting import Waiting
 from helpers.course import VALIDATING
 from helpers.exercises import Exercise, Lesson, UnknownLesson, load_lesson
@@ -47,6 +47,8 @@ STALE = (
     "That older definition is judged here. Fix the cell, run it, and check again."
 )
 
+
+LOOKED_AT = "{} In an exam your instructor looks at this before it counts."
 
 UNFINISHED = (
     "PyTorch was not imported completely, so nothing was judged. Restart the kernel: Kernel > Restart Kernel and Run "
@@ -131,9 +133,10 @@ class Check:
             key = self._key
         except BadKey as problem:
             return no_answer(exercise, str(problem))
-        with barred(exercise.forbidden):
+        with watched(exercise) as noticed:
             answer = answers.run(exercise, written, key.seed)
-        return _judged(exercise, answer, key, scan_cell(exercise, source))
+        verdict = _judged(exercise, answer, key, scan_cell(exercise, source))
+        return replace(verdict, note=LOOKED_AT.format(noticed[0])) if noticed and verdict.points else verdict
 
     def as_in_exam(self, name: str, program: ProgramSlice) -> Verdict:
         """The verdict on an answer that runs alone, as it will in an exam, against the shipped key."""
@@ -157,6 +160,8 @@ class Check:
         failure = self._kernel.failure(exercise.name) if self._kernel else ""
         if OF_UNFINISHED.search(failure):
             return no_answer(exercise, UNFINISHED)
+        if self._kernel and (elsewhere := self._elsewhere(exercise, self._kernel)):
+            return not_started(exercise, elsewhere)
         try:
             with time_limit(self.seconds):
                 verdict = self.verdict(exercise.name, written, source)
@@ -164,9 +169,18 @@ class Check:
                     verdict = self._if_alone(exercise, verdict, source, self._kernel)
         except TimeLimitExceeded as late:
             verdict = no_answer(exercise, _too_long(self.seconds, late))
-        if verdict.state == NOT_STARTED:
+        if verdict.state == NOT_STARTED and not verdict.says:
             verdict = replace(verdict, says=TO_BEGIN)
         return replace(verdict, note=STALE.format(failure[:200])) if failure else verdict
+
+    def _elsewhere(self, exercise: Exercise, kernel: KernelState) -> str:
+        """Says that another cell holds the answer while the exercise's own is as it was released; or ""."""
+        own, other = kernel.own(exercise.name)
+        as_given = holds_stub(own, exercise.name)
+        if exercise.mend:
+            with contextlib.suppress(BadKey):
+                as_given = digest_of_tree(own) == self._key[exercise.name].released
+        return ELSEWHERE.format(name=exercise.name, cell=f"cell {other}") if other and as_given else ""
 
     def _if_alone(self, exercise: Exercise, verdict: Verdict, source: str, kernel: KernelState) -> Verdict:
         """The verdict of an exam, where that is worse: there the answer may lack something that the notebook has."""

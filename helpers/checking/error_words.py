@@ -8,8 +8,13 @@ IN_PLACE = (
     "(with +=, an assignment to x[...], or a method whose name ends in _). Make a new tensor instead: x = x + y for "
     "x += y, torch.where or torch.stack for an assignment, the method without the _ at its end."
 )
-KINDS = ("RuntimeError", "IndexError", "ValueError", "TypeError", "AttributeError")
+KINDS = ("RuntimeError", "IndexError", "ValueError", "TypeError", "AttributeError", "InductorError")
 MEANINGS: tuple[tuple[str, str], ...] = (
+    (
+        r"^(PermissionError|RuntimeError: can't start new thread)",  # of an InductorError
+        "The compiler behind torch.compile starts processes, and in an exam an answer starts none. Leave torch.compile"
+        ' out, or write torch.compile(backend="eager"), which compiles nothing.',
+    ),
     (
         r"modified by an inplace operation|a leaf Variable that requires grad|being modified inplace|"
         r"more than one element of the written-to tensor",

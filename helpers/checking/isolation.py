@@ -13,7 +13,7 @@ import inspect
 import linecache
 import sys
 import threading
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from types import CellType, CodeType, FunctionType, ModuleType
 
@@ -22,9 +22,9 @@ import torch
 import helpers
 from helpers.checking import answers
 from helpers.checking.answers import Answer
+from helpers.checking.by_hand import listening, restricted, watched
 from helpers.checking.cell_scan import scan_submission
 from helpers.checking.finished_parts import PARTS, one_a_name
-from helpers.checking.forbidden import barred
 from helpers.checking.program_slice import FINISHED, CodeCell, ProgramSlice
 from helpers.device import on_the_cpu
 from helpers.exercises import Exercise, Lesson
@@ -49,9 +49,10 @@ def run_alone(exercise: Exercise, program: ProgramSlice, parts: Parts, seed: int
     parts: by module, the text or the code of the finished parts that the exercise builds on (see
     `finished_parts.sources_for`). Raises NothingDefined.
     """
-    with _ALONE, _module("__main__") as namespace, _finished(parts), barred(exercise.forbidden), on_the_cpu():
+    with _ALONE, _module("__main__") as namespace, _finished(parts), on_the_cpu():
         written, stopped = _build(exercise.name, program, namespace)
-        return answers.run(exercise, written, seed), stopped
+        with watched(exercise):
+            return answers.run(exercise, written, seed), stopped
 
 
 def _build(name: str, program: ProgramSlice, namespace: dict) -> tuple[object, str]:
@@ -200,37 +201,47 @@ def prepare(lesson: Lesson, released: Sequence[tuple[str, str]]) -> None:
     setup = dict(released).get(SETUP, "")
     cells = [CodeCell(name, text, name) for name, text in released if name != SETUP]
     scan_submission(lesson, cells, dict(released), setup)
-    for name in lesson.late_imports:
-        importlib.import_module(name)
+    import_what_is_late()
     _torch_and_check()
     for exercise in lesson:
         stub = f"def {exercise.name}(*given, **options): raise NotImplementedError"
-        with barred(exercise.forbidden):  # what has to raise is looked up once
-            list(run_watched(exercise, ProgramSlice(setup, (), stub), {}, ["stub"]))
+        list(run_watched(exercise, ProgramSlice(setup, (), stub), {}, [("stub", None)]))
+
+
+def import_what_is_late() -> None:
+    """What torch imports, and replaces of itself, when an optimiser, a checkpoint or a compiler is first used."""
+    mutation_guard = importlib.import_module("torch._dynamo.mutation_guard")
+    mutation_guard.install_generation_tagging_init()
 
 
 def run_watched(
-    exercise: Exercise, program: ProgramSlice, parts: Parts, seeds: Iterable[int | str]
-) -> Generator[tuple[Answer, str, list[str]], Collection[str] | None, None]:
-    """As `run_alone`, for one seed after the other; and what the answer to the first changed of torch and of the check.
+    exercise: Exercise, program: ProgramSlice, parts: Parts, orders: Iterable[tuple[int | str, Collection[str] | None]]
+) -> Iterator[tuple[Answer, str, list[str]]]:
+    """What is collected of an answer, for one seed after the other; where it stopped; and what was noticed, in words.
 
-    It may be sent the names of aspects; only these run with the next seed. What changed is seen from within the
-    student's process, which can hide it: a reason to look, and no proof. The forbidden functions are barred already
-    (see `forbidden.bar_for_good`).
+    orders: seeds, each with the names of the aspects that run with it, or None for all. The first is asked for when the
+    slice has run. What is noticed is seen from within the student's process, which can hide it: a reason to look, and
+    no proof.
     """
-    with _ALONE, _module("__main__") as namespace, _finished(parts):
+    with _ALONE, _module("__main__") as namespace, _finished(parts), listening(exercise) as noticed:
         looks = [*_torch_and_check()]
         looks += _looks((f"the aspect {aspect.name!r}", vars(aspect), vars(aspect)) for aspect in exercise.aspects)
         before = [look() for _, look in looks]
         written, stopped = _build(exercise.name, program, namespace)
-        changed: list[str] | None = None
-        only: Collection[str] | None = None
-        for seed in seeds:
-            answer = answers.run(exercise, written, seed, only)
-            if changed is None:
-                labels = [label for (label, look), then in zip(looks, before, strict=True) if look() is not then]
-                changed = list(dict.fromkeys(labels))[:10]
-            only = yield answer, stopped, changed
+        for seed, only in orders:
+            with restricted(exercise, noticed):
+                answer = answers.collect(exercise, written, seed, only)
+            if before:
+                pairs = zip(looks, before, strict=True)
+                noticed += _replaced(label for (label, look), then in pairs if look() is not then)
+            yield answer, stopped, noticed
+            before = []
+
+
+def _replaced(labels: Iterable[str]) -> list[str]:
+    """A sentence on what has another meaning than before; none where nothing has."""
+    names = ", ".join(f"`{label}`" for label in list(dict.fromkeys(labels))[:10])
+    return [f"While the answer ran, {names} was replaced. No exercise needs that."] if names else []
 
 
 _Look = tuple[str, Callable[[], object]]  # what a name is called, and how to ask what it means now

@@ -72,9 +72,11 @@ class KernelState:
         self._before: dict[str, object] = {}
         self._failed: dict[str, str] = {}  # by name, the error of a later run that left the name as it was
         self._without_effect: set[int] = set()  # numbers of cells that did so
+        self._ids: dict[int, str] = {}  # of cells, by the numbers of their runs, where the notebook tells them
         for event, callback in (("pre_run_cell", self._begins), ("post_run_cell", self._ends)):
             for earlier in shell.events.callbacks[event][:]:
                 if isinstance(getattr(earlier, "__self__", None), KernelState):  # of an earlier `start`
+                    self._ids |= earlier.__self__._ids
                     shell.events.unregister(event, earlier)
             shell.events.register(event, callback)
 
@@ -93,10 +95,27 @@ class KernelState:
         By the name and not by the object, which may be a lambda or another function under this name; and from the
         notebook's own cells, not through `inspect`, which finds classes by file only.
         """
+        return self._last(name)[1]
+
+    def own(self, name: str) -> tuple[str, int]:
+        """The exercise's own cell as it last ran, and the number of another's run that gave the name its meaning.
+
+        The own cell is the first that did so. ("", 0) where there is no other, or the notebook tells no cells apart.
+        """
+        last, _ = self._last(name)
+        first = next((number for number, cell in enumerate(self._cells) if binds(name, cell)), 0)
+        own = self._ids.get(first)
+        if own is None or self._ids.get(last, own) == own:
+            return "", 0
+        runs = [cell for number, cell in enumerate(self._cells) if self._ids.get(number) == own]
+        return runs[-1], last
+
+    def _last(self, name: str) -> tuple[int, str]:
+        """The number and the text of the last run that gave this name its meaning; (0, "") where none did."""
         for number, cell in reversed(list(enumerate(self._cells))):
             if number not in self._without_effect and binds(name, cell):
-                return cell
-        return ""
+                return number, cell
+        return 0, ""
 
     def setup(self) -> str:
         """The text of the lesson's first cell: the last that calls `start`."""
@@ -113,6 +132,8 @@ class KernelState:
 
     def _begins(self, info: ExecutionInfo) -> None:
         self._running = info.raw_cell if isinstance(info.raw_cell, str) else ""
+        if cell_id := getattr(info, "cell_id", None):
+            self._ids[self._shell.execution_count] = cell_id
         self._before = {name: self._shell.user_ns.get(name) for name in self._names}
 
     def _ends(self, result: ExecutionResult) -> None:

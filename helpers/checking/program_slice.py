@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from helpers.checking.finished_parts import parts_imported
-from helpers.checking.syntax import STAR, NotPython, Statement, Unreadable, parse, python_of, statements
+from helpers.checking.syntax import STAR, NotPython, Statement, Unreadable, holds_stub, parse, python_of, statements
 from helpers.notebooks import defines
 
 MAY_USE = (
@@ -20,8 +20,13 @@ MAY_USE = (
     " cells."
 )
 COMPUTED = "`{name}` gets its value from code in {cell} that does not run in an exam. {rule}"
+MADE = "`{name}` is made in {cell} by `{maker}`, a function of the notebook's own, and no exam runs that. {rule}"
 CHANGED = "`{name}` is changed by code in {cell} that does not run in an exam. {rule}"
 UNKNOWN = "`{name}` is defined neither in this cell nor by a definition of another. {rule}"
+ELSEWHERE = (
+    "Another cell defines `{name}` ({cell}), and this exercise's own cell is as it was released. Only the own cell is"
+    " judged: the answer belongs there."
+)
 FINISHED = "`{name}` is a finished part that this exercise does not build on: write what you need of it yourself."
 
 _ALWAYS_THERE = frozenset(dir(builtins)) | {"check", "__name__", "__file__", "get_ipython", "display"}
@@ -51,7 +56,8 @@ class ProgramSlice:
 
     setup: the released setup cell. definitions: those of other cells, in their order. own: the exercise's own cell, as
     Python. missing: names that the slice reads and cannot have as they are in the notebook, each with a sentence.
-    refused: why the own cell could not be read, "" where it was.
+    refused: why the own cell could not be read, "" where it was. elsewhere: a sentence about the last other cell that
+    defines what this exercise asks for, "" where none does.
     """
 
     setup: str
@@ -59,6 +65,7 @@ class ProgramSlice:
     own: str
     missing: Mapping[str, str] = field(default_factory=dict)
     refused: str = ""
+    elsewhere: str = ""
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -69,7 +76,7 @@ class ProgramSlice:
     def from_json(cls, data: Mapping) -> ProgramSlice:
         """What `dataclasses.asdict` made."""
         definitions = tuple(Definition(**each) for each in data["definitions"])
-        return cls(data["setup"], definitions, data["own"], dict(data["missing"]), data["refused"])
+        return cls(**{**data, "definitions": definitions, "missing": dict(data["missing"])})
 
 
 def slice_of(
@@ -96,7 +103,17 @@ def slice_of(
     there = _ALWAYS_THERE | _bound(_statements(setup)) - finished | _bound(inside)
     needed, missing = _Definitions(before, after).needed_by(_needed_of(name, inside), there)
     missing |= {each: FINISHED.format(name=each) for each in missing if each in finished}
-    return ProgramSlice(setup, needed, text, missing)
+    return ProgramSlice(setup, needed, text, missing, elsewhere=_elsewhere(name, (*before, *after)))
+
+
+def _elsewhere(name: str, others: Sequence[CodeCell]) -> str:
+    written = (cell.label for cell in reversed(others) if writes(name, cell.source))
+    return next((ELSEWHERE.format(name=name, cell=label) for label in written), "")
+
+
+def writes(name: str, source: str) -> bool:
+    """Does a cell define this name, and not as a stub?"""
+    return bool(defines(name).search(source)) and not holds_stub(source, name)
 
 
 def _needed_of(name: str, inside: Sequence[Statement]) -> set[str]:
@@ -123,15 +140,17 @@ class _Definitions:
     def __init__(self, before: Sequence[CodeCell], after: Sequence[CodeCell]):
         self._order: list[tuple[CodeCell, Statement]] = []
         self._by_name: dict[str, list[int]] = {}
-        self._computed: dict[str, str] = {}  # names that something else than a definition binds, and in which cell
+        self._computed: dict[str, dict[str, str]] = {}  # names that no definition binds: the cell, and who made it
         self._changed: dict[str, str] = {}  # names into whose objects something else writes
         halves = [[(cell, each) for cell in cells for each in _statements(cell.source)] for cells in (before, after)]
         own = frozenset(name for half in halves for _, each in half if each.function for name in each.binds)
         for half in halves:
             known = set(self._by_name)
             for cell, each in half:
-                if not each.defines or each.calls & own:
-                    self._computed = dict.fromkeys(each.binds, cell.label) | self._computed
+                makers = each.calls & own if each.defines else frozenset()
+                if not each.defines or makers:
+                    how = {"cell": cell.label, "maker": min(makers, default="")}
+                    self._computed = dict.fromkeys(each.binds, how) | self._computed
                     self._changed = dict.fromkeys(each.changes, cell.label) | self._changed
                 elif names := each.binds - known:
                     for name in names:
@@ -153,8 +172,9 @@ class _Definitions:
             if places and name in self._changed:
                 missing[name] = CHANGED.format(name=name, cell=self._changed[name], rule=MAY_USE)
             elif not places and name not in there:
-                reason = COMPUTED if name in self._computed else UNKNOWN
-                missing[name] = reason.format(name=name, cell=self._computed.get(name), rule=MAY_USE)
+                how = self._computed.get(name, {})
+                reason = MADE if how.get("maker") else COMPUTED if how else UNKNOWN
+                missing[name] = reason.format(name=name, rule=MAY_USE, **how)
         needed = [self._order[place] for place in sorted(chosen)]
         return tuple(Definition(cell.label, each.line, each.text) for cell, each in needed), missing
 

@@ -125,8 +125,8 @@ class Statement:
 
     text: its source. line: where it begins, from 1. binds, uses: names of the notebook that it gives a meaning, and
     that it reads, also within its functions. defines: it is a definition (see `is_definition`). function: it is a
-    function. calls: where it is a constant, the names that its expression calls. changes: where it is no definition,
-    the names whose objects it writes into, as in ``table[key] = value`` and ``seen.append(x)``.
+    function. calls: the names that it calls when it runs, outside of functions and classes. changes: where it is no
+    definition, the names whose objects it writes into, as in ``table[key] = value`` and ``seen.append(x)``.
     """
 
     text: str
@@ -187,9 +187,10 @@ Assignment = ast.Assign | ast.AnnAssign
 
 
 def is_definition(node: ast.stmt) -> bool:
-    """Is this a function, a class, an import or a constant, or an `if` or `try` around nothing else?
+    """Is this a function, a class, an import or a constant, or an `if`, `try`, `match` or `with` around nothing else?
 
-    A constant is a name that is given the value of an expression without `await` and `yield` outside of lambdas.
+    A `with` that gives a name to what it opens is none: files are not there in an exam. A constant is a name that is
+    given the value of an expression without `await` and `yield` outside of lambdas.
     """
     if isinstance(node, (Function, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Pass)):
         return True
@@ -203,13 +204,17 @@ def is_definition(node: ast.stmt) -> bool:
     if isinstance(node, ast.Try):
         blocks = [*node.body, *node.orelse, *node.finalbody, *(each for h in node.handlers for each in h.body)]
         return all(map(is_definition, blocks))
+    if isinstance(node, ast.With):
+        return not any(item.optional_vars for item in node.items) and all(map(is_definition, node.body))
+    if isinstance(node, ast.Match):
+        return all(is_definition(each) for case in node.cases for each in case.body)
     return False
 
 
 def _called_by(node: ast.stmt) -> frozenset[str]:
-    """The plain names that a constant's expression calls."""
-    calls = (inner for inner in ast.walk(node) if isinstance(inner, ast.Call)) if isinstance(node, Assignment) else ()
-    return frozenset(call.func.id for call in calls if isinstance(call.func, ast.Name))
+    """The plain names that a statement calls when it runs, outside of functions and classes."""
+    calls = (inner.func for inner in _own(node) if isinstance(inner, ast.Call))
+    return frozenset(called.id for called in calls if isinstance(called, ast.Name))
 
 
 def _changed_by(node: ast.stmt) -> frozenset[str]:

@@ -97,9 +97,9 @@ class Verdict:
     note: str = ""
 
 
-def not_started(exercise: Exercise) -> Verdict:
-    """The verdict where the stub is still there."""
-    return _without_points(exercise, NOT_STARTED)
+def not_started(exercise: Exercise, says: str = "") -> Verdict:
+    """The verdict where the stub is still there. says: where the answer may be instead."""
+    return _without_points(exercise, NOT_STARTED, says)
 
 
 def no_answer(exercise: Exercise, says: str) -> Verdict:
@@ -123,9 +123,9 @@ def judge(exercise: Exercise, answer: Answer, key: ExerciseKey, scan: CellScan =
     """
     outcomes = answer.outcomes
     if all(outcomes[aspect.name].state == NOT_ATTEMPTED for aspect in exercise.aspects):
-        return not_started(exercise)
+        return not_started(exercise, scan.elsewhere)
     if key.released and scan.program == key.released:
-        return _without_points(exercise, AS_GIVEN, NOT_CHANGED)
+        return _without_points(exercise, AS_GIVEN, scan.elsewhere or NOT_CHANGED)
     if scan.stub:
         return no_answer(exercise, UNWRITTEN)
     shortcut = scan.shortcut or next((o.says for o in outcomes.values() if o.state == FORBIDDEN), "")

@@ -124,7 +124,7 @@ def values(
         call = via(answer, draw)
         returned = call(*inputs(draw))
         cases = {**(also or {}), **({LARGER: larger} if larger else {})}
-        return returned if not cases else _together(returned, cases, draw, lambda further: call(*further))
+        return returned if not cases else together(returned, cases, draw, lambda further: call(*further))
 
     return Aspect(name, points, probe, **policy)
 
@@ -153,7 +153,7 @@ def gradient(
             return _gradients(call, arguments, learned, draw)
 
         returned = gradients(inputs(draw))
-        return returned if not also else _together(returned, also, draw, gradients)
+        return returned if not also else together(returned, also, draw, gradients)
 
     policy.setdefault("rtol", GRADIENTS.rtol)
     policy.setdefault("atol", GRADIENTS.atol)
@@ -169,8 +169,11 @@ def _learned(call: Answer, weights: bool | tuple[str, ...]) -> dict[str, torch.T
     return there if isinstance(weights, bool) else {name: there[name] for name in weights}
 
 
-def _together(returned: object, also: Others, draw: Draw, call: Callable[[tuple], object]) -> object:
-    """What was returned for the first inputs, and for the further ones under what is said of them."""
+def together(returned: object, also: Others, draw: Draw, call: Callable[[Any], object]) -> object:
+    """What was returned for the first inputs, and for the further ones under what is said of them.
+
+    call: gives what is returned for further inputs. Of the larger case there are projections.
+    """
     first = list(itertools.islice(by_name(returned), MOST_RESULTS + 1))  # a dict of somebody's own may have no end
     of_a_kind = all(isinstance(value, (torch.Tensor, bool, int, float)) for _, value in first)
     if not of_a_kind or not 0 < len(first) <= MOST_RESULTS:
@@ -192,13 +195,13 @@ def _together(returned: object, also: Others, draw: Draw, call: Callable[[tuple]
 
 
 def projected(value: object, draw: Draw) -> object:
-    """Eight random projections of a tensor, whose directions depend on its shape; what is no tensor as it is.
+    """Eight random projections of a tensor, whose directions depend on its shape; a number or no tensor, as it is.
 
     Of floating-point numbers, sums with normal weights in double precision (8,), in units of the square root of how
     many there are. Of whole numbers and truth values, sums with odd weights modulo 2⁶⁴ (8,), which are the same only
     where every entry is. A number that is not finite stands for a number of its own.
     """
-    if not isinstance(value, torch.Tensor) or not _ordinary(value) or value.is_complex():
+    if not isinstance(value, torch.Tensor) or not _ordinary(value) or value.is_complex() or value.numel() == 1:
         return value
     weights = draw.named(f"projection {tuple(value.shape)}")
     with torch.no_grad():

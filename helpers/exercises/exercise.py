@@ -10,11 +10,19 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
 
+import torch
+
 from helpers.exercises.draw import Draw
 from helpers.exercises.tolerance import VALUES, Tolerance
 
 Answer = Any  # what the student wrote: a function or a class, if it is that
 Probe = Callable[[Answer, Draw], Any]
+Reduce = Callable[[Mapping[str, torch.Tensor], Draw], Any]
+
+# Operators beyond the elementary ones, for `Exercise.operators`
+SOFTMAX = ("softmax", "log_softmax", "safe_softmax", "logsumexp")
+FUSED_ATTENTION = (*SOFTMAX, "scaled_dot_product_attention", "scaled_dot_product_attention_math")
+NORMS = ("layer_norm", "native_layer_norm")
 
 
 class UnknownLesson(LookupError):
@@ -25,17 +33,18 @@ class UnknownLesson(LookupError):
 class Aspect:
     """One thing that an exercise must get right.
 
-    name: what the student reads beside ✓ or ✗. points: its share. probe(answer, draw): runs what the
-    student wrote on drawn inputs and returns a tensor, a tuple of tensors, or a dict of them.
+    name: what the student reads beside ✓ or ✗. points: its share. probe(answer, draw): runs what the student wrote on
+    drawn inputs and returns a tensor, a tuple of tensors, or a dict of them. reduce(tensors, draw): makes of these, by
+    name, what is compared, in the same form. No student's code runs beside it, so that nobody can forge a share that is
+    counted; the tensors may be of any shapes and types. Both may raise `aspects.Unmet`.
 
     axes: names of the result's axes, "b t t", for messages. side: True where the right tensors can be
     guessed without solving the exercise (an input left alone, an error raised); such an aspect pays
     only when the exercise's values were really computed. accepts: "tensor" or "number" (a Python number
     or a tensor of one entry). rtol, atol: how far off the result may be; see `exercises.tolerance`.
     dtype: compare the dtype too. picture: the first slice of the result can be shown as a heat map.
-    missed: what to say when the aspect fails and nothing more exact is known. constant: why the right tensors are the
-    same for every seed, where they have to be; `make check` accepts no others that are. filler: what the probe fills
-    rows of ids up with, after their end.
+    missed: what to say when the aspect fails and nothing more exact is known. filler: what the probe fills rows of ids
+    up with, after their end.
     """
 
     name: str
@@ -49,8 +58,8 @@ class Aspect:
     dtype: bool = False
     picture: bool = False
     missed: str = ""
-    constant: str = ""
     filler: int | None = None
+    reduce: Reduce | None = None
 
     @property
     def tolerance(self) -> Tolerance:
@@ -71,7 +80,11 @@ class Exercise:
     answered_by: finished parts below helpers.parts that answer the exercise, "bpe.Tokenizer", beside those of its name.
     builds_on: finished parts that its answer or its probe needs, "masks.causal_mask". In an exam no others exist.
     fixed: settings that its probes never vary, each with the reason why one value is enough; `make check` lists others.
+    by_hand: what to write oneself, in a sentence; "" where all of torch may be used. Elementary operators are allowed
+    then, and those of `operators` ("softmax"; None allows none at all), and no Python code of torch that computes
+    something (see `checking.by_hand`).
     no_larger: why no case of it can be much larger than the others; "" where one is (see `aspects.LARGER`).
+    may_be_typed_in: why its answer may be typed in, which the card says; `make check` refuses values that never change.
     """
 
     name: str
@@ -83,7 +96,10 @@ class Exercise:
     builds_on: tuple[str, ...] = ()
     fixed: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     mend: bool = False
+    by_hand: str = ""
+    operators: tuple[str, ...] | None = ()
     no_larger: str = ""
+    may_be_typed_in: str = ""
 
     def __post_init__(self):
         names = [aspect.name for aspect in self.aspects]
@@ -158,16 +174,12 @@ UNCHANGED = "unchanged"  # the slug of the mistake that is the bug itself
 
 @dataclass(frozen=True)
 class Lesson:
-    """A lesson's exercises, in their order, and what it has students predict. name: its folder, NN_topic.
-
-    late_imports: modules that torch imports only when a probe needs them, which takes seconds.
-    """
+    """A lesson's exercises, in their order, and what it has students predict. name: its folder, NN_topic."""
 
     name: str
     title: str
     exercises: tuple[Exercise, ...]
     predictions: tuple[Prediction, ...] = ()
-    late_imports: tuple[str, ...] = ()
 
     @property
     def number(self) -> int:

@@ -8,10 +8,26 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from helpers.exercises.aspects import Inputs, InTorch, Unmet, any_device, gradient, input_left_alone, kind_of, values
+from helpers.exercises.aspects import LARGER, Inputs, InTorch, Unmet
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.exercise import Answer, Aspect, Lesson
 from helpers.exercises.questions import predictions_of
+from helpers.exercises.spec import (
+    Part,
+    all_of,
+    any_device,
+    bools,
+    case,
+    exercise,
+    gradient,
+    heavy,
+    input_left_alone,
+    normal,
+    size,
+    values,
+)
+
+# -------------------------------------------------------------------------------------- masked_squared_error
 
 
 def ratings(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -34,40 +50,65 @@ def _with_zeros(table: torch.Tensor) -> torch.Tensor:
     return table
 
 
-def one_rating(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """One user and one film, each a single number, and the one rating, which is far from the prediction."""
-    seen = torch.ones(1, 1, dtype=torch.bool).to(draw.device)
-    return draw.normal(1, 1), draw.normal(1, 1), draw.uniform(20, 40, 1, 1), seen
+FEW_RATINGS = {
+    # which is far from the prediction
+    "with one user, one film and one feature": case(
+        normal(1, 1), normal(1, 1), lambda draw: draw.uniform(20, 40, 1, 1), bools([[1]])
+    ),
+    # the second of three users has rated nothing, and the last of four films has no rating
+    "with a user and a film without any rating": case(
+        normal(3, 2), normal(4, 2), normal(3, 4, std=2.0), bools([[1, 1, 0, 0], [0, 0, 0, 0], [1, 1, 1, 0]])
+    ),
+}
 
 
-def rated_by_few(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The second of three users has rated nothing, and the last of four films has no rating."""
-    users, films, table = draw.normal(3, 2), draw.normal(4, 2), draw.normal(3, 4, std=2.0)
-    seen = torch.tensor([[1, 1, 0, 0], [0, 0, 0, 0], [1, 1, 1, 0]], dtype=torch.bool).to(draw.device)
-    return users, films, table, seen
+def many_ratings(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Nine users or more, some thirty films, and ratings of which some are large."""
+    users, films, features = draw.number(9, 13), draw.number(24, 41), draw.number(5, 9)
+    table = draw.heavy(users, films)
+    return draw.heavy(users, features), draw.heavy(films, features), table, draw.mask(0.45, users, films)
 
 
-def sentences(draw: Draw) -> tuple[torch.Tensor]:
-    """Two sentences of 5 vectors, each 3 wide: no two sizes are alike, so a mixed-up axis shows."""
-    return (draw.normal(2, 5, 3),)
+masked_squared_error = exercise(
+    "masked_squared_error",
+    stars=2,
+    minutes=8,
+    given=ratings,
+    also=FEW_RATINGS,
+    larger=many_ratings,
+    aspects=(
+        values(2, accepts="number"),
+        gradient(1, also=FEW_RATINGS),
+        input_left_alone(0.5),
+        any_device(0.5),
+    ),
+)
 
+# ------------------------------------------------------------------------------------------------ raw_weights
 
-def outshone(draw: Draw) -> tuple[torch.Tensor]:
-    """Two sentences (2, 5, 3) in which the second vector is twice the first.
+SENTENCES = case(normal(2, 5, 3))  # two of 5 vectors, 3 wide: no two sizes are alike, so a mixed-up axis shows
+SMALL = {
+    "with a batch of one": case(normal(1, 4, 3)),
+    "with a single position": case(normal(2, 1, 3)),
+    "with a width of one": case(normal(2, 4, 1)),
+}
 
-    So the first one's best match is never itself: who returns the best match returns something else than the input.
-    """
-    (x,) = sentences(draw)
-    x[:, 1] = 2 * x[:, 0]
-    return (x,)
+raw_weights = exercise(
+    "raw_weights",
+    stars=1,
+    minutes=5,
+    given=SENTENCES,
+    also=SMALL,
+    larger=case(heavy(size(9, 17), size(24, 33), size(34, 49))),
+    aspects=(
+        values(1.5, axes="b t t", picture=True),
+        gradient(0.5),
+        input_left_alone(0.5),
+        any_device(0.5),
+    ),
+)
 
-
-def normal(*shape: int, std: float = 1.0) -> Inputs:
-    """One tensor of this shape."""
-    return lambda draw: (draw.normal(*shape, std=std),)
-
-
-scores = normal(2, 3, 5, std=2.0)
+# ------------------------------------------------------------------------------------------------ row_softmax
 
 
 def large_scores(draw: Draw) -> tuple[torch.Tensor]:
@@ -81,6 +122,56 @@ def large_scores(draw: Draw) -> tuple[torch.Tensor]:
     table = draw.normal(2, 4, 5, std=2.0).round() + offsets
     table[:, 3, middle] += 20_000.0
     return (torch.stack([table[0], table[1].roll(1, dims=0)]),)
+
+
+SOFTMAX = (
+    "This exercise is there to write it from exp and sum, once in your life; from the next exercise on, "
+    "torch.softmax is yours."
+)
+
+
+row_softmax = exercise(
+    "row_softmax",
+    stars=2,
+    minutes=10,
+    forbidden={"softmax": SOFTMAX, "log_softmax": SOFTMAX, "Softmax": SOFTMAX, "softmin": SOFTMAX},
+    given=case(normal(2, 3, 5, std=2.0)),
+    also={
+        "with a batch of one": case(normal(1, 4, 3, std=2.0)),
+        "with a single row": case(normal(2, 1, 4, std=2.0)),
+        "with a single score in each row": case(normal(2, 3, 1, std=2.0)),
+    },
+    larger=case(heavy(size(9, 17), size(24, 33), size(34, 49))),
+    aspects=(
+        values(1.5, axes="b t s", picture=True),
+        values(1, given=large_scores, name="large scores", axes="b t s", picture=True, rtol=5e-3, atol=1e-3),
+        gradient(0.5),
+        input_left_alone(0.5),
+        any_device(0.5),
+    ),
+)
+
+# --------------------------------------------------------------------------------------------- self_attention
+
+
+def outshone(draw: Draw) -> tuple[torch.Tensor]:
+    """Two sentences (2, 5, 3) in which the second vector is twice the first.
+
+    So the first one's best match is never itself: who returns the best match returns something else than the input.
+    """
+    (x,) = SENTENCES(draw)
+    x[:, 1] = 2 * x[:, 0]
+    return (x,)
+
+
+def many_sentences(draw: Draw) -> tuple[torch.Tensor]:
+    """Nine sentences or more, of some thirty vectors, each with one component that may be as large as 8.
+
+    So the weights depend on much more than where the largest score is, and exp of no score overflows.
+    """
+    x = draw.normal(draw.number(9, 17), draw.number(24, 33), draw.number(20, 25), std=0.4)
+    which = draw.integers(0, x.shape[2], *x.shape[:2], 1)
+    return (x.scatter(2, which, draw.uniform(-8, 8, *x.shape[:2], 1)),)
 
 
 class Operations(TorchDispatchMode):
@@ -118,6 +209,52 @@ def as_many_operations(attention: Answer, draw: Draw) -> torch.Tensor:
     return torch.ones(1)
 
 
+self_attention = exercise(
+    "self_attention",
+    stars=1,
+    minutes=5,
+    given=SENTENCES,
+    also=SMALL,
+    aspects=(
+        values(1, given=outshone, also=SMALL, larger=many_sentences, axes="b t e", picture=True),
+        Aspect("no loop", 0.5, as_many_operations, side=True),
+        gradient(0.5, given=outshone),
+        input_left_alone(0.5),
+        any_device(0.5),
+    ),
+)
+
+# ------------------------------------------------------------------------------------------ hurried_attention
+
+Y_AND_WEIGHTS = ("y", "weights")
+
+
+def joined(attention: Answer, draw: Draw) -> Callable:
+    """hurried_attention as a function that returns one tensor (b, t, e + t)."""
+    return lambda x: torch.cat(tuple(all_of(Y_AND_WEIGHTS, attention(x))), dim=-1)
+
+
+hurried_attention = exercise(
+    "hurried_attention",
+    stars=2,
+    minutes=7,
+    mend=True,
+    given=SENTENCES,
+    also=SMALL,
+    larger=many_sentences,
+    returns=Y_AND_WEIGHTS,
+    aspects=(
+        values(1, of="y", name="outputs", axes="b t e", picture=True),
+        values(0.5, of="weights", axes="b t t", picture=True),
+        gradient(0.5, via=joined),
+        input_left_alone(0.5),
+        any_device(0.5, via=joined),
+    ),
+)
+
+# ------------------------------------------------------------------------------------------- equivariance_gap
+
+
 def running_sum(x: torch.Tensor) -> torch.Tensor:
     """Sees the order of the positions, and treats every component of the width in its own way.
 
@@ -129,15 +266,19 @@ def running_sum(x: torch.Tensor) -> torch.Tensor:
     return (x * places * steps).cumsum(dim=1)
 
 
-def sees_order(draw: Draw) -> tuple[Callable, torch.Tensor, torch.Tensor]:
-    # 7 components and 5 positions: an index that is meant for positions fits the width as well
-    """An attention that depends on order, a sequence (2, 5, 7), and an order of its positions."""
-    return running_sum, draw.normal(2, 5, 7), draw.permutation(5, cycle=True)
+def sees_order(x: Part) -> Inputs:
+    """An attention that depends on order, a sequence, and an order of its positions."""
+
+    def inputs(draw: Draw) -> tuple[Callable, torch.Tensor, torch.Tensor]:
+        sequence = x(draw)
+        return running_sum, sequence, draw.permutation(sequence.shape[1], cycle=True)
+
+    return inputs
 
 
-def one_sequence(draw: Draw) -> tuple[Callable, torch.Tensor, torch.Tensor]:
-    """The same with a batch of one, and as many components as positions, (1, 4, 4)."""
-    return running_sum, draw.normal(1, 4, 4), draw.permutation(4, cycle=True)
+# 7 components and 5 positions: an index that is meant for positions fits the width as well
+SEES_ORDER = sees_order(normal(2, 5, 7))
+MANY_POSITIONS = sees_order(heavy(size(9, 17), size(24, 33), size(34, 49)))
 
 
 def order_seen(gap: Answer, draw: Draw) -> dict[str, object]:
@@ -145,12 +286,14 @@ def order_seen(gap: Answer, draw: Draw) -> dict[str, object]:
 
     It lies in the second sentence for the one, and in the first for the other.
     """
-    attention, x, order = sees_order(draw)
+    attention, x, order = SEES_ORDER(draw)
     x = x * torch.tensor([1.0, 4.0], device=x.device).reshape(2, 1, 1)
     return {
         "result": measured(gap, attention, x.clone(), order),
         "for a function whose signs are turned round": measured(gap, lambda y: -attention(y), x.flip(0), order),
-        "with a batch of one": measured(gap, *one_sequence(draw.named("one"))),
+        # as many components as positions
+        "with a batch of one": measured(gap, *sees_order(normal(1, 4, 4))(draw.named("one"))),
+        LARGER: measured(gap, *MANY_POSITIONS(draw.named(LARGER))),
     }
 
 
@@ -182,127 +325,24 @@ def sees_no_order(draw: Draw) -> tuple[Callable, torch.Tensor, torch.Tensor]:
     return (lambda x: x.flip(-1) * 2), draw.normal(2, 5, 7), draw.permutation(5, cycle=True)
 
 
-def two_things(returned: object) -> tuple[torch.Tensor, torch.Tensor]:
-    """The outputs and the weights that hurried_attention returns, or a sentence for the student."""
-    if isinstance(returned, (tuple, list)) and len(returned) == 2:
-        return tuple(returned)
-    what = f"{len(returned)} things" if isinstance(returned, (tuple, list)) else kind_of(returned)
-    raise Unmet(f"Your code returns {what}; two are needed: the outputs, the weights.")
-
-
-def hurried(place: int) -> Probe:
-    """A probe: the outputs (0) or the weights (1), for inputs of several sizes."""
-
-    def probe(attention: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-        cases = {"result": sentences(draw)} | {case: inputs(draw.named(case)) for case, inputs in SMALL.items()}
-        return {case: two_things(attention(*arguments))[place] for case, arguments in cases.items()}
-
-    return probe
-
-
-def outputs_and_weights(attention: Answer, draw: Draw) -> Callable:
-    """hurried_attention as a function that gives one tensor."""
-    return lambda x: torch.cat(two_things(attention(x)), dim=-1)
-
-
-SMALL = {
-    "with a batch of one": normal(1, 4, 3),
-    "with a single position": normal(2, 1, 3),
-    "with a width of one": normal(2, 4, 1),
-}
-SMALL_SCORES = {
-    "with a batch of one": normal(1, 4, 3, std=2.0),
-    "with a single row": normal(2, 1, 4, std=2.0),
-    "with a single score in each row": normal(2, 3, 1, std=2.0),
-}
-FEW_RATINGS = {
-    "with one user, one film and one feature": one_rating,
-    "with a user and a film without any rating": rated_by_few,
-}
-
-SOFTMAX = (
-    "This exercise is there to write it from exp and sum, once in your life; from the next exercise on, "
-    "torch.softmax is yours."
+equivariance_gap = exercise(
+    "equivariance_gap",
+    stars=2,
+    minutes=10,
+    given=SEES_ORDER,
+    aspects=(
+        # few numbers: in half precision each may be near enough by chance, and all three are not
+        Aspect("a function that sees order", 2, order_seen, accepts="number", rtol=1e-5, atol=1e-5),
+        # the right answer is 0, which anybody can guess
+        values(1, given=sees_no_order, name="a function that does not", accepts="number", side=True),
+        input_left_alone(0.5),
+        any_device(0.5),
+    ),
 )
 
 LESSON = Lesson(
     "01_dot_product_attention",
     "Dot-product attention",
-    exercises=(
-        Exercise(
-            "masked_squared_error",
-            stars=2,
-            minutes=8,
-            aspects=(
-                values(2, ratings, also=FEW_RATINGS, accepts="number"),
-                gradient(1, ratings, also=FEW_RATINGS),
-                input_left_alone(0.5, ratings),
-                any_device(0.5, ratings),
-            ),
-        ),
-        Exercise(
-            "raw_weights",
-            stars=1,
-            minutes=5,
-            aspects=(
-                values(1.5, sentences, also=SMALL, axes="b t t", picture=True),
-                gradient(0.5, sentences),
-                input_left_alone(0.5, sentences),
-                any_device(0.5, sentences),
-            ),
-        ),
-        Exercise(
-            "row_softmax",
-            stars=2,
-            minutes=10,
-            aspects=(
-                values(1.5, scores, also=SMALL_SCORES, axes="b t s", picture=True),
-                values(1, large_scores, name="large scores", axes="b t s", picture=True, rtol=5e-3, atol=1e-3),
-                gradient(0.5, scores),
-                input_left_alone(0.5, scores),
-                any_device(0.5, scores),
-            ),
-            forbidden={"softmax": SOFTMAX, "log_softmax": SOFTMAX, "Softmax": SOFTMAX, "softmin": SOFTMAX},
-        ),
-        Exercise(
-            "self_attention",
-            stars=1,
-            minutes=5,
-            aspects=(
-                values(1, outshone, also=SMALL, axes="b t e", picture=True),
-                Aspect("no loop", 0.5, as_many_operations, side=True),
-                gradient(0.5, outshone),
-                input_left_alone(0.5, sentences),
-                any_device(0.5, sentences),
-            ),
-        ),
-        Exercise(
-            "hurried_attention",
-            stars=2,
-            minutes=7,
-            mend=True,
-            aspects=(
-                Aspect("outputs", 1, hurried(0), axes="b t e", picture=True),
-                Aspect("weights", 0.5, hurried(1), axes="b t t", picture=True),
-                gradient(0.5, sentences, via=outputs_and_weights),
-                input_left_alone(0.5, sentences),
-                any_device(0.5, sentences, via=outputs_and_weights),
-            ),
-        ),
-        Exercise(
-            "equivariance_gap",
-            stars=2,
-            minutes=10,
-            aspects=(
-                # few numbers: in half precision each may be near enough by chance, and all three are not
-                Aspect("a function that sees order", 2, order_seen, accepts="number", rtol=1e-5, atol=1e-5),
-                # the right answer is 0, which anybody can guess
-                values(1, sees_no_order, name="a function that does not", accepts="number", side=True),
-                input_left_alone(0.5, sees_order),
-                any_device(0.5, sees_order),
-            ),
-        ),
-    ),
-    predictions=predictions_of("01_dot_product_attention"),
-    late_imports=("torch._dynamo",),
+    (masked_squared_error, raw_weights, row_softmax, self_attention, hurried_attention, equivariance_gap),
+    predictions_of("01_dot_product_attention"),
 )

@@ -6,48 +6,65 @@ from collections.abc import Callable
 
 import torch
 
-from helpers.exercises.aspects import (
-    Inputs,
-    Unmet,
-    Via,
+from helpers.exercises.aspects import LARGER, Inputs, Unmet, as_is, built, kind_of, projected
+from helpers.exercises.draw import Draw
+from helpers.exercises.exercise import Answer, Aspect, Lesson
+from helpers.exercises.questions import predictions_of
+from helpers.exercises.spec import (
+    Part,
+    all_of,
     any_device,
-    built,
+    case,
+    exercise,
     gradient,
+    heavy,
     input_left_alone,
-    kind_of,
+    integer,
+    ints,
+    module,
+    normal,
+    outliers,
     parameters,
+    size,
     values,
 )
-from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
-from helpers.exercises.questions import predictions_of
 
+# ------------------------------------------------------------------------------------------------ soft_lookup
 
-def entries(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """A query 3 wide, 5 keys, and 5 values of another width, 4: values taken for keys show at once."""
-    return draw.normal(3), draw.normal(5, 3), draw.normal(5, 4)
-
-
-def one_entry(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """A dictionary with a single entry."""
-    return draw.normal(3), draw.normal(1, 3), draw.normal(1, 4)
-
-
-def narrow_entries(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Keys and values of width 1."""
-    return draw.normal(1), draw.normal(5, 1), draw.normal(5, 1)
-
-
-def square_entries(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """As many entries as components, in keys and in values: everything fits either way round."""
-    return draw.normal(4), draw.normal(4, 4), draw.normal(4, 4)
+# Values are of another width than keys: taken for keys, they show at once
+ENTRIES, ONE_ENTRY = case(normal(3), normal(5, 3), normal(5, 4)), case(normal(3), normal(1, 3), normal(1, 4))
 
 
 def exact_match(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The same as `entries`, with the query among the keys."""
-    query, keys, values = entries(draw)
+    """A query, 5 keys and 5 values, with the query among the keys."""
+    query, keys, values = ENTRIES(draw)
     keys[2] = query
     return query, keys, values
+
+
+soft_lookup = exercise(
+    "soft_lookup",
+    stars=1,
+    minutes=7,
+    given=ENTRIES,
+    also={
+        "with a single entry": ONE_ENTRY,
+        "with keys and values of width one": case(normal(1), normal(5, 1), normal(5, 1)),
+        # everything fits either way round
+        "with square keys and values": case(normal(4), normal(4, 4), normal(4, 4)),
+        "with a key that equals the query": exact_match,
+    },
+    # a short query, so that exp of no score overflows
+    larger=case(normal(size(24, 33), std=0.3), heavy(size(70, 97), size(24, 33)), heavy(size(70, 97), size(34, 49))),
+    aspects=(
+        values(1.5, axes="d_v"),
+        gradient(0.5),
+        input_left_alone(0.5),
+        any_device(0.5),
+    ),
+)
+
+# ---------------------------------------------------------------------------------------------------- sharpen
 
 
 def stored(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
@@ -84,16 +101,24 @@ def nearly_tied(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     return keys, query
 
 
-def sharpened(sharpen: Answer, draw: Draw, *betas: float) -> dict[str, torch.Tensor]:
+def for_betas(sharpen: Answer, draw: Draw, *betas: float) -> dict[str, torch.Tensor]:
     """The weights for each of these betas."""
     keys, query = stored(draw)
     return {f"at beta = {beta:g}": sharpen(keys.clone(), query.clone(), beta) for beta in betas}
 
 
-def softly_sharpened(sharpen: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+MANY_KEYS = case(heavy(size(70, 97), size(24, 33)), normal(size(24, 33), std=0.3), lambda draw: draw.number(5, 9) / 4)
+
+
+def softly(sharpen: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The weights for a beta below 1 and one above, and of a dictionary with a single key."""
-    query, keys, _ = one_entry(draw.named("one"))
-    return {**sharpened(sharpen, draw, 0.7, 2.5), "with a single key": sharpen(keys, query, 1.5)}
+    query, keys, _ = ONE_ENTRY(draw.named("one"))
+    many = sharpen(*MANY_KEYS(draw.named(LARGER)))
+    return {
+        **for_betas(sharpen, draw, 0.7, 2.5),
+        "with a single key": sharpen(keys, query, 1.5),
+        LARGER: projected(many, draw),
+    }
 
 
 def from_average_to_lookup(sharpen: Answer, draw: Draw) -> dict[str, torch.Tensor]:
@@ -103,34 +128,48 @@ def from_average_to_lookup(sharpen: Answer, draw: Draw) -> dict[str, torch.Tenso
     """
     keys, query = stored(draw.named("far apart"))
     return {
-        **sharpened(sharpen, draw, 0.0, 10_000.0),
+        **for_betas(sharpen, draw, 0.0, 10_000.0),
         "at beta = 0, with matches far apart": sharpen(keys * 200, query, 0.0),
         "with two keys that are equally good": sharpen(*tied(draw.named("tied")), 10_000.0),
         "with two keys that are nearly equally good, at beta = 8192": sharpen(*nearly_tied(draw.named("near")), 8192.0),
     }
 
 
-def stored_with_beta(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, float]:
-    """The keys and query of `stored`, and a β of 2.5."""
-    return *stored(draw), 2.5
+def with_beta(beta: float) -> Inputs:
+    """The keys and query of `stored`, and this β."""
+    return lambda draw: (*stored(draw), beta)
 
 
-def stored_with_small_beta(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, float]:
-    """The same with a β of 0.7."""
-    return *stored(draw), 0.7
+sharpen = exercise(
+    "sharpen",
+    stars=2,
+    minutes=7,
+    given=with_beta(2.5),
+    aspects=(
+        Aspect("values", 1, softly, axes="s"),
+        Aspect("from average to lookup", 0.5, from_average_to_lookup, axes="s", rtol=2e-3, atol=1e-3),
+        gradient(0.5, also={"at beta = 0.7": with_beta(0.7)}),
+        input_left_alone(0.5),
+        any_device(0.5, also={"at beta = 0": with_beta(0.0)}),
+    ),
+)
 
+# -------------------------------------------------------------------------------------------------- attention
 
-def stored_with_no_beta(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, float]:
-    """The same with a β of 0."""
-    return *stored(draw), 0.0
+FINISHED = "It holds this exercise's answer, for later lessons to build on. Here the point is to find the fault."
+
+READY_MADE = {
+    "finished_attention": FINISHED,
+    "scaled_dot_product_attention": (
+        "PyTorch's own function is this exercise, finished (and scaled, unless it is told "
+        "not to). Find the fault in the two products and the softmax instead."
+    ),
+}
 
 
 def roles(b: int = 2, t: int = 3, s: int = 5, d: int = 4, v: int = 6) -> Inputs:
     """Queries (b, t, d), keys (b, s, d), values (b, s, d_v)."""
-    return lambda draw: (draw.normal(b, t, d), draw.normal(b, s, d), draw.normal(b, s, v))
-
-
-three = roles()
+    return case(normal(b, t, d), normal(b, s, d), normal(b, s, v))
 
 
 def one_query_far_longer(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -141,55 +180,96 @@ def one_query_far_longer(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.
     return q, k, v
 
 
-def sequences(*shapes: tuple[int, int, int]) -> Inputs:
-    """One sequence of each shape (b, t, e): the one that asks, and the one that is asked, if there are two."""
-    return lambda draw: tuple(draw.normal(*shape, std=1.5) for shape in shapes)
-
-
-sequence, two_sequences = sequences((2, 4, 5)), sequences((2, 4, 5), (2, 6, 5))
-as_long = sequences((2, 4, 5), (2, 4, 5))
-
-HEAD = built(5, 3)
-AS_WIDE, NARROW, FROM_NUMBERS = built(5, 5), built(5, 1), built(1, 2)
-
-
-def heads(*cases: tuple[str, Via, Inputs]) -> Probe:
-    """A probe: the result of a head in each case. A case: its name in messages, how the head is made, the inputs.
-
-    Consecutive cases with the same `via` share one head, so that state left behind by a call shows.
-    """
-
-    def probe(answer, draw):
-        results, via_of_head, head = {}, None, None
-        for case, via, inputs in cases:
-            if via is not via_of_head:
-                via_of_head, head = via, via(answer, draw)
-            results[case] = head(*inputs(draw if case == "result" else draw.named(case)))
-        return results
-
-    return probe
-
-
-ONE_SEQUENCE = heads(
-    ("result", HEAD, sequence),
-    ("with a batch of one", HEAD, sequences((1, 4, 5))),
-    ("with a single position", HEAD, sequences((2, 1, 5))),
-    ("with d as large as e", AS_WIDE, sequence),
-    ("with d = 1", NARROW, sequence),
-)
-A_SECOND_SEQUENCE = heads(
-    ("result", HEAD, two_sequences),
-    ("with two sequences of the same length", HEAD, as_long),
-    ("with a batch of one and a context of one vector", HEAD, sequences((1, 3, 5), (1, 1, 5))),
-    ("without a context, after calls with one", HEAD, sequence),
-    ("with d as large as e", AS_WIDE, as_long),
-    ("with e = 1", FROM_NUMBERS, sequences((2, 3, 1), (2, 4, 1))),
+attention = exercise(
+    "attention",
+    stars=2,
+    minutes=10,
+    mend=True,
+    forbidden=READY_MADE,
+    given=roles(),
+    also={
+        "with a batch of one": roles(b=1),
+        "with a single query and d = 1": roles(t=1, d=1),
+        "with a single key and d_v = 1": roles(s=1, v=1),
+        "with as many keys as queries": roles(2, 4, 4, 4, 4),
+    },
+    larger=case(  # short queries, so that exp of no score overflows
+        normal(size(9, 13), size(14, 18), size(19, 24), std=0.3),
+        heavy(size(9, 13), size(70, 81), size(19, 24)),
+        heavy(size(9, 13), size(70, 81), size(34, 41)),
+    ),
+    aspects=(
+        values(1.5, axes="b t d_v", picture=True),
+        values(0.5, given=one_query_far_longer, name="one query far longer than the others", axes="b t d_v"),
+        gradient(1),
+        input_left_alone(0.5),
+        any_device(0.5),
+    ),
 )
 
-Rules = tuple[torch.Tensor, torch.Tensor, torch.Tensor, int]
+# --------------------------------------------------------------------------------------- SingleHeadAttention
 
 
-def some_rules(draw: Draw) -> Rules:
+def vectors(*shape: int) -> Part:
+    """One sequence (b, t, e)."""
+    return normal(*shape, std=1.5)
+
+
+OF_ANY_SIZE = module(lambda x, d, *context: ((x.shape[-1], d), (x, *context)))
+
+single_head_attention = exercise(
+    "SingleHeadAttention",
+    stars=2,
+    minutes=15,
+    builds_on=("attention.attention",),
+    given=case(vectors(2, 4, 5), vectors(2, 6, 5)),  # the sequence that asks, and the one that is asked
+    via=built(5, 3),
+    aspects=(
+        parameters(0.5),
+        values(
+            1,
+            given=case(vectors(2, 4, 5), 3),
+            via=OF_ANY_SIZE,
+            also={
+                "with a batch of one": case(vectors(1, 4, 5), 3),
+                "with a single position": case(vectors(2, 1, 5), 3),
+                "with d as large as e": case(vectors(2, 4, 5), 5),
+                "with d = 1": case(vectors(2, 4, 5), 1),
+            },
+            larger=case(outliers(size(9, 13), size(34, 41), size(24, 33)), integer(9, 13)),
+            axes="b t d",
+            picture=True,
+        ),
+        values(
+            1,
+            given=case(vectors(2, 4, 5), 3, vectors(2, 6, 5)),
+            name="a second sequence",
+            via=OF_ANY_SIZE,
+            also={
+                "with two sequences of the same length": case(vectors(2, 4, 5), 3, vectors(2, 4, 5)),
+                "with a batch of one and a context of one vector": case(vectors(1, 3, 5), 3, vectors(1, 1, 5)),
+                "without a context, after calls with one": case(vectors(2, 4, 5), 3),
+                "with d as large as e": case(vectors(2, 4, 5), 5, vectors(2, 4, 5)),
+                "with e = 1": case(vectors(2, 3, 1), 2, vectors(2, 4, 1)),
+            },
+            larger=case(
+                outliers(size(9, 13), size(34, 41), size(24, 33)),
+                integer(9, 13),
+                outliers(size(9, 13), size(70, 81), size(24, 33)),
+            ),
+            axes="b t d",
+            picture=True,
+        ),
+        gradient(0.5, also={"without a context": case(vectors(2, 4, 5))}, weights=True),
+        input_left_alone(0.5),
+        any_device(0.5),
+    ),
+)
+
+# ------------------------------------------------------------------------------------------ matrices_of_rules
+
+
+def some_rules(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, int]:
     """Five rules about seven features, in a drawn order, with strengths of both signs.
 
     One feature asks twice, one is asked by two, and one pair of features has two rules: a table in which the later rule
@@ -208,7 +288,7 @@ def drawn_strengths(draw: Draw, count: int) -> torch.Tensor:
 
 def rules(count: int, e: int) -> Inputs:
     """So many rules about e features, drawn one by one."""
-    return lambda draw: (draw.integers(0, e, count), draw.integers(0, e, count), drawn_strengths(draw, count), e)
+    return case(ints(count, below=e), ints(count, below=e), lambda draw: drawn_strengths(draw, count), e)
 
 
 OTHER_RULES = {
@@ -217,6 +297,25 @@ OTHER_RULES = {
     "with as many rules as features": rules(4, 4),
     "with a single feature": rules(2, 1),
 }
+
+
+MANY_RULES = case(ints(size(40, 61), below=24), ints(size(40, 61), below=24), heavy(size(40, 61)), integer(24, 33))
+
+
+def two_matrices(returned: object, shape: tuple[int, int]) -> tuple[torch.Tensor, torch.Tensor]:
+    """w_q and w_k (e, d), or a sentence for the student about what came instead."""
+    returned = all_of(("w_q", "w_k"), returned)
+    for name, matrix in zip(("w_q", "w_k"), returned, strict=True):
+        if not isinstance(matrix, torch.Tensor):
+            raise Unmet(f"Your {name} is {kind_of(matrix)}; a tensor is needed.")
+        if tuple(matrix.shape) != shape:
+            raise Unmet(
+                f"Your {name} is {tuple(matrix.shape)}; it needs a row for each feature and a column for each rule,"
+                f" {shape}."
+            )
+        if not matrix.is_floating_point():
+            raise Unmet(f"Your {name} holds no floating-point numbers, so x cannot be multiplied by it.")
+    return tuple(returned)
 
 
 def their_scores(answer: Answer, draw: Draw) -> Callable:
@@ -235,8 +334,9 @@ def their_scores(answer: Answer, draw: Draw) -> Callable:
 def scores_of_rules(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """These scores, under names that say where the numbers come from."""
     score = their_scores(answer, draw)
-    cases = {case: inputs(draw.named(case)) for case, inputs in OTHER_RULES.items()}
-    return {"in w_q @ w_k.T": score(*some_rules(draw))} | {case: score(*given) for case, given in cases.items()}
+    cases = {"in w_q @ w_k.T": some_rules(draw)} | {name: made(draw.named(name)) for name, made in OTHER_RULES.items()}
+    scores = {name: score(*rules) for name, rules in cases.items()}
+    return scores | {LARGER: projected(score(*MANY_RULES(draw.named(LARGER))), draw)}
 
 
 def other_scores(answer: Answer, draw: Draw) -> Callable:
@@ -251,125 +351,36 @@ def other_scores(answer: Answer, draw: Draw) -> Callable:
     return scores
 
 
-def two_matrices(returned: object, shape: tuple[int, int]) -> tuple[torch.Tensor, torch.Tensor]:
-    """The two matrices, or a sentence for the student about what came instead."""
-    if not isinstance(returned, (tuple, list)) or len(returned) != 2:
-        raise Unmet(f"Your code returns {kind_of(returned)}; two matrices are needed, w_q and w_k.")
-    for name, matrix in zip(("w_q", "w_k"), returned, strict=True):
-        if not isinstance(matrix, torch.Tensor):
-            raise Unmet(f"Your {name} is {kind_of(matrix)}; a tensor is needed.")
-        if tuple(matrix.shape) != shape:
-            raise Unmet(
-                f"Your {name} is {tuple(matrix.shape)}; it needs a row for each feature and a column for each rule,"
-                f" {shape}."
-            )
-        if not matrix.is_floating_point():
-            raise Unmet(f"Your {name} holds no floating-point numbers, so x cannot be multiplied by it.")
-    return tuple(returned)
-
-
-NOT_RULED = {
-    "axes": "f g",
-    "side": True,  # zeros, which anybody can guess
-    "missed": (
-        "In your w_q @ w_k.T two features have a score although no rule names this pair. The product adds up column by"
-        " column, so compare your columns with the rules, one at a time."
+matrices_of_rules = exercise(
+    "matrices_of_rules",
+    stars=2,
+    minutes=12,
+    given=some_rules,
+    also=OTHER_RULES,
+    larger=MANY_RULES,
+    via=their_scores,
+    aspects=(
+        Aspect("scores of the rules", 1, scores_of_rules, axes="r"),
+        values(
+            0.5,
+            name="no other scores",
+            via=other_scores,
+            axes="f g",
+            side=True,  # zeros, which anybody can guess
+            missed=(
+                "In your w_q @ w_k.T two features have a score although no rule names this pair. The product adds up"
+                " column by column, so compare your columns with the rules, one at a time."
+            ),
+        ),
+        gradient(0.5),
+        input_left_alone(0.5, via=as_is),
+        any_device(0.5),
     ),
-}
-
-FINISHED = "It holds this exercise's answer, for later lessons to build on. Here the point is to find the fault."
-
-READY_MADE = {
-    "finished_attention": FINISHED,
-    "scaled_dot_product_attention": (
-        "PyTorch's own function is this exercise, finished (and scaled, unless it is told "
-        "not to). Find the fault in the two products and the softmax instead."
-    ),
-}
-DIFFERENT_SIZES = {
-    "with a batch of one": roles(b=1),
-    "with a single query and d = 1": roles(t=1, d=1),
-    "with a single key and d_v = 1": roles(s=1, v=1),
-    "with as many keys as queries": roles(2, 4, 4, 4, 4),
-}
+)
 
 LESSON = Lesson(
     "02_queries_keys_values",
     "Queries, keys, values",
-    exercises=(
-        Exercise(
-            "soft_lookup",
-            stars=1,
-            minutes=7,
-            aspects=(
-                values(
-                    1.5,
-                    entries,
-                    also={
-                        "with a single entry": one_entry,
-                        "with keys and values of width one": narrow_entries,
-                        "with square keys and values": square_entries,
-                        "with a key that equals the query": exact_match,
-                    },
-                    axes="d_v",
-                ),
-                gradient(0.5, entries),
-                input_left_alone(0.5, entries),
-                any_device(0.5, entries),
-            ),
-        ),
-        Exercise(
-            "sharpen",
-            stars=2,
-            minutes=7,
-            aspects=(
-                Aspect("values", 1, softly_sharpened, axes="s"),
-                Aspect("from average to lookup", 0.5, from_average_to_lookup, axes="s", rtol=2e-3, atol=1e-3),
-                gradient(0.5, stored_with_beta, also={"at beta = 0.7": stored_with_small_beta}),
-                input_left_alone(0.5, stored_with_beta),
-                any_device(0.5, stored_with_beta, also={"at beta = 0": stored_with_no_beta}),
-            ),
-        ),
-        Exercise(
-            "attention",
-            stars=2,
-            minutes=10,
-            mend=True,
-            aspects=(
-                values(1.5, three, also=DIFFERENT_SIZES, axes="b t d_v", picture=True),
-                values(0.5, one_query_far_longer, name="one query far longer than the others", axes="b t d_v"),
-                gradient(1, three),
-                input_left_alone(0.5, three),
-                any_device(0.5, three),
-            ),
-            forbidden=READY_MADE,
-        ),
-        Exercise(
-            "SingleHeadAttention",
-            stars=2,
-            minutes=15,
-            aspects=(
-                parameters(0.5, via=HEAD),
-                Aspect("values", 1, ONE_SEQUENCE, axes="b t d", picture=True),
-                Aspect("a second sequence", 1, A_SECOND_SEQUENCE, axes="b t d", picture=True),
-                gradient(0.5, two_sequences, via=HEAD, also={"without a context": sequence}, weights=True),
-                input_left_alone(0.5, two_sequences, via=HEAD),
-                any_device(0.5, two_sequences, via=HEAD),
-            ),
-            builds_on=("attention.attention",),
-        ),
-        Exercise(
-            "matrices_of_rules",
-            stars=2,
-            minutes=12,
-            aspects=(
-                Aspect("scores of the rules", 1, scores_of_rules, axes="r"),
-                values(0.5, some_rules, name="no other scores", via=other_scores, also=OTHER_RULES, **NOT_RULED),
-                gradient(0.5, some_rules, via=their_scores),
-                input_left_alone(0.5, some_rules),
-                any_device(0.5, some_rules, via=their_scores),
-            ),
-        ),
-    ),
-    predictions=predictions_of("02_queries_keys_values"),
+    (soft_lookup, sharpen, attention, single_head_attention, matrices_of_rules),
+    predictions_of("02_queries_keys_values"),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -14,189 +15,36 @@ from helpers.exercises.questions import predictions_of
 
 # ------------------------------------------------------------------------------------------ score_variance
 #
-# A measurement has no one right value: whoever draws k before q, or pair after pair, gets other numbers from the same
-# generator. So the probe turns statistics into something that a key can hold.
+# The card says how the vectors are drawn, so the generator's seed decides the result, up to roundings: torch's normal
+# numbers differ by these between processors. torch makes the numbers of one call in blocks of 16. With a multiple of 16
+# pairs, queries and keys that are drawn together are the same numbers as in two calls.
 #
-# The aspect "values" asks for the variance at three drawn widths. With n pairs of normal vectors the estimate s²
-# scatters around d with a variance of d² · (2/(n−1) + (6/d)/n): the first term is that of any normal sample, and 6/d is
-# the excess kurtosis of a sum of d products of two normal numbers. n is chosen such that one standard error is
-# STANDARD_ERROR · d. A value within five of them (for a right answer, all but about one in a million are) is reported
-# as d itself; any other as it is, so that a message can say by how much it is off. The aspect's own tolerance is the
-# same five standard errors: it recognises a known mistake, which scatters too.
-#
-# `return float(d)` would then pass, and it measured nothing. So before any value counts, answers from many seeds have
-# to scatter as measurements do, and the number of pairs has to make a difference. Two kinds of scatter tell what was
-# measured. With FEW pairs of WIDE vectors the variance of so few scores scatters much, and d times the variance of the
-# components hardly does. With d = 1 a score is a product of two normal numbers, whose fourth moment is three times that
-# of a normal number: the variance of n of them scatters twice as much as that of n sums of single components.
-#
-# The generator lives on the CPU on every machine: numbers drawn with it, with or without device=generator.device, work
-# everywhere. There is no input that could be on another device: so no "any device" here.
+# The generator lives on the CPU on every machine, and there is no input that could be elsewhere: no "any device" here.
 
-STANDARD_ERROR = 0.02
-FIVE = 5 * STANDARD_ERROR
-
-
-def pairs_needed(d: int) -> int:
-    """How many pairs make one standard error of the measured variance STANDARD_ERROR · d."""
-    return round((2 + 6 / d) / STANDARD_ERROR**2)
-
-
-def measured(answer: Answer, d: int, samples: int, generator: int | torch.Generator) -> float:
-    """One measurement as a Python number. generator: a torch.Generator, or the seed of a new one."""
-    if isinstance(generator, int):
-        generator = torch.Generator().manual_seed(generator)
-    value = answer(d, samples, generator)
-    if isinstance(value, torch.Tensor) and value.numel() != 1:
-        raise Unmet(
-            f"Your function returns a tensor of shape {tuple(value.shape)}; one number is needed, the variance of all"
-            " the scores."
-        )
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        kind = "None; is there a return at its end?" if value is None else f"a {type(value).__name__}."
-        raise Unmet(f"One number is needed, the measured variance. Your function returns {kind}") from None
-
-
-FEW, WIDE = 10, 300
-FORMULA = (
-    "Your number hardly changes from one draw to the next, even with few pairs: it is a formula for the"
-    " variance, not a measurement. Draw vectors, compute their scores, and take the variance of those."
+DRAWN_OTHERWISE = (
+    "This is not the variance of the scores of the vectors that the card asks for. Draw the queries with one"
+    " torch.randn(samples, d, generator=generator), the keys with a second one, and nothing else; compute one score for"
+    " each pair, and return `.var()` of all scores."
 )
 
-
-def scatter(answer: Answer, d: int, samples: int, first: int, times: int) -> float:
-    """How far that many measurements scatter, in units of their mean.
-
-    first: the seed of the first one; each has a seed of its own, and one of five numbers of pairs.
-    """
-    measurements = [measured(answer, d, samples + place % 5, first + place) for place in range(times)]
-    values = torch.tensor(measurements, dtype=torch.float64)
-    return values.std().item() / (values.mean().abs().item() or 1.0)
+ONWARDS = "A later call with the same generator has to draw the numbers that follow. Do not seed it, nor make your own."
 
 
-def look_for_scores(answer: Answer, first: int) -> None:
-    """Raises Unmet for a number that is no variance of the scores of `samples` pairs of vectors."""
-    if scatter(answer, 8, 50, first, 20) < 0.01:
-        raise Unmet(FORMULA)
-    if measured(answer, 8, 200, first) == measured(answer, 8, 190, first):
-        raise Unmet(
-            "The result is the same for 200 pairs as for 190: `samples` makes no difference. It says how many pairs to"
-            " draw."
-        )
+def pairs(d: tuple[int, int], sixteens: tuple[int, int]) -> Inputs:
+    """A width, a number of pairs, and a generator. d, sixteens: the bounds of the width and of 1/16 of the pairs."""
+
+    def inputs(draw: Draw) -> tuple[int, int, torch.Generator]:
+        generator = torch.Generator().manual_seed(draw.number(0, 2**31))
+        return draw.number(*d), 16 * draw.number(*sixteens), generator
+
+    return inputs
 
 
-def look_at_scatter(answer: Answer, first: int) -> None:
-    """Raises Unmet for a number that is right and does not scatter as the variance of scores does."""
-    if scatter(answer, WIDE, FEW, first, 100) < 0.2:  # scores: 0.4; the products of all with all: 0.09
-        raise Unmet(
-            f"The variance of {FEW} scores differs a lot from one draw to the next, and your number does not. Compute"
-            " one score for each pair, a query times its own key, and take the variance of these scores alone."
-        )
-    if 0.2 < scatter(answer, 1, 20, first, 1500) < 0.37:  # products: 0.61; signs: less than 0.1
-        raise Unmet(
-            "With d = 1 your measurements scatter as those of single normal numbers do, not as those of products of"
-            " two. A score is a sum of products: each of its d terms is a number of q times a number of k."
-        )
-
-
-def near_the_width(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """The variance at three widths, each reported as the width itself when it is within five standard errors of it."""
-    first = draw.number(1, 10**6)
-    look_for_scores(answer, first)
-    widths = [draw.number(4, 7), draw.number(12, 20), draw.number(50, 90)]
-    variances = [measured(answer, d, pairs_needed(d), first + d) for d in widths]
-    reported = [banded(value, d) for value, d in zip(variances, widths, strict=True)]
-    shares = [value / d for value, d in zip(variances, widths, strict=True)]
-    if min(shares) > 20:
-        raise Unmet(
-            "Your number grows with `samples`. More pairs make a measurement more exact, and not larger: a score is the"
-            " sum over the components of one pair, and there are as many scores as pairs."
-        )
-    if all(0.8 < share < 1.25 for share in shares):
-        look_at_scatter(answer, first)
-    if not any(reported):
-        raise Unmet(
-            "Your numbers are 0 at every width, up to chance, and so is the mean of the scores. The variance says how"
-            " far they spread around it."
-        )
-    if reported != widths and one_vector_for_all(answer, widths[0], first):
-        raise Unmet(
-            f"Even with {pairs_needed(widths[0]):,} pairs your number differs from seed to seed, now larger than d and"
-            " now smaller: one vector, drawn once, is used in all pairs. Each pair has its own query and its own key."
-        )
-    if reported != widths:
-        look_for_a_factor(shares)
-    return {"at three widths": torch.tensor(reported, dtype=torch.float64)}
-
-
-def look_for_a_factor(shares: list[float]) -> None:
-    """Raises Unmet where the variance is the same share of d at every width. Twice d has a mistake of its own."""
-    share = sum(shares) / len(shares)
-    if share > 0 and not 1.8 < share < 2.2 and all(abs(each / share - 1) < FIVE for each in shares):
-        raise Unmet(
-            f"At every width your number is about {share:.3g} times d, and it should be about d. Either the components"
-            " of queries and keys do not have mean 0 and variance 1 (the numbers of torch.rand have not), or the scores"
-            " or their variance are multiplied by something."
-        )
-
-
-def one_vector_for_all(answer: Answer, d: int, first: int) -> bool:
-    """Does the number lie about d, and scatter far too much for so many pairs?"""
-    shares = [measured(answer, d, pairs_needed(d), first + place) / d for place in range(16)]
-    values = torch.tensor(shares, dtype=torch.float64)
-    return 0.5 < values.mean().item() < 2 and values.std().item() > 0.2
-
-
-def banded(value: float, d: int) -> float:
-    """The value, or d itself for one within five standard errors of d, or 0 for one as near to the scores' *mean*."""
-    if abs(value - d) <= FIVE * d:
-        return float(d)
-    return 0.0 if abs(value) <= 5 * math.sqrt(d / pairs_needed(d)) else value
-
-
-def from_the_generator(answer: Answer, draw: Draw) -> torch.Tensor:
-    """The same seed gives the same number; another seed, or the same generator once more, another one."""
-    seed = draw.number(1, 10**6)
-    generator = torch.Generator().manual_seed(seed)
-    one, later = measured(answer, 8, 100, generator), measured(answer, 8, 100, generator)
-    again, other = measured(answer, 8, 100, seed), measured(answer, 8, 100, seed + 1)
-    if one != again:
-        raise Unmet(
-            "Two generators with the same seed gave two different numbers: some of your random numbers come from"
-            " elsewhere. Pass generator=generator to every call that draws."
-        )
-    if one == other:
-        raise Unmet(
-            "Generators with different seeds gave the very same number: the one that is passed in is never used, or is"
-            " seeded anew. Draw from it as it comes."
-        )
-    if one == later:
-        raise Unmet(
-            "Two measurements in a row with one generator gave the very same number: you take its seed, not its"
-            " numbers. Draw from it as it comes."
-        )
-    if drawn_less(answer, 8, 100, seed):
-        raise Unmet(
-            "Your code takes fewer numbers from the generator than there are components in `samples` queries and"
-            " `samples` keys of width d: each pair has a query and a key of its own, and all of their numbers come from"
-            " there."
-        )
-    return torch.tensor([1])
-
-
-def drawn_less(answer: Answer, d: int, samples: int, seed: int) -> bool:
-    """Did the answer draw fewer numbers than the components of all its vectors?
-
-    What the generator gives after the answer is looked for in what it gives from the start: there, if it was left
-    earlier than after one word for each component. No way of drawing a number takes less than a word.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    measured(answer, d, samples, generator)
-    later = torch.empty(6).uniform_(generator=generator)  # in single precision each takes one word
-    start = torch.empty(2 * d * samples).uniform_(generator=torch.Generator().manual_seed(seed))
-    return bool((start.unfold(0, 6, 1) == later).all(dim=-1).any())
+def later_measurements(answer: Answer, draw: Draw) -> dict[str, Any]:
+    """The second and the third result with one generator."""
+    *sizes, generator = pairs((4, 9), (2, 6))(draw)
+    _, second, third = (answer(*sizes, generator) for _ in range(3))
+    return {"in a second call with the same generator": second, "in a third": third}
 
 
 # ------------------------------------------------------------------------------------------- scaled scores
@@ -374,8 +222,20 @@ LESSON = Lesson(
             stars=1,
             minutes=8,
             aspects=(
-                Aspect("values", 2, near_the_width, rtol=FIVE),
-                Aspect("drawn from the generator", 1, from_the_generator, side=True),
+                values(
+                    2,
+                    pairs((4, 9), (2, 6)),
+                    also={
+                        "for wide vectors": pairs((50, 90), (2, 6)),
+                        "for d = 1": pairs((1, 2), (3, 9)),
+                        "for 16 pairs": pairs((9, 20), (1, 2)),
+                        "for many pairs of wide vectors": pairs((130, 200), (100, 200)),
+                    },
+                    accepts="number",
+                    rtol=1e-3,
+                    missed=DRAWN_OTHERWISE,
+                ),
+                Aspect("later measurements", 1, later_measurements, accepts="number", rtol=1e-3, missed=ONWARDS),
             ),
         ),
         Exercise(

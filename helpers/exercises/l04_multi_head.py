@@ -3,75 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from numbers import Integral
 
 import torch
 
-from helpers.exercises.aspects import Unmet, any_device, built, gradient, input_left_alone, kind_of, parameters, values
+from helpers.exercises.aspects import LARGER, Inputs, Unmet, Via, built, kind_of
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.exercise import Answer, Aspect, Lesson, Probe
 from helpers.exercises.questions import predictions_of
+from helpers.exercises.spec import (
+    all_of,
+    any_device,
+    case,
+    exercise,
+    gradient,
+    heavy,
+    input_left_alone,
+    module,
+    normal,
+    outliers,
+    parameters,
+    size,
+    values,
+)
 
+BY_HAND = "This exercise is there to write it yourself; the finished one is for the exercises after it."
 
-def wide_vectors(draw: Draw) -> tuple[torch.Tensor, int]:
-    """Two sentences of 5 vectors, 12 wide: with 3 heads every axis of the result has another size."""
-    return draw.normal(2, 5, 12), 3
-
-
-OTHER_VECTORS = {
-    "with a batch of one": lambda draw: (draw.normal(1, 5, 12), 3),
-    "with a single position": lambda draw: (draw.normal(2, 1, 12), 3),
-    "with a single head": lambda draw: (draw.normal(2, 5, 4), 1),
-    "with as many heads as components": lambda draw: (draw.normal(3, 2, 5), 5),
-}
-
-
-def in_heads(draw: Draw) -> tuple[torch.Tensor]:
-    """Two sentences of 5 positions in 3 heads: (2, 3, 5, 4)."""
-    return (draw.normal(2, 3, 5, 4),)
-
-
-OTHER_HEADS = {
-    "with a batch of one": lambda draw: (draw.normal(1, 3, 5, 4),),
-    "with a single position": lambda draw: (draw.normal(2, 3, 1, 4),),
-    "with a single head": lambda draw: (draw.normal(2, 1, 5, 4),),
-    "with heads of width 1": lambda draw: (draw.normal(3, 5, 2, 1),),
-}
-
-
-def sentences(draw: Draw) -> tuple[torch.Tensor]:
-    """Two sentences of 5 positions: (2, 5, 12)."""
-    return (draw.normal(2, 5, 12),)
-
-
-def of_any_size(answer: Answer, draw: Draw) -> Callable:
-    """The student's class, called as a function of the vectors and the number of heads: another module for each."""
-    return lambda x, h: built(x.shape[-1], h)(answer, draw)(x)
-
-
-OTHER_NARROW = {
-    "with a batch of one": lambda draw: (draw.normal(1, 5, 12), 3),
-    "with a single position": lambda draw: (draw.normal(2, 1, 12), 3),
-    "for e = 10 and h = 5": lambda draw: (draw.normal(2, 4, 10), 5),
-    "with a single head": lambda draw: (draw.normal(2, 4, 6), 1),
-}
-
-
-def projections(draw: Draw, b: int = 2, t: int = 5, e: int = 12, h: int = 3) -> tuple:
-    """Queries, keys and values of two sentences of 5 positions, each (2, 5, 12), and 3 heads."""
-    return draw.normal(b, t, e), draw.normal(b, t, e), draw.normal(b, t, e), h
-
-
-OTHER_PROJECTIONS = {
-    "with a batch of one": lambda draw: projections(draw, b=1),
-    "with a single position": lambda draw: projections(draw, t=1),
-    "with a single head": lambda draw: projections(draw, t=4, e=6, h=1),
-    "for e = 10 and h = 5": lambda draw: projections(draw, b=3, t=4, e=10, h=5),
-}
-
-
-# ---------------------------------------------------------------------------------- e not divisible by h
+# -------------------------------------------------------------------------------------- e not divisible by h
 
 
 def refuses(call: Callable[[Answer, int, int, Draw], object]) -> Probe:
@@ -109,56 +68,100 @@ def divides(points: float, call: Callable[[Answer, int, int, Draw], object]) -> 
         refuses(call),
         side=True,
         missed=REFUSAL,
-        constant="the sizes are drawn; what is reported is that the error came",
     )
 
 
-# ---------------------------------------------------------------------------------------------- counting
+# ---------------------------------------------------------------------------------- split_heads, merge_heads
 
 
-def sizes(draw: Draw) -> list[tuple[int, int]]:
-    """Three pairs (e, h) for which d = e/h is whole and differs from h."""
-    pairs = []
-    for h in (2, 3, 5):
-        d = h + draw.number(1, 7)
-        pairs.append((h * d, h))
-    return pairs
+def many_vectors(draw: Draw) -> tuple[torch.Tensor, int]:
+    """Nine sentences or more, of some thirty vectors, and six heads or more."""
+    h = draw.number(6, 10)
+    return outliers(draw.number(9, 12), draw.number(24, 33), h * draw.number(5, 9))(draw), h
 
 
-def counted(kind: str) -> Probe:
-    """How many parameters a module of that kind has, for several sizes."""
+split_heads = exercise(
+    "split_heads",
+    stars=2,
+    minutes=10,
+    forbidden={"finished_split": BY_HAND, "multi_head": BY_HAND},
+    given=case(normal(2, 5, 12), 3),  # with 3 heads every axis of the result has another size
+    also={
+        "with a batch of one": case(normal(1, 5, 12), 3),
+        "with a single position": case(normal(2, 1, 12), 3),
+        "with a single head": case(normal(2, 5, 4), 1),
+        "with as many heads as components": case(normal(3, 2, 5), 5),
+    },
+    larger=many_vectors,
+    aspects=(
+        values(2, axes="b h t d", picture=True),
+        gradient(0.5),
+        divides(0.5, lambda split, e, h, draw: split(draw.normal(2, 5, e), h)),
+        input_left_alone(0.5),
+        any_device(0.5),
+    ),
+)
 
-    def probe(count, draw):
-        return {f"for e = {e} and h = {h}": count(e, h, kind) for e, h in sizes(draw)}
+merge_heads = exercise(
+    "merge_heads",
+    stars=2,
+    minutes=6,
+    forbidden={"finished_merge": BY_HAND, "multi_head": BY_HAND},
+    given=case(normal(2, 3, 5, 4)),
+    also={
+        "with a batch of one": case(normal(1, 3, 5, 4)),
+        "with a single position": case(normal(2, 3, 1, 4)),
+        "with a single head": case(normal(2, 1, 5, 4)),
+        "with heads of width 1": case(normal(3, 5, 2, 1)),
+    },
+    larger=case(heavy(size(9, 12), size(6, 9), size(24, 33), size(10, 13))),
+    aspects=(
+        values(1.5, axes="b t e", picture=True),
+        gradient(0.5),
+        input_left_alone(0.5),
+        any_device(0.5),
+    ),
+)
 
-    return probe
+# ---------------------------------------------------------------------------------------- MultiHeadAttention
 
+LIBRARY = (
+    "PyTorch's own module is what this exercise is there to build: three projections, heads, scores, softmax, average,"
+    " unify."
+)
 
-KINDS = ("narrow", "wide", "multi-query")
+multi_head_attention = exercise(
+    "MultiHeadAttention",
+    stars=3,
+    minutes=20,
+    forbidden={"MultiheadAttention": LIBRARY, "multi_head_attention_forward": LIBRARY, "multi_head": BY_HAND},
+    builds_on=("multi_head.merge_heads", "multi_head.split_heads"),
+    given=case(normal(2, 5, 12)),
+    via=built(12, 3),
+    aspects=(
+        parameters(0.5),
+        values(
+            2.5,
+            given=case(normal(2, 5, 12), 3),
+            via=module(lambda x, h: ((x.shape[-1], h), (x,))),
+            also={
+                "with a batch of one": case(normal(1, 5, 12), 3),
+                "with a single position": case(normal(2, 1, 12), 3),
+                "for e = 10 and h = 5": case(normal(2, 4, 10), 5),
+                "with a single head": case(normal(2, 4, 6), 1),
+            },
+            larger=many_vectors,
+            axes="b t e",
+            picture=True,
+        ),
+        gradient(0.5, weights=True),
+        divides(0.5, lambda module, e, h, draw: module(e, h)),
+        input_left_alone(0.5),
+        any_device(0.5),
+    ),
+)
 
-
-def whole_numbers(count: Answer, draw: Draw) -> torch.Tensor:
-    """A count is an integer, also where something was divided on the way."""
-    e, h = sizes(draw)[0]
-    for kind in KINDS:
-        number = count(e, h, kind)
-        if isinstance(number, torch.Tensor) and number.numel() == 1 and not number.is_floating_point():
-            continue
-        if isinstance(number, bool) or not isinstance(number, Integral):
-            what = "a floating-point tensor" if isinstance(number, torch.Tensor) else _described(number)
-            raise Unmet(f"For the kind {kind!r} your function returns {what}; a count is an integer. {WHOLE_DIVISION}")
-    return torch.tensor([1])
-
-
-WHOLE_DIVISION = "The result of / is a float even for 6 / 3; the result of // is an integer."
-
-
-def _described(value: object) -> str:
-    """What kind of thing it is, with the number where it is a float: "the float 152.0"."""
-    return f"the float {value!r}" if isinstance(value, float) else kind_of(value)
-
-
-# ------------------------------------------------------------------------------------------------ fusing
+# ------------------------------------------------------------------------------------------------ fuse_heads
 
 
 def single_heads(draw: Draw, e: int = 7, d: int = 4, h: int = 3) -> list[torch.nn.Module]:
@@ -168,42 +171,29 @@ def single_heads(draw: Draw, e: int = 7, d: int = 4, h: int = 3) -> list[torch.n
     return [built(e, d)(SingleHeadAttention, draw.named(f"head {k}")) for k in range(h)]
 
 
-def triple(fused: Answer) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """What `fuse_heads` returned, as three weights. Unmet says what it is instead."""
-    if fused is None or isinstance(fused, (torch.nn.Module, dict)):
-        raise Unmet(f"Your code returns {kind_of(fused)}; three weights are needed: return w_q, w_k, w_v.")
-    if isinstance(fused, torch.Tensor) and fused.dim() < 3:
-        raise Unmet(
-            f"Your code returns one tensor, of shape {tuple(fused.shape)}; three are needed: return w_q, w_k, w_v."
-        )
-    fused = tuple(fused)
-    if len(fused) != 3:
-        raise Unmet(f"Your code returns {len(fused)} things; three weights are needed: return w_q, w_k, w_v.")
-    for weight in fused:
+def heads_of(e: int, d: int, h: int) -> Inputs:
+    """A list of h heads from width e to width d."""
+    return lambda draw: (single_heads(draw, e, d, h),)
+
+
+def triple(fused: Answer) -> Sequence[torch.Tensor]:
+    """What `fuse_heads` returned, which may be one tensor (3, h·d, e), as three weights; Unmet where it is not."""
+    if isinstance(fused, Iterator) or isinstance(fused, torch.Tensor) and fused.dim() > 2:
+        fused = tuple(fused)
+    for weight in all_of(("w_q", "w_k", "w_v"), fused):
         if not isinstance(weight, torch.Tensor):
             raise Unmet(f"One of your three weights is {kind_of(weight)}; tensors are needed, such as layer.weight.")
     return fused
 
 
-OTHER_SINGLE_HEADS = {
-    "with a list of one head": (7, 4, 1),
-    "with five heads of width 2": (3, 2, 5),
-    "with heads of width 1": (4, 1, 2),
-}
+def weight(number: int) -> Via:
+    """`fuse_heads` as a function that returns the weight of queries (0), keys (1) or values (2)."""
+    return lambda fuse, draw: lambda heads: triple(fuse(heads))[number]
 
 
-def weights_of(number: int) -> Probe:
-    """The fused matrix of queries (0), keys (1) or values (2), of three heads and of other lists."""
-
-    def probe(fuse, draw):
-        first = triple(fuse(single_heads(draw)))[number]
-        others = {
-            case: triple(fuse(single_heads(draw.named(case), *sizes)))[number]
-            for case, sizes in OTHER_SINGLE_HEADS.items()
-        }
-        return {"result": first, **others}
-
-    return probe
+def joined(fuse: Answer, draw: Draw) -> Callable:
+    """The three fused matrices, one below the other."""
+    return lambda heads: torch.cat(tuple(triple(fuse(heads))))
 
 
 def fused_outputs(fuse: Answer, draw: Draw) -> torch.Tensor:
@@ -251,111 +241,140 @@ def _named(head, k):
     return [(f"head {k}, {name}", parameter) for name, parameter in head.named_parameters()]
 
 
-def joined(fuse: Answer, draw: Draw) -> Callable:
-    """The three fused matrices, one below the other."""
-    return lambda heads: torch.cat(triple(fuse(heads)))
-
-
-# -------------------------------------------------------------------------------------------- the lesson
-
-BY_HAND = "This exercise is there to write it yourself; the finished one is for the exercises after it."
-LIBRARY = (
-    "PyTorch's own module is what this exercise is there to build: three projections, heads, scores, softmax, average,"
-    " unify."
+fuse_heads = exercise(
+    "fuse_heads",
+    stars=2,
+    minutes=10,
+    builds_on=("attention.SingleHeadAttention", "multi_head.merge_heads", "multi_head.split_heads"),
+    given=heads_of(7, 4, 3),
+    also={
+        "with a list of one head": heads_of(7, 4, 1),
+        "with five heads of width 2": heads_of(3, 2, 5),
+        "with heads of width 1": heads_of(4, 1, 2),
+    },
+    larger=lambda draw: (single_heads(draw, e=draw.number(24, 33), d=draw.number(10, 17), h=draw.number(9, 11)),),
+    aspects=(
+        values(1, name="queries", via=weight(0), axes="h·d e", picture=True),
+        values(0.5, name="keys", via=weight(1), axes="h·d e", picture=True),
+        values(0.5, name="values", via=weight(2), axes="h·d e", picture=True),
+        Aspect("outputs", 1, fused_outputs, axes="b t h·d", picture=True),
+        Aspect(
+            "heads left alone",
+            0.5,
+            heads_left_alone,
+            side=True,
+            missed=(
+                "After the call the single heads hold other weights than before. Copy from them, and write nothing into"
+                " them."
+            ),
+        ),
+        any_device(0.5, via=joined),
+    ),
 )
-NARROW = built(12, 3)
+
+# ---------------------------------------------------------------------------------------------- folded_heads
+
+
+def projections(b: int = 2, t: int = 5, e: int = 12, h: int = 3) -> Inputs:
+    """Queries, keys and values of b sentences of t positions, each (b, t, e), and h heads."""
+    return case(normal(b, t, e), normal(b, t, e), normal(b, t, e), h)
+
+
+def many_projections(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, int]:
+    """The same of nine sentences or more, of some thirty positions, in six heads or more. No score overflows in exp."""
+    k, h = many_vectors(draw)
+    return draw.normal(*k.shape), k, draw.heavy(*k.shape), h
+
+
+folded_heads = exercise(
+    "folded_heads",
+    stars=2,
+    minutes=8,
+    mend=True,
+    builds_on=("multi_head.merge_heads", "multi_head.split_heads"),
+    given=projections(),
+    also={
+        "with a batch of one": projections(b=1),
+        "with a single position": projections(t=1),
+        "with a single head": projections(t=4, e=6, h=1),
+        "for e = 10 and h = 5": projections(b=3, t=4, e=10, h=5),
+    },
+    larger=many_projections,
+    aspects=(
+        values(1.5, axes="b t e", picture=True),
+        gradient(0.5),
+        input_left_alone(0.5),
+        any_device(0.5),
+    ),
+)
+
+# ------------------------------------------------------------------------------------------ count_parameters
+
+
+def sizes(draw: Draw) -> list[tuple[int, int]]:
+    """Three pairs (e, h) for which d = e/h is whole and differs from h."""
+    pairs = []
+    for h in (2, 3, 5):
+        d = h + draw.number(1, 7)
+        pairs.append((h * d, h))
+    return pairs
+
+
+def counted(kind: str) -> Probe:
+    """How many parameters a module of that kind has, for several sizes."""
+
+    def probe(count, draw):
+        counts = {f"for e = {e} and h = {h}": count(e, h, kind) for e, h in sizes(draw)}
+        h = draw.number(9, 13)  # no larger, since who counts by a module makes one
+        return counts | {LARGER: count(h * draw.number(14, 18), h, kind)}
+
+    return probe
+
+
+KINDS = ("narrow", "wide", "multi-query")
+
+
+def whole_numbers(count: Answer, draw: Draw) -> torch.Tensor:
+    """A count is an integer, also where something was divided on the way."""
+    e, h = sizes(draw)[0]
+    for kind in KINDS:
+        number = count(e, h, kind)
+        if isinstance(number, torch.Tensor) and number.numel() == 1 and not number.is_floating_point():
+            continue
+        if isinstance(number, bool) or not isinstance(number, Integral):
+            what = "a floating-point tensor" if isinstance(number, torch.Tensor) else _described(number)
+            raise Unmet(f"For the kind {kind!r} your function returns {what}; a count is an integer. {WHOLE_DIVISION}")
+    return torch.tensor([1])
+
+
+WHOLE_DIVISION = "The result of / is a float even for 6 / 3; the result of // is an integer."
+
+
+def _described(value: object) -> str:
+    """What kind of thing it is, with the number where it is a float: "the float 152.0"."""
+    return f"the float {value!r}" if isinstance(value, float) else kind_of(value)
+
+
+def count(points: float, kind: str) -> Aspect:
+    """The number of parameters of a module of that kind is right."""
+    return Aspect(kind, points, counted(kind), accepts="number", rtol=0, atol=1e-9)
+
+
+count_parameters = exercise(
+    "count_parameters",
+    stars=1,
+    minutes=8,
+    aspects=(
+        count(1, "narrow"),
+        count(1, "wide"),
+        count(0.5, "multi-query"),
+        Aspect("an integer", 0.5, whole_numbers, side=True),
+    ),
+)
 
 LESSON = Lesson(
     "04_multi_head",
     "Multi-head attention",
-    exercises=(
-        Exercise(
-            "split_heads",
-            stars=2,
-            minutes=10,
-            aspects=(
-                values(2, wide_vectors, also=OTHER_VECTORS, axes="b h t d", picture=True),
-                gradient(0.5, wide_vectors),
-                divides(0.5, lambda split, e, h, draw: split(draw.normal(2, 5, e), h)),
-                input_left_alone(0.5, wide_vectors),
-                any_device(0.5, wide_vectors),
-            ),
-            forbidden={"finished_split": BY_HAND, "multi_head": BY_HAND},
-        ),
-        Exercise(
-            "merge_heads",
-            stars=2,
-            minutes=6,
-            aspects=(
-                values(1.5, in_heads, also=OTHER_HEADS, axes="b t e", picture=True),
-                gradient(0.5, in_heads),
-                input_left_alone(0.5, in_heads),
-                any_device(0.5, in_heads),
-            ),
-            forbidden={"finished_merge": BY_HAND, "multi_head": BY_HAND},
-        ),
-        Exercise(
-            "MultiHeadAttention",
-            stars=3,
-            minutes=20,
-            aspects=(
-                parameters(0.5, via=NARROW),
-                values(2.5, wide_vectors, via=of_any_size, also=OTHER_NARROW, axes="b t e", picture=True),
-                gradient(0.5, sentences, via=NARROW, weights=True),
-                divides(0.5, lambda module, e, h, draw: module(e, h)),
-                input_left_alone(0.5, sentences, via=NARROW),
-                any_device(0.5, sentences, via=NARROW),
-            ),
-            forbidden={"MultiheadAttention": LIBRARY, "multi_head_attention_forward": LIBRARY, "multi_head": BY_HAND},
-            builds_on=("multi_head.merge_heads", "multi_head.split_heads"),
-        ),
-        Exercise(
-            "fuse_heads",
-            stars=2,
-            minutes=10,
-            aspects=(
-                Aspect("queries", 1, weights_of(0), axes="h·d e", picture=True),
-                Aspect("keys", 0.5, weights_of(1), axes="h·d e", picture=True),
-                Aspect("values", 0.5, weights_of(2), axes="h·d e", picture=True),
-                Aspect("outputs", 1, fused_outputs, axes="b t h·d", picture=True),
-                Aspect(
-                    "heads left alone",
-                    0.5,
-                    heads_left_alone,
-                    side=True,
-                    missed=(
-                        "After the call the single heads hold other weights than before. Copy from them, and write"
-                        " nothing into them."
-                    ),
-                ),
-                any_device(0.5, lambda draw: (single_heads(draw),), via=joined),
-            ),
-            builds_on=("attention.SingleHeadAttention", "multi_head.merge_heads", "multi_head.split_heads"),
-        ),
-        Exercise(
-            "folded_heads",
-            stars=2,
-            minutes=8,
-            mend=True,
-            aspects=(
-                values(1.5, projections, also=OTHER_PROJECTIONS, axes="b t e", picture=True),
-                gradient(0.5, projections),
-                input_left_alone(0.5, projections),
-                any_device(0.5, projections),
-            ),
-            builds_on=("multi_head.merge_heads", "multi_head.split_heads"),
-        ),
-        Exercise(
-            "count_parameters",
-            stars=1,
-            minutes=8,
-            aspects=(
-                Aspect("narrow", 1, counted("narrow"), accepts="number", rtol=0, atol=1e-9),
-                Aspect("wide", 1, counted("wide"), accepts="number", rtol=0, atol=1e-9),
-                Aspect("multi-query", 0.5, counted("multi-query"), accepts="number", rtol=0, atol=1e-9),
-                Aspect("an integer", 0.5, whole_numbers, side=True),
-            ),
-        ),
-    ),
-    predictions=predictions_of("04_multi_head"),
+    (split_heads, merge_heads, multi_head_attention, fuse_heads, folded_heads, count_parameters),
+    predictions_of("04_multi_head"),
 )

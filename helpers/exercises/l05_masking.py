@@ -2,85 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 
-from helpers.exercises.aspects import (
-    Inputs,
-    Unmet,
-    any_device,
-    built,
-    gradient,
-    input_left_alone,
-    parameters,
-    renamed,
-    values,
-)
+from helpers.exercises.aspects import built
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.exercise import Answer, Aspect, Lesson
 from helpers.exercises.other_device import THERE
 from helpers.exercises.questions import predictions_of
+from helpers.exercises.spec import (
+    any_device,
+    bools,
+    case,
+    device,
+    exercise,
+    gradient,
+    heavy,
+    input_left_alone,
+    integer,
+    ints,
+    module,
+    normal,
+    parameters,
+    size,
+    tensor,
+    values,
+)
 
-# ------------------------------------------------------------------------------------------- next_token_pairs
+FINISHED = (
+    "The finished part is for the exercises that build on this one. Write this one yourself: a few lines of torch are"
+    " enough."
+)
+NO_PARTS = {"finished_masks": FINISHED}
 
+next_token_pairs = exercise(
+    "next_token_pairs",
+    stars=1,
+    minutes=5,
+    forbidden=NO_PARTS,
+    given=case(ints(3, 9, below=50)),
+    also={"with a batch of one": case(ints(1, 9, below=50)), "with two tokens to a row": case(ints(4, 2, below=50))},
+    larger=case(ints(size(9, 17), size(70, 130), below=50_000)),
+    returns=("inputs", "targets"),
+    aspects=(
+        values(0.5, of="inputs", axes="b t", dtype=True),
+        values(1.5, of="targets", axes="b t", dtype=True),
+        input_left_alone(0.5),
+        any_device(0.5, of="targets"),
+    ),
+)
 
-def letters(draw: Draw) -> tuple[torch.Tensor]:
-    """Three rows of nine tokens out of 50."""
-    return (draw.integers(0, 50, 3, 9),)
-
-
-OTHER_LETTERS = {
-    "with a batch of one": lambda draw: draw.integers(0, 50, 1, 9),
-    "with two tokens to a row": lambda draw: draw.integers(0, 50, 4, 2),
-}
-
-
-def half_of_pair(place: int) -> Probe:
-    """The inputs (place 0) or the targets (place 1) that the student's function makes."""
-
-    def half(pairs, tokens):
-        pair = pairs(tokens)
-        if pair is None:
-            return None
-        if isinstance(pair, dict) or not hasattr(pair, "__len__") or len(pair) != 2:
-            returned = (
-                f"one of shape {tuple(pair.shape)}" if isinstance(pair, torch.Tensor) else f"a {type(pair).__name__}"
-            )
-            raise Unmet(
-                f"Your function has to return two tensors, `inputs, targets`, in that order; it returns {returned}."
-            )
-        return pair[place]
-
-    def probe(pairs, draw):
-        first = half(pairs, *letters(draw))
-        if first is None:
-            return None
-        others = {case: half(pairs, tokens(draw.named(case))) for case, tokens in OTHER_LETTERS.items()}
-        return {"result": first, **others}
-
-    return probe
-
-
-def targets_only(pairs: Answer, draw: Draw) -> Callable:
-    """The student's function, its targets alone."""
-    return lambda tokens: pairs(tokens)[1]
-
-
-# ------------------------------------------------------------------------------------------------ the masks
-
-
-def a_length(draw: Draw) -> tuple[int, torch.device]:
-    """Any t, and the device that the mask belongs on."""
-    return draw.number(5, 9), draw.device
-
-
-def elsewhere(draw: Draw) -> tuple[int, torch.device]:
-    """t = 6, on another device."""
-    return 6, THERE
-
-
-OTHER_GRIDS = {"for a single position": lambda draw: (1, draw.device), "for t = 2": lambda draw: (2, draw.device)}
+causal_mask = exercise(
+    "causal_mask",
+    stars=1,
+    minutes=5,
+    forbidden=NO_PARTS,
+    given=case(integer(5, 9), device),
+    also={"for a single position": case(1, device), "for t = 2": case(2, device)},
+    larger=case(integer(70, 130), device),
+    aspects=(
+        values(1.5, axes="t t", dtype=True, picture=True),
+        any_device(
+            0.5,
+            given=case(6, THERE),
+            missed=(
+                "Your mask ends up on the CPU, whatever device it was asked for. Pass `device` on to every"
+                " function that makes a tensor."
+            ),
+        ),
+    ),
+)
 
 
 def sentence_lengths(draw: Draw) -> tuple[torch.Tensor, int]:
@@ -89,59 +79,62 @@ def sentence_lengths(draw: Draw) -> tuple[torch.Tensor, int]:
     return lengths.roll(int(lengths.argmax() == 0)), 7
 
 
-OTHER_LENGTHS = {
-    "with a batch of one": lambda draw: (draw.integers(2, 5, 1), 6),
-    "with a sentence of full length and an empty one": lambda draw: (torch.tensor([4, 0, 2], device=draw.device), 4),
-    "with a single position": lambda draw: (torch.tensor([1, 0], device=draw.device), 1),
-}
-
+padding_mask = exercise(
+    "padding_mask",
+    stars=2,
+    minutes=8,
+    forbidden=NO_PARTS,
+    given=sentence_lengths,
+    also={
+        "with a batch of one": case(ints(1, low=2, below=5), 6),
+        "with a sentence of full length and an empty one": case(tensor(4, 0, 2), 4),
+        "with a single position": case(tensor(1, 0), 1),
+    },
+    larger=case(ints(size(9, 17), below=70), integer(70, 130)),
+    aspects=(
+        values(2, axes="b 1 t", dtype=True, picture=True),
+        input_left_alone(0.5),
+        any_device(0.5),
+    ),
+)
 
 # ------------------------------------------------------------------------------------------- masked_softmax
 
 
-def partly_seen(draw: Draw, *shape: int) -> torch.Tensor:
+def partly_seen(*shape: int):
     """A mask in which every row sees two entries or more, and never all of them."""
-    rank = draw.uniform(0, 1, *shape).argsort(-1).argsort(-1)
-    return rank < draw.integers(2, shape[-1], *shape[:-1], 1)
+
+    def mask(draw):
+        rank = draw.uniform(0, 1, *shape).argsort(-1).argsort(-1)
+        return rank < draw.integers(2, shape[-1], *shape[:-1], 1)
+
+    return mask
 
 
-def rows_that_see(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """Scores (2, 3, 5), and a mask in which every row sees something."""
-    return draw.normal(2, 3, 5, std=2.0), partly_seen(draw, 2, 3, 5)
+def rows(*shape: int, dtype: torch.dtype = torch.float32):
+    """Scores of that shape, and a mask in which every row sees something."""
+    return case(normal(*shape, std=2.0, dtype=dtype), partly_seen(*shape))
+
+
+def many_rows(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """Scores (b, h, t, s) in double precision, a few of them large, and a mask in which every row sees something."""
+    scores = heavy(size(9, 13), size(2, 4), size(16, 25), size(26, 41), dtype=torch.float64)(draw)
+    return scores, partly_seen(*scores.shape)(draw)
 
 
 def rows_that_see_nothing(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     """The same, with one fully masked row in each sentence."""
-    scores, mask = rows_that_see(draw)
+    scores, mask = rows(2, 3, 5)(draw)
     mask[0, 1], mask[1, 2] = False, False
     return scores, mask
 
 
-def rows_of(*shape: int) -> Inputs:
-    """Scores of that shape, and a mask in which every row sees something."""
-    return lambda draw: (draw.normal(*shape, std=2.0), partly_seen(draw, *shape))
-
-
-OTHER_ROWS = {
-    "with a batch of one": rows_of(1, 3, 5),
-    "with a single row": rows_of(2, 1, 5),
-    "without a batch axis": rows_of(3, 5),
-    "in float64": lambda draw: (draw.normal(2, 3, 5, std=2.0, dtype=torch.float64), partly_seen(draw, 2, 3, 5)),
-}
-ONE_EMPTY_ROW = {
-    "with a batch of one, fully masked": lambda draw: (
-        draw.normal(1, 1, 4),
-        torch.zeros(1, 1, 4, dtype=torch.bool, device=draw.device),
-    )
-}
-
-
-def far_apart(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+def scores_far_apart(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     """Rows around 1,000,000, −1,000,000 and 0, and in each the hidden scores 300 above the visible ones.
 
     In steps of 1/8, which 32 bits hold exactly at that size.
     """
-    scores, mask = rows_that_see(draw)
+    scores, mask = rows(2, 3, 5)(draw)
     offsets = torch.tensor([1e6, -1e6, 0.0], device=draw.device).reshape(1, 3, 1)
     return (scores * 8).round() / 8 + offsets + 300.0 * ~mask, mask
 
@@ -150,9 +143,9 @@ def smaller_masks(softmax: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """One mask for all sentences and heads, and one row of a mask for all that look."""
     scores = draw.normal(2, 3, 4, 5, std=2.0)
     return {
-        "with a mask of shape (t, s)": softmax(scores, partly_seen(draw, 4, 5)),
-        "with a mask of shape (b, 1, 1, s)": softmax(scores, partly_seen(draw, 2, 1, 1, 5)),
-        "with a mask of shape (b, 1, s)": softmax(scores[:, 0], partly_seen(draw, 2, 1, 5)),
+        "with a mask of shape (t, s)": softmax(scores, partly_seen(4, 5)(draw)),
+        "with a mask of shape (b, 1, 1, s)": softmax(scores, partly_seen(2, 1, 1, 5)(draw)),
+        "with a mask of shape (b, 1, s)": softmax(scores[:, 0], partly_seen(2, 1, 5)(draw)),
     }
 
 
@@ -169,67 +162,115 @@ def in_half_precision(softmax: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     }
 
 
-# ------------------------------------------------------------------------------------------ CausalSelfAttention
+masked_softmax = exercise(
+    "masked_softmax",
+    stars=3,
+    minutes=15,
+    forbidden=NO_PARTS,
+    given=rows_that_see_nothing,
+    aspects=(
+        values(
+            1,
+            given=rows(2, 3, 5),
+            also={
+                "with a batch of one": rows(1, 3, 5),
+                "with a single row": rows(2, 1, 5),
+                "without a batch axis": rows(3, 5),
+                "in float64": rows(2, 3, 5, dtype=torch.float64),
+            },
+            larger=many_rows,
+            axes="b t s",
+            dtype=True,
+            picture=True,
+        ),
+        values(
+            1,
+            name="fully masked rows",
+            also={"with a batch of one, fully masked": case(normal(1, 1, 4), bools([[[0] * 4]]))},
+            axes="b t s",
+            picture=True,
+        ),
+        values(0.5, given=scores_far_apart, name="scores far apart", axes="b t s", picture=True, rtol=1e-3, atol=1e-4),
+        Aspect("masks that broadcast", 0.5, smaller_masks),
+        gradient(0.5),
+        # bfloat16 keeps eight bits: a weight may be off by a hundredth, and another mask value by no more
+        Aspect("half precision", 0.5, in_half_precision, axes="b t s", dtype=True, rtol=2e-2, atol=1e-2),
+        input_left_alone(0.5),
+        any_device(0.5),
+    ),
+)
+
+# -------------------------------------------------------------------------------------- CausalSelfAttention
 
 ATTENTION = built(8, 2)  # e = 8 in 2 heads of width 4; sentences of 5 positions, 3 of them: no two sizes alike
+OF_ANY_SIZE = module(lambda x, h, *padding: ((x.shape[-1], h), (x, *padding)))
+# One padded in front, one at its end, one that lacks a word. Two positions of the first see nothing.
+REAL = [[[0, 0, 1, 1, 1]], [[1, 1, 1, 0, 0]], [[1, 0, 1, 1, 1]]]
 
 
-def whole_sentences(draw: Draw) -> tuple[torch.Tensor]:
-    """Three sentences of 5 positions: (3, 5, 8)."""
-    return (draw.normal(3, 5, 8),)
+def long_sentences(draw: Draw) -> tuple[torch.Tensor, int]:
+    """Nine sentences or more, of more than 64 positions, and the number of heads. exp of no score overflows."""
+    h = draw.number(4, 7)
+    return draw.heavy(draw.number(9, 12), draw.number(66, 80), h * draw.number(4, 7), most=10.0), h
 
 
-def of_any_size(answer: Answer, draw: Draw) -> Callable:
-    """The student's class, called as a function of the vectors and the number of heads: another module for each."""
-    return lambda x, h, *padding: built(x.shape[-1], h)(answer, draw)(x, *padding)
-
-
-def in_two_heads(draw: Draw) -> tuple[torch.Tensor, int]:
-    """Three sentences of 5 positions, (3, 5, 8), and 2 heads."""
-    return whole_sentences(draw)[0], 2
-
-
-OTHER_SENTENCES = {
-    "with a batch of one": lambda draw: (draw.normal(1, 5, 8), 2),
-    "with a single position": lambda draw: (draw.normal(3, 1, 8), 2),
-    "for e = 9 and h = 3": lambda draw: (draw.normal(2, 4, 9), 3),
-    "with a single head": lambda draw: (draw.normal(2, 4, 6), 1),
-}
-
-
-def padded_in_two_heads(draw: Draw) -> tuple[torch.Tensor, int, torch.Tensor]:
-    """The padded sentences, and 2 heads."""
-    x, real = padded_sentences(draw)
-    return x, 2, real
-
-
-OTHER_PADDED = {
-    "with a batch of one": lambda draw: (draw.normal(1, 5, 8), 2, padded_sentences(draw)[1][1:2]),
-    "with as many sentences as heads": lambda draw: (draw.normal(3, 5, 9), 3, padded_sentences(draw)[1]),
-    "with four positions": lambda draw: (draw.normal(3, 4, 6), 2, padded_sentences(draw)[1][..., :4]),
-}
+def long_padded_sentences(draw: Draw) -> tuple[torch.Tensor, int, torch.Tensor]:
+    """The same, and three tokens of ten are padding."""
+    x, h = long_sentences(draw)
+    return x, h, draw.mask(0.7, len(x), 1, x.shape[1])
 
 
 def used(answer: Answer, draw: Draw) -> torch.nn.Module:
-    """The module after one call.
-
-    The stub brings its parameters along, and they are worth nothing before something is done with them.
-    """
-    module = ATTENTION(answer, draw)
-    module(*whole_sentences(draw))
-    return module
+    """The module after one call: the stub brings its parameters along, worth nothing before they are used."""
+    layer = ATTENTION(answer, draw)
+    layer(draw.normal(3, 5, 8))
+    return layer
 
 
-def long_sentences(draw: Draw) -> tuple[torch.Tensor]:
-    """One sentence of 11 positions: (1, 11, 8)."""
-    return (draw.normal(1, 11, 8),)
-
-
-def padded_sentences(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """One padded in front, one at its end, one that lacks a word. Two positions of the first see nothing."""
-    real = torch.tensor([[0, 0, 1, 1, 1], [1, 1, 1, 0, 0], [1, 0, 1, 1, 1]], dtype=torch.bool, device=draw.device)
-    return draw.normal(3, 5, 8), real.unsqueeze(1)
-
+causal_self_attention = exercise(
+    "CausalSelfAttention",
+    stars=2,
+    minutes=12,
+    forbidden={"finished_masks.CausalSelfAttention": FINISHED},
+    builds_on=("masks.causal_mask", "masks.masked_softmax"),
+    given=case(normal(3, 5, 8), bools(REAL)),
+    via=ATTENTION,
+    aspects=(
+        values(
+            1,
+            given=case(normal(3, 5, 8), 2),
+            via=OF_ANY_SIZE,
+            also={
+                "with a batch of one": case(normal(1, 5, 8), 2),
+                "with a single position": case(normal(3, 1, 8), 2),
+                "for e = 9 and h = 3": case(normal(2, 4, 9), 3),
+                "with a single head": case(normal(2, 4, 6), 1),
+            },
+            larger=long_sentences,
+            axes="b t e",
+            picture=True,
+        ),
+        values(0.5, given=case(normal(1, 11, 8)), name="more positions than components", axes="b t e"),
+        values(
+            1,
+            given=case(normal(3, 5, 8), 2, bools(REAL)),
+            name="padding",
+            via=OF_ANY_SIZE,
+            also={
+                "with a batch of one": case(normal(1, 5, 8), 2, bools(REAL[1:2])),
+                "with as many sentences as heads": case(normal(3, 5, 9), 3, bools(REAL)),
+                "with four positions": case(normal(3, 4, 6), 2, bools([[row[0][:4]] for row in REAL])),
+            },
+            larger=long_padded_sentences,
+            axes="b t e",
+            picture=True,
+        ),
+        gradient(0.5, weights=True),
+        parameters(0.5, via=used),
+        input_left_alone(0.25),
+        any_device(0.25),
+    ),
+)
 
 # ------------------------------------------------------------------------------------------------- leak_map
 
@@ -256,7 +297,7 @@ class Mixer(torch.nn.Module):
         return self.places.to(x.device) @ torch.sin(2 * x) @ self.components.to(x.device)
 
 
-def a_mixer(draw: Draw) -> tuple[torch.nn.Module, torch.Tensor]:
+def mixer_and_sequences(draw: Draw) -> tuple[torch.nn.Module, torch.Tensor]:
     """A model that mixes, and two sequences (2, 4, 3).
 
     The slope of the sine is largest at 0: position 0 has it in the second sequence, position 1 in the first, so that
@@ -269,11 +310,10 @@ def a_mixer(draw: Draw) -> tuple[torch.nn.Module, torch.Tensor]:
     return model, x
 
 
-OTHER_MIXERS = {
-    "with a batch of one": lambda draw: (Mixer(draw, t=5, e=2), draw.normal(1, 5, 2)),
-    "with a single position": lambda draw: (Mixer(draw, t=1), draw.normal(2, 1, 3)),
-    "for a function instead of a module": lambda draw: (Mixer(draw).forward, draw.normal(2, 4, 3)),
-}
+def many_sequences(draw: Draw) -> tuple[torch.nn.Module, torch.Tensor]:
+    """Nine sequences or more, of nine positions or more. The slopes are taken one by one: larger would be slow."""
+    b, t, e = draw.number(9, 11), draw.number(9, 11), draw.number(5, 7)
+    return Mixer(draw, t, e, width=8), draw.heavy(b, t, e)
 
 
 class Attender(torch.nn.Module):
@@ -284,41 +324,31 @@ class Attender(torch.nn.Module):
         return weights.tril() @ x
 
 
-def an_attender(draw: Draw) -> tuple[torch.nn.Module, torch.Tensor]:
-    """A model that attends, and two sequences (2, 5, 3)."""
-    return Attender(), draw.normal(2, 5, 3)
-
+leak_map = exercise(
+    "leak_map",
+    stars=3,
+    minutes=15,
+    given=mixer_and_sequences,
+    also={
+        "with a batch of one": lambda draw: (Mixer(draw, t=5, e=2), draw.normal(1, 5, 2)),
+        "with a single position": lambda draw: (Mixer(draw, t=1), draw.normal(2, 1, 3)),
+        "for a function instead of a module": lambda draw: (Mixer(draw).forward, draw.normal(2, 4, 3)),
+    },
+    aspects=(
+        values(2.5, name="a known dependence", larger=many_sequences, axes="i j", picture=True),
+        values(1.5, given=lambda draw: (Attender(), draw.normal(2, 5, 3)), name="attention", axes="i j", picture=True),
+        input_left_alone(0.5),
+        any_device(0.5),
+    ),
+)
 
 # -------------------------------------------------------------------------------------- HurriedAttention
 
 HURRIED = built(8, 2, 7)  # e = 8 in 2 heads, for texts of 7 positions at most
-
-
-def hurried_of_any_size(answer: Answer, draw: Draw) -> Callable:
-    """The student's class, called as a function of the vectors, the number of heads and the longest text."""
-    return lambda x, h, t_max: built(x.shape[-1], h, t_max)(answer, draw)(x)
-
-
-def shorter_texts(draw: Draw) -> tuple[torch.Tensor, int, int]:
-    """Three texts of 5 positions, (3, 5, 8), for a layer of 2 heads that takes up to 7."""
-    return draw.normal(3, 5, 8), 2, 7
-
-
-OTHER_TEXTS = {
-    "with a batch of one": lambda draw: (draw.normal(1, 4, 6), 3, 9),
-    "with a single position": lambda draw: (draw.normal(3, 1, 8), 2, 7),
-    "with more positions than components": lambda draw: (draw.normal(2, 9, 4), 1, 12),
-}
-
-
-def texts_of_full_length(draw: Draw) -> tuple[torch.Tensor, int, int]:
-    """Two texts of 6 positions, (2, 6, 8), for a layer that takes no more."""
-    return draw.normal(2, 6, 8), 2, 6
-
-
-def hurried_sentences(draw: Draw) -> tuple[torch.Tensor]:
-    """Three texts of 5 positions: (3, 5, 8)."""
-    return (draw.normal(3, 5, 8),)
+FITS_NO_MORE = (
+    "A file of weights that was saved from this layer would no longer fit."
+    " Leave the names and shapes of what it stores unchanged."
+)
 
 
 def stored(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
@@ -328,133 +358,40 @@ def stored(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     return {"names and shapes of your layer": torch.tensor(list(text.encode()[:4000]), dtype=torch.uint8)}
 
 
-FINISHED = (
-    "The finished part is for the exercises that build on this one. Write this one yourself: a few lines of torch are"
-    " enough."
-)
-NO_PARTS = {"finished_masks": FINISHED}
-FITS_NO_MORE = (
-    "A file of weights that was saved from this layer would no longer fit."
-    " Leave the names and shapes of what it stores unchanged."
+SIZED = module(lambda x, h, t_max: ((x.shape[-1], h, t_max), (x,)))
+
+hurried_attention = exercise(
+    "HurriedAttention",
+    stars=2,
+    minutes=8,
+    mend=True,
+    given=case(normal(3, 5, 8)),
+    via=HURRIED,
+    aspects=(
+        values(
+            1,
+            given=case(normal(3, 5, 8), 2, 7),
+            via=SIZED,
+            also={
+                "with a batch of one": case(normal(1, 4, 6), 3, 9),
+                "with a single position": case(normal(3, 1, 8), 2, 7),
+                "with more positions than components": case(normal(2, 9, 4), 1, 12),
+            },
+            larger=lambda draw: (*long_sentences(draw), draw.number(80, 97)),
+            axes="b t e",
+            picture=True,
+        ),
+        values(0.5, given=case(normal(2, 6, 8), 2, 6), name="texts of full length", via=SIZED, axes="b t e"),
+        gradient(0.5, weights=True),
+        Aspect("what is stored", 0.5, stored, side=True, missed=FITS_NO_MORE),
+        input_left_alone(0.25),
+        any_device(0.25),
+    ),
 )
 
 LESSON = Lesson(
     "05_masking",
     "Masking",
-    exercises=(
-        Exercise(
-            "next_token_pairs",
-            stars=1,
-            minutes=5,
-            aspects=(
-                Aspect("inputs", 0.5, half_of_pair(0), axes="b t", dtype=True),
-                Aspect("targets", 1.5, half_of_pair(1), axes="b t", dtype=True),
-                input_left_alone(0.5, letters),
-                any_device(0.5, letters, via=targets_only),
-            ),
-            forbidden=NO_PARTS,
-        ),
-        Exercise(
-            "causal_mask",
-            stars=1,
-            minutes=5,
-            aspects=(
-                values(1.5, a_length, also=OTHER_GRIDS, axes="t t", dtype=True, picture=True),
-                renamed(
-                    any_device(0.5, elsewhere),
-                    "any device",
-                    missed=(
-                        "Your mask ends up on the CPU, whatever device it was asked for. Pass `device` on to every"
-                        " function that makes a tensor."
-                    ),
-                ),
-            ),
-            forbidden=NO_PARTS,
-        ),
-        Exercise(
-            "padding_mask",
-            stars=2,
-            minutes=8,
-            aspects=(
-                values(2, sentence_lengths, also=OTHER_LENGTHS, axes="b 1 t", dtype=True, picture=True),
-                input_left_alone(0.5, sentence_lengths),
-                any_device(0.5, sentence_lengths),
-            ),
-            forbidden=NO_PARTS,
-        ),
-        Exercise(
-            "masked_softmax",
-            stars=3,
-            minutes=15,
-            aspects=(
-                values(1, rows_that_see, also=OTHER_ROWS, axes="b t s", dtype=True, picture=True),
-                values(
-                    1,
-                    rows_that_see_nothing,
-                    name="fully masked rows",
-                    also=ONE_EMPTY_ROW,
-                    axes="b t s",
-                    picture=True,
-                ),
-                values(0.5, far_apart, name="scores far apart", axes="b t s", picture=True, rtol=1e-3, atol=1e-4),
-                Aspect("masks that broadcast", 0.5, smaller_masks),
-                gradient(0.5, rows_that_see_nothing),
-                # bfloat16 keeps eight bits: a weight may be off by a hundredth, and another mask value by no more
-                Aspect("half precision", 0.5, in_half_precision, axes="b t s", dtype=True, rtol=2e-2, atol=1e-2),
-                input_left_alone(0.5, rows_that_see_nothing),
-                any_device(0.5, rows_that_see_nothing),
-            ),
-            forbidden=NO_PARTS,
-        ),
-        Exercise(
-            "CausalSelfAttention",
-            stars=2,
-            minutes=12,
-            aspects=(
-                values(1, in_two_heads, via=of_any_size, also=OTHER_SENTENCES, axes="b t e", picture=True),
-                values(0.5, long_sentences, name="more positions than components", via=ATTENTION, axes="b t e"),
-                values(
-                    1,
-                    padded_in_two_heads,
-                    name="padding",
-                    via=of_any_size,
-                    also=OTHER_PADDED,
-                    axes="b t e",
-                    picture=True,
-                ),
-                gradient(0.5, padded_sentences, via=ATTENTION, weights=True),
-                parameters(0.5, via=used),
-                input_left_alone(0.25, padded_sentences, via=ATTENTION),
-                any_device(0.25, padded_sentences, via=ATTENTION),
-            ),
-            forbidden={"finished_masks.CausalSelfAttention": FINISHED},
-            builds_on=("masks.causal_mask", "masks.masked_softmax"),
-        ),
-        Exercise(
-            "leak_map",
-            stars=3,
-            minutes=15,
-            aspects=(
-                values(2.5, a_mixer, name="a known dependence", also=OTHER_MIXERS, axes="i j", picture=True),
-                values(1.5, an_attender, name="attention", axes="i j", picture=True),
-                input_left_alone(0.5, a_mixer),
-                any_device(0.5, a_mixer),
-            ),
-        ),
-        Exercise(
-            "HurriedAttention",
-            stars=2,
-            minutes=8,
-            aspects=(
-                values(1, shorter_texts, via=hurried_of_any_size, also=OTHER_TEXTS, axes="b t e", picture=True),
-                values(0.5, texts_of_full_length, name="texts of full length", via=hurried_of_any_size, axes="b t e"),
-                gradient(0.5, hurried_sentences, via=HURRIED, weights=True),
-                Aspect("what is stored", 0.5, stored, side=True, missed=FITS_NO_MORE),
-                input_left_alone(0.25, hurried_sentences, via=HURRIED),
-                any_device(0.25, hurried_sentences, via=HURRIED),
-            ),
-            mend=True,
-        ),
-    ),
-    predictions=predictions_of("05_masking"),
+    (next_token_pairs, causal_mask, padding_mask, masked_softmax, causal_self_attention, leak_map, hurried_attention),
+    predictions_of("05_masking"),
 )

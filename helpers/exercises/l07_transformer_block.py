@@ -6,12 +6,27 @@ from collections.abc import Callable, Iterator
 
 import torch
 
-from helpers.exercises.aspects import Unmet, any_device, built, gradient, input_left_alone, parameters, renamed, values
+from helpers.exercises import aspects
+from helpers.exercises.aspects import LARGER, Unmet, built, renamed
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.exercise import Answer, Aspect, Lesson, Probe
 from helpers.exercises.questions import predictions_of
+from helpers.exercises.spec import (
+    Part,
+    Size,
+    any_device,
+    case,
+    exercise,
+    gradient,
+    heavy,
+    input_left_alone,
+    module,
+    normal,
+    parameters,
+    size,
+    values,
+)
 
-ORDERS = {"post-norm": False, "pre-norm": True}
 PYTORCHS = "It is PyTorch's own, and the lesson compares yours with it. Write out what it does."
 
 # ------------------------------------------------------------------------------------------- gradient_by_depth
@@ -46,24 +61,6 @@ class Tower(torch.nn.Module):
         return self.after(x)
 
 
-def a_sequence(draw: Draw) -> tuple[torch.Tensor]:
-    """Two sequences (2, 5, 4)."""
-    return (draw.normal(2, 5, 4),)
-
-
-def a_sequence_for_one_block(draw: Draw) -> tuple[torch.Tensor, int]:
-    """Two sequences, and a depth of 1."""
-    return *a_sequence(draw), 1
-
-
-OTHER_TOWERS = {
-    "for a model of a single block": a_sequence_for_one_block,
-    "with a batch of one": lambda draw: (draw.normal(1, 5, 4),),
-    "with a single position": lambda draw: (draw.normal(2, 1, 4),),
-    "for another width": lambda draw: (draw.normal(2, 3, 6),),
-}
-
-
 def tower(answer: Answer, draw: Draw) -> Callable:
     """The student's function on a tower of drawn weights, of four blocks if nothing else is said."""
     return lambda x, depth=4: _measured(answer, Tower(draw, x.shape[-1], depth).to(x.device), x)
@@ -89,15 +86,68 @@ def tower_with_gradients(answer: Answer, draw: Draw) -> Callable:
     return lambda x: _measured(answer, model.to(x.device), x)
 
 
+gradient_by_depth = exercise(
+    "gradient_by_depth",
+    stars=2,
+    minutes=12,
+    given=case(normal(2, 5, 4)),
+    also={
+        "for a model of a single block": case(normal(2, 5, 4), 1),
+        "with a batch of one": case(normal(1, 5, 4)),
+        "with a single position": case(normal(2, 1, 4)),
+        "for another width": case(normal(2, 3, 6)),
+    },
+    larger=case(heavy(size(9, 13), size(16, 21), size(22, 29)), size(9, 13)),
+    via=tower,
+    aspects=(
+        values(2.5, axes="block"),
+        values(1, given=case(normal(2, 5, 4)), name="gradients from before", via=tower_with_gradients, axes="block"),
+        input_left_alone(0.25),
+        any_device(0.25),
+    ),
+)
+
+# ------------------------------------------------------------------------------------------------- FeedForward
+
+AS_WIDE_AS_ITS_INPUT = module(lambda x: ((x.shape[-1],), (x,)))
+
+feed_forward = exercise(
+    "FeedForward",
+    stars=1,
+    minutes=7,
+    given=case(normal(2, 5, 6)),
+    also={
+        "with a batch of one": case(normal(1, 5, 6)),
+        "with a single position": case(normal(2, 1, 6)),
+        "with large components": case(lambda draw: 30 * draw.normal(2, 5, 6)),
+    },
+    larger=case(heavy(size(9, 13), size(24, 33), size(34, 49))),
+    via=built(6),
+    aspects=(
+        values(1, via=AS_WIDE_AS_ITS_INPUT, axes="b t e", picture=True),
+        values(0.5, given=case(normal(2, 5, 5)), name="another hidden width", via=built(5, hidden=11), axes="b t e"),
+        gradient(0.5, weights=("widen.weight", "narrow.bias")),
+        parameters(0.5, via=built(5)),
+        input_left_alone(0.25),
+        any_device(0.25),
+    ),
+    forbidden={"FinishedFeedForward": "The finished network is for the exercises that build on this one."},
+)
+
 # --------------------------------------------------------------------------------------------------- LayerNorm
 
-NORM = built(8)  # e = 8; sequences of 5 positions, 3 of them: no two sizes alike
 OTHER_EPSILON = 0.2
 
 
-def vectors(draw: Draw, b: int = 3, t: int = 5) -> tuple[torch.Tensor]:
-    """Vectors (3, 5, 8) whose components have neither mean 0 nor variance 1."""
-    return (draw.normal(b, t, 8, mean=1.5, std=2.0),)
+def vectors(*shape: Size) -> Part:
+    """Vectors whose components have neither mean 0 nor variance 1."""
+    return normal(*shape, mean=1.5, std=2.0)
+
+
+OTHER_VECTORS = {
+    "with a batch of one": case(vectors(1, 5, 8)),
+    "with a single position": case(vectors(3, 1, 8)),
+}
 
 
 class OfWideVectors(torch.nn.Module):
@@ -122,11 +172,6 @@ class OfWideVectors(torch.nn.Module):
         return normed[..., :8] if isinstance(normed, torch.Tensor) else normed
 
 
-def small_vectors(draw: Draw) -> tuple[torch.Tensor]:
-    """Variances near 1e-5, which is epsilon: here it matters where epsilon is added."""
-    return (draw.normal(3, 5, 8, std=0.003),)
-
-
 def constant_vectors(draw: Draw) -> tuple[torch.Tensor]:
     """Eighths, so that the mean of eight of them is exact."""
     return ((draw.integers(-20, 20, 3, 5, 1) / 8).expand(3, 5, 8).clone(),)
@@ -140,50 +185,62 @@ def far_vectors(draw: Draw) -> tuple[torch.Tensor]:
     return (4096 + draw.integers(-32, 33, 3, 5, 8) / 4,)
 
 
-OTHER_VECTORS = {
-    "with a batch of one": lambda draw: vectors(draw, b=1),
-    "with a single position": lambda draw: vectors(draw, t=1),
-}
-
-
 def where_epsilon_matters(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """Small vectors with the epsilon that is the default, and ordinary ones with a large one."""
+    """Small vectors with the epsilon that is the default, and ordinary ones with a large one.
+
+    The small ones have variances near 1e-5, which is epsilon: there it matters where epsilon is added.
+    """
     large = OfWideVectors(answer, draw, epsilon=OTHER_EPSILON)
     return {
-        "result": OfWideVectors(answer, draw)(*small_vectors(draw)),
-        f"with an epsilon of {OTHER_EPSILON}": large(*vectors(draw.named("large epsilon"))),
+        "result": OfWideVectors(answer, draw)(draw.normal(3, 5, 8, std=0.003)),
+        f"with an epsilon of {OTHER_EPSILON}": large(vectors(3, 5, 8)(draw.named("large epsilon"))),
     }
 
 
-# ------------------------------------------------------------------------------------- FeedForward and the block
+layer_norm = exercise(
+    "LayerNorm",
+    stars=2,
+    minutes=10,
+    mend=True,
+    given=case(vectors(3, 5, 8)),  # e = 8; sequences of 5 positions, 3 of them: no two sizes alike
+    also=OTHER_VECTORS,
+    larger=case(heavy(size(9, 13), size(24, 33), size(34, 49))),
+    via=built(8),
+    aspects=(
+        values(1, via=AS_WIDE_AS_ITS_INPUT, axes="b t e", picture=True),
+        # the two bugs apart: one costs the values and the gradient, the other the small inputs
+        Aspect("small inputs", 1.5, where_epsilon_matters, axes="b t e", picture=True, rtol=1e-3, atol=1e-3),
+        values(
+            0.5,
+            given=constant_vectors,
+            name="constant and large inputs",
+            via=OfWideVectors,
+            also={"with components around 4,096": far_vectors},
+            axes="b t e",
+            rtol=1e-3,
+            atol=1e-3,
+        ),
+        gradient(0.5, also=OTHER_VECTORS, weights=True),
+        input_left_alone(0.25),
+        any_device(0.25),
+    ),
+    forbidden=dict.fromkeys(("LayerNorm", "layer_norm", "native_layer_norm"), PYTORCHS)
+    | {"FinishedNorm": "The finished norm is for the exercises that build on this one."},
+)
 
+# ------------------------------------------------------------------------------ TransformerBlock and Transformer
 
-def narrow_vectors(draw: Draw, b: int = 2, t: int = 5, e: int = 6) -> tuple[torch.Tensor]:
-    """Vectors (2, 5, 6)."""
-    return (draw.normal(b, t, e),)
-
-
-def narrower_vectors(draw: Draw) -> tuple[torch.Tensor]:
-    """Vectors (2, 5, 5)."""
-    return narrow_vectors(draw, e=5)
-
-
-OTHER_NARROW = {
-    "with a batch of one": lambda draw: narrow_vectors(draw, b=1),
-    "with a single position": lambda draw: narrow_vectors(draw, t=1),
-    "with large components": lambda draw: (30 * draw.normal(2, 5, 6),),
-}
-
-
-def sentences(draw: Draw, b: int = 3, t: int = 5) -> tuple[torch.Tensor]:
-    """Three sentences of 5 positions: (3, 5, 8)."""
-    return (draw.normal(b, t, 8),)
-
-
+ORDERS = {"post-norm": False, "pre-norm": True}
+SENTENCES = case(normal(3, 5, 8))
 OTHER_SENTENCES = {
-    "with a batch of one": lambda draw: sentences(draw, b=1),
-    "with a single position": lambda draw: sentences(draw, t=1),
+    "with a batch of one": case(normal(1, 5, 8)),
+    "with a single position": case(normal(3, 1, 8)),
 }
+
+
+def sentences_and_mask(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """Three sentences of 5 positions (3, 5, 8), and a mask that hides the future (5, 5)."""
+    return draw.normal(3, 5, 8), torch.ones(5, 5, dtype=torch.bool, device=draw.device).tril()
 
 
 def both_orders(
@@ -191,8 +248,7 @@ def both_orders(
 ) -> Iterator[tuple[str, torch.nn.Module]]:
     """The student's module for each order of norm and layer, with the same drawn weights."""
     for name, pre_norm in ORDERS.items():
-        module = built(*sizes, pre_norm=pre_norm, **options)(answer, draw)
-        yield name, module.train(training)
+        yield name, built(*sizes, pre_norm=pre_norm, **options)(answer, draw).train(training)
 
 
 def masked(*sizes: int) -> Probe:
@@ -206,8 +262,8 @@ def masked(*sizes: int) -> Probe:
         time = torch.ones(5, 5, dtype=torch.bool, device=x.device).tril()
         real = draw.uniform(0, 1, 3, 1, 5).argsort(-1) < 3  # of five positions, three are real
         return {
-            f"with {name} and {kind} hidden": module(x.clone(), mask)
-            for name, module in both_orders(answer, draw, *sizes)
+            f"with {name} and {kind} hidden": layer(x.clone(), mask)
+            for name, layer in both_orders(answer, draw, *sizes)
             for kind, mask in (("the future", time), ("padding", real))
         }
 
@@ -220,21 +276,21 @@ def gradient_in_both_orders(points: float, *sizes: int, weights: tuple[str, ...]
     def probe(answer, draw):
         gradients: dict[str, object] = {}
         for name, pre_norm in ORDERS.items():
-            learned = gradient(0, sentences, via=built(*sizes, pre_norm=pre_norm), weights=weights)
+            learned = aspects.gradient(0, SENTENCES, via=built(*sizes, pre_norm=pre_norm), weights=weights)
             returned = learned.probe(answer, draw)
             if not isinstance(returned, dict):
                 return returned
             gradients |= {f"{_of_x(which)} with {name}": value for which, value in returned.items()}
         return gradients
 
-    return renamed(gradient(points, sentences), "gradient", probe=probe)
-
-
-LEFT = {1.0: "only shortcuts and norms are left", 0.0: "nothing is dropped"}
+    return renamed(aspects.gradient(points, SENTENCES), "gradient", probe=probe)
 
 
 def _of_x(which: str) -> str:
     return "gradient of x" if which == "gradient 0" else which
+
+
+LEFT = {1.0: "only shortcuts and norms are left", 0.0: "nothing is dropped"}
 
 
 def dropped(*sizes: int) -> Probe:
@@ -246,9 +302,9 @@ def dropped(*sizes: int) -> Probe:
     def probe(answer, draw):
         x = draw.normal(3, 5, 8)
         return {
-            f"in training with {name} and a dropout of {chance:g}, where {left}": module(x.clone())
+            f"in training with {name} and a dropout of {chance:g}, where {left}": layer(x.clone())
             for chance, left in LEFT.items()
-            for name, module in both_orders(answer, draw, *sizes, dropout=chance, training=True)
+            for name, layer in both_orders(answer, draw, *sizes, dropout=chance, training=True)
         }
 
     return probe
@@ -267,21 +323,16 @@ def dropped_and_scaled(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     outputs = dropped(8, 2)(answer, draw)
     x = torch.tensor([0.0] * 4 + [1.0] * 4, device=draw.device).expand(16, 16, 8)
     for layer, bias in LAST_BIAS.items():
-        for name, module in both_orders(answer, draw, 8, 2, dropout=0.5, training=True):
+        for name, block in both_orders(answer, draw, 8, 2, dropout=0.5, training=True):
             with torch.no_grad():
-                for parameter, weights in module.named_parameters():
+                for parameter, weights in block.named_parameters():
                     weights.fill_(parameter == bias or "norm" in parameter and parameter.endswith("weight"))
-                low, high = module(x.clone()).split(4, dim=-1)
+                low, high = block(x.clone()).split(4, dim=-1)
             first, second = low.amin(dim=-1), high.amin(dim=-1)
             far = (low.amax(dim=-1) - first) / (second - first)
-            case = f"in training with {name} and a dropout of 0.5, what a kept 1 of the {layer} becomes"
-            outputs[case] = far.nanmedian()
+            what = f"in training with {name} and a dropout of 0.5, what a kept 1 of the {layer} becomes"
+            outputs[what] = far.nanmedian()
     return outputs
-
-
-def sentences_and_mask(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """The sentences, and a mask that hides the future."""
-    return *sentences(draw), torch.ones(5, 5, dtype=torch.bool, device=draw.device).tril()
 
 
 def parameters_in_both_orders(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
@@ -302,145 +353,106 @@ def evaluated(*sizes: int, calls: int = 6) -> Probe:
 
     def probe(answer, draw):
         x = draw.normal(3, 5, 8)
-        plain = {name: module(x.clone()) for name, module in both_orders(answer, draw, *sizes, dropout=0.0)}
+        plain = {name: layer(x.clone()) for name, layer in both_orders(answer, draw, *sizes, dropout=0.0)}
         return {
             f"with {name}": torch.tensor(
-                sum(not torch.allclose(module(x.clone()), plain[name], rtol=1e-4, atol=1e-5) for _ in range(calls))
+                sum(not torch.allclose(layer(x.clone()), plain[name], rtol=1e-4, atol=1e-5) for _ in range(calls))
             )
-            for name, module in both_orders(answer, draw, *sizes, dropout=0.5)
+            for name, layer in both_orders(answer, draw, *sizes, dropout=0.5)
         }
 
     return probe
 
-
-BLOCK = built(8, 2)
-BLOCK_FIRST = built(8, 2, pre_norm=True)
-STACK = built(8, 2, 3)
-STACK_FIRST = built(8, 2, 3, pre_norm=True)
 
 EVALUATION = (
     "After `model.eval()` nothing may be dropped or scaled: the same input has to give the same output, call after"
     " call, as without dropout."
 )
 
+
+def block_and_sentences(x: torch.Tensor, h: int = 2) -> tuple[tuple, tuple]:
+    """What a block for sentences (b, t, e) is made of, and what it is given."""
+    return (x.shape[-1], h), (x,)
+
+
+transformer_block = exercise(
+    "TransformerBlock",
+    stars=3,
+    minutes=18,
+    given=SENTENCES,
+    also=OTHER_SENTENCES,
+    larger=case(heavy(size(9, 11), size(65, 73), size(5, 9, of=6)), 6),
+    via=built(8, 2),
+    aspects=(
+        values(1, name="post-norm", via=module(block_and_sentences), axes="b t e", picture=True),
+        values(1, name="pre-norm", via=module(block_and_sentences, pre_norm=True), axes="b t e", picture=True),
+        gradient_in_both_orders(0.5, 8, 2, weights=("norm1.weight", "feed_forward.narrow.bias")),
+        Aspect("mask", 0.5, masked(12, 3), axes="b t e"),
+        Aspect("dropout in training", 1, dropped_and_scaled, axes="b t e"),
+        Aspect("dropout in evaluation", 0.5, evaluated(8, 2), side=True, missed=EVALUATION),
+        parameters(0.5),
+        input_left_alone(0.5, given=sentences_and_mask, via=built(8, 2, pre_norm=True)),
+        any_device(0.5),
+    ),
+    forbidden={
+        "TransformerEncoderLayer": PYTORCHS,
+        "FinishedBlock": "The finished block is for the exercise that builds on this one. You may use its four layers.",
+    },
+    builds_on=("blocks.FeedForward", "blocks.LayerNorm", "blocks.SelfAttention"),
+)
+
+
+def stack_and_sentences(x: torch.Tensor, h: int = 2, depth: int = 3) -> tuple[tuple, tuple]:
+    """What a stack for sentences (b, t, e) is made of, and what it is given."""
+    return (x.shape[-1], h, depth), (x,)
+
+
+transformer = exercise(
+    "Transformer",
+    stars=2,
+    minutes=12,
+    given=SENTENCES,
+    also=OTHER_SENTENCES,
+    larger=case(heavy(size(9, 13), size(14, 19), size(3, 5, of=6)), 6, size(9, 11)),
+    via=built(8, 2, 3, pre_norm=True),
+    aspects=(
+        values(0.5, name="post-norm", via=module(stack_and_sentences), axes="b t e", picture=True),
+        values(1, name="pre-norm", via=module(stack_and_sentences, pre_norm=True), axes="b t e", picture=True),
+        gradient_in_both_orders(0.5, 8, 2, 3, weights=("blocks.0.norm1.weight",)),
+        Aspect("parameters", 0.5, parameters_in_both_orders, side=True),
+        Aspect("mask", 0.5, masked(12, 3, 2), axes="b t e"),
+        Aspect("dropout in training", 0.5, dropped(8, 2, 3), axes="b t e"),
+        input_left_alone(0.25, given=sentences_and_mask),
+        any_device(0.25),
+    ),
+    builds_on=("blocks.LayerNorm", "blocks.TransformerBlock"),
+)
+
 # ---------------------------------------------------------------------------------------------- block_parameters
 
 
 def several_sizes(count: Answer, draw: Draw) -> dict[str, int]:
-    """A width and heads each, drawn and published ones."""
+    """A width and heads each, drawn and published ones, and a width of which float32 no longer holds the count."""
     drawn = 4 * draw.number(5, 40)
-    return {f"for e = {e} and h = {h}": count(e, h) for e, h in ((8, 2), (drawn, 4), (512, 8), (768, 12))}
+    counts = {f"for e = {e} and h = {h}": count(e, h) for e, h in ((8, 2), (drawn, 4), (512, 8), (768, 12))}
+    return counts | {LARGER: count(8 * (2 * draw.number(600, 2000) + 1), 8)}
 
+
+block_parameters = exercise(
+    "block_parameters",
+    stars=1,
+    minutes=6,
+    aspects=(Aspect("count", 2, several_sizes, accepts="number", rtol=0, atol=1e-9),),
+    forbidden=dict.fromkeys(
+        ("FinishedBlock", "TransformerBlock", "numel"),
+        "Count on paper, layer by layer, and return a formula in e and h; the cell below compares it with a"
+        " real block.",
+    ),
+)
 
 LESSON = Lesson(
     "07_transformer_block",
     "The transformer block",
-    exercises=(
-        Exercise(
-            "gradient_by_depth",
-            stars=2,
-            minutes=12,
-            aspects=(
-                values(2.5, a_sequence, via=tower, also=OTHER_TOWERS, axes="block"),
-                values(1, a_sequence, name="gradients from before", via=tower_with_gradients, axes="block"),
-                input_left_alone(0.25, a_sequence, via=tower),
-                any_device(0.25, a_sequence, via=tower),
-            ),
-        ),
-        Exercise(
-            "FeedForward",
-            stars=1,
-            minutes=7,
-            aspects=(
-                values(1, narrow_vectors, via=built(6), also=OTHER_NARROW, axes="b t e", picture=True),
-                values(0.5, narrower_vectors, name="another hidden width", via=built(5, hidden=11), axes="b t e"),
-                gradient(0.5, narrow_vectors, via=built(6), weights=("widen.weight", "narrow.bias")),
-                parameters(0.5, via=built(5)),
-                input_left_alone(0.25, narrow_vectors, via=built(6)),
-                any_device(0.25, narrow_vectors, via=built(6)),
-            ),
-            forbidden={"FinishedFeedForward": "The finished network is for the exercises that build on this one."},
-        ),
-        Exercise(
-            "LayerNorm",
-            stars=2,
-            minutes=10,
-            mend=True,
-            aspects=(
-                values(1, vectors, via=NORM, also=OTHER_VECTORS, axes="b t e", picture=True),
-                # the two bugs apart: one costs the values and the gradient, the other the small inputs
-                Aspect("small inputs", 1.5, where_epsilon_matters, axes="b t e", picture=True, rtol=1e-3, atol=1e-3),
-                values(
-                    0.5,
-                    constant_vectors,
-                    name="constant and large inputs",
-                    via=OfWideVectors,
-                    also={"with components around 4,096": far_vectors},
-                    axes="b t e",
-                    rtol=1e-3,
-                    atol=1e-3,
-                ),
-                gradient(0.5, vectors, via=NORM, also=OTHER_VECTORS, weights=True),
-                input_left_alone(0.25, vectors, via=NORM),
-                any_device(0.25, vectors, via=NORM),
-            ),
-            forbidden=dict.fromkeys(("LayerNorm", "layer_norm", "native_layer_norm"), PYTORCHS)
-            | {"FinishedNorm": "The finished norm is for the exercises that build on this one."},
-        ),
-        Exercise(
-            "TransformerBlock",
-            stars=3,
-            minutes=18,
-            aspects=(
-                values(1, sentences, name="post-norm", via=BLOCK, also=OTHER_SENTENCES, axes="b t e", picture=True),
-                values(
-                    1, sentences, name="pre-norm", via=BLOCK_FIRST, also=OTHER_SENTENCES, axes="b t e", picture=True
-                ),
-                gradient_in_both_orders(0.5, 8, 2, weights=("norm1.weight", "feed_forward.narrow.bias")),
-                Aspect("mask", 0.5, masked(12, 3), axes="b t e"),
-                Aspect("dropout in training", 1, dropped_and_scaled, axes="b t e"),
-                Aspect("dropout in evaluation", 0.5, evaluated(8, 2), side=True, missed=EVALUATION),
-                parameters(0.5, via=BLOCK),
-                input_left_alone(0.5, sentences_and_mask, via=BLOCK_FIRST),
-                any_device(0.5, sentences, via=BLOCK),
-            ),
-            forbidden={
-                "TransformerEncoderLayer": PYTORCHS,
-                "FinishedBlock": (
-                    "The finished block is for the exercise that builds on this one. You may use its four layers."
-                ),
-            },
-            builds_on=("blocks.FeedForward", "blocks.LayerNorm", "blocks.SelfAttention"),
-        ),
-        Exercise(
-            "Transformer",
-            stars=2,
-            minutes=12,
-            aspects=(
-                values(0.5, sentences, name="post-norm", via=STACK, also=OTHER_SENTENCES, axes="b t e", picture=True),
-                values(
-                    1, sentences, name="pre-norm", via=STACK_FIRST, also=OTHER_SENTENCES, axes="b t e", picture=True
-                ),
-                gradient_in_both_orders(0.5, 8, 2, 3, weights=("blocks.0.norm1.weight",)),
-                Aspect("parameters", 0.5, parameters_in_both_orders, side=True),
-                Aspect("mask", 0.5, masked(12, 3, 2), axes="b t e"),
-                Aspect("dropout in training", 0.5, dropped(8, 2, 3), axes="b t e"),
-                input_left_alone(0.25, sentences_and_mask, via=STACK_FIRST),
-                any_device(0.25, sentences, via=STACK_FIRST),
-            ),
-            builds_on=("blocks.LayerNorm", "blocks.TransformerBlock"),
-        ),
-        Exercise(
-            "block_parameters",
-            stars=1,
-            minutes=6,
-            aspects=(Aspect("count", 2, several_sizes, accepts="number", rtol=0, atol=1e-9),),
-            forbidden=dict.fromkeys(
-                ("FinishedBlock", "TransformerBlock", "numel"),
-                "Count on paper, layer by layer, and return a formula in e and h; the cell below compares it with a"
-                " real block.",
-            ),
-        ),
-    ),
-    predictions=predictions_of("07_transformer_block"),
+    (gradient_by_depth, feed_forward, layer_norm, transformer_block, transformer, block_parameters),
+    predictions_of("07_transformer_block"),
 )

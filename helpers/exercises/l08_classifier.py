@@ -4,41 +4,42 @@ from __future__ import annotations
 
 import collections.abc
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import torch
 
-from helpers.exercises.aspects import (
-    LEFT_ALONE,
-    Inputs,
-    Others,
-    Unmet,
+from helpers.exercises.aspects import LARGER, LEFT_ALONE, Inputs, Unmet, built
+from helpers.exercises.draw import Draw
+from helpers.exercises.exercise import Answer, Aspect, Lesson, Probe
+from helpers.exercises.questions import predictions_of
+from helpers.exercises.spec import (
+    all_of,
     any_device,
-    built,
+    case,
+    exercise,
     gradient,
     input_left_alone,
+    ints,
+    module,
+    normal,
     parameters,
     values,
 )
-from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
-from helpers.exercises.questions import predictions_of
 
 # -------------------------------------------------------------------------------------------- build_vocabulary
 
 WORDS = "film plot isn't dull good and , . the".split()  # as split_words gives them; some more than letters
 SPECIAL = ["<pad>", "<unk>"]
-Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # ids (b, t), mask (b, t), labels (b,)
 RAW = ["Film", "dull,", "good.", "The", "<PAD>", "i", "n't"]  # what other ways to cut a text find
 
 
-def texts_with(counts: Sequence[int], draw: Draw, pieces: int = 4) -> list[str]:
-    """Texts in which word k of WORDS stands counts[k] times.
+def texts_with(counts: Sequence[int], draw: Draw, pieces: int = 4, of: Sequence[str] = WORDS) -> list[str]:
+    """Texts in which word k of `of` stands counts[k] times.
 
     Shuffled, with capitals, and punctuation without a space before it.
     """
-    words = [word for word, count in zip(WORDS, counts, strict=True) for _ in range(count)]
+    words = [word for word, count in zip(of, counts, strict=True) for _ in range(count)]
     words = [words[place] for place in draw.permutation(len(words)).tolist()]
     capitals = draw.mask(0.3, len(words)).tolist()
     ends = [0, *sorted((draw.permutation(len(words) - 1)[: pieces - 1] + 1).tolist()), len(words)]
@@ -75,21 +76,11 @@ def a_tie_at_the_end(draw: Draw) -> tuple[list[str], int]:
     return [" ".join(backwards)] * times, draw.number(5, 9)
 
 
-def no_room_for_words(draw: Draw) -> tuple[list[str], int]:
-    """Two places, which the special entries take."""
-    return different_counts(draw)[0], 2
+def many_words(draw: Draw) -> tuple[list[str], int]:
+    """Some 300 words in 60 texts, most of them as frequent as others, and places for half of them."""
+    words = [*WORDS, *(f"{'bdfhnptz'[k % 8]}{k}" for k in range(draw.number(280, 320)))]
+    return texts_with(draw.integers(1, 9, len(words)).tolist(), draw, 60, words), draw.number(130, 180)
 
-
-def more_room_than_words(draw: Draw) -> tuple[list[str], int]:
-    """Places for forty entries."""
-    return different_counts(draw)[0], 40
-
-
-OTHER_SIZES = {
-    "with a tie at the end": a_tie_at_the_end,
-    "for a size of 2": no_room_for_words,
-    "for a size of 40": more_room_than_words,
-}
 
 LOOKED_UP = {
     "<pad> and <unk>": SPECIAL,
@@ -98,38 +89,37 @@ LOOKED_UP = {
 }
 
 
-def vocabulary_of(inputs: Inputs, also: Others | None = None) -> Probe:
-    """The id of every word that might be in the vocabulary, −1 for those that are not; and how many entries it has.
-
-    also: further inputs, by what is said of them.
-    """
-
-    def probe(build, draw):
-        ids = _looked_up(build(*inputs(draw)), "the ")
-        for case, others in (also or {}).items() if ids else ():
-            ids |= _looked_up(build(*others(draw.named(case))), f"{case}, the ") or {}
-        return ids
-
-    return probe
+def as_ids(build: Answer, draw: Draw) -> Callable:
+    """The student's function as one that gives the ids of all words that might be in the vocabulary."""
+    return lambda texts, size: _looked_up(build(texts, size))
 
 
-def _looked_up(vocabulary, prefix):
+def _looked_up(vocabulary: object) -> dict[str, torch.Tensor] | None:
+    """The id of every word that might be in the vocabulary, −1 for those that are not; and how many entries it has."""
     if vocabulary is None:
         return None
     if not isinstance(vocabulary, collections.abc.Mapping):
         raise Unmet(f"Your function returns a {type(vocabulary).__name__}; it has to be a dict from words to ids.")
     ids = {
-        f"{prefix}ids (−1: none) of {whose}": torch.tensor([_as_id(vocabulary.get(word, -1)) for word in words])
+        f"the ids (−1: none) of {whose}": torch.tensor([_as_id(vocabulary.get(word, -1)) for word in words])
         for whose, words in LOOKED_UP.items()
     }
-    return ids | {f"{prefix}number of entries": torch.tensor(len(vocabulary))}
+    return ids | {"the number of entries": torch.tensor(len(vocabulary))}
 
 
-def texts_left_alone(points: float, inputs: Inputs) -> Aspect:
+def _as_id(value):
+    if isinstance(value, torch.Tensor) and value.numel() == 1:
+        value = value.item()
+    if not isinstance(value, int):
+        raise Unmet(f"In your dict a word leads to {value!r}, of type {type(value).__name__}; an id is an integer.")
+    return max(-(2**62), min(2**62, value))
+
+
+def texts_left_alone(points: float, given: Inputs) -> Aspect:
     """The caller's list of texts, and the vocabulary where there is one, are the same after the call as before."""
 
     def probe(answer, draw):
-        arguments = inputs(draw)
+        arguments = given(draw)
         before = copy.deepcopy(arguments)
         answer(*arguments)
         return {
@@ -145,25 +135,42 @@ def texts_left_alone(points: float, inputs: Inputs) -> Aspect:
     )
 
 
-def _as_id(value):
-    if isinstance(value, torch.Tensor) and value.numel() == 1:
-        value = value.item()
-    if not isinstance(value, int):
-        raise Unmet(f"In your dict a word leads to {value!r}, of type {type(value).__name__}; an id is an integer.")
-    return max(-(2**62), min(2**62, value))
-
+build_vocabulary = exercise(
+    "build_vocabulary",
+    stars=1,
+    minutes=8,
+    via=as_ids,
+    aspects=(
+        values(1.25, given=different_counts, name="most frequent first"),
+        values(0.5, given=equal_counts, name="equally frequent words"),
+        values(
+            1,
+            given=too_few_places,
+            name="size",
+            also={
+                "with a tie at the end": a_tie_at_the_end,
+                "for a size of 2": lambda draw: (different_counts(draw)[0], 2),
+                "for a size of 40": lambda draw: (different_counts(draw)[0], 40),
+            },
+            larger=many_words,
+        ),
+        texts_left_alone(0.25, too_few_places),
+    ),
+    builds_on=("words.split_words",),
+)
 
 # ------------------------------------------------------------------------------------------------ encode_batch
 
 KNOWN = "<pad> <unk> . it is the film not good dull plot".split()
+MANY = [*KNOWN, *(f"word{k}" for k in range(150))]
 STRANGE = "zebra", "gnu"  # two that the vocabulary does not have
 
 
-def some_texts(lengths: Sequence[int], draw: Draw, unknown: float = 0.0) -> list[str]:
-    """Texts of so many words of the vocabulary each; some of the words replaced by others."""
+def some_texts(lengths: Sequence[int], draw: Draw, unknown: float = 0.0, known: Sequence[str] = KNOWN) -> list[str]:
+    """Texts of so many known words each; some of the words replaced by others."""
     texts: list[str] = []
     for length in lengths:
-        words = [KNOWN[place] for place in draw.integers(2, len(KNOWN), length).tolist()]
+        words = [known[place] for place in draw.integers(2, len(known), length).tolist()]
         strange = draw.mask(unknown, length).tolist()
         words = [STRANGE[len(texts) % 2] if other else word for word, other in zip(words, strange, strict=True)]
         if unknown and length:
@@ -172,10 +179,10 @@ def some_texts(lengths: Sequence[int], draw: Draw, unknown: float = 0.0) -> list
     return texts
 
 
-def a_vocabulary(draw: Draw) -> dict[str, int]:
+def a_vocabulary(draw: Draw, known: Sequence[str] = KNOWN) -> dict[str, int]:
     """<pad> is 0 and <unk> is 1; the others are in a drawn order."""
-    order = (draw.named("vocabulary").permutation(len(KNOWN) - 2) + 2).tolist()
-    return {"<pad>": 0, "<unk>": 1} | dict(zip(KNOWN[2:], order, strict=True))
+    order = (draw.named("vocabulary").permutation(len(known) - 2) + 2).tolist()
+    return {"<pad>": 0, "<unk>": 1} | dict(zip(known[2:], order, strict=True))
 
 
 def short_texts(draw: Draw) -> tuple[list[str], dict[str, int], int]:
@@ -196,38 +203,45 @@ def long_texts(draw: Draw) -> tuple[list[str], dict[str, int], int]:
     return [*texts, ""], a_vocabulary(draw), 5
 
 
-SINGLE = {
-    "for a single text": lambda draw: (some_texts([5], draw), a_vocabulary(draw), 9),
-    "for texts of a single word": lambda draw: (some_texts([1, 1, 1], draw), a_vocabulary(draw), 9),
-    "for a text of exactly as many words as may be": lambda draw: (some_texts([2, 6, 1], draw), a_vocabulary(draw), 6),
-}
+def many_texts(draw: Draw) -> tuple[list[str], dict[str, int], int]:
+    """Some 30 texts of up to 139 words, some of them strange, and a limit of 70 words or more."""
+    lengths = draw.integers(1, 140, draw.number(25, 35)).tolist()
+    return some_texts(lengths, draw, unknown=0.05, known=MANY), a_vocabulary(draw, MANY), draw.number(70, 130)
 
 
-def batch_of(inputs: Inputs, part: int | None, also: Others | None = None) -> Probe:
-    """One of the two things that the student's function makes: 0 the ids, 1 the mask, None both.
-
-    also: further inputs, by what is said of them.
-    """
-
-    def probe(encode, draw):
-        first = _part_of(encode(*inputs(draw)), part)
-        if not also or not isinstance(first, torch.Tensor):
-            return first
-        return {"result": first} | {
-            case: _part_of(encode(*others(draw.named(case))), part) for case, others in also.items()
-        }
-
-    return probe
+BATCH = "ids", "mask"
 
 
-def _part_of(pair, part):
-    if pair is None:
-        return None
-    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-        returned = f"one of shape {tuple(pair.shape)}" if isinstance(pair, torch.Tensor) else f"a {type(pair).__name__}"
-        raise Unmet(f"Your function has to return two tensors, `ids, mask`, in that order; it returns {returned}.")
-    return {"ids": pair[0], "mask": pair[1]} if part is None else pair[part]
+def ids_and_mask(encode: Answer, draw: Draw) -> Callable:
+    """The student's function, with what it returns by name."""
+    return lambda *arguments: dict(zip(BATCH, all_of(BATCH, encode(*arguments)), strict=True))
 
+
+encode_batch = exercise(
+    "encode_batch",
+    stars=2,
+    minutes=12,
+    given=short_texts,
+    also={
+        "for a single text": lambda draw: (some_texts([5], draw), a_vocabulary(draw), 9),
+        "for texts of a single word": lambda draw: (some_texts([1, 1, 1], draw), a_vocabulary(draw), 9),
+        "for a text of exactly as many words as may be": lambda draw: (
+            some_texts([2, 6, 1], draw),
+            a_vocabulary(draw),
+            6,
+        ),
+    },
+    larger=many_texts,
+    returns=BATCH,
+    aspects=(
+        values(1, of="ids", axes="b t", dtype=True, picture=True),
+        values(1, of="mask", axes="b t", dtype=True, picture=True),
+        values(1, given=strange_texts, name="unknown words", via=ids_and_mask, axes="b t"),
+        values(0.75, given=long_texts, name="long and empty texts", via=ids_and_mask, axes="b t"),
+        texts_left_alone(0.25, strange_texts),
+    ),
+    builds_on=("words.split_words",),
+)
 
 # --------------------------------------------------------------------------------------------------- mean_pool
 
@@ -235,6 +249,11 @@ def _part_of(pair, part):
 def a_mask(draw: Draw, lengths: torch.Tensor, t: int) -> torch.Tensor:
     """(b, t), True at the first positions of each text."""
     return torch.arange(t, device=draw.device) < lengths.unsqueeze(1)
+
+
+def whole(b: int, t: int) -> Callable[[Draw], torch.Tensor]:
+    """(b, t), True everywhere."""
+    return lambda draw: torch.ones(b, t, dtype=torch.bool, device=draw.device)
 
 
 def padded_vectors(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
@@ -255,15 +274,10 @@ def one_padded_text(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     return x[:1], mask[:1]
 
 
-OTHER_VECTORS = {
-    "with padding between the words": vectors_with_gaps,
-    "with a batch of one": one_padded_text,
-    "with a single position": lambda draw: (
-        draw.normal(4, 1, 3),
-        torch.ones(4, 1, dtype=torch.bool, device=draw.device),
-    ),
-    "with vectors of a single component": lambda draw: (draw.normal(4, 7, 1), padded_vectors(draw)[1]),
-}
+def many_vectors(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """Nine texts or more in 70 to 130 positions, words and padding anywhere, of vectors with a few large components."""
+    b, t = draw.number(9, 17), draw.number(70, 131)
+    return draw.heavy(b, t, draw.number(24, 49)), draw.mask(0.6, b, t)
 
 
 def with_an_empty_text(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
@@ -273,11 +287,33 @@ def with_an_empty_text(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     return x, mask
 
 
+FINISHED = "The finished part is for the exercise that builds on this one."
+
+mean_pool = exercise(
+    "mean_pool",
+    stars=2,
+    minutes=10,
+    given=padded_vectors,
+    also={
+        "with padding between the words": vectors_with_gaps,
+        "with a batch of one": one_padded_text,
+        "with a single position": case(normal(4, 1, 3), whole(4, 1)),
+        "with vectors of a single component": lambda draw: (draw.normal(4, 7, 1), padded_vectors(draw)[1]),
+    },
+    larger=many_vectors,
+    aspects=(
+        values(1, axes="b e", dtype=True, picture=True),
+        values(0.5, given=with_an_empty_text, name="a text without a word", axes="b e", picture=True),
+        gradient(0.5, also={"with a batch of one": one_padded_text}),
+        input_left_alone(0.5),
+        any_device(0.5),
+    ),
+    forbidden={"finished_pool": FINISHED},
+)
+
 # -------------------------------------------------------------------------------------------------- Classifier
 
 SIZES = (11, 3, 8, 2, 3, 9)  # n, c, e, h, depth, t_max
-CLASSIFIER = built(*SIZES)
-OTHER_CLASSIFIER = built(14, 2, 6, 3, 1, 5)
 LEARNED = "tokens.weight", "positions.table.weight", "to_classes.weight", "transformer.norm.weight"
 
 
@@ -302,18 +338,6 @@ def texts_with_gaps(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     return draw.integers(2, 11, 4, 6), mask
 
 
-def texts_of(b: int, t: int) -> Inputs:
-    """So many texts of so many words, without padding."""
-    return lambda draw: (draw.integers(2, 11, b, t), torch.ones(b, t, dtype=torch.bool, device=draw.device))
-
-
-OTHER_TEXTS = {
-    "with a batch of one": texts_of(1, 6),
-    "with a single position": texts_of(4, 1),
-    "with texts as long as may be": texts_of(2, 9),
-}
-
-
 def as_many_texts_as_positions(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     """b = t = 4: a mask (b, t) that was taken for one of (t, t) raises nothing here."""
     mask = a_mask(draw, torch.cat([draw.permutation(3) + 1, torch.tensor([4], device=draw.device)]), 4)
@@ -322,7 +346,64 @@ def as_many_texts_as_positions(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     return ids * mask, mask
 
 
+def many_padded_texts(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, tuple[int, ...]]:
+    """Nine texts or more in 65 to 80 positions, words and padding anywhere, and the sizes of a model for them."""
+    b, t, n = draw.number(9, 13), draw.number(65, 81), draw.number(100, 200)
+    sizes = n, draw.number(7, 12), 6 * draw.number(4, 6), 6, 4, t + draw.number(1, 9)
+    return draw.integers(0, n, b, t), draw.mask(0.7, b, t), sizes
+
+
+PYTORCHS = "It is PyTorch's own, and its layers have other names. Use the course's `Transformer`."
+
+classifier = exercise(
+    "Classifier",
+    stars=3,
+    minutes=18,
+    given=padded_texts,
+    via=built(*SIZES),
+    aspects=(
+        values(
+            1,
+            given=whole_texts,
+            name="texts of one length",
+            also={
+                "with a batch of one": case(ints(1, 6, low=2, below=11), whole(1, 6)),
+                "with a single position": case(ints(4, 1, low=2, below=11), whole(4, 1)),
+                "with texts as long as may be": case(ints(2, 9, low=2, below=11), whole(2, 9)),
+            },
+            axes="b c",
+            picture=True,
+        ),
+        values(
+            1.5,
+            given=padded_texts,
+            name="padded texts",
+            via=module(lambda ids, mask, sizes=SIZES: (sizes, (ids, mask))),
+            also={"with padding between the words": texts_with_gaps},
+            larger=many_padded_texts,
+            axes="b c",
+            picture=True,
+        ),
+        values(
+            1,
+            given=as_many_texts_as_positions,
+            name="as many texts as positions",
+            via=built(14, 2, 6, 3, 1, 5),
+            axes="b c",
+        ),
+        gradient(0.5, weights=LEARNED),
+        parameters(1),
+        input_left_alone(0.5),
+        any_device(0.5),
+    ),
+    forbidden=dict.fromkeys(("TransformerEncoder", "TransformerEncoderLayer"), PYTORCHS),
+    builds_on=("blocks.Transformer", "classifier.mean_pool", "positions.PositionEmbedding"),
+)
+
 # ------------------------------------------------------------------------------------------------ train_epoch
+
+
+Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # ids (b, t), mask (b, t), labels (b,)
 
 
 class Judge(torch.nn.Module):
@@ -353,7 +434,7 @@ class Judge(torch.nn.Module):
         return {name: parameter.detach() for name, parameter in self.named_parameters()}
 
 
-def a_batch(draw: Draw, b: int = 5, t: int = 6, c: int = 3) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def a_batch(draw: Draw, b: int = 5, t: int = 6, c: int = 3) -> Batch:
     """Padded texts with labels of all c classes, as far as there are texts for them."""
     lengths = draw.integers(2, t + 1, b)
     mask = a_mask(draw, lengths, t)
@@ -366,25 +447,32 @@ def trainer(model: torch.nn.Module) -> torch.optim.Optimizer:
     return torch.optim.SGD(model.parameters(), lr=0.3, momentum=0.5)
 
 
-def two_numbers(result: object) -> tuple[object, object]:
-    """The accuracy and the loss, from whatever came back."""
-    if not isinstance(result, (tuple, list)) or len(result) != 2:
-        raise Unmet("Your function has to return two numbers: the accuracy, then the mean loss.")
-    return tuple(result)
+NUMBERS = "accuracy", "loss"
 
 
-def an_epoch(sizes: Sequence[int], which: int, c: int = 3) -> Probe:
-    """One of the two numbers after an epoch of training on two batches, on test batches of these sizes."""
+def after_an_epoch(
+    epoch: Answer, draw: Draw, learn: Sequence[int], test: Sequence[int], c: int, t: int = 6
+) -> Sequence:
+    """The accuracy and the loss after an epoch, for batches of these sizes, c classes and texts of t words at most."""
+    model = Judge(draw, c=c).eval()
+    learned = [a_batch(draw.named(f"learn {k}"), b, t, c) for k, b in enumerate(learn)]
+    tested = [a_batch(draw.named(f"test {k}"), b, t, c) for k, b in enumerate(test)]
+    return all_of(NUMBERS, epoch(model, learned, tested, trainer(model)))
+
+
+def an_epoch(sizes: Sequence[int], which: int) -> Probe:
+    """One of the two numbers, `which`, after an epoch of training on two batches, on test batches of these sizes.
+
+    In the larger case: after an epoch on nine batches or more, on several times as many test batches.
+    """
 
     def probe(epoch, draw):
         numbers = {}
-        for run, classes in {"": c, " in another run": c + 1}.items():
-            own = draw.named(f"run{run}")
-            model = Judge(own, c=classes).eval()
-            learn = [a_batch(own.named(f"learn {k}"), b=4, c=classes) for k in range(2)]
-            test = [a_batch(own.named(f"test {k}"), b=b, c=classes) for k, b in enumerate(sizes)]
-            numbers[("accuracy", "loss")[which] + run] = two_numbers(epoch(model, learn, test, trainer(model)))[which]
-        return numbers
+        for run, c in {"": 3, " in another run": 4}.items():
+            numbers[NUMBERS[which] + run] = after_an_epoch(epoch, draw.named(f"run{run}"), (4, 4), sizes, c)[which]
+        many = draw.named(LARGER)
+        learn, test = (16,) * many.number(9, 13), (*sizes,) * many.number(3, 6)
+        return numbers | {LARGER: after_an_epoch(epoch, many, learn, test, c=9, t=40)[which]}
 
     return probe
 
@@ -397,98 +485,22 @@ def weights_after_an_epoch(epoch: Answer, draw: Draw) -> dict[str, torch.Tensor]
     return model.weights()
 
 
-FINISHED = "The finished part is for the exercise that builds on this one."
-PYTORCHS = "It is PyTorch's own, and its layers have other names. Use the course's `Transformer`."
+train_epoch = exercise(
+    "train_epoch",
+    stars=2,
+    minutes=10,
+    mend=True,
+    aspects=(
+        Aspect("loss on test batches of one size", 1, an_epoch((4, 4, 4), 1), accepts="number", rtol=1e-3),
+        Aspect("loss where the last batch is short", 1.5, an_epoch((6, 5, 1), 1), accepts="number", rtol=1e-3),
+        Aspect("accuracy", 0.5, an_epoch((5, 4, 2), 0), accepts="number"),
+        Aspect("weights afterwards", 1, weights_after_an_epoch, rtol=1e-3),
+    ),
+)
 
 LESSON = Lesson(
     "08_classifier",
     "A classifier",
-    exercises=(
-        Exercise(
-            "build_vocabulary",
-            stars=1,
-            minutes=8,
-            aspects=(
-                Aspect("most frequent first", 1.25, vocabulary_of(different_counts)),
-                Aspect("equally frequent words", 0.5, vocabulary_of(equal_counts)),
-                Aspect("size", 1, vocabulary_of(too_few_places, OTHER_SIZES)),
-                texts_left_alone(0.25, too_few_places),
-            ),
-            builds_on=("words.split_words",),
-        ),
-        Exercise(
-            "encode_batch",
-            stars=2,
-            minutes=12,
-            aspects=(
-                Aspect("ids", 1, batch_of(short_texts, 0, SINGLE), axes="b t", dtype=True, picture=True),
-                Aspect("mask", 1, batch_of(short_texts, 1, SINGLE), axes="b t", dtype=True, picture=True),
-                Aspect("unknown words", 1, batch_of(strange_texts, None), axes="b t"),
-                Aspect("long and empty texts", 0.75, batch_of(long_texts, None), axes="b t"),
-                texts_left_alone(0.25, strange_texts),
-            ),
-            builds_on=("words.split_words",),
-        ),
-        Exercise(
-            "mean_pool",
-            stars=2,
-            minutes=10,
-            aspects=(
-                values(1, padded_vectors, also=OTHER_VECTORS, axes="b e", dtype=True, picture=True),
-                values(0.5, with_an_empty_text, name="a text without a word", axes="b e", picture=True),
-                gradient(0.5, padded_vectors, also={"with a batch of one": one_padded_text}),
-                input_left_alone(0.5, padded_vectors),
-                any_device(0.5, padded_vectors),
-            ),
-            forbidden={"finished_pool": FINISHED},
-        ),
-        Exercise(
-            "Classifier",
-            stars=3,
-            minutes=18,
-            aspects=(
-                values(
-                    1,
-                    whole_texts,
-                    name="texts of one length",
-                    via=CLASSIFIER,
-                    also=OTHER_TEXTS,
-                    axes="b c",
-                    picture=True,
-                ),
-                values(
-                    1.5,
-                    padded_texts,
-                    name="padded texts",
-                    via=CLASSIFIER,
-                    also={"with padding between the words": texts_with_gaps},
-                    axes="b c",
-                    picture=True,
-                ),
-                values(
-                    1, as_many_texts_as_positions, name="as many texts as positions", via=OTHER_CLASSIFIER, axes="b c"
-                ),
-                gradient(0.5, padded_texts, via=CLASSIFIER, weights=LEARNED),
-                parameters(1, via=CLASSIFIER),
-                input_left_alone(0.5, padded_texts, via=CLASSIFIER),
-                any_device(0.5, padded_texts, via=CLASSIFIER),
-            ),
-            forbidden=dict.fromkeys(("TransformerEncoder", "TransformerEncoderLayer"), PYTORCHS),
-            builds_on=("blocks.Transformer", "classifier.mean_pool", "positions.PositionEmbedding"),
-        ),
-        Exercise(
-            "train_epoch",
-            stars=2,
-            minutes=10,
-            mend=True,
-            aspects=(
-                Aspect("loss on test batches of one size", 1, an_epoch((4, 4, 4), 1), accepts="number", rtol=1e-3),
-                Aspect("loss where the last batch is short", 1.5, an_epoch((6, 5, 1), 1), accepts="number", rtol=1e-3),
-                Aspect("accuracy", 0.5, an_epoch((5, 4, 2), 0), accepts="number"),
-                Aspect("weights afterwards", 1, weights_after_an_epoch, rtol=1e-3),
-            ),
-        ),
-    ),
-    predictions=predictions_of("08_classifier"),
-    late_imports=("torch._dynamo",),
+    (build_vocabulary, encode_batch, mean_pool, classifier, train_epoch),
+    predictions_of("08_classifier"),
 )

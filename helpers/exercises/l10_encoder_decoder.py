@@ -3,45 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 
-from helpers.exercises.aspects import (
-    Inputs,
-    Others,
-    Unmet,
+from helpers.exercises.aspects import Inputs, Unmet, built, kind_of
+from helpers.exercises.draw import Draw
+from helpers.exercises.exercise import Answer, Aspect, Lesson, Probe
+from helpers.exercises.questions import predictions_of
+from helpers.exercises.spec import (
     any_device,
-    built,
+    bools,
+    case,
+    exercise,
     gradient,
     input_left_alone,
-    kind_of,
+    module,
+    normal,
     values,
+    with_larger,
 )
-from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
-from helpers.exercises.questions import predictions_of
 
 FINISHED = "The finished part is there for the exercises that build on this one; write it here."
 ONCE = "`model.encode` must run exactly once in each call: the memory does not change while the translation grows."
 END_OF_ROW = -1  # what a row of ids is filled up with
-SEVERAL = (
-    "Several beams compete here, and all end in the same step. The candidates of all beams are ranked together, and"
-    " each one that is kept continues the beam that it came from."
-)
-ROOM = "Here there is a place for every candidate. None may be dropped; the result is the most probable sentence."
-SHIFTED = (
-    "The decoder reads the sentence without its last token and has to predict it without its first; targets that are"
-    " `pad` do not count."
-)
-UNDERFLOW = (
-    "Some probabilities here are too small for float32, yet their logarithms count: compute the logarithms without the"
-    " probabilities."
-)
-EARLY = (
-    "Where beams finish at different times, your search finds other sentences. Every beam that finishes is kept with"
-    " its score and gives up its place: when two finish in one step, the width falls by two."
-)
 
 
 def padded(draw: Draw, low: int, high: int, pad: int, lengths: torch.Tensor, t: int) -> torch.Tensor:
@@ -53,8 +39,6 @@ def padded(draw: Draw, low: int, high: int, pad: int, lengths: torch.Tensor, t: 
 
 
 # --------------------------------------------------------------------------------------------------- make_masks
-
-MASKS = ("source on source", "target on target", "target on source")
 
 
 def a_batch(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, int]:
@@ -93,76 +77,110 @@ def single_words(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, int]:
     return padded(draw, 0, 9, pad, one, 1), padded(draw, 0, 9, pad, one, 1), pad
 
 
+def long_sentences(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, int]:
+    """Many sentences of 65 words or more, padded behind."""
+    b, s, t, pad = draw.number(9, 13), draw.number(66, 80), draw.number(66, 80), draw.number(20, 60)
+    source, target = (padded(draw, 0, 300, pad, draw.integers(65, length + 1, b), length) for length in (s, t))
+    return source, target, pad
+
+
 FEWER = {"with one sentence": one_sentence, "with sentences of one word": single_words}
 GAPS = {"with padding between the words": padded_between}
-ANYWHERE = FEWER | {"with padding in front": padded_in_front} | GAPS
 
-
-def one_mask(points: float, place: int, inputs: Inputs, *, name: str = "", also: Others | None = None) -> Aspect:
-    """The mask of that place among the three."""
-
-    def only(answer, draw):
-        def call(*arguments):
-            masks = answer(*arguments)
-            if not isinstance(masks, (tuple, list)) or len(masks) != 3:
-                kind = f"{len(masks)} things" if isinstance(masks, (tuple, list)) else kind_of(masks)
-                raise Unmet(
-                    f"Your function has to return three masks, in this order: {', '.join(MASKS)}. It returns {kind}."
-                )
-            return masks[place]
-
-        return call
-
-    axes = "b t t" if place == 1 else "b 1 s"
-    return values(points, inputs, name=name or MASKS[place], via=only, also=also, axes=axes, dtype=True, picture=True)
-
+make_masks = exercise(
+    "make_masks",
+    stars=2,
+    minutes=6,
+    mend=True,
+    forbidden={"finished_masks": FINISHED},
+    builds_on=("masks.causal_mask",),
+    given=a_batch,
+    also=FEWER | {"with padding in front": padded_in_front} | GAPS,
+    larger=long_sentences,
+    returns=("source on source", "target on target", "target on source"),
+    aspects=(
+        values(0.5, of="source on source", axes="b 1 s", dtype=True, picture=True),
+        values(1, of="target on target", also=FEWER, axes="b t t", dtype=True, picture=True),
+        values(0.5, of="target on source", axes="b 1 s", dtype=True, picture=True),
+        values(
+            0.5,
+            of="target on target",
+            name="padding in front",
+            given=padded_in_front,
+            also=GAPS,
+            axes="b t t",
+            dtype=True,
+            picture=True,
+        ),
+        any_device(0.5),
+    ),
+)
 
 # ------------------------------------------------------------------------------------------------ CrossAttention
 
-CROSS = built(12, 2)  # e = 12 in 2 heads of width 6; 3 sentences, t = 5, s = 7
-THREE_HEADS = built(9, 3)
 
-
-def two_sequences(draw: Draw, b: int = 3, t: int = 5, s: int = 7, e: int = 12) -> tuple[torch.Tensor, torch.Tensor]:
-    """x (b, t, e) and memory (b, s, e)."""
-    return draw.normal(b, t, e), draw.normal(b, s, e)
-
-
-def seen_whole(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Nothing is hidden, but a mask is given, so that code that mixes up the two lengths meets an error.
-
-    Without one, PyTorch's fast attention would read past the shorter sequence.
-    """
-    return *two_sequences(draw), torch.ones(3, 1, 7, dtype=torch.bool, device=draw.device)
-
-
-def equally_long(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """t = s = 7, e = 9, and no mask: here a mix-up of the two sequences gives numbers and no error."""
-    return two_sequences(draw, t=7, e=9)
-
-
-def partly_hidden(draw: Draw, b: int = 3, t: int = 5, s: int = 7) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def partly_hidden(b: int = 3, t: int = 5, s: int = 7) -> Inputs:
     """Of the memory's positions some are hidden, in front, behind or between: at least one is left in each row."""
-    real = draw.uniform(0, 1, b, 1, s).argsort(-1) < (draw.permutation(b) + s - b).reshape(b, 1, 1)
-    return *two_sequences(draw, b, t, s), real
+
+    def inputs(draw):
+        real = draw.uniform(0, 1, b, 1, s).argsort(-1) < (draw.permutation(b) + s - b).reshape(b, 1, 1)
+        return draw.normal(b, t, 12), draw.normal(b, s, 12), real
+
+    return inputs
 
 
-def equally_long_and_hidden(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The same with t = s = 7. For gradients: PyTorch's fast attention would write past the shorter sequence."""
-    return partly_hidden(draw, t=7)
+def long_sequences(draw: Draw, d: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """x (b, t, e), memory (b, s, e) and its mask, for heads of width d. Few numbers are large."""
+    b, t, s, e = draw.number(9, 12), draw.number(24, 33), draw.number(66, 80), d * draw.number(5, 8)
+    real = draw.mask(0.7, b, 1, s)
+    real[..., draw.number(0, s)] = True
+    return draw.heavy(b, t, e, most=12), draw.heavy(b, s, e, most=12), real
 
 
-SMALL_MEMORIES = {
-    "with t = 1": lambda draw: partly_hidden(draw, t=1),
-    "with a batch of one": lambda draw: partly_hidden(draw, b=1),
-    "with t = 1 and s = 2, one position hidden": lambda draw: partly_hidden(draw, b=1, t=1, s=2),
-}
-
+cross_attention = exercise(
+    "CrossAttention",
+    stars=2,
+    minutes=8,
+    forbidden={
+        "FinishedCrossAttention": FINISHED,
+        "MultiheadAttention": "It is PyTorch's own, and this exercise is there to write it.",
+    },
+    builds_on=("multi_head.merge_heads", "multi_head.split_heads"),
+    given=partly_hidden(),
+    via=built(12, 2),  # e = 12 in 2 heads of width 6; 3 sentences, t = 5, s = 7
+    aspects=(
+        # Nothing is hidden, but a mask is given, so that code that mixes up the two lengths meets an error. Without
+        # one, PyTorch's fast attention would read past the shorter sequence.
+        values(0.5, given=case(normal(3, 5, 12), normal(3, 7, 12), bools([[[1] * 7]] * 3)), axes="b t e", picture=True),
+        # No mask: here a mix-up of the two sequences gives numbers and no error.
+        values(
+            0.5,
+            name="equal lengths",
+            given=case(normal(3, 7, 9), normal(3, 7, 9)),
+            via=built(9, 3),
+            axes="b t e",
+            picture=True,
+        ),
+        values(
+            1,
+            name="mask",
+            also={
+                "with t = 1": partly_hidden(t=1),
+                "with a batch of one": partly_hidden(b=1),
+                "with t = 1 and s = 2, one position hidden": partly_hidden(b=1, t=1, s=2),
+            },
+            larger=lambda draw: long_sequences(draw, 6),
+            via=module(lambda x, *others: ((x.shape[-1], x.shape[-1] // 6), (x, *others))),
+            axes="b t e",
+            picture=True,
+        ),
+        # t = s: PyTorch's fast attention would write past the shorter sequence
+        gradient(0.5, given=partly_hidden(t=7), weights=True),
+        any_device(0.5),
+    ),
+)
 
 # -------------------------------------------------------------------------------------------------- DecoderBlock
-
-BLOCK = built(8, 2)
-BLOCK_OF_THREE_HEADS = built(6, 3)
 
 
 def drawn_masks(draw: Draw, b: int, t: int, s: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -172,24 +190,15 @@ def drawn_masks(draw: Draw, b: int, t: int, s: int) -> tuple[torch.Tensor, torch
     return (places <= places.unsqueeze(-1)) & words, draw.uniform(0, 1, b, 1, s).argsort(-1) < s - 2
 
 
-def block_without_masks(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """Target (3, 5, 8) and memory (3, 6, 8)."""
-    return draw.normal(3, 5, 8), draw.normal(3, 6, 8)
+def with_masks(t: int = 5, s: int = 6, e: int = 8, hides: str = "both") -> Inputs:
+    """Target (3, t, e), memory (3, s, e), and a mask for each attention; for one alone where `hides` is its name."""
 
+    def inputs(draw):
+        target, memory = draw.normal(3, t, e), draw.normal(3, s, e)
+        own, cross = drawn_masks(draw, 3, t, s)
+        return target, memory, own if hides != "cross" else None, cross if hides != "self" else None
 
-def block_with_masks(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Target, memory, and a mask for each attention."""
-    return *block_without_masks(draw), *drawn_masks(draw, 3, 5, 6)
-
-
-def block_with_self_mask(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, None]:
-    """Target, memory, and a mask for the self-attention alone."""
-    return *block_without_masks(draw), drawn_masks(draw, 3, 5, 6)[0], None
-
-
-def block_with_cross_mask(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, None, torch.Tensor]:
-    """Target, memory, and a mask for the cross-attention alone."""
-    return *block_without_masks(draw), None, drawn_masks(draw, 3, 5, 6)[1]
+    return inputs
 
 
 def small_block(b: int, t: int, s: int) -> Inputs:
@@ -202,19 +211,49 @@ def small_block(b: int, t: int, s: int) -> Inputs:
     return inputs
 
 
-OTHER_BLOCKS = {
-    "with a mask for the self-attention alone": block_with_self_mask,
-    "with a mask for the cross-attention alone": block_with_cross_mask,
-    "with a batch of one": small_block(1, 5, 6),
-    "with a target of one position": small_block(3, 1, 6),
-    "for one position of target and source": small_block(1, 1, 1),
-}
+def long_block(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Long sequences for heads of width 4, and both masks."""
+    x, memory, real = long_sequences(draw, 4)
+    return x, memory, drawn_masks(draw, *x.shape[:2], memory.shape[1])[0], real
 
 
-def block_equally_long(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Source and target of the same length, e = 6: a mix-up of the two gives numbers and no error."""
-    return draw.normal(3, 7, 6), draw.normal(3, 7, 6), *drawn_masks(draw, 3, 7, 7)
-
+decoder_block = exercise(
+    "DecoderBlock",
+    stars=3,
+    minutes=10,
+    forbidden={
+        "FinishedDecoderBlock": FINISHED,
+        "TransformerDecoderLayer": (
+            "It is PyTorch's own, and the lesson holds yours against it. Write out what it does."
+        ),
+    },
+    builds_on=("blocks.FeedForward", "blocks.LayerNorm", "blocks.SelfAttention", "encoder_decoder.CrossAttention"),
+    given=with_masks(),
+    via=built(8, 2),
+    aspects=(
+        values(1, given=case(normal(3, 5, 8), normal(3, 6, 8)), axes="b t e", picture=True),
+        values(
+            1,
+            name="masks",
+            also={
+                "with a mask for the self-attention alone": with_masks(hides="self"),
+                "with a mask for the cross-attention alone": with_masks(hides="cross"),
+                "with a batch of one": small_block(1, 5, 6),
+                "with a target of one position": small_block(3, 1, 6),
+                "for one position of target and source": small_block(1, 1, 1),
+            },
+            larger=long_block,
+            via=module(lambda x, *others: ((x.shape[-1], x.shape[-1] // 4), (x, *others))),
+            axes="b t e",
+            picture=True,
+        ),
+        # a mix-up of the two gives numbers and no error
+        values(0.5, name="equal lengths", given=with_masks(7, 7, 6), via=built(6, 3), axes="b t e", picture=True),
+        gradient(0.5, weights=True),
+        input_left_alone(0.5),
+        any_device(0.5),
+    ),
+)
 
 # ------------------------------------------------------------------------------------------------ EncoderDecoder
 
@@ -262,6 +301,30 @@ def decoded(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     }
 
 
+def large_model(answer: Answer, draw: Draw) -> tuple[torch.nn.Module, torch.Tensor, torch.Tensor]:
+    """The student's model, with many words, heads and blocks, and padded sources and targets of 65 words or more."""
+    n_source, n_target, h, pad = draw.number(30, 40), draw.number(40, 50), draw.number(3, 5), draw.number(9, 30)
+    model = built(n_source, n_target, 4 * h, h, 3, draw.number(80, 120), pad)(answer, draw)
+    b, s, t = draw.number(4, 6), draw.number(66, 71), draw.number(66, 71)
+    source, target = (
+        padded(draw, 0, n, pad, draw.integers(65, length + 1, b), length)
+        for n, length in ((n_source, s), (n_target, t))
+    )
+    return model, source, target
+
+
+def encoded_at_length(answer: Answer, draw: Draw) -> torch.Tensor:
+    """The memory of many long sources."""
+    model, source, _ = large_model(answer, draw)
+    return model.encode(source)
+
+
+def decoded_at_length(answer: Answer, draw: Draw) -> torch.Tensor:
+    """The logits for many long targets and a drawn memory, of which few numbers are large."""
+    model, source, target = large_model(answer, draw)
+    return model.decode(target, draw.heavy(*source.shape, model.target_tokens.embedding_dim, most=12), source)
+
+
 class StandInHalves:
     """An `encode` and a `decode` without weights, to put in a model's place, that check their arguments.
 
@@ -284,25 +347,36 @@ class StandInHalves:
         vectors = F.embedding(target, self._table)
         return 2 * vectors + vectors.cumsum(1)
 
+    def loss(self, model: Any, sentence: torch.Tensor, smoothing: float) -> torch.Tensor:
+        """The loss that the model computes with these halves in place of its own."""
+        model.encode, model.decode = self.encode, self.decode
+        return model.loss(self._source, sentence, smoothing)
+
 
 def forced(*smoothings: float) -> Probe:
     """The losses of a model with stand-ins for its halves, so that only what is read and what is asked for matters."""
 
     def probe(answer, draw):
         losses = {}
-        model = MODEL(answer, draw)
         for smoothing in smoothings:
-            for case, b in (
+            for said, b in (
                 (f"with smoothing {smoothing:g}", 3),
                 (f"for one sentence with smoothing {smoothing:g}", 1),
             ):
                 source = sources(draw, b)
                 halves = StandInHalves(source, draw.normal(11, 11), draw.normal(b, 6, 8))
-                model.encode, model.decode = halves.encode, halves.decode
-                losses[case] = model.loss(source, targets(draw, 6, b), smoothing)
+                losses[said] = halves.loss(MODEL(answer, draw), targets(draw, 6, b), smoothing)
         return losses
 
     return probe
+
+
+def forced_at_length(answer: Answer, draw: Draw) -> torch.Tensor:
+    """The loss of many long sentences, with stand-ins for the model's halves."""
+    b, n, pad = draw.number(9, 13), draw.number(60, 90), draw.number(20, 50)
+    source, sentence = (padded(draw, 0, n, pad, draw.integers(65, 72, b), 71) for _ in range(2))
+    halves = StandInHalves(source, draw.heavy(n, n, most=12) / 4, draw.normal(b, 71, 6))
+    return halves.loss(built(n, n, 6, 1, 1, 80, pad)(answer, draw), sentence, draw.uniform(0.1, 0.9).item())
 
 
 def learning(answer: Answer, draw: Draw) -> Callable:
@@ -323,10 +397,41 @@ def learning(answer: Answer, draw: Draw) -> Callable:
     return Loss()
 
 
-def source_and_sentence(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """Sources (3, 5) and their translations (3, 7), for the model SHALLOW."""
-    return sources(draw, s=5, n=8, pad=4), targets(draw, 7, n=10, pad=4)
-
+encoder_decoder = exercise(
+    "EncoderDecoder",
+    stars=3,
+    minutes=12,
+    forbidden={
+        "FinishedModel": FINISHED,
+        "Transformer": "`nn.Transformer` is PyTorch's own, and this exercise is there to write it.",
+    },
+    builds_on=(
+        "blocks.TransformerBlock",
+        "encoder_decoder.DecoderBlock",
+        "encoder_decoder.make_masks",
+        "encoder_decoder.smoothed_loss",
+        "positions.sinusoidal_encoding",
+    ),
+    given=lambda draw: (sources(draw, s=5, n=8, pad=4), targets(draw, 7, n=10, pad=4)),
+    via=learning,
+    aspects=(
+        Aspect("encode", 1, with_larger(encoded, encoded_at_length), axes="b s e", picture=True),
+        Aspect("decode", 1, with_larger(decoded, decoded_at_length), axes="b t n", picture=True),
+        Aspect(
+            "teacher forcing",
+            0.5,
+            forced(0.0),
+            rtol=1e-4,
+            missed=(
+                "The decoder reads the sentence without its last token and has to predict it without its first; targets"
+                " that are `pad` do not count."
+            ),
+        ),
+        Aspect("smoothing handed on", 0.5, with_larger(forced(0.3, 0.7), forced_at_length), rtol=1e-4),
+        gradient(0.5, weights=True),
+        any_device(0.5),
+    ),
+)
 
 # ------------------------------------------------------------------------------------------------- smoothed_loss
 
@@ -364,6 +469,13 @@ def padded_targets_between(smoothing: float) -> Inputs:
     return inputs
 
 
+def many_predictions(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, float, int]:
+    """Logits (b, t, n) of which few are large, for sentences of 65 words or more, with a drawn smoothing."""
+    b, t, n, pad = draw.number(5, 9), draw.number(70, 80), draw.number(70, 90), draw.number(20, 60)
+    targets = padded(draw, 0, n, pad, draw.integers(65, t + 1, b), t)
+    return draw.heavy(b, t, n), targets, draw.uniform(0.1, 0.9).item(), pad
+
+
 def hundredfold(answer: Answer, draw: Draw) -> Callable:
     """The student's loss times 100, so that its gradients are not small beside the tolerance."""
 
@@ -374,17 +486,47 @@ def hundredfold(answer: Answer, draw: Draw) -> Callable:
     return call
 
 
-OTHER_SIZES = {
-    "with one sentence": predictions(0.1, b=1, n=9),
-    "with sentences of one word": predictions(0.25, t=1, n=5),
-    "for one word alone": predictions(0.4, b=1, t=1, n=3),
-    "with smoothing 1": predictions(1.0),
-}
-NO_SMOOTHING = {
-    "with one sentence": predictions(0.0, b=1),
-    "with padding between the words, of id 0": padded_targets_between(0.0),
-}
-
+smoothed_loss = exercise(
+    "smoothed_loss",
+    stars=3,
+    minutes=12,
+    forbidden={"finished_loss": FINISHED},
+    given=predictions(0.1),
+    also={
+        "with one sentence": predictions(0.1, b=1, n=9),
+        "with sentences of one word": predictions(0.25, t=1, n=5),
+        "for one word alone": predictions(0.4, b=1, t=1, n=3),
+        "with smoothing 1": predictions(1.0),
+    },
+    larger=many_predictions,
+    aspects=(
+        values(1.5, rtol=1e-4),
+        values(
+            0.5,
+            name="without smoothing",
+            given=predictions(0.0),
+            also={
+                "with one sentence": predictions(0.0, b=1),
+                "with padding between the words, of id 0": padded_targets_between(0.0),
+            },
+            rtol=1e-4,
+        ),
+        values(
+            0.5,
+            name="logits far apart",
+            given=far_apart(0.2),
+            also={"with one sentence": far_apart(0.3, b=1)},
+            rtol=1e-4,
+            missed=(
+                "Some probabilities here are too small for float32, yet their logarithms count: compute the logarithms"
+                " without the probabilities."
+            ),
+        ),
+        gradient(0.5, via=hundredfold, also={"with padding between the words": padded_targets_between(0.3)}),
+        input_left_alone(0.5),
+        any_device(0.5),
+    ),
+)
 
 # ---------------------------------------------------------------------------------------------- the two decoders
 
@@ -394,7 +536,7 @@ class Scripted(torch.nn.Module):
 
     The logits at position i depend on i, on all tokens up to there and on their order, and on the source.
     urgent: the stop token is certain to come when the translation is as long as the source, and impossible before.
-    calm: below 1, the model is less sure of itself.
+    calm: below 1, the model is less sure of itself. longest: how many positions it knows.
     """
 
     words: torch.Tensor
@@ -403,11 +545,11 @@ class Scripted(torch.nn.Module):
     places: torch.Tensor
     following: torch.Tensor
 
-    def __init__(self, draw: Draw, n: int, pad: int, stop: int, urgent: bool, calm: float = 1.0):
+    def __init__(self, draw: Draw, n: int, pad: int, stop: int, urgent: bool, calm: float = 1.0, longest: int = 40):
         super().__init__()
         self.pad, self.stop, self.urgent = pad, stop, urgent
         self.times_read = 0
-        shapes = {"words": (n, 5), "out": (5, n), "clock": (40, n), "places": (40, 5), "following": (n, n)}
+        shapes = {"words": (n, 5), "out": (5, n), "clock": (longest, n), "places": (longest, 5), "following": (n, n)}
         scale = {"out": 0.7 * calm, "clock": 0.5 * calm, "following": 2.0 * calm}
         for name, shape in shapes.items():
             self.register_buffer(name, scale.get(name, 1.0) * draw.weights(name, *shape))
@@ -483,9 +625,6 @@ def many_sentences(draw: Draw, s: int = 9) -> tuple[torch.nn.Module, torch.Tenso
     return Scripted(draw, 11, pad, stop, urgent=True), source, start, stop
 
 
-OTHER_MODELS = {"with another model": "another model", "with one more model": "a third model"}  # of which draws
-
-
 def greedily(limit: int) -> Probe:
     """The student's translations of many sentences, up to `limit` tokens; of one alone; and by two other models.
 
@@ -495,7 +634,10 @@ def greedily(limit: int) -> Probe:
     def probe(answer, draw):
         model, source, start, stop = many_sentences(draw)
         together = answer(model, source, start, stop, limit)
-        others = {said: answer(*many_sentences(draw.named(of), s=8), limit) for said, of in OTHER_MODELS.items()}
+        others = {
+            said: answer(*many_sentences(draw.named(of), s=8), limit)
+            for said, of in (("with another model", "another model"), ("with one more model", "a third model"))
+        }
         alone = {
             f"for sentence {row} alone": answer(model, source[row : row + 1], start, stop, limit) for row in (0, 3)
         }
@@ -505,15 +647,22 @@ def greedily(limit: int) -> Probe:
     return probe
 
 
+def greedily_at_length(answer: Answer, draw: Draw) -> torch.Tensor:
+    """The student's translations of many sources of 20 to 70 tokens, the longest cut off.
+
+    In double precision: of so many choices between two tokens, one would be nearly even.
+    """
+    b, s, n = draw.number(9, 12), draw.number(66, 69), draw.number(15, 30)
+    pad, start, stop = draw.named("ids").permutation(n)[:3].tolist()
+    source = padded(draw, 0, n, pad, draw.integers(20, s + 1, b), s)
+    model = Scripted(draw, n, pad, stop, urgent=True, longest=80).double()
+    return answer(model, source, start, stop, s - draw.number(0, 2))
+
+
 def greedily_on(answer: Answer, draw: Draw) -> Callable:
     """The student's translation as a function of the source alone."""
     model, _, start, stop = many_sentences(draw)
     return lambda source: answer(model.to(source.device), source, start, stop, 9)
-
-
-def the_sources(draw: Draw) -> tuple[torch.Tensor]:
-    """The sentences of `many_sentences`."""
-    return (many_sentences(draw)[1],)
 
 
 def readings_greedy(answer: Answer, draw: Draw) -> torch.Tensor:
@@ -521,6 +670,22 @@ def readings_greedy(answer: Answer, draw: Draw) -> torch.Tensor:
     model, source, start, stop = many_sentences(draw)
     answer(model, source, start, stop, 9)
     return torch.tensor(model.times_read)
+
+
+greedy_decode = exercise(
+    "greedy_decode",
+    stars=2,
+    minutes=10,
+    builds_on=("encoder_decoder.without_training",),
+    given=lambda draw: (many_sentences(draw)[1],),
+    via=greedily_on,
+    aspects=(
+        Aspect("tokens", 1.5, with_larger(greedily(9), greedily_at_length), axes="b t"),
+        Aspect("limit", 0.5, greedily(4), axes="b t", dtype=True),
+        Aspect("encoder once", 0.5, readings_greedy, side=True, accepts="number", missed=ONCE),
+        any_device(0.5),
+    ),
+)
 
 
 def a_sentence(draw: Draw, n: int, urgent: bool) -> tuple[torch.nn.Module, torch.Tensor, int, int]:
@@ -537,6 +702,14 @@ def a_tabled_sentence(draw: Draw, table: Table) -> tuple[torch.nn.Module, torch.
     return Tabled(draw, pad, start, stop, table), source, start, stop
 
 
+def filled_up(ids: object, limit: int) -> torch.Tensor:
+    """One sentence's ids with END_OF_ROW after them: (limit,). Unmet says what came instead."""
+    if not isinstance(ids, torch.Tensor) or ids.dim() != 1 or len(ids) > limit:
+        shape = f"a tensor of shape {tuple(ids.shape)}" if isinstance(ids, torch.Tensor) else kind_of(ids)
+        raise Unmet(f"Your function has to return the ids of one sentence, (t,), with t ≤ {limit}; it returns {shape}.")
+    return F.pad(ids, (0, limit - len(ids)), value=END_OF_ROW)
+
+
 def searched(widths: tuple[int, ...], n: int, limit: int, urgent: bool, tables: tuple[Table, ...] = ()) -> Probe:
     """The student's translations (sentences, limit), END_OF_ROW after the end; each sentence has a model of its own.
 
@@ -551,16 +724,19 @@ def searched(widths: tuple[int, ...], n: int, limit: int, urgent: bool, tables: 
             own = draw.named(str(place))
             drawn = a_tabled_sentence(own, tables[place]) if place < len(tables) else a_sentence(own, n, urgent)
             model, source, start, stop = drawn
-            ids = answer(model, source, start, stop, limit, width)
-            if not isinstance(ids, torch.Tensor) or ids.dim() != 1 or len(ids) > limit:
-                shape = f"a tensor of shape {tuple(ids.shape)}" if isinstance(ids, torch.Tensor) else kind_of(ids)
-                raise Unmet(
-                    f"Your function has to return the ids of one sentence, (t,), with t ≤ {limit}; it returns {shape}."
-                )
-            rows.append(F.pad(ids, (0, limit - len(ids)), value=END_OF_ROW))
+            rows.append(filled_up(answer(model, source, start, stop, limit, width), limit))
         return torch.stack(tuple(rows))
 
     return probe
+
+
+def searched_at_length(answer: Answer, draw: Draw) -> torch.Tensor:
+    """The student's translation of one long source by many beams that end together, out of many tokens."""
+    s, n, width = draw.number(20, 30), draw.number(40, 70), draw.number(20, 40)
+    pad, start, stop = draw.named("ids").permutation(n)[:3].tolist()
+    source = padded(draw, 0, n, pad, torch.tensor([s], device=draw.device), s + draw.number(1, 5))
+    model = Scripted(draw, n, pad, stop, urgent=True, calm=0.4)
+    return filled_up(answer(model, source, start, stop, s + 2, width), s + 2)
 
 
 def readings_beam(answer: Answer, draw: Draw) -> torch.Tensor:
@@ -576,178 +752,63 @@ def searched_on(answer: Answer, draw: Draw) -> Callable:
     return lambda source: answer(model.to(source.device), source, start, stop, 5, 3)
 
 
-def the_source(draw: Draw) -> tuple[torch.Tensor]:
-    """The sentence of `a_sentence`."""
-    return (a_sentence(draw, 7, urgent=False)[1],)
-
+beam_search = exercise(
+    "beam_search",
+    stars=3,
+    minutes=15,
+    builds_on=("encoder_decoder.without_training",),
+    given=lambda draw: (a_sentence(draw, 7, urgent=False)[1],),
+    via=searched_on,
+    aspects=(
+        Aspect(
+            "several beams",
+            1.5,
+            with_larger(searched((2, 3, 4) * 8, 7, 8, urgent=True), searched_at_length),
+            axes="sentence t",
+            filler=END_OF_ROW,
+            missed=(
+                "Several beams compete here, and all end in the same step. The candidates of all beams are ranked"
+                " together, and each one that is kept continues the beam that it came from."
+            ),
+        ),
+        Aspect(
+            "beams that end early",
+            0.5,
+            searched((2, 3) * 10, 7, 6, urgent=False, tables=(FORK, FORK)),
+            axes="sentence t",
+            filler=END_OF_ROW,
+            missed=(
+                "Where beams finish at different times, your search finds other sentences. Every beam that finishes is"
+                " kept with its score and gives up its place: when two finish in one step, the width falls by two."
+            ),
+        ),
+        Aspect(
+            "one beam",
+            0.5,
+            searched((1,) * 8, 7, 5, urgent=False),
+            axes="sentence t",
+            filler=END_OF_ROW,
+            dtype=True,
+        ),
+        Aspect(
+            "room for all",
+            1,
+            searched((200,) * 10, 4, 3, urgent=False, tables=(LATE,)),
+            axes="sentence t",
+            filler=END_OF_ROW,
+            missed=(
+                "Here there is a place for every candidate. None may be dropped; the result is the most probable"
+                " sentence."
+            ),
+        ),
+        Aspect("encoder once", 0.5, readings_beam, side=True, accepts="number", missed=ONCE),
+        any_device(0.5),
+    ),
+)
 
 LESSON = Lesson(
     "10_encoder_decoder",
     "Encoder and decoder",
-    exercises=(
-        Exercise(
-            "make_masks",
-            stars=2,
-            minutes=6,
-            mend=True,
-            aspects=(
-                one_mask(0.5, 0, a_batch, also=ANYWHERE),
-                one_mask(1, 1, a_batch, also=FEWER),
-                one_mask(0.5, 2, a_batch, also=ANYWHERE),
-                one_mask(0.5, 1, padded_in_front, name="padding in front", also=GAPS),
-                any_device(0.5, a_batch),
-            ),
-            forbidden={"finished_masks": FINISHED},
-            builds_on=("masks.causal_mask",),
-        ),
-        Exercise(
-            "CrossAttention",
-            stars=2,
-            minutes=8,
-            aspects=(
-                values(0.5, seen_whole, via=CROSS, axes="b t e", picture=True),
-                values(0.5, equally_long, name="equal lengths", via=THREE_HEADS, axes="b t e", picture=True),
-                values(1, partly_hidden, name="mask", via=CROSS, axes="b t e", picture=True, also=SMALL_MEMORIES),
-                gradient(0.5, equally_long_and_hidden, via=CROSS, weights=True),
-                any_device(0.5, partly_hidden, via=CROSS),
-            ),
-            forbidden={
-                "FinishedCrossAttention": FINISHED,
-                "MultiheadAttention": "It is PyTorch's own, and this exercise is there to write it.",
-            },
-            builds_on=("multi_head.merge_heads", "multi_head.split_heads"),
-        ),
-        Exercise(
-            "DecoderBlock",
-            stars=3,
-            minutes=10,
-            aspects=(
-                values(1, block_without_masks, via=BLOCK, axes="b t e", picture=True),
-                values(1, block_with_masks, name="masks", via=BLOCK, axes="b t e", picture=True, also=OTHER_BLOCKS),
-                values(
-                    0.5, block_equally_long, name="equal lengths", via=BLOCK_OF_THREE_HEADS, axes="b t e", picture=True
-                ),
-                gradient(0.5, block_with_masks, via=BLOCK, weights=True),
-                input_left_alone(0.5, block_with_masks, via=BLOCK),
-                any_device(0.5, block_with_masks, via=BLOCK),
-            ),
-            forbidden={
-                "FinishedDecoderBlock": FINISHED,
-                "TransformerDecoderLayer": (
-                    "It is PyTorch's own, and the lesson holds yours against it. Write out what it does."
-                ),
-            },
-            builds_on=(
-                "blocks.FeedForward",
-                "blocks.LayerNorm",
-                "blocks.SelfAttention",
-                "encoder_decoder.CrossAttention",
-            ),
-        ),
-        Exercise(
-            "EncoderDecoder",
-            stars=3,
-            minutes=12,
-            aspects=(
-                Aspect("encode", 1, encoded, axes="b s e", picture=True),
-                Aspect("decode", 1, decoded, axes="b t n", picture=True),
-                Aspect("teacher forcing", 0.5, forced(0.0), rtol=1e-4, missed=SHIFTED),
-                Aspect("smoothing handed on", 0.5, forced(0.3, 0.7), rtol=1e-4),
-                gradient(0.5, source_and_sentence, via=learning, weights=True),
-                any_device(0.5, source_and_sentence, via=learning),
-            ),
-            forbidden={
-                "FinishedModel": FINISHED,
-                "Transformer": "`nn.Transformer` is PyTorch's own, and this exercise is there to write it.",
-            },
-            builds_on=(
-                "blocks.TransformerBlock",
-                "encoder_decoder.DecoderBlock",
-                "encoder_decoder.make_masks",
-                "encoder_decoder.smoothed_loss",
-                "positions.sinusoidal_encoding",
-            ),
-        ),
-        Exercise(
-            "greedy_decode",
-            stars=2,
-            minutes=10,
-            aspects=(
-                Aspect("tokens", 1.5, greedily(9), axes="b t"),
-                Aspect("limit", 0.5, greedily(4), axes="b t", dtype=True),
-                Aspect("encoder once", 0.5, readings_greedy, side=True, accepts="number", missed=ONCE),
-                any_device(0.5, the_sources, via=greedily_on),
-            ),
-            builds_on=("encoder_decoder.without_training",),
-        ),
-        Exercise(
-            "smoothed_loss",
-            stars=3,
-            minutes=12,
-            aspects=(
-                values(1.5, predictions(0.1), rtol=1e-4, also=OTHER_SIZES),
-                values(0.5, predictions(0.0), name="without smoothing", rtol=1e-4, also=NO_SMOOTHING),
-                values(
-                    0.5,
-                    far_apart(0.2),
-                    name="logits far apart",
-                    rtol=1e-4,
-                    missed=UNDERFLOW,
-                    also={"with one sentence": far_apart(0.3, b=1)},
-                ),
-                gradient(
-                    0.5,
-                    predictions(0.1),
-                    via=hundredfold,
-                    also={"with padding between the words": padded_targets_between(0.3)},
-                ),
-                input_left_alone(0.5, predictions(0.1)),
-                any_device(0.5, predictions(0.1)),
-            ),
-            forbidden={"finished_loss": FINISHED},
-        ),
-        Exercise(
-            "beam_search",
-            stars=3,
-            minutes=15,
-            aspects=(
-                Aspect(
-                    "several beams",
-                    1.5,
-                    searched((2, 3, 4) * 8, 7, 8, urgent=True),
-                    missed=SEVERAL,
-                    axes="sentence t",
-                    filler=END_OF_ROW,
-                ),
-                Aspect(
-                    "beams that end early",
-                    0.5,
-                    searched((2, 3) * 10, 7, 6, urgent=False, tables=(FORK, FORK)),
-                    axes="sentence t",
-                    filler=END_OF_ROW,
-                    missed=EARLY,
-                ),
-                Aspect(
-                    "one beam",
-                    0.5,
-                    searched((1,) * 8, 7, 5, urgent=False),
-                    axes="sentence t",
-                    filler=END_OF_ROW,
-                    dtype=True,
-                ),
-                Aspect(
-                    "room for all",
-                    1,
-                    searched((200,) * 10, 4, 3, urgent=False, tables=(LATE,)),
-                    missed=ROOM,
-                    axes="sentence t",
-                    filler=END_OF_ROW,
-                ),
-                Aspect("encoder once", 0.5, readings_beam, side=True, accepts="number", missed=ONCE),
-                any_device(0.5, the_source, via=searched_on),
-            ),
-            builds_on=("encoder_decoder.without_training",),
-        ),
-    ),
-    predictions=predictions_of("10_encoder_decoder"),
+    (make_masks, cross_attention, decoder_block, encoder_decoder, greedy_decode, smoothed_loss, beam_search),
+    predictions_of("10_encoder_decoder"),
 )

@@ -5,15 +5,19 @@ Probes take drawn words and drawn tokenizers; never the vocabulary of a publishe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from numbers import Integral
 
 import torch
 
 from helpers.exercises.aspects import Unmet, kind_of
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.exercise import Answer, Aspect, Lesson, Probe
 from helpers.exercises.questions import predictions_of
+from helpers.exercises.spec import exercise
+
+FINISHED = "The finished part is there for the exercises that build on this one. Here you write it."
+NO_BPE = {"Tokenizer": FINISHED}
 
 
 def as_text(text: str) -> torch.Tensor:
@@ -62,8 +66,8 @@ def a_dict(returned: object) -> dict:
 def characters_of(which: list[int]) -> Probe:
     """The numbers of the characters of these bytes, run by run; −1 where a byte has none."""
 
-    def probe(alphabet, draw):
-        table = a_dict(alphabet())
+    def probe(answer, draw):
+        table = a_dict(answer())
         characters = [table.get(byte) for byte in which]
         if not any(isinstance(c, str) for c in characters) and table and all(isinstance(key, str) for key in table):
             raise Unmet("Your dict leads from characters to bytes. It has to lead from bytes, 0 to 255, to characters.")
@@ -79,18 +83,48 @@ def characters_of(which: list[int]) -> Probe:
     return probe
 
 
-def one_to_one(alphabet: Answer, draw: Draw) -> torch.Tensor:
+def one_to_one(answer: Answer, draw: Draw) -> torch.Tensor:
     """How many different characters there are, and how many bytes have one."""
-    table = a_dict(alphabet())
+    table = a_dict(answer())
     return torch.tensor([len(table), len(set(table.values()))])
 
+
+byte_alphabet = exercise(
+    "byte_alphabet",
+    stars=2,
+    minutes=7,
+    forbidden=NO_BPE | {"finished_alphabet": FINISHED},
+    aspects=(
+        Aspect(
+            "the other 68 bytes",
+            1.5,
+            characters_of(OTHERS),
+            axes="byte",
+            constant="The answer is one table of 256 characters, which a student may as well write out.",
+        ),
+        Aspect(
+            "bytes that print",
+            0.5,
+            characters_of(PRINTED),
+            side=True,
+            missed="Bytes whose own character prints stand for themselves: 33 to 126, 161 to 172 and 174 to 255.",
+        ),
+        Aspect(
+            "no two alike",
+            0.5,
+            one_to_one,
+            side=True,
+            missed="Your dict must have 256 keys and 256 different characters. Otherwise there is no way back.",
+        ),
+    ),
+)
 
 # ------------------------------------------------------------------------------------------------ learn_merges
 
 
-def pairs_as_text(learn: Answer, words: list[str], count: int) -> torch.Tensor:
+def pairs_as_text(answer: Answer, words: list[str], count: int) -> torch.Tensor:
     """The learned pairs in their order, a line each."""
-    merges = learn(words, count)
+    merges = answer(words, count)
     if not isinstance(merges, (list, tuple)):
         raise Unmet(f"Your function has to return a list of pairs; it returns {kind_of(merges)}.")
     lines = []
@@ -119,17 +153,17 @@ def mixed(draw: Draw, words: list[str]) -> list[str]:
     return [words[i] for i in draw.permutation(len(words)).tolist()]
 
 
-def from_a_text(learn: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+def from_a_text(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The merges of a drawn text, and of words in which one symbol ends as another one: "ab c" holds "b c"."""
     a, b, c = (chr(97 + i) for i in draw.named("ends").permutation(26)[:3].tolist())
     ends = mixed(draw.named("order"), [a + b] * 10 + [b + c] * 8 + [a + b + c] * 3)
     return {
-        "in a drawn text": pairs_as_text(learn, drawn_words(draw), 9),
-        "with symbols that end alike": pairs_as_text(learn, ends, 3),
+        "in a drawn text": pairs_as_text(answer, drawn_words(draw), 9),
+        "with symbols that end alike": pairs_as_text(answer, ends, 3),
     }
 
 
-def from_pairs_that_tie(learn: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+def from_pairs_that_tie(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Pairs that are equally frequent.
 
     Every word twice, and all pairs of it different from all others: only the order of the letters decides. And pairs
@@ -140,33 +174,74 @@ def from_pairs_that_tie(learn: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     a, b, c, d = (chr(97 + i) for i in sorted(draw.named("longer").permutation(26)[:4].tolist()))
     longer = mixed(draw.named("order"), [a + b] * 9 + 2 * [a + b + c, a + d, b + d])
     return {
-        "with pairs of letters": pairs_as_text(learn, 2 * words, 5),
-        "with longer symbols": pairs_as_text(learn, longer, 4),
+        "with pairs of letters": pairs_as_text(answer, 2 * words, 5),
+        "with longer symbols": pairs_as_text(answer, longer, 4),
     }
 
 
-def from_repeated_pairs(learn: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+def from_repeated_pairs(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """A pair in many rare words, one in a word that is everywhere, one four times in a word, and one that overlaps."""
     rare = ["q" + "bcdefgh"[i] + "xy" for i in draw.permutation(7)[:5].tolist()]
     often = ["zw"] * draw.number(7, 10) + ["vu"] * draw.number(10, 13)
     return {
-        "with frequent words": pairs_as_text(learn, rare + 2 * ["jkjkjkjk"] + often, 3),
-        "with a letter three times in a row": pairs_as_text(learn, ["ggg"] * 4 + ["hi"] * draw.number(5, 8), 2),
+        "with frequent words": pairs_as_text(answer, rare + 2 * ["jkjkjkjk"] + often, 3),
+        "with a letter three times in a row": pairs_as_text(answer, ["ggg"] * 4 + ["hi"] * draw.number(5, 8), 2),
     }
 
 
-def from_too_few(learn: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+def from_too_few(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Asked for more pairs than the words hold: one is left that occurs once, or none at all. Nothing ties."""
     letters = [chr(97 + i) for i in draw.permutation(26)[:9].tolist()]
     pairs = ["".join(letters[i : i + 2]) for i in (0, 2, 4)]
     words = [pairs[0]] * 5 + [pairs[1]] * 3 + [pairs[2]] * 2
     once = "".join(letters[6:])
     return {
-        "when a pair is left that occurs once": pairs_as_text(learn, mixed(draw, [*words, once]), 12),
-        "when no pair is left": pairs_as_text(learn, mixed(draw, [*words, letters[8], letters[8]]), 6),
-        "without any word": pairs_as_text(learn, [], 2),
+        "when a pair is left that occurs once": pairs_as_text(answer, mixed(draw, [*words, once]), 12),
+        "when no pair is left": pairs_as_text(answer, mixed(draw, [*words, letters[8], letters[8]]), 6),
+        "without any word": pairs_as_text(answer, [], 2),
     }
 
+
+learn_merges = exercise(
+    "learn_merges",
+    stars=3,
+    minutes=11,
+    forbidden=NO_BPE,
+    answered_by=("bpe.Tokenizer",),
+    builds_on=("bpe.merge_pair",),
+    aspects=(
+        Aspect(
+            "merges of a text",
+            1.5,
+            from_a_text,
+            missed=(
+                "Your pairs differ from the right ones. Take a text of two short words and go through it by hand, pair"
+                " by pair."
+            ),
+        ),
+        Aspect(
+            "how often a pair occurs",
+            0.5,
+            from_repeated_pairs,
+            missed=(
+                "Some pairs are counted too often or not often enough. A pair counts at every place in a word,"
+                " overlapping ones too, and a word counts as often as it occurs."
+            ),
+        ),
+        Aspect(
+            "ties",
+            0.5,
+            from_pairs_that_tie,
+            missed="Of several pairs that are equally frequent, the lexicographically smallest one comes first.",
+        ),
+        Aspect(
+            "nothing left to merge",
+            0.5,
+            from_too_few,
+            missed="When `count` is larger than the number of pairs that occur at least twice, return those that do.",
+        ),
+    ),
+)
 
 # ------------------------------------------------------------------------------------------- encode and decode
 
@@ -180,6 +255,12 @@ def the_alphabet() -> dict[int, str]:
     return byte_alphabet()
 
 
+def vocabulary_of(draw: Draw, merges: Iterable[tuple[str, str]]) -> dict[str, int]:
+    """The characters of all bytes and what is merged, with drawn ids."""
+    everything = [*the_alphabet().values(), *(left + right for left, right in merges)]
+    return dict(zip(everything, draw.permutation(len(everything)).tolist(), strict=True))
+
+
 def a_tokenizer(draw: Draw, letters: str, count: int, words: int = 90) -> tuple[list[tuple], dict[str, int]]:
     """Merges learned from a drawn text, every symbol made in one way only, and a vocabulary with drawn ids."""
     from helpers.parts.bpe import learn_merges
@@ -189,9 +270,8 @@ def a_tokenizer(draw: Draw, letters: str, count: int, words: int = 90) -> tuple[
     merges: dict = {}
     for left, right in learn_merges(spelled, 2 * count):
         merges.setdefault(left + right, (left, right))  # what a second way makes is there already
-    merges = dict(list(merges.items())[:count])
-    everything = [*table.values(), *merges]
-    return list(merges.values()), dict(zip(everything, draw.permutation(len(everything)).tolist(), strict=True))
+    kept = list(merges.values())[:count]
+    return kept, vocabulary_of(draw, kept)
 
 
 def drawn_text(draw: Draw, letters: str = LETTERS, words: int = 10) -> str:
@@ -200,53 +280,67 @@ def drawn_text(draw: Draw, letters: str = LETTERS, words: int = 10) -> str:
     return " ".join("".join(letters[i] for i in draw.integers(0, len(letters), length).tolist()) for length in lengths)
 
 
-def plain_words(encode: Answer, draw: Draw) -> torch.Tensor:
+def plain_words(answer: Answer, draw: Draw) -> torch.Tensor:
     """The ids of a drawn text under a drawn tokenizer: so few letters that nearly everywhere several pairs compete."""
     merges, vocabulary = a_tokenizer(draw, LETTERS, 40)
-    return a_list_of_ids(encode(drawn_text(draw, words=20), merges, vocabulary))
+    return a_list_of_ids(answer(drawn_text(draw, words=20), merges, vocabulary))
 
 
-def competing_pairs(encode: Answer, draw: Draw) -> torch.Tensor:
+def competing_pairs(answer: Answer, draw: Draw) -> torch.Tensor:
     """The ids of words in which every other order of joining, and every pair left out, gives other symbols."""
     a, b, c, d, x = (chr(97 + i) for i in draw.permutation(26)[:5].tolist())
     merges = [(c, a), (a, b), (b, c), (c + a, b), (a + b, c), (a, a), (a + a, a), (b, c + a), (c, d)]
-    table = the_alphabet()
-    everything = [*table.values(), *(left + right for left, right in merges)]
-    vocabulary = dict(zip(everything, draw.permutation(len(everything)).tolist(), strict=True))
+    vocabulary = vocabulary_of(draw, merges)
     text = f"{a}{b} {a}{b}{x}{c}{a}{b} {a}{b}{c}{a}{b}{c} {a * 5} {b}{c}{a}{b}{b}{c} {a}{b}{c} {c}{a}{a}{b}{c}{a}"
     text += f" {a}{b}{c}{d}"  # two pairs at first; once the better one is joined, the other is no longer the best
-    return a_list_of_ids(encode(text, merges, vocabulary))
+    return a_list_of_ids(answer(text, merges, vocabulary))
 
 
-def other_scripts(encode: Answer, draw: Draw) -> torch.Tensor:
+def other_scripts(answer: Answer, draw: Draw) -> torch.Tensor:
     """Characters of two, three and four bytes, and merges of their bytes."""
     merges, vocabulary = a_tokenizer(draw, "éß€→😀z", 30)
-    return a_list_of_ids(encode(drawn_text(draw, "éß€→😀z"), merges, vocabulary))
+    return a_list_of_ids(answer(drawn_text(draw, "éß€→😀z"), merges, vocabulary))
 
 
-def merges_across_words(encode: Answer, draw: Draw) -> torch.Tensor:
+def merges_across_words(answer: Answer, draw: Draw) -> torch.Tensor:
     """Merges that would join the end of a word with the space after it, and this with the next word."""
     space = the_alphabet()[32]
     merges = [("a", space), ("a" + space, "b"), ("b", space), (space, "a"), ("a", "b")]
-    table = the_alphabet()
-    everything = [*table.values(), *(left + right for left, right in merges)]
-    vocabulary = dict(zip(everything, draw.permutation(len(everything)).tolist(), strict=True))
-    return a_list_of_ids(encode(drawn_text(draw, "ab", 9), merges, vocabulary))
+    vocabulary = vocabulary_of(draw, merges)
+    return a_list_of_ids(answer(drawn_text(draw, "ab", 9), merges, vocabulary))
 
 
-def without_merges(encode: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+def without_merges(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Nothing to merge, in words of one letter and in the empty text."""
     _, vocabulary = a_tokenizer(draw, LETTERS, 3)
     return {
-        "for a text of one letter": a_list_of_ids(encode("a", [], vocabulary)),
-        "for a text of two words": a_list_of_ids(encode("ab c", [], vocabulary)),
-        "for the number of ids of an empty text": torch.tensor([len(a_list_of_ids(encode("", [], vocabulary)))]),
+        "for a text of one letter": a_list_of_ids(answer("a", [], vocabulary)),
+        "for a text of two words": a_list_of_ids(answer("ab c", [], vocabulary)),
+        "for the number of ids of an empty text": torch.tensor([len(a_list_of_ids(answer("", [], vocabulary)))]),
     }
 
 
-def text_of(decode: Answer, ids: list[int], vocabulary: dict[str, int]) -> torch.Tensor:
+encode = exercise(
+    "encode",
+    stars=3,
+    minutes=10,
+    mend=True,
+    forbidden=NO_BPE,
+    answered_by=("bpe.Tokenizer",),
+    builds_on=("bpe.byte_alphabet", "bpe.learn_merges", "bpe.merge_pair", "bpe.split_pieces"),
+    aspects=(
+        Aspect("words", 1, plain_words, axes="token"),
+        Aspect("pairs that compete", 0.5, competing_pairs, axes="token"),
+        Aspect("every script", 1, other_scripts, axes="token"),
+        Aspect("word by word", 0.5, merges_across_words, axes="token"),
+        Aspect("nothing to merge", 0.5, without_merges, side=True),
+    ),
+)
+
+
+def text_of(answer: Answer, ids: list[int], vocabulary: dict[str, int]) -> torch.Tensor:
     """The text that the student's function returns for ids, as code points; an empty text is a single 0."""
-    text = decode(ids, vocabulary)
+    text = answer(ids, vocabulary)
     if not isinstance(text, str):
         raise Unmet(f"Your function has to return a text; it returns {kind_of(text)}.")
     return as_text(text or "\0")
@@ -264,25 +358,60 @@ def in_symbols(draw: Draw, text: str, vocabulary: dict[str, int]) -> list[int]:
     return ids
 
 
-def plain_ids(decode: Answer, draw: Draw) -> torch.Tensor:
+def plain_ids(answer: Answer, draw: Draw) -> torch.Tensor:
     """The text of ids in a plain alphabet. It has two spaces in one place, and ends in one."""
     _, vocabulary = a_tokenizer(draw, LETTERS, 25)
-    return text_of(decode, in_symbols(draw, drawn_text(draw) + ".  a ", vocabulary), vocabulary)
+    return text_of(answer, in_symbols(draw, drawn_text(draw) + ".  a ", vocabulary), vocabulary)
 
 
-def split_characters(decode: Answer, draw: Draw) -> torch.Tensor:
+def split_characters(answer: Answer, draw: Draw) -> torch.Tensor:
     """Characters whose bytes lie in several tokens."""
     _, vocabulary = a_tokenizer(draw, "éß€→😀z", 32)
-    return text_of(decode, in_symbols(draw, "z " + drawn_text(draw, "éß€→😀z") + " ¡Ġ!", vocabulary), vocabulary)
+    return text_of(answer, in_symbols(draw, "z " + drawn_text(draw, "éß€→😀z") + " ¡Ġ!", vocabulary), vocabulary)
 
 
-def broken_characters(decode: Answer, draw: Draw) -> torch.Tensor:
+def broken_characters(answer: Answer, draw: Draw) -> torch.Tensor:
     """Bytes that are no character at all: a model may write anything."""
     (_, vocabulary), table = a_tokenizer(draw, LETTERS, 18), the_alphabet()
     a, b, c = (chr(97 + i) for i in draw.permutation(26)[:3].tolist())
     bytes_ = f"{a}€".encode()[:-1] + b" " + "é".encode()[1:] + f"{b}{c}".encode() + "😀".encode()[:2]
-    return text_of(decode, [vocabulary[table[byte]] for byte in bytes_], vocabulary)
+    return text_of(answer, [vocabulary[table[byte]] for byte in bytes_], vocabulary)
 
+
+decode = exercise(
+    "decode",
+    stars=1,
+    minutes=5,
+    forbidden=NO_BPE,
+    answered_by=("bpe.Tokenizer",),
+    builds_on=("bpe.byte_alphabet", "bpe.learn_merges"),
+    aspects=(
+        Aspect(
+            "words",
+            0.5,
+            plain_ids,
+            missed="The text that comes back is not the one that went in. Print both, with repr().",
+        ),
+        Aspect(
+            "characters over several tokens",
+            1,
+            split_characters,
+            missed=(
+                "Tried with characters of two, three and four bytes that are spread over several tokens: the text that"
+                " comes back is not the one that went in."
+            ),
+        ),
+        Aspect(
+            "bytes that are no character",
+            0.5,
+            broken_characters,
+            missed=(
+                "Tried with bytes that make no character, between others that do: your text is not the right one. Each"
+                " such place becomes the character U+FFFD, and the rest stays."
+            ),
+        ),
+    ),
+)
 
 # ------------------------------------------------------------------------------------------- bits_per_byte_of
 
@@ -297,169 +426,38 @@ def drawn_texts(draw: Draw, letters: str, *lengths: int) -> Iterator[tuple[float
 def of_letters(letters: str, *lengths: int) -> Probe:
     """The bits per byte of texts of these letters."""
 
-    def probe(bits_per_byte_of, draw):
+    def probe(answer, draw):
         return {
-            f"for a text of {len(text)} characters": bits_per_byte_of(loss, tokens, text)
+            f"for a text of {len(text)} characters": answer(loss, tokens, text)
             for loss, tokens, text in drawn_texts(draw, letters, *lengths)
         }
 
     return probe
 
 
-def of_white_space(bits_per_byte_of: Answer, draw: Draw) -> dict[str, object]:
+def of_white_space(answer: Answer, draw: Draw) -> dict[str, object]:
     """The bits per byte of a text with white space at both ends, and of one token for a single byte."""
     ((loss, tokens, text),) = drawn_texts(draw, LETTERS, 24)
     return {
-        "with white space at both ends": bits_per_byte_of(loss, tokens, f"  \n{text}\t {text}\n\n"),
-        "for one token, a single byte": bits_per_byte_of(draw.uniform(0.5, 6).item(), 1, "a"),
+        "with white space at both ends": answer(loss, tokens, f"  \n{text}\t {text}\n\n"),
+        "for one token, a single byte": answer(draw.uniform(0.5, 6).item(), 1, "a"),
     }
 
 
-FINISHED = "The finished part is there for the exercises that build on this one. Here you write it."
-NO_BPE = {"Tokenizer": FINISHED}
+bits_per_byte_of = exercise(
+    "bits_per_byte_of",
+    stars=2,
+    minutes=6,
+    aspects=(
+        Aspect("plain letters", 0.5, of_letters("abc de", 30, 57), accepts="number"),
+        Aspect("every script", 1, of_letters("éß€→😀z ", 19, 36), accepts="number"),
+        Aspect("every byte", 0.5, of_white_space, accepts="number"),
+    ),
+)
 
 LESSON = Lesson(
     "11_tokens",
     "Tokens",
-    exercises=(
-        Exercise(
-            "byte_alphabet",
-            stars=2,
-            minutes=7,
-            aspects=(
-                Aspect(
-                    "the other 68 bytes",
-                    1.5,
-                    characters_of(OTHERS),
-                    axes="byte",
-                    constant="The answer is one table of 256 characters, which a student may as well write out.",
-                ),
-                Aspect(
-                    "bytes that print",
-                    0.5,
-                    characters_of(PRINTED),
-                    side=True,
-                    missed=(
-                        "Bytes whose own character prints stand for themselves: 33 to 126, 161 to 172 and 174 to 255."
-                    ),
-                ),
-                Aspect(
-                    "no two alike",
-                    0.5,
-                    one_to_one,
-                    side=True,
-                    missed=(
-                        "Your dict must have 256 keys and 256 different characters. Otherwise there is no way back."
-                    ),
-                ),
-            ),
-            forbidden=NO_BPE | {"finished_alphabet": FINISHED},
-        ),
-        Exercise(
-            "learn_merges",
-            stars=3,
-            minutes=11,
-            aspects=(
-                Aspect(
-                    "merges of a text",
-                    1.5,
-                    from_a_text,
-                    missed=(
-                        "Your pairs differ from the right ones. Take a text of two short words and go through it by"
-                        " hand, pair by pair."
-                    ),
-                ),
-                Aspect(
-                    "how often a pair occurs",
-                    0.5,
-                    from_repeated_pairs,
-                    missed=(
-                        "Some pairs are counted too often or not often enough. A pair counts at every place in a word,"
-                        " overlapping ones too, and a word counts as often as it occurs."
-                    ),
-                ),
-                Aspect(
-                    "ties",
-                    0.5,
-                    from_pairs_that_tie,
-                    missed=(
-                        "Of several pairs that are equally frequent, the lexicographically smallest one comes first."
-                    ),
-                ),
-                Aspect(
-                    "nothing left to merge",
-                    0.5,
-                    from_too_few,
-                    missed=(
-                        "When `count` is larger than the number of pairs that occur at least twice, return those that"
-                        " do."
-                    ),
-                ),
-            ),
-            forbidden=NO_BPE,
-            answered_by=("bpe.Tokenizer",),
-            builds_on=("bpe.merge_pair",),
-        ),
-        Exercise(
-            "encode",
-            stars=3,
-            minutes=10,
-            aspects=(
-                Aspect("words", 1, plain_words, axes="token"),
-                Aspect("pairs that compete", 0.5, competing_pairs, axes="token"),
-                Aspect("every script", 1, other_scripts, axes="token"),
-                Aspect("word by word", 0.5, merges_across_words, axes="token"),
-                Aspect("nothing to merge", 0.5, without_merges, side=True),
-            ),
-            forbidden=NO_BPE,
-            answered_by=("bpe.Tokenizer",),
-            mend=True,
-            builds_on=("bpe.byte_alphabet", "bpe.learn_merges", "bpe.merge_pair", "bpe.split_pieces"),
-        ),
-        Exercise(
-            "decode",
-            stars=1,
-            minutes=5,
-            aspects=(
-                Aspect(
-                    "words",
-                    0.5,
-                    plain_ids,
-                    missed="The text that comes back is not the one that went in. Print both, with repr().",
-                ),
-                Aspect(
-                    "characters over several tokens",
-                    1,
-                    split_characters,
-                    missed=(
-                        "Tried with characters of two, three and four bytes that are spread over several tokens: the"
-                        " text that comes back is not the one that went in."
-                    ),
-                ),
-                Aspect(
-                    "bytes that are no character",
-                    0.5,
-                    broken_characters,
-                    missed=(
-                        "Tried with bytes that make no character, between others that do: your text is not the right"
-                        " one. Each such place becomes the character U+FFFD, and the rest stays."
-                    ),
-                ),
-            ),
-            forbidden=NO_BPE,
-            answered_by=("bpe.Tokenizer",),
-            builds_on=("bpe.byte_alphabet", "bpe.learn_merges"),
-        ),
-        Exercise(
-            "bits_per_byte_of",
-            stars=2,
-            minutes=6,
-            aspects=(
-                Aspect("plain letters", 0.5, of_letters("abc de", 30, 57), accepts="number"),
-                Aspect("every script", 1, of_letters("éß€→😀z ", 19, 36), accepts="number"),
-                Aspect("every byte", 0.5, of_white_space, accepts="number"),
-            ),
-        ),
-    ),
-    predictions=predictions_of("11_tokens"),
+    (byte_alphabet, learn_merges, encode, decode, bits_per_byte_of),
+    predictions_of("11_tokens"),
 )

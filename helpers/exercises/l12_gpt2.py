@@ -12,10 +12,24 @@ from typing import Any
 
 import torch
 
-from helpers.exercises.aspects import Inputs, Unmet, Via, any_device, gradient, input_left_alone, kind_of, values
+from helpers.exercises.aspects import Inputs, Unmet, Via, kind_of
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.exercise import Answer, Aspect, Lesson, Probe
 from helpers.exercises.questions import predictions_of
+from helpers.exercises.spec import (
+    any_device,
+    case,
+    exercise,
+    gradient,
+    heavy,
+    input_left_alone,
+    ints,
+    module,
+    normal,
+    size,
+    values,
+    with_larger,
+)
 
 # ------------------------------------------------------------------------------------------ the model's pieces
 
@@ -27,6 +41,9 @@ CONFIG = {"n": 13, "t_max": 11, "e": 15, "h": 3, "depth": 2, "epsilon": 0.3}
 SMALL: dict[str, Any] = {"n": 7, "t_max": 5, "e": 6, "h": 2, "depth": 2, "epsilon": 0.3}
 
 Shapes = dict[str, tuple[int, ...]]
+
+FINISHED = "The finished part is there for the exercises that build on this one. Here you write it."
+NO_GPT2 = {"finished_gpt2": FINISHED}
 
 
 def own_names(module: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -133,13 +150,9 @@ def shapes_of_model(*, n: int, t_max: int, e: int, depth: int, **_: float) -> Sh
     return shapes
 
 
-def names(via: Via) -> Probe:
-    """Names and shapes of the parameters."""
-
-    def probe(answer, draw):
-        return {"names and shapes": names_of(via(answer, draw))}
-
-    return probe
+def names(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """Names and shapes of the model's parameters."""
+    return {"names and shapes": names_of(made_of(CONFIG)(answer, draw))}
 
 
 def names_of(module: torch.nn.Module) -> torch.Tensor:
@@ -173,15 +186,112 @@ def rounded(number: torch.Tensor) -> float:
     return float(f"{number.item():.1e}")
 
 
-def shaped(*shape: int) -> Inputs:
-    """Drawn numbers of that shape, for a module."""
-    return lambda draw: (draw.normal(*shape),)
+def large_sizes(draw: Draw) -> dict[str, Any]:
+    """The sizes of a model with more words, heads and blocks, and a window of 80 positions or more."""
+    h = draw.number(4, 6)
+    sizes = {"n": draw.number(30, 40), "t_max": draw.number(80, 100), "e": h * draw.number(4, 6), "h": h}
+    return sizes | {"depth": 3, "epsilon": draw.uniform(0.1, 0.5).item()}
 
 
-def windows(b: int, t: int, sizes: Mapping[str, Any] = CONFIG) -> Inputs:
-    """Windows of drawn ids: (b, t). None is so large that the table of positions has no such row."""
-    return lambda draw: (draw.integers(0, min(sizes["n"], sizes["t_max"]), b, t),)
+def large_input(draw: Draw) -> tuple[torch.Tensor, dict[str, Any]]:
+    """Vectors (b, t, e) for a block, of which few components are large, and the sizes that fit."""
+    sizes = large_sizes(draw)
+    return draw.heavy(draw.number(5, 8), draw.number(66, 76), sizes["e"]), sizes
 
+
+def large_windows(draw: Draw) -> tuple[torch.Tensor, dict[str, Any]]:
+    """Ids (b, t), and the sizes of a model that reads them."""
+    sizes = large_sizes(draw)
+    return draw.integers(0, 30, draw.number(5, 7), draw.number(66, 72)), sizes
+
+
+def of_sizes(inputs: torch.Tensor, sizes: Mapping[str, Any] = CONFIG) -> tuple[tuple, tuple]:
+    """What a class that takes a Config is made with, and what it is called on."""
+    from helpers.parts.gpt2 import Config
+
+    return (Config(**sizes),), (inputs,)
+
+
+conv1d = exercise(
+    "Conv1D",
+    stars=1,
+    minutes=4,
+    forbidden=NO_GPT2 | {"FinishedConv1D": FINISHED},
+    given=case(normal(5, 7, 4)),
+    also={
+        "with a batch of one": case(normal(1, 7, 4)),
+        "without a batch": case(normal(9, 4)),
+        "with one more axis in front": case(normal(2, 1, 3, 4)),
+    },
+    larger=case(heavy(3, size(4, 7), size(24, 33), size(33, 49))),
+    via=module(lambda x: ((x.shape[-1], x.shape[-1] + 2), (x,)), by=made),
+    aspects=(
+        values(0.5, axes="b t n_out", picture=True),
+        gradient(0.5, via=by_own_names(made(4, 6), {"weight": (4, 6), "bias": (6,)}), weights=True),
+        Aspect("parameters and their start", 0.5, names_and_start, side=True),
+    ),
+)
+
+gpt2_block = exercise(
+    "GPT2Block",
+    stars=2,
+    minutes=11,
+    forbidden=NO_GPT2 | {"FinishedBlock": FINISHED},
+    builds_on=("gpt2.Config", "gpt2.Conv1D", "gpt2.gelu_tanh", "multi_head.merge_heads", "multi_head.split_heads"),
+    given=case(normal(4, 7, 15)),
+    also={"with a batch of one": case(normal(1, 7, 15)), "in a full window": case(normal(2, 11, 15))},
+    larger=large_input,
+    via=made_of(CONFIG),
+    aspects=(
+        values(1.5, via=module(of_sizes, by=made), axes="b t e", picture=True),
+        values(
+            1,
+            name="one position alone",
+            given=case(normal(4, 1, 15)),
+            also={"with a batch of one": case(normal(1, 1, 15))},
+            axes="b 1 e",
+        ),
+        gradient(
+            0.5,
+            given=case(normal(3, 4, 6)),
+            via=by_own_names(made_of(SMALL), shapes_of_block(**SMALL)),
+            weights=True,
+        ),
+        input_left_alone(0.5),
+        any_device(0.5),
+    ),
+)
+
+# windows hold no id that is so large that the table of positions has no such row
+gpt2 = exercise(
+    "GPT2",
+    stars=3,
+    minutes=11,
+    forbidden=NO_GPT2,
+    builds_on=("gpt2.Config", "gpt2.GPT2Block"),
+    given=case(ints(4, 7, below=11)),
+    also={"with a batch of one": case(ints(1, 7, below=11)), "in a full window": case(ints(2, 11, below=11))},
+    larger=large_windows,
+    via=made_of(CONFIG),
+    aspects=(
+        values(1.5, via=module(of_sizes, by=made), axes="b t n", picture=True),
+        values(
+            1,
+            name="the first token",
+            given=case(ints(4, 1, below=11)),
+            also={"with a batch of one": case(ints(1, 1, below=11))},
+            axes="b 1 n",
+        ),
+        gradient(
+            0.5,
+            given=case(ints(3, 4, below=5)),
+            via=by_own_names(made_of(SMALL), shapes_of_model(**SMALL)),
+            weights=True,
+        ),
+        Aspect("parameters", 0.5, names, side=True),
+        any_device(0.5),
+    ),
+)
 
 # ------------------------------------------------------------------------------------------- published weights
 
@@ -193,10 +303,10 @@ def published(
     buffers: bool = True,
     n: int = 7,
     t_max: int = 5,
+    e: int = 3,
     blocks: tuple[int, ...] = (0, 10),
 ) -> dict[str, torch.Tensor]:
     """A state under the published names, in small sizes. The numbers of blocks 1 and 10 begin alike."""
-    e = 3
     shapes: Shapes = {"wte.weight": (n, e), "wpe.weight": (t_max, e)}
     for block in (f"h.{number}." for number in blocks):
         shapes |= {
@@ -224,21 +334,33 @@ def published(
     return {items[i][0]: items[i][1] for i in order}
 
 
+def large_file(draw: Draw) -> dict[str, Any]:
+    """The sizes of a published state with more of everything; its blocks have numbers of up to three digits."""
+    numbers = tuple(draw.permutation(150)[: draw.number(10, 14)].tolist())
+    return {"n": draw.number(66, 90), "t_max": draw.number(9, 20), "e": draw.number(6, 9), "blocks": numbers}
+
+
 def renamed_state(also: dict[str, dict], **options: object) -> Probe:
     """Names and shapes as text, and all numbers in the order of the names. also: further files, by their labels."""
 
-    def probe(rename, draw):
-        tensors = named_numbers(rename(published(draw, **options)))
+    def probe(answer, draw):
+        tensors = named_numbers(answer(published(draw, **options)))
         for label, further in also.items():
-            again = named_numbers(rename(published(draw.named(label), **further)))
+            again = named_numbers(answer(published(draw.named(label), **further)))
             tensors |= {f"{name} {label}": tensor for name, tensor in again.items()}
         return tensors
 
     return probe
 
 
-def named_numbers(state: object) -> dict[str, torch.Tensor]:
-    """The contents of a state: names and shapes, and the numbers in the order of the names."""
+def renamed_large(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The contents of a state of many blocks."""
+    state = published(draw, "transformer.", buffers=False, **large_file(draw))
+    return named_numbers(answer(state), most=1 << 16)
+
+
+def named_numbers(state: object, most: int = 6000) -> dict[str, torch.Tensor]:
+    """The contents of a state: names and shapes, `most` letters of them, and the numbers in the order of the names."""
     if not isinstance(state, dict):
         raise Unmet(f"Your function has to return a dict from names to tensors; it returns {kind_of(state)}.")
     wrong = next((name for name, tensor in state.items() if not isinstance(tensor, torch.Tensor)), None)
@@ -247,20 +369,51 @@ def named_numbers(state: object) -> dict[str, torch.Tensor]:
     lines = "\n".join(f"{name} {tuple(state[name].shape)}" for name in sorted(state, key=str))
     values = [state[name].flatten().float() for name in sorted(state, key=str)]
     return {
-        "names and shapes of your dict": torch.tensor(list(lines.encode()[:6000] or b"-"), dtype=torch.uint8),
+        "names and shapes of your dict": torch.tensor(list(lines.encode()[:most] or b"-"), dtype=torch.uint8),
         "in your dict, the numbers in the order of the names": torch.cat(values) if values else torch.zeros(1),
     }
 
 
-def state_afterwards(rename: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+def state_afterwards(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The caller's dict after the call: how many names it holds, and their numbers."""
     state = published(draw, "transformer.", head=True)
-    rename(state)
+    answer(state)
     return {
         "names": torch.tensor([len(state)]),
         "numbers": torch.cat([state[name].flatten() for name in sorted(state)]),
     }
 
+
+rename_weights = exercise(
+    "rename_weights",
+    stars=2,
+    minutes=8,
+    forbidden=NO_GPT2,
+    aspects=(
+        Aspect(
+            "with the prefix", 1, with_larger(renamed_state({}, prefix="transformer.", buffers=False), renamed_large)
+        ),
+        Aspect("without the prefix", 0.5, renamed_state({}, buffers=False)),
+        Aspect("mask buffers", 0.5, renamed_state({"with the prefix": {"prefix": "transformer."}})),
+        Aspect(
+            "tied head",
+            0.5,
+            renamed_state(
+                {"without the prefix": {"head": True, "buffers": False}},
+                prefix="transformer.",
+                head=True,
+                buffers=False,
+            ),
+        ),
+        Aspect(
+            "input left alone",
+            0.5,
+            state_afterwards,
+            side=True,
+            missed="After the call, the caller's dict has to hold the names and numbers that it held before.",
+        ),
+    ),
+)
 
 # ------------------------------------------------------------------------------------------------- for_linear
 
@@ -274,43 +427,62 @@ def a_file(draw: Draw, **options: Any) -> tuple[dict[str, torch.Tensor], dict[st
     return state, {name: torch.Size(shape) for name, shape in shapes.items()}
 
 
-def turned(*endings: str, **options: Any) -> Probe:
-    """Names, shapes and numbers of the tensors with these endings, in a file for nn.Linear."""
+def turned(*endings: str) -> Probe:
+    """Names, shapes and numbers of the tensors with these endings, in a file for nn.Linear; and in a large one."""
 
-    def probe(for_linear, draw):
-        returned = for_linear(*a_file(draw, **options))
+    def of_file(answer, draw, **options):
+        returned = answer(*a_file(draw, **options))
         named_numbers(returned)  # is it a dict of tensors?
-        return named_numbers({name: p for name, p in returned.items() if str(name).endswith(endings)})
+        return named_numbers({name: p for name, p in returned.items() if str(name).endswith(endings)}, most=1 << 16)
 
-    return probe
+    return with_larger(of_file, lambda answer, draw: of_file(answer, draw, **large_file(draw)))
 
 
-def not_turned(for_linear: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+def not_turned(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Names, shapes and numbers of all tensors but the four of a block, with tables of two shapes."""
     tensors: dict[str, torch.Tensor] = {}
     for label, tables in (("", {}), (" with square tables", {"n": 3, "t_max": 3, "blocks": (1,)})):
-        returned = for_linear(*a_file(draw.named(label), **tables))
+        returned = answer(*a_file(draw.named(label), **tables))
         named_numbers(returned)
         others = named_numbers({name: p for name, p in returned.items() if not str(name).endswith(OF_CONV1D)})
         tensors |= {f"{name}{label}": tensor for name, tensor in others.items()}
     return tensors
 
 
-def file_afterwards(for_linear: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+def file_afterwards(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The caller's dict after the call."""
     state, shapes = a_file(draw)
-    for_linear(state, shapes)
+    answer(state, shapes)
     return named_numbers(state)
 
+
+for_linear = exercise(
+    "for_linear",
+    stars=2,
+    minutes=6,
+    mend=True,
+    aspects=(
+        Aspect("the matrices that are not square", 0.5, turned(OF_CONV1D[0], *OF_CONV1D[2:])),
+        Aspect("the matrix after the heads", 1, turned(OF_CONV1D[1])),
+        Aspect("all others", 0.5, not_turned, side=True),
+        Aspect(
+            "input left alone",
+            0.5,
+            file_afterwards,
+            side=True,
+            missed="After the call, the caller's dict has to hold the tensors that it held before, unturned.",
+        ),
+    ),
+)
 
 # ------------------------------------------------------------------------------------------- cached generation
 
 
-def a_model(draw: Draw, t_max: int = 31, depth: int = 2) -> Any:
+def a_model(draw: Draw, n: int = 19, t_max: int = 31, e: int = 12, h: int = 3, depth: int = 2) -> Any:
     """A finished GPT-2 with drawn weights, in which the place of a token counts for as much as the token."""
     from helpers.parts.gpt2 import GPT2, Config
 
-    model: Any = strong(GPT2(Config(n=19, t_max=t_max, e=12, h=3, depth=depth)).to(draw.device), draw)
+    model: Any = strong(GPT2(Config(n=n, t_max=t_max, e=e, h=h, depth=depth)).to(draw.device), draw)
     with torch.no_grad():
         # all of one length, or the longest would be written all the time; each component about as large as a position's
         model.tokens.weight.mul_(model.config.e**0.5 / model.tokens.weight.norm(dim=1, keepdim=True))
@@ -330,20 +502,27 @@ PROMPT, COUNT = 5, 6  # tokens, everywhere alike: an error that speaks of them i
 def continued(count: int, b: int) -> Probe:
     """The tokens that the student's function writes after b prompts, (b, count); after one; after a single token."""
 
-    def probe(generate, draw):
+    def probe(answer, draw):
         model, tokens = a_model(draw), {}
         for label, sizes in {"result": (b, PROMPT), "with a batch of one": (1, PROMPT)}.items():
-            tokens[label] = generate(model, draw.integers(0, model.config.n, *sizes), count)
-        return tokens | {"after a prompt of one token": generate(model, draw.integers(0, model.config.n, b, 1), count)}
+            tokens[label] = answer(model, draw.integers(0, model.config.n, *sizes), count)
+        return tokens | {"after a prompt of one token": answer(model, draw.integers(0, model.config.n, b, 1), count)}
 
     return probe
 
 
-def work_done(generate: Answer, draw: Draw) -> torch.Tensor:
+def continued_at_length(answer: Answer, draw: Draw) -> torch.Tensor:
+    """The tokens after many prompts of 65 or more, from a model with more words, heads and blocks."""
+    h = draw.number(4, 6)
+    model = a_model(draw, draw.number(30, 40), draw.number(90, 100), 4 * h, h, depth=3)
+    return answer(model, draw.integers(0, 30, 13, draw.number(66, 70)), draw.number(9, 11))
+
+
+def work_done(answer: Answer, draw: Draw) -> torch.Tensor:
     """How many tokens go through the model. A cache is there to send each of them through once."""
     model, ids, seen = a_model(draw), draw.integers(0, 19, 2, PROMPT), []
     model.tokens.register_forward_pre_hook(lambda module, arguments: seen.append(arguments[0].shape[-1]))
-    generate(model, ids, COUNT)
+    answer(model, ids, COUNT)
     if sum(seen) > PROMPT + COUNT:
         raise Unmet(
             f"For {COUNT} new tokens after a prompt of {PROMPT}, your code sends {sum(seen)} tokens through the model."
@@ -353,16 +532,27 @@ def work_done(generate: Answer, draw: Draw) -> torch.Tensor:
     return torch.tensor([1])
 
 
-def cached_inputs(draw: Draw) -> tuple[torch.Tensor, int]:
-    """Two prompts, and how many tokens are to come."""
-    return draw.integers(0, 19, 2, PROMPT), COUNT
-
-
-def a_generator(generate: Answer, draw: Draw) -> Callable:
+def a_generator(answer: Answer, draw: Draw) -> Callable:
     """The student's function on a model with drawn weights."""
     model = a_model(draw)
-    return lambda ids, count: generate(model.to(ids.device), ids, count)
+    return lambda ids, count: answer(model.to(ids.device), ids, count)
 
+
+generate_cached = exercise(
+    "generate_cached",
+    stars=3,
+    minutes=10,
+    forbidden=NO_GPT2,
+    builds_on=("gpt2.Config", "gpt2.GPT2", "gpt2.KeyValueCache"),
+    given=case(ints(2, PROMPT, below=19), COUNT),
+    via=a_generator,
+    aspects=(
+        Aspect("new tokens", 1.5, with_larger(continued(COUNT, b=4), continued_at_length), axes="b count"),
+        Aspect("one new token", 0.5, continued(1, b=12), axes="b count", dtype=True),
+        Aspect("each token once", 1, work_done, side=True),
+        any_device(0.5),
+    ),
+)
 
 # -------------------------------------------------------------------------------------------------- perplexity
 
@@ -396,29 +586,45 @@ class UniformGPT2(KnownLogitsModel):
 def of_texts(*lengths: int) -> Probe:
     """The perplexity of texts of these lengths under a model with known answers."""
 
-    def probe(perplexity, draw):
+    def probe(answer, draw):
         model = KnownLogitsModel(draw).eval()
-        return {f"for a text of {length} tokens": perplexity(model, draw.integers(0, 6, length)) for length in lengths}
+        return {f"for a text of {length} tokens": answer(model, draw.integers(0, 6, length)) for length in lengths}
 
     return probe
 
 
-def nothing_known(perplexity: Answer, draw: Draw) -> torch.Tensor:
+def of_a_long_text(answer: Answer, draw: Draw) -> torch.Tensor | float:
+    """The perplexity of a text of 130 tokens or more, out of many words."""
+    n = draw.number(60, 90)
+    return answer(KnownLogitsModel(draw, n, t_max=256).eval(), draw.integers(0, n, draw.number(130, 200)))
+
+
+def nothing_known(answer: Answer, draw: Draw) -> torch.Tensor:
     """The perplexity under a model that knows nothing: the size of its vocabulary."""
     n = draw.number(30, 90)
-    return perplexity(UniformGPT2(draw, n).eval(), draw.integers(0, 6, 23))
+    return answer(UniformGPT2(draw, n).eval(), draw.integers(0, 6, 23))
 
 
-def on_the_device_of_the_ids(perplexity: Answer, draw: Draw) -> Callable:
+def on_the_device_of_the_ids(answer: Answer, draw: Draw) -> Callable:
     """The student's function, its result on the device of the ids."""
     model = KnownLogitsModel(draw).eval()
-    return lambda ids: torch.as_tensor(perplexity(model, ids), device=ids.device)
+    return lambda ids: torch.as_tensor(answer(model, ids), device=ids.device)
 
 
-def a_row(draw: Draw) -> tuple[torch.Tensor]:
-    """A text of 9 tokens: (9,)."""
-    return (draw.integers(0, 6, 9),)
-
+perplexity = exercise(
+    "perplexity",
+    stars=2,
+    minutes=6,
+    forbidden=NO_GPT2,
+    given=case(ints(9, below=6)),
+    via=on_the_device_of_the_ids,
+    aspects=(
+        Aspect("a short text", 0.5, of_texts(11, 2), accepts="number"),
+        Aspect("a longer text", 0.5, with_larger(of_texts(47), of_a_long_text), accepts="number"),
+        Aspect("a model that knows nothing", 0.5, nothing_known, accepts="number", side=True),
+        any_device(0.5),
+    ),
+)
 
 # ---------------------------------------------------------------------------------------------- induction_score
 
@@ -428,196 +634,39 @@ def maps(front: tuple[int, ...], t: int, period: int) -> Inputs:
     return lambda draw: (draw.normal(*front, t, t).softmax(dim=-1), period)
 
 
-FINISHED = "The finished part is there for the exercises that build on this one. Here you write it."
-NO_GPT2 = {"finished_gpt2": FINISHED}
+def large_maps(draw: Draw) -> tuple[torch.Tensor, int]:
+    """Maps (3, depth, h, t, t) and a period, all larger."""
+    front = (3, draw.number(3, 5), draw.number(2, 4))
+    return maps(front, draw.number(66, 76), draw.number(8, 20))(draw)
+
+
+induction_score = exercise(
+    "induction_score",
+    stars=2,
+    minutes=6,
+    forbidden=NO_GPT2,
+    given=maps((2, 3), 10, 5),
+    aspects=(
+        values(
+            1,
+            also={"for a single head": maps((), 14, 7), "with a batch of one": maps((2, 1, 3), 8, 4)},
+            larger=large_maps,
+            axes="depth h",
+        ),
+        values(
+            0.5,
+            name="a text that goes round more than twice",
+            given=maps((2, 3), 13, 4),
+            also={"where one token came twice": maps((2, 3), 7, 6)},
+            axes="depth h",
+        ),
+        any_device(0.5),
+    ),
+)
 
 LESSON = Lesson(
     "12_gpt2",
     "GPT-2",
-    exercises=(
-        Exercise(
-            "Conv1D",
-            stars=1,
-            minutes=4,
-            aspects=(
-                values(
-                    0.5,
-                    shaped(5, 7, 4),
-                    via=made(4, 6),
-                    also={
-                        "with a batch of one": shaped(1, 7, 4),
-                        "without a batch": shaped(9, 4),
-                        "with one more axis in front": shaped(2, 1, 3, 4),
-                    },
-                    axes="b t n_out",
-                    picture=True,
-                ),
-                gradient(
-                    0.5, shaped(5, 7, 4), via=by_own_names(made(4, 6), {"weight": (4, 6), "bias": (6,)}), weights=True
-                ),
-                Aspect("parameters and their start", 0.5, names_and_start, side=True),
-            ),
-            forbidden=NO_GPT2 | {"FinishedConv1D": FINISHED},
-        ),
-        Exercise(
-            "GPT2Block",
-            stars=2,
-            minutes=11,
-            aspects=(
-                values(
-                    1.5,
-                    shaped(4, 7, 15),
-                    via=made_of(CONFIG),
-                    also={"with a batch of one": shaped(1, 7, 15), "in a full window": shaped(2, 11, 15)},
-                    axes="b t e",
-                    picture=True,
-                ),
-                values(
-                    1,
-                    shaped(4, 1, 15),
-                    name="one position alone",
-                    via=made_of(CONFIG),
-                    also={"with a batch of one": shaped(1, 1, 15)},
-                    axes="b 1 e",
-                ),
-                gradient(
-                    0.5, shaped(3, 4, 6), via=by_own_names(made_of(SMALL), shapes_of_block(**SMALL)), weights=True
-                ),
-                input_left_alone(0.5, shaped(4, 7, 15), via=made_of(CONFIG)),
-                any_device(0.5, shaped(4, 7, 15), via=made_of(CONFIG)),
-            ),
-            forbidden=NO_GPT2 | {"FinishedBlock": FINISHED},
-            builds_on=(
-                "gpt2.Config",
-                "gpt2.Conv1D",
-                "gpt2.gelu_tanh",
-                "multi_head.merge_heads",
-                "multi_head.split_heads",
-            ),
-        ),
-        Exercise(
-            "GPT2",
-            stars=3,
-            minutes=11,
-            aspects=(
-                values(
-                    1.5,
-                    windows(4, 7),
-                    via=made_of(CONFIG),
-                    also={"with a batch of one": windows(1, 7), "in a full window": windows(2, 11)},
-                    axes="b t n",
-                    picture=True,
-                ),
-                values(
-                    1,
-                    windows(4, 1),
-                    name="the first token",
-                    via=made_of(CONFIG),
-                    also={"with a batch of one": windows(1, 1)},
-                    axes="b 1 n",
-                ),
-                gradient(
-                    0.5, windows(3, 4, SMALL), via=by_own_names(made_of(SMALL), shapes_of_model(**SMALL)), weights=True
-                ),
-                Aspect("parameters", 0.5, names(made_of(CONFIG)), side=True),
-                any_device(0.5, windows(4, 7), via=made_of(CONFIG)),
-            ),
-            forbidden=NO_GPT2,
-            builds_on=("gpt2.Config", "gpt2.GPT2Block"),
-        ),
-        Exercise(
-            "rename_weights",
-            stars=2,
-            minutes=8,
-            aspects=(
-                Aspect("with the prefix", 1, renamed_state({}, prefix="transformer.", buffers=False)),
-                Aspect("without the prefix", 0.5, renamed_state({}, buffers=False)),
-                Aspect("mask buffers", 0.5, renamed_state({"with the prefix": {"prefix": "transformer."}})),
-                Aspect(
-                    "tied head",
-                    0.5,
-                    renamed_state(
-                        {"without the prefix": {"head": True, "buffers": False}},
-                        prefix="transformer.",
-                        head=True,
-                        buffers=False,
-                    ),
-                ),
-                Aspect(
-                    "input left alone",
-                    0.5,
-                    state_afterwards,
-                    side=True,
-                    missed="After the call, the caller's dict has to hold the names and numbers that it held before.",
-                ),
-            ),
-            forbidden=NO_GPT2,
-        ),
-        Exercise(
-            "for_linear",
-            stars=2,
-            minutes=6,
-            aspects=(
-                Aspect("the matrices that are not square", 0.5, turned(OF_CONV1D[0], *OF_CONV1D[2:])),
-                Aspect("the matrix after the heads", 1, turned(OF_CONV1D[1])),
-                Aspect("all others", 0.5, not_turned, side=True),
-                Aspect(
-                    "input left alone",
-                    0.5,
-                    file_afterwards,
-                    side=True,
-                    missed="After the call, the caller's dict has to hold the tensors that it held before, unturned.",
-                ),
-            ),
-            mend=True,
-        ),
-        Exercise(
-            "perplexity",
-            stars=2,
-            minutes=6,
-            aspects=(
-                Aspect("a short text", 0.5, of_texts(11, 2), accepts="number"),
-                Aspect("a longer text", 0.5, of_texts(47), accepts="number"),
-                Aspect("a model that knows nothing", 0.5, nothing_known, accepts="number", side=True),
-                any_device(0.5, a_row, via=on_the_device_of_the_ids),
-            ),
-            forbidden=NO_GPT2,
-        ),
-        Exercise(
-            "generate_cached",
-            stars=3,
-            minutes=10,
-            aspects=(
-                Aspect("new tokens", 1.5, continued(COUNT, b=4), axes="b count"),
-                Aspect("one new token", 0.5, continued(1, b=12), axes="b count", dtype=True),
-                Aspect("each token once", 1, work_done, side=True),
-                any_device(0.5, cached_inputs, via=a_generator),
-            ),
-            forbidden=NO_GPT2,
-            builds_on=("gpt2.Config", "gpt2.GPT2", "gpt2.KeyValueCache"),
-        ),
-        Exercise(
-            "induction_score",
-            stars=2,
-            minutes=6,
-            aspects=(
-                values(
-                    1,
-                    maps((2, 3), 10, 5),
-                    also={"for a single head": maps((), 14, 7), "with a batch of one": maps((2, 1, 3), 8, 4)},
-                    axes="depth h",
-                ),
-                values(
-                    0.5,
-                    maps((2, 3), 13, 4),
-                    name="a text that goes round more than twice",
-                    also={"where one token came twice": maps((2, 3), 7, 6)},
-                    axes="depth h",
-                ),
-                any_device(0.5, maps((2, 3), 10, 5)),
-            ),
-            forbidden=NO_GPT2,
-        ),
-    ),
-    predictions=predictions_of("12_gpt2"),
+    (conv1d, gpt2_block, gpt2, rename_weights, for_linear, perplexity, generate_cached, induction_score),
+    predictions_of("12_gpt2"),
 )

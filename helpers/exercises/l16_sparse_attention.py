@@ -747,5 +747,4 @@ LESSON = Lesson(
         tiled_attention,
     ),
     predictions_of("16_sparse_attention"),
-    late_imports=("torch._dynamo",),
 )

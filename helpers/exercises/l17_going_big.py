@@ -3,73 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 
-from helpers.exercises.aspects import LEFT_ALONE, Unmet, fill, input_left_alone, kind_of
+from helpers.exercises.aspects import LARGER, LEFT_ALONE, Unmet, fill, kind_of, projected, together
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.exercise import Answer, Aspect, Lesson
 from helpers.exercises.questions import predictions_of
-
-
-def pair(returned: Answer, what: str) -> list[float]:
-    """Two numbers as floats; Unmet says what they have to be."""
-    if not isinstance(returned, (tuple, list)) or len(returned) != 2:
-        raise Unmet(f"Your function has to return {what}; it returns {kind_of(returned)}.")
-    floats = []
-    for one in returned:
-        if isinstance(one, torch.Tensor) and one.numel() == 1:
-            one = one.item()
-        if isinstance(one, bool) or not isinstance(one, (int, float)):
-            raise Unmet(f"Your function has to return {what}; among what it returns is {kind_of(one)}.")
-        floats.append(float(one))
-    return floats
-
-
-def float64(values: Sequence[float] | float) -> torch.Tensor:
-    """Numbers, (k,), or a single one, (), as a tensor that holds them exactly enough."""
-    return torch.tensor(values, dtype=torch.float64)
-
-
-def different(draw: Draw, count: int) -> list[int]:
-    """So many different numbers from 2 to 13: one that is forgotten is not mistaken for another."""
-    return (draw.permutation(12)[:count] + 2).tolist()
-
-
-Cases = Callable[[Draw], Iterable[tuple]]  # the arguments of one call each
-
-
-# ----------------------------------------------------------------------------------------------- flops_per_token
-
-PAIR = "two numbers: forward, and in training"
-FORWARD, TRAINING = 0, 1
-
-
-def models(e: tuple[int, int], t: tuple[int, int], n: tuple[int, int]) -> Cases:
-    """(e, depth, t, n) of four models, drawn between these bounds."""
-
-    def cases(draw):
-        return [tuple(draw.number(*bounds) for bounds in (e, (2, 13), t, n)) for _ in range(4)]
-
-    return cases
-
-
-USUAL = models(e=(8, 800), t=(5, 1100), n=(11, 50_000))
-LONG = models(e=(4, 17), t=(1000, 5000), n=(3, 20))
-MANY_WORDS = models(e=(4, 17), t=(2, 5), n=(10_000, 60_000))
-
-
-def operations(cases: Cases, which: int) -> Probe:
-    """Of (forward, training) one of the two, for each of these models."""
-
-    def probe(answer, draw):
-        return float64([pair(answer(*case), PAIR)[which] for case in cases(draw)])
-
-    return probe
-
+from helpers.exercises.spec import Part, all_of, exercise, heavy, input_left_alone, normal, size
 
 # ----------------------------------------------------------------------------------------- accumulated_gradients
 
@@ -124,29 +68,47 @@ class Rows(NamedTuple):
         return (ids.flip(1), targets.flip(1)) if self.in_front else (ids, targets)
 
 
-def accumulated(*batches: Rows, stale: bool = False) -> Probe:
-    """The gradients for these batches. stale: there are gradients from before."""
+def gradients_of(answer: Answer, draw: Draw, batch: Rows, stale: bool) -> dict[str, torch.Tensor]:
+    """What the student's function leaves in .grad, by parameter. stale: there are gradients from before."""
+    model = fill(RecordingModel().to(draw.device), draw)
+    for parameter in model.parameters() if stale else ():
+        parameter.grad = torch.ones_like(parameter)
+    answer(model, *batch.drawn(draw.named(str(batch))), batch.parts, batch.pad)
+    fit = -(-len(batch.lengths) // batch.parts)
+    if model.rows and max(model.rows) > fit:
+        raise Unmet(
+            f"For {len(batch.lengths)} rows in {batch.parts} parts your code sends {max(model.rows)} rows"
+            f" through the model at once. At most {fit} fit."
+        )
+    gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
+    for name, gradient in gradients.items():
+        if gradient is None:
+            raise Unmet(f"After your function the parameter {name} has no gradient in .grad.")
+    return {f"the gradient of {name}": gradient for name, gradient in gradients.items()}
+
+
+def many_rows(draw: Draw) -> Rows:
+    """A batch of many long rows, in many parts."""
+    t = draw.number(70, 90)
+    lengths = draw.integers(0, t + 1, draw.number(24, 40)).tolist()
+    return Rows((t, *lengths), t, draw.number(9, 13), pad=draw.number(1, 7))
+
+
+def accumulated(
+    name: str, points: float, *batches: Rows, stale: bool = False, larger: bool = False, missed: str = ""
+) -> Aspect:
+    """The gradients for these batches, and for one that is much larger."""
 
     def probe(answer, draw):
-        gradients = {}
-        for batch in batches:
-            model = fill(RecordingModel().to(draw.device), draw)
-            for parameter in model.parameters() if stale else ():
-                parameter.grad = torch.ones_like(parameter)
-            answer(model, *batch.drawn(draw.named(str(batch))), batch.parts, batch.pad)
-            fit = -(-len(batch.lengths) // batch.parts)
-            if model.rows and max(model.rows) > fit:
-                raise Unmet(
-                    f"For {len(batch.lengths)} rows in {batch.parts} parts your code sends {max(model.rows)} rows"
-                    f" through the model at once. At most {fit} fit."
-                )
-            for name, parameter in model.named_parameters():
-                if parameter.grad is None:
-                    raise Unmet(f"After your function the parameter {name} has no gradient in .grad.")
-                gradients[f"the gradient of {name}, {batch}"] = parameter.grad
-        return gradients
+        gradients = {
+            f"{which}, {batch}": gradient
+            for batch in batches
+            for which, gradient in gradients_of(answer, draw, batch, stale).items()
+        }
+        further = {LARGER: many_rows} if larger else {}
+        return together(gradients, further, draw, lambda batch: gradients_of(answer, draw, batch, stale))
 
-    return probe
+    return Aspect(name, points, probe, missed=missed)
 
 
 FOUR_PARTS = Rows((4, 1, 3, 2), 4, 4)
@@ -154,8 +116,7 @@ FOUR_PARTS = Rows((4, 1, 3, 2), 4, 4)
 
 def part_by_part(answer: Answer, draw: Draw) -> torch.Tensor:
     """Whether each part's backward pass runs before the next part is given to the model."""
-    model = RecordingModel().to(draw.device)
-    fill(model, draw)
+    model = fill(RecordingModel().to(draw.device), draw)
     answer(model, *FOUR_PARTS.drawn(draw), FOUR_PARTS.parts, FOUR_PARTS.pad)
     if model.most_open > 1:
         raise Unmet(
@@ -165,11 +126,41 @@ def part_by_part(answer: Answer, draw: Draw) -> torch.Tensor:
     return torch.tensor([1])
 
 
-def a_batch(draw: Draw) -> tuple:
+def batch_and_model(draw: Draw) -> tuple:
     """All arguments: a model, ids, targets, parts and pad."""
     batch = Rows((2, 4, 1), 4, 2, pad=3)
     return fill(RecordingModel().to(draw.device), draw), *batch.drawn(draw), batch.parts, batch.pad
 
+
+ALIKE = (
+    "Each target that is not `pad` counts the same, whichever part it is in and whatever else is in that part. Any id"
+    " may be `pad`."
+)
+
+accumulated_gradients = exercise(
+    "accumulated_gradients",
+    stars=2,
+    minutes=7,
+    mend=True,
+    given=batch_and_model,
+    aspects=(
+        accumulated(
+            "rows of different length",
+            1.5,
+            FOUR_PARTS._replace(parts=2),
+            Rows((5, 2), 5, 2, pad=4),
+            Rows((1, 3, 2), 4, 3, in_front=True),
+            larger=True,
+            missed=ALIKE,
+        ),
+        accumulated("no padding", 0.5, Rows((3, 3, 3, 3), 3, 2), Rows((2, 2), 2, 1), Rows((4,), 4, 1)),
+        accumulated("rows that do not divide evenly", 0.5, Rows((3,) * 7, 3, 3), Rows((2,) * 5, 2, 4)),
+        accumulated("a part of padding alone", 0.5, Rows((3, 0, 2), 3, 3), Rows((1, 4, 0, 0), 4, 2)),
+        accumulated("gradients from before", 0.5, FOUR_PARTS, stale=True),
+        Aspect("one part at a time", 0.25, part_by_part, side=True),
+        input_left_alone(0.25),
+    ),
+)
 
 # -------------------------------------------------------------------------------------------------- checkpointed
 
@@ -211,6 +202,7 @@ def own_random_numbers(draw: Draw) -> Iterator[None]:
         torch.set_rng_state(state)
 
 
+FIVE_VECTORS = normal(5, 4)
 RANDOM = "the random numbers after each pass"
 
 
@@ -218,25 +210,25 @@ def both_passes(
     answer: Answer,
     draw: Draw,
     *,
-    shape: tuple[int, ...] = (5, 4),
+    x: Part = FIVE_VECTORS,
     dropout: bool = False,
     training: bool = True,
     needs: bool = True,
-    twice: bool = False,
+    times: int = 1,
     partly: bool = False,
 ) -> dict[str, torch.Tensor]:
     """Forward and backward through a checkpointed block: its output, all gradients, and random numbers after each.
 
-    needs: x needs a gradient. twice: through the block, and through it again. partly: one parameter of it is frozen,
-    and another is not used.
+    needs: x needs a gradient. times: how often through the block, in a row. partly: one parameter of it is frozen, and
+    another is not used.
     """
-    block: Any = fill(Noisy(shape[-1], dropout, spare=partly).to(draw.device), draw).train(training)
+    x = x(draw).requires_grad_(needs)
+    slope = draw.named("slope").normal(*x.shape)
+    block: Any = fill(Noisy(x.shape[-1], dropout, spare=partly).to(draw.device), draw).train(training)
     block.widen.bias.requires_grad_(not partly)
-    x = draw.normal(*shape).requires_grad_(needs)
-    slope = draw.named("slope").normal(*shape)
     with own_random_numbers(draw):
         y = answer(block, x)
-        if twice:
+        for _ in range(times - 1):
             y = answer(block, y)
         between = torch.randint(0, 2**31, (2,))
         if not isinstance(y, torch.Tensor):
@@ -264,18 +256,28 @@ def both_passes(
     return results | {RANDOM: torch.stack([between, after])}
 
 
-def checkpointing(cases: dict[str, dict], random: bool = False) -> Probe:
+GO_ON = (
+    "After the forward pass the random numbers have to go on as after one run of the block, and after the backward pass"
+    " from where they were when it began."
+)
+
+
+def checkpointing(name: str, points: float, cases: dict[str, dict], random: bool = False) -> Aspect:
     """Outputs and gradients with these settings, each named; or the random numbers that are drawn after each pass."""
 
     def probe(answer, draw):
-        return {
-            f"{name}, {case}": tensor
-            for case, settings in cases.items()
-            for name, tensor in both_passes(answer, draw.named(case), **settings).items()
-            if (name == RANDOM) == random
-        }
+        results = {}
+        for case, settings in cases.items():
+            tensors = both_passes(answer, draw.named(case), **settings)
+            for which in [which for which in tensors if (which == RANDOM) == random]:
+                if case == LARGER:
+                    results[f"{LARGER}, {which}"] = projected(tensors[which], draw)
+                else:
+                    results[f"{which}, {case}"] = tensors[which]
+        return results
 
-    return probe
+    policy: dict[str, Any] = {"side": True, "missed": GO_ON} if random else {"rtol": 1e-3, "atol": 1e-4}
+    return Aspect(name, points, probe, **policy)
 
 
 def under_autocast(answer: Answer, draw: Draw) -> torch.Tensor:
@@ -296,31 +298,138 @@ def under_autocast(answer: Answer, draw: Draw) -> torch.Tensor:
     return torch.tensor([1])
 
 
+checkpointed = exercise(
+    "checkpointed",
+    stars=3,
+    minutes=14,
+    forbidden={"checkpoint": "torch.utils.checkpoint does all of this; the exercise is to write it."},
+    builds_on=("big.random_state", "big.set_random_state", "big.keeping_autocast"),
+    aspects=(
+        checkpointing(
+            "output and gradients",
+            2,
+            {
+                "without dropout": {},
+                "with a batch of one": {"x": normal(1, 3, 6)},
+                "with the block twice in a row": {"times": 2},
+                LARGER: {"x": heavy(5, size(9, 16), size(24, 48)), "times": 6},
+            },
+        ),
+        checkpointing(
+            "dropout",
+            1,
+            {
+                "in training": {"dropout": True},
+                "in evaluation mode": {"dropout": True, "training": False},
+                "with the block twice in a row": {"dropout": True, "times": 2},
+            },
+        ),
+        checkpointing("an input that needs no gradient", 0.75, {"without dropout": {"needs": False}}),
+        checkpointing("frozen and unused parameters", 0.25, {"without dropout": {"partly": True}}),
+        Aspect("autocast", 0.5, under_autocast, side=True),
+        checkpointing("random numbers afterwards", 0.5, {"in training": {"dropout": True}}, random=True),
+    ),
+)
+
+# ----------------------------------------------------------------------------------------------- flops_per_token
+
+
+def numbers(names: tuple[str, str], returned: Answer) -> list[float]:
+    """The two numbers that were returned; each may be a tensor of one entry."""
+    floats = []
+    for name, one in zip(names, all_of(names, returned), strict=True):
+        if isinstance(one, torch.Tensor) and one.numel() == 1:
+            one = one.item()
+        if isinstance(one, bool) or not isinstance(one, (int, float)):
+            raise Unmet(f"`{name}` has to be a number; your function returns {kind_of(one)}.")
+        floats.append(float(one))
+    return floats
+
+
+Bounds = tuple[int, int]
+MUCH_LARGER: tuple[Bounds, ...] = (2000, 20_000), (50, 200), (10_000, 200_000), (100_000, 1_000_000)
+
+
+def operations(
+    name: str,
+    points: float,
+    which: str,
+    missed: str,
+    e: Bounds = (8, 800),
+    t: Bounds = (5, 1100),
+    n: Bounds = (11, 50_000),
+    larger: bool = False,
+) -> Aspect:
+    """The operations forward, or those in training, of four models whose sizes are drawn between these bounds.
+
+    larger: of four much larger models too.
+    """
+    both = ("forward", "training")
+
+    def counts(answer: Answer, draw: Draw, *bounds: Bounds) -> torch.Tensor:
+        models = [[draw.number(*each) for each in bounds] for _ in range(4)]
+        found = [numbers(both, answer(*model))[both.index(which)] for model in models]
+        return torch.tensor(found, dtype=torch.float64)
+
+    def probe(answer, draw):
+        usual = {"result": counts(answer, draw, e, (2, 13), t, n)}
+        return usual | ({LARGER: counts(answer, draw.named(LARGER), *MUCH_LARGER)} if larger else {})
+
+    return Aspect(name, points, probe, rtol=1e-6, atol=0.0, missed=missed)  # small models count beside large ones
+
+
+PIECES = "Check the pieces one by one: the blocks' matrices, the output layer, and the two products of attention."
+BACKWARD = "The backward pass makes two products for each product of the forward pass, those of attention included."
+FAR = "Here attention is most of the work: in each block a token meets t keys, and mixes t values, of width e in all."
+WORDS = "Here most of the work is the output layer: one matrix from e to n. Looking up an embedding multiplies nothing."
+
+flops_per_token = exercise(
+    "flops_per_token",
+    stars=2,
+    minutes=8,
+    aspects=(
+        operations("forward", 1.5, "forward", PIECES, larger=True),
+        operations("in training", 1, "training", BACKWARD, larger=True),
+        operations("a long context", 0.5, "forward", FAR, e=(4, 17), t=(1000, 5000), n=(3, 20)),
+        operations("a large vocabulary", 0.5, "forward", WORDS, e=(4, 17), t=(2, 5), n=(10_000, 60_000)),
+    ),
+)
+
 # ------------------------------------------------------------------------------------------------------ averaged
 
-Counts = Callable[[Draw, int], list[int]]  # tokens of so many workers
+
+def different(draw: Draw, count: int) -> list[int]:
+    """So many different numbers from 2 to 13: one that is forgotten is not mistaken for another."""
+    return (draw.permutation(12)[:count] + 2).tolist()
 
 
-def weighed(counts_of: Counts, *workers: int) -> Probe:
-    """The averages of drawn gradients of so many workers, which have so many tokens."""
+def averages_of(answer: Answer, gradients: list[list[torch.Tensor]], counts: list[int]) -> dict[str, torch.Tensor]:
+    """What the student's function returns, by parameter."""
+    names = [f"parameter {place}" for place in range(len(gradients[0]))]
+    return dict(zip(names, all_of(names, answer(gradients, list(counts))), strict=True))
+
+
+def weighed(
+    name: str,
+    points: float,
+    counts_of: Callable[[Draw, int], list[int]],
+    *workers: int,
+    larger: bool = False,
+    missed: str = "",
+) -> Aspect:
+    """The averages of drawn gradients of so many workers. counts_of: draws how many tokens each has."""
 
     def probe(answer, draw):
         averages = {}
         for count in workers:
             own = draw.named(f"{count} workers")
             counts = counts_of(own, count)
-            returned = answer(drawn_gradients(own, count), list(counts))
-            if not isinstance(returned, (list, tuple)) or len(returned) != 2:
-                many = f" of {len(returned)}" if isinstance(returned, (list, tuple)) else ""
-                raise Unmet(
-                    "Each worker has gradients for two parameters, and your function has to return a list of two; it"
-                    f" returns {kind_of(returned)}{many}."
-                )
-            for place, tensor in enumerate(returned):
-                averages[f"parameter {place}, workers with {', '.join(map(str, counts))} tokens"] = tensor
-        return averages
+            for which, average in averages_of(answer, drawn_gradients(own, count), counts).items():
+                averages[f"{which}, workers with {', '.join(map(str, counts))} tokens"] = average
+        further = {LARGER: many_workers} if larger else {}
+        return together(averages, further, draw, lambda given: averages_of(answer, *given))
 
-    return probe
+    return Aspect(name, points, probe, missed=missed)
 
 
 def equal(draw: Draw, workers: int) -> list[int]:
@@ -340,10 +449,12 @@ def drawn_gradients(draw: Draw, workers: int) -> list[list[torch.Tensor]]:
     return [[draw.normal(3, 2), draw.normal(4)] for _ in range(workers)]
 
 
-CHANGED = (
-    "Your code changes the workers' own gradients in place. Look for +=, *=, /=, an assignment to x[...], or a method"
-    " whose name ends in _."
-)
+def many_workers(draw: Draw) -> tuple[list[list[torch.Tensor]], list[int]]:
+    """Gradients of many workers for five parameters, of up to three axes, and how many tokens each worker has."""
+    workers, width = draw.number(9, 16), draw.number(24, 48)
+    shapes = (), (width, 9), (70,), (2, 3, 4), (1, width)
+    gradients = [[draw.heavy(*shape) for shape in shapes] for _ in range(workers)]
+    return gradients, draw.integers(1, 5000, workers).tolist()
 
 
 def left_alone(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
@@ -353,21 +464,45 @@ def left_alone(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     return {f"worker {w}, parameter {p}": g for w, own in enumerate(gradients) for p, g in enumerate(own)}
 
 
+SHARES = "A worker's mean times its number of tokens is its sum. All sums together, over all tokens, are the mean."
+NO_TOKEN = "A worker without a token adds nothing to the sum, and nothing to the number of tokens."
+CHANGED = (
+    "Your code changes the workers' own gradients in place. Look for +=, *=, /=, an assignment to x[...], or a method"
+    " whose name ends in _."
+)
+
+averaged = exercise(
+    "averaged",
+    stars=2,
+    minutes=6,
+    aspects=(
+        weighed("unequal shares", 1.5, different, 3, 4, 2, larger=True, missed=SHARES),
+        weighed("equal shares", 0.5, equal, 3, 2, 1),
+        weighed("a worker without a token", 0.5, one_without, 3, 2, missed=NO_TOKEN),
+        Aspect(LEFT_ALONE, 0.5, left_alone, side=True, missed=CHANGED),
+    ),
+)
+
 # ------------------------------------------------------------------------------------------------- fit_power_law
 
-LINE = "two numbers: a and alpha"
 Points = tuple[list[int], list[float]]
 
 
-def fitted(points: Callable[[Draw], Points], times: int = 3) -> Probe:
-    """a and α for several drawn sets of sizes and losses."""
+def fitted(
+    name: str, points: float, measured: Callable[[Draw], Points], missed: str = "", larger: bool = False
+) -> Aspect:
+    """a and α for three drawn sets of sizes and losses. larger: for one set of many sizes too."""
+
+    def laws(answer: Answer, *measurements: Points) -> dict[str, torch.Tensor]:
+        found = [numbers(("a", "alpha"), answer(*some)) for some in measurements]
+        return dict(zip(("a", "alpha"), torch.tensor(found, dtype=torch.float64).unbind(1), strict=True))
 
     def probe(answer, draw):
-        laws = [pair(answer(*points(draw.named(f"{k}"))), LINE) for k in range(times)]
-        a, alpha = zip(*laws, strict=True)
-        return {"a": float64(a), "alpha": float64(alpha)}
+        results = laws(answer, *(measured(draw.named(f"{k}")) for k in range(3)))
+        further = {LARGER: many_sizes} if larger else {}
+        return together(results, further, draw, lambda measurements: laws(answer, measurements))
 
-    return probe
+    return Aspect(name, points, probe, missed=missed)
 
 
 def drawn_sizes(draw: Draw, count: int) -> list[int]:
@@ -382,16 +517,23 @@ def on_a_line(draw: Draw) -> Points:
     return sizes, [a * size**-alpha for size in sizes]
 
 
-def near_a_line(count: int) -> Callable[[Draw], Points]:
-    """So many sizes, in any order, with losses off a power law by up to a tenth."""
+def near_a_line(draw: Draw, sizes: list[int]) -> Points:
+    """These sizes, with losses off a power law by up to a tenth."""
+    a, alpha = draw.uniform(3, 12).item(), draw.uniform(0.05, 0.3).item()
+    off = draw.uniform(0.9, 1.1, len(sizes)).tolist()
+    return sizes, [a * size**-alpha * one for size, one in zip(sizes, off, strict=True)]
 
-    def points(draw):
-        sizes = [drawn_sizes(draw, count)[place] for place in draw.permutation(count).tolist()]
-        a, alpha = draw.uniform(3, 12).item(), draw.uniform(0.05, 0.3).item()
-        off = draw.uniform(0.9, 1.1, count).tolist()
-        return sizes, [a * size**-alpha * one for size, one in zip(sizes, off, strict=True)]
 
-    return points
+def few_sizes(count: int) -> Callable[[Draw], Points]:
+    """So many sizes, in any order, near a power law."""
+    return lambda draw: near_a_line(
+        draw, [drawn_sizes(draw, count)[place] for place in draw.permutation(count).tolist()]
+    )
+
+
+def many_sizes(draw: Draw) -> Points:
+    """Many sizes over ten orders of magnitude, near a power law."""
+    return near_a_line(draw, [int(10**power) for power in draw.uniform(2, 12, draw.number(40, 70)).tolist()])
 
 
 def rising(draw: Draw) -> Points:
@@ -399,136 +541,24 @@ def rising(draw: Draw) -> Points:
     return drawn_sizes(draw, 3), draw.uniform(1, 2, 3).cumsum(0).tolist()
 
 
-FAR = "Here attention is most of the work: in each block a token meets t keys, and mixes t values, of width e in all."
-WORDS = "Here most of the work is the output layer: one matrix from e to n. Looking up an embedding multiplies nothing."
-PIECES = "Check the pieces one by one: the blocks' matrices, the output layer, and the two products of attention."
-ALIKE = (
-    "Each target that is not `pad` counts the same, whichever part it is in and whatever else is in that part. Any id"
-    " may be `pad`."
-)
-GO_ON = (
-    "After the forward pass the random numbers have to go on as after one run of the block, and after the backward pass"
-    " from where they were when it began."
-)
-SHARES = "A worker's mean times its number of tokens is its sum. All sums together, over all tokens, are the mean."
-NO_TOKEN = "A worker without a token adds nothing to the sum, and nothing to the number of tokens."
 NEAREST = "These losses lie near a power law and not on it. The line of least squares takes all points into account."
 THROUGH = "Through two points there is one line: here the power law has to pass through both."
-BACKWARD = "The backward pass makes two products for each product of the forward pass, those of attention included."
 
-EXACTLY: dict[str, Any] = {"rtol": 1e-6, "atol": 0.0}  # small models count beside large ones
-NEAR: dict[str, Any] = {"rtol": 1e-3, "atol": 1e-4}
+fit_power_law = exercise(
+    "fit_power_law",
+    stars=2,
+    minutes=8,
+    aspects=(
+        fitted("losses on a power law", 1, on_a_line),
+        fitted("losses near one", 1.5, few_sizes(5), NEAREST, larger=True),
+        fitted("two sizes", 0.25, few_sizes(2), THROUGH),
+        fitted("losses that rise", 0.25, rising),
+    ),
+)
 
 LESSON = Lesson(
     "17_going_big",
     "Going big",
-    exercises=(
-        Exercise(
-            "accumulated_gradients",
-            stars=2,
-            minutes=7,
-            mend=True,
-            aspects=(
-                Aspect(
-                    "rows of different length",
-                    1.5,
-                    accumulated(
-                        FOUR_PARTS._replace(parts=2), Rows((5, 2), 5, 2, pad=4), Rows((1, 3, 2), 4, 3, in_front=True)
-                    ),
-                    missed=ALIKE,
-                ),
-                Aspect("no padding", 0.5, accumulated(Rows((3, 3, 3, 3), 3, 2), Rows((2, 2), 2, 1), Rows((4,), 4, 1))),
-                Aspect("rows that do not divide evenly", 0.5, accumulated(Rows((3,) * 7, 3, 3), Rows((2,) * 5, 2, 4))),
-                Aspect("a part of padding alone", 0.5, accumulated(Rows((3, 0, 2), 3, 3), Rows((1, 4, 0, 0), 4, 2))),
-                Aspect("gradients from before", 0.5, accumulated(FOUR_PARTS, stale=True)),
-                Aspect("one part at a time", 0.25, part_by_part, side=True),
-                input_left_alone(0.25, a_batch),
-            ),
-        ),
-        Exercise(
-            "checkpointed",
-            stars=3,
-            minutes=14,
-            aspects=(
-                Aspect(
-                    "output and gradients",
-                    2,
-                    checkpointing(
-                        {
-                            "without dropout": {},
-                            "with a batch of one": {"shape": (1, 3, 6)},
-                            "with the block twice in a row": {"twice": True},
-                        }
-                    ),
-                    **NEAR,
-                ),
-                Aspect(
-                    "dropout",
-                    1,
-                    checkpointing(
-                        {
-                            "in training": {"dropout": True},
-                            "in evaluation mode": {"dropout": True, "training": False},
-                            "with the block twice in a row": {"dropout": True, "twice": True},
-                        }
-                    ),
-                    **NEAR,
-                ),
-                Aspect(
-                    "an input that needs no gradient",
-                    0.75,
-                    checkpointing({"without dropout": {"needs": False}}),
-                    **NEAR,
-                ),
-                Aspect(
-                    "frozen and unused parameters", 0.25, checkpointing({"without dropout": {"partly": True}}), **NEAR
-                ),
-                Aspect("autocast", 0.5, under_autocast, side=True),
-                Aspect(
-                    "random numbers afterwards",
-                    0.5,
-                    checkpointing({"in training": {"dropout": True}}, random=True),
-                    side=True,
-                    missed=GO_ON,
-                ),
-            ),
-            forbidden={"checkpoint": "torch.utils.checkpoint does all of this; the exercise is to write it."},
-            builds_on=("big.random_state", "big.set_random_state", "big.keeping_autocast"),
-        ),
-        Exercise(
-            "flops_per_token",
-            stars=2,
-            minutes=8,
-            aspects=(
-                Aspect("forward", 1.5, operations(USUAL, FORWARD), **EXACTLY, missed=PIECES),
-                Aspect("in training", 1, operations(USUAL, TRAINING), **EXACTLY, missed=BACKWARD),
-                Aspect("a long context", 0.5, operations(LONG, FORWARD), **EXACTLY, missed=FAR),
-                Aspect("a large vocabulary", 0.5, operations(MANY_WORDS, FORWARD), **EXACTLY, missed=WORDS),
-            ),
-        ),
-        Exercise(
-            "averaged",
-            stars=2,
-            minutes=6,
-            aspects=(
-                Aspect("unequal shares", 1.5, weighed(different, 3, 4, 2), missed=SHARES),
-                Aspect("equal shares", 0.5, weighed(equal, 3, 2, 1)),
-                Aspect("a worker without a token", 0.5, weighed(one_without, 3, 2), missed=NO_TOKEN),
-                Aspect(LEFT_ALONE, 0.5, left_alone, side=True, missed=CHANGED),
-            ),
-        ),
-        Exercise(
-            "fit_power_law",
-            stars=2,
-            minutes=8,
-            aspects=(
-                Aspect("losses on a power law", 1, fitted(on_a_line)),
-                Aspect("losses near one", 1.5, fitted(near_a_line(5)), missed=NEAREST),
-                Aspect("two sizes", 0.25, fitted(near_a_line(2)), missed=THROUGH),
-                Aspect("losses that rise", 0.25, fitted(rising)),
-            ),
-        ),
-    ),
-    predictions=predictions_of("17_going_big"),
-    late_imports=("torch._dynamo",),
+    (accumulated_gradients, checkpointed, flops_per_token, averaged, fit_power_law),
+    predictions_of("17_going_big"),
 )

@@ -2,42 +2,40 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 
-from helpers.exercises.aspects import (
-    Inputs,
-    Unmet,
-    Via,
+from helpers.exercises.aspects import LARGER, Unmet, Via, built, fill, kind_of, together
+from helpers.exercises.draw import Draw
+from helpers.exercises.exercise import Answer, Aspect, Lesson
+from helpers.exercises.questions import predictions_of
+from helpers.exercises.spec import (
     any_device,
-    built,
-    fill,
+    case,
+    exercise,
     gradient,
+    heavy,
     input_left_alone,
-    kind_of,
+    ints,
+    module,
+    normal,
+    one_of,
     parameters,
+    size,
     values,
 )
-from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
-from helpers.exercises.questions import predictions_of
 
 FINISHED = "The finished part is there for the exercises that build on this one; write it here."
 READY = "It is the very thing that this exercise asks for; write it here."
-HALF = torch.float16
-
-
-def drawn(*shape: int, std: float = 1.0) -> Inputs:
-    """Normal numbers of that shape."""
-    return lambda draw: (draw.normal(*shape, std=std),)
-
+OF_ANY_SIZE = module(lambda x, *sizes: ((x.shape[-1], *sizes), (x,)))
 
 # ------------------------------------------------------------------------------------------------------ RMSNorm
 
-NORM, WIDE_NORM = built(6), built(10, eps=0.5)
-COARSE = 2e-3  # how far two right answers in float16 may be apart, which round in another order
+NORM = built(6)
+HALF, COARSE = torch.float16, 2e-3  # how far two right answers in float16 may be apart, which round in another order
 
 
 def in_other_types(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
@@ -54,14 +52,60 @@ def in_other_types(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     }
 
 
+rms_norm = exercise(
+    "RMSNorm",
+    stars=1,
+    minutes=6,
+    mend=True,
+    forbidden={"rms_norm": READY, "finished_norm": FINISHED},
+    given=case(normal(2, 3, 6, std=3.0)),
+    also={
+        "with a batch of one": case(normal(1, 4, 6)),
+        "with one position": case(normal(2, 1, 6)),
+        "for a single vector, of small numbers": case(normal(6, std=0.01)),
+    },
+    larger=case(heavy(5, size(9, 16), 3, size(24, 48))),
+    via=OF_ANY_SIZE,
+    aspects=(
+        values(1.5, axes="b t e", picture=True),
+        values(
+            0.5,
+            given=case(normal(2, 3, 10, std=0.5), 0.5),
+            name="another epsilon",
+            also={"for a vector of zeros": case(lambda draw: torch.zeros(1, 2, 10, device=draw.device), 0.5)},
+            axes="b t e",
+        ),
+        Aspect("the type of x", 0.5, in_other_types, axes="b t e", rtol=COARSE, atol=COARSE, dtype=True),
+        gradient(0.25, given=case(normal(2, 3, 6)), via=NORM, weights=True),
+        input_left_alone(0.25, given=case(normal(2, 3, 6))),
+    ),
+)
+
 # ------------------------------------------------------------------------------------------------------- SwiGLU
 
-NETWORK, NARROW_NETWORK = built(6, 10), built(8, 3)
+swiglu = exercise(
+    "SwiGLU",
+    stars=1,
+    minutes=5,
+    answered_by=("llama.SwiGLU",),
+    given=case(normal(2, 3, 6), 10),
+    also={
+        "with a batch of one": case(normal(1, 2, 6), 10),
+        "with one position": case(normal(3, 1, 6), 10),
+        "for large numbers": case(normal(2, 2, 6, std=20.0), 10),
+    },
+    larger=case(heavy(5, size(9, 16), 3, size(24, 48)), size(49, 80)),
+    via=OF_ANY_SIZE,
+    aspects=(
+        values(1, axes="b t e", picture=True),
+        gradient(0.5, given=case(normal(2, 3, 8)), via=built(8, 3), weights=True),
+        parameters(0.5, via=built(8, 3)),
+    ),
+)
 
 # ----------------------------------------------------------------------------------------- GroupedQueryAttention
 
 ATTENTION = built(24, 4, 2)  # e = 24 in 4 heads of width 6, 2 groups
-SINGLE_GROUP, ALL_GROUPS, THREE_TO_A_GROUP = built(12, 3, 1), built(20, 2, 2), built(24, 6, 2)
 
 
 def pieces_through(call: Callable, x: torch.Tensor, past: object, cuts: tuple[int, ...]) -> torch.Tensor:
@@ -80,15 +124,15 @@ def read_in_pieces(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     from helpers.parts.gpt2 import LayerCache
 
     layer, outputs = ATTENTION(answer, draw), {}
-    for case, b, cuts in (
+    for name, b, cuts in (
         ("in pieces of 4, 1 and 1", 2, (4, 1, 1)),
         ("in pieces of 2 and 4, a batch of one", 1, (2, 4)),
     ):
-        outputs[case] = pieces_through(layer, draw.named(case).normal(b, 6, 24), LayerCache(9), cuts)
+        outputs[name] = pieces_through(layer, draw.named(name).normal(b, 6, 24), LayerCache(9), cuts)
     return outputs
 
 
-def held(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+def cached(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """What the cache holds after 5 positions: keys and values, (b, groups, s, d)."""
     from helpers.parts.gpt2 import LayerCache
 
@@ -101,13 +145,81 @@ def held(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     return {"keys": past.keys[:, :, : past.length], "values": past.values[:, :, : past.length]}
 
 
+def many_heads(draw: Draw) -> tuple[torch.Tensor, int, int]:
+    """x (b, t, e), of many heads and positions, with h and the number of groups."""
+    groups, heads_to_a_group = draw.number(3, 5), draw.number(3, 5)
+    h = groups * heads_to_a_group
+    return draw.heavy(draw.number(4, 6), draw.number(70, 90), h * 4), h, groups
+
+
+grouped_query_attention = exercise(
+    "GroupedQueryAttention",
+    stars=3,
+    minutes=15,
+    forbidden={
+        "finished_block": "A finished block holds a finished attention; write yours here.",
+        "MultiheadAttention": "It knows no groups, and this exercise is there to write them.",
+    },
+    builds_on=(
+        "gpt2.LayerCache",
+        "masks.causal_mask",
+        "masks.masked_softmax",
+        "multi_head.merge_heads",
+        "multi_head.split_heads",
+        "positions.rotate",
+    ),
+    given=case(normal(2, 5, 24), 4, 2),
+    also={"with a batch of one": case(normal(1, 4, 24), 4, 2), "with one position": case(normal(3, 1, 24), 4, 2)},
+    larger=many_heads,
+    via=OF_ANY_SIZE,
+    aspects=(
+        values(1.5, axes="b t e", picture=True),
+        values(0.25, given=case(normal(2, 4, 12), 3, 1), name="a single group", axes="b t e"),
+        values(0.5, given=case(normal(2, 4, 24), 6, 2), name="three heads to a group", axes="b t e"),
+        values(0.25, given=case(normal(2, 4, 20), 2, 2), name="as many groups as heads", axes="b t e"),
+        Aspect("with a cache", 1, read_in_pieces, axes="b t e"),
+        Aspect("what the cache holds", 0.5, cached, axes="b g s d"),
+        gradient(0.5, given=case(normal(2, 4, 24)), via=ATTENTION, weights=True),
+        parameters(0.25, via=ATTENTION),
+        any_device(0.25, given=case(normal(2, 4, 24)), via=ATTENTION),
+    ),
+)
+
 # --------------------------------------------------------------------------------------------- halves_from_pairs
 
 
-def rows_of(h: int, d: int, e: int) -> Inputs:
-    """A projection's weight (h·d, e), and h."""
-    return lambda draw: (draw.normal(h * d, e), h)
+def many_rows(draw: Draw) -> tuple[torch.Tensor, int]:
+    """A weight (h·d, e) for many heads, and h."""
+    h, d = draw.number(9, 16), 2 * draw.number(9, 16)
+    return draw.heavy(h * d, draw.number(24, 48)), h
 
+
+halves_from_pairs = exercise(
+    "halves_from_pairs",
+    stars=3,
+    minutes=9,
+    given=case(normal(3 * 6, 5), 3),
+    also={
+        "of two heads, as wide as long": case(normal(2 * 8, 16), 2),
+        "of wide heads": case(normal(2 * 10, 3), 2),
+        "of heads of width 2": case(normal(3 * 2, 4), 3),
+        "of a single column": case(normal(2 * 6, 1), 2),
+    },
+    larger=many_rows,
+    aspects=(
+        values(1.5, axes="row e", picture=True),
+        values(
+            0.5,
+            given=case(normal(6, 12), 1),
+            name="one head",
+            also={"of width 10": case(normal(10, 4), 1)},
+            axes="row e",
+        ),
+        gradient(0.5, given=case(normal(2 * 6, 8), 2)),
+        input_left_alone(0.25, given=case(normal(2 * 6, 5), 2)),
+        any_device(0.25, given=case(normal(2 * 6, 5), 2)),
+    ),
+)
 
 # -------------------------------------------------------------------------------------------------------- Llama
 
@@ -115,18 +227,25 @@ APART: dict[str, Any] = {"n": 9, "e": 12, "h": 2, "groups": 1, "depth": 2, "hidd
 TIED = {"n": 7, "e": 8, "h": 2, "groups": 2, "depth": 1, "hidden": 6, "epsilon": 0.1, "tied": True}
 
 
-def model_of(sizes: Mapping[str, float]) -> Via:
-    """The student's model of these sizes, of finished blocks."""
+def config_and_block(sizes: Mapping[str, Any]) -> tuple:
+    """What a model of these sizes is made of: its config, and finished blocks."""
+    from helpers.parts.llama import LlamaBlock, LlamaConfig
 
-    def via(answer, draw):
-        from helpers.parts.llama import LlamaBlock, LlamaConfig
-
-        return built(LlamaConfig(**sizes), LlamaBlock)(answer, draw)
-
-    return via
+    return LlamaConfig(**sizes), LlamaBlock
 
 
-NAMES_AND_SHAPES = "names and shapes"
+def deeper(draw: Draw) -> tuple[torch.Tensor, dict[str, Any]]:
+    """Tokens (b, t), and the sizes of a model with many blocks and a large vocabulary."""
+    n, e = draw.number(70, 90), 4 * draw.number(5, 9)
+    sizes = {"n": n, "e": e, "h": 2, "groups": 1, "depth": draw.number(4, 7), "hidden": draw.number(20, 40)}
+    return draw.integers(0, n, draw.number(4, 6), draw.number(70, 90)), sizes
+
+
+def model_of(sizes: Mapping[str, Any]) -> Via:
+    """The student's model of these sizes."""
+    return lambda answer, draw: built(*config_and_block(sizes))(answer, draw)
+
+
 MODEL, TIED_MODEL = model_of(APART), model_of(TIED)
 
 
@@ -135,14 +254,9 @@ def whole_state(points: float, name: str, via: Via) -> Aspect:
 
     def probe(answer, draw):
         lines = sorted(f"{key} {tuple(tensor.shape)}" for key, tensor in via(answer, draw).state_dict().items())
-        return {NAMES_AND_SHAPES: torch.tensor(list("\n".join(lines).encode()[:4000]), dtype=torch.uint8)}
+        return {"names and shapes": torch.tensor(list("\n".join(lines).encode()[:4000]), dtype=torch.uint8)}
 
     return Aspect(name, points, probe, side=True)
-
-
-def ids_of(n: int, b: int, t: int) -> Inputs:
-    """Tokens (b, t) out of n."""
-    return lambda draw: (draw.integers(0, n, b, t),)
 
 
 def model_in_pieces(answer: Answer, draw: Draw) -> torch.Tensor:
@@ -172,51 +286,70 @@ class OtherBlock(torch.nn.Module):
 
 def of_other_blocks(answer: Answer, draw: Draw) -> torch.Tensor:
     """The student's model of blocks of another kind, on some tokens."""
-    from helpers.parts.llama import LlamaConfig
-
-    model = fill(answer(LlamaConfig(**APART), OtherBlock).to(draw.device), draw)
+    config, _ = config_and_block(APART)
+    model = fill(answer(config, OtherBlock).to(draw.device), draw)
     return model(draw.integers(0, 9, 2, 4))
 
 
+llama = exercise(
+    "Llama",
+    stars=2,
+    minutes=8,
+    builds_on=("gpt2.KeyValueCache", "llama.LlamaConfig", "llama.LlamaBlock", "llama.RMSNorm"),
+    given=case(ints(2, 5, below=9), APART),
+    also={
+        "with a batch of one": case(ints(1, 4, below=9), APART),
+        "with one position": case(ints(3, 1, below=9), APART),
+    },
+    larger=deeper,
+    via=module(lambda ids, sizes: (config_and_block(sizes), (ids,))),
+    aspects=(
+        values(0.75, name="logits", axes="b t n", picture=True),
+        values(
+            0.5,
+            given=case(ints(2, 4, below=7), TIED),
+            name="a tied table",
+            also={"with a batch of one": case(ints(1, 3, below=7), TIED)},
+            axes="b t n",
+        ),
+        Aspect("with a cache", 0.5, model_in_pieces, axes="b t n"),
+        Aspect("blocks of another kind", 0.25, of_other_blocks, axes="b t n"),
+        gradient(0.25, given=case(ints(2, 4, below=9)), via=MODEL, weights=True),
+        gradient(0.25, given=case(ints(2, 4, below=7)), name="gradient of a tied table", via=TIED_MODEL, weights=True),
+        whole_state(0.25, "parameters", MODEL),
+        whole_state(0.25, "parameters of a tied model", TIED_MODEL),
+    ),
+)
+
 # -------------------------------------------------------------------------------------------------------- route
 
-BY_PLACE = ("weights", "experts", "balance")
-
-
-def routed(which: str, *sizes: tuple[int, int, int]) -> Probe:
-    """One of the three things that the student's function returns, for logits of these (tokens, N) and k."""
-
-    def probe(answer, draw):
-        parts = {}
-        for tokens, count, k in sizes:
-            case = f"for {tokens} token{'s' if tokens > 1 else ''}, N = {count}, k = {k}"
-            parts[case] = part_of(answer(draw.normal(tokens, count, std=1.5), k), which)
-        return parts
-
-    return probe
-
-
-def part_of(returned: object, which: str) -> torch.Tensor:
-    """Weights, experts or balance, from what `route` returned."""
-    if not isinstance(returned, (tuple, list)) or len(returned) != 3:
-        raise Unmet(f"Your function has to return weights, experts and balance; it returns {kind_of(returned)}.")
-    part = returned[BY_PLACE.index(which)]
-    if not isinstance(part, torch.Tensor):
-        raise Unmet(f"Of the three things that you return, the {which} must be a tensor. It is {kind_of(part)}.")
-    return part
-
-
-SIZES = ((9, 5, 2), (6, 4, 1), (7, 6, 3), (1, 4, 2))
+ROUTED = ("weights", "experts", "balance")
+SIZES = ((9, 5, 2), (6, 4, 1), (7, 6, 3), (1, 4, 2))  # of the logits (tokens, N), and k
 LONE = ((1, 5, 1), (4, 3, 3), (1, 1, 1))
 
 
-def returning(which: str) -> Via:
-    """The student's function, of which one part is looked at, with k = 2."""
+def many_experts(draw: Draw) -> tuple[torch.Tensor, int]:
+    """Logits (tokens, N), and k. Those of a token are 0.1 or more apart: rounding changes no choice.
 
-    def via(answer, draw):
-        return lambda logits: part_of(answer(logits, 2), which)
+    Some experts are preferred, and each token's logits lie around a number of its own.
+    """
+    tokens, count = draw.number(70, 130), draw.number(24, 48)
+    ranks = (draw.uniform(0, 1, tokens, count) + draw.uniform(0, 0.5, count)).argsort(-1).argsort(-1)
+    return 0.2 * ranks + draw.uniform(0, 0.1, tokens, count) + draw.heavy(tokens, 1), draw.number(5, 10)
 
-    return via
+
+def routed(points: float, which: str, sizes: tuple = SIZES, name: str = "", **policy: Any) -> Aspect:
+    """One of the three things that the student's function returns, for logits of these sizes."""
+
+    def probe(answer, draw):
+        call, results = one_of(ROUTED, which)(answer, draw), {}
+        for tokens, count, k in sizes:
+            said = f"for {tokens} token{'s' if tokens > 1 else ''}, N = {count}, k = {k}"
+            results[said] = call(draw.normal(tokens, count, std=1.5), k)
+        larger = {LARGER: many_experts} if sizes is SIZES else {}
+        return together(results, larger, draw, lambda further: call(*further))
+
+    return Aspect(name or which, points, probe, **policy)
 
 
 def uneven(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
@@ -229,15 +362,30 @@ def uneven(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     two = one.clone()
     two[:, second] = 30
     cases = {"all used alike": (even, 1), "one does everything": (one, 1), "two do everything": (two, 2)}
-    return {case: part_of(answer(logits.to(draw.device), k), "balance") for case, (logits, k) in cases.items()}
+    balance = one_of(ROUTED, "balance")(answer, draw)
+    return {name: balance(logits.to(draw.device), k) for name, (logits, k) in cases.items()}
 
+
+route = exercise(
+    "route",
+    stars=2,
+    minutes=10,
+    answered_by=("experts.route", "experts.balance_loss"),
+    given=case(normal(7, 5), 2),
+    returns=ROUTED,
+    aspects=(
+        routed(1, "weights", axes="token k"),
+        routed(0.5, "experts", axes="token k", dtype=True),
+        routed(1, "balance"),
+        Aspect("even and uneven", 0.5, uneven),
+        routed(0.25, "balance", LONE, "one token, or one expert"),
+        gradient(0.25, of="balance", name="gradient of the balance"),
+        gradient(0.25, of="weights", name="gradient of the weights"),
+        input_left_alone(0.25),
+    ),
+)
 
 # --------------------------------------------------------------------------------------------------- keep_min_p
-
-
-def with_p(*shape: int, p: float) -> Inputs:
-    """Logits of a shape, and p."""
-    return lambda draw: (draw.normal(*shape, std=2.0), p)
 
 
 def of_any_size(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
@@ -255,191 +403,36 @@ def with_two_largest(draw: Draw) -> tuple[torch.Tensor, float]:
     return logits, 1.0
 
 
+def many_tokens(draw: Draw) -> tuple[torch.Tensor, float]:
+    """Logits (..., n) in steps of 1/8, and a p between two steps: rounding changes nothing that is kept."""
+    logits = draw.heavy(5, draw.number(9, 16), draw.number(100, 200))
+    return (8 * logits).round() / 8, math.exp(-(draw.number(4, 20) + 0.5) / 8)
+
+
+keep_min_p = exercise(
+    "keep_min_p",
+    stars=1,
+    minutes=5,
+    given=case(normal(9, 12, std=2.0), 0.1),
+    also={
+        "with p = 0.4": case(normal(3, 9, std=2.0), 0.4),
+        "with a batch of one": case(normal(1, 8, std=2.0), 0.15),
+        "with two axes in front": case(normal(2, 3, 7, std=2.0), 0.2),
+        "for a single row": case(normal(9, std=2.0), 0.3),
+    },
+    larger=many_tokens,
+    aspects=(
+        values(1, axes="row token"),
+        Aspect("logits of any size", 0.25, of_any_size, axes="row token"),
+        values(0.25, given=with_two_largest, name="p = 1", axes="row token"),
+        input_left_alone(0.25),
+        any_device(0.25),
+    ),
+)
+
 LESSON = Lesson(
     "18_since_gpt2",
     "Since GPT-2",
-    exercises=(
-        Exercise(
-            "RMSNorm",
-            stars=1,
-            minutes=6,
-            mend=True,
-            aspects=(
-                values(
-                    1.5,
-                    drawn(2, 3, 6, std=3.0),
-                    via=NORM,
-                    also={
-                        "with a batch of one": drawn(1, 4, 6),
-                        "with one position": drawn(2, 1, 6),
-                        "for a single vector, of small numbers": drawn(6, std=0.01),
-                    },
-                    axes="b t e",
-                    picture=True,
-                ),
-                values(
-                    0.5,
-                    drawn(2, 3, 10, std=0.5),
-                    name="another epsilon",
-                    via=WIDE_NORM,
-                    also={"for a vector of zeros": lambda draw: (torch.zeros(1, 2, 10, device=draw.device),)},
-                    axes="b t e",
-                ),
-                Aspect("the type of x", 0.5, in_other_types, axes="b t e", rtol=COARSE, atol=COARSE, dtype=True),
-                gradient(0.25, drawn(2, 3, 6), via=NORM, weights=True),
-                input_left_alone(0.25, drawn(2, 3, 6), via=NORM),
-            ),
-            forbidden={"rms_norm": READY, "finished_norm": FINISHED},
-        ),
-        Exercise(
-            "SwiGLU",
-            stars=1,
-            minutes=5,
-            aspects=(
-                values(
-                    1,
-                    drawn(2, 3, 6),
-                    via=NETWORK,
-                    also={
-                        "with a batch of one": drawn(1, 2, 6),
-                        "with one position": drawn(3, 1, 6),
-                        "for large numbers": drawn(2, 2, 6, std=20.0),
-                    },
-                    axes="b t e",
-                    picture=True,
-                ),
-                gradient(0.5, drawn(2, 3, 8), via=NARROW_NETWORK, weights=True),
-                parameters(0.5, NARROW_NETWORK),
-            ),
-            answered_by=("llama.SwiGLU",),
-        ),
-        Exercise(
-            "GroupedQueryAttention",
-            stars=3,
-            minutes=15,
-            aspects=(
-                values(
-                    1.5,
-                    drawn(2, 5, 24),
-                    via=ATTENTION,
-                    also={"with a batch of one": drawn(1, 4, 24), "with one position": drawn(3, 1, 24)},
-                    axes="b t e",
-                    picture=True,
-                ),
-                values(0.25, drawn(2, 4, 12), name="a single group", via=SINGLE_GROUP, axes="b t e"),
-                values(0.5, drawn(2, 4, 24), name="three heads to a group", via=THREE_TO_A_GROUP, axes="b t e"),
-                values(0.25, drawn(2, 4, 20), name="as many groups as heads", via=ALL_GROUPS, axes="b t e"),
-                Aspect("with a cache", 1, read_in_pieces, axes="b t e"),
-                Aspect("what the cache holds", 0.5, held, axes="b g s d"),
-                gradient(0.5, drawn(2, 4, 24), via=ATTENTION, weights=True),
-                parameters(0.25, ATTENTION),
-                any_device(0.25, drawn(2, 4, 24), via=ATTENTION),
-            ),
-            forbidden={
-                "finished_block": "A finished block holds a finished attention; write yours here.",
-                "MultiheadAttention": "It knows no groups, and this exercise is there to write them.",
-            },
-            builds_on=(
-                "gpt2.LayerCache",
-                "masks.causal_mask",
-                "masks.masked_softmax",
-                "multi_head.merge_heads",
-                "multi_head.split_heads",
-                "positions.rotate",
-            ),
-        ),
-        Exercise(
-            "halves_from_pairs",
-            stars=3,
-            minutes=9,
-            aspects=(
-                values(
-                    1.5,
-                    rows_of(3, 6, 5),
-                    also={
-                        "of two heads, as wide as long": rows_of(2, 8, 16),
-                        "of wide heads": rows_of(2, 10, 3),
-                        "of heads of width 2": rows_of(3, 2, 4),
-                        "of a single column": rows_of(2, 6, 1),
-                    },
-                    axes="row e",
-                    picture=True,
-                ),
-                values(0.5, rows_of(1, 6, 12), name="one head", also={"of width 10": rows_of(1, 10, 4)}, axes="row e"),
-                gradient(0.5, rows_of(2, 6, 8)),
-                input_left_alone(0.25, rows_of(2, 6, 5)),
-                any_device(0.25, rows_of(2, 6, 5)),
-            ),
-        ),
-        Exercise(
-            "Llama",
-            stars=2,
-            minutes=8,
-            aspects=(
-                values(
-                    0.75,
-                    ids_of(9, 2, 5),
-                    name="logits",
-                    via=MODEL,
-                    also={"with a batch of one": ids_of(9, 1, 4), "with one position": ids_of(9, 3, 1)},
-                    axes="b t n",
-                    picture=True,
-                ),
-                values(
-                    0.5,
-                    ids_of(7, 2, 4),
-                    name="a tied table",
-                    via=TIED_MODEL,
-                    also={"with a batch of one": ids_of(7, 1, 3)},
-                    axes="b t n",
-                ),
-                Aspect("with a cache", 0.5, model_in_pieces, axes="b t n"),
-                Aspect("blocks of another kind", 0.25, of_other_blocks, axes="b t n"),
-                gradient(0.25, ids_of(9, 2, 4), via=MODEL, weights=True),
-                gradient(0.25, ids_of(7, 2, 4), name="gradient of a tied table", via=TIED_MODEL, weights=True),
-                whole_state(0.25, "parameters", MODEL),
-                whole_state(0.25, "parameters of a tied model", TIED_MODEL),
-            ),
-            builds_on=("gpt2.KeyValueCache", "llama.LlamaConfig", "llama.LlamaBlock", "llama.RMSNorm"),
-        ),
-        Exercise(
-            "route",
-            stars=2,
-            minutes=10,
-            aspects=(
-                Aspect("weights", 1, routed("weights", *SIZES), axes="token k"),
-                Aspect("experts", 0.5, routed("experts", *SIZES), axes="token k", dtype=True),
-                Aspect("balance", 1, routed("balance", *SIZES)),
-                Aspect("even and uneven", 0.5, uneven),
-                Aspect("one token, or one expert", 0.25, routed("balance", *LONE)),
-                gradient(0.25, drawn(7, 5), name="gradient of the balance", via=returning("balance")),
-                gradient(0.25, drawn(7, 5), name="gradient of the weights", via=returning("weights")),
-                input_left_alone(0.25, lambda draw: (draw.normal(7, 5), 2)),
-            ),
-            answered_by=("experts.route", "experts.balance_loss"),
-        ),
-        Exercise(
-            "keep_min_p",
-            stars=1,
-            minutes=5,
-            aspects=(
-                values(
-                    1,
-                    with_p(9, 12, p=0.1),
-                    also={
-                        "with p = 0.4": with_p(3, 9, p=0.4),
-                        "with a batch of one": with_p(1, 8, p=0.15),
-                        "with two axes in front": with_p(2, 3, 7, p=0.2),
-                        "for a single row": with_p(9, p=0.3),
-                    },
-                    axes="row token",
-                ),
-                Aspect("logits of any size", 0.25, of_any_size, axes="row token"),
-                values(0.25, with_two_largest, name="p = 1", axes="row token"),
-                input_left_alone(0.25, with_p(9, 12, p=0.1)),
-                any_device(0.25, with_p(9, 12, p=0.1)),
-            ),
-        ),
-    ),
-    predictions=predictions_of("18_since_gpt2"),
+    (rms_norm, swiglu, grouped_query_attention, halves_from_pairs, llama, route, keep_min_p),
+    predictions_of("18_since_gpt2"),
 )

@@ -6,15 +6,16 @@ See `next_token_pairs` of lesson 5 for one.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from helpers.exercises import aspects as ready_made
-from helpers.exercises.aspects import Inputs, Others, Unmet, Via, as_is, built, kind_of
+from helpers.exercises.aspects import LARGER, Inputs, Others, Unmet, Via, as_is, built, kind_of, together
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Probe
 
 Part = Any  # a constant, or a function of a Draw
 Size = int | Callable[[Draw], int]
@@ -23,9 +24,9 @@ COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", 
 # ------------------------------------------------------------------------------- what an exercise is given
 
 
-def size(low: int, high: int) -> Callable[[Draw], int]:
-    """A length of an axis, drawn from [low, high). The same in all parts of a case, under the same bounds."""
-    return lambda draw: draw.named(f"size {low} {high}").number(low, high)
+def size(low: int, high: int, of: int = 1) -> Callable[[Draw], int]:
+    """A length of an axis, a multiple of `of`: a number in [low, high) times `of`, drawn once a case for its bounds."""
+    return lambda draw: of * draw.named(f"size {low} {high}").number(low, high)
 
 
 def _sizes(draw: Draw, shape: Sequence[Size]) -> list[int]:
@@ -40,6 +41,20 @@ def normal(*shape: Size, **options: Any) -> Part:
 def heavy(*shape: Size, **options: Any) -> Part:
     """Numbers of which few are large; options as of `Draw.heavy`."""
     return lambda draw: draw.heavy(*_sizes(draw, shape), **options)
+
+
+def outliers(*shape: Size) -> Part:
+    """Vectors of small normal numbers, in each of which one component is larger, up to 8.
+
+    So a clamp shows, and exp of no dot product of two of them overflows.
+    """
+
+    def vectors(draw: Draw) -> torch.Tensor:
+        sizes = _sizes(draw, shape)
+        place, size = draw.integers(0, sizes[-1], *sizes[:-1], 1), draw.uniform(-8, 8, *sizes[:-1], 1)
+        return draw.normal(*sizes, std=0.4).scatter(-1, place, size)
+
+    return vectors
 
 
 def ints(*shape: Size, low: int = 0, below: int) -> Part:
@@ -75,13 +90,19 @@ def case(*parts: Part) -> Inputs:
 # ---------------------------------------------------------------------------- how the answer is called
 
 
-def module(sizes: Callable[..., tuple[tuple, tuple]]) -> Via:
-    """The student's class as a function: of its arguments, `sizes` makes those of the constructor and of the call."""
+def module(sizes: Callable[..., tuple[tuple, tuple]], by: Callable[..., Via] = built, **options: object) -> Via:
+    """The student's class as a function: of its arguments, `sizes` makes those of the constructor and of the call.
+
+    One module is made for all calls with the same arguments of the constructor, which have to be hashable: what it
+    keeps from an earlier call shows. by: makes it. options: go to the constructor too.
+    """
 
     def via(answer: Answer, draw: Draw) -> Callable:
+        made = functools.cache(lambda *make: by(*make, **options)(answer, draw))
+
         def call(*arguments: object) -> object:
             make, inputs = sizes(*arguments)
-            return built(*make)(answer, draw)(*inputs)
+            return made(*make)(*inputs)
 
         return call
 
@@ -119,6 +140,16 @@ def all_of(names: Sequence[str], returned: object) -> Sequence:
 
 
 # ------------------------------------------------------------------------------------------- its aspects
+
+
+def with_larger(probe: Probe, larger: Probe) -> Probe:
+    """A probe that is written out, and beside its results projections of those of `larger`, in a much larger case."""
+
+    def both(answer: Answer, draw: Draw) -> object:
+        further = {LARGER: lambda drawn: (answer, drawn)}
+        return together(probe(answer, draw), further, draw, lambda arguments: larger(*arguments))
+
+    return both
 
 
 @dataclasses.dataclass(frozen=True)

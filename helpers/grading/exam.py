@@ -63,8 +63,8 @@ def without_seed(run: CheckRun, seed: str) -> CheckRun:
     worthless.
     """
     sent = json.loads(json.dumps(run.sent).replace(seed, HIDDEN))
-    changed = tuple(name.replace(seed, HIDDEN) for name in run.changed)
-    return replace(run, sent=sent, says=run.says.replace(seed, HIDDEN), changed=changed)
+    noticed = tuple(sentence.replace(seed, HIDDEN) for sentence in run.noticed)
+    return replace(run, sent=sent, says=run.says.replace(seed, HIDDEN), noticed=noticed)
 
 
 def exam_key_path(lesson: str, root: Path) -> Path:

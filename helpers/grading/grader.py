@@ -19,6 +19,7 @@ from helpers.checking.cell_scan import SubmissionScan
 from helpers.checking.keys import AnswerKey
 from helpers.checking.program_slice import CodeCell
 from helpers.checking.verdicts import WRONG
+from helpers.course import SHIPPED_SEED
 from helpers.exercises import Lesson
 from helpers.grading.canary import REFERENCE
 from helpers.grading.exam import HIDDEN, ExamKey, digest_of_work, without_seed
@@ -119,8 +120,11 @@ class Grader:
         predictions = judge_predictions(lesson, executed.read)
         records = [record(one, self._on_shipped_key(runs.get(name), one)) for name, one in judged.items()]
         records += records_of_predictions(predictions.values())
+        elsewhere = [
+            f"{name}: {e}" for name, one in judged.items() if (e := one.facts.elsewhere) and e == one.verdict.says
+        ]
         points = write_verdicts(notebook, lesson, judged, predictions)
-        flags = [*flags, *(flag.replace(seed, HIDDEN) for flag in executed.flags)]
+        flags = [*flags, *elsewhere, *(flag.replace(seed, HIDDEN) for flag in executed.flags)]
         file = nbformat.writes(notebook).encode("utf-8", "replace")
         entry = JournalEntry(
             student=student.id,
@@ -143,7 +147,7 @@ class Grader:
         """A wrong answer on the inputs of the shipped key, where it can be compared between students."""
         if run and judged.answer is not None and judged.verdict.state == WRONG:
             with contextlib.suppress(answers.MalformedAnswer):
-                return answers.from_wire(run.shipped, self.lesson[judged.verdict.exercise])
+                return answers.received(run.shipped, self.lesson[judged.verdict.exercise], SHIPPED_SEED)
         return None
 
 

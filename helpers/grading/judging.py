@@ -27,7 +27,7 @@ class CheckRun:
 
     sent: the answer that it sent, as unchecked JSON; None for none. says: why it sent none, or where the answer's cells
     stopped, possibly in the student's own words. absent: it sent none because the submission holds none, which no
-    broken machine causes. changed: names in torch or in the probes that the answer replaced. shipped: as sent, what the
+    broken machine causes. noticed: sentences on what the answer did that no exercise needs. shipped: as sent, what the
     same code answered on the inputs of the shipped key, on which everybody's answers can be compared, in the aspects
     that are wrong; None where it was not tried.
     """
@@ -35,7 +35,7 @@ class CheckRun:
     sent: object = None
     says: str = ""
     absent: bool = False
-    changed: tuple[str, ...] = ()
+    noticed: tuple[str, ...] = ()
     shipped: object = None
 
 
@@ -110,10 +110,7 @@ def _findings(exercise: str, facts: CellScan, run: CheckRun) -> Iterator[Finding
     if facts.refused:
         yield Finding(exercise, 0, "", f"The cell could not be read: {facts.refused}.")
     yield from facts.suspicious
-    if run.changed:
-        names = ", ".join(f"`{name}`" for name in run.changed)
-        why = f"While the answer ran, {names} was replaced. No exercise needs that."
-        yield Finding(exercise, 0, "", why)
+    yield from (Finding(exercise, 0, "", sentence) for sentence in run.noticed)
 
 
 def review_digest(exercise: str, findings: tuple[Finding, ...], program: ProgramSlice) -> str:
@@ -135,10 +132,12 @@ def _held_up(decision: str, points: float, first: Finding) -> str:
 def judge_run(run: CheckRun, exercise: Exercise, key: AnswerKey, facts: CellScan, program: ProgramSlice) -> Judged:
     """The verdict on what one exercise sent. Trusts nothing in it."""
     if run.sent is None:
-        silent = not_started(exercise) if facts.stub else _with_note(no_answer(exercise, run.says), program)
+        silent = (
+            not_started(exercise, facts.elsewhere) if facts.stub else _with_note(no_answer(exercise, run.says), program)
+        )
         return Judged(silent, facts=facts)
     try:
-        answer = answers.from_wire(run.sent, exercise)
+        answer = answers.received(run.sent, exercise, key.seed)
     except answers.MalformedAnswer as problem:
         text = f"The exercise sent an answer that cannot be judged: {problem}."
         return Judged(no_answer(exercise, text), facts=facts)
@@ -149,7 +148,7 @@ def judge_run(run: CheckRun, exercise: Exercise, key: AnswerKey, facts: CellScan
 def unexplained_of(lesson: Lesson, key: AnswerKey, exercise: str, sent: object) -> list[str]:
     """See `verdicts.unexplained`. sent: what this exercise sent; none where it cannot be read."""
     try:
-        answer = answers.from_wire(sent, lesson[exercise])
+        answer = answers.received(sent, lesson[exercise], key.seed)
     except answers.MalformedAnswer:
         return []
     return unexplained(lesson[exercise], answer, key[exercise])

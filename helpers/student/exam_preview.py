@@ -28,7 +28,7 @@ def panels(lesson: str) -> Iterator[str]:
 
     path = _notebook(lesson)
     try:
-        cells = [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+        cells = [cell for cell in json.loads(path.read_bytes())["cells"] if cell["cell_type"] == "code"]
         texts = [(grade_id(cell), text_of(cell)) for cell in cells]
     except (OSError, ValueError, TypeError, KeyError) as problem:
         raise NotFound(f"{path} cannot be read as a notebook: {problem}") from None

@@ -133,25 +133,24 @@ check.prediction("variance_growth", variance_growth)
 #
 # **Exercise 1 · `score_variance`** &nbsp; ★☆☆ · 8 minutes · 3 points
 #
-# Draw `samples` pairs of a query and a key, compute one score for each pair, and return the variance of these scores: a
-# tensor of shape () or a Python number. The components must be independent, with mean 0 and variance 1; normal ones are
-# the usual choice. Take all random numbers from the generator that is passed in: the same seed then reproduces a
-# measurement, and a second call with the same generator gives an independent one. The tensors may stay on the CPU.
+# Draw `samples` pairs of a query and a key, compute one score for each pair, and return the variance of these scores
+# around their own mean, with the divisor samples − 1, as `.var()` computes it: a tensor of shape () or a Python number.
 #
-# The check draws enough pairs for a standard error of 2 % of the variance, and accepts results within five standard
-# errors. It also tests that your result varies from seed to seed, as a measurement would.
+# Draw all queries with one `torch.randn(samples, d, generator=generator)`, whose components are independent with mean 0
+# and variance 1, all keys with a second such call, and nothing else. The generator's seed then decides your result, and
+# the check compares it with ours. A further call with the same generator draws the numbers that follow, and gives an
+# independent measurement: do not seed the generator. The tensors may stay on the CPU.
 #
 # <details><summary>Hint 1: all pairs at once</summary>
 #
-# Draw the queries as one tensor of shape (samples, d) and the keys as another. The first query and the first key are
-# one *pair*, the second query and the second key the next. Each pair has one score.
+# The queries are one tensor of shape (samples, d) and the keys another. The first query and the first key are one
+# *pair*, the second query and the second key the next. Each pair has one score.
 #
 # </details>
 # <details><summary>Hint 2: three pairs, with numbers</summary>
 #
-# `torch.randn(3, 2, generator=generator)` draws a table of 3 rows and 2 columns from that generator. Suppose the
-# queries were (1, 0), (0, 2) and (1, 1), and the keys (3, 5), (1, −1) and (2, 0). The three scores are 3, −2 and 2, and
-# their variance is 14/(3 − 1) = 7.
+# Suppose the queries were (1, 0), (0, 2) and (1, 1), and the keys (3, 5), (1, −1) and (2, 0). The three scores are 3,
+# −2 and 2, their mean is 1, and their variance is (4 + 9 + 1)/(3 − 1) = 7.
 #
 # </details>
 # </div>
@@ -162,7 +161,7 @@ def score_variance(d, samples, generator):
 
     d: width of a vector. samples: how many pairs to draw.
     generator: a torch.Generator on the CPU, the source of every random number.
-    Returns one number, a tensor of shape () or a Python number, near d.
+    Returns one number, a tensor of shape () or a Python one; for many pairs it is near d.
     """
     ### BEGIN SOLUTION
     q = torch.randn(samples, d, generator=generator)

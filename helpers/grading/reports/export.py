@@ -30,6 +30,8 @@ def write_exports(root: Path, lesson: str | None = None) -> None:
     with Marks(root, "") as marks:
         CsvExportPlugin(to=str(folder / "nbgrader.csv")).export(marks.gradebook)
     written = [folder / "nbgrader.csv"]
+    # The plugin quotes nothing: whatever stands between two commas is a cell, and may be a formula
+    write_whole(written[0], as_csv(line.split(",") for line in written[0].read_text().rstrip("\n").split("\n")))
     for name in [lesson] if lesson else lesson_names():
         groups, others = by_platform(results(root, name, bar=True)[1])
         for platform, table in TABLES.items():

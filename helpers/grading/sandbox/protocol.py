@@ -1,7 +1,8 @@
 """The grader's side of the wire: what the processes of one submission say, read as data with bounds.
 
 A student's code holds the other end. It may send anything, at any time, as much as it likes: a line is parsed only once
-its length and its shape are known to be harmless, and two lines are all that is read.
+its length and its shape are known to be harmless. A line counts only as the reply to an order: it shows that order's
+ticket, which nobody can know before.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import secrets
 import select
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from helpers.grading.sanitize import nesting
 
@@ -24,14 +26,14 @@ DEEPEST = 30  # brackets within brackets
 LEAVE = 0.5  # seconds that a process has to end after it has said what it was asked for
 PATIENCE = 10.0  # seconds that our own processes have to say how another ended
 
-DONE, LATE, DEAD, FLOODED = "done", "late", "dead", "flooded"
+DONE, LATE, DEAD, FLOODED, EARLY = "done", "late", "dead", "flooded", "early"
 
 
 @dataclass(frozen=True)
 class Reply:
     """What came of one request. state: one of the words above. why: how the process ended.
 
-    message: what was sent. second: what was sent after that, where a second message was asked for.
+    message: what was sent. second: what the same answer gave with the inputs of another seed.
     """
 
     state: str
@@ -59,31 +61,46 @@ class Conversation:
         self._control, self._orders, self._at_end = control, orders, at_end
         self.alive = True
 
-    def ask(
-        self, request: dict, until: float, bounded: bool = True, again: Callable[[dict], list] = lambda message: []
-    ) -> Reply:
-        """Have one process carry out a request, and return what it said. until: by `time.monotonic`.
+    def read(self, request: dict, until: float) -> Reply:
+        """Have one process carry out a request, and return its line, which only code of ours has written.
 
-        bounded: a student's code may have written the reply; without it, only code of ours has. again: what to ask for
-        in a second message, given the first; the process waits for that list, or for the end of the connection.
+        until: by `time.monotonic`.
         """
+        return self._ask(request, lambda channel: channel.line(json.loads), until)
+
+    def answer(self, request: dict, seeds: Sequence[str | int], until: float, again: Callable[[dict], list]) -> Reply:
+        """Have one process run an answer with the inputs of the first seed, and return its line.
+
+        again: the aspects to run with the second seed, given that line. A process that is no longer there after its
+        line did not return from the answer: it is dead.
+        """
+
+        def talk(channel: _Channel) -> Reply:
+            built = channel.line()
+            if "built" not in built.message:
+                return Reply(EARLY) if "answer" in built.message else built
+            reply = channel.order(seed=seeds[0], only=None)
+            if "answer" not in reply.message:
+                return reply
+            there = channel.order()
+            if there.state != DONE:
+                return there
+            wanted = again(reply.message)
+            return replace(reply, second=channel.order(seed=seeds[1], only=wanted).message) if wanted else reply
+
+        return self._ask(request, talk, until)
+
+    def _ask(self, request: dict, talk: Callable[[_Channel], Reply], until: float) -> Reply:
         ours, theirs = socket.socketpair()
-        state, message, last, second = DEAD, None, DEAD, b""
+        reply = Reply(DEAD)
         with ours, contextlib.suppress(OSError):
             with theirs:
                 socket.send_fds(self._control, [b"x"], [theirs.fileno()])
             ours.settimeout(PATIENCE)
-            ours.sendall(json.dumps(request).encode() + b"\n")
-            lines = _lines(ours, until)
-            last, line = state, _ = next(lines)
-            if state == DONE:
-                message = parse(line) if bounded else json.loads(line)
-                state = FLOODED if message is None else DONE
-            if message is not None and (wanted := again(message)):
-                ours.sendall(json.dumps(wanted).encode() + b"\n")
-                last, second = next(lines)
-        why = self._how_it_ended(at_once=last in (LATE, FLOODED))
-        return Reply(state, message or {}, parse(second) or {}, why)
+            channel = _Channel(ours, until)
+            channel.send(request)
+            reply = talk(channel)
+        return replace(reply, why=self._how_it_ended(at_once=reply.state in (LATE, FLOODED, EARLY)))
 
     def _how_it_ended(self, at_once: bool) -> str:
         """Init's word on how the process ended, which is made to end if it does not. Without one, init has ended."""
@@ -123,6 +140,30 @@ class Conversation:
         self._control.close()
         self._orders.close()
         self._at_end()
+
+
+class _Channel:
+    """The connection to one process."""
+
+    def __init__(self, connection: socket.socket, until: float):
+        self._connection, self._lines = connection, _lines(connection, until)
+
+    def send(self, message: dict) -> None:
+        self._connection.sendall(json.dumps(message).encode() + b"\n")
+
+    def line(self, parsed: Callable[[bytes], dict | None] | None = None) -> Reply:
+        """What the next line holds."""
+        state, line = next(self._lines, (DEAD, b""))
+        message = (parsed or parse)(line) if state == DONE else {}
+        return Reply(FLOODED) if message is None else Reply(state, message)
+
+    def order(self, **order: object) -> Reply:
+        """What follows an order. A line without its ticket, which does not say that our code broke, came before it."""
+        ticket = secrets.token_hex(8)
+        self.send({"ticket": ticket, **order})
+        reply = self.line()
+        of_another = reply.state == DONE and reply.message.get("ticket") != ticket and "broken" not in reply.message
+        return Reply(EARLY) if of_another else reply
 
 
 def _lines(connection: socket.socket, until: float, longest: int = LONGEST_LINE) -> Iterator[tuple[str, bytes]]:

@@ -24,7 +24,7 @@ from helpers.grading.judging import CheckRun
 from helpers.grading.sandbox import bubblewrap
 from helpers.grading.sandbox.bubblewrap import BUBBLEWRAP, NONE, UNSAFE_LABEL, NoSandbox, SandboxFailed
 from helpers.grading.sandbox.fork_server import ForkServer
-from helpers.grading.sandbox.protocol import DONE, FLOODED, LATE, Conversation, Reply
+from helpers.grading.sandbox.protocol import DONE, EARLY, FLOODED, LATE, Conversation, Reply
 from helpers.grading.sanitize import plain
 
 Unexplained = Callable[[str, object], list[str]]  # by exercise and what it sent: names
@@ -217,7 +217,7 @@ class _Execution:
             "released": dict(self.work.released),
             "setup": self.work.setup,
         }
-        reply = self._talk.ask(request, time.monotonic() + READING_SECONDS, bounded=False)
+        reply = self._talk.read(request, time.monotonic() + READING_SECONDS)
         if not self._talk.alive:
             self._replace()
         if reply.state != DONE:
@@ -240,17 +240,15 @@ class _Execution:
             "exercise": exercise.name,
             "program": asdict(self._scan.slices[exercise.name]),
             "parts": _parts_for(self.work.lesson, exercise.name),
-            "seeds": [self.seed, SHIPPED_SEED],
         }
         until = min(time.monotonic() + self.runner.limits.exercise_seconds, self._end)
-        reply = self._talk.ask(request, until, again=lambda message: self._again(exercise, message))
+        seeds = self.seed, SHIPPED_SEED
+        reply = self._talk.answer(request, seeds, until, lambda message: self._again(exercise, message))
         ended = self._replace() if not self._talk.alive else ""
         return self._came_to(exercise.name, reply, ended)
 
     def _again(self, exercise: Exercise, message: dict) -> list[str]:
         """The aspects to run on the shipped key's inputs too."""
-        if "answer" not in message:
-            return []
         if self.unexplained is None:
             return [aspect.name for aspect in exercise.aspects]
         return self.unexplained(exercise.name, message["answer"])
@@ -258,15 +256,18 @@ class _Execution:
     def _came_to(self, name: str, reply: Reply, ended: str) -> CheckRun:
         message = reply.message
         if "answer" in message:
-            changed = message.get("changed")
-            names = tuple(str(each)[:100] for each in changed[:10]) if isinstance(changed, list) else ()
+            sent = message.get("noticed")
+            noticed = tuple(plain(each, 500) for each in sent[:10]) if isinstance(sent, list) else ()
             says, shipped = plain(message.get("stopped", "")), reply.second.get("answer")
-            return CheckRun(sent=message["answer"], says=says, changed=names, shipped=shipped)
+            return CheckRun(sent=message["answer"], says=says, noticed=noticed, shipped=shipped)
         if "undefined" in message:
             return CheckRun(says=plain(message["undefined"], 600), absent=True)
         if reply.state == LATE:
             self.flags.append(f"{name} took longer than {self.runner.limits.exercise_seconds:g} s")
             return CheckRun(says="The answer did not finish in time. Is there a loop that never ends?")
+        if reply.state == EARLY:
+            self.flags.append(f"{name} sent a result before it was asked for one")
+            return CheckRun(says="There is no answer. It sent a result before it was asked for one.")
         if reply.state in (DONE, FLOODED):
             self.flags.append(f"{name} sent something that is no answer")
             return CheckRun(says=f"There is no answer. {plain(message.get('broken', ''))}".rstrip())

@@ -13,10 +13,10 @@ import stat
 import time
 import zipfile
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from helpers.grading.sanitize import plain
@@ -25,7 +25,8 @@ from helpers.grading.submissions.untrusted_notebook import LARGEST_FILE, Unopene
 
 MOST_FILES = 2_000  # of one student, of whatever kind
 MOST_MB = 200  # of one student: what is read, each zip once for each notebook in it
-MOST_LISTED = 20_000  # files in a student's own zip
+MOST_LISTED = 10_000  # of one student: files in the lists of zips, which are parsed as a whole
+MOST_NOTEBOOKS = 100  # of one student
 HIGHEST_RATIO = 200  # of a file's size to its size in the zip, above 1 MB
 DEEPEST_ZIP = 2  # a class's zip, and in it a student's own
 DEEPEST_FOLDER = 10
@@ -86,7 +87,7 @@ class ArchiveEntry:
     """A file in a folder or a zip.
 
     names: its path, () where that would lead out of the zip. problem: why it is left out, "" if it is not. megabytes:
-    how much is read for it, at most.
+    how much is read for it, at most. instead: says of which others of its name it takes the place, "" where of none.
     """
 
     path: str
@@ -95,14 +96,17 @@ class ArchiveEntry:
     problem: str = ""
     modified: float = 0.0
     megabytes: float = 0.0
+    instead: str = ""
 
 
 class FileScanner:
-    """Finds the files that a class handed in. left_out is filled on the way."""
+    """Finds the files that a class handed in. On the way are filled: left_out, and owners with a file of each."""
 
     def __init__(self) -> None:
         self.left_out: list[LeftOut] = []
+        self.owners: dict[FileOwner, SubmittedFile] = {}
         self._used: dict[tuple[FileOwner, str], float] = defaultdict(float)
+        self._listed: Counter[FileOwner | None] = Counter()  # files in the lists of zips
         self._cut_off: set[FileOwner] = set()
 
     def scan(self, place: Path) -> Iterator[SubmittedFile]:
@@ -128,6 +132,7 @@ class FileScanner:
             file = _with_owner(entry, container)
             if file is not None:
                 if file.outer[-1] not in exports:
+                    self.owners.setdefault(file.owner, file)
                     yield from self._file(entry, file, zips=1 if container else 0)
             elif entry.problem:
                 self._leave_out(None, f"{container}/{entry.path}" if container else entry.path, entry.problem)
@@ -154,12 +159,17 @@ class FileScanner:
         if entry.problem:
             self._leave_out(file.owner, str(file) if entry.names else f"{file}/{entry.path}", entry.problem)
         elif stamp or _is_notebook(file.name):
-            if self._within(file, "MB", entry.megabytes, MOST_MB):
+            if self._within(file, "notebooks", 1, MOST_NOTEBOOKS) and self._within(
+                file, "MB", entry.megabytes, MOST_MB
+            ):
+                if entry.instead:
+                    self._leave_out(file.owner, str(file), entry.instead)
                 yield file
         elif _is_zip(file.name) and zips == DEEPEST_ZIP:
             self._leave_out(file.owner, str(file), "is a zip in a zip in a zip and was left out")
         elif _is_zip(file.name) and self._within(file, "MB", entry.megabytes, MOST_MB):
-            for inner in self._zip_entries(partial(_open_zip, entry.read), file.owner, str(file)):
+            left = MOST_LISTED - self._listed[file.owner]
+            for inner in self._zip_entries(partial(_open_zip, entry.read, left), file.owner, str(file)):
                 inner = replace(inner, megabytes=inner.megabytes + entry.megabytes)
                 inside = (*file.inside, *inner.names)
                 yield from self._file(inner, replace(file, inside=inside, read=inner.read), zips + 1)
@@ -168,15 +178,16 @@ class FileScanner:
         self, open_zip: Callable[[], zipfile.ZipFile], owner: FileOwner | None, path: str
     ) -> list[ArchiveEntry]:
         try:
-            with open_zip() as archive:
-                members = archive.infolist()
+            listed = _opened(open_zip).infolist()
         except UnreadableFile as problem:
             self._leave_out(owner, path, f"{problem} and was left out")
         except ZIP_ERRORS:
             self._leave_out(owner, path, "is not a zip that can be read")
         else:
-            entries = (_zip_entry(open_zip, member) for member in members if not member.is_dir())
-            return [entry for entry in entries if not any(map(IGNORED.match, entry.names))]
+            self._listed[owner] += len(listed)
+            members = [member for member in listed if not member.is_dir()]
+            entries = [_zip_entry(open_zip, member) for member in members]
+            return [entry for entry in _last_of_each(entries, members) if not any(map(_is_ignored, entry.names))]
         return []
 
     def _within(self, file: SubmittedFile, unit: str, amount: float, most: float) -> bool:
@@ -221,7 +232,7 @@ def _folder_entries(folder: Path, above: tuple[str, ...] = ()) -> Iterator[Archi
         yield ArchiveEntry("/".join(above) or folder.name, above, bytes, problem)
     for child in children:
         names = (*above, child.name)
-        if IGNORED.match(child.name):
+        if _is_ignored(child.name):
             continue
         if child.is_dir(follow_symlinks=False):
             yield from _folder_entries(Path(child), names)
@@ -261,19 +272,44 @@ def _zip_problem(member: zipfile.ZipInfo) -> str:
     return ""
 
 
-def _open_zip(read: Callable[[], bytes]) -> zipfile.ZipFile:
+def _open_zip(read: Callable[[], bytes], most: int) -> zipfile.ZipFile:
     """A student's own zip. Raises UnreadableFile, before it is parsed, where there is too much of it."""
     data = read()
     if len(data) > LARGEST_FILE:
         raise UnreadableFile(f"is larger than {LARGEST_FILE >> 20} MB")
-    if data.count(DIRECTORY_ENTRY) > MOST_LISTED:
+    if data.count(DIRECTORY_ENTRY) > most:
         raise UnreadableFile(f"lists more than {MOST_LISTED:,} files")
     return zipfile.ZipFile(io.BytesIO(data))
 
 
+@lru_cache(maxsize=2)  # a class's zip and a student's own in it: each is parsed once, however much is read of it
+def _opened(open_zip: Callable[[], zipfile.ZipFile]) -> zipfile.ZipFile:
+    return open_zip()
+
+
+def _last_of_each(entries: list[ArchiveEntry], members: list[zipfile.ZipInfo]) -> list[ArchiveEntry]:
+    """Of entries of one path the last, which every unzip takes; and of those of one place in the zip."""
+    places: dict[tuple[str, ...] | int, list[int]] = defaultdict(list)
+    for place, entry in enumerate(entries):
+        places[entry.names or place].append(place)
+    kept = {members[same[-1]].header_offset: same for same in places.values()}
+    return [replace(entries[same[-1]], instead=_told_apart(same, members)) for same in kept.values()]
+
+
+def _told_apart(same: list[int], members: list[zipfile.ZipInfo]) -> str:
+    def told(place: int) -> str:
+        date = "{}-{:02}-{:02} {:02}:{:02}".format(*members[place].date_time)
+        return f"number {place + 1} ({members[place].file_size:,} bytes, dated {date})"
+
+    if len(same) == 1:
+        return ""
+    more = " or another" if len(same) > 2 else ""
+    return f"is in the zip {len(same):,} times: {told(same[-1])} counts, not {told(same[0])}{more}"
+
+
 def _read_member(open_zip: Callable[[], zipfile.ZipFile], member: zipfile.ZipInfo) -> bytes:
     try:
-        with open_zip() as archive, archive.open(member) as opened:
+        with _opened(open_zip).open(member) as opened:
             return opened.read(LARGEST_FILE + 1)
     except ZIP_ERRORS:
         raise UnreadableFile("is damaged inside the zip") from None
@@ -296,6 +332,10 @@ def _modified(member: zipfile.ZipInfo) -> float:
         return time.mktime((*member.date_time, 0, 0, -1))
     except (ValueError, OverflowError):
         return 0.0
+
+
+def _is_ignored(name: str) -> bool:
+    return bool(IGNORED.match(name)) and parse_platform_name(name) is None
 
 
 def _is_zip(name: str) -> bool:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import copy
-import re
 
 from nbformat.notebooknode import NotebookNode
 
 from helpers.grading.sanitize import plain
 from helpers.grading.submissions.untrusted_notebook import FlaggedNotebook
-from helpers.notebooks import grade_id
+from helpers.notebooks import defines, grade_id
 
 
 def restore(submitted: NotebookNode, released: NotebookNode) -> FlaggedNotebook:
@@ -84,18 +83,15 @@ def _find_by_definition(released: NotebookNode, written: dict, added: dict, flag
     for key, stub in stubs.items():
         if any(cell.source.strip() for cell in written[key]):
             continue
-        name = re.escape(key)
-        defines = re.compile(
-            rf"^(?:(?:async[ \t]+)?def|class)[ \t]+{name}\b|^{name}[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE
-        )
-        matches = [cell for cells in added.values() for cell in cells if defines.search(cell.source)]
+        definition = defines(key)
+        matches = [cell for cells in added.values() for cell in cells if definition.search(cell.source)]
         if matches:
             # Code rather than text, and what was begun rather than the stub
             matches.sort(key=lambda cell: (cell.cell_type == "code", cell.source != stub))
             for cells in added.values():
                 cells[:] = [cell for cell in cells if cell is not matches[-1]]
         else:
-            matches = [cell for other in stubs for cell in written[other] if defines.search(cell.source)]
+            matches = [cell for other in stubs for cell in written[other] if definition.search(cell.source)]
         written[key] += matches[-1:]
         if matches:
             flags.append(f"{key} was found by what it defines")

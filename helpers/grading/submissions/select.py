@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -57,7 +56,7 @@ def read_submissions(place: Path, lesson: str, root: Path) -> tuple[list[Submiss
     times, scanner, selection = read_times(root, place, lesson), FileScanner(), _Selection(load_lesson(lesson))
     for file in scanner.scan(place):
         selection.add(file)
-    students = identify(selection.owners(scanner.left_out), roster(root), read_collected(place, lesson))
+    students = identify(selection.owners(scanner), roster(root), read_collected(place, lesson))
     submissions = [selection.submission(student, times, scanner.left_out) for student in students]
     submissions.sort(key=lambda submission: submission.student.id)
     of_students = {flag for submission in submissions for flag in submission.flags}
@@ -120,20 +119,30 @@ class _Selection:
         most = max(counts, key=lambda name: counts[name])  # this lesson, if it has as many as another
         return _Candidate(file, hashlib.sha256(data).hexdigest(), most if counts[most] else "")
 
-    def owners(self, left_out: Iterable[LeftOut]) -> list[FileOwner]:
-        """The owners who handed in anything of this lesson, even if only a link or an unreadable file."""
+    def owners(self, scanner: FileScanner) -> list[FileOwner]:
+        """The owners who handed in anything of this lesson, even if only what cannot be read."""
         for candidate in self._unreadable:
-            if self._is_probably_ours(candidate.file):
+            if not candidate.file.container or self._is_probably_ours(candidate.file):
                 self._candidates[candidate.file.owner].append(candidate)
-        for item in left_out:
+        told = {item.owner for item in scanner.left_out}
+        for item in scanner.left_out:
             if item.owner is not None and self._name in item.path:
                 self._candidates.setdefault(item.owner, [])
+        of_lessons = {owner for found in self._lessons_in.values() for owner, _ in found}
+        for owner, file in scanner.owners.items():
+            if owner in self._candidates or owner in of_lessons or not self._is_probably_ours(file):
+                continue
+            if owner in told or owner.platform:
+                self._candidates[owner] = []
+            if owner not in told and owner.platform:
+                scanner.left_out.append(LeftOut(owner, "/".join(file.outer), "holds no notebook"))
         return list(self._candidates)
 
     def _is_probably_ours(self, file: SubmittedFile) -> bool:
-        """A file without a lesson in a class's zip is of the lesson that most of the others in it are of."""
+        """A file without a lesson is of the one that most of the others in its class's zip, or on the disk, are of."""
         counts = Counter(lesson for owner, lesson in self._lessons_in[file.container] if owner != file.owner)
-        return not file.container or counts[self._name] == max(counts.values(), default=0)
+        of_another = any(lesson.name in str(file) for lesson in self._lessons[1:])
+        return not of_another and counts[self._name] == max(counts.values(), default=0)
 
     def submission(self, student: IdentifiedStudent, times: SubmissionTimes, left_out: list[LeftOut]) -> Submission:
         flags = [*student.flags, *(str(item) for item in left_out if item.owner in student.owners)]

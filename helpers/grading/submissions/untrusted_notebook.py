@@ -62,7 +62,7 @@ class OutputBudget:
 def screen(data: bytes) -> FlaggedNotebook:
     """The notebook in these bytes. Raises UnreadableFile with what is wrong with them."""
     text = _text_of(data)
-    cut_off = _scan(data)
+    cut_off = _scan(text.encode())
     try:
         document = json.loads(text)
     except json.JSONDecodeError as problem:
@@ -82,8 +82,9 @@ def _text_of(data: bytes) -> str:
     for start, name in FORMATS.items():
         if data.startswith(start):
             raise UnreadableFile(f"is {name}, not a notebook")
+    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"  # as PowerShell's > writes it
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode(encoding).lstrip("\ufeff")
     except UnicodeDecodeError:
         raise UnreadableFile("is not text") from None
     if "\0" in text:

@@ -6,6 +6,7 @@ import base64
 import contextlib
 import json
 import marshal
+import math
 import os
 import random
 import select
@@ -13,8 +14,9 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from . import linux
@@ -102,7 +104,7 @@ def _empty_folders(about: dict) -> None:
 
 
 def answer(number: int, about: dict, used: int) -> None:
-    """Shut the door, read one request, carry it out, and send one line. Never returns."""
+    """Shut the door, read one request, and carry it out. Never returns."""
     channel: socket.socket | None = None
     try:
         if about["nested"]:
@@ -117,49 +119,52 @@ def answer(number: int, about: dict, used: int) -> None:
             linux.prctl(linux.PR_SET_DUMPABLE, 1)  # or its shared memory could not be counted
             linux.refuse_system_calls(linux.REFUSED | linux.STARTING)
         reseed()
-        messages, wanted = carry_out(_received(channel)), None
-        with contextlib.suppress(StopIteration):
-            while True:
-                _send(channel, messages.send(wanted))
-                wanted = _received(channel)  # which ends the process where nothing more is asked for
+        carry_out(_received(channel), partial(_say, channel))
     except BaseException as problem:  # SystemExit too: nothing may run the fork server's loop
         with contextlib.suppress(BaseException):
-            _send(channel, {"broken": f"{type(problem).__name__}: {problem}"[:500]})
+            if channel is not None:
+                _say(channel, {"broken": f"{type(problem).__name__}: {problem}"[:500]})
     os._exit(0)
 
 
-def _send(channel: socket.socket | None, message: dict) -> None:
-    if channel is not None:
-        channel.sendall(json.dumps(message).encode("utf-8", "replace") + b"\n")
+def _say(channel: socket.socket, message: dict) -> dict:
+    """Send a line, and return the order that comes next; where none does, end the process."""
+    channel.sendall(json.dumps(message).encode("utf-8", "replace") + b"\n")
+    return _received(channel)
 
 
-def carry_out(request: dict) -> Generator[dict, list[str] | None, None]:
+def carry_out(request: dict, say: Callable[[dict], dict]) -> None:
     """What is asked of one process: to read a submission, or to run one answer.
 
-    After an answer's first message it may be sent the names of aspects; these are run with the inputs of another seed.
+    An answer is built before anything is known of its inputs. Then each order has a ticket, which the line that follows
+    it shows, so that a line that somebody else wrote is known; and it may have a seed, with the aspects to run.
     """
-    from helpers.checking import answers, cell_scan, forbidden, isolation, program_slice
+    from helpers.checking import answers, cell_scan, isolation, program_slice
     from helpers.exercises import load_lesson
 
     lesson = load_lesson(request["lesson"])
     if request["task"] == "read":
         cells = [program_slice.CodeCell(**cell) for cell in request["cells"]]
-        yield {"read": asdict(cell_scan.scan_submission(lesson, cells, request["released"], request["setup"]))}
-        return
+        say({"read": asdict(cell_scan.scan_submission(lesson, cells, request["released"], request["setup"]))})
     exercise = lesson[request["exercise"]]
-    forbidden.bar_for_good(exercise.forbidden)
     slice_of_it = program_slice.ProgramSlice.from_json(request["program"])
+    parts = {name: marshal.loads(base64.b64decode(code)) for name, code in request["parts"].items()}
+    message: dict = {"built": True}
+
+    def orders() -> Iterator[tuple[str, list[str] | None]]:
+        nonlocal message
+        latest = math.inf
+        while order := say(message):
+            message = {"ticket": order["ticket"]}
+            if "seed" in order and time.monotonic() < latest:
+                latest = time.monotonic() + QUICK
+                yield order["seed"], order["only"]
+
     try:
-        parts = {name: marshal.loads(base64.b64decode(code)) for name, code in request["parts"].items()}
-        begun = time.monotonic()
-        runs, only = isolation.run_watched(exercise, slice_of_it, parts, request["seeds"]), None
-        for _ in request["seeds"]:
-            result, stopped, changed = runs.send(only)
-            only = yield {"answer": answers.to_wire(result), "stopped": stopped[:500], "changed": changed}
-            if time.monotonic() > begun + QUICK:
-                return
+        for result, stopped, noticed in isolation.run_watched(exercise, slice_of_it, parts, orders()):
+            message |= {"answer": answers.to_wire(result), "stopped": stopped[:500], "noticed": noticed}
     except isolation.NothingDefined as problem:
-        yield {"undefined": str(problem)[:500]}
+        say({"undefined": str(problem)[:500]})
 
 
 def _received(channel: socket.socket) -> Any:

@@ -129,7 +129,7 @@ REFUSED = {
 NONE = 0xFFFFFFFF  # the number of a call that a processor does not have
 # Another program, process or thread: a probe would not see what it does
 STARTING = {"execve": (59, 221), "execveat": (322, 281), "clone": (56, 220), "fork": (57, NONE), "vfork": (58, NONE)}
-BOUNDED = {"clone": (56, 220), "clone3": (435, 435), "socket": (41, 198)}
+CLONE3, CLONE, PRLIMIT, SOCKET = (435, 435), (56, 220), (302, 261), (41, 198)
 
 
 def refuse_system_calls(refused: dict = REFUSED) -> None:
@@ -143,7 +143,8 @@ def refuse_system_calls(refused: dict = REFUSED) -> None:
 
 @functools.cache
 def filter_of(refused: tuple[tuple[int, int], ...]) -> bytes:
-    """A program for the kernel that refuses these calls, and sockets of other families than AF_UNIX.
+    """A program for the kernel that refuses these calls, sockets of other families than AF_UNIX, and other
+    processes' limits (init would hand them to the next exercise).
 
     clone may not make namespaces; clone3, whose flags a filter cannot read, is "not implemented", and the C
     library takes clone instead.
@@ -151,7 +152,6 @@ def filter_of(refused: tuple[tuple[int, int], ...]) -> bytes:
     if platform.machine() not in PROCESSORS:
         return b""
     processor, place = PROCESSORS[platform.machine()]
-    clone, clone3, socket_ = (BOUNDED[name][place] for name in ("clone", "clone3", "socket"))
     allow, eperm, enosys, end = 0x7FFF0000, 0x00050001, 0x00050026, 0x80000000
     load, equal, at_least, bits, give = 0x20, 0x15, 0x35, 0x45, 0x06
 
@@ -163,8 +163,9 @@ def filter_of(refused: tuple[tuple[int, int], ...]) -> bytes:
     program += [line(at_least, 0x40000000, 0, 1), line(give, enosys)]  # x86's second set of numbers
     for numbers in refused:
         program += [line(equal, numbers[place], 0, 1), line(give, eperm)]
-    program += [line(equal, clone3, 0, 1), line(give, enosys)]
-    program += [line(equal, clone, 0, 3), line(load, 16), line(bits, namespaces, 0, 1), line(give, eperm)]
-    program += [line(load, 0), line(equal, socket_, 0, 3), line(load, 16), line(equal, socket.AF_UNIX, 1, 0)]
-    program += [line(give, eperm), line(give, allow)]
-    return b"".join(program)
+    program += [line(equal, CLONE3[place], 0, 1), line(give, enosys)]
+    harmless = {CLONE: (bits, namespaces, 0, 1), PRLIMIT: (equal, 0, 1, 0), SOCKET: (equal, socket.AF_UNIX, 1, 0)}
+    for numbers, first_argument in harmless.items():
+        program += [line(load, 0), line(equal, numbers[place], 0, 3), line(load, 16), line(*first_argument)]
+        program.append(line(give, eperm))
+    return b"".join([*program, line(give, allow)])

@@ -1,48 +1,39 @@
-"""Functions that an exercise forbids raise however they are reached, and everything is as before when it is over."""
+"""Where an exercise says "write it yourself", elementary operators run, others raise, and torch's Python is noticed."""
 
 from __future__ import annotations
 
-import threading
+import contextlib
+import linecache
+import sys
 import warnings
 
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
-from torch.utils.checkpoint import checkpoint
 
 from helpers.checking.answers import ANSWERED, FORBIDDEN, run
+from helpers.checking.by_hand import DEFINED, UNWATCHED, forbidden_use, watched
 from helpers.checking.cell_scan import scan_cell
-from helpers.checking.forbidden import barred, forbidden_use
 from helpers.checking.keys import ExerciseKey
 from helpers.checking.verdicts import NOT_ALLOWED, judge
 from helpers.exercises.aspects import Forbidden
-from helpers.exercises.exercise import Aspect, Exercise
+from helpers.exercises.exercise import FUSED_ATTENTION, NORMS, SOFTMAX, Aspect, Exercise
 
 SAYS = "Write the exponentials and their sum."
-NO_SOFTMAX = {"softmax": SAYS}
-NO_ATTENTION = {"scaled_dot_product_attention": "Write the product of queries and keys."}
-NO_NORM = {"LayerNorm": "Write the mean and the variance."}
-NO_RMS = {"rms_norm": "Write the root of the mean of squares."}
-EVERY = {**NO_SOFTMAX, **NO_ATTENTION, **NO_NORM, **NO_RMS}
+
+
+def rows(says=SAYS, *operators, **about):
+    """An exercise that is to be written by hand, with these operators beside the elementary ones."""
+    probes = (Aspect("values", 1, lambda answer, draw: answer(draw.normal(3, 4))),)
+    return Exercise("rows", 1, 1, probes, by_hand=says, operators=operators, **about)
+
+
+BY_HAND = rows()
+NO_ATTENTION = rows("Write the product of queries and keys.", *SOFTMAX)
+NO_NORM = rows("Write the mean and the variance.", *FUSED_ATTENTION)
 
 X = torch.arange(12.0).reshape(3, 4) / 5
-
-
-def in_thread(call):
-    problems = []
-
-    def runs():
-        try:
-            call()
-        except Forbidden as problem:
-            problems.append(problem)
-
-    thread = threading.Thread(target=runs)
-    thread.start()
-    thread.join()
-    if problems:
-        raise problems[0]
 
 
 def with_gradient(call):
@@ -74,15 +65,12 @@ BY_SOFTMAX = {
     "softmax of a picture": lambda: nn.Softmax2d()(X[None]),
     "a distribution": lambda: torch.distributions.Categorical(logits=X).probs,
     "for the MKL": lambda: torch.ops.aten._softmax(X.to_mkldnn(), -1, False).to_dense(),
-    "a reference in Python": lambda: torch._refs.softmax(X, -1),
-    "a decomposition": lambda: torch._decomp.decomposition_table[torch.ops.aten._softmax.default](X, -1, False),
     "on meta": lambda: X.to("meta").softmax(-1),
     "in another type": lambda: X.double().softmax(-1),
     "with a gradient": lambda: with_gradient(lambda x: x.softmax(-1)),
     "without gradients": torch.no_grad()(lambda: X.softmax(-1)),
     "in inference mode": torch.inference_mode()(lambda: X.softmax(-1)),
     "under vmap": lambda: torch.vmap(lambda row: row.softmax(-1))(X),
-    "in a thread": lambda: in_thread(lambda: X.softmax(-1)),
     "attention of one's own scores": lambda: F.scaled_dot_product_attention(X[None], X[None], X[None]),
     "a module of attention": lambda: nn.MultiheadAttention(4, 2)(X, X, X),
 }
@@ -108,46 +96,80 @@ BY_NORM = {
     "a batch": lambda: F.batch_norm(X, None, None, training=True),
 }
 
+BY_OTHERS = {
+    "rms_norm": lambda: F.rms_norm(X, (4,)),
+    "RMSNorm": lambda: nn.RMSNorm(4)(X),
+    "a cell of a recurrent network": lambda: nn.GRUCell(4, 2)(X),
+    "its operator": lambda: torch.gru_cell(X, X[:, :2], X.new_ones(6, 4), X.new_ones(6, 2)),
+    "a recurrent network": lambda: nn.GRU(4, 2)(X),
+    "another space of operators": lambda: torch.ops.quantized.softmax(X, -1, 1.0, 0),
+    "a layer norm for quantised numbers": lambda: torch.ops.quantized.layer_norm(X, [4], None, None, 1e-5, 1.0, 0),
+    "a weighted norm": lambda: torch._weight_norm(X, X[:, :1]),
+}
 WAYS = [
-    pytest.param(bar, call, id=f"{next(iter(bar))}: {way}")
-    for bar, ways in ((NO_SOFTMAX, BY_SOFTMAX), (NO_ATTENTION, BY_ATTENTION), (NO_NORM, BY_NORM))
+    pytest.param(exercise, call, id=f"{exercise.by_hand.split()[2]}: {way}")
+    for exercise, ways in ((BY_HAND, BY_SOFTMAX | BY_OTHERS), (NO_ATTENTION, BY_ATTENTION), (NO_NORM, BY_NORM))
     for way, call in ways.items()
-] + [
-    pytest.param(NO_RMS, lambda: F.rms_norm(X, (4,)), id="rms_norm"),
-    pytest.param(NO_RMS, lambda: nn.RMSNorm(4)(X), id="RMSNorm"),
-    pytest.param({"checkpoint": SAYS}, lambda: checkpoint(torch.relu, X, use_reentrant=False), id="checkpoint"),
-    pytest.param({"GradScaler": SAYS}, lambda: torch.amp.GradScaler("cpu"), id="GradScaler"),
-    pytest.param({"MultiheadAttention": SAYS}, lambda: nn.MultiheadAttention(4, 2), id="MultiheadAttention"),
-    pytest.param({"TransformerEncoderLayer": SAYS}, lambda: nn.TransformerEncoderLayer(4, 2), id="encoder layer"),
 ]
 
 
-@pytest.mark.parametrize("bar, call", WAYS)
-def test_a_forbidden_function_raises_by_whatever_way_it_is_called_and_runs_again_afterwards(bar, call):
-    with barred(bar), pytest.raises(Forbidden):
+@pytest.mark.parametrize("exercise, call", WAYS)
+def test_an_operator_that_is_not_allowed_raises_by_whatever_way_it_is_called(exercise, call):
+    with watched(exercise), pytest.raises(Forbidden):
         call()
-    call()
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit")
 def test_a_program_that_was_recorded_before_stops_as_well():
     recorded = torch.jit.trace(lambda x: x.softmax(-1), X, check_trace=False)
-    with barred(NO_SOFTMAX), pytest.raises(RuntimeError, match=f"Your code calls softmax. {SAYS}"):
+    with watched(BY_HAND), pytest.raises(RuntimeError, match=f"Your code calls softmax. {SAYS}"):
         recorded(X)
     recorded(X)
 
 
 def test_the_message_names_the_function_and_what_to_write():
-    with barred(NO_SOFTMAX), pytest.raises(Forbidden) as caught:
+    with watched(BY_HAND), pytest.raises(Forbidden) as caught:
         X.softmax(-1)
     assert str(caught.value) == f"Your code calls softmax. {SAYS}"
-    with barred(NO_SOFTMAX), pytest.raises(Forbidden, match=f"calls scaled_dot_product_attention. {SAYS}"):
+    with watched(BY_HAND), pytest.raises(Forbidden, match=f"calls scaled_dot_product_attention. {SAYS}"):
         F.scaled_dot_product_attention(X[None], X[None], X[None])
-    with barred(NO_NORM), pytest.raises(Forbidden, match="Your code calls .*layer_norm. Write the mean"):
+    with watched(NO_NORM), pytest.raises(Forbidden, match="Your code calls layer_norm. Write the mean"):
         nn.LayerNorm(4)(X)
 
 
 # ------------------------------------------------------------------------------------------ what stays allowed
+
+
+OTHER_MATHEMATICS = {
+    "logaddexp": "(x - functools.reduce(torch.logaddexp, x.unbind(-1))[..., None]).exp()",
+    "normalize": "F.normalize((x - x.amax(-1, keepdim=True)).exp(), p=1, dim=-1)",
+    "differences": "1 / (x[..., None, :] - x[..., :, None]).exp().sum(-1)",
+    "einsum": "torch.einsum('ij,i->ij', x.exp(), 1 / x.exp().sum(-1))",
+    "a loop over rows": "torch.stack([row.exp() / row.exp().sum() for row in x])",
+    "vmap": "torch.vmap(lambda row: row.exp() / row.exp().sum())(x)",
+    "a module of one's own": "nn.Sequential(nn.Identity(), Own())(x)",
+    "cumulative sums": "x.exp() / x.exp().cumsum(-1)[..., -1:]",
+    "a matrix product": "x.exp() / (x.exp() @ x.new_ones(4, 1))",
+    "sigmoids": "torch.sigmoid(x - torch.log(x.exp().sum(-1, keepdim=True) - x.exp()))",
+    "in place": "x.clone().exp_().div_(x.exp().sum(-1, keepdim=True))",
+    "scattered": "x.exp() / torch.zeros(3).index_add_(0, torch.arange(3), x.exp().sum(-1))[:, None]",
+}
+OWN = "class Own(nn.Module):\n    def forward(self, x):\n        return x.exp() / x.exp().sum(-1, keepdim=True)\n"
+
+
+def in_a_cell(text, before=""):
+    """The function of x that a student's cell of this text defines."""
+    space = {"torch": torch, "nn": nn, "F": F}
+    exec(compile(f"import functools\n{before}\ndef rows(x):\n    return {text}", "<your cell>", "exec"), space)
+    return space["rows"]
+
+
+@pytest.mark.parametrize("text", OTHER_MATHEMATICS.values(), ids=OTHER_MATHEMATICS)
+def test_other_mathematics_is_right_and_nothing_is_noticed(text):
+    written = in_a_cell(text, OWN)
+    with watched(BY_HAND) as noticed:
+        made = written(X)
+    assert torch.allclose(made, X.softmax(-1), atol=1e-6) and noticed == []
 
 
 def by_hand(x):
@@ -163,7 +185,7 @@ def gradient_of(function, x=X):
 
 def test_what_is_written_by_hand_runs_with_its_gradient():
     target, slope = X.softmax(-1), gradient_of(lambda x: x.softmax(-1))
-    with barred(EVERY):
+    with watched(BY_HAND):
         assert torch.allclose(by_hand(X), target)
         assert torch.allclose(gradient_of(by_hand), slope, atol=1e-6)
         q = X[None].clone().requires_grad_()
@@ -176,21 +198,65 @@ def test_what_is_written_by_hand_runs_with_its_gradient():
         assert by_hand(X.to("meta")).is_meta
 
 
-def test_the_gradient_of_what_was_computed_before_is_no_use_of_it():
-    x = X.clone().requires_grad_()
-    made = x.softmax(-1).pow(2).sum()
-    with barred(NO_SOFTMAX):
-        made.backward()
-    assert torch.equal(x.grad, gradient_of(lambda x: x.softmax(-1)))
-
-
-def test_of_other_families_nothing_is_barred():
-    with barred(NO_NORM):
+def test_what_the_exercise_names_is_allowed_and_without_a_word_of_it_everything_is():
+    with watched(NO_NORM):
         X.softmax(-1), F.scaled_dot_product_attention(X[None], X[None], X[None])
-    with barred({"numel": "Count them.", "split_heads": "Write it."}):
-        X.softmax(-1), X.numel()
-    with barred({}):
-        X.softmax(-1)
+    with watched(rows(SAYS, *SOFTMAX, *NORMS)):
+        X.softmax(-1), nn.LayerNorm(4)(X)
+    with watched(rows("")) as noticed:
+        X.softmax(-1), nn.GRU(4, 2)(X), torch.distributions.SoftmaxTransform()(X)
+    assert noticed == []
+
+
+def test_where_no_operator_is_allowed_not_even_a_tensor_is_made():
+    count = Exercise("rows", 1, 1, BY_HAND.aspects, by_hand="Count on paper.", operators=None)
+    with watched(count):
+        assert sum(range(4)) == 6
+        with pytest.raises(Forbidden, match="Count on paper."):
+            nn.Linear(2, 3)
+
+
+# ------------------------------------------------------------------------------------- what is only noticed
+
+NOTICED = {
+    "a distribution's transform": ("torch.distributions.SoftmaxTransform()(x)", "torch/distributions/transforms.py"),
+    "a reference in Python": ("torch._refs.softmax(x, -1)", "torch/_refs/__init__.py"),
+    "a method without its constructor": (
+        "nn.TransformerEncoderLayer.forward(None, x) if 0 else nn.TransformerEncoderLayer.__setstate__(Own(), {})",
+        "torch/nn/modules/transformer.py",
+    ),
+    "a library function": (
+        "F.multi_head_attention_forward.__wrapped__ if 0 else nn.MultiheadAttention(4, 2)",
+        "activation",
+    ),
+    "the source of torch": ("len(open(F.__file__).read())", "torch/nn/functional.py"),
+    "the source by inspect": ("len(__import__('inspect').getsource(F.gumbel_softmax))", "torch/nn/functional.py"),
+}
+
+
+@pytest.mark.parametrize("text, file", NOTICED.values(), ids=NOTICED)
+def test_python_code_of_torch_and_its_source_are_noticed_by_file(text, file):
+    linecache.clearcache()
+    written = in_a_cell(text, OWN)
+    with watched(BY_HAND) as noticed, contextlib.suppress(Exception):
+        written(X)
+    assert file in " ".join(noticed)
+
+
+def test_an_operator_of_ones_own_is_noticed_in_any_exercise():
+    written = in_a_cell("torch.library.Library('mine', 'FRAGMENT').define('rows(Tensor x) -> Tensor')")
+    with watched(rows("")) as noticed:
+        written(X)
+    assert noticed == [DEFINED]
+
+
+@pytest.mark.parametrize("line", ["sys.setprofile(None)", "torch._C._pop_torch_dispatch_stack(None)"])
+def test_taking_the_watch_away_is_noticed(line):
+    written = in_a_cell(line, "import sys")
+    with watched(BY_HAND) as noticed:
+        written(X)
+    assert UNWATCHED in noticed
+    assert torch._C._len_torch_dispatch_stack() == 0 and sys.getprofile() is None
 
 
 # ------------------------------------------------------------------------------------------------ afterwards
@@ -212,23 +278,14 @@ def test_after_the_block_values_and_gradients_are_the_same_and_nothing_warns():
     before = everything()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with barred(EVERY):
+        with watched(BY_HAND):
             by_hand(X)
         after = everything()
-        with pytest.raises(ValueError, match="within"), barred(EVERY):
+        with pytest.raises(ValueError, match="within"), watched(BY_HAND):
             raise ValueError("within")
         again = everything()
     for others in (after, again):
         assert all(torch.equal(one, other) for one, other in zip(before, others, strict=True))
-
-
-def test_a_block_within_a_block_leaves_the_outer_one_in_force():
-    with barred(NO_SOFTMAX):
-        with barred(NO_NORM):
-            pass
-        with pytest.raises(Forbidden):
-            X.softmax(-1)
-        nn.LayerNorm(4)(X)
 
 
 # ------------------------------------------------------------------------------- known by their names alone
@@ -238,20 +295,14 @@ def test_a_block_within_a_block_leaves_the_outer_one_in_force():
     "forbidden, line",
     [
         ("Transformer", "nn.Transformer(8)"),
-        ("Transformer", "getattr(torch.nn, 'TransformerEncoder')"),
-        ("Transformer", "from torch.nn import TransformerDecoderLayer as T"),
-        ("MultiheadAttention", "nn.MultiheadAttention(4, 2)"),
-        ("MultiheadAttention", "F.multi_head_attention_forward"),
-        ("scaled_dot_product_attention", "from torch.nn.attention.flex_attention import flex_attention"),
-        ("flex_attention", "flex_attention(q, k, v)"),
-        ("TransformerEncoderLayer", "torch.nn.TransformerEncoder"),
-        ("numel", "w.numel()"),
-        ("numel", "w.nelement()"),
-        ("checkpoint", "from torch.utils.checkpoint import checkpoint"),
+        ("TransformerEncoder", "getattr(torch.nn, 'TransformerEncoder')"),
+        ("TransformerDecoderLayer", "from torch.nn import TransformerDecoderLayer as T"),
+        ("multi_head_attention_forward", "F.multi_head_attention_forward"),
+        ("flex_attention", "from torch.nn.attention.flex_attention import flex_attention"),
         ("checkpoint", "torch.utils.checkpoint.checkpoint(f, x)"),
     ],
 )
-def test_what_has_no_operator_is_seen_in_the_text_with_its_line(forbidden, line):
+def test_a_name_is_seen_in_the_text_with_its_line(forbidden, line):
     says = forbidden_use(f"x = 1\n{line}", {forbidden: "Write it."})
     assert says.startswith("Line 2 uses ") and says.endswith(" Write it.")
 
@@ -272,21 +323,14 @@ def test_a_word_in_a_comment_or_within_another_name_is_no_use(source):
     assert forbidden_use(source, {"Transformer": "Write it.", "numel": "Count."}) == ""
 
 
-def test_a_name_with_an_operator_is_left_to_the_operator():
-    assert forbidden_use("softmax = by_hand\nx.softmax(-1)", NO_SOFTMAX) == ""
-
-
 # --------------------------------------------------------------------------------------------- in a verdict
 
-ROWS = Exercise(
-    "rows", 1, 1, (Aspect("values", 1, lambda answer, draw: answer(draw.normal(3, 4))),),
-    forbidden={**NO_SOFTMAX, "numel": "Count them."},
-)  # fmt: skip
+ROWS = rows(forbidden={"numel": "Count them."})
 
 
 @pytest.mark.parametrize("answer", [lambda x: x.softmax(-1), lambda x: by_hand(x) if x.softmax(-1) is None else x])
 def test_an_answer_that_calls_it_is_not_allowed_and_told_why(answer):
-    with barred(ROWS.forbidden):
+    with watched(ROWS):
         given = run(ROWS, answer, "seed")
     assert given.outcomes["values"].state == FORBIDDEN
     verdict = judge(ROWS, given, ExerciseKey(run(ROWS, by_hand, "seed").outcomes))
@@ -300,7 +344,7 @@ def test_an_answer_that_catches_the_refusal_has_to_compute_the_rest_itself():
         except Exception:
             return by_hand(x)
 
-    with barred(ROWS.forbidden):
+    with watched(ROWS):
         assert run(ROWS, stubborn, "seed").outcomes["values"].state == ANSWERED
 
 

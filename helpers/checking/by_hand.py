@@ -1,0 +1,251 @@
+"""What an answer may use where its exercise says "write it yourself": what is allowed is written down, nothing else is.
+
+*Operators.* Elementary ones, and those that the exercise names. Any other raises below Python, so that an alias, a
+module of torch, a recorded program or a gradient meets it too: an operator with a kernel of its own in a dispatch mode,
+a composite one, which torch takes apart before a mode sees it, by an override with the dispatcher.
+
+*Python code of torch.* What `CODE` lists. What an answer runs beyond it is noticed, by file: a reason for an instructor
+to look. So are operators of one's own and a look at torch's source, in any exercise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tomllib
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from helpers.checking.syntax import spelled
+from helpers.exercises.aspects import Forbidden
+from helpers.exercises.exercise import Exercise
+
+_WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+ELEMENTARY, LAYERS = frozenset(_WORDS["elementary"].split()), frozenset(_WORDS["layers"].split())
+CODE, NOT_CODE, APART = (tuple(_WORDS[name].split()) for name in ("code", "not_code", "apart"))
+TORCH = os.path.join(os.path.dirname(torch.__file__), "")
+
+RAN = "Your answer ran {}, which is PyTorch's own Python code. {}"
+READ = "Your answer read {}, which is PyTorch's own source. No exercise needs that."
+DEFINED = "Your answer defined operators with `torch.library`. No exercise needs that."
+UNWATCHED = "While your answer ran, it took away what watches its operators. No exercise needs that."
+CALLS = "Your code calls {}. {}"
+
+
+@contextlib.contextmanager
+def watched(exercise: Exercise) -> Iterator[list[str]]:
+    """Within the block an answer may use what is allowed. Yields a list that is filled meanwhile: what was noticed.
+
+    Sentences, seen from within the student's process, which can hide what it does: reasons to look, and no proof.
+    """
+    with listening(exercise) as noticed, restricted(exercise, noticed):
+        yield noticed
+
+
+@contextlib.contextmanager
+def restricted(exercise: Exercise, noticed: list[str]) -> Iterator[None]:
+    """Within the block, what is not allowed raises Forbidden, or is noticed."""
+    with contextlib.ExitStack() as stack:
+        if exercise.by_hand:
+            stack.enter_context(_composites_raise(exercise.by_hand, exercise.operators))
+            stack.enter_context(_code_is_noticed(exercise.by_hand, noticed))
+            stack.enter_context(_Kernels(exercise.by_hand, exercise.operators, noticed))
+        yield
+
+
+# --------------------------------------------------------------------------------------------- operators
+
+
+class _Kernels(TorchDispatchMode):
+    """Raises Forbidden for each operator with a kernel of its own that is not allowed."""
+
+    def __init__(self, says: str, operators: tuple[str, ...] | None, noticed: list[str]):
+        super().__init__()
+        self._says, self._operators, self._noticed = says, operators, noticed
+        self._allowed: set[torch._ops.OpOverload] = set()
+
+    def __torch_dispatch__(self, operator: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        if operator not in self._allowed:
+            space, _, name = operator._schema.name.partition("::")
+            if space not in ("aten", "prim", "profiler") or not is_allowed(name, self._operators):
+                raise Forbidden(CALLS.format(name.strip("_"), self._says))
+            self._allowed.add(operator)
+        return operator(*args, **(kwargs or {}))
+
+    def __exit__(self, *problem: Any) -> None:
+        """Leave the mode, also where an answer has left it already."""
+        depth = torch._C._len_torch_dispatch_stack()
+        if depth and torch._C._get_dispatch_stack_at(depth - 1) is self:
+            super().__exit__(*problem)
+        else:
+            _notice(self._noticed, UNWATCHED)
+
+
+def is_allowed(name: str, operators: tuple[str, ...] | None) -> bool:
+    """May an answer use the operator of this name? operators: those beyond the elementary ones; None for no operator.
+
+    Underlines at its ends do not matter, and a gradient is allowed where its operator is.
+    """
+    plain = name.strip("_").partition("_backward")[0]
+    return operators is not None and (plain in operators or is_elementary(plain))
+
+
+@cache
+def is_elementary(name: str) -> bool:
+    """Is it a step that nobody is asked to write by hand: arithmetic, a reduction, a view, a copy?"""
+    if name in ELEMENTARY:
+        return True
+    packet = getattr(torch.ops.aten, name, None) or getattr(torch.ops.aten, f"_{name}", None)
+    kinds = [getattr(packet, overload) for overload in packet.overloads()] if packet else []
+    tagged = any(torch.Tag.core in kind.tags or torch.Tag.pointwise in kind.tags for kind in kinds)
+    return name not in LAYERS and (tagged or any(kind.is_view for kind in kinds))
+
+
+@contextlib.contextmanager
+def _composites_raise(says: str, operators: tuple[str, ...] | None) -> Iterator[None]:
+    # torch.library.Library keeps itself in a public list of finalizers, by which anybody could end it
+    library = torch._C._dispatch_library("IMPL", "aten", "", __file__, 0)
+    with warnings.catch_warnings(action="ignore"):  # torch says of each that it was there before
+        for operator, name in _composites():
+            if not is_allowed(name, operators):
+                library.impl(operator, "CompositeImplicitAutograd", _raising(name, says), False)
+    try:
+        yield
+    finally:
+        library.reset()
+
+
+def _raising(name: str, says: str) -> Callable:
+    def forbidden(*arguments: object, **options: object) -> None:
+        raise Forbidden(CALLS.format(name.strip("_").removesuffix("_math"), says))
+
+    return forbidden
+
+
+@cache
+def _composites() -> tuple[tuple[str, str], ...]:
+    """The composite operators that may be taken apart into elementary ones alone: full names, and names."""
+    names = (full.removeprefix("aten::") for full in sorted(torch._C._dispatch_get_all_op_names()) if "aten::" in full)
+    return tuple(
+        (operator, operator.partition(".")[0])
+        for operator in names
+        if not operator.strip("_").startswith(APART)
+        and "backward" not in operator
+        and torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{operator}", "CompositeImplicitAutograd")
+    )
+
+
+# ------------------------------------------------------------------------------------ Python code of torch
+
+
+@contextlib.contextmanager
+def _code_is_noticed(says: str, noticed: list[str]) -> Iterator[None]:
+    """Within the block, notice Python code of torch that is entered and not allowed."""
+    known: dict[int, CodeType] = {}  # the code itself is kept, so that no number is used again
+
+    def profile(frame: FrameType, event: str, argument: object) -> None:
+        code = frame.f_code
+        if event != "call" or id(code) in known:
+            return
+        known[id(code)] = code
+        file = code.co_filename.removeprefix(TORCH)
+        if file != code.co_filename and not _may_run(file, code.co_qualname) and _is_students(frame):
+            _notice(noticed, RAN.format(f"torch/{file}", says))
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        yield
+    finally:
+        if sys.getprofile() is not profile:
+            _notice(noticed, UNWATCHED)
+        sys.setprofile(before)
+
+
+@cache
+def _may_run(file: str, name: str) -> bool:
+    return file.startswith(CODE) and not name.startswith(NOT_CODE)
+
+
+# ------------------------------------------------------------------------------ definitions, and torch's source
+
+_listeners: list[tuple[Exercise, list[str]]] = []  # the innermost last; an audit hook stays for as long as the process
+_MAY_READ = ("traceback.py", "warnings.py")
+_GENERATED = ("<frozen", "<string>", "<helpers", "<setup", "<__array")  # no cells of a student
+
+
+@contextlib.contextmanager
+def listening(exercise: Exercise) -> Iterator[list[str]]:
+    """Within the block, notice operators that are defined, and reading of torch's source where it is to be written."""
+    noticed: list[str] = []
+    define = torch._C._dispatch_library
+
+    def defining(*arguments: object) -> object:
+        frame: FrameType | None = sys._getframe(1)
+        while frame and frame.f_code.co_filename.startswith((f"{TORCH}library.py", f"{TORCH}_library")):
+            frame = frame.f_back
+        if frame and not frame.f_code.co_filename.startswith(TORCH) and _is_students(frame):
+            _notice(noticed, DEFINED)
+        return define(*arguments)
+
+    _hook_audits()
+    _listeners.append((exercise, noticed))
+    torch._C._dispatch_library = defining
+    try:
+        yield noticed
+    finally:
+        torch._C._dispatch_library = define
+        _listeners.remove((exercise, noticed))
+
+
+@cache
+def _hook_audits() -> None:
+    sys.addaudithook(_audit)
+
+
+def _audit(event: str, arguments: tuple) -> None:
+    if event != "open" or not _listeners:
+        return
+    exercise, noticed = _listeners[-1]
+    path = arguments[0]
+    source = isinstance(path, str) and path.startswith(TORCH) and path.endswith(".py")
+    if exercise.by_hand and source and _is_students(sys._getframe(1)):
+        _notice(noticed, READ.format(f"torch/{path.removeprefix(TORCH)}"))
+
+
+def _notice(noticed: list[str], sentence: str) -> None:
+    if sentence not in noticed:
+        noticed.append(sentence)
+
+
+def _is_students(frame: FrameType | None) -> bool:
+    """Does an answer do this, and neither an import nor a traceback that is shown on its behalf?"""
+    files = []
+    while frame is not None:
+        files.append(frame.f_code.co_filename)
+        frame = frame.f_back
+    if any(file.startswith("<frozen importlib") or file.endswith(_MAY_READ) for file in files):
+        return False
+    return any(file.startswith("<") and not file.startswith(_GENERATED) or "ipykernel" in file for file in files)
+
+
+# --------------------------------------------------------------------------------------------- the text
+
+
+def forbidden_use(source: str, forbidden: Mapping[str, str]) -> str:
+    """A sentence about the first name in a cell that the exercise forbids; "" where there is none.
+
+    A name in a comment or a docstring is no use of it. What is not Python says nothing here.
+    """
+    for line, name in spelled(source, modules=False) if forbidden else ():
+        if name in forbidden:
+            return f"Line {line} uses {name}. {forbidden[name]}"
+    return ""

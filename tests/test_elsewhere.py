@@ -1,0 +1,146 @@
+"""An answer in another cell than its exercise's own earns nothing, and everybody is told where it stands."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import nbformat
+import pytest
+import torch
+from conftest import FIRST, Course, answer_notebook
+from graded import batch
+from test_kernel_state import Shell
+
+from helpers.checking.cell_scan import scan_submission
+from helpers.checking.check import Check
+from helpers.checking.kernel_state import KernelState
+from helpers.checking.keys import load_key, shipped_path
+from helpers.checking.verdicts import NOT_STARTED, RIGHT
+from helpers.exercises import load_lesson
+from helpers.exercises.exercise import lesson_names
+from helpers.grading.commands import register
+from helpers.grading.grader import work_of
+from helpers.grading.journal import Journal
+from helpers.grading.judging import CheckRun, judge_submission
+from helpers.grading.reports.feedback import write_feedback
+from helpers.grading.submissions.restore import restore
+from helpers.notebooks import grade_id, sources_of
+from helpers.student.exam_preview import panels
+
+LESSONS = lesson_names()
+STUB = sources_of(answer_notebook(FIRST))["raw_weights"]
+OWN = "def raw_weights(x):\n    return x @ x.mT"
+SAYS = "Another cell defines `raw_weights` ({}), and this exercise's own cell is as it was released."
+
+
+def with_cell_below(lesson, name, text):
+    """A released notebook with a new cell under an exercise's own, and the number of that cell."""
+    notebook = answer_notebook(lesson)
+    place = [grade_id(cell) for cell in notebook.cells].index(name) + 1
+    notebook.cells.insert(place, nbformat.v4.new_code_cell(text))
+    return notebook, place + 1
+
+
+def read(lesson, notebook):
+    released = answer_notebook(lesson)
+    work = work_of(load_lesson(lesson), restore(notebook, released).notebook, released)
+    return scan_submission(load_lesson(lesson), work.cells, work.released, work.setup)
+
+
+def judged(lesson, notebook, name):
+    asked, key = load_lesson(lesson), load_key(load_lesson(lesson), shipped_path(lesson), "")
+    return judge_submission(asked, key, {name: CheckRun(absent=True)}, read(lesson, notebook))[name]
+
+
+@pytest.mark.parametrize("text", [OWN, "raw_weights = lambda x: x @ x.mT", f"import torch\n\n@torch.no_grad()\n{OWN}"])
+def test_an_answer_below_the_stub_is_named_in_an_exam(text):
+    notebook, number = with_cell_below(FIRST, "raw_weights", text)
+    verdict = judged(FIRST, notebook, "raw_weights").verdict
+    assert (verdict.state, verdict.points) == (NOT_STARTED, 0)
+    assert verdict.says.startswith(SAYS.format(f"cell {number}"))
+
+
+@pytest.mark.parametrize("text", [STUB, "print(raw_weights)", "# raw_weights = 3", "raw_weights == 3"])
+def test_a_copy_of_the_stub_and_a_mere_use_are_no_answer(text):
+    assert judged(FIRST, with_cell_below(FIRST, "raw_weights", text)[0], "raw_weights").verdict.says == ""
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_no_released_notebook_holds_an_answer_elsewhere(lesson):
+    assert {
+        name: each.elsewhere for name, each in read(lesson, answer_notebook(lesson)).slices.items() if each.elsewhere
+    } == {}
+
+
+def test_the_preview_of_an_exam_names_the_cell(tmp_path):
+    notebook, _ = with_cell_below(FIRST, "raw_weights", OWN)
+    nbformat.write(notebook, tmp_path / f"{FIRST}.ipynb")
+    said = [" ".join(panel.split()) for panel in panels(str(tmp_path / f"{FIRST}.ipynb"))]
+    (of_it,) = [panel for panel in said if panel.startswith("raw_weights: not attempted")]
+    assert "Another cell defines `raw_weights` (cell " in of_it
+
+
+def test_after_grading_the_instructor_and_the_student_read_it(tmp_path):
+    course = Course(tmp_path / "course", FIRST)
+    course.exam_key(seeds=1)
+    register(course.folder, FIRST)
+    notebook, number = with_cell_below(FIRST, "raw_weights", OWN)
+    course.submit("ada", notebook)
+    summary = batch(course, jobs=1).run((), False).as_text()
+    says = SAYS.format(f"cell {number}")
+    assert f"raw_weights: {says}" in summary and course.marks()["ada"]["raw_weights"] == 0
+    assert any(says in flag for flag in Journal(course.folder, FIRST).read()["ada"].flags)
+    write_feedback(course.folder, FIRST)
+    page = (course.folder / "feedback" / "ada" / FIRST / f"{FIRST}.html").read_text()
+    assert f"Another cell defines <code>raw_weights</code> (cell {number})" in page
+
+
+def run(*cells, lesson=FIRST, name="raw_weights"):
+    """The check's verdict in a kernel where these cells ran: (the cell's id, its text)."""
+    names: dict = {"torch": torch}
+    shell = Shell(**names)
+    shell.execution_count = 1
+    check = Check(load_lesson(lesson), KernelState(shell, [name]))
+    begins, ends = (shell.events.callbacks[event][-1] for event in ("pre_run_cell", "post_run_cell"))
+    for cell_id, text in cells:
+        begins(SimpleNamespace(raw_cell=text, cell_id=cell_id))
+        shell.user_ns["In"].append(text)
+        exec(text, shell.user_ns)
+        ends(
+            SimpleNamespace(
+                error_before_exec=None,
+                error_in_exec=None,
+                info=SimpleNamespace(raw_cell=text),
+                execution_count=shell.execution_count,
+            )
+        )
+        shell.execution_count += 1
+    return check._verdict(check.lesson[name], shell.user_ns[name])
+
+
+def test_the_check_at_home_names_the_cell():
+    verdict = run(("a", STUB), ("b", OWN))
+    assert (verdict.state, verdict.points) == (NOT_STARTED, 0) and verdict.says.startswith(SAYS.format("cell 2"))
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [("a", STUB), ("a", OWN)],
+        [("a", STUB), ("b", OWN), ("a", OWN)],
+        [("a", OWN), ("b", STUB.replace("raw_weights", "other")), ("b", OWN)],
+        [(None, STUB), (None, OWN)],
+    ],
+    ids=["written into the own cell", "moved there", "tried out elsewhere", "cells without ids"],
+)
+def test_an_answer_in_the_own_cell_is_judged(cells):
+    assert run(*cells).state == RIGHT
+
+
+def test_a_bug_that_is_mended_in_another_cell_is_named_too():
+    lesson = next(name for name in LESSONS if any(each.mend for each in load_lesson(name)))
+    name = next(each.name for each in load_lesson(lesson) if each.mend)
+    given = sources_of(answer_notebook(lesson))[name]
+    notebook, number = with_cell_below(lesson, name, f"{given}\n\n# mended")
+    program = read(lesson, notebook).slices[name]
+    assert f"(cell {number})" in program.elsewhere
