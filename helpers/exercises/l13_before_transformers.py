@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 
@@ -10,7 +11,17 @@ from helpers.exercises.aspects import Inputs, Unmet, Via, built, kind_of
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Lesson
 from helpers.exercises.questions import predictions_of
-from helpers.exercises.spec import all_of, any_device, exercise, gradient, input_left_alone, values
+from helpers.exercises.spec import (
+    all_of,
+    any_device,
+    exercise,
+    gradient,
+    input_left_alone,
+    size,
+    sized,
+    values,
+    with_larger,
+)
 
 FINISHED = "The finished parts are there for the exercises that build on this one; write it here."
 NO_PARTS = {"finished_parts": FINISHED}
@@ -24,13 +35,13 @@ def in_order(draw: Draw, *lengths: int) -> torch.Tensor:
 # ------------------------------------------------------------------------------------------------------ gru_step
 
 
-def a_word(b: int = 3, e: int = 4, d: int = 5) -> Inputs:
+def a_word(b: int = 3, e: int = 4, d: int = 5, numbers: Callable = Draw.normal) -> Inputs:
     """A word (b, e), a state (b, d), and the weights of r, z and what is new side by side: (e, 3d), (d, 3d), (3d,)."""
 
     def inputs(draw):
         return (
-            draw.normal(b, e),
-            2 * draw.normal(b, d),
+            numbers(draw, b, e),
+            2 * numbers(draw, b, d),
             draw.named("w_x").normal(e, 3 * d, std=e**-0.5),
             draw.named("w_s").normal(d, 3 * d, std=d**-0.5),
             draw.named("b_x").normal(3 * d),
@@ -55,6 +66,7 @@ gru_step = exercise(
         "with a state narrower than the word": a_word(e=6, d=3),
         "with all sizes alike": a_word(3, 3, 3),
     },
+    larger=sized(partial(a_word, numbers=Draw.heavy), b=size(9, 17), e=size(24, 36), d=size(36, 48)),
     aspects=(
         values(1.5, axes="b d", picture=True),
         gradient(1),
@@ -75,6 +87,12 @@ def sentences(t: int, *lengths: int, e: int = 3) -> Inputs:
     return inputs
 
 
+def long_sentences(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """The same of nine sentences or more, of up to a hundred words."""
+    b, t, e = draw.number(9, 17), draw.number(70, 101), draw.number(5, 9)
+    return draw.heavy(b, t, 2 * e), draw.integers(1, t + 1, b)
+
+
 sentence_vector = exercise(
     "sentence_vector",
     stars=2,
@@ -89,6 +107,7 @@ sentence_vector = exercise(
         "with sentences of one word": sentences(1, 1, 1, e=2),
         "with as many sentences as words": sentences(4, 1, 2, 3, 4, e=4),
     },
+    larger=long_sentences,
     aspects=(
         values(1.5, axes="b 2e", picture=True),
         gradient(0.5),
@@ -100,13 +119,13 @@ sentence_vector = exercise(
 # ------------------------------------------------------------------------------- additive_scores, general_scores
 
 
-def compared(b: int = 3, t: int = 5, d: int = 4, m: int = 6, a: int = 7) -> Inputs:
+def compared(b: int = 3, t: int = 5, d: int = 4, m: int = 6, a: int = 7, numbers: Callable = Draw.normal) -> Inputs:
     """States (b, d), memory (b, t, m), and the weights of additive scores (d, a), (m, a), (a,)."""
 
     def inputs(draw):
         return (
-            draw.normal(b, d),
-            draw.normal(b, t, m),
+            numbers(draw, b, d),
+            numbers(draw, b, t, m),
             draw.named("w_s").normal(d, a, std=d**-0.5),
             draw.named("w_h").normal(m, a, std=m**-0.5),
             draw.named("v").normal(a),
@@ -115,9 +134,12 @@ def compared(b: int = 3, t: int = 5, d: int = 4, m: int = 6, a: int = 7) -> Inpu
     return inputs
 
 
-def multiplied(b: int = 3, t: int = 5, d: int = 4, m: int = 6) -> Inputs:
+def multiplied(b: int = 3, t: int = 5, d: int = 4, m: int = 6, numbers: Callable = Draw.normal) -> Inputs:
     """States (b, d), memory (b, t, m), and the one matrix (m, d)."""
-    return lambda draw: (draw.normal(b, d), draw.normal(b, t, m), draw.named("w").normal(m, d))
+    return lambda draw: (numbers(draw, b, d), numbers(draw, b, t, m), draw.named("w").normal(m, d))
+
+
+LARGE = {"b": size(9, 17), "t": size(70, 100), "d": size(24, 36), "m": size(36, 48)}
 
 
 def other_scores(inputs: Callable[..., Inputs]) -> dict[str, Inputs]:
@@ -139,6 +161,7 @@ additive_scores = exercise(
     forbidden=NO_PARTS,
     given=compared(),
     also={**other_scores(compared), "with v of width 2": compared(a=2)},
+    larger=sized(partial(compared, numbers=Draw.heavy), **LARGE, a=size(12, 24)),
     aspects=(
         values(1.5, axes="b t", picture=True),
         gradient(1),
@@ -154,6 +177,7 @@ general_scores = exercise(
     forbidden=NO_PARTS,
     given=multiplied(),
     also=other_scores(multiplied),
+    larger=sized(partial(multiplied, numbers=Draw.heavy), **LARGE),
     aspects=(
         values(1, axes="b t", picture=True),
         gradient(0.5),
@@ -186,6 +210,14 @@ def step_with_gaps(draw: Draw) -> tuple:
     return y, s, memory, draw.mask(0.5, b, t) | kept
 
 
+def large_step(draw: Draw) -> tuple:
+    """The same of more sentences and words, and n, e and a of the decoder that takes it."""
+    b, t, d, m = draw.number(9, 17), draw.number(40, 64), draw.number(24, 36), draw.number(36, 48)
+    n, e, a = draw.number(70, 130), draw.number(16, 24), draw.number(12, 16)
+    mask = draw.mask(0.5, b, t) | (torch.arange(t, device=draw.device) == draw.integers(0, t, b).unsqueeze(-1))
+    return draw.integers(0, n, b), draw.heavy(b, d), draw.heavy(b, t, m), mask, n, e, a
+
+
 class Called(torch.nn.Module):
     """A method of a student's module as a module: it has that one's parameters, by their own names."""
 
@@ -203,10 +235,10 @@ class Called(torch.nn.Module):
 
 
 def stepping(answer: Answer, draw: Draw) -> Callable:
-    """The student's `step`, of a decoder with vectors of width 3, and of 9 tokens."""
+    """The student's `step`, of a decoder for n tokens whose vectors have the width e, and of the width a of scores."""
 
-    def call(y, s, memory, mask):
-        decoder = built(9, 3, s.shape[-1], memory.shape[-1], 5)(answer, draw)
+    def call(y, s, memory, mask, n=9, e=3, a=5):
+        decoder = built(n, e, s.shape[-1], memory.shape[-1], a)(answer, draw)
         return decoder.step(y, s, memory, mask)
 
     return call
@@ -239,6 +271,7 @@ attentive_decoder = exercise(
     builds_on=("masks.masked_softmax", "recurrent.additive_scores"),
     given=a_step(5, 5, 2, 3),
     also=OTHER_STEPS,
+    larger=large_step,
     via=side_by_side(9, 3, 4, 6, 5),
     returns=RETURNED,
     aspects=(
@@ -272,6 +305,13 @@ def neighbours(b: int = 4, k: int = 3, e: int = 6, scale: float = 1.0) -> Inputs
 
 FAR_APART = 9.0  # vectors of 6 such numbers have products of about ±200: the sigmoid of −200 is 0 in float32
 
+
+def many_neighbours(draw: Draw) -> tuple[torch.Tensor, ...]:
+    """The same of more and wider vectors; centres are large and the others small, so that no product is large."""
+    b, k, e = draw.number(9, 17), draw.number(9, 14), draw.number(24, 48)
+    return draw.heavy(b, e), draw.normal(b, e, std=0.05), draw.normal(b, k, e, std=0.05)
+
+
 skip_gram_loss = exercise(
     "skip_gram_loss",
     stars=2,
@@ -284,6 +324,7 @@ skip_gram_loss = exercise(
         "with vectors of width 1": neighbours(e=1),
         "with all sizes alike": neighbours(3, 3, 3),
     },
+    larger=many_neighbours,
     aspects=(
         values(1),
         values(0.5, given=neighbours(scale=FAR_APART), name="large products"),
@@ -308,6 +349,7 @@ read_backwards = exercise(
         "with sentences of one word": sentences(1, 1, 1),
         "with all sizes alike": sentences(3, 3, 2, 1),
     },
+    larger=long_sentences,
     aspects=(
         values(1.5, axes="b t e", picture=True),
         gradient(0.5),
@@ -357,6 +399,18 @@ def all_layers(answer: Answer, draw: Draw) -> dict[str, object]:
     return results
 
 
+def long_texts(draw: Draw) -> tuple[tuple[int, int, int], torch.Tensor, torch.Tensor]:
+    """The sizes (n, e, depth) of a model, and ids and lengths of more and longer texts than elsewhere."""
+    n, e, b, t = draw.number(70, 130), draw.number(6, 9), draw.number(9, 13), draw.number(24, 33)
+    return (n, e, draw.number(3, 5)), draw.integers(0, n, b, t), draw.integers(1, t + 1, b)
+
+
+def layers_of_long_texts(answer: Answer, draw: Draw) -> object:
+    """The layers of a larger model."""
+    sizes, ids, lengths = long_texts(draw)
+    return at_words(built(*sizes)(answer, draw).layers(ids, lengths), lengths)
+
+
 def called_again(answer: Answer, draw: Draw) -> torch.Tensor:
     """The layers of a text are the same before and after other texts are read."""
     model = built(N, E, 2)(answer, draw)
@@ -390,6 +444,15 @@ def both_losses(answer: Answer, draw: Draw) -> dict[str, object]:
     return results
 
 
+def loss_of_long_texts(answer: Answer, draw: Draw) -> object:
+    """The loss of a larger model with a stand-in for its layers."""
+    (n, e, depth), ids, lengths = long_texts(draw)
+    vectors = draw.named("vectors").heavy(len(ids), depth + 1, ids.shape[1], 2 * e)
+    model = built(n, e, depth)(answer, draw)
+    model.layers = lambda *_: vectors
+    return model.loss(ids, lengths)
+
+
 def reading_loss(answer: Answer, draw: Draw) -> Called:
     """The student's loss with the student's own layers."""
     return Called(built(N, E, 2)(answer, draw), lambda model, *given: model.loss(*given))
@@ -408,9 +471,9 @@ bi_language_model = exercise(
     given=some_texts,
     via=reading_loss,
     aspects=(
-        Aspect("layers", 1.25, all_layers, axes="b layer t 2e"),
+        Aspect("layers", 1.25, with_larger(all_layers, layers_of_long_texts), axes="b layer t 2e"),
         Aspect("no state from call to call", 0.25, called_again, side=True),
-        Aspect("loss", 1, both_losses),
+        Aspect("loss", 1, with_larger(both_losses, loss_of_long_texts)),
         gradient(1, weights=True),
         input_left_alone(0.25),
         any_device(0.25, via=reading_layers),
