@@ -13,7 +13,7 @@ from helpers.data.toy import digits
 from helpers.exercises import load_lesson
 from helpers.exercises.aspects import Unmet
 from helpers.exercises.draw import Draw
-from helpers.exercises.l16_sparse_attention import Allocations, no_square
+from helpers.exercises.l16_sparse_attention import Operations, no_square, whole_tiles
 from helpers.training import patterns
 
 SOURCE = sources(["16_sparse_attention"])[0]
@@ -22,10 +22,10 @@ pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def test_a_square_is_seen_where_it_is_made_and_not_where_it_is_only_viewed():
-    with Allocations() as watched:
+    with Operations() as watched:
         torch.zeros(10, 1).expand(10, 100)
     assert watched.largest == 10
-    with Allocations() as watched:
+    with Operations() as watched:
         torch.zeros(10, 1) + torch.zeros(100)
     assert watched.largest == 1000
 
@@ -36,6 +36,14 @@ def test_a_square_of_numpy_is_no_way_around_the_measure():
 
     with pytest.raises(Unmet, match="out of PyTorch"):
         no_square((6, 12), "w")(in_numpy, Draw("square"))
+
+
+def test_attention_that_goes_row_by_row_uses_no_tiles():
+    def row_by_row(q, k, v, tile):
+        return torch.cat([torch.softmax(q[..., i : i + 1, :] @ k.mT, -1) @ v for i in range(q.shape[-2])], dim=-2)
+
+    with pytest.raises(Unmet, match="Is there a loop over rows"):
+        whole_tiles(row_by_row, Draw("tiles"))
 
 
 def test_the_digits_are_of_twenty_faces_of_which_three_are_held_out():

@@ -10,38 +10,30 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from helpers.exercises.aspects import (
-    LEFT_ALONE,
-    Inputs,
-    InTorch,
-    Unmet,
-    Via,
-    any_device,
-    gradient,
-    input_left_alone,
-    kind_of,
-    renamed,
-    values,
-)
+from helpers.exercises.aspects import LARGER, LEFT_ALONE, Inputs, InTorch, Unmet, Via, kind_of
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.exercise import Answer, Aspect, Lesson, Probe
 from helpers.exercises.other_device import THERE
 from helpers.exercises.questions import predictions_of
+from helpers.exercises.spec import (
+    Size,
+    all_of,
+    any_device,
+    case,
+    exercise,
+    gradient,
+    heavy,
+    input_left_alone,
+    integer,
+    normal,
+    size,
+    values,
+)
 
 FINISHED = "The finished part is there for the exercises that build on this one; write it here."
 LIBRARY = "It does by itself what this exercise is there to write."
 
 # --------------------------------------------------------------------------------------------------------- masks
-
-
-def sizes(*numbers: int) -> Inputs:
-    """A mask for these sizes."""
-    return lambda draw: numbers
-
-
-def some_positions(*others: int) -> Inputs:
-    """A drawn t of at least 4, and other sizes."""
-    return lambda draw: (draw.number(4, 8), *others)
 
 
 def as_long(draw: Draw) -> tuple[int, int]:
@@ -93,49 +85,129 @@ def half(place: int) -> Via:
     return via
 
 
-def mask_on_a_device(points: float, *numbers: int) -> Aspect:
-    """The mask is made where it is asked for."""
-    missed = (
+MADE_WHERE_ASKED = any_device(
+    0.5,
+    given=case(THERE),
+    via=lambda answer, draw: lambda device: answer(5, 2, device=device),
+    missed=(
         "Your mask ends up on the CPU, whatever device it was asked for. Hand `device` on to each function that makes a"
         " tensor."
-    )
+    ),
+)
 
-    def via(answer: Answer, draw: Draw) -> Callable:
-        return lambda device: answer(*numbers, device=device)
+local_mask = exercise(
+    "local_mask",
+    stars=1,
+    minutes=4,
+    mend=True,
+    given=blocks(rest=True),
+    also={
+        "with a window of one": case(integer(4, 8), 1),
+        "with a window as long as the text": as_long,
+        "with a window that is longer": longer,
+        "for one position": case(1, 2),
+        "where w divides t": blocks(),
+    },
+    larger=case(size(70, 130), size(20, 70)),
+    aspects=(
+        values(
+            1.5,
+            axes="t t",
+            dtype=True,
+            picture=True,
+            missed=(
+                "A mask for t = 6 and w = 3 is (6, 6), booleans: row 0 sees position 0, row 1 sees 0 and 1, row 5 sees"
+                " 3, 4 and 5. Look at a few rows of yours."
+            ),
+        ),
+        MADE_WHERE_ASKED,
+    ),
+)
 
-    return renamed(any_device(points, lambda draw: (THERE,), via=via), "any device", missed=missed)
+strided_masks = exercise(
+    "strided_masks",
+    stars=2,
+    minutes=6,
+    given=blocks(rest=True),
+    also={
+        "with a stride of one": case(integer(4, 8), 1),
+        "with a stride of two": case(integer(4, 8), 2),
+        "where l divides t": blocks(),
+        "with a stride longer than the text": longer,
+        "for one position": case(1, 3),
+    },
+    larger=case(size(70, 130), size(9, 35)),
+    aspects=(
+        values(
+            0.5,
+            name="near",
+            via=half(0),
+            axes="i j",
+            dtype=True,
+            missed=(
+                "With t = 6 and l = 3, the near half is (6, 6), booleans: row 0 sees position 0, row 4 sees 1, 2, 3 and"
+                " 4. Look at a few rows of yours."
+            ),
+        ),
+        values(
+            1,
+            name="stride",
+            via=half(1),
+            axes="i j",
+            dtype=True,
+            missed=(
+                "With t = 6 and l = 2, the stride is (6, 6), booleans: row 0 sees position 0, row 3 sees 1 and 3, row 4"
+                " sees 0, 2 and 4. Look at a few rows of yours."
+            ),
+        ),
+        MADE_WHERE_ASKED,
+    ),
+)
 
+OWN_BLOCK = (
+    "With t = 6 and l = 4, the first half is (6, 6), booleans: row 3 sees positions 0, 1, 2 and 3, row 4 sees 4 alone,"
+    " and row 5 sees 4 and 5. Look at a few rows of yours."
+)
+SUMMARIES = (
+    "With t = 9, l = 4 and c = 2, the summary columns are 2, 3, 6 and 7: row 1 sees none of them, row 3 sees 2 and 3,"
+    " row 6 sees 2, 3 and 6; with c = 1, row 8 sees 3 and 7. Look at a few rows of yours."
+)
 
-WINDOWS = {
-    "with a window of one": some_positions(1),
-    "with a window as long as the text": as_long,
-    "with a window that is longer": longer,
-    "for one position": sizes(1, 2),
-    "where w divides t": blocks(),
-}
-STRIDES = {
-    "with a stride of one": some_positions(1),
-    "with a stride of two": some_positions(2),
-    "where l divides t": blocks(),
-    "with a stride longer than the text": longer,
-    "for one position": sizes(1, 3),
-}
-BLOCKS = {
-    "where l does not divide t": blocks(rest=True),
-    "with blocks of one": some_positions(1),
-    "with a block longer than the text": longer,
-    "for one position": sizes(1, 3),
-}
-COLUMNS = {
-    "where l does not divide t": columns(rest=True),
-    "with whole blocks": columns(whole=True),
-    "with two of three": some_positions(3, 2),
-}
+fixed_masks = exercise(
+    "fixed_masks",
+    stars=2,
+    minutes=6,
+    given=blocks(),
+    also={
+        "where l does not divide t": blocks(rest=True),
+        "with blocks of one": case(integer(4, 8), 1),
+        "with a block longer than the text": longer,
+        "for one position": case(1, 3),
+    },
+    larger=case(size(70, 130), size(9, 35)),
+    aspects=(
+        values(1, name="own block", via=half(0), axes="i j", dtype=True, missed=OWN_BLOCK),
+        values(0.5, name="one summary column", via=half(1), axes="i j", dtype=True, missed=SUMMARIES),
+        values(
+            1,
+            given=columns(),
+            name="several columns",
+            via=half(1),
+            also={
+                "where l does not divide t": columns(rest=True),
+                "with whole blocks": columns(whole=True),
+                "with two of three": case(integer(4, 8), 3, 2),
+            },
+            larger=case(size(70, 130), size(20, 35), size(8, 18)),
+            axes="i j",
+            dtype=True,
+            missed=SUMMARIES,
+        ),
+        MADE_WHERE_ASKED,
+    ),
+)
 
 # ------------------------------------------------------------------------------------------------- attended_pairs
-
-
-PATTERNS = ("full", "local", "strided", "fixed")
 
 
 def count_of(answer: Answer, kind: str, t: int, size: int) -> int | float:
@@ -150,12 +222,16 @@ def counted(kind: str) -> Probe:
     """The pairs of a pattern for drawn (t, l), where l divides t and may be t, or 1."""
 
     def probe(answer, draw):
+        def counts(*cases):
+            numbers = [count_of(answer, kind, *case) for case in cases]
+            if all(float(number).is_integer() for number in numbers):
+                return torch.tensor([int(number) for number in numbers])  # compared exactly
+            return torch.tensor(numbers, dtype=torch.float64)
+
         drawn = [(draw.number(least, most), draw.number(least, most)) for least, most in ((2, 7), (2, 7), (7, 20))]
         cases = [(size * blocks, size) for size, blocks in drawn] + [as_long(draw), (draw.number(4, 9), 1)]
-        counts = [count_of(answer, kind, *case) for case in cases]
-        if all(float(count).is_integer() for count in counts):
-            return torch.tensor([int(count) for count in counts])  # compared exactly
-        return torch.tensor(counts, dtype=torch.float64)
+        long, many = (draw.named(LARGER).named(name).number(30, 50) for name in ("l", "blocks"))
+        return {"result": counts(*cases), LARGER: counts((long * many, long))}
 
     return probe
 
@@ -164,7 +240,7 @@ def counted_without_a_mask(answer: Answer, draw: Draw) -> torch.Tensor:
     """Every pattern is counted, and not rounded, where a mask of t² bytes is more than any machine can address."""
     size, blocks = draw.number(3500, 4000), draw.number(3500, 4000)
     try:
-        counts = {kind: count_of(answer, kind, size * blocks, size) for kind in PATTERNS}
+        counts = {kind: count_of(answer, kind, size * blocks, size) for kind in ("full", "local", "strided", "fixed")}
     except (RuntimeError, MemoryError) as problem:
         if "memory" not in str(problem) and not isinstance(problem, MemoryError):
             raise
@@ -181,6 +257,33 @@ def counted_without_a_mask(answer: Answer, draw: Draw) -> torch.Tensor:
     return torch.tensor([1])
 
 
+FULL = "Row i of a causal mask has i + 1 pairs: 1 + 2 + … + t in all. Try t = 3 by hand: there are 6."
+WINDOW = (
+    "Each row of the window has l pairs but for the first l − 1, which have fewer. Try t = 4, l = 2 by hand:"
+    " 1 + 2 + 2 + 2 = 7."
+)
+STRIDE = (
+    "The near half is a window of l + 1; on the stride the rows of the first block see 1 position, those of the second"
+    " 2, and so on. Try t = 4, l = 2 by hand: 1 + 2 + 3 + 3 for the near half, 1 + 1 + 2 + 2 for the stride."
+)
+BLOCK = (
+    "The first half is t/l small triangles; in the second, row i sees the summary columns up to i. Try t = 4, l = 2 by"
+    " hand: 1 + 2 + 1 + 2 for the blocks, 0 + 1 + 1 + 2 for the columns."
+)
+
+attended_pairs = exercise(
+    "attended_pairs",
+    stars=2,
+    minutes=7,
+    aspects=(
+        Aspect("full", 0.5, counted("full"), missed=FULL),
+        Aspect("local", 0.5, counted("local"), missed=WINDOW),
+        Aspect("strided", 0.75, counted("strided"), missed=STRIDE),
+        Aspect("fixed", 0.75, counted("fixed"), missed=BLOCK),
+        Aspect("very long texts", 0.5, counted_without_a_mask, side=True),
+    ),
+)
+
 # ------------------------------------------------------------------------------------------------------ connected
 
 
@@ -196,6 +299,12 @@ def layers(t: int, *chances: float) -> Inputs:
 def both_ways(draw: Draw) -> tuple[list[torch.Tensor]]:
     """Two masks that are not causal."""
     return ([draw.mask(0.2, 6, 6), draw.mask(0.2, 6, 6)],)
+
+
+def many_layers(draw: Draw) -> tuple[list[torch.Tensor]]:
+    """Masks of nine layers or more, of some hundred positions, of which each sees one other at most, mostly."""
+    t = draw.number(70, 130)
+    return ([draw.mask(0.4 / t, t, t) for _ in range(draw.number(9, 17))],)
 
 
 def many_ways(draw: Draw) -> tuple[list[torch.Tensor]]:
@@ -219,47 +328,78 @@ def two_rows(answer: Answer, draw: Draw) -> Callable:
     return call
 
 
-def masks_left_alone(points: float) -> Aspect:
-    """Neither the list of masks nor a mask in it is changed."""
-
-    def probe(answer, draw):
-        masks = list(two_layers(draw))
-        answer(masks)
-        return {f"input {place}": mask for place, mask in enumerate(masks)} or torch.zeros(0)
-
-    missed = (
-        "Your code changes what it was given: a mask in place (fill_diagonal_, |= and the like), or the list itself"
-        " (pop, reverse, append, an assignment to masks[...])."
-    )
-    return Aspect(LEFT_ALONE, points, probe, side=True, missed=missed)
-
-
-def in_a_list(answer: Answer, draw: Draw) -> Callable:
-    """The student's function on masks that are handed over one by one."""
-    return lambda *masks: answer(list(masks))
-
-
 def two_layers(draw: Draw) -> tuple[torch.Tensor, ...]:
     """Two masks (6, 6)."""
     return draw.mask(0.3, 6, 6), draw.mask(0.3, 6, 6)
 
 
-# ----------------------------------------------------------------------------------------- what makes large tensors
+def masks_left_alone(answer: Answer, draw: Draw) -> dict[str, torch.Tensor] | torch.Tensor:
+    """Neither the list of masks nor a mask in it is changed."""
+    masks = list(two_layers(draw))
+    answer(masks)
+    return {f"input {place}": mask for place, mask in enumerate(masks)} or torch.zeros(0)
 
 
-class Allocations(TorchDispatchMode):
-    """Keeps the size of the largest tensor that is made meanwhile, in entries; a view is as large as what it views.
+CHANGED = (
+    "Your code changes what it was given: a mask in place (fill_diagonal_, |= and the like), or the list itself (pop,"
+    " reverse, append, an assignment to masks[...])."
+)
+WAYS = (
+    "Try it by hand, t = 3: in layer 1 position 1 sees 0, in layer 2 position 2 sees 1, and nothing else is seen. Then"
+    " output 0 depends on input 0, output 1 on 0 and 1, output 2 on all three: (3, 3), booleans."
+)
+OVERFLOW = (
+    "Here are two layers of some 300 positions; an output in the middle and the last one are compared. If smaller masks"
+    " are right, look at the type in which you multiply: there can be 300 ways, and in 8 bits 256 becomes 0."
+)
 
-    description: the type and shape of that tensor.
+connected = exercise(
+    "connected",
+    stars=2,
+    minutes=6,
+    given=layers(8, 0.3, 0.3),
+    also={
+        "of three": layers(7, 0.2, 0.3, 0.25),
+        "of five": layers(9, 0.15, 0.2, 0.15, 0.2, 0.15),
+        "not causal": both_ways,
+    },
+    larger=many_layers,
+    aspects=(
+        values(
+            0.5,
+            given=layers(7, 0.4),
+            name="one layer",
+            also={"with every diagonal empty": layers(5, 0.0), "for one position": layers(1, 0.5)},
+            axes="t t",
+            dtype=True,
+            picture=True,
+            missed=WAYS,
+        ),
+        values(1.5, name="several layers", axes="t t", dtype=True, picture=True, missed=WAYS),
+        values(0.5, given=many_ways, name="many ways", via=two_rows, dtype=True, missed=OVERFLOW),
+        Aspect(LEFT_ALONE, 0.25, masks_left_alone, side=True, missed=CHANGED),
+        any_device(0.25, given=two_layers, via=lambda answer, draw: lambda *masks: answer(list(masks))),
+    ),
+)
+
+# ----------------------------------------------------------------------------------------------- banded_attention
+
+
+class Operations(TorchDispatchMode):
+    """Counts PyTorch's operations, and keeps the size of the largest tensor that they make, in entries.
+
+    A view is as large as what it views. description: the type and shape of that tensor.
     """
 
     def __init__(self):
         super().__init__()
+        self.count = 0
         self.largest = 0
         self.description = ""
 
     def __torch_dispatch__(self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         """Calls the function, and looks at every tensor that it returns."""
+        self.count += 1
         returned = function(*args, **(kwargs or {}))
         for tensor in tree_leaves(returned):
             if isinstance(tensor, torch.Tensor) and tensor.layout is torch.strided:
@@ -279,7 +419,7 @@ def no_square(sizes: tuple[int, int], name: str) -> Probe:
     def probe(answer, draw):
         size = draw.number(*sizes)
         q, k, v = (draw.normal(1, 1, LONG, 4) for _ in range(3))
-        with InTorch(), Allocations() as watched:
+        with InTorch(), Operations() as watched:
             answer(q, k, v, size)
         if watched.largest >= LONG * LONG // 2:
             raise Unmet(
@@ -292,21 +432,22 @@ def no_square(sizes: tuple[int, int], name: str) -> Probe:
     return probe
 
 
-def without_heads(t: int, size: int) -> Inputs:
-    """Queries, keys and values (t, 4), and a size."""
-    return lambda draw: (*(draw.normal(t, 4) for _ in range(3)), size)
-
-
 def attended(
-    t: int, *more: object, s: int | None = None, b: int = 2, h: int = 3, d: int = 4, size: float = 1.0
+    t: int, *more: object, s: int | None = None, b: int = 2, h: int = 3, d: int = 4, std: float = 1.0
 ) -> Inputs:
     """Queries (b, h, t, d), keys and values (b, h, s, d), and further arguments."""
+    s = s or t
+    return case(normal(b, h, t, d, std=std), normal(b, h, s, d, std=std), normal(b, h, s, d), *more)
 
-    def inputs(draw):
-        q, k = (draw.normal(b, h, length, d, std=size) for length in (t, s or t))
-        return q, k, draw.normal(b, h, s or t, d), *more
 
-    return inputs
+def large(*leading: Size, t: Size, s: Size, length: Size) -> Inputs:
+    """Queries (..., h, t, d), keys and values (..., h, s, d) of more heads and positions than elsewhere, and a length.
+
+    No score is so large that its exponential overflows.
+    """
+    h, d = size(4, 7), size(6, 10)
+    keys = heavy(*leading, h, s, d, most=8.0)
+    return case(heavy(*leading, h, t, d, most=8.0), keys, heavy(*leading, h, s, d), length)
 
 
 def with_a_zero_key(draw: Draw) -> tuple[object, ...]:
@@ -337,7 +478,50 @@ def all_far_below(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor,
     return q, k, v, 3
 
 
+banded_attention = exercise(
+    "banded_attention",
+    stars=3,
+    minutes=12,
+    forbidden={"flex_attention": LIBRARY},
+    given=attended(7, 3),
+    aspects=(
+        values(
+            2,
+            given=attended(12, 4),
+            also={
+                "with a batch of one": attended(9, 3, b=1, d=2),
+                "with a key of zeros": with_a_zero_key,
+                "with one head": attended(10, 5, h=1),
+                "with a window of one": attended(4, 1),
+                "with one position": attended(1, 3),
+            },
+            larger=large(size(3, 6), t=size(66, 90), s=size(66, 90), length=size(9, 20)),
+            axes="b h t d",
+        ),
+        values(
+            1,
+            given=attended(11, 4),
+            name="t is no multiple of w",
+            also={"by one too many": attended(13, 4), "with a window longer than the text": attended(5, 8)},
+            axes="b h t d",
+        ),
+        values(
+            0.5,
+            given=lifted(7, 3),
+            name="large scores",
+            also={"with scores far below 0": all_far_below},
+            axes="b h t d",
+        ),
+        Aspect("no tensor with t² entries", 1, no_square((6, 12), "w"), side=True),
+        gradient(0.5),
+        input_left_alone(0.5, given=attended(8, 4)),
+        any_device(0.5),
+    ),
+)
+
 # ---------------------------------------------------------------------------------------------------------- merge
+
+PARTIAL = ("m", "l", "o")  # the three tensors of a partial result
 
 
 def part(draw: Draw, *shape: int, d: int = 4, high: float = 0.0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -370,29 +554,28 @@ def with_nothing_in(draw: Draw, *rows: int) -> tuple:
     )
 
 
-def nothing_first(draw: Draw) -> tuple:
-    """Nothing, then a partial result."""
-    return nothing(draw, 2, 3), part(draw, 2, 3)
+def two_large_parts(draw: Draw) -> tuple:
+    """Two partial results with three axes of rows."""
+    rows = draw.number(3, 6), draw.number(4, 7), draw.number(40, 70)
+    d = draw.number(9, 16)
+    return tuple((draw.heavy(*rows), draw.uniform(1.0, 5.0, *rows), draw.heavy(*rows, d)) for _ in range(2))
 
 
-def twice_nothing(draw: Draw) -> tuple:
-    """Nothing, and nothing."""
-    return nothing(draw, 2, 3), nothing(draw, 2, 3)
+def as_six(inputs: Inputs) -> Inputs:
+    """Two partial results as six tensors."""
 
+    def six(draw):
+        first, second = inputs(draw)
+        return *first, *second
 
-def three_of(result: object) -> tuple:
-    """The three tensors of a partial result."""
-    if not isinstance(result, (tuple, list)) or len(result) != 3:
-        many = f" of {len(result)}" if isinstance(result, (tuple, list)) else ""
-        raise Unmet(f"A partial result is three tensors, (m, ℓ, o); your function returns {kind_of(result)}{many}.")
-    return tuple(result)
+    return six
 
 
 def by_name(answer: Answer, draw: Draw) -> Callable:
     """The student's function, whose three tensors get their names."""
 
     def call(a, b):
-        m, total, out = three_of(answer(a, b))
+        m, total, out = all_of(PARTIAL, answer(a, b))
         return {"the largest score m": m, "the sum ℓ": total, "the weighted sum o": out}
 
     return call
@@ -402,7 +585,7 @@ def with_powers(answer: Answer, draw: Draw) -> Callable:
     """The same with exp(m) for m, which is a finite number where nothing was seen."""
 
     def call(a, b):
-        m, total, out = three_of(answer(a, b))
+        m, total, out = all_of(PARTIAL, answer(a, b))
         m = torch.exp(m) if isinstance(m, torch.Tensor) else m
         return {"the largest score m, compared as e^m": m, "the sum ℓ": total, "the weighted sum o": out}
 
@@ -413,316 +596,155 @@ def normalised(answer: Answer, draw: Draw) -> Callable:
     """From six tensors to o/ℓ of their merger, for gradients and devices."""
 
     def call(*tensors):
-        _, total, out = three_of(answer(tensors[:3], tensors[3:]))
+        _, total, out = all_of(PARTIAL, answer(tensors[:3], tensors[3:]))
         return out / total.unsqueeze(-1)
 
     return call
 
 
-def six(draw: Draw) -> tuple[torch.Tensor, ...]:
-    """Two partial results as six tensors."""
-    return (*part(draw, 2, 3), *part(draw, 2, 3))
-
-
-def six_with_nothing_seen(draw: Draw) -> tuple[torch.Tensor, ...]:
-    """The same where in some rows nothing was seen, so that m is −∞ there."""
-    first, second = some_and_nothing(draw)
-    return *first, *second
-
-
-def normalised_over_some(draw: Draw) -> tuple[torch.Tensor, ...]:
-    """Nothing and some, as six tensors: the gradient must stay finite."""
-    return (*part(draw, 2, 3), *nothing(draw, 2, 3))
-
-
-ROWS = (
-    "A mask for t = 6 and w = 3 is (6, 6), booleans: row 0 sees position 0, row 1 sees 0 and 1, row 5 sees 3, 4 and 5."
-    " Look at a few rows of yours."
-)
-NEAR = (
-    "With t = 6 and l = 3, the near half is (6, 6), booleans: row 0 sees position 0, row 4 sees 1, 2, 3 and 4. Look at"
-    " a few rows of yours."
-)
-ON_THE_STRIDE = (
-    "With t = 6 and l = 2, the stride is (6, 6), booleans: row 0 sees position 0, row 3 sees 1 and 3, row 4 sees 0, 2"
-    " and 4. Look at a few rows of yours."
-)
-OWN_BLOCK = (
-    "With t = 6 and l = 4, the first half is (6, 6), booleans: row 3 sees positions 0, 1, 2 and 3, row 4 sees 4 alone,"
-    " and row 5 sees 4 and 5. Look at a few rows of yours."
-)
-SUMMARIES = (
-    "With t = 9, l = 4 and c = 2, the summary columns are 2, 3, 6 and 7: row 1 sees none of them, row 3 sees 2 and 3,"
-    " row 6 sees 2, 3 and 6; with c = 1, row 8 sees 3 and 7. Look at a few rows of yours."
-)
-WAYS = (
-    "Try it by hand, t = 3: in layer 1 position 1 sees 0, in layer 2 position 2 sees 1, and nothing else is seen. Then"
-    " output 0 depends on input 0, output 1 on 0 and 1, output 2 on all three: (3, 3), booleans."
-)
-OVERFLOW = (
-    "Here are two layers of some 300 positions; an output in the middle and the last one are compared. If smaller masks"
-    " are right, look at the type in which you multiply: there can be 300 ways, and in 8 bits 256 becomes 0."
-)
 ONE_ROW = (
     "Try one row by hand, in both orders, with the parts (2, 1, 10) and (4, 1, 20). The larger maximum is 4, so"
     " m = 4, ℓ = e^−2 · 1 + 1 = 1.135 and o = e^−2 · 10 + 20 = 21.35."
 )
+
+merge = exercise(
+    "merge",
+    stars=2,
+    minutes=8,
+    forbidden={"finished_merge": FINISHED},
+    fixed={"a": "a partial result is three tensors, (m, ℓ, o)", "b": "it is another partial result"},
+    given=two_parts(2, 5),
+    also={"of one row": two_parts(1, d=2), "with heads": two_parts(2, 3, 4)},
+    larger=two_large_parts,
+    via=by_name,
+    aspects=(
+        values(1.5, missed=ONE_ROW),
+        values(
+            0.5,
+            given=two_parts(2, 5, high=500.0, apart=30.0),
+            name="large and small scores",
+            also={
+                "with scores far below zero": two_parts(2, 5, high=-2000.0),
+                "with maxima far apart": two_parts(2, 5, high=-50.0, apart=300.0),
+            },
+        ),
+        values(
+            0.75,
+            given=some_and_nothing,
+            name="nothing seen",
+            via=with_powers,
+            also={
+                "on the other side": lambda draw: (nothing(draw, 2, 3), part(draw, 2, 3)),
+                "on both sides": lambda draw: (nothing(draw, 2, 3), nothing(draw, 2, 3)),
+            },
+        ),
+        gradient(
+            0.5,
+            given=as_six(two_parts(2, 3)),
+            via=normalised,
+            also={"with a part that saw nothing": as_six(lambda draw: (part(draw, 2, 3), nothing(draw, 2, 3)))},
+        ),
+        input_left_alone(0.25, given=as_six(some_and_nothing), via=normalised),
+        any_device(0.5, given=as_six(two_parts(2, 3)), via=normalised),
+    ),
+)
+
+# ------------------------------------------------------------------------------------------------ tiled_attention
+
+
+def whole_tiles(answer: Answer, draw: Draw) -> torch.Tensor:
+    """With tiles four times as large, less than two thirds of the operations are left; a quarter may be."""
+    tile = draw.number(6, 9)
+    q, k, v = draw.normal(1, 1, 32, 4), draw.normal(1, 1, 192, 4), draw.normal(1, 1, 192, 4)
+    counts = []
+    for length in (tile, 4 * tile):
+        with InTorch(), Operations() as watched:
+            answer(q, k, v, length)
+        counts.append(watched.count)
+    if counts[1] >= 2 / 3 * counts[0]:
+        raise Unmet(
+            f"For 192 keys, your code takes {counts[0]:,} operations in tiles of {tile} and {counts[1]:,} in tiles of"
+            f" {4 * tile}. With a whole tile of keys at once, a quarter would be left. Is there a loop over rows, over"
+            " single keys, or over parts of some other size?"
+        )
+    return torch.tensor([1])
+
+
 ONE_TILE = (
     "Try one tile that holds all keys. If that agrees with softmax attention and smaller tiles do not, look at what is"
     " carried from tile to tile, and at which tiles are left out; if it does not agree either,"
     " look at the tile: its scores, its mask, its maximum."
 )
-FULL = "Row i of a causal mask has i + 1 pairs: 1 + 2 + … + t in all. Try t = 3 by hand: there are 6."
-WINDOW = (
-    "Each row of the window has l pairs but for the first l − 1, which have fewer. Try t = 4, l = 2 by hand:"
-    " 1 + 2 + 2 + 2 = 7."
-)
-STRIDE = (
-    "The near half is a window of l + 1; on the stride the rows of the first block see 1 position, those of the second"
-    " 2, and so on. Try t = 4, l = 2 by hand: 1 + 2 + 3 + 3 for the near half, 1 + 1 + 2 + 2 for the stride."
-)
-BLOCK = (
-    "The first half is t/l small triangles; in the second, row i sees the summary columns up to i. Try t = 4, l = 2 by"
-    " hand: 1 + 2 + 1 + 2 for the blocks, 0 + 1 + 1 + 2 for the columns."
+
+tiled_attention = exercise(
+    "tiled_attention",
+    stars=3,
+    minutes=11,
+    forbidden={"scaled_dot_product_attention": LIBRARY, "flex_attention": LIBRARY},
+    builds_on=("sparse.merge",),
+    given=attended(6, 2),
+    aspects=(
+        values(
+            1.5,
+            given=attended(8, 2),
+            also={
+                "with a last tile that is shorter": attended(7, 3),
+                "with tiles of one": attended(5, 1, b=1),
+                "with a tile longer than the text": attended(4, 9),
+                "for one position": attended(1, 2),
+                "without batch and heads": case(*(normal(5, 4),) * 3, 2),
+            },
+            larger=large(2, size(2, 4), t=size(40, 60), s=size(70, 100), length=size(11, 20)),
+            axes="b h t d",
+            missed=ONE_TILE,
+        ),
+        values(
+            1,
+            given=attended(3, 2, s=8),
+            name="more keys than queries",
+            also={"for one query": attended(1, 3, s=7), "of another size": attended(4, 4, s=6)},
+            axes="b h t d",
+            missed=ONE_TILE,
+        ),
+        values(
+            0.5,
+            given=attended(5, 2, False, s=7),
+            name="not causal",
+            also={"with fewer keys": attended(6, 2, False, s=3)},
+            axes="b h t d",
+            missed=ONE_TILE,
+        ),
+        values(
+            0.5,
+            given=attended(9, 2, std=70.0),
+            name="large scores",
+            also={
+                "with larger scores": attended(8, 3, std=150.0),
+                "with scores far from 0, and close together": lifted(7, 3),
+            },
+            axes="b h t d",
+            missed=ONE_TILE,
+        ),
+        Aspect("no tensor with t² entries", 0.5, no_square((12, 20), "tile"), side=True),
+        Aspect("a whole tile at once", 0.5, whole_tiles, side=True),
+        gradient(0.5),
+        input_left_alone(0.5),
+        any_device(0.5),
+    ),
 )
 
 LESSON = Lesson(
     "16_sparse_attention",
     "Sparse attention",
-    exercises=(
-        Exercise(
-            "local_mask",
-            stars=1,
-            minutes=4,
-            mend=True,
-            aspects=(
-                values(1.5, blocks(rest=True), also=WINDOWS, axes="t t", dtype=True, picture=True, missed=ROWS),
-                mask_on_a_device(0.5, 5, 2),
-            ),
-        ),
-        Exercise(
-            "strided_masks",
-            stars=2,
-            minutes=6,
-            aspects=(
-                values(0.5, blocks(True), name="near", via=half(0), also=STRIDES, axes="i j", dtype=True, missed=NEAR),
-                values(
-                    1,
-                    blocks(True),
-                    name="stride",
-                    via=half(1),
-                    also=STRIDES,
-                    axes="i j",
-                    dtype=True,
-                    missed=ON_THE_STRIDE,
-                ),
-                mask_on_a_device(0.5, 5, 2),
-            ),
-        ),
-        Exercise(
-            "fixed_masks",
-            stars=2,
-            minutes=6,
-            aspects=(
-                values(
-                    1, blocks(), name="own block", via=half(0), also=BLOCKS, axes="i j", dtype=True, missed=OWN_BLOCK
-                ),
-                values(
-                    0.5,
-                    blocks(),
-                    name="one summary column",
-                    via=half(1),
-                    also=BLOCKS,
-                    axes="i j",
-                    dtype=True,
-                    missed=SUMMARIES,
-                ),
-                values(
-                    1,
-                    columns(),
-                    name="several columns",
-                    via=half(1),
-                    also=COLUMNS,
-                    axes="i j",
-                    dtype=True,
-                    missed=SUMMARIES,
-                ),
-                mask_on_a_device(0.5, 5, 2),
-            ),
-        ),
-        Exercise(
-            "attended_pairs",
-            stars=2,
-            minutes=7,
-            aspects=(
-                Aspect("full", 0.5, counted("full"), missed=FULL),
-                Aspect("local", 0.5, counted("local"), missed=WINDOW),
-                Aspect("strided", 0.75, counted("strided"), missed=STRIDE),
-                Aspect("fixed", 0.75, counted("fixed"), missed=BLOCK),
-                Aspect("very long texts", 0.5, counted_without_a_mask, side=True),
-            ),
-        ),
-        Exercise(
-            "connected",
-            stars=2,
-            minutes=6,
-            aspects=(
-                values(
-                    0.5,
-                    layers(7, 0.4),
-                    name="one layer",
-                    also={"with every diagonal empty": layers(5, 0.0), "for one position": layers(1, 0.5)},
-                    axes="t t",
-                    dtype=True,
-                    picture=True,
-                    missed=WAYS,
-                ),
-                values(
-                    1.5,
-                    layers(8, 0.3, 0.3),
-                    name="several layers",
-                    also={
-                        "of three": layers(7, 0.2, 0.3, 0.25),
-                        "of five": layers(9, 0.15, 0.2, 0.15, 0.2, 0.15),
-                        "not causal": both_ways,
-                    },
-                    axes="t t",
-                    dtype=True,
-                    picture=True,
-                    missed=WAYS,
-                ),
-                values(0.5, many_ways, name="many ways", via=two_rows, dtype=True, missed=OVERFLOW),
-                masks_left_alone(0.25),
-                any_device(0.25, two_layers, via=in_a_list),
-            ),
-        ),
-        Exercise(
-            "banded_attention",
-            stars=3,
-            minutes=12,
-            aspects=(
-                values(
-                    2,
-                    attended(12, 4),
-                    also={
-                        "with a batch of one": attended(9, 3, b=1, d=2),
-                        "with a key of zeros": with_a_zero_key,
-                        "with one head": attended(10, 5, h=1),
-                        "with a window of one": attended(4, 1),
-                        "with one position": attended(1, 3),
-                    },
-                    axes="b h t d",
-                ),
-                values(
-                    1,
-                    attended(11, 4),
-                    name="t is no multiple of w",
-                    also={"by one too many": attended(13, 4), "with a window longer than the text": attended(5, 8)},
-                    axes="b h t d",
-                ),
-                values(
-                    0.5,
-                    lifted(7, 3),
-                    name="large scores",
-                    also={"with scores far below 0": all_far_below},
-                    axes="b h t d",
-                ),
-                Aspect("no tensor with t² entries", 1, no_square((6, 12), "w"), side=True),
-                gradient(0.5, attended(7, 3)),
-                input_left_alone(0.5, attended(8, 4)),
-                any_device(0.5, attended(7, 3)),
-            ),
-            forbidden={"flex_attention": LIBRARY},
-        ),
-        Exercise(
-            "merge",
-            stars=2,
-            minutes=8,
-            aspects=(
-                values(
-                    1.5,
-                    two_parts(2, 5),
-                    via=by_name,
-                    also={"of one row": two_parts(1, d=2), "with heads": two_parts(2, 3, 4)},
-                    missed=ONE_ROW,
-                ),
-                values(
-                    0.5,
-                    two_parts(2, 5, high=500.0, apart=30.0),
-                    name="large and small scores",
-                    via=by_name,
-                    also={
-                        "with scores far below zero": two_parts(2, 5, high=-2000.0),
-                        "with maxima far apart": two_parts(2, 5, high=-50.0, apart=300.0),
-                    },
-                ),
-                values(
-                    0.75,
-                    some_and_nothing,
-                    name="nothing seen",
-                    via=with_powers,
-                    also={"on the other side": nothing_first, "on both sides": twice_nothing},
-                ),
-                gradient(0.5, six, via=normalised, also={"with a part that saw nothing": normalised_over_some}),
-                input_left_alone(0.25, six_with_nothing_seen, via=normalised),
-                any_device(0.5, six, via=normalised),
-            ),
-            forbidden={"finished_merge": FINISHED},
-            fixed={"a": "a partial result is three tensors, (m, ℓ, o)", "b": "it is another partial result"},
-        ),
-        Exercise(
-            "tiled_attention",
-            stars=3,
-            minutes=11,
-            aspects=(
-                values(
-                    1.5,
-                    attended(8, 2),
-                    also={
-                        "with a last tile that is shorter": attended(7, 3),
-                        "with tiles of one": attended(5, 1, b=1),
-                        "with a tile longer than the text": attended(4, 9),
-                        "for one position": attended(1, 2),
-                        "without batch and heads": without_heads(5, 2),
-                    },
-                    axes="b h t d",
-                    missed=ONE_TILE,
-                ),
-                values(
-                    1,
-                    attended(3, 2, s=8),
-                    name="more keys than queries",
-                    also={"for one query": attended(1, 3, s=7), "of another size": attended(4, 4, s=6)},
-                    axes="b h t d",
-                    missed=ONE_TILE,
-                ),
-                values(
-                    0.5,
-                    attended(5, 2, False, s=7),
-                    name="not causal",
-                    also={"with fewer keys": attended(6, 2, False, s=3)},
-                    axes="b h t d",
-                    missed=ONE_TILE,
-                ),
-                values(
-                    0.5,
-                    attended(9, 2, size=70.0),
-                    name="large scores",
-                    also={
-                        "with larger scores": attended(8, 3, size=150.0),
-                        "with scores far from 0, and close together": lifted(7, 3),
-                    },
-                    axes="b h t d",
-                    missed=ONE_TILE,
-                ),
-                Aspect("no tensor with t² entries", 1, no_square((12, 20), "tile"), side=True),
-                gradient(0.5, attended(6, 2)),
-                input_left_alone(0.5, attended(6, 2)),
-                any_device(0.5, attended(6, 2)),
-            ),
-            forbidden={"scaled_dot_product_attention": LIBRARY, "flex_attention": LIBRARY},
-            builds_on=("sparse.merge",),
-        ),
+    (
+        local_mask,
+        strided_masks,
+        fixed_masks,
+        attended_pairs,
+        connected,
+        banded_attention,
+        merge,
+        tiled_attention,
     ),
-    predictions=predictions_of("16_sparse_attention"),
+    predictions_of("16_sparse_attention"),
 )

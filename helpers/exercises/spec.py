@@ -87,6 +87,11 @@ def case(*parts: Part) -> Inputs:
     return lambda draw: tuple(part(draw) if callable(part) else part for part in parts)
 
 
+def sized(inputs: Callable[..., Inputs], **sizes: Size) -> Inputs:
+    """What `inputs` makes of sizes that are drawn: sized(a_word, b=size(9, 17), d=size(24, 48))."""
+    return lambda draw: inputs(**{name: _sizes(draw, (each,))[0] for name, each in sizes.items()})(draw)
+
+
 # ---------------------------------------------------------------------------- how the answer is called
 
 
