@@ -55,10 +55,8 @@ gru_step = exercise(
     "gru_step",
     stars=2,
     minutes=7,
-    forbidden={
-        **NO_PARTS,
-        **dict.fromkeys(("GRU", "GRUCell", "gru", "gru_cell"), "It is PyTorch's own; write out what it does."),
-    },
+    forbidden=NO_PARTS,
+    by_hand="It is PyTorch's own; write out what it does.",
     given=a_word(),
     also={
         "with a batch of one": a_word(b=1),

@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_leaves
 
 from helpers.exercises.aspects import LARGER, LEFT_ALONE, Inputs, InTorch, Unmet, Via, kind_of
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Lesson, Probe
+from helpers.exercises.exercise import ATTENTION_OPERATORS, SOFTMAX_OPERATORS, Answer, Aspect, Lesson, Probe
 from helpers.exercises.other_device import THERE
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import (
@@ -483,6 +483,8 @@ banded_attention = exercise(
     stars=3,
     minutes=12,
     forbidden={"flex_attention": LIBRARY},
+    by_hand=LIBRARY,
+    operators=ATTENTION_OPERATORS,
     given=attended(7, 3),
     aspects=(
         values(
@@ -680,7 +682,9 @@ tiled_attention = exercise(
     "tiled_attention",
     stars=3,
     minutes=11,
-    forbidden={"scaled_dot_product_attention": LIBRARY, "flex_attention": LIBRARY},
+    forbidden={"flex_attention": LIBRARY},
+    by_hand=LIBRARY,
+    operators=SOFTMAX_OPERATORS,
     builds_on=("sparse.merge",),
     given=attended(6, 2),
     aspects=(
