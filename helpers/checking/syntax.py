@@ -199,16 +199,12 @@ def is_definition(node: ast.stmt) -> bool:
         plain = all(isinstance(each, (ast.Name, ast.Tuple, ast.List)) for each in targets)
         waits = any(isinstance(inner, (ast.Await, ast.Yield, ast.YieldFrom)) for inner in _own(node))
         return plain and node.value is not None and not waits
-    if isinstance(node, ast.If):
-        return all(map(is_definition, [*node.body, *node.orelse]))
-    if isinstance(node, ast.Try):
-        blocks = [*node.body, *node.orelse, *node.finalbody, *(each for h in node.handlers for each in h.body)]
-        return all(map(is_definition, blocks))
-    if isinstance(node, ast.With):
-        return not any(item.optional_vars for item in node.items) and all(map(is_definition, node.body))
-    if isinstance(node, ast.Match):
-        return all(is_definition(each) for case in node.cases for each in case.body)
-    return False
+    if not isinstance(node, ast.If | ast.Try | ast.With | ast.Match):
+        return False
+    named = any(item.optional_vars for item in getattr(node, "items", ()))
+    parts = (node, *getattr(node, "handlers", ()), *getattr(node, "cases", ()))
+    inner = (each for part in parts for each in ast.iter_child_nodes(part) if isinstance(each, ast.stmt))
+    return not named and all(map(is_definition, inner))
 
 
 def _called_by(node: ast.stmt) -> frozenset[str]:
