@@ -218,7 +218,7 @@ def small_block(b: int, t: int, s: int) -> Inputs:
 def long_block(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Long sequences for heads of width 4, and both masks."""
     x, memory, real = long_sequences(draw, 4)
-    return x, memory, drawn_masks(draw, *x.shape[:2], memory.shape[1])[0], real
+    return x, memory, drawn_masks(draw, len(x), x.shape[1], memory.shape[1])[0], real
 
 
 decoder_block = exercise(
@@ -305,7 +305,7 @@ def decoded(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     }
 
 
-def large_model(answer: Answer, draw: Draw) -> tuple[torch.nn.Module, torch.Tensor, torch.Tensor]:
+def large_model(answer: Answer, draw: Draw) -> tuple[Any, torch.Tensor, torch.Tensor]:
     """The student's model, with many words, heads and blocks, and padded sources and targets of 65 words or more."""
     n_source, n_target, h, pad = draw.number(30, 40), draw.number(40, 50), draw.number(3, 5), draw.number(9, 30)
     model = built(n_source, n_target, 4 * h, h, 3, draw.number(80, 120), pad)(answer, draw)
