@@ -5,6 +5,7 @@ What a probe collects in the answer's process counts, before anything is reduced
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -59,7 +60,8 @@ def _same_numbers(one: Outcome, other: Outcome, aspect: Aspect) -> bool:
 
 def _all_given(outcome: Outcome, recorder: CallRecorder) -> bool:
     """Is each number of the result a plain number among the arguments? Small whole numbers occur by chance."""
-    arguments = {float(value) for values in recorder.values.values() for value in values if type(value) in (int, float)}
+    given = itertools.chain.from_iterable(recorder.values.values())
+    arguments = {float(value) for value in given if isinstance(value, (int, float)) and not isinstance(value, bool)}
     numbers = {number for tensor in outcome.tensors.values() for number in tensor.double().unique().tolist()}
     telling = {number for number in numbers if abs(number) >= COUNTED or not number.is_integer()}
     return bool(telling) and numbers <= arguments

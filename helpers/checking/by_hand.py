@@ -20,6 +20,7 @@ from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
+from unittest import mock
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -114,7 +115,7 @@ def is_elementary(name: str) -> bool:
 @contextlib.contextmanager
 def _composites_raise(says: str, operators: tuple[str, ...] | None) -> Iterator[None]:
     # torch.library.Library keeps itself in a public list of finalizers, by which anybody could end it
-    library = torch._C._dispatch_library("IMPL", "aten", "", __file__, 0)
+    library: Any = torch._C._dispatch_library("IMPL", "aten", "", __file__, 0)
     with warnings.catch_warnings(action="ignore"):  # torch says of each that it was there before
         for operator, name in _composites() if operators is not None else ():
             if not is_allowed(name, operators):
@@ -190,7 +191,7 @@ def listening(exercise: Exercise) -> Iterator[list[str]]:
     noticed: list[str] = []
     define = torch._C._dispatch_library
 
-    def defining(*arguments: object) -> object:
+    def defining(*arguments: Any) -> Any:
         frame: FrameType | None = sys._getframe(1)
         while frame and frame.f_code.co_filename.startswith((f"{TORCH}library.py", f"{TORCH}_library")):
             frame = frame.f_back
@@ -200,11 +201,10 @@ def listening(exercise: Exercise) -> Iterator[list[str]]:
 
     _hook_audits()
     _listeners.append((exercise, noticed))
-    torch._C._dispatch_library = defining
     try:
-        yield noticed
+        with mock.patch.object(torch._C, "_dispatch_library", defining):
+            yield noticed
     finally:
-        torch._C._dispatch_library = define
         _listeners.remove((exercise, noticed))
 
 

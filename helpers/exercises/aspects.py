@@ -201,17 +201,17 @@ def projected(value: object, draw: Draw) -> object:
     many there are. Of whole numbers and truth values, sums with odd weights modulo 2⁶⁴ (8,), which are the same only
     where every entry is. A number that is not finite stands for a number of its own.
     """
-    if not isinstance(value, torch.Tensor) or not _ordinary(value) or value.is_complex() or value.numel() == 1:
+    if not isinstance(value, torch.Tensor) or not _ordinary(value) or value.is_complex() or value.numel() < 2:
         return value
-    weights = draw.named(f"projection {tuple(value.shape)}")
+    weights, count = draw.named(f"projection {tuple(value.shape)}"), value.numel()
     with torch.no_grad():
         flat = value.detach().cpu().reshape(1, -1).to(torch.float64)
         flat = torch.nan_to_num(flat, nan=0.71, posinf=77.3, neginf=-55.9)
         if bool(((flat - flat.round()).abs() <= WHOLE).all()):  # also where they are floating-point numbers
-            odd = 2 * weights.integers(0, 1 << 62, PROJECTIONS, flat.numel()) + 1
-            return (flat.round().to(torch.int64) * odd).sum(1)
-        drawn = weights.normal(PROJECTIONS, flat.numel(), dtype=torch.float64)
-        return (flat * drawn).sum(1) / max(1, flat.numel()) ** 0.5
+            odd = 2 * weights.integers(0, 1 << 62, count + PROJECTIONS - 1) + 1
+            return (flat.round().to(torch.int64) * odd.unfold(0, count, 1)).sum(1)
+        drawn = weights.normal(count + PROJECTIONS - 1, dtype=torch.float64).unfold(0, count, 1)
+        return (flat * drawn).sum(1) / count**0.5
 
 
 def by_name(returned: object) -> Iterator[tuple[str, object]]:

@@ -314,7 +314,7 @@ def four_rows(*rest: float) -> Inputs:
     return case(lambda draw: some_logits(draw, 2, 4, 9), *rest)
 
 
-def temperatures(apply: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+def temperatures(apply: Answer, draw: Draw) -> dict[str, object]:
     """The log-probabilities of the new logits at several temperatures, for logits of several shapes."""
     cases = ((0.5, (4, 9)), (1.7, (2, 3, 9)), (0.8, (1, 9)), (3, (9,)), (1.0, (4, 9)))
     results = {
