@@ -10,9 +10,9 @@ from IPython import get_ipython
 from helpers import plots
 from helpers.checking.check import Check
 from helpers.checking.check import start as start_checks
-from helpers.checking.panel import number
 from helpers.course import STUB
 from helpers.device import device
+from helpers.text import number
 
 
 def start(name: str) -> Check:

@@ -31,6 +31,7 @@ from pathlib import Path, PurePosixPath
 from helpers.course import ROOT, write_whole
 from helpers.merge import Merged, merge, read_notebook, write_notebook
 from helpers.notebooks import grade_id, nbgrader_data
+from helpers.text import counted
 from helpers.trust import is_trusted, rewrite, sign
 
 RELEASE = ".release.json"  # in a student's copy: which release it is, its notebooks, and the digests of its files
@@ -220,11 +221,6 @@ def _details(merged: Merged) -> list[str]:
     if merged.dropped:
         lines.append(f"    changed by you and by the release, see the file above: {counted(merged.dropped, 'cell')}")
     return lines
-
-
-def counted(number: int, what: str) -> str:
-    """ "1 answer", "3 answers"."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _bytes(path: Path) -> bytes | None:

@@ -12,8 +12,8 @@ from conftest import FIRST, Course, answer_notebook, solved
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.authoring.mistakes import Mistake
 from helpers.checking.check import start
-from helpers.checking.panel import number
 from helpers.exercises.exercise import UNCHANGED
+from helpers.text import number
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("bubblewrap")]
 

@@ -16,13 +16,13 @@ from handed_in import PLAIN, by_student, flags_of, put, zipped
 from nbgrader.api import Gradebook
 from tables import table
 
-from helpers.checking.panel import number
 from helpers.grading import commands, late_policy
 from helpers.grading.csv_tables import BadDate, BadTable, parse_date
 from helpers.grading.gradebook import Marks
 from helpers.grading.late_policy import days_begun, read_deadlines
 from helpers.grading.submissions.roster import Student
 from helpers.grading.submissions.select import read_submissions
+from helpers.text import number
 
 TABLES = table("lateness")
 SECOND, THIRD = "02_queries_keys_values", "03_scaling"

@@ -6,12 +6,12 @@ import pytest
 from conftest import FIRST, answer_notebook, solved
 from graded import OUT_OF, WRONG, batch, command
 
-from helpers.checking.panel import number
 from helpers.exercises import load_lesson
 from helpers.grading.errors import GradingError
 from helpers.grading.gradebook import Marks, judged_path
 from helpers.grading.journal import Journal
 from helpers.grading.summary import UNKNOWN, in_words
+from helpers.text import number
 
 
 def hand_in_anew(course):

@@ -23,7 +23,6 @@ from stand_in import ISOLATION
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.authoring.mistakes import Mistake
 from helpers.benchmarks import demo_class
-from helpers.checking.panel import number
 from helpers.checking.syntax import shape_of
 from helpers.checking.verdicts import RIGHT, WRONG, Verdict
 from helpers.course import HELPERS, ROOT
@@ -40,6 +39,7 @@ from helpers.grading.reports.report import marks_table, mistakes_table, report_p
 from helpers.grading.reports.results import GradedCell, StudentResult, results
 from helpers.grading.submissions.roster import Student
 from helpers.notebooks import without_marks
+from helpers.text import number
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
 NASTY = f'''def raw_weights(x):

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from helpers.grading.sanitize import escaped, plain, sanitized
+from helpers.text import escaped, plain, sanitized
 
 ACTS = {
     "colours": ("\x1b[31mred\x1b[0m", "red"),

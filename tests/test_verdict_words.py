@@ -12,11 +12,11 @@ from helpers.checking.by_hand import watched
 from helpers.checking.cell_scan import scan_cell
 from helpers.checking.keys import ExerciseKey, KnownMistake
 from helpers.checking.panel import as_html, as_text
-from helpers.checking.plain_text import marked, without_emphasis
 from helpers.checking.verdicts import MAY_BE_THE_SAME, NOT_ALLOWED, SAME_CAUSE, judge
 from helpers.exercises.aspects import Unmet, any_device, built, gradient, input_left_alone, parameters, values
 from helpers.exercises.exercise import Aspect, Exercise
 from helpers.grading.reports.pages import marked as marked_on_pages
+from helpers.text import marked, without_emphasis
 
 SEED = "words"
 

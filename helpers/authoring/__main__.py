@@ -128,7 +128,7 @@ def _exam_key(args) -> int:
 
 def _name_mistake(args) -> int:
     from helpers.authoring.name_mistake import CannotName, propose
-    from helpers.grading.sanitize import escaped
+    from helpers.text import escaped
 
     (source,) = sources([args.lesson])
     try:

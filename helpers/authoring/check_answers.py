@@ -23,7 +23,6 @@ from helpers.authoring.mutant_verdicts import Feedback, judged_mutants
 from helpers.checking.answers import Answer
 from helpers.checking.cell_scan import CellScan, scan_cell
 from helpers.checking.keys import AnswerKey, BadKey, ExerciseKey, load_key, shipped_path
-from helpers.checking.panel import number
 from helpers.checking.syntax import digest_of_tree
 from helpers.checking.verdicts import AS_GIVEN, RIGHT, Verdict, earns_sides, judge, lost_aspects
 from helpers.course import SHIPPED_SEED
@@ -32,6 +31,7 @@ from helpers.exercises.aspects import LARGER
 from helpers.exercises.exercise import UNCHANGED
 from helpers.grading.sandbox.bubblewrap import NoSandbox, SandboxFailed
 from helpers.notebooks import BadRegion
+from helpers.text import number
 
 
 def fresh_seeds(count: int) -> list[str]:

@@ -6,9 +6,9 @@ import re
 
 from helpers.authoring.lesson_source import Source
 from helpers.authoring.minutes import minutes
-from helpers.checking.panel import number
 from helpers.course import write_whole
 from helpers.exercises import Exercise
+from helpers.text import number
 
 CARD = re.compile(r"^(# \*\*Exercise \d+ · `(\w+)`\*\* &nbsp; ).*$", re.MULTILINE)
 CHECK_CELL = re.compile(r'^(# %% nbgrader=.*"grade_id": "check_(\w+)".*"points": )[\d.]+', re.MULTILINE)

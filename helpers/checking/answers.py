@@ -29,14 +29,13 @@ from safetensors import SafetensorError
 from safetensors.torch import load as read_tensors
 from safetensors.torch import save as write_tensors
 
-from helpers.checking.axis_names import listed
-from helpers.checking.plain_text import sanitized
 from helpers.course import HELPERS, STUB
 from helpers.device import on_the_cpu
 from helpers.exercises import Exercise
 from helpers.exercises.aspects import Forbidden, RaisedIn, Unmet, by_name
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Aspect
+from helpers.text import listed, sanitized
 
 ANSWERED, NOT_ATTEMPTED, RAISED, REFUSED = "answered", "not attempted", "raised", "refused"
 FORBIDDEN = "forbidden"  # the code called what the exercise is there to replace

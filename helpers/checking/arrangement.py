@@ -7,8 +7,9 @@ import math
 
 import torch
 
-from helpers.checking.axis_names import axis_names, entry, listed, region
+from helpers.checking.axis_names import axis_names, entry, region
 from helpers.checking.pair import ENOUGH, Pair, dtype_name, shown
+from helpers.text import listed
 
 LONGEST_AXIS = 64  # along which entries are looked for at other places
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-MOST_LISTED = 6
+from helpers.text import listed
 
 
 def axis_name(place: int, names: Sequence[str], shape: Sequence[int]) -> str:
@@ -30,13 +30,6 @@ def entry(index: Sequence[int], names: Sequence[str]) -> str:
     if all(_named(place, names, index) for place in range(len(index))):
         return "[" + ", ".join(f"{name}={i}" for name, i in zip(names, index, strict=True)) + "]"
     return "[" + ", ".join(map(str, index)) + "]"
-
-
-def listed(words: Sequence[str], most: int = MOST_LISTED, last: str = "and") -> str:
-    """ "a, b and c", or the first of them and how many more there are. last: the word before the last."""
-    if len(words) > most:
-        return f"{', '.join(words[:most])} and {len(words) - most} more"
-    return f" {last} ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
 def region(inside: torch.Tensor, names: Sequence[str]) -> str:

@@ -30,6 +30,7 @@ from helpers.checking.verdicts import AS_GIVEN, NO_ANSWER, NOT_STARTED, RIGHT, V
 from helpers.checking.waiting import Waiting
 from helpers.course import VALIDATING
 from helpers.exercises import Exercise, Lesson, UnknownLesson, load_lesson
+from helpers.text import number
 
 REMEDY = (
     "Authors: run `make build`. Students: download the course's folder again, "
@@ -61,7 +62,7 @@ class CheckFailed(Exception):
     """The answer is not (wholly) right. Carries the verdict."""
 
     def __init__(self, verdict: Verdict):
-        super().__init__(f"{verdict.exercise}: {panel.number(verdict.points)} of {panel.number(verdict.out_of)} points")
+        super().__init__(f"{verdict.exercise}: {number(verdict.points)} of {number(verdict.out_of)} points")
         self.verdict = verdict
 
     def _render_traceback_(self):
@@ -92,7 +93,7 @@ class Check:
         exercise = self._exercise(written)
         if exercise is None:
             return
-        late = f"{exercise.name}: still running. It is stopped after {panel.number(self.seconds)} seconds."
+        late = f"{exercise.name}: still running. It is stopped after {number(self.seconds)} seconds."
         with Waiting(late) as waiting:
             verdict = self._verdict(exercise, written)
         self._record(verdict)
@@ -227,11 +228,11 @@ def _judged(exercise: Exercise, answer: answers.Answer, key: AnswerKey, scan: Ce
 def _too_long(seconds: float, late: TimeLimitExceeded) -> str:
     interrupt = late.__cause__ or late
     where = answers.where_raised(interrupt)
-    longer = f"Where the machine is only slow, `check.seconds = {panel.number(3 * seconds)}` gives it longer."
+    longer = f"Where the machine is only slow, `check.seconds = {number(3 * seconds)}` gives it longer."
     if answers.while_torch_is_imported(interrupt):
         return f"{UNFINISHED} {longer}"
     return (
-        f"Your code was still running after {panel.number(seconds)} seconds and was stopped"
+        f"Your code was still running after {number(seconds)} seconds and was stopped"
         f"{f' at {where}' if where else ''}. Look for a loop that never ends. {longer}"
     )
 

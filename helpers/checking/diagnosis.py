@@ -15,11 +15,12 @@ import torch
 
 from helpers.checking import arrangement, partly_right, relations
 from helpers.checking.answers import NOT_ATTEMPTED, REFUSED, Outcome
-from helpers.checking.axis_names import axis_name, listed
+from helpers.checking.axis_names import axis_name
 from helpers.checking.compare import close
 from helpers.checking.pair import ENOUGH, Detector, Pair, dtype_name
 from helpers.exercises.aspects import LARGER
 from helpers.exercises.exercise import Aspect
+from helpers.text import listed
 
 NAMES = "names and shapes"  # the tensor of the aspect `parameters`; "names and shapes of your dict" is of a state
 LONGEST_LIST = 80  # characters of names; of those beyond it is said how many they are

@@ -9,10 +9,10 @@ from html import escape
 
 from helpers import theme
 from helpers.checking.pictures import matrix_svg
-from helpers.checking.plain_text import marked, without_emphasis
 from helpers.checking.predictions import MADE, NOT_YET, Predicted, quoted_choices
 from helpers.checking.verdicts import AS_GIVEN, NO_ANSWER, NOT_ALLOWED, NOT_STARTED, ON_HOLD, RIGHT, Verdict
 from helpers.exercises.exercise import RECALL
+from helpers.text import marked, number, without_emphasis
 
 CALM = theme.COLOURS["calm"][0]
 COLOURS = {RIGHT: theme.COLOURS["right"][0], NOT_STARTED: CALM, AS_GIVEN: CALM, NO_ANSWER: CALM, ON_HOLD: CALM}
@@ -227,11 +227,6 @@ def _row_of_recall(answer: Predicted) -> _Row:
         return _Row("✓", f"{question.name}: {chosen} is right", COLOURS[RIGHT], why)
     said = f"{question.name}: you said {chosen}. It is {question.truth}."
     return _Row("○", said, SURPRISED, f"{chosen}: {question.says[chosen]} {question.truth}: {why}")
-
-
-def number(points: float) -> str:
-    """1 as "1", 0.5 as "0.5"."""
-    return f"{points:g}"
 
 
 def _wrapped(text: str, indent: str) -> list[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from helpers.checking.axis_names import listed
 from helpers.exercises import Prediction
+from helpers.text import listed
 
 MADE, NOT_YET, NONE_OF_THEM = "made", "not made yet", "none of the choices"
 

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 import torch
 
-from helpers.checking.axis_names import axis_names, listed
+from helpers.checking.axis_names import axis_names
 from helpers.checking.pair import ENOUGH, Pair, shown
+from helpers.text import listed
 
 LARGEST_SIMPLE = 4096  # a factor may be any whole number up to this, its root, or one over either
 FEW = 64  # the same for a single number, which is some number times the right one whatever it is

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from helpers.checking.answers import ANSWERED, FORBIDDEN, NOT_ATTEMPTED, RAISED, Answer, Outcome
-from helpers.checking.axis_names import listed
 from helpers.checking.cell_scan import CellScan
 from helpers.checking.compare import ENOUGH, close, distinctive, same_outcome
 from helpers.checking.diagnosis import NAMES, difference, without_gradient
@@ -18,6 +17,7 @@ from helpers.checking.keys import ExerciseKey, KnownMistake, Outcomes
 from helpers.exercises import Exercise
 from helpers.exercises.aspects import LARGER, LEFT_ALONE
 from helpers.exercises.exercise import UNCHANGED, Aspect
+from helpers.text import listed
 
 Explained = Mapping[str, KnownMistake]  # by aspect
 

@@ -15,17 +15,16 @@ import nbformat
 import psutil
 from nbformat.notebooknode import NotebookNode
 
-from helpers.checking.panel import number
 from helpers.course import SOLUTIONS
 from helpers.exercises import Lesson
 from helpers.grading.errors import GradingError
-from helpers.grading.sanitize import plain
 from helpers.grading.submissions.archives import SubmittedFile
 from helpers.grading.submissions.identity import FOLDER, FileOwner
 from helpers.grading.submissions.roster import Student
 from helpers.grading.submissions.select import Submission
 from helpers.grading.summary import in_words
 from helpers.notebooks import filled_in, sources_of, without_marks
+from helpers.text import number, plain
 
 if TYPE_CHECKING:
     from helpers.grading.grader import GradedSubmission

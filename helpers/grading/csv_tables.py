@@ -15,8 +15,7 @@ from pathlib import Path
 
 from dateutil import parser, tz
 
-from helpers.checking.panel import number
-from helpers.grading.sanitize import plain, sanitized
+from helpers.text import number, plain, sanitized
 
 LARGEST = 20 << 20  # bytes
 WRITE = "Write it as 2026-03-02 23:59"

@@ -18,11 +18,10 @@ from nbgrader.api import Assignment, Gradebook, SubmittedAssignment
 from sqlalchemy import ColumnElement, false, or_
 from sqlalchemy.orm import Session
 
-from helpers.checking.panel import number
 from helpers.exercises.exercise import lesson_names
 from helpers.grading.csv_tables import BadDate, BadTable, TableRow, parse_zone, read_table
-from helpers.grading.sanitize import plain
 from helpers.grading.submissions.roster import roster
+from helpers.text import number, plain
 
 FILE = "deadlines.csv"
 EVERY = "*"

@@ -34,8 +34,3 @@ def progress(
         return tqdm(iterable, total=total, desc=action, unit=f" {unit}", disable=not shown, file=file, smoothing=0.1)
     layout = f"{action}: {{n:,}} of {total:,} {unit}{'' if total == 1 else 's'}, {{elapsed}}"
     return _Lines(iterable, total=total, bar_format=layout, file=file, mininterval=SECONDS_BETWEEN_LINES)
-
-
-def counted(count: int, unit: str) -> str:
-    """A number with what is counted, in the singular or the plural: "1 page", "1,200 pages"."""
-    return f"{count:,} {unit}{'' if count == 1 else 's'}"

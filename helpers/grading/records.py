@@ -19,6 +19,7 @@ from helpers.exercises import Lesson
 from helpers.exercises.exercise import RECALL
 from helpers.grading.judging import Judged
 from helpers.notebooks import exercise_of, grade_id
+from helpers.text import number
 
 PREDICTED = "predicted"  # the state in the record of a prediction
 
@@ -96,7 +97,7 @@ def write_verdicts(
 
 def _write_output(cell: NotebookNode, points: float, page: str) -> float:
     """Returns the points as nbgrader will read them."""
-    text = panel.number(round(points, 6))
+    text = number(round(points, 6))
     # The formgrader's MathJax must not make formulas of a student's text in the panel
     html = f'<div class="tex2jax_ignore mathjax_ignore">{page}</div>'
     data = {"text/plain": text, "text/html": html}

@@ -12,14 +12,13 @@ from pathlib import Path
 
 import nbformat
 
-from helpers.checking.panel import number
 from helpers.course import append_line, read_lines
 from helpers.exercises import Lesson
 from helpers.grading.errors import GradingError
 from helpers.grading.journal import FOLDER, Journal
 from helpers.grading.judging import ACCEPTED, REFUSED, WAITS, Decide
-from helpers.grading.sanitize import escaped
 from helpers.notebooks import grade_id
+from helpers.text import escaped, number
 
 FILE = "decisions.jsonl"
 KEY = ("lesson", "student", "exercise", "digest")

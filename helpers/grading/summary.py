@@ -6,14 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from helpers.checking.panel import number
-from helpers.checking.plain_text import without_emphasis
 from helpers.grading.gradebook import CellScore
 from helpers.grading.journal import JournalEntry
 from helpers.grading.judging import WAITS
-from helpers.grading.progress_bars import counted
-from helpers.grading.sanitize import plain
 from helpers.notebooks import check_id
+from helpers.text import counted, number, plain, without_emphasis
 
 MAX_VERDICT = 90  # characters of a verdict in the table
 UNKNOWN = "not recorded"

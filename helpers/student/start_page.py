@@ -20,8 +20,9 @@ from helpers.check_log import RIGHT, Result
 from helpers.course import ROOT, write_whole
 from helpers.rungs import ENWIK8, MANUAL, RUNGS, Score
 from helpers.student.lessons import NotebookLesson, builds_on, lessons, read
+from helpers.text import counted
 from helpers.trust import sign
-from helpers.update import START_PAGE, counted
+from helpers.update import START_PAGE
 
 CELL = "start-page"
 SOURCE = "from helpers.student.start_page import start_page\n\nstart_page()    # run again to bring the page up to date"

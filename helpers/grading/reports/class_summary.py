@@ -9,12 +9,12 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from helpers.checking.panel import number
 from helpers.checking.verdicts import AS_GIVEN, NO_ANSWER, NOT_ALLOWED, NOT_STARTED, RIGHT, WRONG
 from helpers.exercises import Lesson
 from helpers.exercises.exercise import Prediction
 from helpers.grading.reports.pages import duration
 from helpers.grading.reports.results import GradedCell, StudentResult
+from helpers.text import number
 
 HANDLE = 8  # characters of an answer's digest, which the report calls it by
 MAX_BARS, MAX_LABELS = 25, 6

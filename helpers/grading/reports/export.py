@@ -12,13 +12,12 @@ from pathlib import Path
 
 from nbgrader.plugins import CsvExportPlugin
 
-from helpers.checking.panel import number
 from helpers.course import write_whole
 from helpers.exercises.exercise import lesson_names
 from helpers.grading.csv_tables import as_csv
 from helpers.grading.gradebook import Marks
 from helpers.grading.reports.results import StudentResult, results
-from helpers.grading.sanitize import plain
+from helpers.text import number, plain
 
 FOLDER = "export"
 

@@ -7,9 +7,10 @@ from pathlib import Path
 from helpers.course import write_whole
 from helpers.exercises import Lesson
 from helpers.grading.errors import GradingError
-from helpers.grading.progress_bars import counted, progress
+from helpers.grading.progress_bars import progress
 from helpers.grading.reports.pages import page
 from helpers.grading.reports.results import GradedCell, StudentResult, results
+from helpers.text import counted
 
 
 def write_feedback(root: Path, lesson: str, only: tuple[str, ...] = ()) -> None:

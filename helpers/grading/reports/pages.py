@@ -17,10 +17,9 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from helpers import theme
-from helpers.checking.panel import STYLE, number
-from helpers.checking.plain_text import marked as as_html
-from helpers.grading.progress_bars import counted
-from helpers.grading.sanitize import sanitized
+from helpers.checking.panel import STYLE
+from helpers.text import counted, number, sanitized
+from helpers.text import marked as as_html
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 TEMPLATES = Path(__file__).parent / "templates"

@@ -40,7 +40,7 @@ SHARED_FOLDERS = ("/tmp", "/dev/shm")  # where any program expects that it may w
 # Rooms of helpers that exist inside. The finished parts, which answer exercises, and the shipped keys are none of them.
 ROOMS = (
     "__init__.py", "check_log.py", "checking", "course.py", "data", "device.py", "exercises", "experiments.py",
-    "lesson.py", "notebooks.py", "plots", "progress.py", "theme.py", "threads.py",
+    "lesson.py", "notebooks.py", "plots", "progress.py", "text.py", "theme.py", "threads.py",
 )  # fmt: skip
 
 SYSTEM = ("/usr", "/bin", "/lib", "/lib64")

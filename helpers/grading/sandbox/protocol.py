@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from helpers.grading.sanitize import nesting
+from helpers.text import nesting
 
 LONGEST_LINE = 12 << 20  # bytes; the largest answer there may be and what is around it
 MOST_VALUES = 10_000  # brackets, commas and strings of one message

@@ -25,7 +25,7 @@ from helpers.grading.sandbox import bubblewrap
 from helpers.grading.sandbox.bubblewrap import BUBBLEWRAP, NONE, UNSAFE_LABEL, NoSandbox, SandboxFailed
 from helpers.grading.sandbox.fork_server import ForkServer
 from helpers.grading.sandbox.protocol import DONE, EARLY, FLOODED, LATE, Conversation, Reply
-from helpers.grading.sanitize import plain
+from helpers.text import plain
 
 Unexplained = Callable[[str, object], list[str]]  # by exercise and what it sent: names
 

@@ -19,9 +19,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 
-from helpers.grading.sanitize import plain
 from helpers.grading.submissions.identity import FOLDER, PACKED, FileOwner, lessons, loose_owner, parse_platform_name
 from helpers.grading.submissions.untrusted_notebook import LARGEST_FILE, UnopenedFile, UnreadableFile
+from helpers.text import plain
 
 MOST_FILES = 2_000  # of one student, of whatever kind
 MOST_MB = 200  # of one student: what is read, each zip once for each notebook in it

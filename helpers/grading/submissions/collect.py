@@ -9,11 +9,11 @@ from datetime import datetime
 from pathlib import Path
 
 from helpers.course import write_whole
-from helpers.grading.sanitize import plain
 from helpers.grading.submissions.archives import STAMP
 from helpers.grading.submissions.roster import write_collected
 from helpers.grading.submissions.select import Submission, read_submissions
 from helpers.grading.submissions.untrusted_notebook import UnreadableFile
+from helpers.text import plain
 
 REPLACED = ".replaced"  # a hidden folder, which is not looked into again
 

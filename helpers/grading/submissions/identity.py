@@ -24,8 +24,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from helpers.exercises.exercise import lesson_names
-from helpers.grading.sanitize import plain
 from helpers.grading.submissions.roster import Student, match_key, slug
+from helpers.text import plain
 
 MOODLE = re.compile(r"^(?P<name>[^_]+)_(?P<id>\d{1,18})_assignsubmission_(?:file|onlinetext)(?:_.*)?$", re.DOTALL)
 CANVAS = re.compile(

@@ -6,9 +6,9 @@ import copy
 
 from nbformat.notebooknode import NotebookNode
 
-from helpers.grading.sanitize import plain
 from helpers.grading.submissions.untrusted_notebook import FlaggedNotebook
 from helpers.notebooks import defines, grade_id
+from helpers.text import plain
 
 
 def restore(submitted: NotebookNode, released: NotebookNode) -> FlaggedNotebook:

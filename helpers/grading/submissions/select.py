@@ -13,13 +13,13 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import parse_utc
 
 from helpers.exercises import Lesson, load_lesson
-from helpers.grading.sanitize import plain
 from helpers.grading.submissions.archives import STAMP, FileScanner, LeftOut, SubmittedFile
 from helpers.grading.submissions.identity import FileOwner, IdentifiedStudent, identify, lessons
 from helpers.grading.submissions.roster import Student, read_collected, roster
 from helpers.grading.submissions.submission_times import SubmissionTimes, read_times
 from helpers.grading.submissions.untrusted_notebook import FlaggedNotebook, UnreadableFile, screen
 from helpers.notebooks import check_id, grade_id
+from helpers.text import plain
 
 
 @dataclass(frozen=True)

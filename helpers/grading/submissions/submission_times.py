@@ -14,9 +14,9 @@ from pathlib import Path
 
 from helpers.grading.csv_tables import BadTable, TableRow, read_table
 from helpers.grading.late_policy import Deadlines, read_deadlines
-from helpers.grading.sanitize import plain
 from helpers.grading.submissions.identity import FileOwner, parse_platform_name
 from helpers.grading.submissions.roster import Student, match_key
+from helpers.text import plain
 
 FILE = "handed_in.csv"
 COLUMNS = ("lesson", "student", "at")

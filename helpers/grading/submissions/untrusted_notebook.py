@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from nbformat.notebooknode import NotebookNode
 
 from helpers.course import LIMITS
-from helpers.grading.sanitize import nesting, plain, sanitized
 from helpers.notebooks import grade_id, nbgrader_data
+from helpers.text import nesting, plain, sanitized
 
 LARGEST_FILE = 20 << 20  # bytes; a lesson with all its figures stays below one million
 DEEPEST = 100  # brackets within brackets; a notebook of figures and tables needs about ten
