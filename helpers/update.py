@@ -41,7 +41,14 @@ REQUIRED = (RELEASE, "Makefile", "helpers/lesson.py")
 PERSONAL = (".git", ".venv", "data", "submitted", "exam", "gradebook.db", "experiments", "progress.jsonl", BACKUPS)
 # What an update runs is replaced after all other files, and the record last of all
 ENGINE = (
-    *("helpers/course.py", "helpers/notebooks.py", "helpers/merge.py", "helpers/trust.py", "helpers/update.py"),
+    *(
+        "helpers/course.py",
+        "helpers/notebooks.py",
+        "helpers/merge.py",
+        "helpers/text.py",
+        "helpers/trust.py",
+        "helpers/update.py",
+    ),
     RELEASE,
 )
 # What reading a damaged zip raises

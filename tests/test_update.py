@@ -25,7 +25,7 @@ LESSON, SECOND = "notebooks/01_first/01_first.ipynb", "notebooks/02_second/02_se
 STUB = 'def f(x):\n    """x -> x + 1"""\n    raise NotImplementedError("write this")'
 ANSWER = 'def f(x):\n    """x -> x + 1"""\n    return helper(x)'
 BUG = "def g(x):\n    return x - 1  # this runs; what is wrong?"
-ENGINE = ("__init__.py", "course.py", "merge.py", "notebooks.py", "trust.py", "update.py")
+ENGINE = ("__init__.py", "course.py", "merge.py", "notebooks.py", "text.py", "trust.py", "update.py")
 
 
 def cell(kind, text, name="", **about):

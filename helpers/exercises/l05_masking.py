@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import torch
 
-from helpers.exercises.aspects import built
+from helpers.exercises.aspects import Inputs, built
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Lesson
 from helpers.exercises.other_device import THERE
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import (
+    Part,
     any_device,
     bools,
     case,
@@ -102,7 +103,7 @@ padding_mask = exercise(
 # ------------------------------------------------------------------------------------------- masked_softmax
 
 
-def partly_seen(*shape: int):
+def partly_seen(*shape: int) -> Part:
     """A mask in which every row sees two entries or more, and never all of them."""
 
     def mask(draw):
@@ -112,7 +113,7 @@ def partly_seen(*shape: int):
     return mask
 
 
-def rows(*shape: int, dtype: torch.dtype = torch.float32):
+def rows(*shape: int, dtype: torch.dtype = torch.float32) -> Inputs:
     """Scores of that shape, and a mask in which every row sees something."""
     return case(normal(*shape, std=2.0, dtype=dtype), partly_seen(*shape))
 
