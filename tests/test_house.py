@@ -19,7 +19,20 @@ from helpers.course import HELPERS, INSTRUCTORS_ROOMS, ROOT
 
 # What a room of helpers may import, besides itself and the modules at the root that no room's code stands in.
 FOUNDATIONS = {
-    *("check_log", "course", "device", "merge", "notebooks", "progress", "rungs", "text", "theme", "threads", "trust", "update")
+    *(
+        "check_log",
+        "course",
+        "device",
+        "merge",
+        "notebooks",
+        "progress",
+        "rungs",
+        "text",
+        "theme",
+        "threads",
+        "trust",
+        "update",
+    )
 }
 MAY_IMPORT = {
     "parts": set(),
