@@ -558,8 +558,9 @@ print_by_depth(2, third)
 # **Exercise 3 · `LayerNorm`** &nbsp; mend · ★★☆ · 10 minutes · 4 points
 #
 # The code below runs, and models can be trained with it. Yet it differs from the formula in **two** places. Fix both,
-# in `forward`. Each fix earns points on its own. Do not call `FinishedNorm`, or PyTorch's own norm (`nn.LayerNorm`,
-# `F.layer_norm`): you will compare your norm with PyTorch's.
+# in `forward`. Each fix earns points on its own. The components of a vector lie along the last axis, however many axes
+# come before it. Do not call `FinishedNorm`, or PyTorch's own norm (`nn.LayerNorm`, `F.layer_norm`): you will compare
+# your norm with PyTorch's.
 #
 # <details><summary>Hint 1: line by line</summary>
 #
