@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -17,11 +18,16 @@ from helpers.exercises.spec import (
     case,
     exercise,
     gradient,
+    heavy,
     input_left_alone,
     ints,
+    module,
     normal,
     parameters,
+    size,
+    sized,
     values,
+    with_larger,
 )
 
 FINISHED = "The finished part is there for the exercises that build on this one; write it here."
@@ -30,17 +36,29 @@ BLOCK = "A finished block holds a finished attention; write yours here."
 # ----------------------------------------------------------------------------------------------------- segments
 
 
-def cut(*sizes: tuple[int, int, int], of: str) -> Probe:
-    """The student's segments for texts of these (length, b, t): the inputs or the targets."""
+def cut(answer: Answer, draw: Draw, of: str, length: int, b: int, t: int) -> object:
+    """The student's segments of a text of that length: the inputs or the targets."""
+    pair = all_of(("inputs", "targets"), answer(draw.integers(0, 256, length).to(torch.uint8), b, t))
+    return pair[of == "targets"]
+
+
+def cuts(*sizes: tuple[int, int, int], of: str) -> Probe:
+    """The same for texts of these (length, b, t)."""
 
     def probe(answer, draw):
-        results = {}
-        for length, b, t in sizes:
-            pair = all_of(("inputs", "targets"), answer(draw.integers(0, 256, length).to(torch.uint8), b, t))
-            results[f"for {length} bytes, b = {b}, t = {t}"] = pair[of == "targets"]
-        return results
+        return {f"for {length} bytes, b = {b}, t = {t}": cut(answer, draw, of, length, b, t) for length, b, t in sizes}
 
     return probe
+
+
+def exact_cuts(of: str) -> Probe:
+    """The same where everything fits, a long text in more streams among them."""
+
+    def larger(answer, draw):
+        b, t = draw.number(9, 17), draw.number(70, 100)
+        return cut(answer, draw, of, draw.number(9, 13) * b * t + 1, b, t)
+
+    return with_larger(cuts(*EXACT, of=of), larger)
 
 
 EXACT = ((61, 3, 4), (25, 3, 2), (31, 2, 5), (41, 5, 4))  # everything fits
@@ -52,23 +70,27 @@ segments = exercise(
     stars=2,
     minutes=7,
     aspects=(
-        Aspect("inputs", 1, cut(*EXACT, of="inputs"), axes="k b t", dtype=True),
-        Aspect("targets", 1, cut(*EXACT, of="targets"), axes="k b t", dtype=True),
-        Aspect("a rest that fills no segment", 0.5, cut(*RESTS, of="targets"), axes="k b t"),
-        Aspect("one stream, or one position", 0.5, cut(*SMALLEST, of="targets"), axes="k b t"),
+        Aspect("inputs", 1, exact_cuts("inputs"), axes="k b t", dtype=True),
+        Aspect("targets", 1, exact_cuts("targets"), axes="k b t", dtype=True),
+        Aspect("a rest that fills no segment", 0.5, cuts(*RESTS, of="targets"), axes="k b t"),
+        Aspect("one stream, or one position", 0.5, cuts(*SMALLEST, of="targets"), axes="k b t"),
     ),
 )
 
 # ------------------------------------------------------------------------------------------------ extend_memory
 
 
-def remembered(old: int | None, t: int, m: int, b: int = 3, e: int = 4) -> Inputs:
+def remembered(old: int | None, t: int, m: int, b: int = 3, e: int = 4, numbers: Callable = Draw.normal) -> Inputs:
     """A memory (b, old, e) or None, a segment (b, t, e), and how many positions to keep."""
 
     def inputs(draw):
-        return None if old is None else draw.normal(b, old, e), draw.normal(b, t, e), m
+        return None if old is None else numbers(draw, b, old, e), numbers(draw, b, t, e), m
 
     return inputs
+
+
+LARGE = {"old": size(40, 60), "t": size(70, 100), "b": size(9, 17), "e": size(6, 12)}
+long_memory = partial(sized, partial(remembered, numbers=Draw.heavy), **LARGE)
 
 
 def without_gradient(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
@@ -101,6 +123,7 @@ extend_memory = exercise(
         "with a batch of one": remembered(2, 1, 8, b=1, e=6),
         "up to m exactly": remembered(3, 4, 7),
     },
+    larger=long_memory(m=size(160, 200)),
     aspects=(
         values(1, name="a memory that grows", axes="b m e"),
         values(
@@ -112,6 +135,7 @@ extend_memory = exercise(
                 "of a first segment": remembered(None, 8, 5),
                 "with a batch of one": remembered(5, 1, 5, b=1),
             },
+            larger=long_memory(m=size(101, 110)),
             axes="b m e",
         ),
         values(
@@ -151,6 +175,7 @@ relative_shift = exercise(
     forbidden={"finished_shift": FINISHED, "finished_scores": FINISHED, "TransformerXLBlock": BLOCK},
     given=case(normal(2, 3, 4, 6)),
     also={"with a batch of one": case(normal(1, 2, 3, 5)), "with one axis in front": case(normal(3, 2, 4))},
+    larger=case(heavy(2, size(2, 4), size(3, 5), size(16, 24), size(66, 80))),
     aspects=(
         values(
             0.5,
@@ -178,12 +203,12 @@ relative_shift = exercise(
 # ---------------------------------------------------------------------------------------------- relative_scores
 
 
-def scored(b: int = 2, h: int = 3, t: int = 4, s: int = 7, d: int = 5) -> Inputs:
+def scored(b: int = 2, h: int = 3, t: int = 4, s: int = 7, d: int = 5, numbers: Callable = Draw.normal) -> Inputs:
     """Queries, keys, positions from far to near, u and v."""
 
     def inputs(draw):
         shapes = ((b, h, t, d), (b, h, s, d), (h, s, d), (h, d), (h, d))
-        return tuple(draw.normal(*shape) for shape in shapes)
+        return tuple(numbers(draw, *shape) for shape in shapes)
 
     return inputs
 
@@ -214,6 +239,14 @@ relative_scores = exercise(
         "with a batch of one": scored(b=1, d=3),
         "with one head": scored(h=1, s=6),
     },
+    larger=sized(
+        partial(scored, numbers=Draw.heavy),
+        b=size(3, 6),
+        h=size(4, 7),
+        t=size(16, 24),
+        s=size(66, 80),
+        d=size(9, 16),
+    ),
     via=past_alone,
     aspects=(
         values(2, axes="b h t s", picture=True),
@@ -233,14 +266,31 @@ relative_scores = exercise(
 # -------------------------------------------------------------------------------------------- RelativeAttention
 
 
+OF_ANY_WIDTH = module(lambda x, memory=None, h=3: ((x.shape[-1], h), (x,) if memory is None else (x, memory)))
+
+
 def with_memory(b: int = 2, t: int = 5, m: int = 3) -> Inputs:
     """A segment (b, t, 12), and a memory (b, m, 12)."""
-    return lambda draw: (draw.normal(b, t, 12), draw.normal(b, m, 12))
+    return case(normal(b, t, 12), normal(b, m, 12))
 
 
 def without_memory(b: int = 2, t: int = 5, e: int = 12) -> Inputs:
     """A segment (b, t, e)."""
     return case(normal(b, t, e))
+
+
+def long_segment(remembered: bool) -> Inputs:
+    """A segment (b, t, e) and a memory (b, m, e) that are longer and wider than elsewhere, and the number of heads.
+
+    No score is so large that its exponential overflows. remembered: there is a memory; without one, None.
+    """
+
+    def inputs(draw):
+        b, t, m, h = draw.number(3, 6), draw.number(66, 80), draw.number(24, 48), draw.number(4, 7)
+        e = h * draw.number(3, 5) * 2
+        return draw.heavy(b, t, e, most=8.0), draw.heavy(b, m, e, most=8.0) if remembered else None, h
+
+    return inputs
 
 
 class Remembering:
@@ -293,17 +343,20 @@ relative_attention = exercise(
         "with an empty memory": with_memory(m=0),
         "as long as the segment": with_memory(m=5),
     },
+    larger=long_segment(remembered=True),
     via=built(12, 3),
     aspects=(
         values(
             1.5,
             given=without_memory(),
             name="without a memory",
+            via=OF_ANY_WIDTH,
             also={"with a batch of one": without_memory(b=1), "with one position": without_memory(t=1)},
+            larger=long_segment(remembered=False),
             axes="b t e",
             picture=True,
         ),
-        values(2, name="with a memory", axes="b t e", picture=True),
+        values(2, name="with a memory", via=OF_ANY_WIDTH, axes="b t e", picture=True),
         gradient(0.5, given=without_memory(e=8), via=remembering, weights=True),
         parameters(0.25),
         Aspect("u and v at the start", 0.25, fresh_biases, side=True, missed="u and v start at zero."),
@@ -322,7 +375,7 @@ def memories(draw: Draw, b: int, m: int, e: int = 12, blocks: int = 2) -> list[t
     return [draw.normal(b, m, e) for _ in range(blocks)]
 
 
-def parts_of(result: object) -> dict[str, torch.Tensor]:
+def parts_of(result: object, depth: int = 2) -> dict[str, torch.Tensor]:
     """Logits and memories by name, from what a model returned."""
     pair = isinstance(result, (tuple, list)) and len(result) == 2
     if not isinstance(result, (tuple, list)) or not pair or not isinstance(result[1], (list, tuple)):
@@ -330,8 +383,8 @@ def parts_of(result: object) -> dict[str, torch.Tensor]:
         what = f"a pair whose second part is {kind_of(result[1])}" if pair else what  # type: ignore[index]
         raise Unmet(f"Your model has to return logits and a list with a memory for each block. It returns {what}.")
     logits, memory = result
-    if len(memory) != 2:
-        raise Unmet(f"The model has 2 blocks, and your list holds {len(memory)} memories.")
+    if len(memory) != depth:
+        raise Unmet(f"The model has {depth} blocks, and your list holds {len(memory)} memories.")
     return {"logits": logits} | {f"memory of block {place}": past for place, past in enumerate(memory)}
 
 
@@ -358,6 +411,24 @@ def segment(cases: Segments, which: str = "") -> Probe:
         return results
 
     return probe
+
+
+def larger_model(which: str) -> Probe:
+    """The logits, or the memories, of a deeper model with longer and wider segments after others."""
+
+    def probe(answer, draw):
+        n, h, depth = draw.number(70, 130), draw.number(4, 7), draw.number(4, 6)
+        b, t, old, e = draw.number(3, 6), draw.number(24, 36), draw.number(36, 48), h * draw.number(2, 4) * 2
+        ids, past = draw.integers(0, n, b, t), [draw.heavy(b, old, e) for _ in range(depth)]
+        returned = built(n, e, h, depth)(answer, draw)(ids, past, draw.number(48, 60))
+        return {name: tensor for name, tensor in parts_of(returned, depth).items() if name.startswith(which)}
+
+    return probe
+
+
+def later(which: str) -> Probe:
+    """The logits, or the memories, of segments after others, and in a larger model."""
+    return with_larger(segment(LATER, which), larger_model(which))
 
 
 def callers_list(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
@@ -410,8 +481,8 @@ transformer_xl = exercise(
     aspects=(
         Aspect("logits of a first segment", 0.5, segment(FIRST, "logits"), axes="b t n", picture=True),
         Aspect("memory of a first segment", 0.5, segment(FIRST, "memory"), axes="b m e"),
-        Aspect("logits with a memory", 1, segment(LATER, "logits"), axes="b t n", picture=True),
-        Aspect("memory after a memory", 0.75, segment(LATER, "memory"), axes="b m e"),
+        Aspect("logits with a memory", 1, later("logits"), axes="b t n", picture=True),
+        Aspect("memory after a memory", 0.75, later("memory"), axes="b m e"),
         Aspect("m = 0", 0.25, segment(KEEPING_NOTHING)),
         gradient(0.5, given=case(ints(2, 4, below=7)), via=learning, weights=True),
         Aspect(LEFT_ALONE, 0.25, callers_list, side=True, missed=CHANGED),
@@ -458,6 +529,17 @@ def parts_of_segments(draw: Draw) -> Iterator[tuple[int, int, int]]:
         yield t, segments * t + draw.number(1, t), draw.number(2, 13)
 
 
+def deep(part: bool) -> Callable[[Draw], Iterator[tuple[int, int, int]]]:
+    """Long segments under dozens of blocks. part: the memory is no whole number of segments."""
+
+    def cases(draw):
+        for _ in range(3):
+            t = draw.number(700, 1300)
+            yield t, draw.number(9, 17) * t - part * draw.number(1, t), draw.number(24, 49)
+
+    return cases
+
+
 def no_segment(draw: Draw) -> Iterator[tuple[int, int, int]]:
     """No memory, under several blocks."""
     for t in (1, draw.number(2, 9), draw.number(9, 99)):
@@ -480,8 +562,18 @@ reach = exercise(
     stars=2,
     minutes=6,
     aspects=(
-        Aspect("memories of whole segments", 1, reached(whole_segments), missed=EVEN),
-        Aspect("memories of parts of segments", 1, reached(parts_of_segments), missed=ODD),
+        Aspect(
+            "memories of whole segments",
+            1,
+            with_larger(reached(whole_segments), reached(deep(part=False))),
+            missed=EVEN,
+        ),
+        Aspect(
+            "memories of parts of segments",
+            1,
+            with_larger(reached(parts_of_segments), reached(deep(part=True))),
+            missed=ODD,
+        ),
         Aspect("one block", 0.5, reached(one_block), missed=SINGLE),
         Aspect("no memory", 0.5, reached(no_segment), side=True, missed=BARE),
     ),
@@ -512,7 +604,7 @@ class Recurrent(torch.nn.Module):
             ("now", n),
             ("newest", n),
             ("oldest", n),
-            ("place", 64),
+            ("place", 128),
             ("length", 64),
             ("training_only", 1),
         ):
@@ -539,9 +631,9 @@ class Recurrent(torch.nn.Module):
         return logits, [both[:, max(0, both.shape[1] - m) :]]
 
 
-def few_bytes(draw: Draw, length: int) -> torch.Tensor:
-    """A text of 7 different bytes: (length,), uint8."""
-    return draw.integers(0, 7, length).to(torch.uint8)
+def few_bytes(draw: Draw, length: int, n: int = 7) -> torch.Tensor:
+    """A text of n different bytes: (length,), uint8."""
+    return draw.integers(0, n, length).to(torch.uint8)
 
 
 def streamed(*sizes: tuple[int, int, int]) -> Probe:
@@ -553,6 +645,17 @@ def streamed(*sizes: tuple[int, int, int]) -> Probe:
             f"for {length} bytes, t = {t}, m = {m}": answer(model, few_bytes(draw, length), t, m)
             for length, t, m in sizes
         }
+
+    return probe
+
+
+def streamed_long(rest: bool) -> Probe:
+    """Bits of a text of more bytes, in longer segments. rest: the last segment is shorter."""
+
+    def probe(answer, draw):
+        n, t, m = draw.number(70, 130), draw.number(70, 100), draw.number(100, 160)
+        length = draw.number(9, 13) * t + (draw.number(2, t) if rest else 1)
+        return answer(Recurrent(draw, n).to(draw.device).eval(), few_bytes(draw, length, n), t, m)
 
     return probe
 
@@ -599,8 +702,10 @@ streaming_bits = exercise(
     stars=2,
     minutes=8,
     aspects=(
-        Aspect("values", 1.5, streamed(*LONG), accepts="number"),
-        Aspect("a shorter last segment", 0.5, streamed(*UNEVEN), accepts="number"),
+        Aspect("values", 1.5, with_larger(streamed(*LONG), streamed_long(rest=False)), accepts="number"),
+        Aspect(
+            "a shorter last segment", 0.5, with_larger(streamed(*UNEVEN), streamed_long(rest=True)), accepts="number"
+        ),
         Aspect("texts of one segment, or two", 0.5, streamed(*SHORT), accepts="number"),
         Aspect("no memory", 0.5, streamed(*WITHOUT), accepts="number"),
         Aspect("each byte once", 0.5, work_done, side=True),
