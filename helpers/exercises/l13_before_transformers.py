@@ -212,7 +212,7 @@ def large_step(draw: Draw) -> tuple:
     """The same of more sentences and words, and n, e and a of the decoder that takes it."""
     b, t, d, m = draw.number(9, 17), draw.number(40, 64), draw.number(24, 36), draw.number(36, 48)
     n, e, a = draw.number(70, 130), draw.number(16, 24), draw.number(12, 16)
-    mask = draw.mask(0.5, b, t) | (torch.arange(t, device=draw.device) == draw.integers(0, t, b).unsqueeze(-1))
+    mask = torch.arange(t, device=draw.device) < draw.integers(1, t + 1, b).unsqueeze(-1)
     return draw.integers(0, n, b), draw.heavy(b, d), draw.heavy(b, t, m), mask, n, e, a
 
 

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 
-from helpers.exercises.aspects import (
-    LEFT_ALONE,
-    Inputs,
-    Unmet,
-    any_device,
-    built,
-    gradient,
-    input_left_alone,
-    kind_of,
-    parameters,
-    values,
-)
+from helpers.exercises.aspects import LEFT_ALONE, Inputs, Unmet, built, kind_of
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.exercise import Answer, Aspect, Lesson, Probe
 from helpers.exercises.questions import predictions_of
+from helpers.exercises.spec import (
+    all_of,
+    any_device,
+    case,
+    exercise,
+    gradient,
+    heavy,
+    input_left_alone,
+    ints,
+    module,
+    normal,
+    parameters,
+    size,
+    sized,
+    values,
+    with_larger,
+)
 
 FINISHED = "The finished part is there for the exercises that build on this one; write it here."
 BLOCK = "A finished block holds a finished attention; write yours here."
@@ -29,54 +36,119 @@ BLOCK = "A finished block holds a finished attention; write yours here."
 # ----------------------------------------------------------------------------------------------------- segments
 
 
-def cut(*sizes: tuple[int, int, int], place: int | None = None) -> Probe:
-    """The student's segments for texts of these (length, b, t): inputs and targets, or the one of that place."""
+def cut(answer: Answer, draw: Draw, of: str, length: int, b: int, t: int) -> object:
+    """The student's segments of a text of that length: the inputs or the targets."""
+    pair = all_of(("inputs", "targets"), answer(draw.integers(0, 256, length).to(torch.uint8), b, t))
+    return pair[of == "targets"]
+
+
+def cuts(*sizes: tuple[int, int, int], of: str) -> Probe:
+    """The same for texts of these (length, b, t)."""
 
     def probe(answer, draw):
-        results = {}
-        for length, b, t in sizes:
-            pair = answer(draw.integers(0, 256, length).to(torch.uint8), b, t)
-            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-                raise Unmet(f"Your function has to return inputs and targets; it returns {kind_of(pair)}.")
-            results[f"for {length} bytes, b = {b}, t = {t}"] = pair[place]
-        return results
+        return {f"for {length} bytes, b = {b}, t = {t}": cut(answer, draw, of, length, b, t) for length, b, t in sizes}
 
     return probe
+
+
+def exact_cuts(of: str) -> Probe:
+    """The same where everything fits, a long text in more streams among them."""
+
+    def larger(answer, draw):
+        b, t = draw.number(9, 17), draw.number(70, 100)
+        return cut(answer, draw, of, draw.number(9, 13) * b * t + 1, b, t)
+
+    return with_larger(cuts(*EXACT, of=of), larger)
 
 
 EXACT = ((61, 3, 4), (25, 3, 2), (31, 2, 5), (41, 5, 4))  # everything fits
 RESTS = ((67, 3, 4), (72, 3, 4), (30, 4, 3), (14, 2, 3), (60, 3, 4))  # some bytes fill no segment
 SMALLEST = ((13, 1, 4), (7, 3, 1), (5, 2, 2), (13, 3, 4), (2, 1, 1))  # one stream, one position, one batch
 
-
-def some_bytes(draw: Draw, length: int = 41) -> torch.Tensor:
-    """A text: (length,), uint8."""
-    return draw.integers(0, 256, length).to(torch.uint8)
-
+segments = exercise(
+    "segments",
+    stars=2,
+    minutes=7,
+    aspects=(
+        Aspect("inputs", 1, exact_cuts("inputs"), axes="k b t", dtype=True),
+        Aspect("targets", 1, exact_cuts("targets"), axes="k b t", dtype=True),
+        Aspect("a rest that fills no segment", 0.5, cuts(*RESTS, of="targets"), axes="k b t"),
+        Aspect("one stream, or one position", 0.5, cuts(*SMALLEST, of="targets"), axes="k b t"),
+    ),
+)
 
 # ------------------------------------------------------------------------------------------------ extend_memory
 
 
-def remembered(old: int | None, t: int, m: int, b: int = 3, e: int = 4) -> Inputs:
+def remembered(old: int | None, t: int, m: int, b: int = 3, e: int = 4, numbers: Callable = Draw.normal) -> Inputs:
     """A memory (b, old, e) or None, a segment (b, t, e), and how many positions to keep."""
 
     def inputs(draw):
-        return None if old is None else draw.normal(b, old, e), draw.normal(b, t, e), m
+        return None if old is None else numbers(draw, b, old, e), numbers(draw, b, t, e), m
 
     return inputs
+
+
+LARGE = {"old": size(40, 60), "t": size(70, 100), "b": size(9, 17), "e": size(6, 12)}
+long_memory = partial(sized, partial(remembered, numbers=Draw.heavy), **LARGE)
 
 
 def without_gradient(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Does a gradient flow back from the memory into the segment, or into the memory before?"""
     results = {}
-    for case, old in (("at the beginning", None), ("later", 3)):
+    for said, old in (("at the beginning", None), ("later", 3)):
         memory, x, m = remembered(old, 4, 5)(draw)
         kept = answer(memory if memory is None else memory.requires_grad_(), x.requires_grad_(), m)
         if not isinstance(kept, torch.Tensor):
             raise Unmet(f"Your function has to return a tensor; it returns {kind_of(kept)}.")
-        results[case] = torch.tensor([kept.requires_grad])
+        results[said] = torch.tensor([kept.requires_grad])
     return results
 
+
+DETACHED = (
+    "A gradient flows from your memory back into what it was made of. Then the backward pass of each segment would run"
+    " through all segments before it."
+)
+
+extend_memory = exercise(
+    "extend_memory",
+    stars=2,
+    minutes=5,
+    mend=True,
+    forbidden={"finished_memory": FINISHED},
+    given=remembered(3, 4, 9),
+    also={
+        "at the beginning": remembered(None, 4, 9),
+        "from an empty memory": remembered(0, 4, 6),
+        "with a batch of one": remembered(2, 1, 8, b=1, e=6),
+        "up to m exactly": remembered(3, 4, 7),
+    },
+    larger=long_memory(m=size(160, 200)),
+    aspects=(
+        values(1, name="a memory that grows", axes="b m e"),
+        values(
+            1,
+            given=remembered(5, 4, 6),
+            name="the newest are kept",
+            also={
+                "of a long segment": remembered(3, 8, 5),
+                "of a first segment": remembered(None, 8, 5),
+                "with a batch of one": remembered(5, 1, 5, b=1),
+            },
+            larger=long_memory(m=size(101, 110)),
+            axes="b m e",
+        ),
+        values(
+            0.5,
+            given=remembered(3, 4, 0),
+            name="no memory",
+            also={"at the beginning": remembered(None, 4, 0)},
+            axes="b m e",
+            side=True,
+        ),
+        Aspect("no gradient", 0.5, without_gradient, side=True, missed=DETACHED),
+    ),
+)
 
 # ----------------------------------------------------------------------------------------------- relative_shift
 
@@ -96,20 +168,47 @@ def marker(t: int | None = None, more: bool = False) -> Inputs:
     return inputs
 
 
-def drawn(*shape: int) -> Inputs:
-    """Normal numbers of that shape."""
-    return lambda draw: (draw.normal(*shape),)
-
+relative_shift = exercise(
+    "relative_shift",
+    stars=2,
+    minutes=9,
+    forbidden={"finished_shift": FINISHED, "finished_scores": FINISHED, "TransformerXLBlock": BLOCK},
+    given=case(normal(2, 3, 4, 6)),
+    also={"with a batch of one": case(normal(1, 2, 3, 5)), "with one axis in front": case(normal(3, 2, 4))},
+    larger=case(heavy(2, size(2, 4), size(3, 5), size(16, 24), size(66, 80))),
+    aspects=(
+        values(
+            0.5,
+            given=marker(),
+            name="as many keys as queries",
+            also={"of one row": marker(1)},
+            axes="t s",
+            picture=True,
+        ),
+        values(
+            1,
+            given=marker(more=True),
+            name="more keys than queries",
+            also={"for one query": marker(1, more=True), "of another size": marker(more=True)},
+            axes="t s",
+            picture=True,
+        ),
+        values(0.5, name="batch and heads", axes="b h t s"),
+        gradient(0.5),
+        input_left_alone(0.25),
+        any_device(0.25),
+    ),
+)
 
 # ---------------------------------------------------------------------------------------------- relative_scores
 
 
-def scored(b: int = 2, h: int = 3, t: int = 4, s: int = 7, d: int = 5) -> Inputs:
+def scored(b: int = 2, h: int = 3, t: int = 4, s: int = 7, d: int = 5, numbers: Callable = Draw.normal) -> Inputs:
     """Queries, keys, positions from far to near, u and v."""
 
     def inputs(draw):
         shapes = ((b, h, t, d), (b, h, s, d), (h, s, d), (h, d), (h, d))
-        return tuple(draw.normal(*shape) for shape in shapes)
+        return tuple(numbers(draw, *shape) for shape in shapes)
 
     return inputs
 
@@ -128,20 +227,70 @@ def past_alone(answer: Answer, draw: Draw) -> Callable:
     return call
 
 
+relative_scores = exercise(
+    "relative_scores",
+    stars=3,
+    minutes=8,
+    forbidden={"finished_scores": FINISHED, "TransformerXLBlock": BLOCK},
+    builds_on=("transformer_xl.relative_shift",),
+    given=scored(),
+    also={
+        "without a memory": scored(s=4),
+        "with a batch of one": scored(b=1, d=3),
+        "with one head": scored(h=1, s=6),
+    },
+    larger=sized(
+        partial(scored, numbers=Draw.heavy),
+        b=size(3, 6),
+        h=size(4, 7),
+        t=size(16, 24),
+        s=size(66, 80),
+        d=size(9, 16),
+    ),
+    via=past_alone,
+    aspects=(
+        values(2, axes="b h t s", picture=True),
+        values(
+            0.5,
+            given=scored(t=1, s=5),
+            name="a single query",
+            also={"with a single key": scored(t=1, s=1)},
+            axes="b h t s",
+        ),
+        gradient(1),
+        input_left_alone(0.25),
+        any_device(0.25),
+    ),
+)
+
 # -------------------------------------------------------------------------------------------- RelativeAttention
 
-ATTENTION = built(12, 3)  # e = 12 in 3 heads of width 4
-NARROW_ATTENTION = built(8, 2)  # for gradients
+
+OF_ANY_WIDTH = module(lambda x, memory=None, h=3: ((x.shape[-1], h), (x,) if memory is None else (x, memory)))
 
 
 def with_memory(b: int = 2, t: int = 5, m: int = 3) -> Inputs:
     """A segment (b, t, 12), and a memory (b, m, 12)."""
-    return lambda draw: (draw.normal(b, t, 12), draw.normal(b, m, 12))
+    return case(normal(b, t, 12), normal(b, m, 12))
 
 
 def without_memory(b: int = 2, t: int = 5, e: int = 12) -> Inputs:
     """A segment (b, t, e)."""
-    return lambda draw: (draw.normal(b, t, e),)
+    return case(normal(b, t, e))
+
+
+def long_segment(remembered: bool) -> Inputs:
+    """A segment (b, t, e) and a memory (b, m, e) that are longer and wider than elsewhere, and the number of heads.
+
+    No score is so large that its exponential overflows. remembered: there is a memory; without one, None.
+    """
+
+    def inputs(draw):
+        b, t, m, h = draw.number(3, 6), draw.number(66, 80), draw.number(24, 48), draw.number(4, 7)
+        e = h * draw.number(3, 5) * 2
+        return draw.heavy(b, t, e, most=8.0), draw.heavy(b, m, e, most=8.0) if remembered else None, h
+
+    return inputs
 
 
 class Remembering:
@@ -160,8 +309,8 @@ class Remembering:
 
 
 def remembering(answer: Answer, draw: Draw) -> Remembering:
-    """The student's attention with a drawn memory."""
-    return Remembering(NARROW_ATTENTION(answer, draw), draw.named("memory").normal(2, 3, 8))
+    """The student's attention, of 2 heads, with a drawn memory."""
+    return Remembering(built(8, 2)(answer, draw), draw.named("memory").normal(2, 3, 8))
 
 
 def fresh_biases(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
@@ -173,10 +322,52 @@ def fresh_biases(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     return {name: learned[name].detach() for name in ("u", "v")}
 
 
+relative_attention = exercise(
+    "RelativeAttention",
+    stars=3,
+    minutes=11,
+    forbidden={
+        "TransformerXLBlock": BLOCK,
+        "MultiheadAttention": "It knows no relative positions, and this exercise is there to write them.",
+    },
+    builds_on=(
+        "multi_head.merge_heads",
+        "multi_head.split_heads",
+        "positions.sinusoidal_encoding",
+        "transformer_xl.relative_scores",
+    ),
+    given=with_memory(),
+    also={
+        "with a batch of one": with_memory(b=1, m=7),
+        "with one position": with_memory(t=1),
+        "with an empty memory": with_memory(m=0),
+        "as long as the segment": with_memory(m=5),
+    },
+    larger=long_segment(remembered=True),
+    via=built(12, 3),
+    aspects=(
+        values(
+            1.5,
+            given=without_memory(),
+            name="without a memory",
+            via=OF_ANY_WIDTH,
+            also={"with a batch of one": without_memory(b=1), "with one position": without_memory(t=1)},
+            larger=long_segment(remembered=False),
+            axes="b t e",
+            picture=True,
+        ),
+        values(2, name="with a memory", via=OF_ANY_WIDTH, axes="b t e", picture=True),
+        gradient(0.5, given=without_memory(e=8), via=remembering, weights=True),
+        parameters(0.25),
+        Aspect("u and v at the start", 0.25, fresh_biases, side=True, missed="u and v start at zero."),
+        input_left_alone(0.25),
+        any_device(0.25),
+    ),
+)
+
 # ------------------------------------------------------------------------------------------------ TransformerXL
 
 MODEL = built(11, 12, 3, 2)  # n = 11, e = 12, h = 3, depth = 2
-DEEPER = built(7, 6, 2, 3)  # for gradients
 
 
 def memories(draw: Draw, b: int, m: int, e: int = 12, blocks: int = 2) -> list[torch.Tensor]:
@@ -184,7 +375,7 @@ def memories(draw: Draw, b: int, m: int, e: int = 12, blocks: int = 2) -> list[t
     return [draw.normal(b, m, e) for _ in range(blocks)]
 
 
-def parts_of(result: object) -> dict[str, torch.Tensor]:
+def parts_of(result: object, depth: int = 2) -> dict[str, torch.Tensor]:
     """Logits and memories by name, from what a model returned."""
     pair = isinstance(result, (tuple, list)) and len(result) == 2
     if not isinstance(result, (tuple, list)) or not pair or not isinstance(result[1], (list, tuple)):
@@ -192,8 +383,8 @@ def parts_of(result: object) -> dict[str, torch.Tensor]:
         what = f"a pair whose second part is {kind_of(result[1])}" if pair else what  # type: ignore[index]
         raise Unmet(f"Your model has to return logits and a list with a memory for each block. It returns {what}.")
     logits, memory = result
-    if len(memory) != 2:
-        raise Unmet(f"The model has 2 blocks, and your list holds {len(memory)} memories.")
+    if len(memory) != depth:
+        raise Unmet(f"The model has {depth} blocks, and your list holds {len(memory)} memories.")
     return {"logits": logits} | {f"memory of block {place}": past for place, past in enumerate(memory)}
 
 
@@ -213,13 +404,31 @@ def segment(cases: Segments, which: str = "") -> Probe:
 
     def probe(answer, draw):
         model, results = MODEL(answer, draw), {}
-        for case, b, t, old, m in cases:
+        for said, b, t, old, m in cases:
             ids = draw.integers(0, 11, b, t)
             named = parts_of(model(ids, None if old is None else memories(draw, b, old), *([m] if m else [])))
-            results |= {f"{name}, {case}": tensor for name, tensor in named.items() if name.startswith(which)}
+            results |= {f"{name}, {said}": tensor for name, tensor in named.items() if name.startswith(which)}
         return results
 
     return probe
+
+
+def larger_model(which: str) -> Probe:
+    """The logits, or the memories, of a deeper model with longer and wider segments after others."""
+
+    def probe(answer, draw):
+        n, h, depth = draw.number(70, 130), draw.number(4, 7), draw.number(4, 6)
+        b, t, old, e = draw.number(3, 6), draw.number(24, 36), draw.number(36, 48), h * draw.number(2, 4) * 2
+        ids, past = draw.integers(0, n, b, t), [draw.heavy(b, old, e) for _ in range(depth)]
+        returned = built(n, e, h, depth)(answer, draw)(ids, past, draw.number(48, 60))
+        return {name: tensor for name, tensor in parts_of(returned, depth).items() if name.startswith(which)}
+
+    return probe
+
+
+def later(which: str) -> Probe:
+    """The logits, or the memories, of segments after others, and in a larger model."""
+    return with_larger(segment(LATER, which), larger_model(which))
 
 
 def callers_list(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
@@ -230,13 +439,8 @@ def callers_list(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 
 
 def learning(answer: Answer, draw: Draw) -> Remembering:
-    """The student's model with drawn memories, of whose pair the logits are looked at."""
-    return Remembering(DEEPER(answer, draw), memories(draw.named("memory"), 2, 3, 6, blocks=3), 3)
-
-
-def few_ids(draw: Draw) -> tuple[torch.Tensor]:
-    """Two segments of 4 ids out of 7."""
-    return (draw.integers(0, 7, 2, 4),)
+    """The student's model, of 3 blocks, with drawn memories; of its pair the logits are looked at."""
+    return Remembering(built(7, 6, 2, 3)(answer, draw), memories(draw.named("memory"), 2, 3, 6, blocks=3), 3)
 
 
 def logits_on(answer: Answer, draw: Draw) -> torch.nn.Module:
@@ -258,6 +462,33 @@ def ids_and_memories(draw: Draw) -> tuple[torch.Tensor, ...]:
     """Ids (2, 4), and a memory for each of two blocks."""
     return draw.integers(0, 11, 2, 4), *memories(draw, 2, 3)
 
+
+CHANGED = (
+    "Your model changes what it was given: after the call, the caller's list holds other memories. Make a list of your"
+    " own, and leave the tensors in the old one as they are."
+)
+
+transformer_xl = exercise(
+    "TransformerXL",
+    stars=3,
+    minutes=9,
+    builds_on=(
+        "blocks.LayerNorm",
+        "positions.sinusoidal_encoding",
+        "transformer_xl.TransformerXLBlock",
+        "transformer_xl.extend_memory",
+    ),
+    aspects=(
+        Aspect("logits of a first segment", 0.5, segment(FIRST, "logits"), axes="b t n", picture=True),
+        Aspect("memory of a first segment", 0.5, segment(FIRST, "memory"), axes="b m e"),
+        Aspect("logits with a memory", 1, later("logits"), axes="b t n", picture=True),
+        Aspect("memory after a memory", 0.75, later("memory"), axes="b m e"),
+        Aspect("m = 0", 0.25, segment(KEEPING_NOTHING)),
+        gradient(0.5, given=case(ints(2, 4, below=7)), via=learning, weights=True),
+        Aspect(LEFT_ALONE, 0.25, callers_list, side=True, missed=CHANGED),
+        any_device(0.25, given=ids_and_memories, via=logits_on),
+    ),
+)
 
 # -------------------------------------------------------------------------------------------------------- reach
 
@@ -298,11 +529,55 @@ def parts_of_segments(draw: Draw) -> Iterator[tuple[int, int, int]]:
         yield t, segments * t + draw.number(1, t), draw.number(2, 13)
 
 
+def deep(part: bool) -> Callable[[Draw], Iterator[tuple[int, int, int]]]:
+    """Long segments under dozens of blocks. part: the memory is no whole number of segments."""
+
+    def cases(draw):
+        for _ in range(3):
+            t = draw.number(700, 1300)
+            yield t, draw.number(9, 17) * t - part * draw.number(1, t), draw.number(24, 49)
+
+    return cases
+
+
 def no_segment(draw: Draw) -> Iterator[tuple[int, int, int]]:
     """No memory, under several blocks."""
     for t in (1, draw.number(2, 9), draw.number(9, 99)):
         yield t, 0, draw.number(2, 13)
 
+
+SINGLE = "A single block sees the t − 1 positions before it in its segment and the m that it remembers, and no more."
+EVEN = (
+    "Here m is a whole number of segments. The first block sees t − 1 + m positions, and each further block reaches as"
+    " far again as the memory is long."
+)
+ODD = (
+    "Here m is no whole number of segments. Of the oldest segment in the memory only a part is remembered, but each of"
+    " its states has seen that segment from its first position on, and what was remembered before it."
+)
+BARE = "Without a memory nothing crosses the border of a segment, whatever the depth."
+
+reach = exercise(
+    "reach",
+    stars=2,
+    minutes=6,
+    aspects=(
+        Aspect(
+            "memories of whole segments",
+            1,
+            with_larger(reached(whole_segments), reached(deep(part=False))),
+            missed=EVEN,
+        ),
+        Aspect(
+            "memories of parts of segments",
+            1,
+            with_larger(reached(parts_of_segments), reached(deep(part=True))),
+            missed=ODD,
+        ),
+        Aspect("one block", 0.5, reached(one_block), missed=SINGLE),
+        Aspect("no memory", 0.5, reached(no_segment), side=True, missed=BARE),
+    ),
+)
 
 # ----------------------------------------------------------------------------------------------- streaming_bits
 
@@ -329,7 +604,7 @@ class Recurrent(torch.nn.Module):
             ("now", n),
             ("newest", n),
             ("oldest", n),
-            ("place", 64),
+            ("place", 128),
             ("length", 64),
             ("training_only", 1),
         ):
@@ -356,9 +631,9 @@ class Recurrent(torch.nn.Module):
         return logits, [both[:, max(0, both.shape[1] - m) :]]
 
 
-def few_bytes(draw: Draw, length: int) -> torch.Tensor:
-    """A text of 7 different bytes: (length,), uint8."""
-    return draw.integers(0, 7, length).to(torch.uint8)
+def few_bytes(draw: Draw, length: int, n: int = 7) -> torch.Tensor:
+    """A text of n different bytes: (length,), uint8."""
+    return draw.integers(0, n, length).to(torch.uint8)
 
 
 def streamed(*sizes: tuple[int, int, int]) -> Probe:
@@ -374,22 +649,21 @@ def streamed(*sizes: tuple[int, int, int]) -> Probe:
     return probe
 
 
+def streamed_long(rest: bool) -> Probe:
+    """Bits of a text of more bytes, in longer segments. rest: the last segment is shorter."""
+
+    def probe(answer, draw):
+        n, t, m = draw.number(70, 130), draw.number(70, 100), draw.number(100, 160)
+        length = draw.number(9, 13) * t + (draw.number(2, t) if rest else 1)
+        return answer(Recurrent(draw, n).to(draw.device).eval(), few_bytes(draw, length, n), t, m)
+
+    return probe
+
+
 LONG = ((31, 5, 5), (41, 8, 3), (25, 4, 10), (29, 7, 14), (17, 1, 4))  # whole segments: length − 1 divides by t
 UNEVEN = ((28, 5, 5), (40, 9, 4), (23, 4, 9), (33, 6, 20))
 WITHOUT = ((31, 5, 0), (27, 4, 0), (14, 6, 0))
 SHORT = ((5, 6, 4), (7, 6, 4), (2, 3, 2), (2, 1, 1), (3, 1, 0))
-
-
-class UniformTransformerXL(torch.nn.Module):
-    """A stand-in that gives each of 256 bytes the same chance."""
-
-    def forward(self, ids: torch.Tensor, memory: object = None, m: int = 0) -> tuple[torch.Tensor, list]:
-        return torch.zeros(*ids.shape, 256, device=ids.device), []
-
-
-def nothing_known(answer: Answer, draw: Draw) -> torch.Tensor:
-    """What the student's function says of a model that knows nothing: 8 bits per byte."""
-    return answer(UniformTransformerXL().eval(), some_bytes(draw), 6, 4)
 
 
 def modes(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
@@ -418,241 +692,39 @@ def work_done(answer: Answer, draw: Draw) -> torch.Tensor:
     return torch.tensor([1])
 
 
-CHANGED = (
-    "Your model changes what it was given: after the call, the caller's list holds other memories. Make a list of your"
-    " own, and leave the tensors in the old one as they are."
-)
 EVALUATION = (
     "The model has to be in evaluation mode while it is used, and afterwards in the mode it came in: model.training"
     " says which that is."
 )
-SINGLE = "A single block sees the t − 1 positions before it in its segment and the m that it remembers, and no more."
-EVEN = (
-    "Here m is a whole number of segments. The first block sees t − 1 + m positions, and each further block reaches as"
-    " far again as the memory is long."
-)
-ODD = (
-    "Here m is no whole number of segments. Of the oldest segment in the memory only a part is remembered, but each of"
-    " its states has seen that segment from its first position on, and what was remembered before it."
-)
-BARE = "Without a memory nothing crosses the border of a segment, whatever the depth."
-DETACHED = (
-    "A gradient flows from your memory back into what it was made of. Then the backward pass of each segment would run"
-    " through all segments before it."
+
+streaming_bits = exercise(
+    "streaming_bits",
+    stars=2,
+    minutes=8,
+    aspects=(
+        Aspect("values", 1.5, with_larger(streamed(*LONG), streamed_long(rest=False)), accepts="number"),
+        Aspect(
+            "a shorter last segment", 0.5, with_larger(streamed(*UNEVEN), streamed_long(rest=True)), accepts="number"
+        ),
+        Aspect("texts of one segment, or two", 0.5, streamed(*SHORT), accepts="number"),
+        Aspect("no memory", 0.5, streamed(*WITHOUT), accepts="number"),
+        Aspect("each byte once", 0.5, work_done, side=True),
+        Aspect("evaluation mode", 0.5, modes, side=True, missed=EVALUATION),
+    ),
 )
 
 LESSON = Lesson(
     "15_transformer_xl",
     "Transformer-XL",
-    exercises=(
-        Exercise(
-            "segments",
-            stars=2,
-            minutes=7,
-            aspects=(
-                Aspect("inputs", 1, cut(*EXACT, place=0), axes="k b t", dtype=True),
-                Aspect("targets", 1, cut(*EXACT, place=1), axes="k b t", dtype=True),
-                Aspect("a rest that fills no segment", 0.5, cut(*RESTS, place=1), axes="k b t"),
-                Aspect("one stream, or one position", 0.5, cut(*SMALLEST, place=1), axes="k b t"),
-            ),
-        ),
-        Exercise(
-            "extend_memory",
-            stars=2,
-            minutes=5,
-            mend=True,
-            aspects=(
-                values(
-                    1,
-                    remembered(3, 4, 9),
-                    name="a memory that grows",
-                    also={
-                        "at the beginning": remembered(None, 4, 9),
-                        "from an empty memory": remembered(0, 4, 6),
-                        "with a batch of one": remembered(2, 1, 8, b=1, e=6),
-                        "up to m exactly": remembered(3, 4, 7),
-                    },
-                    axes="b m e",
-                ),
-                values(
-                    1,
-                    remembered(5, 4, 6),
-                    name="the newest are kept",
-                    also={
-                        "of a long segment": remembered(3, 8, 5),
-                        "of a first segment": remembered(None, 8, 5),
-                        "with a batch of one": remembered(5, 1, 5, b=1),
-                    },
-                    axes="b m e",
-                ),
-                values(
-                    0.5,
-                    remembered(3, 4, 0),
-                    name="no memory",
-                    also={"at the beginning": remembered(None, 4, 0)},
-                    axes="b m e",
-                    side=True,
-                ),
-                Aspect("no gradient", 0.5, without_gradient, side=True, missed=DETACHED),
-            ),
-            forbidden={"finished_memory": FINISHED},
-        ),
-        Exercise(
-            "relative_shift",
-            stars=2,
-            minutes=9,
-            aspects=(
-                values(
-                    0.5,
-                    marker(),
-                    name="as many keys as queries",
-                    also={"of one row": marker(1)},
-                    axes="t s",
-                    picture=True,
-                ),
-                values(
-                    1,
-                    marker(more=True),
-                    name="more keys than queries",
-                    also={"for one query": marker(1, more=True), "of another size": marker(more=True)},
-                    axes="t s",
-                    picture=True,
-                ),
-                values(
-                    0.5,
-                    drawn(2, 3, 4, 6),
-                    name="batch and heads",
-                    also={"with a batch of one": drawn(1, 2, 3, 5), "with one axis in front": drawn(3, 2, 4)},
-                    axes="b h t s",
-                ),
-                gradient(0.5, drawn(2, 3, 4, 6)),
-                input_left_alone(0.25, drawn(2, 3, 4, 6)),
-                any_device(0.25, drawn(2, 3, 4, 6)),
-            ),
-            forbidden={"finished_shift": FINISHED, "finished_scores": FINISHED, "TransformerXLBlock": BLOCK},
-        ),
-        Exercise(
-            "relative_scores",
-            stars=3,
-            minutes=8,
-            aspects=(
-                values(
-                    2,
-                    scored(),
-                    via=past_alone,
-                    also={
-                        "without a memory": scored(s=4),
-                        "with a batch of one": scored(b=1, d=3),
-                        "with one head": scored(h=1, s=6),
-                    },
-                    axes="b h t s",
-                    picture=True,
-                ),
-                values(
-                    0.5,
-                    scored(t=1, s=5),
-                    name="a single query",
-                    via=past_alone,
-                    also={"with a single key": scored(t=1, s=1)},
-                    axes="b h t s",
-                ),
-                gradient(1, scored(), via=past_alone),
-                input_left_alone(0.25, scored()),
-                any_device(0.25, scored(), via=past_alone),
-            ),
-            forbidden={"finished_scores": FINISHED, "TransformerXLBlock": BLOCK},
-            builds_on=("transformer_xl.relative_shift",),
-        ),
-        Exercise(
-            "RelativeAttention",
-            stars=3,
-            minutes=11,
-            aspects=(
-                values(
-                    1.5,
-                    without_memory(),
-                    name="without a memory",
-                    via=ATTENTION,
-                    also={"with a batch of one": without_memory(b=1), "with one position": without_memory(t=1)},
-                    axes="b t e",
-                    picture=True,
-                ),
-                values(
-                    2,
-                    with_memory(),
-                    name="with a memory",
-                    via=ATTENTION,
-                    also={
-                        "with a batch of one": with_memory(b=1, m=7),
-                        "with one position": with_memory(t=1),
-                        "with an empty memory": with_memory(m=0),
-                        "as long as the segment": with_memory(m=5),
-                    },
-                    axes="b t e",
-                    picture=True,
-                ),
-                gradient(0.5, without_memory(e=8), via=remembering, weights=True),
-                parameters(0.25, ATTENTION),
-                Aspect("u and v at the start", 0.25, fresh_biases, side=True, missed="u and v start at zero."),
-                input_left_alone(0.25, with_memory(), via=ATTENTION),
-                any_device(0.25, with_memory(), via=ATTENTION),
-            ),
-            forbidden={
-                "TransformerXLBlock": BLOCK,
-                "MultiheadAttention": "It knows no relative positions, and this exercise is there to write them.",
-            },
-            builds_on=(
-                "multi_head.merge_heads",
-                "multi_head.split_heads",
-                "positions.sinusoidal_encoding",
-                "transformer_xl.relative_scores",
-            ),
-        ),
-        Exercise(
-            "TransformerXL",
-            stars=3,
-            minutes=9,
-            aspects=(
-                Aspect("logits of a first segment", 0.5, segment(FIRST, "logits"), axes="b t n", picture=True),
-                Aspect("memory of a first segment", 0.5, segment(FIRST, "memory"), axes="b m e"),
-                Aspect("logits with a memory", 1, segment(LATER, "logits"), axes="b t n", picture=True),
-                Aspect("memory after a memory", 0.75, segment(LATER, "memory"), axes="b m e"),
-                Aspect("m = 0", 0.25, segment(KEEPING_NOTHING)),
-                gradient(0.5, few_ids, via=learning, weights=True),
-                Aspect(LEFT_ALONE, 0.25, callers_list, side=True, missed=CHANGED),
-                any_device(0.25, ids_and_memories, via=logits_on),
-            ),
-            builds_on=(
-                "blocks.LayerNorm",
-                "positions.sinusoidal_encoding",
-                "transformer_xl.TransformerXLBlock",
-                "transformer_xl.extend_memory",
-            ),
-        ),
-        Exercise(
-            "reach",
-            stars=2,
-            minutes=6,
-            aspects=(
-                Aspect("memories of whole segments", 1, reached(whole_segments), missed=EVEN),
-                Aspect("memories of parts of segments", 1, reached(parts_of_segments), missed=ODD),
-                Aspect("one block", 0.5, reached(one_block), missed=SINGLE),
-                Aspect("no memory", 0.5, reached(no_segment), side=True, missed=BARE),
-            ),
-        ),
-        Exercise(
-            "streaming_bits",
-            stars=2,
-            minutes=8,
-            aspects=(
-                Aspect("values", 1.5, streamed(*LONG), accepts="number"),
-                Aspect("a shorter last segment", 0.5, streamed(*UNEVEN), accepts="number"),
-                Aspect("texts of one segment, or two", 0.5, streamed(*SHORT), accepts="number"),
-                Aspect("no memory", 0.5, streamed(*WITHOUT), accepts="number"),
-                Aspect("each byte once", 0.5, work_done, side=True),
-                Aspect("evaluation mode", 0.5, modes, side=True, missed=EVALUATION),
-            ),
-        ),
+    (
+        segments,
+        extend_memory,
+        relative_shift,
+        relative_scores,
+        relative_attention,
+        transformer_xl,
+        reach,
+        streaming_bits,
     ),
-    predictions=predictions_of("15_transformer_xl"),
+    predictions_of("15_transformer_xl"),
 )

@@ -16,13 +16,11 @@ from helpers.exercises.exercise import ATTENTION_OPERATORS, SOFTMAX_OPERATORS, A
 from helpers.exercises.other_device import THERE
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import (
-    Size,
     all_of,
     any_device,
     case,
     exercise,
     gradient,
-    heavy,
     input_left_alone,
     integer,
     normal,
@@ -440,14 +438,18 @@ def attended(
     return case(normal(b, h, t, d, std=std), normal(b, h, s, d, std=std), normal(b, h, s, d), *more)
 
 
-def large(*leading: Size, t: Size, s: Size, length: Size) -> Inputs:
-    """Queries (..., h, t, d), keys and values (..., h, s, d) of more heads and positions than elsewhere, and a length.
+def large(*leading: int) -> Inputs:
+    """Queries, keys and values (..., b, h, t, d) of more heads and positions than elsewhere, and a divisor of t.
 
     No score is so large that its exponential overflows.
     """
-    h, d = size(4, 7), size(6, 10)
-    keys = heavy(*leading, h, s, d, most=8.0)
-    return case(heavy(*leading, h, t, d, most=8.0), keys, heavy(*leading, h, s, d), length)
+
+    def inputs(draw):
+        b, h, d, length = draw.number(2, 5), draw.number(4, 7), draw.number(6, 10), draw.number(11, 17)
+        shape = (*leading, b, h, length * draw.number(6, 8), d)
+        return draw.heavy(*shape, most=8.0), draw.heavy(*shape, most=8.0), draw.heavy(*shape), length
+
+    return inputs
 
 
 def with_a_zero_key(draw: Draw) -> tuple[object, ...]:
@@ -497,7 +499,7 @@ banded_attention = exercise(
                 "with a window of one": attended(4, 1),
                 "with one position": attended(1, 3),
             },
-            larger=large(size(3, 6), t=size(66, 90), s=size(66, 90), length=size(9, 20)),
+            larger=large(),
             axes="b h t d",
         ),
         values(
@@ -698,7 +700,7 @@ tiled_attention = exercise(
                 "for one position": attended(1, 2),
                 "without batch and heads": case(*(normal(5, 4),) * 3, 2),
             },
-            larger=large(2, size(2, 4), t=size(40, 60), s=size(70, 100), length=size(11, 20)),
+            larger=large(2),
             axes="b h t d",
             missed=ONE_TILE,
         ),
