@@ -8,10 +8,23 @@ from typing import Any
 
 import torch
 
-from helpers.exercises.aspects import Inputs, Unmet, any_device, gradient, input_left_alone, parameters, values
+from helpers.exercises.aspects import Inputs, Unmet
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson
+from helpers.exercises.exercise import Answer, Aspect, Lesson
 from helpers.exercises.questions import predictions_of
+from helpers.exercises.spec import (
+    any_device,
+    case,
+    exercise,
+    gradient,
+    heavy,
+    input_left_alone,
+    normal,
+    parameters,
+    size,
+    values,
+    with_larger,
+)
 
 # ------------------------------------------------------------------------------------------ score_variance
 #
@@ -47,6 +60,138 @@ def later_measurements(answer: Answer, draw: Draw) -> dict[str, Any]:
     return {"in a second call with the same generator": second, "in a third": third}
 
 
+score_variance = exercise(
+    "score_variance",
+    stars=1,
+    minutes=8,
+    given=pairs((4, 9), (2, 6)),
+    also={
+        "for wide vectors": pairs((50, 90), (2, 6)),
+        "for d = 1": pairs((1, 2), (3, 9)),
+        "for 16 pairs": pairs((9, 20), (1, 2)),
+    },
+    larger=pairs((130, 200), (100, 200)),
+    aspects=(
+        values(2, accepts="number", rtol=1e-3, missed=DRAWN_OTHERWISE),
+        Aspect("later measurements", 1, later_measurements, accepts="number", rtol=1e-3, missed=ONWARDS),
+    ),
+)
+
+# -------------------------------------------------------------------------------- softmax_backward and entropy
+
+
+def softmaxed(*shape: int) -> Inputs:
+    """Weights of this shape: their rows sum to 1, and are neither flat nor saturated."""
+    return lambda draw: (torch.softmax(1.5 * draw.normal(*shape), dim=-1),)
+
+
+def weights_on_one_key(draw: Draw) -> tuple[torch.Tensor]:
+    """Each row has a single key with all the weight, (2, 3, 1)."""
+    return (torch.ones(2, 3, 1).to(draw.device),)
+
+
+def many_weights(draw: Draw) -> tuple[torch.Tensor]:
+    """Rows of weights over many keys, of which a few have most. Few enough rows for a Jacobian of each."""
+    return (torch.softmax(draw.heavy(draw.number(5, 7), 6, draw.number(66, 76), most=8.0), dim=-1),)
+
+
+weights, one_row_of_weights = softmaxed(2, 3, 5), softmaxed(6)
+FURTHER_WEIGHTS = {
+    "with a batch of one": softmaxed(1, 4, 3),
+    "with a single query": softmaxed(2, 1, 4),
+    "with as many queries as keys": softmaxed(2, 4, 4),
+    "with an axis for heads": softmaxed(2, 3, 4, 5),
+    "with a single key": weights_on_one_key,
+}
+
+
+def from_scores(answer: Answer, draw: Draw) -> Callable[[torch.Tensor], torch.Tensor]:
+    """The answer as a function of the scores that its weights came from.
+
+    Weights sum to 1, and only what leaves them so is asked for: p(1 − p) and p times the sum of the others are the
+    same there, and have other derivatives beside.
+    """
+    return lambda scores: answer(torch.softmax(scores, dim=-1))
+
+
+def scores(draw: Draw) -> tuple[torch.Tensor]:
+    """Scores (2, 3, 5)."""
+    return (1.5 * draw.normal(2, 3, 5),)
+
+
+def weights_and_gradient(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """Weights (2, 3, 5), and a gradient with respect to them whose rows have means that differ from 0."""
+    return (*weights(draw), draw.normal(2, 3, 5, std=2.0) + draw.uniform(1, 2, 2, 3, 1))
+
+
+def one_row_and_gradient(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """A distribution (6,) and its gradient, no batch."""
+    return (*one_row_of_weights(draw), draw.normal(6, std=2.0) + 1.5)
+
+
+def and_gradient(inputs: Inputs) -> Inputs:
+    """These weights, and a gradient with respect to them."""
+
+    def both(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+        (p,) = inputs(draw)
+        return p, draw.normal(*p.shape, std=2.0) + 1.0
+
+    return both
+
+
+FURTHER_GRADIENTS = {case: and_gradient(inputs) for case, inputs in FURTHER_WEIGHTS.items()}
+
+
+def from_scores_with_gradient(answer: Answer, draw: Draw) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    """The answer as a function of scores and g; see `from_scores`."""
+    return lambda scores, g: answer(torch.softmax(scores, dim=-1), g)
+
+
+scores_and_gradient = and_gradient(scores)
+
+
+softmax_backward = exercise(
+    "softmax_backward",
+    stars=2,
+    minutes=12,
+    given=weights_and_gradient,
+    also=FURTHER_GRADIENTS,
+    larger=and_gradient(many_weights),
+    aspects=(
+        values(2, axes="b t s", picture=True),
+        values(1, given=one_row_and_gradient, name="a single row", axes="s"),
+        gradient(1, given=scores_and_gradient, via=from_scores_with_gradient),
+        input_left_alone(0.5),
+        any_device(0.5),
+    ),
+)
+
+
+def weights_with_zeros(draw: Draw) -> tuple[torch.Tensor]:
+    """Some weights exactly 0, as after a mask; one row has all its weight on one position."""
+    scores = 1.5 * draw.normal(2, 3, 5)
+    for row in range(3):
+        scores[0, row, draw.permutation(5)[: row + 1]] = -math.inf
+    scores[1, 0, 1:] = -math.inf
+    return (torch.softmax(scores, dim=-1),)
+
+
+attention_entropy = exercise(
+    "attention_entropy",
+    stars=2,
+    minutes=8,
+    given=weights,
+    also=FURTHER_WEIGHTS | {"for a single row": one_row_of_weights},
+    larger=many_weights,
+    aspects=(
+        values(1.5, axes="b t"),
+        values(1, given=weights_with_zeros, name="weights of 0", axes="b t"),
+        gradient(0.5, given=scores, via=from_scores),
+        input_left_alone(0.5, given=weights_with_zeros),
+        any_device(0.5),
+    ),
+)
+
 # ------------------------------------------------------------------------------------------- scaled scores
 
 
@@ -80,85 +225,32 @@ def large_halves(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     return vectors(3), vectors(5)
 
 
-# ------------------------------------------------------------------------------------ entropy
-
-
-def softmaxed(*shape: int) -> Inputs:
-    """Weights of this shape: their rows sum to 1, and are neither flat nor saturated."""
-    return lambda draw: (torch.softmax(1.5 * draw.normal(*shape), dim=-1),)
-
-
-def weights_on_one_key(draw: Draw) -> tuple[torch.Tensor]:
-    """Each row has a single key with all the weight, (2, 3, 1)."""
-    return (torch.ones(2, 3, 1).to(draw.device),)
-
-
-weights, one_row_of_weights = softmaxed(2, 3, 5), softmaxed(6)
-FURTHER_WEIGHTS = {
-    "with a batch of one": softmaxed(1, 4, 3),
-    "with a single query": softmaxed(2, 1, 4),
-    "with as many queries as keys": softmaxed(2, 4, 4),
-    "with an axis for heads": softmaxed(2, 3, 4, 5),
-    "with a single key": weights_on_one_key,
-}
-
-
-def from_scores(answer: Answer, draw: Draw) -> Callable[[torch.Tensor], torch.Tensor]:
-    """The answer as a function of the scores that its weights came from.
-
-    Weights sum to 1, and only what leaves them so is asked for: p(1 − p) and p times the sum of the others are the
-    same there, and have other derivatives beside.
-    """
-    return lambda scores: answer(torch.softmax(scores, dim=-1))
-
-
-def weights_with_zeros(draw: Draw) -> tuple[torch.Tensor]:
-    """Some weights exactly 0, as after a mask; one row has all its weight on one position."""
-    scores = 1.5 * draw.normal(2, 3, 5)
-    for row in range(3):
-        scores[0, row, draw.permutation(5)[: row + 1]] = -math.inf
-    scores[1, 0, 1:] = -math.inf
-    return (torch.softmax(scores, dim=-1),)
-
-
-def scores(draw: Draw) -> tuple[torch.Tensor]:
-    """Scores (2, 3, 5)."""
-    return (1.5 * draw.normal(2, 3, 5),)
-
-
-# ------------------------------------------------------------------------------------ softmax_backward
-
-
-def weights_and_gradient(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """Weights (2, 3, 5), and a gradient with respect to them whose rows have means that differ from 0."""
-    return (*weights(draw), draw.normal(2, 3, 5, std=2.0) + draw.uniform(1, 2, 2, 3, 1))
-
-
-def one_row_and_gradient(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """A distribution (6,) and its gradient, no batch."""
-    return (*one_row_of_weights(draw), draw.normal(6, std=2.0) + 1.5)
-
-
-def and_gradient(inputs: Inputs) -> Inputs:
-    """These weights, and a gradient with respect to them."""
-
-    def both(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-        (p,) = inputs(draw)
-        return p, draw.normal(*p.shape, std=2.0) + 1.0
-
-    return both
-
-
-FURTHER_GRADIENTS = {case: and_gradient(inputs) for case, inputs in FURTHER_WEIGHTS.items()}
-
-
-def from_scores_with_gradient(answer: Answer, draw: Draw) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
-    """The answer as a function of scores and g; see `from_scores`."""
-    return lambda scores, g: answer(torch.softmax(scores, dim=-1), g)
-
-
-scores_and_gradient = and_gradient(scores)
-
+scaled_scores_early = exercise(
+    "scaled_scores_early",
+    stars=2,
+    minutes=8,
+    given=queries_and_keys,
+    also=SMALL,
+    larger=case(
+        heavy(size(9, 13), size(24, 33), size(66, 80)),
+        heavy(size(9, 13), size(34, 49), size(66, 80)),
+    ),
+    aspects=(
+        values(1, axes="b t s", picture=True, dtype=True),
+        values(
+            0.5,
+            given=with_heads,
+            also={"with a single head": vectors(1, 1, t=3, s=4, d=6)},
+            name="several heads",
+            axes="b h t s",
+        ),
+        gradient(0.5),
+        # half precision keeps 11 bits: one rounding is up to 0.05 %, and there are several
+        values(1, given=large_halves, name="half precision", axes="b t s", rtol=5e-3, atol=0.0, dtype=True),
+        input_left_alone(0.5),
+        any_device(0.5),
+    ),
+)
 
 # ------------------------------------------------------------------------------------------ PortedHead
 
@@ -195,9 +287,10 @@ NOT_LOADED = (
 HEAD, NARROW, AS_WIDE = loaded(6, 9), loaded(5, 2), loaded(4, 4)
 
 
-def sequence(draw: Draw) -> tuple[torch.Tensor]:
-    """Sequences (2, 4, 6): the width of the model is not that of the head, nor the number of positions."""
-    return (draw.normal(2, 4, 6),)
+def wide_head(answer: Answer, draw: Draw) -> torch.Tensor:
+    """The output of a wide head for many long sequences."""
+    e, d = draw.number(24, 33), draw.number(34, 49)
+    return loaded(e, d)(answer, draw)(draw.heavy(draw.number(9, 13), draw.number(66, 80), e, most=8.0))
 
 
 def as_loaded(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
@@ -205,7 +298,7 @@ def as_loaded(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     one, narrow, wide = draw.named("one"), draw.named("narrow"), draw.named("as wide")
     head = HEAD(answer, draw)
     return {
-        "result": head(*sequence(draw)),
+        "result": head(draw.normal(2, 4, 6)),
         "with a batch of one, in a second call": head(one.normal(1, 5, 6)),
         "with a single position": HEAD(answer, one)(one.normal(2, 1, 6)),
         "with d smaller than e": NARROW(answer, narrow)(narrow.normal(2, 3, 5)),
@@ -213,88 +306,25 @@ def as_loaded(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     }
 
 
+ported_head = exercise(
+    "PortedHead",
+    stars=2,
+    minutes=8,
+    mend=True,
+    given=case(normal(2, 4, 6)),  # the width of the model is not that of the head, nor the number of positions
+    via=HEAD,
+    aspects=(
+        Aspect("as the trained model computes", 1, with_larger(as_loaded, wide_head), axes="b t d", picture=True),
+        parameters(0.5),
+        gradient(0.5, weights=True),
+        input_left_alone(0.5),
+        any_device(0.5),
+    ),
+)
+
 LESSON = Lesson(
     "03_scaling",
     "Scaling",
-    exercises=(
-        Exercise(
-            "score_variance",
-            stars=1,
-            minutes=8,
-            aspects=(
-                values(
-                    2,
-                    pairs((4, 9), (2, 6)),
-                    also={
-                        "for wide vectors": pairs((50, 90), (2, 6)),
-                        "for d = 1": pairs((1, 2), (3, 9)),
-                        "for 16 pairs": pairs((9, 20), (1, 2)),
-                        "for many pairs of wide vectors": pairs((130, 200), (100, 200)),
-                    },
-                    accepts="number",
-                    rtol=1e-3,
-                    missed=DRAWN_OTHERWISE,
-                ),
-                Aspect("later measurements", 1, later_measurements, accepts="number", rtol=1e-3, missed=ONWARDS),
-            ),
-        ),
-        Exercise(
-            "softmax_backward",
-            stars=2,
-            minutes=12,
-            aspects=(
-                values(2, weights_and_gradient, also=FURTHER_GRADIENTS, axes="b t s", picture=True),
-                values(1, one_row_and_gradient, name="a single row", axes="s"),
-                gradient(1, scores_and_gradient, via=from_scores_with_gradient),
-                input_left_alone(0.5, weights_and_gradient),
-                any_device(0.5, weights_and_gradient),
-            ),
-        ),
-        Exercise(
-            "attention_entropy",
-            stars=2,
-            minutes=8,
-            aspects=(
-                values(1.5, weights, also=FURTHER_WEIGHTS | {"for a single row": one_row_of_weights}, axes="b t"),
-                values(1, weights_with_zeros, name="weights of 0", axes="b t"),
-                gradient(0.5, scores, via=from_scores),
-                input_left_alone(0.5, weights_with_zeros),
-                any_device(0.5, weights),
-            ),
-        ),
-        Exercise(
-            "scaled_scores_early",
-            stars=2,
-            minutes=8,
-            aspects=(
-                values(1, queries_and_keys, also=SMALL, axes="b t s", picture=True, dtype=True),
-                values(
-                    0.5,
-                    with_heads,
-                    also={"with a single head": vectors(1, 1, t=3, s=4, d=6)},
-                    name="several heads",
-                    axes="b h t s",
-                ),
-                gradient(0.5, queries_and_keys),
-                # half precision keeps 11 bits: one rounding is up to 0.05 %, and there are several
-                values(1, large_halves, name="half precision", axes="b t s", rtol=5e-3, atol=0.0, dtype=True),
-                input_left_alone(0.5, queries_and_keys),
-                any_device(0.5, queries_and_keys),
-            ),
-        ),
-        Exercise(
-            "PortedHead",
-            stars=2,
-            minutes=8,
-            mend=True,
-            aspects=(
-                Aspect("as the trained model computes", 1, as_loaded, axes="b t d", picture=True),
-                parameters(0.5, via=HEAD),
-                gradient(0.5, sequence, via=HEAD, weights=True),
-                input_left_alone(0.5, sequence, via=HEAD),
-                any_device(0.5, sequence, via=HEAD),
-            ),
-        ),
-    ),
-    predictions=predictions_of("03_scaling"),
+    (score_variance, softmax_backward, attention_entropy, scaled_scores_early, ported_head),
+    predictions_of("03_scaling"),
 )
