@@ -11,22 +11,24 @@ to look. So are operators of one's own and a look at torch's source, in any exer
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 import tomllib
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 from unittest import mock
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from helpers.checking import answers
 from helpers.checking.syntax import spelled
-from helpers.course import HELPERS
 from helpers.exercises.aspects import Forbidden
 from helpers.exercises.exercise import Exercise
 
@@ -80,7 +82,10 @@ class _Kernels(TorchDispatchMode):
             if space in ("aten", "prim", "profiler") and is_allowed(name, self._operators):
                 self._allowed.add(operator)
             elif self._operators is not None or _is_students(sys._getframe(1)):  # a probe may always count
-                raise Forbidden(CALLS.format(name.strip("_"), self._says))
+                raise Forbidden(CALLS.format("tensors" if self._operators is None else name.strip("_"), self._says))
+        beside = map(torch._C._get_dispatch_stack_at, range(torch._C._len_torch_dispatch_stack()))
+        if not all(f"{kind.__module__}.".startswith("torch.") for kind in (*types, *map(type, beside))):
+            _notice(self._noticed, UNWATCHED)  # what it does there, this mode does not see
         return operator(*args, **(kwargs or {}))
 
     def __exit__(self, *problem: Any) -> None:
@@ -158,9 +163,10 @@ def _code_is_noticed(says: str, noticed: list[str]) -> Iterator[None]:
         code = frame.f_code
         if event != "call" or id(code) in known:
             return
-        known[id(code)] = code
         file = code.co_filename.removeprefix(TORCH)
-        if file != code.co_filename and not _may_run(file, code.co_qualname) and _is_students(frame):
+        if file == code.co_filename or _may_run(file, code.co_qualname):
+            known[id(code)] = code
+        elif _is_students(frame):
             _notice(noticed, RAN.format(f"torch/{file}", says))
 
     before = sys.getprofile()
@@ -178,10 +184,22 @@ def _may_run(file: str, name: str) -> bool:
     return file.startswith(CODE) and not name.startswith(NOT_CODE)
 
 
+def ready_made(exercise: Exercise, written: object) -> list[str]:
+    """A sentence where what is to be written is torch's own object, or is derived from one that computes something."""
+    while isinstance(written, functools.partial):
+        written = written.func
+    kind = written if isinstance(written, (type, FunctionType)) else type(written)
+    modules = {each.__module__ for each in (*getattr(kind, "__mro__", ()), kind) if isinstance(each.__module__, str)}
+    files = (f"{module.replace('.', '/')}.py" for module in sorted(modules) if module.startswith("torch."))
+    own = [file for file in files if not _may_run(file.removeprefix("torch/"), kind.__name__)]
+    return [RAN.format(file, exercise.by_hand) for file in own if exercise.by_hand]
+
+
 # ------------------------------------------------------------------------------ definitions, and torch's source
 
 _listeners: list[tuple[Exercise, list[str]]] = []  # the innermost last; an audit hook stays for as long as the process
-_MAY_READ = ("traceback.py", "warnings.py")
+_MAY_READ = (traceback.__file__, warnings.__file__)
+_WATCHING = ("sys.setprofile", "sys.settrace", "sys.addaudithook")  # nothing is seen within what is set by these
 _GENERATED = ("<frozen", "<string>", "<helpers", "<setup", "<__array")  # no cells of a student
 
 
@@ -214,12 +232,13 @@ def _hook_audits() -> None:
 
 
 def _audit(event: str, arguments: tuple) -> None:
-    if event != "open" or not _listeners:
+    if event not in ("open", *_WATCHING) or not _listeners or not _listeners[-1][0].by_hand:
         return
-    exercise, noticed = _listeners[-1]
-    path = arguments[0]
+    caller, noticed, path = sys._getframe(1), _listeners[-1][1], arguments[0] if event == "open" else ""
+    if event != "open" and caller.f_code.co_filename != __file__ and _is_students(caller, directly=True):
+        _notice(noticed, UNWATCHED)
     source = isinstance(path, str) and path.startswith(TORCH) and path.endswith(".py")
-    if exercise.by_hand and source and _is_students(sys._getframe(1)):
+    if source and _is_students(caller, directly=True):
         _notice(noticed, READ.format(f"torch/{path.removeprefix(TORCH)}"))
 
 
@@ -228,11 +247,18 @@ def _notice(noticed: list[str], sentence: str) -> None:
         noticed.append(sentence)
 
 
-def _is_students(frame: FrameType | None) -> bool:
-    """Does an answer do this, and neither a probe, nor an import, nor a traceback that is shown on its behalf?"""
+def _is_students(frame: FrameType | None, directly: bool = False) -> bool:
+    """Does an answer do this, and neither a probe, nor an import, nor a traceback that is shown on its behalf?
+
+    directly: nor torch.
+    """
+    importing = False
     while frame is not None:
         file = frame.f_code.co_filename
-        if file.startswith(("<frozen importlib", str(HELPERS))) and file != __file__ or file.endswith(_MAY_READ):
+        importing |= frame.f_code.co_name == "<module>"
+        if file == answers.__file__ or file in _MAY_READ or importing and file.startswith("<frozen importlib"):
+            return False
+        if directly and file.startswith(TORCH):
             return False
         if file.startswith("<") and not file.startswith(_GENERATED) or "ipykernel_" in file:
             return True

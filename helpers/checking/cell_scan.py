@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from helpers.checking.by_hand import forbidden_use
-from helpers.checking.program_slice import CodeCell, ProgramSlice, slice_of
+from helpers.checking.program_slice import CodeCell, ProgramSlice, needed_part, slice_of
 from helpers.checking.syntax import digest_of_tree, holds_stub, parsed, shape_of, spelled, stubs
 from helpers.exercises import Exercise, Lesson
 from helpers.notebooks import CHECK, check_id
@@ -22,7 +22,7 @@ INTROSPECTION = frozenset(
     "__globals__ __builtins__ __subclasses__ __code__ __closure__ __import__ __torch_function__ __torch_dispatch__"
     " f_back f_globals f_locals f_builtins tb_frame gi_frame _getframe _current_frames currentframe settrace setprofile"
     " get_objects get_referrers get_referents meta_path import_module exec_module ctypes _ctypes"
-    " TorchFunctionMode TorchDispatchMode _python_dispatch _C".split()
+    " TorchFunctionMode TorchDispatchMode _python_dispatch _C redispatch addaudithook _bootstrap".split()
 )
 OWN_ROOMS = ("helpers.exercises", "helpers.checking", "helpers.keys", "helpers.grading", "helpers.authoring")
 
@@ -72,14 +72,19 @@ def scan_cell(exercise: Exercise, source: str, program: ProgramSlice | None = No
     source: its own cell. program: its slice; the cell alone without one. released: the cell as students get it; without
     it only a cell that holds nothing but stubs is said to hold the stub.
     """
-    texts = program.texts if program else (source,)
+    own = program.own if program else source
+    needed = (
+        (*(each.text for each in program.definitions), needed_part(exercise.name, own))
+        if program
+        else (needed_part(exercise.name, own),)
+    )
     shape, size = shape_of(source)
     return CellScan(
         program=digest_of_tree(source),
         stub=holds_stub(source, exercise.name, released),
         elsewhere=program.elsewhere if program else "",
         begun=stubs(source, exercise.name)[0] > 0,
-        shortcut=next(filter(None, (forbidden_use(text, exercise.forbidden) for text in texts)), ""),
+        shortcut=next(filter(None, (forbidden_use(text, exercise.forbidden) for text in needed)), ""),
         shape=shape,
         size=size,
         suspicious=tuple(_suspicious_lines(exercise.name, program)) if program else (),

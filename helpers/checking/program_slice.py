@@ -116,6 +116,23 @@ def writes(name: str, source: str) -> bool:
     return bool(defines(name).search(source)) and not holds_stub(source, name)
 
 
+def needed_part(name: str, source: str) -> str:
+    """The statements of a cell that its definition of this name leans on, each on its line; all where it defines none.
+
+    What only tries the answer out may compare it with whatever there is.
+    """
+    inside = _statements(source)
+    needed = _needed_of(name, inside)
+    if name not in _bound(inside):
+        return source
+    lines = [""] * (source.count("\n") + 1)
+    for each in inside:
+        if needed & (each.binds | each.changes):
+            text = each.text.split("\n")
+            lines[each.line - 1 : each.line - 1 + len(text)] = text
+    return "\n".join(lines)
+
+
 def _needed_of(name: str, inside: Sequence[Statement]) -> set[str]:
     """The names that a cell's definition of this name leans on. What only tries it out is not asked what it needs."""
     needed: set[str] = {name}

@@ -233,6 +233,17 @@ def _root(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
+def _joined(node: ast.AST) -> str:
+    """The text of constants that are added, "a" + "b"; "" where it is anything else."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.BinOp(op=ast.Add(), left=left, right=right):
+            parts = _joined(left), _joined(right)
+            return "".join(parts) if all(parts) else ""
+    return ""
+
+
 def spelled(source: str, modules: bool = True) -> Iterator[tuple[int, str]]:
     """The names that a cell reads, defines as functions, imports, or has as strings, each with its line.
 
@@ -245,6 +256,8 @@ def spelled(source: str, modules: bool = True) -> Iterator[tuple[int, str]]:
             case ast.Name(id=name) | ast.Attribute(attr=name) | ast.FunctionDef(name=name):
                 yield node.lineno, name
             case ast.Constant(value=str(name)):
+                yield node.lineno, name
+            case ast.BinOp(op=ast.Add()) if name := _joined(node):
                 yield node.lineno, name
             case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
                 module = getattr(node, "module", None) if modules else None
