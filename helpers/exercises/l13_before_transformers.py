@@ -65,12 +65,7 @@ gru_step = exercise(
         "with all sizes alike": a_word(3, 3, 3),
     },
     larger=sized(partial(a_word, numbers=Draw.heavy), b=size(9, 17), e=size(24, 36), d=size(36, 48)),
-    aspects=(
-        values(1.5, axes="b d", picture=True),
-        gradient(1),
-        input_left_alone(0.25),
-        any_device(0.25),
-    ),
+    aspects=(values(1.5, axes="b d", picture=True), gradient(1), input_left_alone(0.25), any_device(0.25)),
 )
 
 # ----------------------------------------------------------------------------------------------- sentence_vector
@@ -106,12 +101,7 @@ sentence_vector = exercise(
         "with as many sentences as words": sentences(4, 1, 2, 3, 4, e=4),
     },
     larger=long_sentences,
-    aspects=(
-        values(1.5, axes="b 2e", picture=True),
-        gradient(0.5),
-        input_left_alone(0.25),
-        any_device(0.25),
-    ),
+    aspects=(values(1.5, axes="b 2e", picture=True), gradient(0.5), input_left_alone(0.25), any_device(0.25)),
 )
 
 # ------------------------------------------------------------------------------- additive_scores, general_scores
@@ -160,12 +150,7 @@ additive_scores = exercise(
     given=compared(),
     also={**other_scores(compared), "with v of width 2": compared(a=2)},
     larger=sized(partial(compared, numbers=Draw.heavy), **LARGE, a=size(12, 24)),
-    aspects=(
-        values(1.5, axes="b t", picture=True),
-        gradient(1),
-        input_left_alone(0.25),
-        any_device(0.25),
-    ),
+    aspects=(values(1.5, axes="b t", picture=True), gradient(1), input_left_alone(0.25), any_device(0.25)),
 )
 
 general_scores = exercise(
@@ -176,12 +161,7 @@ general_scores = exercise(
     given=multiplied(),
     also=other_scores(multiplied),
     larger=sized(partial(multiplied, numbers=Draw.heavy), **LARGE),
-    aspects=(
-        values(1, axes="b t", picture=True),
-        gradient(0.5),
-        input_left_alone(0.25),
-        any_device(0.25),
-    ),
+    aspects=(values(1, axes="b t", picture=True), gradient(0.5), input_left_alone(0.25), any_device(0.25)),
 )
 
 # ---------------------------------------------------------------------------------------------- AttentiveDecoder
@@ -348,12 +328,7 @@ read_backwards = exercise(
         "with all sizes alike": sentences(3, 3, 2, 1),
     },
     larger=long_sentences,
-    aspects=(
-        values(1.5, axes="b t e", picture=True),
-        gradient(0.5),
-        input_left_alone(0.5),
-        any_device(0.5),
-    ),
+    aspects=(values(1.5, axes="b t e", picture=True), gradient(0.5), input_left_alone(0.5), any_device(0.5)),
 )
 
 # ----------------------------------------------------------------------------------------------- BiLanguageModel

@@ -742,15 +742,6 @@ tiled_attention = exercise(
 LESSON = Lesson(
     "16_sparse_attention",
     "Sparse attention",
-    (
-        local_mask,
-        strided_masks,
-        fixed_masks,
-        attended_pairs,
-        connected,
-        banded_attention,
-        merge,
-        tiled_attention,
-    ),
+    (local_mask, strided_masks, fixed_masks, attended_pairs, connected, banded_attention, merge, tiled_attention),
     predictions_of("16_sparse_attention"),
 )
