@@ -34,7 +34,7 @@ from helpers.exercises.exercise import Exercise
 
 _WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 ELEMENTARY, LAYERS = frozenset(_WORDS["elementary"].split()), frozenset(_WORDS["layers"].split())
-CODE, NOT_CODE, APART = (tuple(_WORDS[name].split()) for name in ("code", "not_code", "apart"))
+CODE, NOT_CODE, APART, GRAPHS = (tuple(_WORDS[name].split()) for name in ("code", "not_code", "apart", "graphs"))
 TORCH = os.path.join(os.path.dirname(torch.__file__), "")
 
 RAN = "Your answer ran {}, which is PyTorch's own Python code. {}"
@@ -155,8 +155,11 @@ def _composites() -> tuple[tuple[str, str], ...]:
 
 
 @contextlib.contextmanager
-def _code_is_noticed(says: str, noticed: list[str]) -> Iterator[None]:
-    """Within the block, notice Python code of torch that is entered and not allowed."""
+def _code_is_noticed(says: str, noticed: list[str], building: bool = False) -> Iterator[None]:
+    """Within the block, notice Python code of torch that is entered and not allowed.
+
+    building: the cell runs, which may try out whatever it likes, and may make no graph of what is to be written.
+    """
     known: dict[int, CodeType] = {}  # the code itself is kept, so that no number is used again
 
     def profile(frame: FrameType, event: str, argument: object) -> None:
@@ -164,9 +167,9 @@ def _code_is_noticed(says: str, noticed: list[str]) -> Iterator[None]:
         if event != "call" or id(code) in known:
             return
         file = code.co_filename.removeprefix(TORCH)
-        if file == code.co_filename or _may_run(file, code.co_qualname):
+        if file == code.co_filename or (not file.startswith(GRAPHS) if building else _may_run(file, code.co_qualname)):
             known[id(code)] = code
-        elif _is_students(frame):
+        elif _is_students(frame.f_back if building else frame, directly=building):
             _notice(noticed, RAN.format(f"torch/{file}", says))
 
     before = sys.getprofile()
@@ -177,6 +180,13 @@ def _code_is_noticed(says: str, noticed: list[str]) -> Iterator[None]:
         if sys.getprofile() is not profile:
             _notice(noticed, UNWATCHED)
         sys.setprofile(before)
+
+
+@contextlib.contextmanager
+def building(exercise: Exercise, noticed: list[str]) -> Iterator[None]:
+    """Within the block the cell runs that the answer comes from."""
+    with _code_is_noticed(exercise.by_hand, noticed, building=True) if exercise.by_hand else contextlib.nullcontext():
+        yield
 
 
 @cache

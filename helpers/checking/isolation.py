@@ -22,7 +22,7 @@ import torch
 import helpers
 from helpers.checking import answers
 from helpers.checking.answers import Answer
-from helpers.checking.by_hand import listening, ready_made, restricted, watched
+from helpers.checking.by_hand import building, listening, ready_made, restricted, watched
 from helpers.checking.cell_scan import scan_submission
 from helpers.checking.finished_parts import PARTS, one_a_name
 from helpers.checking.program_slice import FINISHED, CodeCell, ProgramSlice
@@ -227,7 +227,8 @@ def run_watched(
         looks = [*_torch_and_check()]
         looks += _looks((f"the aspect {aspect.name!r}", vars(aspect), vars(aspect)) for aspect in exercise.aspects)
         before = [look() for _, look in looks]
-        written, stopped = _build(exercise.name, program, namespace)
+        with building(exercise, noticed):
+            written, stopped = _build(exercise.name, program, namespace)
         noticed += ready_made(exercise, written)
         for seed, only in orders:
             with restricted(exercise, noticed):
