@@ -59,7 +59,7 @@ def _same_numbers(one: Outcome, other: Outcome, aspect: Aspect) -> bool:
 
 def _all_given(outcome: Outcome, recorder: CallRecorder) -> bool:
     """Is each number of the result a plain number among the arguments? Small whole numbers occur by chance."""
-    arguments = {float(value) for values in recorder.values.values() for value in values if type(value) in (int, float)}
+    arguments = {value for values in recorder.values.values() for value in values if type(value) in (int, float)}
     numbers = {number for tensor in outcome.tensors.values() for number in tensor.double().unique().tolist()}
     telling = {number for number in numbers if abs(number) >= COUNTED or not number.is_integer()}
     return bool(telling) and numbers <= arguments
