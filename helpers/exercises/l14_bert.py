@@ -6,7 +6,8 @@ What is random is described by shares, rounded so coarsely that chance cannot sh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -17,6 +18,7 @@ from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
 from helpers.exercises.l12_gpt2 import Shapes, a_module, named_numbers, names_of
 from helpers.exercises.questions import predictions_of
+from helpers.exercises.spec import with_larger
 
 NOT_ASKED = -100
 
@@ -76,6 +78,20 @@ def known_words(cut: Answer, draw: Draw) -> dict[str, torch.Tensor]:
         "for a word of one letter": ([b], vocabulary),
     }
     return pieces_of(cut, groups)
+
+
+def many_words(cut: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """Many long words that can be cut to their end, by a vocabulary of many pieces."""
+    letters = letters_of(draw, 6)
+
+    def text(length: int) -> str:
+        return "".join(letters[i] for i in draw.integers(0, 6, length).tolist())
+
+    longer = dict.fromkeys(text(draw.number(2, 6)) for _ in range(draw.number(150, 200)))
+    vocabulary = a_vocabulary(
+        *letters, *(f"##{piece}" for piece in letters), *longer, *(f"##{piece}" for piece in longer)
+    )
+    return pieces_of(cut, {"for many long words": ([text(draw.number(9, 90)) for _ in range(40)], vocabulary)})
 
 
 def several_ways(cut: Answer, draw: Draw) -> dict[str, torch.Tensor]:
@@ -177,6 +193,12 @@ def joined(*cases: Case, ties: Case | None = None) -> Probe:
         return tensors
 
     return probe
+
+
+def long_texts(pair: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """A long pair of which much has to be cut, so that in the end both are equally long."""
+    sizes = draw.number(200, 300), draw.number(100, 180), 2 * draw.number(50, 80) + 1  # an odd limit takes from both
+    return joined(("for long texts", *sizes))(pair, draw)
 
 
 def texts_afterwards(pair: Answer, draw: Draw) -> dict[str, torch.Tensor]:
@@ -391,6 +413,11 @@ def asked_at(chance: float, b: int = 3, t: int = 9, n: int = 7) -> Inputs:
     return inputs
 
 
+def many_asked(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """The same for many long texts and a large vocabulary."""
+    return asked_at(0.3, draw.number(9, 13), draw.number(66, 80), draw.number(70, 100))(draw)
+
+
 def nothing_asked(b: int, t: int, n: int = 7) -> Inputs:
     """Logits, and targets that are all −100."""
     return lambda draw: (2 * draw.normal(b, t, n), torch.full((b, t), NOT_ASKED, device=draw.device))
@@ -497,6 +524,13 @@ def texts(b: int, t: int, sizes: Mapping[str, float] = CONFIG, gap: bool = False
     return inputs
 
 
+def large_model(answer: Answer, draw: Draw) -> torch.Tensor:
+    """The vectors that a deeper and wider model with more heads gives for long texts."""
+    sizes: Sizes = {"n": 150, "t_max": 90, "e": 32, "h": 8, "depth": 5, "hidden": 50, "segments": 4, "epsilon": 0.3}
+    b, t = draw.number(5, 8), draw.number(66, 90)
+    return part(sizes, 0)(answer, draw)(*texts(b, t, sizes, gap=True)(draw))
+
+
 def ids_alone(b: int, t: int) -> Inputs:
     """Ids (b, t): no segments, and no mask."""
     return lambda draw: (draw.integers(0, CONFIG["t_max"], b, t),)
@@ -511,7 +545,12 @@ def parameters_of(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 
 
 def published(
-    draw: Draw, prefix: str = "", old: bool = False, positions: bool = False, heads: bool = False
+    draw: Draw,
+    prefix: str = "",
+    old: bool = False,
+    positions: bool = False,
+    heads: bool = False,
+    blocks: Iterable[int] = (0, 10),
 ) -> dict[str, torch.Tensor]:
     """A state under the published names, in sizes that fit nothing but the eye. Blocks 0 and 10 begin alike.
 
@@ -528,7 +567,7 @@ def published(
 
     shapes = {f"embeddings.{name}_embeddings.weight": (size, e) for name, size in (("word", n), ("position", 5))}
     shapes |= {"embeddings.token_type_embeddings.weight": (2, e)} | norm("embeddings")
-    for block in ("encoder.layer.0.", "encoder.layer.10."):
+    for block in (f"encoder.layer.{i}." for i in blocks):
         for name in ("query", "key", "value"):
             shapes |= linear(f"{block}attention.self.{name}", e, e)
         shapes |= linear(f"{block}attention.output.dense", e, e) | norm(f"{block}attention.output")
@@ -550,6 +589,11 @@ def published(
 def renamed_state(**options: Any) -> Probe:
     """Names and shapes as text, and all numbers in the order of the names."""
     return lambda rename, draw: named_numbers(rename(published(draw, **options)))
+
+
+def many_blocks(rename: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The same of a model of many blocks."""
+    return named_numbers(rename(published(draw, blocks=range(draw.number(20, 30)))))
 
 
 def both_ways(**options: bool | str) -> Probe:
@@ -596,6 +640,12 @@ def tagged(*lengths: int, special: tuple[int, ...] = (0,), last: int = 1, alike:
         return labels, torch.tensor([*words, *[-1] * last], device=draw.device)
 
     return inputs
+
+
+def many_tags(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """Labels of many words, of up to nine pieces each."""
+    lengths = draw.integers(0, 10, draw.number(70, 100)).tolist()
+    return tagged(*lengths, special=(0, 20, 50), last=9)(draw)
 
 
 # ----------------------------------------------------------------------------------------------------- LowRank
@@ -703,6 +753,11 @@ def vectors(*front: int) -> Inputs:
     return lambda draw: (draw.normal(*front, N_IN),)
 
 
+def many_vectors(draw: Draw) -> tuple[torch.Tensor]:
+    """Many long texts, of whose numbers a few are large."""
+    return (draw.heavy(draw.number(9, 13), draw.number(66, 80), N_IN),)
+
+
 def low_rank_module(answer: Answer, draw: Draw) -> Callable:
     """The student's layer, for values and gradients."""
     return low_rank(answer, draw)
@@ -716,6 +771,21 @@ IDS_CHANGED = (
     " ids[...] or to an alias of it, or a method whose name ends in _."
 )
 
+_small = values(
+    1.5,
+    texts(4, 7),
+    name="a vector for each token",
+    via=part(CONFIG, 0),
+    also={
+        "with a batch of one": texts(1, 7),
+        "in a full window": texts(2, 11),
+        "with gaps in the mask": texts(3, 8, gap=True),
+    },
+    axes="b t e",
+    picture=True,
+)
+TOKEN_VECTORS = replace(_small, probe=with_larger(_small.probe, large_model))
+
 LESSON = Lesson(
     "14_bert",
     "BERT",
@@ -725,7 +795,7 @@ LESSON = Lesson(
             stars=2,
             minutes=8,
             aspects=(
-                Aspect("known words", 1, known_words),
+                Aspect("known words", 1, with_larger(known_words, many_words)),
                 Aspect("several ways", 0.5, several_ways),
                 Aspect("unknown words", 1, unknown_words),
                 Aspect("the limit", 0.5, long_words),
@@ -759,13 +829,16 @@ LESSON = Lesson(
                 Aspect(
                     "too long",
                     1,
-                    joined(
-                        ("for one text that is too long", 9, None, 6),
-                        ("when the first is longer", 9, 3, 10),
-                        ("when the second is longer", 2, 11, 10),
-                        ("when both have to be cut", 9, 6, 11),
-                        ("when there is one token too many", 4, 6, 12),
-                        ties=("when both become equally long with one token too many", 7, 5, 12),
+                    with_larger(
+                        joined(
+                            ("for one text that is too long", 9, None, 6),
+                            ("when the first is longer", 9, 3, 10),
+                            ("when the second is longer", 2, 11, 10),
+                            ("when both have to be cut", 9, 6, 11),
+                            ("when there is one token too many", 4, 6, 12),
+                            ties=("when both become equally long with one token too many", 7, 5, 12),
+                        ),
+                        long_texts,
                     ),
                 ),
                 Aspect("input left alone", 0.5, texts_afterwards, side=True, missed=CUT),
@@ -785,6 +858,7 @@ LESSON = Lesson(
             ),
             forbidden=NO_BERT,
             mend=True,
+            no_larger="Its shares are counted over 200,000 tokens.",
         ),
         Exercise(
             "masked_loss",
@@ -798,6 +872,7 @@ LESSON = Lesson(
                         "with a batch of one": asked_at(0.5, b=1, t=8, n=5),
                         "for one position": asked_at(1, b=1, t=1),
                     },
+                    larger=many_asked,
                     accepts="number",
                 ),
                 values(
@@ -817,19 +892,7 @@ LESSON = Lesson(
             stars=3,
             minutes=12,
             aspects=(
-                values(
-                    1.5,
-                    texts(4, 7),
-                    name="a vector for each token",
-                    via=part(CONFIG, 0),
-                    also={
-                        "with a batch of one": texts(1, 7),
-                        "in a full window": texts(2, 11),
-                        "with gaps in the mask": texts(3, 8, gap=True),
-                    },
-                    axes="b t e",
-                    picture=True,
-                ),
+                TOKEN_VECTORS,
                 values(
                     0.5,
                     ids_alone(4, 7),
@@ -858,7 +921,7 @@ LESSON = Lesson(
             stars=2,
             minutes=8,
             aspects=(
-                Aspect("without the prefix", 1, renamed_state()),
+                Aspect("without the prefix", 1, with_larger(renamed_state(), many_blocks)),
                 Aspect("with the prefix", 0.5, renamed_state(prefix="bert.")),
                 Aspect("gamma and beta", 0.5, both_ways(old=True)),
                 Aspect("what is no weight of the encoder", 0.5, both_ways(positions=True, heads=True)),
@@ -887,6 +950,7 @@ LESSON = Lesson(
                         "for words with the same label": tagged(2, 1, 3, alike=True),
                         "when some words were cut off": tagged(2, 1, 0, 0, 3, 1, special=(0, 4)),
                     },
+                    larger=many_tags,
                     axes="t",
                 ),
                 values(
@@ -912,6 +976,7 @@ LESSON = Lesson(
                     vectors(2, 3),
                     via=low_rank_module,
                     also={"with a batch of one": vectors(1, 3), "for one vector": vectors()},
+                    larger=many_vectors,
                     axes="b t n_out",
                 ),
                 Aspect("at the start", 0.5, a_fresh_layer, reduce=at_the_start),
