@@ -253,8 +253,8 @@ def spelled(source: str, modules: bool = True) -> Iterator[tuple[int, str]]:
     tree = parsed(source)
     for node in ast.walk(tree) if tree else ():
         match node:
-            case ast.Attribute(value=ast.Name(id=module), attr=name):
-                yield from ((node.lineno, each) for each in (name, f"{module}.{name}"))
+            case ast.Attribute(value=ast.Name(id=owner), attr=name):
+                yield from ((node.lineno, each) for each in (name, f"{owner}.{name}"))
             case ast.Name(id=name) | ast.Attribute(attr=name) | ast.FunctionDef(name=name):
                 yield node.lineno, name
             case ast.Constant(value=str(name)):
