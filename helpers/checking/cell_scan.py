@@ -23,7 +23,7 @@ INTROSPECTION = frozenset(
     " f_back f_globals f_locals f_builtins tb_frame gi_frame _getframe _current_frames currentframe settrace setprofile"
     " get_objects get_referrers get_referents meta_path import_module exec_module ctypes _ctypes"
     " TorchFunctionMode TorchDispatchMode _python_dispatch _C redispatch addaudithook _bootstrap"
-    " os.read os.write os._exit os.dup os.fdopen".split()
+    " os.read os.write os.dup os.fdopen".split()
 )
 OWN_ROOMS = ("helpers.exercises", "helpers.checking", "helpers.keys", "helpers.grading", "helpers.authoring")
 

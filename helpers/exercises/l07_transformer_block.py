@@ -203,8 +203,7 @@ layer_norm = exercise(
     minutes=10,
     mend=True,
     given=case(vectors(3, 5, 8)),  # e = 8; sequences of 5 positions, 3 of them: no two sizes alike
-    also=OTHER_VECTORS
-    | {"without an axis for positions": case(vectors(3, 8)), "with an axis for heads": case(vectors(2, 3, 4, 8))},
+    also=OTHER_VECTORS,
     larger=case(heavy(size(9, 13), size(24, 33), size(34, 49))),
     via=built(8),
     aspects=(

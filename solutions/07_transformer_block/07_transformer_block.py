@@ -18,7 +18,7 @@
 # |---|---|
 # | **You will build** | an instrument that measures gradients by depth, the feed-forward network, a layer norm that agrees with PyTorch's, the block in both of its orders, and the stack |
 # | **You need** | [lessons 4](../04_multi_head/04_multi_head.ipynb) to [6](../06_positions/06_positions.ipynb), and how to write an `nn.Module` |
-# | **It takes** | about 120 minutes: six exercises, one of them with two bugs to fix, and two predictions; 23 points |
+# | **It takes** | about 115 minutes: six exercises, one of them with two bugs to fix, and two predictions; 23 points |
 # | **It computes** | for a few seconds a cell, on any laptop; two cells take up to a minute each, and you may stop them |
 #
 # Letters, as in the [notation table](../../site/notation.md): b batch, t positions, e width, h heads, and d = e/h,
@@ -558,9 +558,8 @@ print_by_depth(2, third)
 # **Exercise 3 · `LayerNorm`** &nbsp; mend · ★★☆ · 10 minutes · 4 points
 #
 # The code below runs, and models can be trained with it. Yet it differs from the formula in **two** places. Fix both,
-# in `forward`. Each fix earns points on its own. The components of a vector lie along the last axis, however many axes
-# come before it. Do not call `FinishedNorm`, or PyTorch's own norm (`nn.LayerNorm`, `F.layer_norm`): you will compare
-# your norm with PyTorch's.
+# in `forward`. Each fix earns points on its own. Do not call `FinishedNorm`, or PyTorch's own norm (`nn.LayerNorm`,
+# `F.layer_norm`): you will compare your norm with PyTorch's.
 #
 # <details><summary>Hint 1: line by line</summary>
 #
