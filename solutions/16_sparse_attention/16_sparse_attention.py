@@ -964,7 +964,9 @@ check(merge)
 # of tile and for scores of any size. If `causal`, query i sees the keys up to i + (s − t), as in [lesson
 # 15](../15_transformer_xl/15_transformer_xl.ipynb), and s ≥ t; otherwise every query sees every key, for any s. Use
 # tensors throughout. None of them may have t·s entries, not even a mask: with one head, t = s = 256 and tiles of about
-# 16, the check refuses t²/2 entries or more. Work on a whole tile at once: with tiles four times as large, less than
+# 16, the check refuses t²/2 entries or more.
+#
+# Work on a whole tile at once: with tiles four times as large, less than
 # two thirds of the operations must be left. Do not call `F.scaled_dot_product_attention` or `flex_attention`.
 #
 # <details><summary>Hint 1: one tile</summary>
