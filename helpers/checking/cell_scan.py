@@ -74,11 +74,8 @@ def scan_cell(exercise: Exercise, source: str, program: ProgramSlice | None = No
     it only a cell that holds nothing but stubs is said to hold the stub.
     """
     own = program.own if program else source
-    needed = (
-        (*(each.text for each in program.definitions), needed_part(exercise.name, own))
-        if program
-        else (needed_part(exercise.name, own),)
-    )
+    others = [each.text for each in program.definitions] if program else []
+    needed = [*others, needed_part(exercise.name, own)]
     shape, size = shape_of(source)
     return CellScan(
         program=digest_of_tree(source),
