@@ -121,7 +121,7 @@ def test_counts_are_those_of_the_modules(answers, e, h):
     "returned, says",
     [
         (lambda heads: torch.cat([head.to_queries.weight for head in heads]), "one tensor"),
-        (lambda heads: (heads[0].to_queries.weight,), "1 things"),
+        (lambda heads: (heads[0].to_queries.weight,), "a tuple of 1"),
         (lambda heads: None, "None"),
         (lambda heads: [nn.Linear(7, 12, bias=False)] * 3, "a Linear"),
         (lambda heads: nn.Linear(7, 12), "a Linear"),

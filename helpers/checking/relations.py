@@ -53,7 +53,8 @@ def simple_factor(factor: float, many: bool) -> str:
             if 2 <= whole <= largest and abs(value - whole) < apart * whole:
                 number = f"{sign}{over}{root}{whole}"
                 return number if number.lstrip("-").isdigit() else f"{number} ({factor:.4g})"
-    return f"{factor:.2g}" if many and abs(factor - round(factor, 1)) < 1e-4 * size else ""
+    two_digits = f"{factor:.2g}"
+    return two_digits if many and abs(factor - float(two_digits)) < 1e-4 * size else ""
 
 
 def added(pair: Pair) -> str:

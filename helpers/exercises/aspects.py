@@ -199,13 +199,15 @@ def projected(value: object, draw: Draw) -> object:
 
     Of floating-point numbers, sums with normal weights in double precision (8,), in units of the square root of how
     many there are. Of whole numbers and truth values, sums with odd weights modulo 2⁶⁴ (8,), which are the same only
-    where every entry is. A number that is not finite stands for a number of its own.
+    where every entry is. A number that is not finite stands for a number of its own; of nothing finite, eight NaN.
     """
     if not isinstance(value, torch.Tensor) or not _ordinary(value) or value.is_complex() or value.numel() < 2:
         return value
     weights, count = draw.named(f"projection {tuple(value.shape)}"), value.numel()
     with torch.no_grad():
         flat = value.detach().cpu().reshape(1, -1).to(torch.float64)
+        if not flat.isfinite().any():
+            return torch.full((PROJECTIONS,), torch.nan, dtype=torch.float64)  # eight equal numbers name no mistake
         flat = torch.nan_to_num(flat, nan=0.71, posinf=77.3, neginf=-55.9)
         if bool(((flat - flat.round()).abs() <= WHOLE).all()):  # also where they are floating-point numbers
             odd = 2 * weights.integers(0, 1 << 62, count + PROJECTIONS - 1) + 1

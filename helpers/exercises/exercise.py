@@ -23,6 +23,7 @@ Reduce = Callable[[Mapping[str, torch.Tensor], Draw], Any]
 SOFTMAX_OPERATORS = ("softmax", "log_softmax", "safe_softmax", "logsumexp")
 ATTENTION_OPERATORS = (*SOFTMAX_OPERATORS, "scaled_dot_product_attention", "scaled_dot_product_attention_math")
 NORM_OPERATORS = ("layer_norm", "native_layer_norm")
+LOSS_OPERATORS = ("cross_entropy_loss", "nll_loss_nd", "nll_loss", "nll_loss2d")
 
 
 class UnknownLesson(LookupError):

@@ -10,7 +10,15 @@ import torch.nn.functional as F
 
 from helpers.exercises.aspects import Inputs, Unmet, built, kind_of
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import ATTENTION_OPERATORS, NORM_OPERATORS, Answer, Aspect, Lesson, Probe
+from helpers.exercises.exercise import (
+    ATTENTION_OPERATORS,
+    LOSS_OPERATORS,
+    NORM_OPERATORS,
+    Answer,
+    Aspect,
+    Lesson,
+    Probe,
+)
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import (
     any_device,
@@ -410,7 +418,7 @@ encoder_decoder = exercise(
         "Transformer": PYTORCHS,
     },
     by_hand=PYTORCHS,
-    operators=(*ATTENTION_OPERATORS, *NORM_OPERATORS),
+    operators=(*ATTENTION_OPERATORS, *NORM_OPERATORS, *LOSS_OPERATORS),
     builds_on=(
         "blocks.TransformerBlock",
         "encoder_decoder.DecoderBlock",

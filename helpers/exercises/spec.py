@@ -134,7 +134,7 @@ def all_of(names: Sequence[str], returned: object) -> Sequence:
     if not isinstance(returned, (tuple, list)) or len(returned) != len(names):
         shown = kind_of(returned)
         if isinstance(returned, torch.Tensor):
-            shown = f"one of shape {tuple(returned.shape)}"
+            shown = f"one tensor of shape {tuple(returned.shape)}"
         elif isinstance(returned, (tuple, list)):
             shown = f"{shown} of {len(returned)}"
         raise Unmet(
