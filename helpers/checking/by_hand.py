@@ -10,6 +10,7 @@ to look. So are operators of one's own and a look at torch's source, in any exer
 
 from __future__ import annotations
 
+import _lsprof
 import contextlib
 import functools
 import os
@@ -75,18 +76,34 @@ class _Kernels(TorchDispatchMode):
         super().__init__()
         self._says, self._operators, self._noticed = says, operators, noticed
         self._allowed: set[torch._ops.OpOverload] = set()
+        self._known: set[Any] = set()  # the types of tensors that are torch's own
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """No: torch would enter its compiler at each operator, to keep it out, which costs more than the operator."""
+        return False
 
     def __torch_dispatch__(self, operator: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         if operator not in self._allowed:
-            space, _, name = operator._schema.name.partition("::")
-            if space in ("aten", "prim", "profiler") and is_allowed(name, self._operators):
-                self._allowed.add(operator)
-            elif self._operators is not None or _is_students(sys._getframe(1)):  # a probe may always count
-                raise Forbidden(CALLS.format("tensors" if self._operators is None else name.strip("_"), self._says))
+            self._admit(operator)
+        if types not in self._known or torch._C._len_torch_dispatch_stack():
+            self._look_beside(types)
+        return operator._op(*args, **(kwargs or {}))
+
+    def _admit(self, operator: torch._ops.OpOverload) -> None:
+        space, _, name = operator._schema.name.partition("::")
+        if space in ("aten", "prim", "profiler") and is_allowed(name, self._operators):
+            self._allowed.add(operator)
+        elif self._operators is not None or _is_students(sys._getframe(2)):  # a probe may always count
+            raise Forbidden(CALLS.format("tensors" if self._operators is None else name.strip("_"), self._says))
+
+    def _look_beside(self, types: Any) -> None:
+        """Notice tensors and modes that are not torch's own: what these do, this mode does not see."""
         beside = map(torch._C._get_dispatch_stack_at, range(torch._C._len_torch_dispatch_stack()))
-        if not all(f"{kind.__module__}.".startswith("torch.") for kind in (*types, *map(type, beside))):
-            _notice(self._noticed, UNWATCHED)  # what it does there, this mode does not see
-        return operator(*args, **(kwargs or {}))
+        if all(f"{kind.__module__}.".startswith("torch.") for kind in (*types, *map(type, beside))):
+            self._known.add(types)
+        else:
+            _notice(self._noticed, UNWATCHED)
 
     def __exit__(self, *problem: Any) -> None:
         """Leave the mode, also where an answer has left it already."""
@@ -156,30 +173,54 @@ def _composites() -> tuple[tuple[str, str], ...]:
 
 @contextlib.contextmanager
 def _code_is_noticed(says: str, noticed: list[str], building: bool = False) -> Iterator[None]:
-    """Within the block, notice Python code of torch that is entered and not allowed.
+    """Within the block, notice Python code of torch that an answer runs and that is not allowed.
+
+    Who called whom is recorded by Python's own profiler, as pairs of functions, and looked at afterwards: a hook in
+    Python at each call would take four times as long as most answers. Where a probe and an answer call the same
+    function of torch, what it goes on to call counts as called by both.
 
     building: the cell runs, which may try out whatever it likes, and may make no graph of what is to be written.
     """
-    known: dict[int, CodeType] = {}  # the code itself is kept, so that no number is used again
-
-    def profile(frame: FrameType, event: str, argument: object) -> None:
-        code = frame.f_code
-        if event != "call" or id(code) in known:
-            return
-        file = code.co_filename.removeprefix(TORCH)
-        if file == code.co_filename or (not file.startswith(GRAPHS) if building else _may_run(file, code.co_qualname)):
-            known[id(code)] = code
-        elif _is_students(frame.f_back if building else frame, directly=building):
-            _notice(noticed, RAN.format(f"torch/{file}", says))
-
-    before = sys.getprofile()
-    sys.setprofile(profile)
+    before, profiler = sys.getprofile(), _lsprof.Profiler(subcalls=True, builtins=False)
+    with contextlib.suppress(ValueError):  # from Python 3.12 on, where another profiler runs already
+        profiler.enable()
+    watching = _current_profiler()
     try:
         yield
     finally:
-        if sys.getprofile() is not profile:
+        if _current_profiler() is not watching:
             _notice(noticed, UNWATCHED)
+        profiler.disable()
         sys.setprofile(before)
+    calls = {entry.code: [call.code for call in entry.calls or ()] for entry in profiler.getstats()}
+    for file, name in _called_by_answers(calls, through_torch=not building):
+        if file.startswith(GRAPHS) if building else not _may_run(file, name):
+            _notice(noticed, RAN.format(f"torch/{file}", says))
+
+
+def _current_profiler() -> object:
+    monitoring = getattr(sys, "monitoring", None)  # from Python 3.12 on
+    return monitoring.get_tool(monitoring.PROFILER_ID) if monitoring else sys.getprofile()
+
+
+def _called_by_answers(calls: Mapping[CodeType, list[CodeType]], through_torch: bool) -> Iterator[tuple[str, str]]:
+    """The functions of torch that a student's code calls, directly or not: their files within torch, and names.
+
+    Not what an import runs, nor a traceback that is shown on the answer's behalf. through_torch: also what other
+    functions of torch call.
+    """
+    ahead = [code for code in calls if _is_of_a_cell(code.co_filename)]
+    seen = set(ahead)
+    while ahead:
+        for code in calls.get(ahead.pop(), ()):
+            file = code.co_filename
+            if code in seen or file in (answers.__file__, *_MAY_READ) or file.startswith("<frozen importlib"):
+                continue
+            seen.add(code)
+            if file.startswith(TORCH):
+                yield file.removeprefix(TORCH), code.co_qualname
+            if through_torch or not file.startswith(TORCH):
+                ahead.append(code)
 
 
 @contextlib.contextmanager
@@ -270,10 +311,14 @@ def _is_students(frame: FrameType | None, directly: bool = False) -> bool:
             return False
         if directly and file.startswith(TORCH):
             return False
-        if file.startswith("<") and not file.startswith(_GENERATED) or "ipykernel_" in file:
+        if _is_of_a_cell(file):
             return True
         frame = frame.f_back
     return False
+
+
+def _is_of_a_cell(file: str) -> bool:
+    return file.startswith("<") and not file.startswith(_GENERATED) or "ipykernel_" in file
 
 
 # --------------------------------------------------------------------------------------------- the text
