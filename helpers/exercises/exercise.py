@@ -17,7 +17,8 @@ from helpers.exercises.tolerance import VALUES, Tolerance
 
 Answer = Any  # what the student wrote: a function or a class, if it is that
 Probe = Callable[[Answer, Draw], Any]
-Reduce = Callable[[Mapping[str, torch.Tensor], Draw], Any]
+Collected = Mapping[str, torch.Tensor]  # what a probe returned, by name
+Reduce = Callable[[Collected, Draw], Any]
 
 # Operators beyond the elementary ones, for `Exercise.operators`
 SOFTMAX_OPERATORS = ("softmax", "log_softmax", "safe_softmax", "logsumexp")

@@ -8,7 +8,7 @@ import torch
 
 from helpers.exercises.aspects import LARGER, Inputs, Unmet, as_is, built, kind_of, projected
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import SOFTMAX_OPERATORS, Answer, Aspect, Lesson
+from helpers.exercises.exercise import SOFTMAX_OPERATORS, Answer, Aspect, Collected, Lesson
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import (
     Part,
@@ -330,12 +330,28 @@ def their_scores(answer: Answer, draw: Draw) -> Callable:
     return scores
 
 
-def scores_of_rules(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """These scores, under names that say where the numbers come from."""
-    score = their_scores(answer, draw)
-    cases = {"in w_q @ w_k.T": some_rules(draw)} | {name: made(draw.named(name)) for name, made in OTHER_RULES.items()}
-    scores = {name: score(*rules) for name, rules in cases.items()}
-    return scores | {LARGER: projected(score(*MANY_RULES(draw.named(LARGER))), draw)}
+def cases_of_rules(draw: Draw) -> dict[str, tuple]:
+    """The arguments of `matrices_of_rules`, under names that say where the numbers come from."""
+    others = {name: made(draw.named(name)) for name, made in {**OTHER_RULES, LARGER: MANY_RULES}.items()}
+    return {"in w_q @ w_k.T": some_rules(draw), **others}
+
+
+def matrices(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """Both matrices for each of these rules."""
+    pairs = {
+        name: two_matrices(answer(*rules), (rules[3], len(rules[0]))) for name, rules in cases_of_rules(draw).items()
+    }
+    return {f"{which} {name}": m for name, pair in pairs.items() for which, m in zip(("w_q", "w_k"), pair, strict=True)}
+
+
+def scores_of_rules(collected: Collected, draw: Draw) -> dict[str, torch.Tensor]:
+    """The score of the two features of each rule."""
+    scores = {}
+    for name, rules in cases_of_rules(draw).items():
+        pair = collected[f"w_q {name}"], collected[f"w_k {name}"]
+        both = their_scores(lambda *_, pair=pair: pair, draw)(*rules)
+        scores[name] = projected(both, draw) if name == LARGER else both
+    return scores
 
 
 def other_scores(answer: Answer, draw: Draw) -> Callable:
@@ -359,7 +375,7 @@ matrices_of_rules = exercise(
     larger=MANY_RULES,
     via=their_scores,
     aspects=(
-        Aspect("scores of the rules", 1, scores_of_rules, axes="r"),
+        Aspect("scores of the rules", 1, matrices, axes="r", reduce=scores_of_rules),
         values(
             0.5,
             name="no other scores",

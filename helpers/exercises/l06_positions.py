@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from helpers.exercises.aspects import Inputs, built, raises
+from helpers.exercises.aspects import Inputs, Unmet, built, raises
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Lesson
+from helpers.exercises.exercise import Answer, Aspect, Collected, Lesson
 from helpers.exercises.other_device import THERE
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import (
@@ -119,16 +119,20 @@ sinusoidal_encoding = exercise(
 )
 
 
-def carried(matrix: Answer, draw: Draw) -> torch.Tensor:
-    """The matrix applied to the encodings of four positions, as columns: (e, 4)."""
+def one_shift(matrix: Answer, draw: Draw) -> torch.Tensor:
+    """The matrix (e, e) for a drawn shift."""
+    return matrix(draw.number(2, 7), 8, draw.device)
+
+
+def carried(collected: Collected, draw: Draw) -> torch.Tensor:
+    """This matrix applied to the encodings of four positions, as columns: (e, 4)."""
     from helpers.parts.positions import sinusoidal_encoding
 
-    places = draw.integers(3, 50, 4)
-    encoding = sinusoidal_encoding(50, 8, draw.device)
-    carry = matrix(draw.number(2, 7), 8, draw.device)
-    if not isinstance(carry, torch.Tensor):
-        return carry
-    return carry @ (encoding.double() if carry.dtype == torch.float64 else encoding)[places].T
+    carry = collected["result"]
+    if carry.shape != (8, 8):
+        raise Unmet(f"Your matrix for e = 8 is of shape {tuple(carry.shape)}; it has to be (8, 8).")
+    positions = draw.named("positions").integers(3, 50, 4)
+    return carry.double() @ sinusoidal_encoding(50, 8, draw.device).double()[positions].T
 
 
 shift_matrix = exercise(
@@ -150,7 +154,7 @@ shift_matrix = exercise(
             rtol=1e-3,
             atol=1e-3,
         ),
-        Aspect("carried along", 1, carried, rtol=1e-3, atol=1e-3),
+        Aspect("carried along", 1, one_shift, reduce=carried, rtol=1e-3, atol=1e-3),
         any_device(0.5, given=case(5, 6, THERE), also={"for a shift of 0": case(0, 6, THERE)}, missed=ELSEWHERE),
     ),
 )

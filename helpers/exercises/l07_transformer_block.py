@@ -9,7 +9,7 @@ import torch
 from helpers.exercises import aspects
 from helpers.exercises.aspects import LARGER, Unmet, built, renamed
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import ATTENTION_OPERATORS, NORM_OPERATORS, Answer, Aspect, Lesson, Probe
+from helpers.exercises.exercise import ATTENTION_OPERATORS, NORM_OPERATORS, Answer, Aspect, Collected, Lesson, Probe
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import (
     Part,
@@ -313,12 +313,13 @@ def dropped(*sizes: int) -> Probe:
 LAST_BIAS = {"attention": "attention.unify.bias", "network": "feed_forward.narrow.bias"}
 
 
-def dropped_and_scaled(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """What `dropped` shows of a block, and by what a kept component is multiplied where half of them are dropped.
+HALF_DROPPED = "in training with {} and a dropout of 0.5, what a kept 1 of the {} becomes"
 
-    Nothing of it is luck. One layer returns ones and the other zeros, the norms have weight 1; four components of x are
-    0 and four are 1. Whatever a norm makes of the sum: in a vector in which both kinds of component were dropped and
-    some component was kept, the distance of the kept one, measured in the distance of 0 and 1, is what 1 has become.
+
+def half_dropped(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """What `dropped` shows of a block, and what it returns where half of each layer's output is dropped: (16, 16, 8).
+
+    One layer returns ones and the other zeros, the norms have weight 1; four components of x are 0 and four are 1.
     """
     outputs = dropped(8, 2)(answer, draw)
     x = torch.tensor([0.0] * 4 + [1.0] * 4, device=draw.device).expand(16, 16, 8)
@@ -327,12 +328,27 @@ def dropped_and_scaled(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
             with torch.no_grad():
                 for parameter, weights in block.named_parameters():
                     weights.fill_(parameter == bias or "norm" in parameter and parameter.endswith("weight"))
-                low, high = block(x.clone()).split(4, dim=-1)
-            first, second = low.amin(dim=-1), high.amin(dim=-1)
-            far = (low.amax(dim=-1) - first) / (second - first)
-            what = f"in training with {name} and a dropout of 0.5, what a kept 1 of the {layer} becomes"
-            outputs[what] = far.nanmedian()
+                outputs[HALF_DROPPED.format(name, layer)] = block(x.clone())
     return outputs
+
+
+def dropped_and_scaled(collected: Collected, draw: Draw) -> dict[str, torch.Tensor]:
+    """The same, and instead of what is half dropped, by what a component that is kept was multiplied.
+
+    Nothing of it is luck. Whatever a norm makes of the sum: in a vector in which both kinds of component were dropped
+    and some component was kept, the distance of the kept one, over the distance of 0 and 1, is what 1 has become.
+    """
+    reduced = {HALF_DROPPED.format(name, layer) for name in ORDERS for layer in LAST_BIAS}
+    return {name: kept(output) if name in reduced else output for name, output in collected.items()}
+
+
+def kept(output: torch.Tensor) -> torch.Tensor:
+    """What 1 has become, one number."""
+    if output.shape != (16, 16, 8):
+        raise Unmet(f"For an input of shape (16, 16, 8) your block returns {tuple(output.shape)}.")
+    low, high = output.split(4, dim=-1)
+    first, second = low.amin(dim=-1), high.amin(dim=-1)
+    return ((low.amax(dim=-1) - first) / (second - first)).nanmedian()
 
 
 def parameters_in_both_orders(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
@@ -388,7 +404,7 @@ transformer_block = exercise(
         values(1, name="pre-norm", via=module(block_and_sentences, pre_norm=True), axes="b t e", picture=True),
         gradient_in_both_orders(0.5, 8, 2, weights=("norm1.weight", "feed_forward.narrow.bias")),
         Aspect("mask", 0.5, masked(12, 3), axes="b t e"),
-        Aspect("dropout in training", 1, dropped_and_scaled, axes="b t e"),
+        Aspect("dropout in training", 1, half_dropped, axes="b t e", reduce=dropped_and_scaled),
         Aspect("dropout in evaluation", 0.5, evaluated(8, 2), side=True, missed=EVALUATION),
         parameters(0.5),
         input_left_alone(0.5, given=sentences_and_mask, via=built(8, 2, pre_norm=True)),

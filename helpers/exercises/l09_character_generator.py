@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from helpers.exercises import aspects
 from helpers.exercises.aspects import LARGER, Inputs, Unmet, Via, built, kind_of, projected, renamed
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Lesson, Probe
+from helpers.exercises.exercise import Answer, Aspect, Collected, Lesson, Probe
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import (
     all_of,
@@ -101,18 +101,25 @@ SEED = (
 )
 
 
-def kinds_of_slices(sample: Answer, draw: Draw) -> dict[str, object]:
-    """Among thousands of rows, each slice that there is comes up, and no other.
+def thousands_of_slices(sample: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """Inputs and targets side by side, of thousands of rows: (rows, 2t)."""
+
+    def slices(draw: Draw, **sizes: int) -> torch.Tensor:
+        _, inputs, targets = many_slices(sample, draw, **sizes)
+        both = torch.cat([inputs.long(), targets.long()], dim=1)
+        return both.clamp(-1, 256).to(torch.int16)  # as small as bytes, and no other number becomes one
+
+    many = draw.named(LARGER)
+    larger = slices(many, rows=2500, length=many.number(200, 211), t=many.number(75, 86))
+    return {"result": slices(draw), LARGER: larger}
+
+
+def kinds_of_slices(collected: Collected, draw: Draw) -> dict[str, object]:
+    """Among these, each slice that there is comes up, and no other.
 
     In the larger case some 125 slices. That one of them is left out by chance has a probability below 1e-6.
     """
-
-    def kinds(draw: Draw, **sizes: int) -> torch.Tensor:
-        _, inputs, targets = many_slices(sample, draw, **sizes)
-        return torch.cat([inputs.long(), targets.long()], dim=1).unique(dim=0)
-
-    few, many = kinds(draw), draw.named(LARGER)
-    larger = kinds(many, rows=2500, length=many.number(200, 211), t=many.number(75, 86))
+    few, larger = (collected[name].long().unique(dim=0) for name in ("result", LARGER))
     return {"result": few, LARGER: projected(larger, draw)}
 
 
@@ -150,7 +157,7 @@ sample_batch = exercise(
     minutes=7,
     aspects=(
         Aspect("a text of one slice", 0.5, only_slice, axes="b t", dtype=True),
-        Aspect("every slice", 1, kinds_of_slices, axes="slice byte", missed=EVERY),
+        Aspect("every slice", 1, thousands_of_slices, axes="slice byte", missed=EVERY, reduce=kinds_of_slices),
         Aspect("equally often", 0.5, evenly, side=True),
         Aspect("generator", 0.5, seeded_batches, side=True, missed=SEED),
     ),
@@ -562,8 +569,8 @@ SETTINGS: tuple[dict[str, float], ...] = (
 )
 
 
-def which_come_up(generate: Answer, draw: Draw, rows: int = 1000) -> dict[str, torch.Tensor]:
-    """Which tokens are drawn at all, under several settings. Each token that may be drawn has a chance of 4 % or more.
+def thousands_of_tokens(generate: Answer, draw: Draw, rows: int = 1000) -> dict[str, torch.Tensor]:
+    """The tokens (rows, 2) that are drawn under several settings. Each that may be drawn has a chance of 4 % or more.
 
     The most probable token and the last token of the prompt differ from setting to setting, in opposite orders, so that
     neither a constant token nor the prompt's last one is always the most probable.
@@ -571,17 +578,22 @@ def which_come_up(generate: Answer, draw: Draw, rows: int = 1000) -> dict[str, t
     shares = torch.tensor(SHARES, device=draw.device)[draw.permutation(6)]
     prompt = draw.integers(0, 6, 1, 3)
 
-    def come_up(place: int, options: dict) -> torch.Tensor:
-        model = Always(shares.roll(place)).to(draw.device).eval()
-        prompts = ((prompt - place) % 6).repeat(rows, 1)
-        return drawn_tokens(generate, model, prompts, 2, **options).flatten().bincount(minlength=6)[:6] > 0
+    def tokens(index: int, options: dict) -> torch.Tensor:
+        model = Always(shares.roll(index)).to(draw.device).eval()
+        prompts = ((prompt - index) % 6).repeat(rows, 1)
+        return drawn_tokens(generate, model, prompts, 2, **options).clamp(-1, 6).to(torch.int8)
 
     return {
-        f"with {', '.join(f'{name}={value:g}' for name, value in options.items()) or 'nothing left out'}": come_up(
-            place, options
+        f"with {', '.join(f'{name}={value:g}' for name, value in options.items()) or 'nothing left out'}": tokens(
+            index, options
         )
-        for place, options in enumerate(SETTINGS)
+        for index, options in enumerate(SETTINGS)
     }
+
+
+def which_come_up(collected: Collected, draw: Draw) -> dict[str, torch.Tensor]:
+    """Which tokens are drawn at all under each setting: (6,) booleans."""
+    return {name: torch.isin(torch.arange(6), tokens) for name, tokens in collected.items()}
 
 
 def modes(call: Callable) -> Probe:
@@ -646,7 +658,7 @@ generate = exercise(
             also={"with a prompt as long as the window": case(ints(1, 6, below=7))},
             axes="b t",
         ),
-        Aspect("what may be drawn", 1, which_come_up, axes="token", missed=MAY_BE_DRAWN),
+        Aspect("what may be drawn", 1, thousands_of_tokens, axes="token", missed=MAY_BE_DRAWN, reduce=which_come_up),
         Aspect("how often", 0.5, frequencies, side=True, missed=CHANCE),
         Aspect(
             "evaluation mode",

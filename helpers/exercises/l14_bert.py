@@ -15,7 +15,7 @@ import torch
 
 from helpers.exercises.aspects import Inputs, Unmet, Via, any_device, gradient, input_left_alone, kind_of, values
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.exercise import Answer, Aspect, Collected, Exercise, Lesson, Probe
 from helpers.exercises.l12_gpt2 import Shapes, a_module, named_numbers, names_of
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import with_larger
@@ -31,7 +31,6 @@ def as_text(text: str) -> torch.Tensor:
 
 
 Vocabulary = dict[str, int]
-Collected = Mapping[str, torch.Tensor]  # by name
 Words = Mapping[str, tuple[list[str], Vocabulary] | tuple[list[str], Vocabulary, int]]  # by their label, with a limit
 
 
