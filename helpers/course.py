@@ -29,8 +29,7 @@ def _root() -> Path:
 ROOT = _root()
 SOLUTIONS = ROOT / "solutions"
 NOTEBOOKS = ROOT / "notebooks"
-EXERCISES = HELPERS / "exercises"  # one module a lesson, called l<lesson>.py
-KEYS = HELPERS / "keys"  # the answer keys that students get
+LESSONS = HELPERS / "lessons"  # a folder a lesson, l<lesson>: its exercises, its questions, the key that students get
 
 # Rooms of helpers that stay with the instructor: with them a student could make keys of their own.
 INSTRUCTORS_ROOMS = ("authoring", "grading", "benchmarks", "site")

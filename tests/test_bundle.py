@@ -42,7 +42,7 @@ def test_it_holds_no_solutions_no_keys_of_the_exam_and_no_instructors_rooms(bund
 
 def test_no_line_of_a_solution_stands_where_students_look(bundle):
     """Finished parts of earlier lessons are in helpers/parts on purpose, for later lessons to build on."""
-    places = [*bundle.glob("notebooks/*/*"), *bundle.glob("helpers/exercises/*.py"), *bundle.glob("site/*")]
+    places = [*bundle.glob("notebooks/*/*"), *bundle.glob("helpers/lessons/*/exercises.py"), *bundle.glob("site/*")]
     text = "\n".join(place.read_text(encoding="utf-8") for place in places if place.is_file())
     code = {line.strip().strip('",').removesuffix("\\n") for line in text.splitlines()}
     shown = set().union(*(_shown(source) for source in sources()))

@@ -40,6 +40,7 @@ MAY_IMPORT = {
     "data": set(),
     "players": {"plots"},
     "exercises": {"parts"},
+    "lessons": {"parts", "exercises"},
     "checking": {"exercises"},
     "lesson": {"plots", "exercises", "checking"},
     "experiments": {"plots"},
@@ -214,7 +215,7 @@ RUFF = shutil.which("ruff", path=f"{Path(sys.executable).parent}{os.pathsep}{os.
 @pytest.mark.skipif(RUFF is None, reason="ruff is not installed")
 def test_a_new_lesson_begins_with_files_that_are_well_kept(tmp_path):
     """The pattern's exercises, by the project's own linter and formatter, and with labelled doors."""
-    path = tmp_path / "helpers" / "exercises" / "new_lesson.py"
+    path = tmp_path / "helpers" / "lessons" / "l99_doubling" / "exercises.py"
     path.parent.mkdir(parents=True)
     pattern = Template((new_lesson.PATTERN / "exercises.py.txt").read_text(encoding="utf-8"))
     path.write_text(pattern.substitute(name="99_doubling", title="Doubling", number=99), encoding="utf-8")
@@ -230,11 +231,11 @@ def test_a_new_lesson_begins_with_files_that_are_well_kept(tmp_path):
 def test_a_new_lesson_is_built_and_has_nothing_to_mend(tmp_path):
     """In a copy of the course: the commands of the author's guide, in its order."""
     course = tmp_path / "course"
-    shutil.copytree(HELPERS, course / "helpers", ignore=shutil.ignore_patterns("__pycache__", "keys"))
+    shutil.copytree(HELPERS, course / "helpers", ignore=shutil.ignore_patterns("__pycache__", "l[0-9][0-9]_*"))
     for name in ("pyproject.toml", "nbgrader_config.py", "README.md", "site/lessons.toml"):
         (course / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, course / name)
-    for folder in ("helpers/keys", "solutions", "notebooks"):
+    for folder in ("solutions", "notebooks"):
         (course / folder).mkdir()
     for command, told in (
         ("new", "Wrote solutions/99_doubling"),

@@ -91,7 +91,7 @@ def test_a_lesson_that_goes_by_another_name_is_found(monkeypatch):
     planned = {"05_masking": {"title": "What a position may see"}, "06_positions": {"title": "Order"}}
     monkeypatch.setattr(inspection, "plan", lambda: planned)
     assert list(inspection.names(masking)) == [
-        "helpers/exercises calls it 'Masking', site/lessons.toml 'What a position may see'",
+        "helpers/lessons calls it 'Masking', site/lessons.toml 'What a position may see'",
         "it does not begin with its heading: # 5 · What a position may see",
         "it calls lesson 6 'Positions', site/lessons.toml 'Order'",
     ]

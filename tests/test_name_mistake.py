@@ -108,7 +108,7 @@ def named(naming, tmp_path_factory):
     """The course after the answer that ben, cleo and dan share was named, and what was proposed."""
     course = with_keys(copied(naming, tmp_path_factory.mktemp("named") / "course"))
     found = propose(source_of(course), course.folder, record(course, "ben")["answer"][:8], **WORDS)
-    found.write(keys=course.folder / "keys")
+    found.write(key=course.folder / "keys" / "key.safetensors")
     return course, found
 
 
@@ -156,7 +156,7 @@ def test_a_shared_answer_is_named_and_the_next_grading_calls_it_so(named, naming
 
 @pytest.mark.deep
 def test_every_later_key_comes_to_the_same(named):
-    source, path = source_of(named[0]), named[0].folder / "keys" / f"{FIRST}.safetensors"
+    source, path = source_of(named[0]), named[0].folder / "keys" / "key.safetensors"
     made = make_key(source, SHIPPED_SEED)
     assert key_as_bytes(made, source.lesson) == path.read_bytes()
     assert "roots" in [mistake.slug for mistake in load_key(source.lesson, path, "")["raw_weights"].mistakes]
@@ -193,7 +193,9 @@ def test_a_hostile_answer_runs_nowhere_else(course, source, student):
 
 @pytest.mark.deep
 def test_a_hostile_answer_can_be_named(course, source):
-    propose(source, course.folder, record(course, "mal")["answer"], **WORDS).write(keys=course.folder / "keys")
+    propose(source, course.folder, record(course, "mal")["answer"], **WORDS).write(
+        key=course.folder / "keys" / "key.safetensors"
+    )
 
 
 @pytest.mark.parametrize(
@@ -218,7 +220,7 @@ def test_an_answer_that_needs_another_cell_is_refused(course, source):
     before = everything(course)
     found = propose(source, course.folder, record(course, "fay")["answer"], **WORDS)
     with pytest.raises(CannotName, match="does not give the numbers that were graded.*by hand"):
-        found.write(keys=course.folder / "keys")
+        found.write(key=course.folder / "keys" / "key.safetensors")
     assert everything(course) == before
 
 
@@ -243,7 +245,7 @@ def test_what_fails_half_way_leaves_everything_as_it_was(course, source, monkeyp
     found = propose(source, course.folder, record(course, "ben")["answer"], **WORDS)
     monkeypatch.setattr(f"helpers.authoring.name_mistake.{step}", fails)
     with pytest.raises(error, match=says):
-        found.write(keys=course.folder / "keys")
+        found.write(key=course.folder / "keys" / "key.safetensors")
     assert everything(course) == before
 
 

@@ -1,7 +1,7 @@
-"""Answers that were written for tests, read from a folder of lNN.toml.
+"""Answers that were written for tests, read from two tables of each lesson's folder.
 
-unseen/ holds answers that were written from the students' notebooks alone, before anybody looked at the known mistakes.
-unusual/ holds right answers in unusual style. None is an entry of a mistakes.toml.
+unseen.toml holds answers that were written from the students' notebooks alone, before anybody looked at the known
+mistakes. unusual.toml holds right answers in unusual style. None is an entry of a mistakes.toml.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).with_name("lessons")
 RIGHT, WRONG = "right", "wrong"
 
 
@@ -33,13 +33,13 @@ class WrittenAnswer:
 
 
 def written_answers(name: str) -> list[WrittenAnswer]:
-    """Every answer of the folder, lesson by lesson."""
-    return [answer for file in sorted((FOLDER / name).glob("l*.toml")) for answer in _answers(file)]
+    """Every answer of the tables of that name, lesson by lesson."""
+    return [answer for file in sorted(FOLDER.glob(f"*/{name}.toml")) for answer in _answers(file)]
 
 
 def _answers(file: Path) -> list[WrittenAnswer]:
     entries = tomllib.loads(file.read_text(encoding="utf-8"))["answer"]
-    return [_answer(file.stem.removeprefix("l"), entry) for entry in entries]
+    return [_answer(file.parent.name[1:3], entry) for entry in entries]
 
 
 def _answer(lesson: str, entry: dict) -> WrittenAnswer:

@@ -21,7 +21,7 @@ from helpers.authoring.unvaried import unvaried
 from helpers.checking.finished_parts import answers_in_reach, parts_imported, parts_used
 from helpers.checking.predictions import quoted_choices
 from helpers.checking.syntax import digest_of_tree, parsed
-from helpers.course import HELPERS
+from helpers.course import LESSONS
 from helpers.exercises import Exercise, Prediction, lesson_names
 from helpers.exercises.exercise import UNCHANGED
 from helpers.notebooks import (
@@ -61,7 +61,7 @@ def inspect_quickly(source: Source) -> list[str]:
 def inspect_course() -> list[str]:
     """What is wrong with the lessons taken together."""
     there = {source.name for source in sources()}
-    findings = [f"helpers/exercises has {name}, solutions/ does not" for name in lesson_names() if name not in there]
+    findings = [f"helpers/lessons has {name}, solutions/ does not" for name in lesson_names() if name not in there]
     stray = [folder.name for folder in NOTEBOOKS.glob("*") if folder.name not in there]
     findings += [f"notebooks/{name} has no source in solutions/" for name in stray]
     return findings + rare_letters([question for source in sources() for question in source.lesson.questions])
@@ -78,9 +78,9 @@ def rare_letters(predictions: Sequence[Prediction]) -> list[str]:
 
 
 def stale_notebook(source: Source) -> Iterator[str]:
-    """The .py has the facts of helpers/exercises, and the .ipynb the cells of the .py."""
+    """The .py has the facts of helpers/lessons, and the .ipynb the cells of the .py."""
     if with_facts(source) != source.script.read_text(encoding="utf-8"):
-        yield f"{source.script.name} gives other points, stars or minutes than helpers/exercises. {source.rebuild}"
+        yield f"{source.script.name} gives other points, stars or minutes than helpers/lessons. {source.rebuild}"
     if not source.notebook.is_file():
         yield f"{source.notebook.name} was not built. {source.rebuild}"
         return
@@ -109,7 +109,7 @@ def names(source: Source) -> Iterator[str]:
     planned = {int(name[:2]): one["title"] for name, one in plan().items()}
     title = planned.get(source.lesson.number, source.lesson.title)
     if source.lesson.title != title:
-        yield f"helpers/exercises calls it {source.lesson.title!r}, site/lessons.toml {title!r}"
+        yield f"helpers/lessons calls it {source.lesson.title!r}, site/lessons.toml {title!r}"
     texts = [cell.source for cell in source.read().cells if cell.cell_type == "markdown"]
     heading = f"# {source.lesson.number} · {title}"
     if "".join(texts[:1]).partition("\n")[0] != heading:
@@ -227,7 +227,7 @@ def built_on(source: Source) -> Iterator[str]:
     """
     cells = source.cells()
     imported = parts_imported(parsed(cells[SETUP]))
-    probes = ast.parse((HELPERS / "exercises" / f"l{source.name}.py").read_text(encoding="utf-8"))
+    probes = ast.parse((LESSONS / f"l{source.name}" / "exercises.py").read_text(encoding="utf-8"))
     probed = set(parts_imported(probes).values())
     for exercise in source.lesson:
         name, declared = exercise.name, set(exercise.builds_on)

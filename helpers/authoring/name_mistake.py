@@ -21,11 +21,11 @@ from helpers.authoring.mistakes import StudentMistake, Variant
 from helpers.authoring.student_mistakes import as_toml, require_sandbox
 from helpers.checking.answers import Answer
 from helpers.checking.cell_scan import scan_submission
-from helpers.checking.keys import AnswerKey, BadKey, key_as_bytes
+from helpers.checking.keys import AnswerKey, BadKey, key_as_bytes, shipped_path
 from helpers.checking.program_slice import CodeCell
 from helpers.checking.syntax import parsed
 from helpers.checking.verdicts import AspectVerdict, Verdict
-from helpers.course import KEYS, SHIPPED_SEED, write_whole
+from helpers.course import SHIPPED_SEED, write_whole
 from helpers.grading.exam import HIDDEN, ExamKey, exam_key_path, load_exam_key
 from helpers.grading.records import digest_of_wrong
 from helpers.grading.reports.results import GradedCell, results
@@ -54,16 +54,16 @@ class Proposal:
     students: tuple[str, ...]
     record: dict
 
-    def write(self, keys: Path = KEYS, report: Callable[[str], None] = lambda line: None) -> None:
+    def write(self, key: Path | None = None, report: Callable[[str], None] = lambda line: None) -> None:
         """Try it on a copy of the lesson; then write mistakes.toml, the students' key and the exam key.
 
-        keys: the folder of the keys that students get. report: gets a line about what is being done. Raises CannotName,
-        BadEdit and NoSandbox; then nothing has changed.
+        key: the key that students get, if it is not the lesson's own. report: gets a line about what is being done.
+        Raises CannotName, BadEdit and NoSandbox; then nothing has changed.
         """
         lesson, name = self.source.lesson, self.source.name
         text = self.source.mistakes_file.read_text(encoding="utf-8") + as_toml(self.mistake)
         shipped, exam = self._keys_with(text, report)
-        files = [self.source.mistakes_file, keys / f"{name}.safetensors", exam_key_path(name, self.root)]
+        files = [self.source.mistakes_file, key or shipped_path(name), exam_key_path(name, self.root)]
         before = {path: path.read_bytes() for path in files if path.is_file()}
         try:
             write_whole(files[0], text)

@@ -4,7 +4,7 @@ The alternative texts of pictures are prose too. A number in prose is supported 
 - the stored output of a cell near by prints it, to the prose's own digits (a share also as per cent);
 - it stands in the lesson's code, or in a formula or a code span of the same paragraph;
 - its paragraph cites a source, by a link;
-- the lesson's tests, tests/test_lesson_NN.py, say it, or a table that they read;
+- the lesson's tests, tests/lessons/lNN_topic/test_lesson.py, say it, or a table that they read;
 - it is in a question about an earlier lesson, which tests/test_recall.py computes;
 - it is of a kind that claims nothing: up to twelve, a year, a shape, the number of a lesson, section or exercise, what
   a card or the head of the lesson gives in minutes and points.
@@ -44,9 +44,9 @@ def unheld_numbers(source: Source) -> list[str]:
     shown = {cell.id: printed(cell) for cell in _executed(source)}
     outputs = [(place, shown[cell.id]) for place, cell in enumerate(written) if shown.get(cell.id)]
     code = numbers_of(cell.source for cell in written if cell.cell_type == "code")
-    tests = ROOT / "tests" / f"test_lesson_{source.name[:2]}.py"
+    tests = ROOT / "tests" / "lessons" / f"l{source.name}" / "test_lesson.py"
     said = tests.read_text(encoding="utf-8") if tests.is_file() else ""
-    tables = [tests.parent / "tables" / f"{name}.toml" for name in re.findall(r'= table\("(\w+)"\)', said)]
+    tables = [ROOT / "tests" / "tables" / f"{name}.toml" for name in re.findall(r'= table\("(\w+)"\)', said)]
     asserted = numbers_of([said, *(table.read_text(encoding="utf-8") for table in tables)])
     findings = []
     for place, cell in enumerate(written):

@@ -1,4 +1,4 @@
-"""The cells before a lesson that ask about earlier ones, made from helpers/exercises/questions."""
+"""The cells before a lesson that ask about earlier ones, made from helpers/lessons/lNN_topic/questions.toml."""
 
 from __future__ import annotations
 

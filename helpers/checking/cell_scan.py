@@ -25,7 +25,7 @@ INTROSPECTION = frozenset(
     " TorchFunctionMode TorchDispatchMode _python_dispatch _C redispatch addaudithook _bootstrap"
     " os.read os.write os.dup os.fdopen".split()
 )
-OWN_ROOMS = ("helpers.exercises", "helpers.checking", "helpers.keys", "helpers.grading", "helpers.authoring")
+OWN_ROOMS = ("helpers.exercises", "helpers.checking", "helpers.lessons", "helpers.grading", "helpers.authoring")
 
 
 @dataclass(frozen=True)

@@ -189,7 +189,7 @@ def _loaded(package: ModuleType | None) -> dict[str, ModuleType]:
 
 _WATCHED_MODULES = ("torch", "torch.nn.functional", "torch.autograd", "torch.linalg")
 _WATCHED_CLASSES = (torch.Tensor, torch.nn.Module, torch.nn.Parameter, torch.Generator)
-_OWN_ROOMS = ("helpers.exercises", "helpers.checking")
+_OWN_ROOMS = ("helpers.exercises", "helpers.lessons", "helpers.checking")
 
 
 def prepare(lesson: Lesson, released: Sequence[tuple[str, str]]) -> None:
@@ -279,7 +279,8 @@ def _torch_and_check() -> list[_Look]:
     of torch would cost each answer thousands of pages. The names have the same order in every process, because an
     instructor's decision is kept by the sentence that lists them.
     """
-    own = {name: sys.modules[name] for name in sorted(sys.modules) if name.startswith(_OWN_ROOMS)}
+    rooms = {name: sys.modules[name] for name in sorted(sys.modules) if name.startswith(_OWN_ROOMS)}
+    own = {name: module for name, module in rooms.items() if getattr(module, "__file__", None)}  # no bare folder
     trees = [ast.parse(inspect.getsource(module)) for module in own.values()]
     used = {node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     spaces: list[tuple[str, Mapping[str, object], Iterable[str]]]

@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 
 from helpers.checking.answers import ANSWERED, Outcome
-from helpers.course import KEYS
+from helpers.course import LESSONS
 from helpers.exercises import Exercise, Lesson
 
 FORMAT = 2
@@ -67,7 +67,7 @@ class AnswerKey:
 
 def shipped_path(lesson: str) -> Path:
     """The path of the key that students get."""
-    return KEYS / f"{lesson}.safetensors"
+    return LESSONS / f"l{lesson}" / "key.safetensors"
 
 
 def digest_of_exercises(lesson: Lesson) -> str:

@@ -1,7 +1,7 @@
-"""What each lesson asks, how each exercise is probed, and what its points are for. No answers live here.
+"""How exercises are written: what one is given, how it is probed, and what its points are for. No answers live here.
 
-A module a lesson: lNN_topic.py. The usual kinds of aspects, for a new kind too: aspects.py. What an exercise and an
-aspect are, tolerances included: exercise.py. Random inputs: draw.py.
+The lessons' own are in helpers/lessons. Here: what an exercise and an aspect are (exercise.py), tolerances included;
+how most are written (spec.py); the usual kinds of aspects (aspects.py); random inputs (draw.py).
 """
 
 from helpers.exercises.draw import Draw

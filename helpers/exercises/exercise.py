@@ -6,12 +6,12 @@ import importlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
 
 import torch
 
+from helpers.course import LESSONS
 from helpers.exercises.draw import Draw
 from helpers.exercises.tolerance import VALUES, Tolerance
 
@@ -225,15 +225,14 @@ class Lesson:
 
 def lesson_names() -> list[str]:
     """The names of all lessons that have exercises, in order."""
-    found = Path(__file__).parent.glob("l[0-9][0-9]_*.py")
-    return sorted(path.stem[1:] for path in found)
+    return sorted(path.parent.name[1:] for path in LESSONS.glob("l[0-9][0-9]_*/exercises.py"))
 
 
 def load_lesson(name: str) -> Lesson:
-    """The lesson of that name, from helpers/exercises/l<name>.py.
+    """The lesson of that name, from helpers/lessons/l<name>/exercises.py.
 
     Raises UnknownLesson, with the names there are, when there is none.
     """
     if not re.fullmatch(r"\d\d_[a-z0-9_]+", name) or name not in lesson_names():
         raise UnknownLesson(f"There is no lesson called {name!r}. There is: {', '.join(lesson_names())}.")
-    return importlib.import_module(f"helpers.exercises.l{name}").LESSON
+    return importlib.import_module(f"helpers.lessons.l{name}.exercises").LESSON

@@ -1,6 +1,6 @@
 """Questions that carry no points: predictions, and three about earlier lessons before each lesson from 3 on.
 
-They are data, in questions/NN_topic.toml:
+They are data, in helpers/lessons/lNN_topic/questions.toml:
 
     [predictions.early_numbers]     # the name that the student's cell gives a value
     truth = "C"
@@ -19,11 +19,9 @@ from __future__ import annotations
 
 import tomllib
 from functools import cache
-from pathlib import Path
 
+from helpers.course import LESSONS
 from helpers.exercises.exercise import Prediction, Recall
-
-FOLDER = Path(__file__).with_name("questions")
 
 
 def predictions_of(lesson: str) -> tuple[Prediction, ...]:
@@ -47,5 +45,5 @@ def _letters(asked: dict) -> dict:
 
 @cache
 def _read(lesson: str) -> dict:
-    path = FOLDER / f"{lesson}.toml"
+    path = LESSONS / f"l{lesson}" / "questions.toml"
     return tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}

@@ -34,6 +34,7 @@ from helpers.site import front_page, indexes, players, postprocess, previews, re
 from helpers.site.course_index import NotExecuted, SiteLesson, read_lessons
 from helpers.site.link_check import page_problems
 from helpers.site.reader_notebook import for_readers
+from helpers.student.lessons import plan
 
 SITE = ROOT / "site"
 INSERT = re.compile(r"^<!-- insert: ([\w-]+) -->$", re.MULTILINE)
@@ -103,8 +104,9 @@ def settings(site: Path) -> dict[str, str]:
 def searched_first(lessons: Sequence[SiteLesson]) -> str:
     """What finder.js looks through, as JSON."""
     guides = {name: (SITE / f"{name}.md").read_text(encoding="utf-8") for name in GUIDES}
-    words = tomllib.loads((SITE / "search.toml").read_text(encoding="utf-8"))
-    entries = indexes.subjects(lessons, glossary(), guides, words["lessons"] | words["guides"])
+    of_guides = tomllib.loads((SITE / "search.toml").read_text(encoding="utf-8"))["guides"]
+    words = {name: lesson.get("search", "") for name, lesson in plan().items()} | of_guides
+    entries = indexes.subjects(lessons, glossary(), guides, words)
     return json.dumps(entries, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -1,6 +1,6 @@
 """What the course's own files say of its lessons: for the site's map, its lists and its search.
 
-site/lessons.toml names the lessons, a lesson's head says how long it takes and what it needs, helpers/exercises lists
+site/lessons.toml names the lessons, a lesson's head says how long it takes and what it needs, helpers/lessons lists
 its exercises, and its mistakes.toml lists the mistakes that the check knows.
 """
 

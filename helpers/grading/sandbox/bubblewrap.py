@@ -23,7 +23,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from helpers.course import HELPERS, LIMITS, Limits
+from helpers.course import HELPERS, LESSONS, LIMITS, Limits
 
 INSIDE = Path(__file__).with_name("inside")  # the package that runs behind the walls
 NOBODY = 65534
@@ -42,6 +42,8 @@ ROOMS = (
     "__init__.py", "check_log.py", "checking", "course.py", "data", "device.py", "exercises", "experiments.py",
     "lesson.py", "notebooks.py", "plots", "progress.py", "text.py", "theme.py", "threads.py",
 )  # fmt: skip
+
+OF_A_LESSON = ("exercises.py", "questions.toml")  # beside them lies the key
 
 SYSTEM = ("/usr", "/bin", "/lib", "/lib64")
 # Of a folder that Python is installed in: a virtual environment may be the course's own folder, or a whole home
@@ -143,7 +145,8 @@ def wrapped(command: Iterable[str]) -> list[str]:
 def _visible() -> dict[str, str]:
     """What is to be seen inside beside the system's own, and where."""
     visible = {path: path for path in [*_python(), *_packages()]}
-    visible |= {str(HELPERS / room): f"{COURSE}/helpers/{room}" for room in ROOMS}
+    rooms = [*(HELPERS / room for room in ROOMS), *(path for name in OF_A_LESSON for path in LESSONS.glob(f"*/{name}"))]
+    visible |= {str(path): f"{COURSE}/helpers/{path.relative_to(HELPERS)}" for path in rooms}
     visible[str(INSIDE)] = f"{COURSE}/inside"
     fonts = sorted(_fonts_here().glob("fontlist-*.json"))  # which take matplotlib a second to make again
     return visible | {str(path): f"{FONTS}/{path.name}" for path in fonts}

@@ -16,9 +16,9 @@ import torch
 from helpers.exercises.aspects import Inputs, Unmet, Via, any_device, gradient, input_left_alone, kind_of, values
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Collected, Exercise, Lesson, Probe
-from helpers.exercises.l12_gpt2 import Shapes, a_module, named_numbers, names_of
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import with_larger
+from helpers.lessons.l12_gpt2.exercises import Shapes, a_module, named_numbers, names_of
 
 NOT_ASKED = -100
 

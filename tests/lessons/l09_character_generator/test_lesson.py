@@ -26,7 +26,7 @@ from helpers.device import device
 from helpers.exercises import load_lesson
 from helpers.exercises.aspects import Unmet
 from helpers.exercises.draw import Draw
-from helpers.exercises.l09_character_generator import Always, Chain, checked_model
+from helpers.lessons.l09_character_generator.exercises import Always, Chain, checked_model
 from helpers.parts import generator
 from helpers.parts.ablated import PIECES, SHORTCUTS, AblatedTransformer
 from helpers.parts.blocks import LayerNorm, TransformerBlock

@@ -13,7 +13,7 @@ from helpers.data.toy import digits
 from helpers.exercises import load_lesson
 from helpers.exercises.aspects import Unmet
 from helpers.exercises.draw import Draw
-from helpers.exercises.l16_sparse_attention import Operations, no_square, whole_tiles
+from helpers.lessons.l16_sparse_attention.exercises import Operations, no_square, whole_tiles
 from helpers.training import patterns
 
 SOURCE = sources(["16_sparse_attention"])[0]

@@ -13,7 +13,7 @@ from torch import nn
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.checking.answers import run
 from helpers.data.toy.giving import GAVE, NAMES, THINGS, WORDS, giving_sentences
-from helpers.exercises.l04_multi_head import LESSON
+from helpers.lessons.l04_multi_head.exercises import LESSON
 from helpers.parts import multi_head as parts
 from helpers.parts.attention import SingleHeadAttention
 
