@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from helpers.exercises.draw import Draw
+from helpers.exercises.draw import Draw, beside_the_answer
 from helpers.exercises.exercise import Answer, Aspect
 from helpers.exercises.other_device import THERE, OtherDevice, is_tensor
 from helpers.exercises.tolerance import GRADIENTS, WHOLE
@@ -96,7 +96,7 @@ def _takes_dropout(answer: Answer) -> bool:
 
 def fill(module: torch.nn.Module, draw: Draw) -> torch.nn.Module:
     """Fill every parameter with drawn numbers that depend on its name and shape alone."""
-    with torch.no_grad():
+    with torch.no_grad(), beside_the_answer():
         for name, parameter in module.named_parameters():
             width = parameter.shape[-1] if parameter.dim() > 1 else 4
             parameter.copy_(draw.weights(name, *parameter.shape) / width**0.5)
