@@ -12,6 +12,7 @@ import time
 import timeit
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, TypedDict, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -21,7 +22,18 @@ from helpers.course import write_whole
 from helpers.data.recorded import FOLDER
 from helpers.device import device
 
+Model = TypeVar("Model", bound=nn.Module)
+
 REAL = ("folder", "kept", "hub")  # places of data, without the embedded default
+COSINE: dict[str, object] = {"schedule": "half a cosine to 0"}  # what a record says of `up_and_down`
+
+
+class Rates(TypedDict):
+    """Learning rates of `Optimiser`, and how many steps they rise."""
+
+    rate: float
+    embedding_rate: float
+    warmup: int
 
 
 def arguments() -> argparse.Namespace:
@@ -57,7 +69,7 @@ class ScheduledAdamW:
         steps: int,
         warmup: int,
         schedule: Callable[[int, int, int], float] | None = None,
-        **options: object,
+        **options: Any,
     ):
         share = schedule or up_and_down
         self._adam = torch.optim.AdamW(weights, lr=rate, **options)
@@ -125,7 +137,7 @@ class Optimiser:
             schedule.step()
             part.zero_grad(set_to_none=True)
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, list[dict]]:
         """All that a continued training needs."""
         return {"parts": [p.state_dict() for p in self._parts], "schedules": [s.state_dict() for s in self._schedules]}
 
@@ -144,7 +156,7 @@ def next_token_loss(model: nn.Module, inputs: torch.Tensor, targets: torch.Tenso
 
 
 @torch.no_grad()
-def initialise(model: nn.Module, std: float = 0.02) -> nn.Module:
+def initialise(model: Model, std: float = 0.02) -> Model:
     """Small normal numbers for every matrix, zeros for every bias, as GPT-2 begins (Radford et al., 2019, section 2.3).
 
     What is added to a shortcut is scaled by one over the root of how many such additions there are.

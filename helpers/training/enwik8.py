@@ -19,21 +19,13 @@ from helpers.device import device
 from helpers.ladder import added_bits, counted_bits
 from helpers.parts.evaluating import evaluating
 from helpers.parts.generator import CharTransformer, bits_per_byte, generate, sample_batch
-from helpers.training import loop
-from helpers.training.common import (
-    REAL,
-    Optimiser,
-    Record,
-    arguments,
-    initialise,
-    next_token_loss,
-    precision,
-    settings_of,
-)
+from helpers.training.common import COSINE, REAL, Optimiser, Rates, initialise, next_token_loss, precision
+from helpers.training.loop import Experiment, run
 
 HELD_OUT = 1 / 20
 MODEL = {"n": 256, "e": 256, "h": 4, "depth": 4, "t_max": 256}
-BATCH, RATE, EMBEDDING_RATE, WARMUP, STEPS = 24, 1e-2, 4e-3, 60, 2150
+RATES: Rates = {"rate": 1e-2, "embedding_rate": 4e-3, "warmup": 60}
+BATCH, STEPS = 24, 2150
 PROMPTS = ["In the year ", "'''Mathematics''' is ", "==External links==\n", "The capital of "]
 
 
@@ -92,46 +84,38 @@ def wikipedia() -> tuple[torch.Tensor, torch.Tensor, dict[str, str | int]]:
     return data[:cut], data[cut:], about
 
 
-def main() -> None:
-    """The whole run: data, training, test, samples, record."""
-    options = arguments()
-    steps = options.steps or STEPS
-    torch.manual_seed(0)
+def experiment() -> Experiment:
+    """The training, the test and the samples."""
     train, held_out, about = wikipedia()
     model = initialise(CharTransformer(**MODEL)).to(device())
-    settings = settings_of(
-        model,
-        **MODEL,
-        batch=BATCH,
-        steps=steps,
-        rate=RATE,
-        embedding_rate=EMBEDDING_RATE,
-        warmup=WARMUP,
-        optimiser="Muon, AdamW for embeddings and output",
-        schedule="half a cosine to 0",
-    )
     generator, t = torch.Generator().manual_seed(1), MODEL["t_max"]
-    record = Record("enwik8", about, settings)
-    loop.train(
-        loop.again_and_again(lambda: [sample_batch(train, BATCH, t, generator)]),
-        lambda batch: next_token_loss(model, *batch),
-        Optimiser(model, RATE, steps, WARMUP, embedding_rate=EMBEDDING_RATE),
-        record,
-        steps=steps,
-        every=max(1, steps // 20),
+
+    def measured(whole: bool) -> tuple[dict, list[dict]]:
+        result: dict[str, object] = {
+            "held_out_bits": round(held_out_bits(model, held_out, t, t // 4), 4),
+            "held_out_bits_without_overlap": round(held_out_bits(model, held_out, t, t), 4),
+            "context": f"windows of {t} bytes, every byte predicted from at least {t - t // 4}",
+        }
+        if whole:
+            result["on_the_same_bytes"] = landmarks(train, held_out)
+        return result, [sample_of(model, prompt) for prompt in PROMPTS]
+
+    return Experiment(
+        "enwik8",
+        about,
+        model,
+        {**MODEL, "batch": BATCH, **RATES, "optimiser": "Muon, AdamW for embeddings and output", **COSINE},
+        steps=STEPS,
+        every=STEPS // 20,
+        epoch=lambda: [sample_batch(train, BATCH, t, generator)],
+        loss_of=lambda batch: next_token_loss(model, *batch),
+        optimiser=lambda steps: Optimiser(model, steps=steps, **RATES),
         look=lambda loss: {
             "training_bits": bits_per_byte(loss),
             "held_out_bits": held_out_bits(model, held_out[:50_000], t, t),
         },
+        measured=measured,
     )
-    result: dict[str, object] = {
-        "held_out_bits": round(held_out_bits(model, held_out, t, t // 4), 4),
-        "held_out_bits_without_overlap": round(held_out_bits(model, held_out, t, t), 4),
-        "context": f"windows of {t} bytes, every byte predicted from at least {t - t // 4}",
-    }
-    if not options.attempt:
-        result["on_the_same_bytes"] = landmarks(train, held_out)
-    record.finish(options, result, [sample_of(model, prompt) for prompt in PROMPTS])
 
 
 def sample_of(model: nn.Module, prompt: str) -> dict[str, str | float]:
@@ -142,4 +126,4 @@ def sample_of(model: nn.Module, prompt: str) -> dict[str, str | float]:
 
 
 if __name__ == "__main__":
-    main()
+    run(experiment)

@@ -17,13 +17,13 @@ from torch import nn
 from helpers.device import device
 from helpers.parts.generator import bits_per_byte
 from helpers.parts.transformer_xl import TransformerXL, segments, streaming_bits
-from helpers.training import loop
-from helpers.training.common import Optimiser, Record, arguments, initialise, precision, settings_of
-from helpers.training.enwik8 import wikipedia
+from helpers.training.common import COSINE, Optimiser, initialise, precision
+from helpers.training.enwik8 import RATES, wikipedia
+from helpers.training.loop import Experiment, run
 
 MODEL = {"n": 256, "e": 256, "h": 4, "depth": 4}
 T, M, GROUPS = 128, 128, 8
-BATCH, RATE, EMBEDDING_RATE, WARMUP, STEPS = 24, 1e-2, 4e-3, 60, 3900
+BATCH, STEPS = 24, 3900
 MEMORIES = (0, 64, 128, 256, 512)  # that the trained model is evaluated with
 
 Batch = tuple[torch.Tensor, torch.Tensor, int, bool]
@@ -54,42 +54,32 @@ def remembering_loss(model: nn.Module, m: int) -> Callable[[Batch], torch.Tensor
     return loss_of
 
 
-def main() -> None:
-    """The whole run: data, training, test with several memories, record."""
-    options = arguments()
-    steps = options.steps or STEPS
-    torch.manual_seed(0)
+def experiment() -> Experiment:
+    """The training, and the test with several memories."""
     train, held_out, about = wikipedia()
     look_at = held_out[:20_000].to(device())
     model = initialise(TransformerXL(**MODEL)).to(device())
-    settings = settings_of(
+
+    def measured(whole: bool) -> tuple[dict, list[dict]]:
+        judged = held_out.to(device()) if whole else look_at
+        bits = {f"held_out_bits_m_{m}": round(streaming_bits(model, judged, T, m), 4) for m in MEMORIES}
+        return {**bits, "context": f"one pass in segments of {T} bytes, each byte predicted once"}, []
+
+    optimiser = "Muon, AdamW for embeddings, output, u and v"
+    return Experiment(
+        "enwik8_xl",
+        about,
         model,
-        **MODEL,
-        t=T,
-        m=M,
-        batch=BATCH,
-        groups=GROUPS,
-        steps=steps,
-        rate=RATE,
-        embedding_rate=EMBEDDING_RATE,
-        warmup=WARMUP,
-        optimiser="Muon, AdamW for embeddings, output, u and v",
-        schedule="half a cosine to 0",
-    )
-    record = Record("enwik8_xl", about, settings)
-    loop.train(
-        loop.again_and_again(lambda: one_pass(train, BATCH, T, GROUPS)),
-        remembering_loss(model, M),
-        Optimiser(model, RATE, steps, WARMUP, embedding_rate=EMBEDDING_RATE),
-        record,
-        steps=steps,
-        every=max(1, steps // 20),
+        {**MODEL, "t": T, "m": M, "batch": BATCH, "groups": GROUPS, **RATES, "optimiser": optimiser, **COSINE},
+        steps=STEPS,
+        every=STEPS // 20,
+        epoch=lambda: one_pass(train, BATCH, T, GROUPS),
+        loss_of=remembering_loss(model, M),
+        optimiser=lambda steps: Optimiser(model, steps=steps, **RATES),
         look=lambda loss: {"training_bits": bits_per_byte(loss), "held_out_bits": streaming_bits(model, look_at, T, M)},
+        measured=measured,
     )
-    judged = look_at if options.attempt else held_out.to(device())
-    result = {f"held_out_bits_m_{m}": round(streaming_bits(model, judged, T, m), 4) for m in MEMORIES}
-    record.finish(options, {**result, "context": f"one pass in segments of {T} bytes, each byte predicted once"})
 
 
 if __name__ == "__main__":
-    main()
+    run(experiment)

@@ -21,13 +21,14 @@ from helpers.device import device
 from helpers.parts.classifier import Classifier, accuracy
 from helpers.parts.evaluating import evaluating
 from helpers.parts.words import PAD, UNKNOWN, build_vocabulary, pad_rows, split_words
-from helpers.training import loop
-from helpers.training.common import REAL, Optimiser, Record, arguments, initialise, precision, settings_of
+from helpers.training.common import COSINE, REAL, Optimiser, Rates, initialise, precision
+from helpers.training.loop import Experiment, run
 
 VOCABULARY, LENGTH = 20_000, 224
 MODEL = {"c": 2, "e": 128, "h": 2, "depth": 2, "t_max": LENGTH}
 DROPOUT, WORD_DROPOUT = 0.2, 0.1
-TOKENS, EPOCHS, RATE, EMBEDDING_RATE, WARMUP = 8_192, 4, 4e-3, 2e-3, 100
+TOKENS, EPOCHS = 8_192, 4
+RATES: Rates = {"rate": 4e-3, "embedding_rate": 2e-3, "warmup": 100}
 
 
 def as_rows(texts: list[str], vocabulary: dict[str, int]) -> list[list[int]]:
@@ -127,10 +128,8 @@ def about(texts: list[str], test_texts: list[str], trained_on: int, looked_at: i
     }
 
 
-def main() -> None:
-    """The whole run: data, training, test, samples, record."""
-    options = arguments()
-    torch.manual_seed(0)
+def experiment() -> Experiment:
+    """The training, the test and the samples."""
     (texts, given), (test_texts, test_given), _ = classifier_reviews(places=REAL)
     order = torch.randperm(len(texts), generator=torch.Generator().manual_seed(0)).tolist()
     apart, rest = order[: len(order) // 10], order[len(order) // 10 :]
@@ -140,43 +139,33 @@ def main() -> None:
     train, train_labels = [rows[k] for k in rest], labels[rest]
     held, held_labels = [rows[k] for k in apart], labels[apart]
     test, test_labels = as_rows(test_texts, vocabulary), torch.tensor(test_given)
-
     generator = torch.Generator().manual_seed(1)
     per_epoch = sum(1 for _ in batches(train, train_labels, pad, generator))
-    steps = options.steps or EPOCHS * per_epoch
     model = initialise(Classifier(n=VOCABULARY, **MODEL, dropout=DROPOUT)).to(device())
-    settings = settings_of(
+
+    def measured(whole: bool) -> tuple[dict, list[dict]]:
+        result = {"test_accuracy": round(share_right(model, test, test_labels, pad), 4)}
+        if whole:
+            for name, some, truth in (("_validation", held, held_labels), ("", test, test_labels)):
+                counted = bag_of_words(train, train_labels, some, truth, VOCABULARY)
+                result[f"bag_of_words{name}_accuracy"] = round(counted, 4)
+        return result, some_reviews(model, test, test_texts, test_labels, pad)
+
+    sizes = {"n": VOCABULARY, **MODEL, "dropout": DROPOUT, "word_dropout": WORD_DROPOUT, "tokens_per_batch": TOKENS}
+    return Experiment(
+        "imdb",
+        about(texts, test_texts, len(train), len(held)),
         model,
-        n=VOCABULARY,
-        **MODEL,
-        dropout=DROPOUT,
-        word_dropout=WORD_DROPOUT,
-        tokens_per_batch=TOKENS,
-        steps=steps,
-        epochs=EPOCHS,
-        rate=RATE,
-        embedding_rate=EMBEDDING_RATE,
-        warmup=WARMUP,
-        optimiser="Muon, AdamW for embeddings and output",
-        schedule="half a cosine to 0",
-    )
-    record = Record("imdb", about(texts, test_texts, len(train), len(held)), settings)
-    loop.train(
-        loop.again_and_again(lambda: batches(train, train_labels, pad, generator)),
-        lambda batch: loss_of(model, *batch, vocabulary[UNKNOWN]),
-        Optimiser(model, RATE, steps, WARMUP, decay=0.1, embedding_rate=EMBEDDING_RATE),
-        record,
-        steps=steps,
+        {**sizes, "epochs": EPOCHS, **RATES, "optimiser": "Muon, AdamW for embeddings and output", **COSINE},
+        steps=EPOCHS * per_epoch,
         every=max(1, per_epoch // 2),
+        epoch=lambda: batches(train, train_labels, pad, generator),
+        loss_of=lambda batch: loss_of(model, *batch, vocabulary[UNKNOWN]),
+        optimiser=lambda steps: Optimiser(model, steps=steps, **RATES),
         look=lambda loss: {"loss": loss, "accuracy": share_right(model, held, held_labels, pad)},
+        measured=measured,
         memory=0.98,
     )
-    result = {"test_accuracy": round(share_right(model, test, test_labels, pad), 4)}
-    if not options.attempt:
-        for name, some, truth in (("_validation", held, held_labels), ("", test, test_labels)):
-            counted = bag_of_words(train, train_labels, some, truth, VOCABULARY)
-            result[f"bag_of_words{name}_accuracy"] = round(counted, 4)
-    record.finish(options, result, some_reviews(model, test, test_texts, test_labels, pad))
 
 
 @torch.no_grad()
@@ -198,4 +187,4 @@ def some_reviews(model: nn.Module, rows: list, texts: list[str], labels: torch.T
 
 
 if __name__ == "__main__":
-    main()
+    run(experiment)

@@ -22,9 +22,9 @@ from helpers.device import device
 from helpers.parts import bert
 from helpers.parts.bert import Bert, PieceTokenizer, add_low_rank
 from helpers.parts.classifier import mean_pool
-from helpers.training import loop
-from helpers.training.common import REAL, Record, ScheduledAdamW, arguments, precision, settings_of
+from helpers.training.common import REAL, ScheduledAdamW, precision
 from helpers.training.imdb import about, bag_of_words, batches, share_right
+from helpers.training.loop import Experiment, again_and_again, run
 from helpers.training.minilm import probed
 
 LENGTH, HEAD = 256, 64  # pieces of a review: so many of its beginning, and the rest from its end
@@ -119,7 +119,7 @@ def tuned(
     model, generator = prepared(folder, way), torch.Generator().manual_seed(1)
     steps = passes * sum(1 for _ in batches(rows, y, pad, tokens=FEW_TOKENS))
     optimiser = descent(model, LOW_RANK_RATE if way == "low rank" else RATE, steps)
-    stream = loop.again_and_again(lambda: batches(rows, y, pad, generator, FEW_TOKENS))
+    stream = again_and_again(lambda: batches(rows, y, pad, generator, FEW_TOKENS))
     for _, batch in zip(range(steps), stream, strict=False):
         loss_of(model, *batch).backward()
         optimiser.step()
@@ -150,9 +150,8 @@ def with_few_labels(
     return table
 
 
-def main() -> None:
-    """The whole run: data, training, test, the trainings with few labels, record."""
-    options = arguments()
+def experiment() -> Experiment:
+    """The training, the test, and the trainings with few labels."""
     (texts, given), (test_texts, test_given), _ = classifier_reviews(places=REAL)
     folder, *_ = minilm_files(places=REAL)
     tokenizer = PieceTokenizer.from_folder(folder)
@@ -161,45 +160,47 @@ def main() -> None:
     rows, labels, pad = as_rows(texts, tokenizer), torch.tensor(given), tokenizer.pad
     train, held = [rows[k] for k in rest], [rows[k] for k in apart]
     generator = torch.Generator().manual_seed(1)
-    steps = options.steps or sum(1 for _ in batches(train, labels[rest], pad, generator, TOKENS))
+    steps = sum(1 for _ in batches(train, labels[rest], pad, generator, TOKENS))
     model = prepared(folder, "upper")
-    learned = sum(p.numel() for p in model.parameters() if p.requires_grad)
+
+    def measured(whole: bool) -> tuple[dict, list[dict]]:
+        if not whole:
+            return {}, []
+        test, truth = as_rows(test_texts, tokenizer), torch.tensor(test_given)
+        result: dict[str, object] = {"test_accuracy": round(share_right(model, test, truth, pad, TOKENS), 4)}
+        some = torch.randperm(len(test_texts), generator=torch.Generator().manual_seed(2))[:TESTED].tolist()
+        result["few_labels"] = with_few_labels(
+            folder, tokenizer, [texts[k] for k in rest], labels[rest], [test_texts[k] for k in some], truth[some]
+        )
+        return result, []
+
     few = {"length": FEW_LENGTH, "passes": FEW, "tokens_per_batch": FEW_TOKENS, "rank": RANK, "alpha": ALPHA}
-    settings = settings_of(
+    return Experiment(
+        "imdb_bert",
+        about(texts, test_texts, len(train), len(held)),
         model,
-        length=LENGTH,
-        head=HEAD,
-        tokens_per_batch=TOKENS,
-        steps=steps,
-        rate=RATE,
-        new_rate=NEW_RATE,
-        frozen_blocks=FROZEN_BLOCKS,
-        trained=learned,
-        few=few | {"tested_on": TESTED},
-        optimiser="AdamW",
-        schedule="up for a tenth of the steps, then straight down to 0",
-    )
-    record = Record("imdb_bert", about(texts, test_texts, len(train), len(held)), settings)
-    loop.train(
-        loop.again_and_again(lambda: batches(train, labels[rest], pad, generator, TOKENS)),
-        lambda batch: loss_of(model, *batch),
-        descent(model, RATE, steps),
-        record,
+        {
+            "length": LENGTH,
+            "head": HEAD,
+            "tokens_per_batch": TOKENS,
+            "rate": RATE,
+            "new_rate": NEW_RATE,
+            "frozen_blocks": FROZEN_BLOCKS,
+            "trained": sum(p.numel() for p in model.parameters() if p.requires_grad),
+            "few": few | {"tested_on": TESTED},
+            "optimiser": "AdamW",
+            "schedule": "up for a tenth of the steps, then straight down to 0",
+        },
         steps=steps,
         every=max(1, math.ceil(steps / 6)),
+        epoch=lambda: batches(train, labels[rest], pad, generator, TOKENS),
+        loss_of=lambda batch: loss_of(model, *batch),
+        optimiser=lambda steps: descent(model, RATE, steps),
         look=lambda loss: {"loss": loss, "accuracy": share_right(model, held, labels[apart], pad, TOKENS)},
+        measured=measured,
         memory=0.98,
     )
-    if options.attempt:
-        return
-    test, truth = as_rows(test_texts, tokenizer), torch.tensor(test_given)
-    result: dict[str, object] = {"test_accuracy": round(share_right(model, test, truth, pad, TOKENS), 4)}
-    some = torch.randperm(len(test_texts), generator=torch.Generator().manual_seed(2))[:TESTED].tolist()
-    result["few_labels"] = with_few_labels(
-        folder, tokenizer, [texts[k] for k in rest], labels[rest], [test_texts[k] for k in some], truth[some]
-    )
-    record.finish(options, result)
 
 
 if __name__ == "__main__":
-    main()
+    run(experiment)

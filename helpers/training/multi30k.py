@@ -22,12 +22,13 @@ from helpers.parts.bpe import Tokenizer
 from helpers.parts.encoder_decoder import EncoderDecoder, beam_search, greedy_decode, smoothed_loss
 from helpers.parts.evaluating import evaluating
 from helpers.parts.words import pad_rows
-from helpers.training import loop
-from helpers.training.common import REAL, Optimiser, Record, arguments, initialise, precision, settings_of
+from helpers.training.common import COSINE, REAL, Optimiser, Rates, initialise, precision
+from helpers.training.loop import Experiment, run
 
 PIECES = 3_000
 MODEL = {"e": 256, "h": 4, "depth": 2, "t_max": 128, "dropout": 0.15, "pre_norm": True, "hidden": 512, "share": True}
-PAIRS, EPOCHS, RATE, WARMUP, SMOOTHING = 128, 8, 4e-3, 100, 0.1
+PAIRS, EPOCHS, SMOOTHING = 128, 8, 0.1
+RATES: Rates = {"rate": 4e-3, "embedding_rate": 2e-3, "warmup": 100}
 WIDTH, LENGTH_PENALTY = 5, 1.0
 
 Pairs = Sequence[tuple[str, str]]
@@ -122,44 +123,30 @@ def about(train: Pairs, validation: Pairs, test: Pairs, taken: Taken) -> dict[st
     }
 
 
-def main() -> None:
-    """The whole run: data, training, test, samples, record."""
-    options = arguments()
-    torch.manual_seed(0)
+def experiment() -> Experiment:
+    """The training, the scores and the samples."""
     train, validation, test, taken = translation_pairs(places=REAL)
     translator = Translator([text for pair in train for text in pair])
     model = initialise(EncoderDecoder(translator.n, translator.n, pad=translator.pad, **MODEL)).to(device())
     torch.nn.init.normal_(model.source_tokens.weight, std=MODEL["e"] ** -0.5)
     generator = torch.Generator().manual_seed(1)
     per_epoch = -(-len(train) // PAIRS)
-    steps = options.steps or EPOCHS * per_epoch
-    settings = settings_of(
+    trained = {"pairs_per_batch": PAIRS, "epochs": EPOCHS, **RATES, "smoothing": SMOOTHING}
+    beams = {"beam_width": WIDTH, "length_penalty": LENGTH_PENALTY}
+    return Experiment(
+        "multi30k",
+        about(train, validation, test, taken),
         model,
-        n=translator.n,
-        **MODEL,
-        pairs_per_batch=PAIRS,
-        steps=steps,
-        epochs=EPOCHS,
-        rate=RATE,
-        warmup=WARMUP,
-        smoothing=SMOOTHING,
-        optimiser="Muon, AdamW for embeddings",
-        schedule="half a cosine to 0",
-        beam_width=WIDTH,
-        length_penalty=LENGTH_PENALTY,
-    )
-    record = Record("multi30k", about(train, validation, test, taken), settings)
-    loop.train(
-        loop.again_and_again(lambda: batches(train, generator)),
-        lambda pairs: loss_of(model, translator, pairs, SMOOTHING),
-        Optimiser(model, RATE, steps, WARMUP, decay=0.1, embedding_rate=RATE / 2),
-        record,
-        steps=steps,
+        {"n": translator.n, **MODEL, **trained, "optimiser": "Muon, AdamW for embeddings", **COSINE, **beams},
+        steps=EPOCHS * per_epoch,
         every=per_epoch,
+        epoch=lambda: batches(train, generator),
+        loss_of=lambda pairs: loss_of(model, translator, pairs, SMOOTHING),
+        optimiser=lambda steps: Optimiser(model, steps=steps, **RATES),
         look=lambda loss: {"loss": loss, "validation_nats": mean_loss(model, translator, validation)},
+        measured=lambda whole: judged(model, translator, test, beams=whole),
         memory=0.97,
     )
-    record.finish(options, *judged(model, translator, test, beams=not options.attempt))
 
 
 def judged(model: EncoderDecoder, translator: Translator, test: list, beams: bool) -> tuple[dict, list[dict]]:
@@ -188,4 +175,4 @@ def judged(model: EncoderDecoder, translator: Translator, test: list, beams: boo
 
 
 if __name__ == "__main__":
-    main()
+    run(experiment)
