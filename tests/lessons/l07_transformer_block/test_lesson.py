@@ -162,10 +162,6 @@ def test_dropout_keeps_the_mean_and_drops_the_share_that_was_asked_for():
     assert abs(ratio - 1) < 5 * (0.25 / 0.75 / 8000) ** 0.5
 
 
-def test_the_factor_of_dropout_keeps_the_mean_as_the_lesson_prints(printed_text):
-    assert "kept components become 1.33; the mean is 1.00\nwithout the factor: mean 0.75" in printed_text
-
-
 # ------------------------------------------------------------------------------------- gradients and the count
 
 

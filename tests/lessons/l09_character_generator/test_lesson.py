@@ -335,11 +335,6 @@ def test_the_stored_snapshots_show_short_words_before_long_ones(printed_text):
     assert known == sorted(known) and known[0] < 10 and known[-1] > 50
 
 
-def test_the_stored_leak_map_is_clean(printed_text):
-    assert "largest slope above the diagonal: 0.0\n" in printed_text
-    assert "outputs that a later byte changes: 0\n" in printed_text
-
-
 def test_the_tail_is_drawn_every_sixth_time_at_temperature_two(printed_text):
     ((share,),) = numbers(printed_text, r"T = 2: ([\d.]+)% for the other 246")
     assert round(100 / share) == 6

@@ -86,11 +86,6 @@ def test_one_previous_token_head_carries_all_induction(printed_text):
     assert first["none"] > math.log(gpt2.Config.from_json(POCKET / "config.json").n)
 
 
-def test_the_cache_wrote_the_same_tokens_and_the_weights_fit(printed_text):
-    assert "the same tokens without a cache: True" in printed_text and "missing: []  unexpected: []" in printed_text
-    assert "six and then one are the same as seven: True" in printed_text
-
-
 @pytest.mark.skipif(not POCKET.is_dir(), reason="this copy of the course has no pocket model")
 def test_the_recorded_numbers_are_those_that_transformers_gives_now():
     pytest.importorskip("transformers")

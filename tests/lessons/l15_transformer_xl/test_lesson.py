@@ -28,19 +28,6 @@ def table():
     return *rows, numbers(text.split("\n\n")[1])
 
 
-def test_the_gradient_ends_at_the_border_and_the_dependence_does_not():
-    text = printed(SOURCE, "slopes_and_changes(model, ids, t=3, m=3)")
-    assert "slope of the last output by input 3: 0.0\n" in text
-    assert "another byte at input 3 changes the last output: True" in text
-
-
-def test_reach_was_measured_as_the_formula_says():
-    text = printed(SOURCE, "def measured_reach")
-    found = re.findall(r"measured +(\d+), formula +(\d+)", text)
-    assert len(found) == 6
-    assert all(measured == formula for measured, formula in found)
-
-
 def test_a_key_of_the_last_segment_is_known_from_the_memory_alone():
     text = printed(SOURCE)
     guessed, recalled, guessing = numbers(re.search(r"right in the last 20 steps: .*", text)[0])

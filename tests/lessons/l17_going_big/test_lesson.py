@@ -60,11 +60,6 @@ def test_bfloat16_keeps_more_than_half_and_its_blocks_put_out_float32():
     assert "product: torch.bfloat16" in text and text.count("torch.float32") == 2
 
 
-def test_twice_the_width_is_four_times_the_parameters_and_the_same_attention():
-    small, large = (numbers(line) for line in printed(SOURCE, "for e in (128, 256):").splitlines())
-    assert large[1] == 4 * small[1] and large[2] == small[2]
-
-
 def test_a_block_keeps_twelve_vectors_a_token():
     kept = numbers(printed(SOURCE, "vectors a token and block"))
     assert 45 < kept[0] < 55 and round(kept[-1]) == 12
@@ -86,11 +81,6 @@ def test_bfloat16_stands_still_and_stops_counting():
 def test_checkpoints_keep_four_megabytes_between_and_sixteen_at_the_peak():
     everything, again = (numbers(line) for line in printed(SOURCE, "checkpoints, between").splitlines())
     assert round(everything[0], -1) == 50 and round(again[0]) == 16 and round(again[1]) == 4
-
-
-def test_the_count_of_operations_is_pytorchs():
-    formula, counted = (numbers(line) for line in printed(SOURCE, "with FlopCounterMode").splitlines())
-    assert formula == counted == list(big.flops_per_token(128, 4, 512, 256))
 
 
 def test_two_processes_find_the_gradient_of_one_and_a_plain_mean_of_unequal_shares_does_not():

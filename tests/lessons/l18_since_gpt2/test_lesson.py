@@ -47,11 +47,6 @@ def test_no_recorded_llama_is_said_so(tmp_path):
         llama_reference(tmp_path / "none.safetensors")
 
 
-def test_a_norm_of_twice_the_input_is_the_same_and_that_of_centred_vectors_is_layer_norm():
-    text = printed(SOURCE, "norm(2 * x)")
-    assert "after 1.00" in text and text.count("True") == 2
-
-
 def test_a_token_of_llama_3_takes_128_kib_in_the_cache_and_its_lines_cross_where_the_picture_says():
     assert "131,072 bytes a token, 1 GiB" in printed(SOURCE, "plots.curves(sizes")
     for groups, crossing in ((32, 30_000), (8, 120_000)):
