@@ -81,6 +81,8 @@ def glossary() -> tuple[Term, ...]:
     terms = []
     for entry in re.split(r"^(?=## )", GLOSSARY.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
         heading, home = HEADING.match(entry), HOME.search(entry)
+        if not heading or not home:
+            raise ValueError(f"{GLOSSARY.name} has a term without a heading or a home: {entry[:60]!r}")
         anchor = heading[1] or slug(heading[2])
         forms = OTHER_FORMS.get(anchor, (heading[2],)) if anchor in LINKED_TERMS else ()
         also_called = ALIASES.search(entry)

@@ -197,7 +197,7 @@ def _prose(value: object) -> str:
 
 
 def _edit(value: object) -> tuple:
-    pairs = value if isinstance(value, list) and value and isinstance(value[0], list) else [value]
+    pairs: list = value if isinstance(value, list) and value and isinstance(value[0], list) else [value]
     if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
         raise TypeError("`edit` has to be [old, new], or a list of such pairs")
     read = tuple((_text(old), _text(new)) for old, new in pairs)

@@ -13,6 +13,7 @@ import ast
 import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from helpers.notebooks import BEGIN, END
 
@@ -58,14 +59,14 @@ class Scope:
         arguments = self.function.args
         positional = [*arguments.posonlyargs, *arguments.args]
         first = len(positional) - len(arguments.defaults)
-        pairs = [*zip(positional[first:], arguments.defaults, strict=True)]
+        pairs: list[tuple[ast.arg, ast.expr | None]] = [*zip(positional[first:], arguments.defaults, strict=True)]
         pairs += [*zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
         value = next((value for parameter, value in pairs if parameter.arg == name), None)
         return value if isinstance(value, ast.Constant) and value.value is not None else None
 
 
 Changes = Iterator[ast.AST | None]  # what to put in a node's place; None takes a statement away
-Operator = Callable[[ast.AST, Scope], Changes]
+Operator = Callable[[Any, Scope], Changes]  # of a node of the kinds that it is entered for
 OPERATORS: dict[str, Operator] = {}
 
 
@@ -265,9 +266,9 @@ def transpose(node: ast.AST, scope: Scope) -> Changes:
     match node:
         case ast.Attribute(value, "mT" | "T", ast.Load()):
             yield value
-        case ast.Call() if _name_of(node) in ("transpose", "permute", "swapaxes") and _subject(node):
-            yield _subject(node)
-            yield _method(_subject(node), "reshape", ast.Attribute(node, "shape", ast.Load()))
+        case ast.Call() if _name_of(node) in ("transpose", "permute", "swapaxes") and (subject := _subject(node)):
+            yield subject
+            yield _method(subject, "reshape", ast.Attribute(node, "shape", ast.Load()))
         case ast.BinOp(left, ast.MatMult() as sign, right):
             yield ast.BinOp(ast.Attribute(left, "mT", ast.Load()), sign, right)
             yield ast.BinOp(left, sign, ast.Attribute(right, "mT", ast.Load()))
@@ -368,8 +369,9 @@ def _shifted(value: ast.expr, shift: int) -> ast.expr:
 @operator(ast.Constant)
 def number(node: ast.Constant, scope: Scope) -> Changes:
     """A number that is another: twice as large, or one more."""
-    if type(node.value) in (int, float) and not isinstance(scope.parent, ast.Slice):
-        for other in {node.value * 2, node.value + 1} - {node.value}:
+    value = node.value
+    if isinstance(value, int | float) and not isinstance(value, bool) and not isinstance(scope.parent, ast.Slice):
+        for other in {value * 2, value + 1} - {value}:
             yield ast.Constant(other)
 
 

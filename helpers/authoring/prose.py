@@ -102,10 +102,10 @@ def further_reading(source: Source) -> list[str]:
 def papers_without_a_link(source: Source) -> list[str]:
     """Works that a paragraph names and does not link to; further reading has a rule of its own."""
     text = FURTHER.sub("", "\n\n".join(_markdown(source)))
-    blocks = [line for line in re.split(r"\n\s*\n|\n(?=\|)", text) if NAMED_PAPER.search(line)]
     return [
-        f"{NAMED_PAPER.search(block)[0]}: {_beginning(block)}"
-        for block in blocks
+        f"{named[0]}: {_beginning(block)}"
+        for block in re.split(r"\n\s*\n|\n(?=\|)", text)
+        if (named := NAMED_PAPER.search(block))
         if not WEB.search(block) and "github.com" not in block
     ]
 

@@ -107,7 +107,8 @@ def measure(folder: Path, *words: str) -> Measured:
     watcher.start()
     _, said = process.communicate()
     seconds, processor = time.monotonic() - begun, _processor() - before
-    watcher.over.set(), watcher.join()
+    watcher.over.set()
+    watcher.join()
     if process.returncode:
         raise SystemExit(f"{' '.join(words)} failed:\n{said[-3000:]}")
     return Measured(seconds, max(processor, watcher.processor), watcher.memory)

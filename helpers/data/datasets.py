@@ -107,8 +107,8 @@ def translation_pairs(places: Sequence[str] | None = None, say: Callable[[str], 
     Elliott et al., "Multi30K: multilingual English-German image descriptions" (2016). Returns Pairs(train, validation,
     test, taken): lists of (English, German).
     """
-    parts, taken = Multi30k().take(places, say)
-    return Pairs(*parts, taken)
+    (train, validation, test), taken = Multi30k().take(places, say)
+    return Pairs(train, validation, test, taken)
 
 
 def gpt2_files(
@@ -225,7 +225,7 @@ class Multi30k(DataSet):
 
     repository = Repository("bentrevett/multi30k", "dataset")
     needed = ("multi30k/train.parquet", "multi30k/validation.parquet", "multi30k/test.parquet")
-    kinds = {"en": str, "de": str}
+    kinds: dict[str, type] = {"en": str, "de": str}
 
     def real(self, folder: Path) -> list[list[tuple[str, str]]]:
         """The three parts, pairs of (English, German)."""
@@ -255,7 +255,8 @@ class Multi30k(DataSet):
 def _odd(names, parts) -> str:
     """A remark for the line, where rows are not those that were published: a school may use its own, but knowingly."""
     for name, part in zip(names, parts, strict=True):
-        columns = dict(enumerate(part)) if isinstance(part, Labelled) else dict(enumerate(zip(*part, strict=True)))
+        values = part if isinstance(part, Labelled) else zip(*part, strict=True)
+        columns = {str(place): list(column) for place, column in enumerate(values)}
         if store.digest_of_rows(columns) != store.ROWS[name]:
             return " (other rows than those published)"
     return ""
@@ -324,7 +325,7 @@ def _columns(paths, kinds: dict[str, type], name: str, allowed=None) -> dict[str
     try:
         # Streamed: nothing is copied to yet another cache, and neither format can hold code.
         rows = datasets.load_dataset(form, data_files=[str(path) for path in paths], split="train", streaming=True)
-        columns = {column: [] for column in kinds}
+        columns: dict[str, list] = {column: [] for column in kinds}
         for row in rows:
             for column in kinds:
                 columns[column].append(row[column])

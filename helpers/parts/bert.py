@@ -13,6 +13,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -118,9 +119,9 @@ class Bert(nn.Module):
         self.positions = nn.Embedding(config.t_max, e)
         self.segments = nn.Embedding(config.segments, e)
         self.norm = LayerNorm(e, config.epsilon)
-        options = {"hidden": config.hidden, "activation": F.gelu, "bias": True, "epsilon": config.epsilon}
+        options: dict[str, Any] = {"hidden": config.hidden, "activation": F.gelu, "epsilon": config.epsilon}
         self.blocks = nn.ModuleList(
-            [TransformerBlock(e, config.h, dropout=config.dropout, **options) for _ in range(config.depth)]
+            [TransformerBlock(e, config.h, dropout=config.dropout, bias=True, **options) for _ in range(config.depth)]
         )
         self.pooler = nn.Linear(e, e)
         self.dropout = nn.Dropout(config.dropout)
@@ -312,7 +313,8 @@ def save(model: Bert, vocabulary: Mapping[str, int], folder: str | Path) -> Path
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / "config.json", (json.dumps(model.config.to_json(), indent=1) + "\n").encode())
-    write_whole(folder / "vocab.txt", "".join(f"{p}\n" for p in sorted(vocabulary, key=vocabulary.get)).encode())
+    pieces = sorted(vocabulary, key=vocabulary.__getitem__)
+    write_whole(folder / "vocab.txt", "".join(f"{piece}\n" for piece in pieces).encode())
     with written_whole(folder / "model.safetensors") as temporary:
         save_file(published_tensors(model, _TENSORS), temporary, metadata={"format": "pt"})
     return folder

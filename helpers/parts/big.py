@@ -13,6 +13,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -160,7 +161,7 @@ class Checkpoint(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(context: object, block: Callable, x: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
+    def forward(context: Any, block: Callable, x: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
         """x: (...). Returns what the block makes of it."""
         context.block, context.parameters = block, parameters
         context.state = random_state(x.device)
@@ -169,7 +170,7 @@ class Checkpoint(torch.autograd.Function):
             return block(x)
 
     @staticmethod
-    def backward(context: object, slope: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    def backward(context: Any, slope: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         """slope: of the block's output, of its shape (...). Returns a gradient for each thing that came in."""
         (x,) = context.saved_tensors
         x = x.detach().requires_grad_(context.needs_input_grad[1])

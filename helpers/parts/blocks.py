@@ -11,6 +11,7 @@ b batch, t positions, e width of the model, h heads, d = e/h width of one head.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -148,7 +149,7 @@ class Transformer(nn.Module):
     section 2.3). Without it the last block ends in a norm, and `norm` is None.
     """
 
-    def __init__(self, e: int, h: int, depth: int, pre_norm: bool = False, dropout: float = 0.0, **options: object):
+    def __init__(self, e: int, h: int, depth: int, pre_norm: bool = False, dropout: float = 0.0, **options: Any):
         super().__init__()
         self.blocks = nn.ModuleList([TransformerBlock(e, h, pre_norm, dropout, **options) for _ in range(depth)])
         self.norm = LayerNorm(e) if pre_norm else None

@@ -62,10 +62,11 @@ def learn_merges(words: Iterable[str], count: int) -> list[tuple[str, str]]:
         raise ValueError("Merges are learned from a list of words, and this is one str: write [word], or split it.")
     occurrences = Counter(words)
     split = {word: list(word) for word in occurrences}
-    frequency, places = Counter(), defaultdict(set)  # of each pair: how often it occurs, and in which words
+    frequency: Counter[tuple] = Counter()  # how often each pair occurs
+    places: defaultdict[tuple, set[int]] = defaultdict(set)  # and in which words
     for word in split:
         _count_pairs(word, split[word], occurrences[word], frequency, places)
-    merges = []
+    merges: list[tuple] = []
     while len(merges) < count and frequency:
         pair = min(frequency, key=lambda pair: (-frequency[pair], pair))
         if frequency[pair] < 2:
@@ -357,7 +358,7 @@ def _read_vocabulary(path):
 
 def _read_merges(path):
     lines = _read_text(path).split("\n")
-    merges = []
+    merges: list[tuple] = []
     for number, line in enumerate(lines, start=1):
         line = line.rstrip("\r")
         if not line or (number == 1 and line.startswith("#version")):

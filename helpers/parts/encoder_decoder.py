@@ -328,7 +328,7 @@ def beam_search(
         raise ValueError(f"The length penalty is a finite number, 0 for none, and is {length_penalty}.")
     memory, cache = model.encode(source), _cache_of(model, source, limit)
     beams, scores = torch.full_like(source[:, :1], start), torch.zeros(1, device=source.device)  # (width, t), (width,)
-    finished = []  # pairs (score, ids)
+    finished: list[tuple[float, torch.Tensor]] = []  # pairs (score, ids)
     for _ in range(limit):
         many = len(beams)
         logits = model.decode(beams, memory.expand(many, -1, -1), source.expand(many, -1), *cache)[:, -1]

@@ -6,6 +6,7 @@ b batch, t positions, e width of the model, h heads, n size of the vocabulary.
 from __future__ import annotations
 
 import math
+from typing import TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -15,6 +16,8 @@ from .blocks import Transformer
 from .evaluating import evaluating
 from .masks import causal_mask
 from .positions import PositionEmbedding
+
+Number = TypeVar("Number", float, torch.Tensor)
 
 
 def sample_batch(
@@ -34,7 +37,7 @@ def sample_batch(
     return slices[:, :-1], slices[:, 1:]
 
 
-def bits_per_byte(loss_in_nats: float | torch.Tensor) -> float | torch.Tensor:
+def bits_per_byte(loss_in_nats: Number) -> Number:
     """A mean cross-entropy a byte, from nats into bits: a number, or a tensor of any shape (...)."""
     return loss_in_nats / math.log(2)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -154,7 +155,7 @@ class TransformerXL(nn.Module):
     options: as `TransformerXLBlock` takes them; with pre_norm there is one more norm at the end.
     """
 
-    def __init__(self, n: int, e: int, h: int, depth: int, pre_norm: bool = True, **options: object):
+    def __init__(self, n: int, e: int, h: int, depth: int, pre_norm: bool = True, **options: Any):
         super().__init__()
         self.tokens = nn.Embedding(n, e)
         self.blocks = nn.ModuleList([TransformerXLBlock(e, h, pre_norm, **options) for _ in range(depth)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -66,7 +67,7 @@ def curves(
     ax = ax or plt.subplots(figsize=(WIDTH, 3.6))[1]
     for k, (name, (x, y)) in enumerate(series.items()):
         x, y = as_array(x), as_array(y)
-        look = {
+        look: dict[str, Any] = {
             "color": COLOURS[k % 7],
             "linestyle": DASHES[k % 7],
             "marker": MARKERS[k % 7] if len(series) > 1 or len(x) <= 20 else None,
@@ -84,7 +85,7 @@ def curves(
     for name, value in (landmarks or {}).items():
         ax.axhline(value, color="#555555", linewidth=1, linestyle=(0, (2, 2)))
         edge, offset = (1, (-2, 2)) if named_at == "right" else (0, (4, 5))
-        place = {"xycoords": ("axes fraction", "data"), "xytext": offset, "textcoords": "offset points"}
+        place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "xytext": offset, "textcoords": "offset points"}
         ax.annotate(name, (edge, value), ha=named_at, va="bottom", fontsize=8.5, color="#333333", **place)
     for axis in log:
         getattr(ax, f"set_{axis}scale")("log")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -32,7 +33,7 @@ def head_grid(
     across: int = 3,
     row_label: str = ROWS,
     column_label: str = COLUMNS,
-    **options: object,
+    **options: Any,
 ) -> None:
     """A map of weights for each head, all on one scale from 0 to 1, so that equal colours are equal weights.
 
@@ -121,8 +122,9 @@ def arrow_chain(steps: Numbers, names: Sequence[str], title: str | None = None, 
         across = np.array([-steps[k, 1], steps[k, 0]]) / max(np.hypot(*steps[k]), 1e-9)
         across = -across if k == len(steps) - 1 else across  # away from the cross
         side = "center" if abs(across[0]) < 0.5 else "right" if across[0] < 0 else "left"
-        look = {"textcoords": "offset points", "fontsize": 9, "color": colour, "ha": side, "va": "center"}
-        ax.annotate(name, (ends[k] + ends[k + 1]) / 2, xytext=(7 if side != "center" else 11) * across, **look)
+        place = (7 if side != "center" else 11) * across
+        look: dict[str, Any] = {"fontsize": 9, "color": colour, "ha": side, "va": "center"}
+        ax.annotate(name, (ends[k] + ends[k + 1]) / 2, xytext=place, textcoords="offset points", **look)
     ax.plot(*ends.T, alpha=0)  # the arrows' ends settle the limits of the axes
     ax.plot(*ends[-1], marker="x", color="black", markersize=9, markeredgewidth=2, linestyle="none")
     ax.plot(0, 0, marker="o", color="black", markersize=4, linestyle="none")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 
@@ -20,7 +21,8 @@ def hidden_words(shown: Sequence[str], true: Sequence[str], fates: Sequence[str]
     fates        "[MASK]", "another token" or "kept" for tokens that are asked for, "" for all others.
     across       characters a line.
     """
-    lines, width = [[]], 0
+    lines: list[list[tuple[int, str, str]]] = [[]]
+    width = 0
     for seen, was, fate in zip(shown, true, fates, strict=True):
         words = f"{seen} ({was})" if fate in ("[MASK]", "another token") else seen
         if width + len(words) > across:
@@ -33,7 +35,7 @@ def hidden_words(shown: Sequence[str], true: Sequence[str], fates: Sequence[str]
         down = k + 0.6 * (k == len(lines))
         for x, words, fate in line:
             box = {"facecolor": _LOOKS[fate], "edgecolor": "#333333", "pad": 1.5, "linewidth": 0.7} if fate else None
-            colour = {"color": IN_CELLS["black"]} if fate else {}
+            colour: dict[str, Any] = {"color": IN_CELLS["black"]} if fate else {}
             ax.text(x / across, -down, words, fontsize=8.5, family="monospace", va="center", bbox=box, **colour)
     ax.set(xlim=(-0.02, 1.0), ylim=(-len(lines) - 1.1, 0.6))
     ax.set_axis_off()

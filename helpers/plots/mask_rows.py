@@ -31,9 +31,10 @@ def mask_row(
     axes          as many axes; by default a new figure.
     """
     own = axes is None
-    if own:
-        _, axes = plt.subplots(1, len(masks), figsize=(WIDTH, WIDTH), layout="compressed", squeeze=False)
-    for place, (ax, mask) in enumerate(zip(np.ravel(axes), masks, strict=True)):
+    if axes is None:
+        figure = plt.figure(figsize=(WIDTH, WIDTH), layout="compressed")
+        axes = list(figure.subplots(1, len(masks), squeeze=False).flat)
+    for place, (ax, mask) in enumerate(zip(axes, masks, strict=True)):
         values = np.atleast_2d(as_array(mask))
         ax.imshow(np.ma.masked_equal(values, 0), cmap=ListedColormap([COLOURS[0]]), aspect="equal")
         for count, line in zip(values.shape, (ax.axhline, ax.axvline), strict=True):
@@ -47,4 +48,4 @@ def mask_row(
             ax.set_title(titles[place])
         frame_map(ax)
     if own:
-        _trim_height(np.ravel(axes)[0].figure)
+        _trim_height(axes[0].figure)

@@ -40,11 +40,11 @@ def path_row(t: int = 7, reach: int = 2) -> None:
     for ax, (title, (edges, path, rows)) in zip(axes, panels.items(), strict=True):
         heights = [k / (rows - 1) for k in range(rows)]
         for start, end in edges:
-            ends = [(i, heights[k]) for i, k in (start, end)]
-            arrow(ax, *ends, 1, color=_FAINT, linewidth=0.7, shrinkA=4, shrinkB=4, mutation_scale=4)
+            first, last = ((i, heights[k]) for i, k in (start, end))
+            arrow(ax, first, last, 1, color=_FAINT, linewidth=0.7, shrinkA=4, shrinkB=4, mutation_scale=4)
         for start, end in pairwise(path):
-            ends = [(i, heights[k]) for i, k in (start, end)]
-            arrow(ax, *ends, 2, color=COLOURS[1], linewidth=2.4, shrinkA=4, shrinkB=4, mutation_scale=8)
+            first, last = ((i, heights[k]) for i, k in (start, end))
+            arrow(ax, first, last, 2, color=COLOURS[1], linewidth=2.4, shrinkA=4, shrinkB=4, mutation_scale=8)
         for height in heights:
             ax.scatter(range(t), [height] * t, s=48, color="white", edgecolor=_NODE, linewidth=1.2, zorder=3)
         ends = [path[0], path[-1]]

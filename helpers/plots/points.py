@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,11 +30,13 @@ def plane(
     labels  what the two axes show.
     """
     xy, own = _points(xy), ax is None
-    ax = plt.subplots(figsize=(WIDTH, 4.8))[1] if own else ax
+    if ax is None:
+        ax = plt.subplots(figsize=(WIDTH, 4.8))[1]
     kinds = list(dict.fromkeys(groups)) if groups is not None else [None]
     for k, kind in enumerate(kinds):
-        mine = [groups is None or group == kind for group in (groups or [None] * len(xy))]
-        ax.scatter(*xy[mine].T, color=COLOURS[k % 7], marker=MARKERS[k % 7], s=34, label=kind, zorder=3)
+        mine = np.array([groups is None or groups[place] == kind for place in range(len(xy))])
+        x, y = xy[mine].T
+        ax.scatter(x, y, color=COLOURS[k % 7], marker=MARKERS[k % 7], s=34, label=kind, zorder=3)
     ax.axhline(0, color="#888888", linewidth=0.9, zorder=1)
     ax.axvline(0, color="#888888", linewidth=0.9, zorder=1)
     ax.set(xlabel=labels[0], ylabel=labels[1])
@@ -65,7 +68,7 @@ def label_points(ax: Axes, xy: Numbers, names: Sequence[str], avoid: Numbers | N
     others = points if avoid is None else np.vstack([points, ax.transData.transform(_points(avoid))])
     obstacles = np.hstack([others - 4 * pixel, others + 4 * pixel])
     frame = ax.get_window_extent(renderer)
-    look = {"fontsize": 8.5, "color": "#222222", "zorder": 4, "bbox": HALO, **CENTRED}
+    look: dict[str, Any] = {"fontsize": 8.5, "color": "#222222", "zorder": 4, "bbox": HALO, **CENTRED}
     labels = [ax.text(0, 0, name, **look) for name in names]
     sizes = [label.get_window_extent(renderer) for label in labels]
 
@@ -84,7 +87,7 @@ def label_points(ax: Axes, xy: Numbers, names: Sequence[str], avoid: Numbers | N
         nearest = np.clip(points[i], centre - half, centre + half)
         if np.linalg.norm(nearest - points[i]) > 9 * pixel:
             ends = ax.transData.inverted().transform([points[i], nearest]).T
-            line = {"color": "#999999", "linewidth": 0.7, "linestyle": "-", "marker": "", "zorder": 2}
+            line: dict[str, Any] = {"color": "#999999", "linewidth": 0.7, "linestyle": "-", "marker": "", "zorder": 2}
             ax.plot(*ends, in_layout=False, **line)
 
 
@@ -144,23 +147,22 @@ def hull_picture(inputs: Numbers, outputs: Numbers) -> None:
 
     The shaded region is the convex hull of the inputs: an output that is an average of them cannot leave it.
     """
-    inputs, outputs = _points(inputs), _points(outputs)
+    before, after = _points(inputs), _points(outputs)
     ax = plt.subplots(figsize=(WIDTH, 4.6))[1]
-    region = {"facecolor": "#e8f1f8", "edgecolor": "#7f9db3", "linewidth": 1, "linestyle": "-"}
-    ax.fill(*convex_hull(inputs).T, label="convex hull of the inputs", **region)
-    for start, end in zip(inputs, outputs, strict=True):
+    region: dict[str, Any] = {"facecolor": "#e8f1f8", "edgecolor": "#7f9db3", "linewidth": 1, "linestyle": "-"}
+    ax.fill(*convex_hull(before).T, label="convex hull of the inputs", **region)
+    for start, end in zip(before, after, strict=True):
         arrow(ax, start, end, zorder=2, color="#666666", linewidth=1, shrinkA=4, shrinkB=4, mutation_scale=9)
-    ax.scatter(
-        *inputs.T, s=46, facecolor="white", edgecolor=COLOURS[0], linewidth=1.8, marker="o", label="inputs x", zorder=3
-    )
-    ax.scatter(*outputs.T, s=42, color=COLOURS[1], marker="D", label="outputs y", zorder=3)
+    hollow: dict[str, Any] = {"facecolor": "white", "edgecolor": COLOURS[0], "linewidth": 1.8}
+    ax.scatter(before[:, 0], before[:, 1], s=46, marker="o", label="inputs x", zorder=3, **hollow)
+    ax.scatter(after[:, 0], after[:, 1], s=42, color=COLOURS[1], marker="D", label="outputs y", zorder=3)
     ax.set_aspect("equal", adjustable="datalim")
     ax.set(xlabel="first component", ylabel="second component")
     ax.margins(0.12)
     ax.figure.legend(loc="outside lower center", ncols=3)
 
 
-def _points(points):
+def _points(points: Numbers) -> np.ndarray:
     points = as_array(points)
     if points.ndim != 2 or points.shape[1] != 2:
         raise ValueError(f"points on a plane have shape (n, 2); this has shape {tuple(points.shape)}")

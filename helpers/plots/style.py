@@ -12,6 +12,7 @@ import base64
 import io
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -34,7 +35,7 @@ MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 # Behind words that lie on lines: a rectangle, since an outline would have each letter drawn anew in an SVG.
 HALO = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6}
 
-CENTRED = {"ha": "center", "va": "center"}  # words around their place
+CENTRED: dict[str, Any] = {"ha": "center", "va": "center"}  # words around their place
 
 WIDTH = 6.0  # inches: one column
 
@@ -132,9 +133,9 @@ def png(figure: Figure | None = None, scale: int = 1) -> bytes:
     return small.getvalue()
 
 
-def arrow(ax: Axes, start: Sequence[float], end: Sequence[float], zorder: float | None = None, **look: object) -> None:
+def arrow(ax: Axes, start: Any, end: Any, zorder: float | None = None, **look: Any) -> None:
     """An arrow with a filled head, in data coordinates. look: as matplotlib's FancyArrowPatch has it."""
-    order = {} if zorder is None else {"zorder": zorder}
+    order: dict[str, Any] = {} if zorder is None else {"zorder": zorder}
     ax.annotate("", end, start, arrowprops={"arrowstyle": "-|>", **look}, **order)
 
 

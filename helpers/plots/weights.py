@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -51,7 +52,8 @@ def heat(
     """
     values = _matrix(matrix)
     own = ax is None
-    ax = plt.subplots(figsize=(WIDTH, WIDTH), layout="compressed")[1] if own else ax
+    if ax is None:
+        ax = plt.subplots(figsize=(WIDTH, WIDTH), layout="compressed")[1]
     blank = (values == 0) & blank_zeros
     finite = np.isfinite(values) & ~blank
     largest = np.abs(values[finite]).max(initial=0)
@@ -82,13 +84,13 @@ def heat(
 def _write(ax: Axes, texts: np.ndarray, finite: np.ndarray) -> None:
     """Words into the cells of a map, white in dark ones; both (rows, columns)."""
     image = ax.images[-1]
-    dark = lightness(image.to_rgba(image.get_array())) < 50
+    dark = lightness(image.to_rgba(np.ma.asarray(image.get_array()))) < 50
     box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
     for i, j in np.ndindex(texts.shape):
         if finite[i, j] and texts[i, j]:
-            ax.text(j, i, texts[i, j], color=IN_CELLS["white" if dark[i, j] else "black"], **CENTRED)
+            ax.text(j, i, str(texts[i, j]), color=IN_CELLS["white" if dark[i, j] else "black"], **CENTRED)
         elif texts[i, j]:
-            ax.text(j, i, texts[i, j], color="black", bbox=box, **CENTRED)
+            ax.text(j, i, str(texts[i, j]), color="black", bbox=box, **CENTRED)
 
 
 def frame_map(ax: Axes) -> None:
@@ -107,7 +109,7 @@ def heat_pair(
     titles: Sequence[str | None] = (None, None),
     same_scale: bool = False,
     joined: Sequence[int] | None = None,
-    **options: object,
+    **options: Any,
 ) -> None:
     """Two matrices beside each other: scores and weights; outputs before and after a permutation.
 
@@ -147,7 +149,7 @@ def heat_pair(
 def colour_scale(ax: Axes, beside: Sequence[Axes] | None = None, side: str = "right") -> None:
     """Which colour is which number, for the map on these axes, beside them or beside several: "right" or "bottom"."""
     beside = [ax] if beside is None else beside
-    look = {"shrink": 0.8, "aspect": 22, "pad": 0.02 if side == "right" else 0.12, "location": side}
+    look: dict[str, Any] = {"shrink": 0.8, "aspect": 22, "pad": 0.02 if side == "right" else 0.12, "location": side}
     ax.figure.colorbar(ax.images[0], ax=beside, **look).outline.set_visible(False)
 
 

@@ -141,11 +141,12 @@ class Optimiser:
         """All that a continued training needs."""
         return {"parts": [p.state_dict() for p in self._parts], "schedules": [s.state_dict() for s in self._schedules]}
 
-    def load_state_dict(self, state: dict) -> None:
+    def load_state_dict(self, state: dict[str, list[dict]]) -> None:
         """Go on from where `state_dict` was taken."""
-        for parts, states in ((self._parts, state["parts"]), (self._schedules, state["schedules"])):
-            for part, its in zip(parts, states, strict=True):
-                part.load_state_dict(its)
+        for part, its in zip(self._parts, state["parts"], strict=True):
+            part.load_state_dict(its)
+        for schedule, its in zip(self._schedules, state["schedules"], strict=True):
+            schedule.load_state_dict(its)
 
 
 def next_token_loss(model: nn.Module, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:

@@ -37,7 +37,7 @@ def held_out_bits(model: nn.Module, data: torch.Tensor, t: int, stride: int) -> 
     predictions count; of the first, all. With stride = t the windows do not overlap, and their first bytes are
     predicted from next to nothing.
     """
-    nats = count = 0
+    nats, count = 0.0, 0
     starts = list(range(0, len(data) - t, stride))
     with evaluating(model):
         for place in range(0, len(starts), 32):
@@ -69,7 +69,7 @@ def landmarks(train: torch.Tensor, held_out: torch.Tensor) -> dict[str, float]:
     return {name: round(bits, 3) for name, bits in (counted_bits(train, held_out) | added).items()}
 
 
-def wikipedia() -> tuple[torch.Tensor, torch.Tensor, dict[str, str | int]]:
+def wikipedia() -> tuple[torch.Tensor, torch.Tensor, dict[str, object]]:
     """The bytes to train on, (length,), the held-out ones after them, and what a record says of both."""
     text, taken = generator_text(places=REAL)
     cut = len(text) - int(HELD_OUT * len(text))

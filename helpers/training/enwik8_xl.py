@@ -9,6 +9,7 @@ came to 1.720 bits with a memory of 128, and not to 1.639.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -21,7 +22,7 @@ from helpers.training.common import COSINE, Optimiser, initialise, precision
 from helpers.training.enwik8 import RATES, wikipedia
 from helpers.training.loop import Experiment, run
 
-MODEL = {"n": 256, "e": 256, "h": 4, "depth": 4}
+MODEL: dict[str, Any] = {"n": 256, "e": 256, "h": 4, "depth": 4}
 T, M, GROUPS = 128, 128, 8
 BATCH, STEPS = 24, 3900
 MEMORIES = (0, 64, 128, 256, 512)  # that the trained model is evaluated with

@@ -160,7 +160,7 @@ def experiment() -> Experiment:
         steps=EPOCHS * per_epoch,
         every=max(1, per_epoch // 2),
         epoch=lambda: batches(train, train_labels, pad, generator),
-        loss_of=lambda batch: loss_of(model, *batch, vocabulary[UNKNOWN]),
+        loss_of=lambda batch: loss_of(model, batch[0], batch[1], batch[2], vocabulary[UNKNOWN]),
         optimiser=lambda steps: Optimiser(model, steps=steps, **RATES),
         look=lambda loss: {"loss": loss, "accuracy": share_right(model, held, held_labels, pad)},
         measured=measured,

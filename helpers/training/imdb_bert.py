@@ -142,7 +142,7 @@ def with_few_labels(
     for count, passes in few.items():
         rows, y = as_rows(texts[:count], tokenizer, FEW_LENGTH), labels[:count]
         counted = round(bag_of_words(rows, y, test, truth, len(tokenizer.pieces_by_id)), 4)
-        row = {"labels": count, "bag of words": counted}
+        row: dict[str, object] = {"labels": count, "bag of words": counted}
         row |= {"frozen": frozen(features(encoder, rows, pad), y, tested, truth)}
         row |= {way: tuned(folder, way, rows, y, test, truth, pad, passes) for way in ("low rank", "all")}
         print(row, flush=True)

@@ -6,13 +6,14 @@ Random weights in the Hub's names, a few tokens, and the logits. Needs `transfor
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import torch
 
 from helpers.course import written_whole
 from helpers.data.reference import LLAMA
 
-SIZES = {"n": 32, "e": 24, "h": 4, "groups": 2, "depth": 2, "hidden": 64, "epsilon": 1e-5}
+SIZES: dict[str, Any] = {"n": 32, "e": 24, "h": 4, "groups": 2, "depth": 2, "hidden": 64, "epsilon": 1e-5}
 
 
 def of_transformers() -> torch.nn.Module:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -84,7 +85,8 @@ def some_sentences() -> list[str]:
 
 def heads(model: Bert, tokenizer: PieceTokenizer) -> dict:
     """The mean weight of all inner tokens on a kind of place, for each block and head; and what it was measured on."""
-    total, count, texts = {}, 0, some_sentences()
+    total: dict[str, Any] = {}
+    count, texts = 0, some_sentences()
     for text in texts:
         ids, segments = (torch.tensor([row]) for row in tokenizer.encode(text, t_max=T_MAX))
         weights = model.attention_weights(ids, segments)[:, 0]  # (depth, h, t, t)
@@ -244,7 +246,7 @@ def main() -> None:
         "card": [round(v, 4) for v in card[:5].tolist()],
         "pairs": alike(model, tokenizer),
         "heads": scores,
-        "previous_head": previous_head(model, tokenizer, *shown[0], long),
+        "previous_head": previous_head(model, tokenizer, shown[0][0], shown[0][1], long),
         "example": {
             "pieces": [tokenizer.pieces_by_id[i] for i in ids[0].tolist()],
             "heads": shown,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -26,7 +27,8 @@ from helpers.training.common import COSINE, REAL, Optimiser, Rates, initialise, 
 from helpers.training.loop import Experiment, run
 
 PIECES = 3_000
-MODEL = {"e": 256, "h": 4, "depth": 2, "t_max": 128, "dropout": 0.15, "pre_norm": True, "hidden": 512, "share": True}
+SIZES = {"e": 256, "h": 4, "depth": 2, "t_max": 128, "hidden": 512}
+MODEL: dict[str, Any] = {**SIZES, "dropout": 0.15, "pre_norm": True, "share": True}
 PAIRS, EPOCHS, SMOOTHING = 128, 8, 0.1
 RATES: Rates = {"rate": 4e-3, "embedding_rate": 2e-3, "warmup": 100}
 WIDTH, LENGTH_PENALTY = 5, 1.0

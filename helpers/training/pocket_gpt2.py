@@ -112,8 +112,9 @@ def with_echo(row: torch.Tensor, n: int, generator: torch.Generator) -> tuple[to
         width = _between(8, 120, generator)
         stretch = torch.randint(n - 1, (width,), generator=generator)
         return stretch.repeat(length // width + 1)[:length], torch.arange(length) >= width
-    parts, known = [], []
-    while sum(map(len, parts)) < length:
+    parts: list[torch.Tensor] = []
+    known: list[torch.Tensor] = []
+    while sum(len(part) for part in parts) < length:
         stretch = torch.randint(n - 1, (_between(4, 64, generator),), generator=generator)
         parts += [stretch, stretch]
         known += [torch.zeros(len(stretch), dtype=torch.bool), torch.ones(len(stretch), dtype=torch.bool)]
@@ -195,7 +196,7 @@ def gradients(model: gpt2.GPT2, inputs: torch.Tensor, targets: torch.Tensor, poo
     halves = list(pool.map(half, zip(inputs.chunk(2), targets.chunk(2), strict=True)))
     for parameter, *parts in zip(parameters, *(found for _, found in halves), strict=True):
         parameter.grad = sum(parts[1:], parts[0])
-    return sum(loss for loss, _ in halves)
+    return torch.stack([loss for loss, _ in halves]).sum()
 
 
 class TrainingCheckpoint:

@@ -117,7 +117,8 @@ def repeats(ids: torch.Tensor) -> tuple[list[int], list[int]]:
 
     The two tokens that end at i stood together before, last ending at j − 1: j is what followed them. ids: (t,).
     """
-    row, last, found = ids.tolist(), {}, []
+    row, found = ids.tolist(), []
+    last: dict[tuple[int, int], int] = {}
     for i in range(1, len(row)):
         pair = row[i - 1], row[i]
         if pair in last:
@@ -216,7 +217,7 @@ def losses_without(
             with gpt2.switched_off(model, *those):
                 lines[what] = round(second_time_nats(model, once), 4)
         losses[name] = lines
-    each = []
+    each: list[list[float]] = []
     for one in range(model.config.depth):
         each.append([])
         for other in range(model.config.h):

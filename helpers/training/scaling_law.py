@@ -72,7 +72,7 @@ def trained(
 
 def best_rate(losses: dict[float, float]) -> float:
     """The rate with the lowest loss."""
-    return min(losses, key=losses.get)
+    return min(losses, key=losses.__getitem__)
 
 
 def prediction(sizes: Sequence[int], losses: Sequence[float]) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -11,7 +12,7 @@ from helpers.parts.gpt2 import KeyValueCache
 from helpers.parts.llama import Llama, LlamaConfig
 
 GROUPS = {"4 groups": 4, "16 groups": 16}
-SIZES = {"n": 256, "e": 512, "h": 16, "depth": 4, "hidden": 1024}
+SIZES: dict[str, Any] = {"n": 256, "e": 512, "h": 16, "depth": 4, "hidden": 1024}
 READ, WRITE = 4096, 32
 
 

@@ -31,11 +31,9 @@ def printed_digits(side: int = 16, sizes: int = 6) -> tuple[np.ndarray, np.ndarr
 
     sizes: how many sizes of type, the largest as high as fits. 50 · sizes pictures a face.
     """
-    parts = [], []
-    for face in FACES:
-        parts[face in HELD_OUT].append(_of_a_face(face, side, sizes))
-    train, held_out = (np.concatenate(part) for part in parts)
-    return train, held_out
+    train = [_of_a_face(face, side, sizes) for face in FACES if face not in HELD_OUT]
+    held_out = [_of_a_face(face, side, sizes) for face in FACES if face in HELD_OUT]
+    return np.concatenate(train), np.concatenate(held_out)
 
 
 def _of_a_face(face: str, side: int, sizes: int) -> np.ndarray:

@@ -139,7 +139,7 @@ def _unseen(count: int, taken: set, random) -> list[int]:
     """`count` numbers of three to six digits that are not in `taken`, which grows."""
     if len(taken) + count > LARGEST // 2:
         raise ValueError(f"At most {LARGEST // 2:,} numbers can be drawn in all.")
-    numbers = []
+    numbers: list[int] = []
     while len(numbers) < count:
         low = 10 ** (2 + int(4 * random.random_sample()))
         number = low + int(9 * low * random.random_sample())
@@ -183,7 +183,7 @@ def as_list_pair(numbers: tuple[int, ...]) -> tuple[str, str]:
 
 def _some_numbers(count: int, random) -> tuple[int, ...]:
     """`count` numbers; for each, how many digits it has is drawn first."""
-    numbers = []
+    numbers: list[int] = []
     for _ in range(count):
         digits = 1 + int(3 * random.random_sample())
         low = 10 ** (digits - 1) if digits > 1 else 0

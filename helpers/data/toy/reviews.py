@@ -36,7 +36,8 @@ def reviews(
     Half of each part is kind. Reviews are distinct, and what a test review says of the film is never said in the same
     words in training, whatever remarks stand around it. The same seed gives the same reviews on every machine.
     """
-    draw, said = _Draw(seed), set()
+    draw = _Draw(seed)
+    said: set[str] = set()
     return tuple(_part(size, draw, said) for size in (train, test))
 
 
@@ -100,7 +101,7 @@ class _Draw:
 
     def __init__(self, seed: int):
         self._random = np.random.RandomState(seed)
-        self._ready = []
+        self._ready: list[float] = []
 
     def _number(self) -> float:
         if not self._ready:  # thousands at a time: one by one they would take a second or two

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from .drawing import SMALL, Sheet
 
@@ -11,7 +12,7 @@ _X = [(2, 0), (0, 1), (1, 1), (-1, 1)]
 _SCORES = [[2, 1, 0, 3], [2, 1, 3, 0], [0, 1, 2, 1], [2, 0, 1, 1]]
 
 
-def _softmax(scores: list[float]) -> list[float]:
+def _softmax(scores: Sequence[float]) -> list[float]:
     powers = [math.exp(score) for score in scores]
     return [power / sum(powers) for power in powers]
 
