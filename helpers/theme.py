@@ -1,7 +1,7 @@
 """How the course looks: one small set of colours, letters and edges.
 
-The site takes them (site/conf.py), the panel under a check, the start page, students' feedback and the instructor's
-report. What is drawn in figures has colours of its own, which are those of helpers/plots.
+The site takes them (site/conf.py), the panel under a check, the start page, students' feedback, the instructor's
+report, and what helpers/plots draws.
 """
 
 COLOURS = {  # (light, dark)
@@ -20,6 +20,44 @@ COLOURS = {  # (light, dark)
     "surprised": ("#2b7a9b", "#2b7a9b"),  # a prediction that is not borne out
     "calm": ("#7a8290", "#7a8290"),  # nothing to judge
 }
+# Of the lines in figures: Okabe and Ito's palette (2008), made for colour-blind readers. Its yellow is left out: it
+# vanishes on white.
+FIGURES = {
+    "blue": "#0072B2",
+    "vermilion": "#D55E00",
+    "green": "#009E73",
+    "purple": "#CC79A7",
+    "black": "#000000",
+    "sky": "#56B4E9",
+    "orange": "#E69F00",
+}
+# Of diagrams, (light, dark): tints of the same palette, with a line in the full colour around them. Letters are always
+# ink or soft ink, so that no meaning hangs on the colour of a word and every word has a contrast above 4.5 to 1.
+DIAGRAMS = {
+    "ink": ("#1b1f23", "#e4e7ea"),
+    "soft": ("#50575e", "#b4bbc2"),
+    "line": ("#5b636b", "#a2aab2"),
+    "paper": ("#ffffff", COLOURS["paper"][1]),
+    "plain": ("#f1f3f4", "#262c32"),
+    "blue": ("#d8eaf6", "#0f3a57"),
+    "blue-line": (FIGURES["blue"].lower(), FIGURES["sky"].lower()),
+    "orange": ("#fbe8c4", "#4d3706"),
+    "orange-line": ("#b97a00", FIGURES["orange"].lower()),
+    "green": ("#d3efe5", "#0b4335"),
+    "green-line": ("#00805d", "#1fbf92"),
+    "purple": ("#f4e0eb", "#4f2a40"),
+    "purple-line": ("#a8568a", "#dd9cc0"),
+    "red": ("#fbdfd0", "#5a2608"),
+    "red-line": ("#c64f00", "#f28a45"),
+    # of figures alone
+    "grid": ("#dddddd", "#33393f"),
+    "hatch": ("#c8c8c8", "#4a5157"),
+    "curve": (FIGURES["blue"].lower(), "#4ba3dc"),
+}
+# Of the small matrices in a panel, (red, green, blue): orange over near-white to blue. The two ends differ for every
+# kind of colour vision.
+LOW, MIDDLE, HIGH = (204, 96, 10), (247, 247, 245), (33, 90, 160)
+
 SITE_NAMES = {  # what the site's theme, furo, and so the players' style call them
     "color-brand-primary": "accent",
     "color-brand-content": "accent",

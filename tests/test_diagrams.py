@@ -13,7 +13,8 @@ from PIL import ImageFont
 
 from helpers import plots
 from helpers.plots import diagrams
-from helpers.plots.diagrams.drawing import COLOURS, WIDTH
+from helpers.plots.diagrams.drawing import WIDTH
+from helpers.theme import DIAGRAMS
 
 MERGES = [("l", "o"), ("lo", "w"), ("e", "s"), ("es", "t"), ("low", "est")]
 GRIDS = [{"*x*": torch.eye(3), "*w*′": -torch.rand(3, 4)}, {"*y*": torch.full((2, 3), -torch.inf)}]
@@ -131,16 +132,16 @@ def contrast(one, other):
 def test_words_stand_out_in_both_themes(theme):
     grounds = ["paper", "plain", "blue", "orange", "green", "purple", "red"]
     for ink, ground in itertools.product(["ink", "soft"], grounds):
-        assert contrast(COLOURS[ink][theme], COLOURS[ground][theme]) >= 4.5, (ink, ground)
+        assert contrast(DIAGRAMS[ink][theme], DIAGRAMS[ground][theme]) >= 4.5, (ink, ground)
     for line in ["line", *(f"{ground}-line" for ground in grounds[2:])]:
-        assert contrast(COLOURS[line][theme], COLOURS["paper"][theme]) >= 3, line
+        assert contrast(DIAGRAMS[line][theme], DIAGRAMS["paper"][theme]) >= 3, line
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_colour_of_a_diagram_follows_the_theme(name):
     sheet = drawn(name).svg()
     used = set(re.findall(r"var\(--drawn-([\w-]+),", sheet))
-    assert used <= set(COLOURS)
+    assert used <= set(DIAGRAMS)
     root = tree(name)
     for element in root.iter():
         assert not {"fill", "stroke", "color"} & set(element.attrib)

@@ -20,6 +20,7 @@ from helpers import plots  # noqa: E402
 from helpers.data.toy.films import film_ratings  # noqa: E402
 from helpers.plots import style, themed  # noqa: E402
 from helpers.plots.style import lightness  # noqa: E402
+from helpers.theme import DIAGRAMS  # noqa: E402
 
 WORDS = ["the", "loop", "terminates", "when", "the", "function", "raises", "an", "exception"]
 
@@ -111,7 +112,7 @@ def look_at_svg(figure):
     root = ET.fromstring(figure)
     assert len(figure) < 100_000
     assert all(word not in figure for word in ("matplotlib", "<style", "<metadata", "<!--"))
-    assert set(re.findall(r"var\(--drawn-(\w+),", figure)) <= set(plots.diagrams.COLOURS)
+    assert set(re.findall(r"var\(--drawn-(\w+),", figure)) <= set(DIAGRAMS)
     fixed = set(re.findall("#[0-9a-f]{6}", re.sub(r"var\([^)]*\)|href=\"[^\"]*\"", "", figure)))
     assert not fixed & {"#ffffff", "#000000", "#444444", "#dddddd"}, "these would not follow"
     ids = {element.get("id") for element in root.iter() if element.get("id")}

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import torch
 
+from helpers.theme import HIGH, LOW, MIDDLE
+
 LARGEST = 12  # rows and columns shown
 CELL = 16
-
-# Orange over near-white to blue: the two ends differ for every kind of colour vision, and the sign is
-# also told by a dot in negative cells, so that the picture survives a grey printer.
-LOW, MIDDLE, HIGH = (204, 96, 10), (247, 247, 245), (33, 90, 160)
 
 
 def matrix_svg(target: torch.Tensor, yours: torch.Tensor) -> str:
@@ -46,5 +44,6 @@ def _cell(value: float, row: int, column: int, scale: float) -> str:
     share = max(-1.0, min(1.0, value / scale))
     end = HIGH if share >= 0 else LOW
     red, green, blue = (round(m + abs(share) * (e - m)) for m, e in zip(MIDDLE, end, strict=True))
+    # the sign is told by a dot too, so that the picture survives a grey printer
     dot = f'<circle cx="{x + 7.5}" cy="{y + 7.5}" r="1.6" fill="#111"/>' if share < -0.02 else ""
     return f'{box}fill="rgb({red},{green},{blue})"><title>{value:.4g}</title></rect>{dot}'

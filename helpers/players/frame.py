@@ -11,7 +11,6 @@ from html import escape
 from urllib.parse import quote
 
 from helpers import theme
-from helpers.plots.diagrams import COLOURS
 
 RULE = re.compile(r"(@[^{}]+)\{((?:[^{}]+\{[^{}]*\})*)\s*\}|([^{}@]+)\{([^{}]*)\}")
 SVG = re.compile(r"<svg.*?</svg>", re.DOTALL)
@@ -86,7 +85,7 @@ def style_for(style: str, used: str, *, drawing: bool = False) -> str:
 
 def colours(used: str, *, dark: bool = True) -> str:
     """The variables that this style uses. dark: those of a page in the dark as well."""
-    pairs = {f"--drawn-{name}": pair for name, pair in COLOURS.items()}
+    pairs = {f"--drawn-{name}": pair for name, pair in theme.DIAGRAMS.items()}
     pairs |= {f"--{name}": theme.COLOURS[ours] for name, ours in theme.SITE_NAMES.items()}
     light, night = (
         ";".join(f"{name}:{pair[k]}" for name, pair in pairs.items() if f"var({name})" in used) for k in (0, 1)

@@ -17,7 +17,7 @@ from .weights import COLUMNS, CROWDED, ROWS, _fit_numbers, _trim_height, colour_
 # Apart in lightness as well as in hue, so that grey print keeps them apart. With each, the colour of the writing on it.
 _HEADS = [
     ("#cfe6f5", "black"),
-    ("#E69F00", "black"),
+    (COLOURS[6], "black"),
     ("#005B8F", "white"),
     ("#fdfdfd", "black"),
     ("#7a3b69", "white"),

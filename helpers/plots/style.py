@@ -24,11 +24,12 @@ from matplotlib.colors import LinearSegmentedColormap, ListedColormap
 from matplotlib.figure import Figure
 from PIL import Image
 
+from helpers import theme
+
 from . import themed
 
-# Okabe and Ito's palette (2008), made for colour-blind readers. Its yellow is left out: it vanishes
-# on white. In grey several of these look alike, so every line has a dash pattern and a marker too.
-COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00"]
+# In grey several of these look alike, so every line has a dash pattern and a marker too.
+COLOURS = list(theme.FIGURES.values())
 DASHES = ["-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)), (0, (2, 2))]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 

@@ -13,11 +13,13 @@ import re
 import matplotlib
 from matplotlib.figure import Figure
 
+from helpers.theme import FIGURES
+
 LARGEST = 120_000  # bytes; a figure that would have more is stored as a picture of dots alone
 PIXELS = 112  # to an inch, on a screen with room
 IN_CELLS = {"black": "#010101", "white": "#fefefe"}  # letters on a coloured cell: no theme changes them
 
-# colour in the figure: name of the variable, as `diagrams.COLOURS` has them
+# colour in the figure: name of the variable, as `theme.DIAGRAMS` has them
 _NAMES = {
     "#ffffff": "paper",
     "#000000": "ink",
@@ -31,7 +33,7 @@ _NAMES = {
     "#dddddd": "grid",
     "#c8c8c8": "hatch",
     "#e8f1f8": "blue",
-    "#0072b2": "curve",
+    FIGURES["blue"].lower(): "curve",
 }
 _COLOUR = re.compile(r"(fill|stroke): (#[0-9a-f]{6})")
 _NUMBERS = re.compile(r'( d="|translate\(|(?:\bx|\by|width|height)=")([^")]*)')

@@ -29,12 +29,12 @@ from helpers.authoring.links import glossary
 from helpers.authoring.repository_url import home, in_binder, in_colab, site_address
 from helpers.course import ROOT
 from helpers.players import still
-from helpers.plots.diagrams import COLOURS
 from helpers.site import front_page, indexes, players, postprocess, previews, recorded_runs
 from helpers.site.course_index import NotExecuted, SiteLesson, read_lessons
 from helpers.site.link_check import page_problems
 from helpers.site.reader_notebook import for_readers
 from helpers.student.lessons import plan
+from helpers.theme import DIAGRAMS
 
 SITE = ROOT / "site"
 INSERT = re.compile(r"^<!-- insert: ([\w-]+) -->$", re.MULTILINE)
@@ -225,7 +225,7 @@ def ways(name: str, settings: dict[str, str], *, download: bool) -> str:
 
 def drawn_colours() -> str:
     """The style sheet with the colours of diagrams in the light and in the dark theme, under the page's own switch."""
-    light, dark = ("".join(f"--drawn-{name}:{pair[k]};" for name, pair in COLOURS.items()) for k in (0, 1))
+    light, dark = ("".join(f"--drawn-{name}:{pair[k]};" for name, pair in DIAGRAMS.items()) for k in (0, 1))
     paper = "--drawn-paper:var(--color-background-primary);"  # no card: the page is the paper
     return (
         f"body{{{light}{paper}}}\n"

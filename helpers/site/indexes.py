@@ -22,10 +22,10 @@ from helpers.authoring.links import Term, slug
 from helpers.authoring.mistakes import Mistake
 from helpers.course import ROOT
 from helpers.players import SCRIPTS, title
-from helpers.plots.diagrams import COLOURS
 from helpers.site import render
 from helpers.site.course_index import FENCED_CODE, HEADING, SiteLesson, anchor, section_anchor
 from helpers.site.example_panels import shown, wrong_answers
+from helpers.theme import DIAGRAMS
 
 BUGS = ROOT / "site" / "bugs.toml"
 
@@ -106,7 +106,7 @@ class LessonFigure:
         if not self.svg:
             return base64.b64decode(self.png)
         svg = self.svg[self.svg.index("<svg") :]
-        svg = re.sub(r"var\(--drawn-([\w-]+)[^)]*\)", lambda match: COLOURS[match[1]][0], svg)
+        svg = re.sub(r"var\(--drawn-([\w-]+)[^)]*\)", lambda match: DIAGRAMS[match[1]][0], svg)
         if "xmlns=" not in svg.partition(">")[0]:
             svg = svg.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
         return svg.encode()

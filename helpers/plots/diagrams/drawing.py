@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+from helpers.theme import DIAGRAMS
+
 WIDTH = 360  # units
 ENLARGED = 1.3  # on a screen with room for it
 SMALLEST = 12  # letters, in units
@@ -22,29 +24,6 @@ SMALL, NORMAL, LARGE = 12, 13, 16
 
 Points = Sequence[tuple[float, float]]
 
-# name: (light, dark). Tints of Okabe and Ito's palette, with a line in the full colour around them; letters are always
-# ink or soft ink, so that no meaning hangs on the colour of a word and every word has a contrast above 4.5 to 1.
-COLOURS = {
-    "ink": ("#1b1f23", "#e4e7ea"),
-    "soft": ("#50575e", "#b4bbc2"),
-    "line": ("#5b636b", "#a2aab2"),
-    "paper": ("#ffffff", "#15181b"),
-    "plain": ("#f1f3f4", "#262c32"),
-    "blue": ("#d8eaf6", "#0f3a57"),
-    "blue-line": ("#0072b2", "#56b4e9"),
-    "orange": ("#fbe8c4", "#4d3706"),
-    "orange-line": ("#b97a00", "#e69f00"),
-    "green": ("#d3efe5", "#0b4335"),
-    "green-line": ("#00805d", "#1fbf92"),
-    "purple": ("#f4e0eb", "#4f2a40"),
-    "purple-line": ("#a8568a", "#dd9cc0"),
-    "red": ("#fbdfd0", "#5a2608"),
-    "red-line": ("#c64f00", "#f28a45"),
-    # of figures alone
-    "grid": ("#dddddd", "#33393f"),
-    "hatch": ("#c8c8c8", "#4a5157"),
-    "curve": ("#0072b2", "#4ba3dc"),
-}
 FAMILY = "Helvetica,Arial,'Liberation Sans',sans-serif"
 LETTERS = "'STIX Two Text','Times New Roman','Liberation Serif',Georgia,serif"  # for x, q, W: as in a formula
 
@@ -55,7 +34,7 @@ def _style() -> str:
     """The style sheet of a sheet: each colour twice, for readers of SVG that know no variables."""
 
     def paint(what, name):
-        light = COLOURS[name][0]
+        light = DIAGRAMS[name][0]
         return f"{what}:{light};{what}:var(--drawn-{name},{light})"
 
     rules = [
