@@ -188,7 +188,7 @@ assignment: .full .lesson env ## Make the students' notebook: LESSON=NN_topic
 	$(PY) -m nbgrader generate_assignment $(LESSON) --force
 
 demo-class: .full .lesson env ## Make thirty submissions to try grading on: LESSON=NN_topic
-	$(PY) -m helpers.benchmarks demo-class $(LESSON) $(ARGS)
+	$(PY) -m helpers.authoring demo-class $(LESSON) $(ARGS)
 
 collect: .full .lesson .from env ## Copy a zip from Canvas or Moodle into submitted/: LESSON=NN_topic FROM=class.zip
 	$(PY) -m helpers.grading collect $(LESSON) "$(FROM)"

@@ -20,10 +20,10 @@ from graded import FULL, NONE, OUT_OF, WRONG, Instead, batch, command, copied, h
 from needs import postgresql_programs
 from stand_in import ISOLATION, StandIn
 
+from helpers.authoring import __main__ as authoring_command
+from helpers.authoring import demo_class
 from helpers.authoring.lesson_source import ROOT, sources
 from helpers.authoring.mistakes import Alias, Mistake
-from helpers.benchmarks import __main__ as benchmarks_command
-from helpers.benchmarks import demo_class
 from helpers.checking import answers
 from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.verdicts import judge
@@ -240,7 +240,7 @@ def test_grade_says_what_makes_a_key_that_is_missing(course):
         command(course, "grade", FIRST, "--unsafe")
 
 
-@pytest.mark.parametrize("room, word", [(grading_command, "grade"), (benchmarks_command, "demo-class")])
+@pytest.mark.parametrize("room, word", [(grading_command, "grade"), (authoring_command, "demo-class")])
 def test_an_unknown_lesson_is_told_with_those_there_are(course, monkeypatch, room, word):
     monkeypatch.setattr(gc, "freeze", lambda: None)  # for the rest of the process
     monkeypatch.setattr(sys, "argv", ["program", word, "77_none"])

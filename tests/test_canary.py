@@ -15,8 +15,9 @@ from stand_in import ISOLATION, StandIn
 from helpers.checking.cell_scan import scan_submission
 from helpers.exercises import load_lesson
 from helpers.grading import canary
-from helpers.grading.canary import MAX_DOUBTFUL, REFERENCE
+from helpers.grading.canary import MAX_DOUBTFUL
 from helpers.grading.errors import GradingError
+from helpers.grading.exam import REFERENCE
 from helpers.grading.grader import GradedSubmission, work_of
 from helpers.grading.journal import Journal, JournalEntry
 from helpers.grading.judging import CheckRun

@@ -46,7 +46,6 @@ MAY_IMPORT = {
     "experiments": {"plots"},
     "step_table": {"parts"},
     "ladder": {"parts", "plots", "data"},
-    "pretrained": {"parts", "data"},
     "student": {"exercises", "checking"},
     "__main__": {"student", "data"},
     "training": {"parts", "data", "ladder"},

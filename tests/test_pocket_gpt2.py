@@ -12,13 +12,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from helpers.data.datasets import gpt2_files
 from helpers.data.model_files import POCKET
 from helpers.data.recorded import recorded
 from helpers.data.sources import checksum, stdlib_sources
 from helpers.parts import gpt2
 from helpers.parts.bpe import Tokenizer
 from helpers.parts.generator import bits_per_byte
-from helpers.pretrained import from_pretrained
 from helpers.training import pocket_gpt2, pocket_gpt2_figures
 from helpers.training.common import Record
 
@@ -35,7 +35,7 @@ TEXT = "class Naïve(Base):\n    def __init__(self, name=None):\n        self.na
 
 @pytest.fixture(scope="module")
 def pocket():
-    return from_pretrained(places="embedded", say=lambda line: None)
+    return gpt2.load(POCKET), Tokenizer.from_folder(POCKET)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def held_out(pocket):
 
 
 def test_it_is_the_default_and_says_so(capsys):
-    from_pretrained("gpt2-xl", places="embedded")
+    assert gpt2_files("gpt2-xl", places="embedded").folder == POCKET
     assert capsys.readouterr().out == "GPT-2: the pocket model, trained for this course.\n"
 
 
@@ -317,7 +317,8 @@ def test_the_command_trains_and_writes_what_it_says(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.argv", ["pocket_gpt2", "--steps", "3", "--to", str(tmp_path)])
     pocket_gpt2.main()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pocket_gpt2", "pocket_gpt2.json"]
-    model, tokenizer = from_pretrained(str(tmp_path / "pocket_gpt2"))
+    folder = tmp_path / "pocket_gpt2"
+    model, tokenizer = gpt2.load(folder), Tokenizer.from_folder(folder)
     assert len(tokenizer) == model.config.n == 300
     written = json.loads((tmp_path / "pocket_gpt2.json").read_text(encoding="utf-8"))
     kept = recorded("pocket_gpt2")

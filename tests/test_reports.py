@@ -20,9 +20,9 @@ from graded import FULL, OUT_OF, batch, copied
 from jinja2 import UndefinedError
 from stand_in import ISOLATION
 
+from helpers.authoring import demo_class
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.authoring.mistakes import Mistake
-from helpers.benchmarks import demo_class
 from helpers.checking.syntax import shape_of
 from helpers.checking.verdicts import RIGHT, WRONG, Verdict
 from helpers.course import HELPERS, ROOT
@@ -552,12 +552,12 @@ def test_the_demo_class_holds_every_known_mistake_and_two_broken_files(source):
 @pytest.mark.deep
 def test_the_demo_class_comes_and_goes(tmp_path):
     course = Course(tmp_path, FIRST)
-    done = course.run("helpers.benchmarks", "demo-class", FIRST)
+    done = course.run("helpers.authoring", "demo-class", FIRST)
     assert done.returncode == 0, done.stderr
     assert len(list((tmp_path / "submitted").iterdir())) == 30
     assert f"make demo-class LESSON={FIRST} ARGS=--remove" in done.stdout
     (tmp_path / "report" / FIRST).mkdir(parents=True)
-    assert course.run("helpers.benchmarks", "demo-class", FIRST, "--remove").returncode == 0
+    assert course.run("helpers.authoring", "demo-class", FIRST, "--remove").returncode == 0
     assert not (tmp_path / "report" / FIRST).exists()
     assert list((tmp_path / "submitted").iterdir()) == [] and course.marks() == {}
 
@@ -565,6 +565,6 @@ def test_the_demo_class_comes_and_goes(tmp_path):
 def test_the_demo_class_stays_away_from_a_real_one(tmp_path):
     course = Course(tmp_path, FIRST)
     course.submit("ada", answer_notebook(FIRST))
-    done = course.run("helpers.benchmarks", "demo-class", FIRST)
+    done = course.run("helpers.authoring", "demo-class", FIRST)
     assert done.returncode and "a real class" in done.stderr
     assert [path.name for path in (tmp_path / "submitted").iterdir()] == ["ada"]

@@ -16,6 +16,8 @@ from helpers.authoring.mistakes import BadEdit
 from helpers.authoring.prose import findings_by_rule
 from helpers.authoring.readme_table import write_table
 from helpers.authoring.unvaried import unvaried
+from helpers.exercises import UnknownLesson
+from helpers.grading.errors import GradingError
 from helpers.grading.sandbox.bubblewrap import NoSandbox, SandboxFailed
 
 
@@ -32,6 +34,7 @@ def parser() -> argparse.ArgumentParser:
         (_exam_key, "make the secret key that a lesson is graded with"),
         (_new, "start a lesson from the pattern"),
         (_name_mistake, "make a known mistake of a wrong answer that the report shows"),
+        (_demo_class, "make thirty submissions to try grading on"),
         (_release, "make the students' bundle, a zip in dist/"),
         (_students_repository, "commit the release into the repository that hubs pull"),
         (_home, "say where the course is published, and make the students' notebooks anew"),
@@ -51,6 +54,8 @@ def parser() -> argparse.ArgumentParser:
     add["name-mistake"]("--title", required=True, help="a few words that name it")
     add["name-mistake"]("--says", required=True, help="what to look at, without giving the line away")
     add["name-mistake"]("--yes", action="store_true", help="do not ask")
+    add["demo-class"]("lesson", metavar="NN_topic")
+    add["demo-class"]("--remove", action="store_true", help="delete the class again, with its marks")
     add["release"]("--with-solutions", action="store_true", help="to be seen after solving, or after some tries")
     add["students-repository"]("folder", type=Path)
     add["home"]("address", help='the repository\'s: https://github.com/you/your-course, or "" for none')
@@ -153,6 +158,15 @@ def _new(args) -> None:
     from helpers.authoring.new_lesson import new_lesson
 
     new_lesson(args.name)
+
+
+def _demo_class(args) -> None:
+    from helpers.authoring import demo_class
+
+    try:
+        demo_class.remove(args.lesson) if args.remove else demo_class.make(args.lesson)
+    except (UnknownLesson, GradingError) as problem:
+        raise SystemExit(f"\n{problem}\n") from None
 
 
 def _release(args) -> None:

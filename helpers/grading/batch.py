@@ -18,9 +18,8 @@ import nbformat
 from helpers.exercises import load_lesson
 from helpers.grading import canary
 from helpers.grading.backups import back_up
-from helpers.grading.canary import REFERENCE
 from helpers.grading.errors import GradingError, explained
-from helpers.grading.exam import exam_key_path, load_exam_key
+from helpers.grading.exam import REFERENCE, exam_key_path, load_exam_key
 from helpers.grading.gradebook import Marks, digest_of, judged_path
 from helpers.grading.grader import GradedSubmission, Grader
 from helpers.grading.journal import Journal

@@ -9,7 +9,6 @@ from __future__ import annotations
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import nbformat
 import psutil
@@ -18,6 +17,8 @@ from nbformat.notebooknode import NotebookNode
 from helpers.course import SOLUTIONS
 from helpers.exercises import Lesson
 from helpers.grading.errors import GradingError
+from helpers.grading.exam import REFERENCE
+from helpers.grading.grader import GradedSubmission
 from helpers.grading.submissions.archives import SubmittedFile
 from helpers.grading.submissions.identity import FOLDER, FileOwner
 from helpers.grading.submissions.roster import Student
@@ -26,10 +27,7 @@ from helpers.grading.summary import in_words
 from helpers.notebooks import filled_in, sources_of, without_marks
 from helpers.text import number, plain
 
-if TYPE_CHECKING:
-    from helpers.grading.grader import GradedSubmission
-
-REFERENCE, EMPTY = "the reference solution", "an empty submission"
+EMPTY = "an empty submission"
 MAX_DOUBTFUL = 8  # doubtful results that wait for the same check of the machine
 LOW = 500  # MB: less free memory or disk space than this is reported
 

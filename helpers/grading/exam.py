@@ -22,6 +22,7 @@ from helpers.grading.judging import CheckRun
 
 FOLDER = "exam"
 POOL = 6  # seeds of a lesson's exam
+REFERENCE = "the reference solution"  # goes first, and is tried under every seed
 HIDDEN = "(the exam's seed)"  # shown where a submission printed it
 
 

@@ -21,8 +21,7 @@ from helpers.checking.program_slice import CodeCell
 from helpers.checking.verdicts import WRONG
 from helpers.course import SHIPPED_SEED
 from helpers.exercises import Lesson
-from helpers.grading.canary import REFERENCE
-from helpers.grading.exam import HIDDEN, ExamKey, digest_of_work, without_seed
+from helpers.grading.exam import HIDDEN, REFERENCE, ExamKey, digest_of_work, without_seed
 from helpers.grading.gradebook import digest_of
 from helpers.grading.journal import JournalEntry
 from helpers.grading.judging import CheckRun, Judged, judge_predictions, judge_submission, unexplained_of

@@ -95,6 +95,7 @@ def remove(lesson: str) -> None:
 
 
 def student_id(name: str) -> str:
+    """The id of one of them: "demo-amaru-quellwasser"."""
     return MARK + name.lower().replace(" ", "-")
 
 
