@@ -16,6 +16,7 @@ from helpers.checking.answers import ANSWERED, FORBIDDEN, run
 from helpers.checking.by_hand import DEFINED, UNWATCHED, forbidden_use, watched
 from helpers.checking.cell_scan import scan_cell
 from helpers.checking.keys import ExerciseKey
+from helpers.checking.syntax import cell_of
 from helpers.checking.verdicts import NOT_ALLOWED, judge
 from helpers.exercises.aspects import Forbidden
 from helpers.exercises.exercise import ATTENTION_OPERATORS, NORM_OPERATORS, SOFTMAX_OPERATORS, Aspect, Exercise
@@ -304,7 +305,7 @@ def test_after_the_block_values_and_gradients_are_the_same_and_nothing_warns():
     ],
 )
 def test_a_name_is_seen_in_the_text_with_its_line(forbidden, line):
-    says = forbidden_use(f"x = 1\n{line}", {forbidden: "Write it."})
+    says = forbidden_use(cell_of(f"x = 1\n{line}").tree, {forbidden: "Write it."})
     assert says.startswith("Line 2 uses ") and says.endswith(" Write it.")
 
 
@@ -321,7 +322,7 @@ def test_a_name_is_seen_in_the_text_with_its_line(forbidden, line):
     ],
 )
 def test_a_word_in_a_comment_or_within_another_name_is_no_use(source):
-    assert forbidden_use(source, {"Transformer": "Write it.", "numel": "Count."}) == ""
+    assert forbidden_use(cell_of(source).tree, {"Transformer": "Write it.", "numel": "Count."}) == ""
 
 
 # --------------------------------------------------------------------------------------------- in a verdict

@@ -14,7 +14,7 @@ from helpers.checking.cell_scan import SubmissionScan, scan_cell, scan_submissio
 from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.predictions import MADE, NONE_OF_THEM, NOT_YET, predicted
 from helpers.checking.program_slice import CodeCell
-from helpers.checking.syntax import digest_of_tree
+from helpers.checking.syntax import cell_of
 from helpers.checking.verdicts import AS_GIVEN, WRONG, judge
 from helpers.exercises import Lesson, Prediction, load_lesson
 from helpers.grading.judging import judge_predictions
@@ -112,7 +112,7 @@ def test_the_cell_as_it_was_given_is_a_calm_state_and_earns_nothing_whatever_was
         assert (found.state, found.points, found.mistakes) == (AS_GIVEN, 0, ())
         assert "You have not changed the cell yet" in panel.as_text(found)
         assert "✗" not in panel.as_html(found) and "self.attend" not in panel.as_html(found)
-    assert digest_of_tree(given + "\nx = 1") != key.released
+    assert cell_of(given + "\nx = 1").digest != key.released
 
 
 def test_the_bug_in_other_words_is_called_by_its_name_and_earns_nothing(key):

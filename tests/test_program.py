@@ -7,8 +7,8 @@ import pytest
 from tables import table
 
 from helpers.checking.cell_scan import scan_cell
-from helpers.checking.program_slice import CodeCell, ProgramSlice, binds, slice_of
-from helpers.checking.syntax import LONGEST
+from helpers.checking.program_slice import CodeCell, ProgramSlice, slice_of
+from helpers.checking.syntax import LONGEST, cell_of
 from helpers.exercises import load_lesson
 
 CASES = table("program")
@@ -118,12 +118,12 @@ def test_a_slice_goes_through_json_and_comes_back():
 
 @pytest.mark.parametrize("text", CASES["binds_f"])
 def test_a_cell_gives_a_name_its_meaning_however_it_is_bound(text):
-    assert binds("f", text)
+    assert cell_of(text).binds("f")
 
 
 @pytest.mark.parametrize("text", CASES["uses_f_alone"])
 def test_a_cell_that_only_uses_a_name_gives_it_no_meaning(text):
-    assert not binds("f", text)
+    assert not cell_of(text).binds("f")
 
 
 @pytest.mark.parametrize("line", CASES["leads_out"])

@@ -23,7 +23,7 @@ from stand_in import ISOLATION
 from helpers.authoring import demo_class
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.authoring.mistakes import Mistake
-from helpers.checking.syntax import shape_of
+from helpers.checking.syntax import cell_of
 from helpers.checking.verdicts import RIGHT, WRONG, Verdict
 from helpers.course import HELPERS, ROOT
 from helpers.exercises import load_lesson
@@ -305,7 +305,7 @@ def answered(student, exercise="raw_weights", **fields):
     """A result with one exercise in it. fields: of the record, of the cell, or of the result."""
     cell = {key: fields.pop(key) for key in ("code", "score", "out_of", "waits") if key in fields}
     result = {key: fields.pop(key) for key in ("handed_in", "due", "late", "penalty") if key in fields}
-    shape, size = shape_of(cell.get("code", ""))
+    shape, size = cell_of(cell.get("code", "")).shape
     kept = {**record(Judged(Verdict(exercise, WRONG, 1, 3))), "shape": shape, "size": size, **fields}
     made = GradedCell(exercise, cell.pop("score", 1.0), cell.pop("out_of", 3.0), record=kept, **cell)
     penalty = result.pop("penalty", 0.0)

@@ -13,7 +13,7 @@ from helpers.checking import answers, isolation
 from helpers.checking.cell_scan import scan_cell, scan_submission
 from helpers.checking.finished_parts import sources_for
 from helpers.checking.keys import load_key, shipped_path
-from helpers.checking.syntax import holds_stub
+from helpers.checking.syntax import cell_of
 from helpers.checking.verdicts import NOT_STARTED, ON_HOLD
 from helpers.exercises import load_lesson
 from helpers.grading import review
@@ -64,9 +64,9 @@ def judged(lesson, notebook, name, decided=lambda exercise, digest: ""):
 def test_every_released_cell_holds_its_stub_or_a_bug_to_mend_and_no_solution_does(source):
     cells, solutions = sources_of(answer_notebook(source.name)), solved(source.name)
     for exercise in source.lesson:
-        assert holds_stub(cells[exercise.name], exercise.name, cells[exercise.name]) != exercise.mend
+        assert cell_of(cells[exercise.name]).holds_stub(exercise.name, cells[exercise.name]) != exercise.mend
         assert cells[exercise.name] != solutions[exercise.name]
-        assert not holds_stub(solutions[exercise.name], exercise.name, cells[exercise.name])
+        assert not cell_of(solutions[exercise.name]).holds_stub(exercise.name, cells[exercise.name])
 
 
 def test_a_released_notebook_is_not_attempted_and_has_nothing_to_look_at():

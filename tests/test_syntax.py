@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from helpers.checking.syntax import (
@@ -12,20 +14,13 @@ from helpers.checking.syntax import (
     MOST_NODES,
     NotPython,
     Unreadable,
-    digest_of_tree,
-    holds_stub,
+    cell_of,
     names_of,
-    parse,
-    parsed,
-    python_of,
-    shape_of,
-    statements,
-    stubs,
 )
 
 
 def only(source):
-    (statement,) = statements(source)
+    (statement,) = cell_of(source).statements
     return statement
 
 
@@ -45,12 +40,10 @@ TOO_MUCH = {
 
 @pytest.mark.parametrize("source, says", TOO_MUCH.values(), ids=TOO_MUCH)
 def test_what_is_larger_than_any_exercise_needs_is_refused_and_why_is_said(source, says):
-    with pytest.raises(Unreadable, match=says):
-        parse(source)
-    with pytest.raises(Unreadable):
-        statements(source)
-    assert parsed(source) is None
-    assert digest_of_tree(source) == "" and shape_of(source) == ("", 0) and stubs(source, "x") == (0, 0)
+    cell = cell_of(source)
+    assert isinstance(cell.problem, Unreadable) and says in str(cell.problem)
+    assert (cell.statements, cell.tree.body, cell.python) == ((), [], source)
+    assert cell.digest == "" and cell.shape == ("", 0) and cell.stubs("x") == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -65,20 +58,19 @@ def test_what_is_larger_than_any_exercise_needs_is_refused_and_why_is_said(sourc
     ids=["characters", "lines", "integer", "signs", "a sum"],
 )
 def test_what_is_just_within_the_bounds_is_read(source):
-    parse(source)
+    assert cell_of(source).problem is None
 
 
 @pytest.mark.parametrize("source", ["def f(:", "x = = 1", "\0", "x = 1" + "0" * 5_000, "'", "  x = 1\n y = 2"])
 def test_what_is_no_python_is_refused_with_the_parsers_words(source):
-    with pytest.raises(NotPython, match=r"\S"):
-        parse(source)
-    assert parsed(source) is None
+    cell = cell_of(source)
+    assert isinstance(cell.problem, NotPython) and str(cell.problem).strip()
+    assert cell.tree.body == []
 
 
 @pytest.mark.parametrize("source", ["(" * 39_000, "-" * 39_000 + "1", "f(" * 19_000, "lambda: " * 4_900 + "1"])
 def test_no_text_within_the_bounds_ends_the_reader(source):
-    with pytest.raises((Unreadable, NotPython)):
-        parse(source)
+    assert isinstance(cell_of(source).problem, (Unreadable, NotPython))
 
 
 # ------------------------------------------------------------------------------- what a notebook allows besides
@@ -101,25 +93,34 @@ def test_no_text_within_the_bounds_ends_the_reader(source):
     ],
 )
 def test_magics_shell_lines_and_calls_for_help_do_nothing_and_keep_the_lines(source, python):
-    assert python_of(source) == python
-    assert parse(source)
+    cell = cell_of(source)
+    assert (cell.python, cell.problem) == (python, None)
 
 
 def test_python_that_looks_like_a_magic_stays_as_it_is():
     source = "x = (a\n % b)\nprint('''\n!no\n''')\ny = a != b"
-    assert python_of(source) == source
+    assert cell_of(source).python == source
 
 
 @pytest.mark.parametrize("newline", ["\r\n", "\r"])
 def test_the_ends_of_lines_are_those_of_any_system(newline):
     source = "def f(x):\n    return '''a\nb'''\n"
-    assert python_of(source.replace("\n", newline)) == source
-    assert digest_of_tree(source.replace("\n", newline)) == digest_of_tree(source)
+    assert cell_of(source.replace("\n", newline)).python == source
+    assert cell_of(source.replace("\n", newline)).digest == cell_of(source).digest
     assert only(source.replace("\n", newline)).text + "\n" == source
 
 
 def test_a_byte_order_mark_is_no_part_of_the_cell():
-    assert python_of("\ufeffx = 1") == "x = 1"
+    assert cell_of("\ufeffx = 1").python == "x = 1"
+
+
+def test_a_text_is_read_once_whatever_is_asked_of_it(monkeypatch):
+    source, texts = "def f(x):\n    raise NotImplementedError  # once", []
+    monkeypatch.setattr(ast, "parse", lambda text, real=ast.parse: texts.append(text) or real(text))
+    for _ in range(2):
+        cell = cell_of(source)
+        assert cell.stubs("f") == (1, 1) and cell.binds("f") and cell.digest and cell.shape and cell.statements
+    assert texts == [source]
 
 
 # ------------------------------------------------------------------------------------------- statements
@@ -211,7 +212,7 @@ def test_a_constant_knows_which_functions_it_calls():
 
 def test_statements_know_their_lines_and_keep_their_text():
     source = "x = 1; y = 2  # both\n\n# above\n@wraps\n@again\ndef f():\n    return 1   # one\n"
-    first, second, function = statements(source)
+    first, second, function = cell_of(source).statements
     assert [s.line for s in (first, second, function)] == [1, 1, 4]
     assert (first.text, second.text) == ("x = 1", "y = 2")
     assert function.text == "@wraps\n@again\ndef f():\n    return 1   # one"
@@ -224,19 +225,19 @@ def test_statements_know_their_lines_and_keep_their_text():
 def test_two_cells_are_the_same_program_whatever_their_comments_and_layout():
     one = "def f(x):\n    '''Doubles.'''\n    return 2*x"
     other = "# mine\ndef f( x ):\n\n    return (2 * x)  # twice"
-    assert digest_of_tree(one) == digest_of_tree(other) != digest_of_tree("def f(x):\n    return 3*x")
+    assert cell_of(one).digest == cell_of(other).digest != cell_of("def f(x):\n    return 3*x").digest
 
 
 def test_the_digest_of_a_cell_is_the_same_in_every_python():
     """A key is made in one and read in another, where functions have type parameters and f-strings other parts."""
     cell = "@once\ndef f(q, *, k=None):\n    return f'{q!r:>{k}}' if k else [*q, {**q}, q[..., 1:], lambda: None]"
-    assert digest_of_tree(cell) == "ae992fa03f9d8a62"
+    assert cell_of(cell).digest == "ae992fa03f9d8a62"
 
 
 def test_two_cells_have_one_shape_whatever_their_names():
     one = "def f(x: int) -> int:\n    total = x + 1\n    return total"
     other = "def f(value):\n    result = value + 1\n    return result"
-    assert shape_of(one) == shape_of(other) != shape_of(other.replace("+ 1", "- 1"))
+    assert cell_of(one).shape == cell_of(other).shape != cell_of(other.replace("+ 1", "- 1")).shape
 
 
 # ------------------------------------------------------------------------------------------------ stubs
@@ -255,7 +256,7 @@ STUB = "def f(x):\n    raise NotImplementedError('write this')"
     ],
 )
 def test_a_function_that_only_says_that_it_is_not_written_is_a_stub(source):
-    assert stubs(source, "f") == (1, 1) and holds_stub(source, "f")
+    assert cell_of(source).stubs("f") == (1, 1) and cell_of(source).holds_stub("f")
 
 
 @pytest.mark.parametrize(
@@ -273,7 +274,7 @@ def test_a_function_that_only_says_that_it_is_not_written_is_a_stub(source):
     ],
 )
 def test_what_may_return_something_is_no_stub(source):
-    assert not holds_stub(source, "f")
+    assert not cell_of(source).holds_stub("f")
 
 
 def test_of_a_class_the_methods_that_are_stubs_are_counted_and_those_that_were_released_make_the_stub():
@@ -281,13 +282,13 @@ def test_of_a_class_the_methods_that_are_stubs_are_counted_and_those_that_were_r
     given = "class C:\n" + method.format("a", "raise NotImplementedError") + method.format("b", "return 1")
     given += method.format("c", "raise NotImplementedError")
     begun = given.replace("raise NotImplementedError", "return 2", 1)
-    assert (stubs(given, "C"), stubs(begun, "C")) == ((2, 3), (1, 3))
-    assert holds_stub(given, "C", given) and not holds_stub(begun, "C", given)
-    assert not holds_stub(given, "C"), "without the release it may be that only one method is asked"
+    assert (cell_of(given).stubs("C"), cell_of(begun).stubs("C")) == ((2, 3), (1, 3))
+    assert cell_of(given).holds_stub("C", given) and not cell_of(begun).holds_stub("C", given)
+    assert not cell_of(given).holds_stub("C"), "without the release it may be that only one method is asked"
 
 
 def test_a_function_that_hands_on_to_an_unwritten_class_is_as_unwritten():
     inner = "class Inner:\n    def run(self):\n        raise NotImplementedError\n"
     function = "def f(x):\n    return Inner().run()"
-    assert holds_stub(inner + function, "f")
-    assert not holds_stub(inner + "    def name(self):\n        return 1\n" + function, "f")
+    assert cell_of(inner + function).holds_stub("f")
+    assert not cell_of(inner + "    def name(self):\n        return 1\n" + function).holds_stub("f")

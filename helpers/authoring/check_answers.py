@@ -23,7 +23,7 @@ from helpers.authoring.mutant_verdicts import Feedback, judged_mutants
 from helpers.checking.answers import Answer
 from helpers.checking.cell_scan import CellScan, scan_cell
 from helpers.checking.keys import AnswerKey, BadKey, ExerciseKey, load_key, shipped_path
-from helpers.checking.syntax import digest_of_tree
+from helpers.checking.syntax import cell_of
 from helpers.checking.verdicts import AS_GIVEN, RIGHT, Verdict, earns_sides, judge, lost_aspects
 from helpers.course import SHIPPED_SEED
 from helpers.exercises import Exercise, load_lesson
@@ -125,7 +125,7 @@ def judged(
         exercise, entry, problems = lesson[variant.exercise], key[variant.exercise], []
         answer = answer_of(variant, answers, entry, exercise, seed)
         text = variant.code if isinstance(variant, StudentMistake) else answers.text(exercise.name, variant)
-        if exercise.mend and digest_of_tree(text) == entry.released:
+        if exercise.mend and cell_of(text).digest == entry.released:
             verdict = judge(exercise, answer, entry, _scan(source.name, exercise.name, text))
             if verdict.state != AS_GIVEN or verdict.points:
                 problems.append("unchanged, it is not known for that")

@@ -20,7 +20,7 @@ from helpers.authoring.mistakes import Accepted, Mistake, Shortcut
 from helpers.authoring.unvaried import unvaried
 from helpers.checking.finished_parts import answers_in_reach, parts_imported, parts_used
 from helpers.checking.predictions import quoted_choices
-from helpers.checking.syntax import digest_of_tree, parsed
+from helpers.checking.syntax import cell_of
 from helpers.course import LESSONS
 from helpers.exercises import Exercise, Prediction, lesson_names
 from helpers.exercises.exercise import UNCHANGED
@@ -208,15 +208,15 @@ def mends(source: Source) -> Iterator[str]:
 
 
 def _bug(source: Source, exercise: Exercise, released: str, answer: str) -> Iterator[str]:
-    name, digest = exercise.name, digest_of_tree(released)
+    name, digest = exercise.name, cell_of(released).digest
     bugs = [v for v in source.variants(Mistake) if v.exercise == name and v.name == UNCHANGED]
     if not digest:
         yield f"what students get of {name} is no Python"
-    elif digest == digest_of_tree(answer):
+    elif digest == cell_of(answer).digest:
         yield f"what students get of {name} is the solution"
     elif not bugs:
         yield f"{name} is to be mended, and has no Mistake {UNCHANGED!r}: the bug itself, however it is written"
-    elif digest_of_tree(without_marks(bugs[0].apply(answer))) != digest:
+    elif cell_of(without_marks(bugs[0].apply(answer))).digest != digest:
         yield f"the Mistake {UNCHANGED!r} of {name} is another program than what students get behind {GETS}"
 
 
@@ -226,13 +226,13 @@ def built_on(source: Source) -> Iterator[str]:
     Mistakes count too: in an exam, a mistake that raised because a part is missing would not be called by its name.
     """
     cells = source.cells()
-    imported = parts_imported(parsed(cells[SETUP]))
+    imported = parts_imported(cell_of(cells[SETUP]).tree)
     probes = ast.parse((LESSONS / f"l{source.name}" / "exercises.py").read_text(encoding="utf-8"))
     probed = set(parts_imported(probes).values())
     for exercise in source.lesson:
         name, declared = exercise.name, set(exercise.builds_on)
         others = [v.apply(cells[name]) for v in source.variants() if v.exercise == name and not isinstance(v, Shortcut)]
-        used = set().union(*(parts_used(parsed(text), imported) for text in (cells[name], *others)))
+        used = set().union(*(parts_used(cell_of(text).tree, imported) for text in (cells[name], *others)))
         yield from (f"{name} builds on {part}, which answers it" for part in answers_in_reach(exercise))
         yield from (f"{name} uses {part}; add it to its builds_on" for part in sorted(used - declared))
         for part in sorted(declared - used - probed):

@@ -9,7 +9,7 @@ from helpers.authoring.mistakes import Mistake, StudentMistake
 from helpers.authoring.student_mistakes import running
 from helpers.checking.answers import ANSWERED, RAISED, Outcome
 from helpers.checking.keys import AnswerKey, ExerciseKey, KnownMistake, Outcomes
-from helpers.checking.syntax import digest_of_tree
+from helpers.checking.syntax import cell_of
 from helpers.exercises import Exercise
 from helpers.exercises.exercise import Aspect
 from helpers.exercises.tolerance import between_machines
@@ -49,7 +49,7 @@ def _released(source: Source, exercise: Exercise) -> str:
     """What a mended exercise's key knows of the cell that students get. Raises BrokenReference where there is none."""
     if not exercise.mend:
         return ""
-    digest = digest_of_tree(source.given().get(exercise.name, ""))
+    digest = cell_of(source.given().get(exercise.name, "")).digest
     if exercise.name not in source.given() or not digest:
         raise BrokenReference(
             f"{source.name}/{exercise.name}: what students get to mend is missing, or no Python: {GETS}"

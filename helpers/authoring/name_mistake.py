@@ -23,7 +23,7 @@ from helpers.checking.answers import Answer
 from helpers.checking.cell_scan import scan_submission
 from helpers.checking.keys import AnswerKey, BadKey, key_as_bytes, shipped_path
 from helpers.checking.program_slice import CodeCell
-from helpers.checking.syntax import parsed
+from helpers.checking.syntax import cell_of
 from helpers.checking.verdicts import AspectVerdict, Verdict
 from helpers.course import SHIPPED_SEED, write_whole
 from helpers.grading.exam import HIDDEN, ExamKey, exam_key_path, load_exam_key
@@ -154,7 +154,7 @@ def _group(source: Source, root: Path, answer: str) -> tuple[str, list[tuple[str
 
 def _code(source: Source, exercise: str, codes: Sequence[str]) -> str:
     """The commonest of these cells that needs no other cell; else the one that needs the fewest definitions."""
-    setup, readable = source.cells()[SETUP], [code for code in codes if code.strip() and parsed(code)]
+    setup, readable = source.cells()[SETUP], [code for code in codes if code.strip() and not cell_of(code).problem]
 
     def needed(code: str) -> int:
         cells = [CodeCell(exercise, code, exercise)]

@@ -11,6 +11,7 @@ to look. So are operators of one's own and a look at torch's source, in any exer
 from __future__ import annotations
 
 import _lsprof
+import ast
 import contextlib
 import functools
 import os
@@ -324,12 +325,12 @@ def _is_of_a_cell(file: str) -> bool:
 # --------------------------------------------------------------------------------------------- the text
 
 
-def forbidden_use(source: str, forbidden: Mapping[str, str]) -> str:
-    """A sentence about the first name in a cell that the exercise forbids; "" where there is none.
+def forbidden_use(tree: ast.AST, forbidden: Mapping[str, str]) -> str:
+    """A sentence about the first name in code that the exercise forbids; "" where there is none.
 
-    A name in a comment or a docstring is no use of it. What is not Python says nothing here.
+    A name in a comment or a docstring is no use of it.
     """
-    for line, name in spelled(source, modules=False) if forbidden else ():
+    for line, name in spelled(tree, modules=False) if forbidden else ():
         if name in forbidden:
             return f"Line {line} uses {name}. {forbidden[name]}"
     return ""

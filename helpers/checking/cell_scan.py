@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from helpers.checking.by_hand import forbidden_use
 from helpers.checking.program_slice import CodeCell, ProgramSlice, needed_part, slice_of
-from helpers.checking.syntax import digest_of_tree, holds_stub, parsed, shape_of, spelled, stubs
+from helpers.checking.syntax import cell_of, spelled
 from helpers.exercises import Exercise, Lesson
 from helpers.notebooks import CHECK, check_id
 
@@ -45,9 +45,9 @@ class Finding:
 class CellScan:
     """What the text of one answer shows.
 
-    program: the digest of the program in its cell (see `syntax.digest_of_tree`). stub: it holds all stubs that it was
+    program: the digest of the program in its cell (see `Cell.digest`). stub: it holds all stubs that it was
     released with. elsewhere: see `ProgramSlice`. begun: some of its stubs are left. shortcut: a sentence about a name
-    that the exercise forbids, or "". shape, size: see `syntax.shape_of`. suspicious: lines for the instructor. refused:
+    that the exercise forbids, or "". shape, size: see `Cell.shape`. suspicious: lines for the instructor. refused:
     why it cannot be read, or "".
     """
 
@@ -73,19 +73,19 @@ def scan_cell(exercise: Exercise, source: str, program: ProgramSlice | None = No
     source: its own cell. program: its slice; the cell alone without one. released: the cell as students get it; without
     it only a cell that holds nothing but stubs is said to hold the stub.
     """
-    own = program.own if program else source
-    others = [each.text for each in program.definitions] if program else []
-    needed = [*others, needed_part(exercise.name, own)]
-    shape, size = shape_of(source)
+    name, cell = exercise.name, cell_of(source)
+    others = [cell_of(each.text).tree for each in program.definitions] if program else []
+    needed = [*others, needed_part(name, cell_of(program.own) if program else cell)]
+    shape, size = cell.shape
     return CellScan(
-        program=digest_of_tree(source),
-        stub=holds_stub(source, exercise.name, released),
+        program=cell.digest,
+        stub=cell.holds_stub(name, released),
         elsewhere=program.elsewhere if program else "",
-        begun=stubs(source, exercise.name)[0] > 0,
-        shortcut=next(filter(None, (forbidden_use(text, exercise.forbidden) for text in needed)), ""),
+        begun=cell.stubs(name)[0] > 0,
+        shortcut=next(filter(None, (forbidden_use(tree, exercise.forbidden) for tree in needed)), ""),
         shape=shape,
         size=size,
-        suspicious=tuple(_suspicious_lines(exercise.name, program)) if program else (),
+        suspicious=tuple(_suspicious_lines(name, program)) if program else (),
         refused=program.refused if program else "",
     )
 
@@ -94,7 +94,7 @@ def _suspicious_lines(own: str, program: ProgramSlice) -> Iterator[Finding]:
     texts = [(each.cell, each.line, each.text) for each in program.definitions]
     for cell, first, text in [*texts, (own, 1, program.own)]:
         lines = text.split("\n")
-        for line, name in spelled(text):
+        for line, name in spelled(cell_of(text).tree):
             if name not in INTROSPECTION and not name.startswith(OWN_ROOMS):
                 continue
             excerpt = lines[line - 1].strip()[:LONGEST_EXCERPT] if line <= len(lines) else ""
@@ -144,8 +144,7 @@ def scan_submission(
 def literal(source: str, name: str) -> str:
     """The text that a cell gives a name as a literal, by its last such line; "" for anything else."""
     text = ""
-    tree = parsed(source)
-    for node in tree.body if tree else ():
+    for node in cell_of(source).tree.body:
         if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
             value = node.value
             text = value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else ""

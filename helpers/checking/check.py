@@ -6,7 +6,6 @@ answer runs alone (see `isolation`), and is judged outside of the student's proc
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import os
 import re
@@ -25,7 +24,7 @@ from helpers.checking.isolation import NothingDefined, run_alone
 from helpers.checking.kernel_state import KernelState, TimeLimitExceeded, time_limit
 from helpers.checking.keys import AnswerKey, BadKey, load_key, shipped_path
 from helpers.checking.program_slice import ELSEWHERE, ProgramSlice, slice_of
-from helpers.checking.syntax import digest_of_tree, holds_stub, parsed
+from helpers.checking.syntax import cell_of
 from helpers.checking.verdicts import AS_GIVEN, NO_ANSWER, NOT_STARTED, RIGHT, Verdict, judge, no_answer, not_started
 from helpers.checking.waiting import Waiting
 from helpers.course import VALIDATING
@@ -177,10 +176,10 @@ class Check:
     def _elsewhere(self, exercise: Exercise, kernel: KernelState) -> str:
         """Says that another cell holds the answer while the exercise's own is as it was released; or ""."""
         own, other = kernel.own(exercise.name)
-        as_given = holds_stub(own, exercise.name)
+        as_given = cell_of(own).holds_stub(exercise.name)
         if exercise.mend:
             with contextlib.suppress(BadKey):
-                as_given = digest_of_tree(own) == self._key[exercise.name].released
+                as_given = cell_of(own).digest == self._key[exercise.name].released
         return ELSEWHERE.format(name=exercise.name, cell=f"cell {other}") if other and as_given else ""
 
     def _if_alone(self, exercise: Exercise, verdict: Verdict, source: str, kernel: KernelState) -> Verdict:
@@ -197,7 +196,7 @@ class Check:
         if self._kernel is None:
             return
         state = verdict.state if verdict.state in (RIGHT, NOT_STARTED, AS_GIVEN, NO_ANSWER) else check_log.WRONG
-        answer = digest_of_tree(self._kernel.source(verdict.exercise))
+        answer = cell_of(self._kernel.source(verdict.exercise)).digest
         points = (verdict.points, verdict.out_of)
         check_log.record(check_log.Result(self.lesson.name, verdict.exercise, *points, state, answer))
 
@@ -239,8 +238,8 @@ def _too_long(seconds: float, late: TimeLimitExceeded) -> str:
 
 def _uses_parts(program: ProgramSlice) -> bool:
     """Does the answer use a module of finished parts, of which an exam has only what the exercise builds on?"""
-    setup = parsed(program.setup) or ast.Module([], [])
-    imported = {name for name, path in parts_imported(setup).items() if "." not in path}
+    imports = parts_imported(cell_of(program.setup).tree)
+    imported = {name for name, path in imports.items() if "." not in path}
     return any("helpers.parts" in text or imported & set(re.findall(r"\w+", text)) for text in program.texts)
 
 

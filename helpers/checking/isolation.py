@@ -26,6 +26,7 @@ from helpers.checking.by_hand import building, listening, ready_made, restricted
 from helpers.checking.cell_scan import scan_submission
 from helpers.checking.finished_parts import PARTS, one_a_name
 from helpers.checking.program_slice import FINISHED, CodeCell, ProgramSlice
+from helpers.checking.syntax import cell_of
 from helpers.device import on_the_cpu
 from helpers.exercises import Exercise, Lesson
 from helpers.notebooks import SETUP
@@ -93,7 +94,7 @@ def _run(text: str, file: str, cell: str, namespace: dict, line: int = 1) -> str
 def _setup_code(text: str) -> list[tuple[CodeType, type[Exception]]]:
     """The code of a setup cell, statement by statement and import by import, and what each may raise."""
     code: list[tuple[CodeType, type[Exception]]] = []
-    for node in ast.parse(text).body:
+    for node in cell_of(text).tree.body:
         allowed = ImportError if isinstance(node, (ast.Import, ast.ImportFrom)) else Exception
         trees = [ast.fix_missing_locations(ast.Module([piece], [])) for piece in one_a_name(node)]
         code += [(compile(tree, "<setup>", "exec"), allowed) for tree in trees]

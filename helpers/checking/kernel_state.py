@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, InteractiveShell
 
 from helpers.checking.answers import described
-from helpers.checking.program_slice import CodeCell, binds
+from helpers.checking.program_slice import CodeCell
+from helpers.checking.syntax import cell_of
 
 STARTS = re.compile(r"^check\s*=\s*start\(", re.MULTILINE)
 INTERRUPT_EVERY = 1.0  # seconds between interrupts: a bare `except:` in a loop swallows one
@@ -103,7 +104,7 @@ class KernelState:
         The own cell is the first that did so. ("", 0) where there is no other, or the notebook tells no cells apart.
         """
         last, _ = self._last(name)
-        first = next((number for number, cell in enumerate(self._cells) if binds(name, cell)), 0)
+        first = next((number for number, cell in enumerate(self._cells) if cell_of(cell).binds(name)), 0)
         own = self._ids.get(first)
         if own is None or self._ids.get(last, own) == own:
             return "", 0
@@ -113,7 +114,7 @@ class KernelState:
     def _last(self, name: str) -> tuple[int, str]:
         """The number and the text of the last run that gave this name its meaning; (0, "") where none did."""
         for number, cell in reversed(list(enumerate(self._cells))):
-            if number not in self._without_effect and binds(name, cell):
+            if number not in self._without_effect and cell_of(cell).binds(name):
                 return number, cell
         return 0, ""
 
@@ -124,7 +125,7 @@ class KernelState:
     def others(self, name: str) -> list[CodeCell]:
         """The cells that were run, in their order, except the setup cell and those that give this name a meaning."""
         cells = [(number, cell) for number, cell in enumerate(self._cells) if cell and not STARTS.search(cell)]
-        return [CodeCell(f"cell {number}", cell) for number, cell in cells if not binds(name, cell)]
+        return [CodeCell(f"cell {number}", cell) for number, cell in cells if not cell_of(cell).binds(name)]
 
     @property
     def _cells(self) -> list[str]:
@@ -140,7 +141,7 @@ class KernelState:
         error = result.error_before_exec or result.error_in_exec
         cell = result.info.raw_cell if result.info and isinstance(result.info.raw_cell, str) else ""
         for name in self._names:
-            if not binds(name, cell):
+            if not cell_of(cell).binds(name):
                 continue
             if error is None or self._shell.user_ns.get(name) is not self._before.get(name):
                 self._failed.pop(name, None)

@@ -6,13 +6,13 @@ leans on, transitively. Nothing else of the notebook runs, in an exam or in `pyt
 
 from __future__ import annotations
 
+import ast
 import builtins
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from helpers.checking.finished_parts import parts_imported
-from helpers.checking.syntax import STAR, NotPython, Statement, Unreadable, holds_stub, parse, python_of, statements
+from helpers.checking.syntax import STAR, Cell, Statement, Unreadable, cell_of
 from helpers.notebooks import defines
 
 MAY_USE = (
@@ -39,6 +39,11 @@ class CodeCell:
     label: str
     source: str
     name: str = ""
+
+    @property
+    def cell(self) -> Cell:
+        """What is read of its text."""
+        return cell_of(self.source)
 
 
 @dataclass(frozen=True)
@@ -93,44 +98,35 @@ def slice_of(
     check; a name that is defined before it is not looked for behind it. builds_on: the finished parts that the exercise
     builds on; others that the setup cell imports are missing.
     """
-    try:
-        text, inside = python_of(own), statements(own)
-    except Unreadable as problem:
-        return ProgramSlice(setup, (), own, refused=str(problem))
-    except NotPython:
-        return ProgramSlice(setup, (), own)
+    cell = cell_of(own)
+    if cell.problem:
+        return ProgramSlice(setup, (), own, refused=str(cell.problem) if isinstance(cell.problem, Unreadable) else "")
     finished = _finished_names(setup, builds_on)
-    there = _ALWAYS_THERE | _bound(_statements(setup)) - finished | _bound(inside)
-    needed, missing = _Definitions(before, after).needed_by(_needed_of(name, inside), there)
+    there = _ALWAYS_THERE | cell_of(setup).bound - finished | cell.bound
+    needed, missing = _Definitions(before, after).needed_by(_needed_of(name, cell.statements), there)
     missing |= {each: FINISHED.format(name=each) for each in missing if each in finished}
-    return ProgramSlice(setup, needed, text, missing, elsewhere=_elsewhere(name, (*before, *after)))
+    return ProgramSlice(setup, needed, cell.python, missing, elsewhere=_elsewhere(name, (*before, *after)))
 
 
 def _elsewhere(name: str, others: Sequence[CodeCell]) -> str:
-    written = (cell.label for cell in reversed(others) if writes(name, cell.source))
+    written = (cell.label for cell in reversed(others) if writes(name, cell.cell))
     return next((ELSEWHERE.format(name=name, cell=label) for label in written), "")
 
 
-def writes(name: str, source: str) -> bool:
+def writes(name: str, cell: Cell) -> bool:
     """Does a cell define this name, and not as a stub?"""
-    return bool(defines(name).search(source)) and not holds_stub(source, name)
+    return bool(defines(name).search(cell.text)) and not cell.holds_stub(name)
 
 
-def needed_part(name: str, source: str) -> str:
-    """The statements of a cell that its definition of this name leans on, each on its line; all where it defines none.
+def needed_part(name: str, cell: Cell) -> ast.Module:
+    """The statements of a cell that its definition of this name leans on; all where it defines none.
 
     What only tries the answer out may compare it with whatever there is.
     """
-    inside = _statements(source)
-    needed = _needed_of(name, inside)
-    if name not in _bound(inside):
-        return source
-    lines = [""] * (source.count("\n") + 1)
-    for each in inside:
-        if needed & (each.binds | each.changes):
-            text = each.text.split("\n")
-            lines[each.line - 1 : each.line - 1 + len(text)] = text
-    return "\n".join(lines)
+    if name not in cell.bound:
+        return cell.tree
+    needed = _needed_of(name, cell.statements)
+    return ast.Module([each.node for each in cell.statements if needed & (each.binds | each.changes)], [])
 
 
 def _needed_of(name: str, inside: Sequence[Statement]) -> set[str]:
@@ -148,7 +144,7 @@ def _needed_of(name: str, inside: Sequence[Statement]) -> set[str]:
 def _finished_names(setup: str, builds_on: Iterable[str]) -> set[str]:
     """The names that a setup cell gives to finished parts, except those built on, and the modules of these."""
     there = {each for path in builds_on for each in (path, path.split(".")[0])}
-    return {name for name, path in parts_imported(parse(setup)).items() if path not in there}
+    return {name for name, path in parts_imported(cell_of(setup).tree).items() if path not in there}
 
 
 class _Definitions:
@@ -159,7 +155,7 @@ class _Definitions:
         self._by_name: dict[str, list[int]] = {}
         self._computed: dict[str, dict[str, str]] = {}  # names that no definition binds: the cell, and who made it
         self._changed: dict[str, str] = {}  # names into whose objects something else writes
-        halves = [[(cell, each) for cell in cells for each in _statements(cell.source)] for cells in (before, after)]
+        halves = [[(cell, each) for cell in cells for each in cell.cell.statements] for cells in (before, after)]
         own = frozenset(name for half in halves for _, each in half if each.function for name in each.binds)
         for half in halves:
             known = set(self._by_name)
@@ -194,24 +190,3 @@ class _Definitions:
                 missing[name] = reason.format(name=name, rule=MAY_USE, **how)
         needed = [self._order[place] for place in sorted(chosen)]
         return tuple(Definition(cell.label, each.line, each.text) for cell, each in needed), missing
-
-
-def _bound(inside: Iterable[Statement]) -> frozenset[str]:
-    return frozenset(name for each in inside for name in each.binds)
-
-
-def binds(name: str, source: str) -> bool:
-    """Does a cell give `name` a meaning at its top? Of a cell that is no Python, its lines are searched for one."""
-    try:
-        return any(name in each.binds for each in statements(source))
-    except (Unreadable, NotPython):
-        return bool(defines(name).search(source))
-
-
-@lru_cache(maxsize=2048)
-def _statements(source: str) -> tuple[Statement, ...]:
-    """The statements of a cell; none where it cannot be read, because it is not the cell that is graded."""
-    try:
-        return tuple(statements(source))
-    except (Unreadable, NotPython):
-        return ()

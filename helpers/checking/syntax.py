@@ -1,7 +1,7 @@
 """The one reader of students' Python: bounded, so that no text can stall or crash the reader.
 
-Everything that looks at a cell's syntax (checks, grading, review, similarity, reports) goes through `parse`. It refuses
-text that is longer or more deeply nested than any exercise needs, and says why.
+Everything that looks at a cell's syntax (checks, grading, review, similarity, reports) goes through `Cell`, which reads
+its text once. Text that is longer or more deeply nested than any exercise needs is refused, and it is said why.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ import re
 import symtable
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from types import MappingProxyType
+
+from helpers.notebooks import defines
 
 LONGEST = 40_000  # characters of a cell; the longest solution of the course has fewer than 4,000
 MOST_LINES = 2_000
@@ -56,22 +59,103 @@ def _without_magic(line: str) -> str:
     return line
 
 
-def parse(source: str) -> ast.Module:
-    """The syntax tree of a cell; magics and shell lines are left out. Raises Unreadable and NotPython."""
-    return _tree(python_of(source))
+class Cell:
+    """The text of a cell, and what is read of it, each made once. `cell_of` has one Cell for a text.
+
+    python: the text as Python, without magics and shell lines. tree: its syntax tree, which nobody may change. problem:
+    why it cannot be read; None where it was. Of a cell that cannot be read the tree is empty, and `python` is the text.
+    """
+
+    def __init__(self, text: str):
+        self.text = self.python = text
+        self.tree = ast.Module([], [])
+        self.problem: Unreadable | NotPython | None = None
+        try:
+            self.python, self.tree = _read(text)
+        except (Unreadable, NotPython) as problem:
+            self.problem = problem.with_traceback(None)
+
+    @cached_property
+    def statements(self) -> tuple[Statement, ...]:
+        """Its statements, in their order."""
+        lines = self.python.split("\n")
+        return tuple(_statement(node, lines) for node in self.tree.body)
+
+    @cached_property
+    def bound(self) -> frozenset[str]:
+        """The names to which it gives a meaning at its top."""
+        return frozenset(name for each in self.statements for name in each.binds)
+
+    def binds(self, name: str) -> bool:
+        """Does it give `name` a meaning at its top? Of what is no Python, the lines are searched for one that does."""
+        return bool(defines(name).search(self.text)) if self.problem else name in self.bound
+
+    @cached_property
+    def digest(self) -> str:
+        """Equal for cells that differ in comments, layout, docstrings and annotations alone. "" where unreadable."""
+        return "" if self.problem else _digest(self._bare)
+
+    @cached_property
+    def shape(self) -> tuple[str, int]:
+        """A digest in which its own names are numbered, and its number of nodes; ("", 0) where it cannot be read."""
+        return ("", 0) if self.problem else _shape_of(self._bare)
+
+    @cached_property
+    def _bare(self) -> ast.AST:
+        return _stripped(self.tree)
+
+    def stubs(self, name: str) -> tuple[int, int]:
+        """How many functions of what it defines by that name are still stubs, and how many functions there are.
+
+        A stub is a function that reaches ``raise NotImplementedError`` whatever its arguments are. Of several
+        definitions the last counts. A function that hands on to a class of the cell in which nothing is written counts
+        as unwritten too.
+        """
+        functions = self._functions.get(name, [])
+        left = sum(_comes_to_stub(f.body) for f in functions)
+        inner = [] if left else self._handed_on_to(name)
+        if inner and all(_comes_to_stub(f.body) for f in inner):
+            return len(inner), len(inner)
+        return left, len(functions)
+
+    def holds_stub(self, name: str, released: str = "") -> bool:
+        """Is it a solution cell that still holds the stub, with all that it was released with?
+
+        released: the cell as it was released; without it only a cell that holds nothing but stubs is said to. In a
+        class with several stubs some may have been written already: then it is begun, and holds the stub no more.
+        """
+        left, every = self.stubs(name)
+        return left > 0 and left >= (cell_of(released).stubs(name)[0] if released else every)
+
+    @cached_property
+    def _defined(self) -> dict[str, ast.stmt]:
+        """The statement that binds each name last."""
+        return {name: each.node for each in self.statements for name in each.binds}
+
+    @cached_property
+    def _functions(self) -> dict[str, list[Function]]:
+        """By name, the function of that name, or the methods of the class."""
+        kinds = Function | ast.ClassDef
+        return {name: _functions_of(node) for name, node in self._defined.items() if isinstance(node, kinds)}
+
+    def _handed_on_to(self, name: str) -> list[Function]:
+        """The methods of those classes of the cell that the function of that name reads by name."""
+        function = self._defined.get(name)
+        if not isinstance(function, Function):
+            return []
+        read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+        classes = [other for other, node in self._defined.items() if other in read and isinstance(node, ast.ClassDef)]
+        return [method for each in classes for method in self._functions[each]]
 
 
-def parsed(source: str) -> ast.Module | None:
-    """As `parse`; None for what cannot be read."""
-    try:
-        return parse(source)
-    except (Unreadable, NotPython):
-        return None
+@lru_cache(maxsize=512)  # the cells of a long session, or of a few submissions
+def cell_of(text: str) -> Cell:
+    """The cell of this text."""
+    return Cell(text)
 
 
-@lru_cache(maxsize=256)  # a cell is read for many purposes, and each changes its own tree
-def python_of(source: str) -> str:
-    """The text of a cell as Python, as it is where it is Python already. Raises Unreadable and NotPython."""
+def _read(source: str) -> tuple[str, ast.Module]:
+    """The text of a cell as Python, as it is where it is Python already, and its tree. Raises Unreadable, NotPython."""
     source = source.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
     if len(source) > LONGEST:
         raise Unreadable(f"the cell has {len(source):,} characters, and {LONGEST:,} are read")
@@ -85,7 +169,7 @@ def python_of(source: str) -> str:
             raise
         source, tree = plain, _tree(plain)
     _require_moderate(tree)
-    return source
+    return source, tree
 
 
 def _tree(source: str) -> ast.Module:
@@ -123,12 +207,14 @@ def _require_moderate(tree: ast.Module) -> None:
 class Statement:
     """One statement at the top of a cell.
 
-    text: its source. line: where it begins, from 1. binds, uses: names of the notebook that it gives a meaning, and
-    that it reads, also within its functions. defines: it is a definition (see `is_definition`). function: it is a
-    function. calls: the names that it calls when it runs, outside of functions and classes. changes: where it is no
-    definition, the names whose objects it writes into, as in ``table[key] = value`` and ``seen.append(x)``.
+    node: its syntax tree. text: its source. line: where it begins, from 1. binds, uses: names of the notebook that it
+    gives a meaning, and that it reads, also within its functions. defines: it is a definition (see `is_definition`).
+    function: it is a function. calls: the names that it calls when it runs, outside of functions and classes. changes:
+    where it is no definition, the names whose objects it writes into, as in ``table[key] = value`` and
+    ``seen.append(x)``.
     """
 
+    node: ast.stmt
     text: str
     line: int
     binds: frozenset[str]
@@ -137,13 +223,6 @@ class Statement:
     function: bool
     calls: frozenset[str]
     changes: frozenset[str]
-
-
-def statements(source: str) -> list[Statement]:
-    """The statements of a cell. Raises Unreadable and NotPython."""
-    text = python_of(source)
-    lines = text.split("\n")
-    return [_statement(node, lines) for node in _tree(text).body]
 
 
 def _statement(node: ast.stmt, lines: list[str]) -> Statement:
@@ -155,7 +234,7 @@ def _statement(node: ast.stmt, lines: list[str]) -> Statement:
         binds = frozenset({STAR})
     defines, function = is_definition(node), isinstance(node, Function)
     changes = frozenset() if defines else _changed_by(node)
-    return Statement(text, line, binds, uses, defines, function, _called_by(node), changes)
+    return Statement(node, text, line, binds, uses, defines, function, _called_by(node), changes)
 
 
 def _shares_lines(node: ast.stmt, lines: list[str]) -> bool:
@@ -244,14 +323,13 @@ def _joined(node: ast.AST) -> str:
     return ""
 
 
-def spelled(source: str, modules: bool = True) -> Iterator[tuple[int, str]]:
-    """The names that a cell reads, defines as functions, imports, or has as strings, each with its line.
+def spelled(tree: ast.AST, modules: bool = True) -> Iterator[tuple[int, str]]:
+    """The names that code reads, defines as functions, imports, or has as strings, each with its line.
 
     Strings are among them because of ``getattr(torch.nn, "Transformer")``. An import yields its path and each part of
     it. modules: whether the path of ``from a.b import c`` begins with the module, a.b.c, or is c alone.
     """
-    tree = parsed(source)
-    for node in ast.walk(tree) if tree else ():
+    for node in ast.walk(tree):
         match node:
             case ast.Attribute(value=ast.Name(id=owner), attr=name):
                 yield from ((node.lineno, each) for each in (name, f"{owner}.{name}"))
@@ -270,122 +348,75 @@ def spelled(source: str, modules: bool = True) -> Iterator[tuple[int, str]]:
 # ------------------------------------------------------------------------------------------ equal programs
 
 
-def digest_of_tree(source: str) -> str:
-    """Equal for cells that differ in comments, layout, docstrings and annotations alone. "" for what is not Python."""
-    tree = parsed(source)
-    return "" if tree is None else _digest(_Stripped().visit(tree))
+def _digest(tree: ast.AST, numbered: Mapping[str, str] = MappingProxyType({})) -> str:
+    return hashlib.sha256(repr(_plain(tree, numbered)).encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def _digest(tree: ast.AST) -> str:
-    return hashlib.sha256(repr(_plain(tree)).encode("utf-8", "replace")).hexdigest()[:16]
+_NAME_SLOTS = ("id", "arg", "name")  # fields of nodes that hold a name
 
 
-def _plain(value: object) -> object:
-    """A tree as lists, without what is empty: newer Pythons give nodes more fields, and `ast.dump` its own form."""
-    if isinstance(value, ast.AST):
-        fields = [(name, _plain(part)) for name, part in ast.iter_fields(value) if part is not None and part != []]
-        return [type(value).__name__, *fields]
-    return list(map(_plain, value)) if isinstance(value, list) else value
+def _plain(value: object, numbered: Mapping[str, str]) -> object:
+    """A tree as lists, without what is empty: newer Pythons give nodes more fields, and `ast.dump` its own form.
+
+    numbered: what stands for the names of the code's own.
+    """
+    if isinstance(value, list):
+        return [_plain(each, numbered) for each in value]
+    if not isinstance(value, ast.AST):
+        return value
+    fields = [(name, part) for name, part in ast.iter_fields(value) if part is not None and part != []]
+    slots = () if isinstance(value, ast.keyword) else _NAME_SLOTS
+    return [
+        type(value).__name__,
+        *((n, numbered.get(p, p) if n in slots and isinstance(p, str) else _plain(p, numbered)) for n, p in fields),
+    ]
 
 
-def shape_of(source: str) -> tuple[str, int]:
-    """A digest of the stripped cell with its own names numbered, and its number of nodes; ("", 0) if unreadable."""
-    tree = parsed(source)
-    if tree is None:
-        return "", 0
-    bare = _Stripped().visit(tree)
-    size = sum(1 for _ in ast.walk(bare))
-    own = {n.id for n in ast.walk(bare) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    own |= {n.arg for n in ast.walk(bare) if isinstance(n, ast.arg)}
-    order: dict[str, str] = {}
-    for node in ast.walk(bare):
-        for slot in ("id", "arg", "name"):
-            name = getattr(node, slot, None)
-            if isinstance(name, str) and name in own and not isinstance(node, ast.keyword):
-                setattr(node, slot, order.setdefault(name, f"name {len(order)}"))
-    return _digest(bare), size
+def _shape_of(bare: ast.AST) -> tuple[str, int]:
+    """The digest with the code's own names numbered, and the number of nodes."""
+    nodes = list(ast.walk(bare))
+    own = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    own |= {n.arg for n in nodes if isinstance(n, ast.arg)}
+    slots = [getattr(n, slot, None) for n in nodes if not isinstance(n, ast.keyword) for slot in _NAME_SLOTS]
+    used = dict.fromkeys(name for name in slots if isinstance(name, str) and name in own)
+    return _digest(bare, {name: f"name {number}" for number, name in enumerate(used)}), len(nodes)
 
 
-class _Stripped(ast.NodeTransformer):
-    """Removes docstrings, other lone strings, `pass` and annotations."""
+def _stripped(node: ast.AST) -> ast.AST:
+    """A copy without docstrings, other lone strings, `pass` and annotations."""
+    if isinstance(node, ast.AnnAssign) and node.value:
+        node = ast.Assign([node.target], node.value)
+    copied: dict[str, object] = {}
+    for name, part in ast.iter_fields(node):
+        if isinstance(part, list):
+            copied[name] = [_copied(each) for each in part if not _says_nothing(each, node)]
+        elif name not in ("annotation", "returns"):
+            copied[name] = _copied(part)
+    return type(node)(**copied)
 
-    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
-        text = node.value.value if isinstance(node.value, ast.Constant) else None
-        return None if isinstance(text, str) else self.generic_visit(node)
 
-    def visit_Pass(self, node: ast.Pass) -> None:
-        return None
+def _copied(part: object) -> object:
+    return _stripped(part) if isinstance(part, ast.AST) else part
 
-    def visit_arg(self, node: ast.arg) -> ast.arg:
-        node.annotation = None
-        return node
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        node.returns = None
-        return self.generic_visit(node)
-
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:  # some releases of Python 3.12 add empty texts
-        node.values = [each for each in node.values if not (isinstance(each, ast.Constant) and each.value == "")]
-        return self.generic_visit(node)
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
-        return ast.copy_location(ast.Assign([node.target], self.visit(node.value)), node) if node.value else None
+def _says_nothing(part: object, within: ast.AST) -> bool:
+    match part:
+        case ast.Pass() | ast.Expr(value=ast.Constant(value=str())) | ast.AnnAssign(value=None):
+            return True
+        case ast.Constant(value=""):
+            return isinstance(within, ast.JoinedStr)  # some releases of Python 3.12 add empty texts
+    return False
 
 
 # ----------------------------------------------------------------------------------------------- the stub
 
 
-@lru_cache(maxsize=256)
-def stubs(source: str, name: str) -> tuple[int, int]:
-    """How many functions of what the cell defines by that name are still stubs, and how many functions there are.
-
-    A stub is a function that reaches ``raise NotImplementedError`` whatever its arguments are. Of several definitions
-    in the cell the last counts. A function that hands on to a class of the cell in which nothing is written counts as
-    unwritten too.
-    """
-    tree = parsed(source)
-    if tree is None:
-        return 0, 0
-    defined = _last_definitions(tree.body)
-    last = defined.get(name)
-    if not isinstance(last, Function | ast.ClassDef):
-        return 0, 0
-    functions = list(_functions_of(last))
-    left = sum(_comes_to_stub(f.body) for f in functions)
-    inner = [] if left or isinstance(last, ast.ClassDef) else _handed_on_to(last, defined)
-    if inner and all(_comes_to_stub(f.body) for f in inner):
-        return len(inner), len(inner)
-    return left, len(functions)
-
-
-def holds_stub(source: str, name: str, released: str = "") -> bool:
-    """Does the solution cell still hold the stub, with all that it was released with?
-
-    released: the cell as it was released; without it only a cell that holds nothing but stubs is said to. In a class
-    with several stubs some may have been written already: then it is begun, and holds the stub no more.
-    """
-    left, every = stubs(source, name)
-    return left > 0 and left >= (stubs(released, name)[0] if released else every)
-
-
-def _functions_of(node: Function | ast.ClassDef) -> Iterator[Function]:
+def _functions_of(node: Function | ast.ClassDef) -> list[Function]:
     """The function itself, or the methods of a class, of each name the last."""
     if isinstance(node, Function):
-        yield node
-        return
-    yield from (inner for inner in _last_definitions(node.body).values() if isinstance(inner, Function))
-
-
-def _last_definitions(body: list[ast.stmt]) -> dict[str, ast.stmt]:
-    """The statement that binds each name last."""
-    return {name: node for node in body for name in names_of(ast.unparse(node))[0]}
-
-
-def _handed_on_to(function: Function, defined: Mapping[str, ast.stmt]) -> list[Function]:
-    """The methods of those classes of the cell that the function reads by name."""
-    read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
-    classes = [node for name, node in defined.items() if name in read and isinstance(node, ast.ClassDef)]
-    return [method for each in classes for method in _functions_of(each)]
+        return [node]
+    last = {name: inner for inner in node.body for name in names_of(ast.unparse(inner))[0]}
+    return [inner for inner in last.values() if isinstance(inner, Function)]
 
 
 def _comes_to_stub(body: list[ast.stmt]) -> bool:

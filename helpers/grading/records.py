@@ -30,7 +30,7 @@ def record(judged: Judged, on_shipped_key: Answer | None = None) -> dict:
     "look": the findings for the instructor, as dicts (see `cell_scan.Finding`; the excerpt is a student's text).
     "decision": "" where there is nothing to decide, else "waits", "accepted" or "refused". "points": those that count,
     0 while the answer waits and where it was refused. "earned": those that the numbers earn, whatever was decided.
-    "digest": identifies what is decided about. "shape", "size": see `syntax.shape_of`. "mistakes": the weightiest
+    "digest": identifies what is decided about. "shape", "size": see `Cell.shape`. "mistakes": the weightiest
     first. "answer": see `digest_of_wrong`; its first characters are the answer's handle in the report.
     """
     verdict, answer, facts = judged.verdict, judged.answer, judged.facts
