@@ -11,8 +11,9 @@ from helpers.checking.answers import run
 from helpers.checking.by_hand import watched
 from helpers.checking.cell_scan import scan_cell
 from helpers.checking.keys import ExerciseKey, KnownMistake
+from helpers.checking.messages import MAY_BE_THE_SAME, SAME_CAUSE
 from helpers.checking.panel import as_html, as_text
-from helpers.checking.verdicts import MAY_BE_THE_SAME, NOT_ALLOWED, SAME_CAUSE, judge
+from helpers.checking.verdicts import NOT_ALLOWED, judge
 from helpers.exercises.aspects import Unmet, any_device, built, gradient, input_left_alone, parameters, values
 from helpers.exercises.exercise import Aspect, Exercise
 from helpers.grading.reports.pages import marked as marked_on_pages

@@ -23,8 +23,9 @@ from helpers.authoring.mutant_verdicts import Feedback, judged_mutants
 from helpers.checking.answers import Answer
 from helpers.checking.cell_scan import CellScan, scan_cell
 from helpers.checking.keys import AnswerKey, BadKey, ExerciseKey, load_key, shipped_path
+from helpers.checking.recognition import earns_sides, lost_aspects
 from helpers.checking.syntax import cell_of
-from helpers.checking.verdicts import AS_GIVEN, RIGHT, Verdict, earns_sides, judge, lost_aspects
+from helpers.checking.verdicts import AS_GIVEN, RIGHT, Verdict, judge
 from helpers.course import SHIPPED_SEED
 from helpers.exercises import Exercise, load_lesson
 from helpers.exercises.aspects import LARGER

@@ -21,8 +21,9 @@ from helpers.authoring.mutants import Mutant, mutants
 from helpers.checking.answers import RAISED, Answer
 from helpers.checking.cell_scan import scan_cell
 from helpers.checking.keys import AnswerKey
+from helpers.checking.messages import LIKE
 from helpers.checking.partly_right import NUMBERS_WRONG
-from helpers.checking.verdicts import LIKE, Verdict, judge
+from helpers.checking.verdicts import Verdict, judge
 
 SECONDS = 4  # of processor time that a mutant has for all its probes: changed loops may never end
 

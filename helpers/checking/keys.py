@@ -44,7 +44,7 @@ class ExerciseKey:
     """What is right for one exercise, and what is wrong in a known way.
 
     released: where a bug is to be fixed, the digest of the program in the student's cell; "" for other exercises.
-    lost: what `verdicts.lost_aspects` has found out, by mistake.
+    lost: what `recognition.lost_aspects` has found out, by mistake.
     """
 
     reference: Outcomes

@@ -15,7 +15,8 @@ from helpers.checking.cell_scan import CellScan, Finding, SubmissionScan
 from helpers.checking.keys import AnswerKey
 from helpers.checking.predictions import Predicted, predicted
 from helpers.checking.program_slice import ProgramSlice
-from helpers.checking.verdicts import ON_HOLD, RIGHT, UNWRITTEN, Verdict, judge, no_answer, not_started, unexplained
+from helpers.checking.recognition import unexplained
+from helpers.checking.verdicts import ON_HOLD, RIGHT, UNWRITTEN, Verdict, judge, no_answer, not_started
 from helpers.exercises import Exercise, Lesson
 
 WAITS, ACCEPTED, REFUSED = "waits", "accepted", "refused"  # what a decision can be, beside ""
@@ -146,7 +147,7 @@ def judge_run(run: CheckRun, exercise: Exercise, key: AnswerKey, facts: CellScan
 
 
 def unexplained_of(lesson: Lesson, key: AnswerKey, exercise: str, sent: object) -> list[str]:
-    """See `verdicts.unexplained`. sent: what this exercise sent; none where it cannot be read."""
+    """See `recognition.unexplained`. sent: what this exercise sent; none where it cannot be read."""
     try:
         answer = answers.received(sent, lesson[exercise], key.seed)
     except answers.MalformedAnswer:
