@@ -73,6 +73,32 @@ def test_an_object_that_another_cell_changes_comes_along_and_it_is_said_that_it_
     assert "`table` is changed by code in cell 2" in program.missing["table"]
 
 
+def test_what_others_call_like_a_name_of_the_own_cell_stays_where_it_is():
+    own = "count = 2\ndef aid(x): return aid(x - count) if x else x\ndef f(x): return aid(x)"
+    scratch = ("for n in range(3):\n    count = n", "count = 5\naid = print\ncount += 1", "def f(x): return lost(x)")
+    program = sliced(own, *scratch)
+    assert program.definitions == () and program.missing == {}
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        "aid = twice(aid)\ndef f(x): return aid(x)",
+        "@aid\ndef aid(x): return x\ndef f(x): return aid(x)",
+        "class aid(aid): pass\ndef f(x): return aid(x)",
+        "def aid(x, before=aid): return before(x)\ndef f(x): return aid(x)",
+        "aid.size = 3\naid = aid.size\ndef f(x): return aid",
+    ],
+)
+def test_a_name_that_the_own_cell_reads_before_it_binds_it_is_anothers(own):
+    assert "def aid(x): return x" in texts(sliced(own, "def aid(x): return x\ndef twice(g): return g"))
+
+
+def test_a_definition_keeps_what_it_needs_although_the_own_cell_uses_the_name_for_something_else():
+    program = sliced("count = 5\ndef f(x): return x * size + count", "count = 3\nsize = 2 * count")
+    assert texts(program) == ["count = 3", "size = 2 * count"]
+
+
 def test_a_constant_that_is_computed_by_the_students_own_function_is_no_definition():
     for text in ("w = trained()", "with torch.no_grad():\n    w = trained()"):
         program = sliced("def f(x): return x * w", "def trained(): return 3", text)

@@ -103,7 +103,8 @@ def slice_of(
         return ProgramSlice(setup, (), own, refused=str(cell.problem) if isinstance(cell.problem, Unreadable) else "")
     finished = _finished_names(setup, builds_on)
     there = _ALWAYS_THERE | cell_of(setup).bound - finished | cell.bound
-    needed, missing = _Definitions(before, after).needed_by(_needed_of(name, cell.statements), there)
+    needs = _needed_of(name, cell.statements) - _bound_first(cell)
+    needed, missing = _Definitions(before, after).needed_by(needs, there)
     missing |= {each: FINISHED.format(name=each) for each in missing if each in finished}
     return ProgramSlice(setup, needed, cell.python, missing, elsewhere=_elsewhere(name, (*before, *after)))
 
@@ -139,6 +140,16 @@ def _needed_of(name: str, inside: Sequence[Statement]) -> set[str]:
             if needed & (each.binds | each.changes):
                 needed |= each.uses
     return needed
+
+
+def _bound_first(cell: Cell) -> set[str]:
+    """The names that a cell binds before anything in it reads them, so that what others call so does not matter."""
+    read: set[str] = set()
+    bound: set[str] = set()
+    for each in cell.statements:
+        read |= (each.reads | each.changes) - bound
+        bound |= each.binds
+    return bound - read
 
 
 def _finished_names(setup: str, builds_on: Iterable[str]) -> set[str]:

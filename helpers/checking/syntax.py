@@ -209,9 +209,9 @@ class Statement:
 
     node: its syntax tree. text: its source. line: where it begins, from 1. binds, uses: names of the notebook that it
     gives a meaning, and that it reads, also within its functions. defines: it is a definition (see `is_definition`).
-    function: it is a function. calls: the names that it calls when it runs, outside of functions and classes. changes:
-    where it is no definition, the names whose objects it writes into, as in ``table[key] = value`` and
-    ``seen.append(x)``.
+    function: it is a function. reads, calls: the names that it reads and that it calls when it runs, outside of
+    functions and classes. changes: where it is no definition, the names whose objects it writes into, as in
+    ``table[key] = value`` and ``seen.append(x)``.
     """
 
     node: ast.stmt
@@ -221,6 +221,7 @@ class Statement:
     uses: frozenset[str]
     defines: bool
     function: bool
+    reads: frozenset[str]
     calls: frozenset[str]
     changes: frozenset[str]
 
@@ -234,7 +235,7 @@ def _statement(node: ast.stmt, lines: list[str]) -> Statement:
         binds = frozenset({STAR})
     defines, function = is_definition(node), isinstance(node, Function)
     changes = frozenset() if defines else _changed_by(node)
-    return Statement(node, text, line, binds, uses, defines, function, _called_by(node), changes)
+    return Statement(node, text, line, binds, uses, defines, function, _read_by(node), _called_by(node), changes)
 
 
 def _shares_lines(node: ast.stmt, lines: list[str]) -> bool:
@@ -284,6 +285,17 @@ def is_definition(node: ast.stmt) -> bool:
     parts = (node, *getattr(node, "handlers", ()), *getattr(node, "cases", ()))
     inner = (each for part in parts for each in ast.iter_child_nodes(part) if isinstance(each, ast.stmt))
     return not named and all(map(is_definition, inner))
+
+
+def _read_by(node: ast.stmt) -> frozenset[str]:
+    """The names that a statement reads when it runs: of a definition, in its decorators, defaults and bases."""
+    parts = [node]
+    if isinstance(node, Function | ast.ClassDef):
+        args = getattr(node, "args", None)
+        defaults = [*args.defaults, *filter(None, args.kw_defaults)] if args else []
+        parts = [*node.decorator_list, *getattr(node, "bases", ()), *getattr(node, "keywords", ()), *defaults]
+    inside = (inner for part in parts for inner in _own(part) if isinstance(inner, ast.Name))
+    return frozenset(name.id for name in inside if isinstance(name.ctx, ast.Load))
 
 
 def _called_by(node: ast.stmt) -> frozenset[str]:
