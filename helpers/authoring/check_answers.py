@@ -28,8 +28,8 @@ from helpers.checking.syntax import cell_of
 from helpers.checking.verdicts import AS_GIVEN, RIGHT, Verdict, judge
 from helpers.course import SHIPPED_SEED
 from helpers.exercises import Exercise, load_lesson
-from helpers.exercises.aspects import LARGER
 from helpers.exercises.exercise import UNCHANGED
+from helpers.exercises.tensor_names import in_larger_case
 from helpers.grading.sandbox.bubblewrap import NoSandbox, SandboxFailed
 from helpers.notebooks import BadRegion
 from helpers.text import number
@@ -83,7 +83,7 @@ def without_larger_case(source: Source, key: AnswerKey) -> Iterator[str]:
     """Each exercise has a case that is much larger than its others (see `aspects.LARGER`), or says why it has none."""
     for exercise in source.lesson:
         names = [name for outcome in key[exercise.name].reference.values() for name in outcome.tensors]
-        larger = any(name.startswith(LARGER) for name in names)
+        larger = any(map(in_larger_case, names))
         if not larger and not exercise.no_larger:
             yield f"{exercise.name}: no case is much larger than the others. Give it one with larger=, or say no_larger"
         if larger and exercise.no_larger:

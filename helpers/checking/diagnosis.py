@@ -7,7 +7,6 @@ independent of the others, and the first that holds speaks.
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -18,11 +17,10 @@ from helpers.checking.answers import NOT_ATTEMPTED, REFUSED, Outcome
 from helpers.checking.axis_names import axis_name
 from helpers.checking.compare import close
 from helpers.checking.pair import ENOUGH, Detector, Pair, dtype_name
-from helpers.exercises.aspects import LARGER
-from helpers.exercises.exercise import Aspect
+from helpers.exercises.exercise import TEXT, Aspect, Kind
+from helpers.exercises.tensor_names import RESULT, count_results, in_first_case, in_larger_case, in_words, says_inputs
 from helpers.text import listed
 
-NAMES = "names and shapes"  # the tensor of the aspect `parameters`; "names and shapes of your dict" is of a state
 LONGEST_LIST = 80  # characters of names; of those beyond it is said how many they are
 
 KINDS: tuple[Detector, ...] = (
@@ -68,28 +66,28 @@ def difference(aspect: Aspect, yours: Outcome, target: Outcome) -> tuple[str, bo
     if aspect.missed:
         seen, of_a_kind = ("", False) if aspect.side else _diagnosed(mine, goal, aspect)
         if of_a_kind:
-            return f"{_introduced(wrong[0], seen)} {aspect.missed}", True
+            return f"{_introduced(wrong[0], seen, aspect)} {aspect.missed}", True
         which = "" if len(wrong) == len(target.tensors) else _these("Affected", wrong)
         which = which if aspect.filler is None else f" {seen}"
         return f"{aspect.missed}{which}", True
-    if mine.dtype == torch.uint8 and goal.dtype == torch.uint8 and wrong[0].startswith(NAMES):
-        return _different_names(mine, goal, "module" if wrong[0] == NAMES else "dict"), True
-    if wrong[0].endswith("?"):
+    if mine.dtype == goal.dtype == TEXT:
+        return _different_names(mine, goal, "module" if aspect.kind is Kind.PARAMETERS else "dict"), True
+    if aspect.kind_of(wrong[0]) is Kind.QUESTION:
         answers = ("yes" if number.any() else "no" for number in (mine, goal))
         return "{}{} Of your answer: {}. It has to be: {}.".format(wrong[0][0].upper(), wrong[0][1:], *answers), True
     sentence = _exchanged(wrong, yours, target, aspect) or _all_numbers(wrong, yours, target, aspect)
     if sentence:
         return sentence, True
-    if sentence := without_gradient(yours, target):
+    if sentence := without_gradient(aspect, yours, target):
         return f"{sentence}{CUT}", True
     sentence, of_a_kind = _diagnosed(mine, goal, aspect)
-    return f"{_introduced(wrong[0], sentence)}{_further_cases(wrong, target)}", of_a_kind
+    return f"{_introduced(wrong[0], sentence, aspect)}{_further_cases(wrong, target, aspect)}", of_a_kind
 
 
 def _without_larger(yours: Outcome, target: Outcome, aspect: Aspect) -> tuple[Outcome, Outcome]:
     """Both without the projections of the larger case, which say nothing; no tensors where all else is right."""
-    small = {name: goal for name, goal in target.tensors.items() if not name.startswith(LARGER)}
-    mine = {name: tensor for name, tensor in yours.tensors.items() if not name.startswith(LARGER)}
+    small = {name: goal for name, goal in target.tensors.items() if not in_larger_case(name)}
+    mine = {name: tensor for name, tensor in yours.tensors.items() if not in_larger_case(name)}
     right = mine.keys() == small.keys() and all(close(mine[name], goal, aspect) for name, goal in small.items())
     return replace(yours, tensors=mine), replace(target, tensors={} if right else small)
 
@@ -100,12 +98,12 @@ ONLY_LARGER = (
 )
 
 
-def without_gradient(yours: Outcome, target: Outcome) -> str:
+def without_gradient(aspect: Aspect, yours: Outcome, target: Outcome) -> str:
     """Which gradient is 0 everywhere and should not be, as a sentence without its end; "" for none."""
-    for name, goal in target.tensors.items():
+    for name, goal in target.tensors.items() if aspect.kind is Kind.GRADIENT else ():
         mine = yours.tensors.get(name, goal)
-        if name.startswith("gradient") and mine.shape == goal.shape and goal.any() and not mine.any():
-            called = _called(name)
+        if in_first_case(name) and mine.shape == goal.shape and goal.any() and not mine.any():
+            called = in_words(name)
             return f"{called[0].upper()}{called[1:]} is 0 everywhere"
     return ""
 
@@ -116,58 +114,31 @@ CUT = ". It is not used, or something cuts the graph: detach(), .data, no_grad()
 # ------------------------------------------------------------------------------------- which of several things
 
 
-def _called(name: str) -> str:
-    """What a tensor of that name is called in a sentence: "the gradient for your second input", "at β = 0.7"."""
-    if name == "result":
-        return "the first case"
-    place = re.fullmatch(r"(.+, )?(gradient|result|input) (\d+)", name)
-    if place:
-        where, kind, number = place.groups()
-        which = ORDINALS[int(number)] if int(number) < len(ORDINALS) else f"{int(number) + 1}th"
-        of = {"gradient": f"the gradient for your {which} input", "result": f"the {which} thing that is returned"}
-        return f"{where or ''}{of.get(kind, f'the {which} input')}"
-    if name.startswith("gradient of "):
-        return f"the {name}"
-    name = name.removesuffix(", result")
-    return name if name.startswith(PHRASES) else f"for {name}"
-
-
-def _introduced(name: str, sentence: str) -> str:
+def _introduced(name: str, sentence: str, aspect: Aspect) -> str:
     """A sentence on the tensor of that name, in which it is clear which tensor that is."""
-    if name == "result":
+    if name == RESULT:
         return sentence
-    called, sentence = _called(name), f"{sentence[0].lower()}{sentence[1:]}"
-    if "gradient" in called:
+    called, sentence = in_words(name), f"{sentence[0].lower()}{sentence[1:]}"
+    if aspect.is_gradient(name):
         sentence = sentence.replace("your result", "it")
     return f"{called[0].upper()}{called[1:]}: {sentence}"
 
 
-ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
-PHRASES = tuple(f"{word} " for word in "with for at in after of on the without before from when where".split())
-
-
-def _further_cases(wrong: list[str], target: Outcome) -> str:
+def _further_cases(wrong: list[str], target: Outcome, aspect: Aspect) -> str:
     """What else of the same aspect is wrong, or what of it is right, where it is not all wrong."""
     right = [name for name in target.tensors if name not in wrong]
     if not right:
         return ""
     if len(wrong) == 1:
-        kind = _kind(right)
+        of_results = "case" if all(map(says_inputs, right)) else "result"
+        kind = "gradient" if all(map(aspect.is_gradient, right)) else of_results
         return f" The other {kind} is right." if len(right) == 1 else f" All other {kind}s are right."
     return _these("Right", right) if len(right) < len(wrong) else _these("Wrong as well", wrong[1:])
 
 
-def _kind(names: list[str]) -> str:
-    """What these tensors are, in a word."""
-    if all("gradient" in name for name in names):
-        return "gradient"
-    inputs = (name == "result" or name.startswith(PHRASES) and not name.startswith(("of ", "the ")) for name in names)
-    return "case" if all(inputs) else "result"
-
-
 def _these(what: str, names: list[str]) -> str:
     """ " Right: with a batch of one." or the first and how many more, where their names are long."""
-    called = [_called(name) for name in names]
+    called = [in_words(name) for name in names]
     named = listed(called)
     if len(named) > LONGEST_LIST:
         named = f"{called[0]}, and {len(names) - 1} more"
@@ -182,7 +153,7 @@ def _exchanged(wrong: list[str], yours: Outcome, target: Outcome, aspect: Aspect
         pairs = [Pair(yours.tensors[a], target.tensors[b], aspect) for a, b in ((one, other), (other, one))]
         alike = (pair.alike(pair.mine, pair.goal) and pair.fractions and pair.finite and pair.varied for pair in pairs)
         if all(alike):
-            return f"Two things are exchanged: {_called(one)} and {_called(other)}."
+            return f"Two things are exchanged: {in_words(one)} and {in_words(other)}."
     return ""
 
 
@@ -227,9 +198,9 @@ def _other_things(yours: Mapping[str, torch.Tensor], target: Mapping[str, torch.
     """Of results that are not as many as they should be, or have other names."""
 
     def returned(tensors: Mapping[str, torch.Tensor]) -> str:
-        if "result" in tensors:
+        if RESULT in tensors:
             return "one tensor"
-        count = sum(re.fullmatch(r"result \d+", name) is not None for name in tensors)
+        count = count_results(tensors)
         return f"a tuple of {count} thing{'s' * (count > 1)}" if count else "a dict"
 
     if returned(yours) != returned(target):

@@ -15,11 +15,10 @@ import torch
 
 from helpers.checking.answers import ANSWERED, RAISED, Outcome
 from helpers.checking.compare import same_outcome
-from helpers.checking.diagnosis import NAMES, difference, without_gradient
+from helpers.checking.diagnosis import difference, without_gradient
 from helpers.checking.error_words import meaning
 from helpers.checking.recognition import Comparison, Explained, values_of
-from helpers.exercises.aspects import LEFT_ALONE
-from helpers.exercises.exercise import Aspect
+from helpers.exercises.exercise import TEXT, Aspect, Kind
 from helpers.text import listed
 
 SAME_CAUSE = "The same cause as above."
@@ -51,7 +50,7 @@ class Failure:
     @cached_property
     def presumes(self) -> bool:
         """Is what would be said of its values, or of gradients, so only where the values above are right?"""
-        return self.later and bool(self.aspect.missed or _holds_gradients(self.target))
+        return self.later and bool(self.aspect.missed or any(map(self.aspect.is_gradient, self.target.tensors)))
 
     @cached_property
     def difference(self) -> str:
@@ -108,7 +107,7 @@ class Told:
 
     @cached_property
     def _unused(self) -> str:
-        cut = (without_gradient(*pair) for pair in self.comparison.pairs if pair[0].state == ANSWERED)
+        cut = (without_gradient(*each) for each in self.comparison.failures if each[1].state == ANSWERED)
         return next((f"{sentence}, as if your result did not depend on it." for sentence in cut if sentence), "")
 
     @cached_property
@@ -120,13 +119,13 @@ class Told:
     @cached_property
     def misnamed(self) -> bool:
         """Did a module's parameters come out with other names or shapes than the reference's?"""
-        return any(_names_differ(*pair) for pair in self.comparison.pairs)
+        return any(_names_differ(*each) for each in self.comparison.failures)
 
 
 def messages(comparison: Comparison, recognised: Explained, similar: Explained) -> dict[str, str]:
     """What to say beside each aspect that fails, by its name."""
     told, said, values_above = Told(comparison, recognised, similar), {}, False
-    for aspect, (outcome, target) in zip(comparison.wrong, comparison.pairs, strict=True):
+    for aspect, outcome, target in comparison.failures:
         said[aspect.name] = told.of(Failure(aspect, outcome, target, values_above and not aspect.side))
         values_above |= not aspect.side
     return said
@@ -152,7 +151,7 @@ def error(failure: Failure, told: Told) -> str | None:
     if failure.outcome.state != RAISED:
         return None
     aspect = failure.aspect  # an error that the values raise too has nothing to do with a side aspect
-    own = aspect.side and aspect.name != LEFT_ALONE and not told.values_raise
+    own = aspect.side and aspect.kind is not Kind.ARGUMENT and not told.values_raise
     return _error_message(failure.outcome, aspect.missed if own else "")
 
 
@@ -165,7 +164,7 @@ def other_names(failure: Failure, told: Told) -> str | None:
 def gradients_of_wrong_values(failure: Failure, told: Told) -> str | None:
     """Gradients of values that are wrong as well."""
     above = any(each.outcome.state == ANSWERED and not each.aspect.side for each in told.above)
-    if not above or failure.outcome.state != ANSWERED or not _is_gradients_of_values(failure.target):
+    if not above or failure.outcome.state != ANSWERED or failure.aspect.kind is not Kind.GRADIENT:
         return None
     return f"{told.unused} {OF_WRONG_VALUES}".lstrip()
 
@@ -195,10 +194,10 @@ def difference_of_first_values(failure: Failure, told: Told) -> str | None:
     """Where the first wrong values differ, and in which aspects the values are right."""
     if failure.later or failure.aspect.side:
         return None
-    if _is_gradients_of_values(failure.target):
+    if failure.aspect.kind is Kind.GRADIENT:
         return f"{failure.difference}{CUT_OR_WRONG}"
     reference = told.comparison.key.reference
-    right = [f"*{a.name}*" for a in told.comparison.right_values if _shows_values(reference[a.name])]
+    right = [f"*{a.name}*" for a in told.comparison.right_values if _shows_values(a, reference[a.name])]
     elsewhere = HOLDS_ELSEWHERE.format(listed(right), f"*{failure.aspect.name}*")
     return f"{failure.difference}{elsewhere if right else ''}"
 
@@ -250,21 +249,12 @@ def _error_message(outcome: Outcome, missed: str) -> str:
     return f"{says} {raised}" if says else raised
 
 
-def _names_differ(yours: Outcome, target: Outcome) -> bool:
+def _names_differ(aspect: Aspect, yours: Outcome, target: Outcome) -> bool:
     """Did a module's parameters come out with other names or shapes than the reference's?"""
-    mine, goal = yours.tensors.get(NAMES), target.tensors.get(NAMES)
-    return mine is not None and goal is not None and not torch.equal(mine, goal)
+    texts = ((yours.tensors.get(name), goal) for name, goal in target.tensors.items() if goal.dtype == TEXT)
+    return aspect.kind is Kind.PARAMETERS and any(m is not None and not torch.equal(m, goal) for m, goal in texts)
 
 
-def _holds_gradients(outcome: Outcome) -> bool:
-    return any("gradient" in name for name in outcome.tensors)
-
-
-def _is_gradients_of_values(outcome: Outcome) -> bool:
-    """Are these the gradients of the result, as `aspects.gradient` names them, and not what is asked for?"""
-    return all(re.fullmatch(r"(.+, )?gradient (\d+|of .+)", name) for name in outcome.tensors)
-
-
-def _shows_values(outcome: Outcome) -> bool:
+def _shows_values(aspect: Aspect, target: Outcome) -> bool:
     """Does it hold results, and no names or gradients of them?"""
-    return not any(name.startswith((NAMES, "gradient ")) for name in outcome.tensors)
+    return aspect.kind is not Kind.GRADIENT and not any(t.dtype == TEXT for t in target.tensors.values())

@@ -9,8 +9,7 @@ from helpers.checking.answers import ANSWERED, Answer, Outcome
 from helpers.checking.compare import ENOUGH, distinctive, same_outcome
 from helpers.checking.keys import ExerciseKey, KnownMistake, Outcomes
 from helpers.exercises import Exercise
-from helpers.exercises.aspects import LEFT_ALONE
-from helpers.exercises.exercise import UNCHANGED, Aspect
+from helpers.exercises.exercise import UNCHANGED, Aspect, Kind
 
 Explained = Mapping[str, KnownMistake]  # by aspect
 
@@ -38,9 +37,9 @@ class Comparison:
         return [aspect for aspect in self.exercise.aspects if aspect.name not in self.right]
 
     @property
-    def pairs(self) -> list[tuple[Outcome, Outcome]]:
-        """Of each aspect that fails, the answer's outcome and the right one."""
-        return [(self.outcomes[aspect.name], self.key.reference[aspect.name]) for aspect in self.wrong]
+    def failures(self) -> list[tuple[Aspect, Outcome, Outcome]]:
+        """The aspects that fail, each with the answer's outcome and the right one."""
+        return [(aspect, self.outcomes[aspect.name], self.key.reference[aspect.name]) for aspect in self.wrong]
 
     @property
     def right_values(self) -> list[Aspect]:
@@ -112,6 +111,7 @@ def recognise(comparison: Comparison) -> tuple[Explained, Explained]:
     exercise, outcomes, key = comparison.exercise, comparison.outcomes, comparison.key
     values_right = comparison.right & _names(values_of(exercise))
     values_wrong = _names(values_of(exercise)) - comparison.right
+    arguments_right = comparison.right & _names(a for a in exercise.aspects if a.kind is Kind.ARGUMENT)
     similar: dict[str, KnownMistake] = {}
     candidates: list[tuple[bool, list[str], KnownMistake]] = []
     for mistake in key.mistakes:
@@ -123,7 +123,7 @@ def recognise(comparison: Comparison) -> tuple[Explained, Explained]:
         nothing_else = values_wrong <= lost
         if not shows or not (complete and nothing_else or any(nothing_else or not a.side for a in by_numbers)):
             continue
-        if lost & (values_right | comparison.right & {LEFT_ALONE}):
+        if lost & (values_right | arguments_right):
             telling = (a.name for a in by_numbers if a.name in values_wrong and _count_wrong(mistake, a, key) >= ENOUGH)
             similar = dict.fromkeys(telling, mistake) | similar
         else:
@@ -148,7 +148,7 @@ def _either(one: KnownMistake, other: KnownMistake) -> KnownMistake:
 
 def _shows_numbers(mistake: KnownMistake, aspect: Aspect, key: ExerciseKey) -> bool:
     """Does the mistake show in this aspect by numbers that cannot be there by chance?"""
-    if aspect.side and aspect.name != LEFT_ALONE:
+    if aspect.side and aspect.kind is not Kind.ARGUMENT:
         return False
     outcome = mistake.outcomes[aspect.name]
     return outcome.state == ANSWERED and distinctive(outcome.tensors, key.reference[aspect.name].tensors, aspect)
@@ -157,5 +157,6 @@ def _shows_numbers(mistake: KnownMistake, aspect: Aspect, key: ExerciseKey) -> b
 def _count_wrong(mistake: KnownMistake, aspect: Aspect, key: ExerciseKey) -> int:
     """How many numbers of the mistake are wrong, gradients aside: these follow from the values."""
     goals, mistaken = (one[aspect.name].tensors for one in (key.reference, mistake.outcomes))
-    pairs = [(t, goals[n]) for n, t in mistaken.items() if "gradient" not in n and t.shape == goals.get(n, t).shape]
+    results = {name: tensor for name, tensor in mistaken.items() if not aspect.is_gradient(name)}
+    pairs = [(tensor, goals[name]) for name, tensor in results.items() if tensor.shape == goals.get(name, tensor).shape]
     return sum(int((~aspect.tolerance.near(*pair)).sum()) for pair in pairs)

@@ -14,8 +14,8 @@ from helpers.checking.keys import ExerciseKey
 from helpers.checking.messages import messages
 from helpers.checking.recognition import Comparison, Explained, compare, recognise, was_computed
 from helpers.exercises import Exercise
-from helpers.exercises.aspects import LARGER
 from helpers.exercises.exercise import Aspect
+from helpers.exercises.tensor_names import in_larger_case
 
 WAITS = "Counts as soon as the values are right."
 
@@ -151,7 +151,7 @@ def _pair(aspect: Aspect, yours: Outcome, target: Outcome) -> tuple[torch.Tensor
     """The first slices of target and result that differ, for a picture, where all shapes are right."""
     if not aspect.picture or yours.state != ANSWERED:
         return None
-    pairs = [(goal, yours.tensors.get(name)) for name, goal in target.tensors.items() if not name.startswith(LARGER)]
+    pairs = [(goal, yours.tensors.get(name)) for name, goal in target.tensors.items() if not in_larger_case(name)]
     both = [(goal, mine) for goal, mine in pairs if mine is not None and mine.shape == goal.shape]
     if len(both) < len(pairs):
         return None

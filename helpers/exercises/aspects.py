@@ -17,8 +17,9 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from helpers.exercises.draw import Draw, beside_the_answer
-from helpers.exercises.exercise import Answer, Aspect
+from helpers.exercises.exercise import Answer, Aspect, Kind
 from helpers.exercises.other_device import THERE, OtherDevice, is_tensor
+from helpers.exercises.tensor_names import GRADIENT, INPUT, LARGER, RESULT, gradient_of, in_case, numbered
 from helpers.exercises.tolerance import GRADIENTS, WHOLE
 
 Inputs = Callable[[Draw], tuple]
@@ -29,7 +30,6 @@ Others = Mapping[str, Inputs]  # further inputs of the same aspect, by what is s
 MOST_RESULTS = 16  # things that one call returns; right answers return nine at most
 LARGEST_RESULT = 1 << 18  # numbers of which a gradient is taken; the largest right answer has far fewer
 LEFT_ALONE = "input left alone"
-LARGER = "in a much larger case"  # the name of a case's tensors that are projections; see `projected`
 PROJECTIONS = 8
 ON_WHICH_DEVICE = (
     "Give each tensor that you create the device of the inputs, device=x.device for a tensor x, or the `device` that is"
@@ -157,7 +157,7 @@ def gradient(
 
     policy.setdefault("rtol", GRADIENTS.rtol)
     policy.setdefault("atol", GRADIENTS.atol)
-    return Aspect(name, points, probe, **policy)
+    return Aspect(name, points, probe, kind=Kind.GRADIENT, **policy)
 
 
 def _learned(call: Answer, weights: bool | tuple[str, ...]) -> dict[str, torch.Tensor]:
@@ -188,9 +188,7 @@ def together(returned: object, also: Others, draw: Draw, call: Callable[[Any], o
         except Exception as problem:
             raise RaisedIn(said) from problem
         for name, value in itertools.islice(by_name(further), MOST_RESULTS):
-            results[said if name == "result" else f"{said}, {name}"] = (
-                projected(value, draw) if said == LARGER else value
-            )
+            results[in_case(said, name)] = projected(value, draw) if said == LARGER else value
     return results
 
 
@@ -221,19 +219,19 @@ def by_name(returned: object) -> Iterator[tuple[str, object]]:
     if isinstance(returned, dict):
         yield from returned.items()
     elif isinstance(returned, tuple) and len(returned):
-        yield from ((f"result {place}", value) for place, value in enumerate(returned))
+        yield from ((numbered(RESULT, place), value) for place, value in enumerate(returned))
     else:
-        yield "result", returned
+        yield RESULT, returned
 
 
 def _gradients(call: Callable, inputs: tuple, learned: Mapping[str, torch.Tensor], draw: Draw) -> object:
     """The gradients for the inputs of floating point and for what is learned, or what came that has none."""
     arguments = [_requiring_grad(argument) for argument in inputs]
-    leaves = {f"gradient {place}": a for place, a in enumerate(a for a in arguments if _is_float(a))}
+    leaves = {numbered(GRADIENT, place): a for place, a in enumerate(a for a in arguments if _is_float(a))}
     frozen = [name for name, parameter in learned.items() if not parameter.requires_grad]
     if frozen:
         raise Unmet(f"{frozen[0]} is a parameter that does not learn: its requires_grad is False.")
-    leaves |= {f"gradient of {name}": parameter for name, parameter in learned.items()}
+    leaves |= {gradient_of(name): parameter for name, parameter in learned.items()}
     # copies go in: torch refuses to change a leaf in place, and that is another aspect's business
     result = call(*(argument.clone() if _is_float(argument) else argument for argument in arguments))
     if isinstance(result, (dict, tuple, list)) and result:
@@ -258,7 +256,9 @@ def input_left_alone(points: float, inputs: Inputs, *, via: Via = as_is) -> Aspe
         arguments = inputs(draw)
         via(answer, draw)(*arguments)
         return {
-            f"input {place}": argument for place, argument in enumerate(arguments) if isinstance(argument, torch.Tensor)
+            numbered(INPUT, place): argument
+            for place, argument in enumerate(arguments)
+            if isinstance(argument, torch.Tensor)
         }
 
     return Aspect(
@@ -266,6 +266,7 @@ def input_left_alone(points: float, inputs: Inputs, *, via: Via = as_is) -> Aspe
         points,
         probe,
         side=True,
+        kind=Kind.ARGUMENT,
         missed=(
             "Your code changes its input in place: after the call, the caller's own tensor holds other "
             "numbers. Look for +=, -=, *=, /=, an assignment to x[...], or a method whose name ends in _."
@@ -317,7 +318,7 @@ def parameters(points: float, via: Via) -> Aspect:
         text = "\n".join(sorted(lines))
         return {"names and shapes": torch.tensor(list(text.encode()[:4000]), dtype=torch.uint8)}
 
-    return Aspect("parameters", points, probe, side=True)
+    return Aspect("parameters", points, probe, side=True, kind=Kind.PARAMETERS)
 
 
 def raises(

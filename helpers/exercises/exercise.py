@@ -6,6 +6,7 @@ import importlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -31,6 +32,20 @@ class UnknownLesson(LookupError):
     """There is no lesson, or no exercise, of that name."""
 
 
+TEXT = torch.uint8  # what holds a text, as bytes: names and shapes, a line each
+
+
+class Kind(Enum):
+    """What a tensor holds, where a verdict treats it in its own way."""
+
+    VALUE = "what the exercise asks for"
+    GRADIENT = "a gradient of the result, which is wrong wherever the result is"
+    ASKED_GRADIENT = "a gradient that the exercise asks for"
+    PARAMETERS = "names and shapes of a module's parameters, which the check fills by name; beside them, their start"
+    ARGUMENT = "what the caller's own object holds after the call"
+    QUESTION = "0 for no, 1 for yes: the tensor's name is the question"
+
+
 @dataclass(frozen=True)
 class Aspect:
     """One thing that an exercise must get right.
@@ -46,7 +61,7 @@ class Aspect:
     or a tensor of one entry). rtol, atol: how far off the result may be; see `exercises.tolerance`.
     dtype: compare the dtype too. picture: the first slice of the result can be shown as a heat map.
     missed: what to say when the aspect fails and nothing more exact is known. filler: what the probe fills rows of ids
-    up with, after their end.
+    up with, after their end. kind: what its tensors hold; kinds: what those of these names hold instead.
     """
 
     name: str
@@ -62,6 +77,16 @@ class Aspect:
     missed: str = ""
     filler: int | None = None
     reduce: Reduce | None = None
+    kind: Kind = Kind.VALUE
+    kinds: Mapping[str, Kind] = field(default_factory=lambda: MappingProxyType({}))
+
+    def kind_of(self, name: str) -> Kind:
+        """What its tensor of that name holds."""
+        return self.kinds.get(name, self.kind)
+
+    def is_gradient(self, name: str) -> bool:
+        """Is its tensor of that name a gradient?"""
+        return self.kind_of(name) in (Kind.GRADIENT, Kind.ASKED_GRADIENT)
 
     @property
     def tolerance(self) -> Tolerance:

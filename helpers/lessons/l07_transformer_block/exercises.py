@@ -9,7 +9,16 @@ import torch
 from helpers.exercises import aspects
 from helpers.exercises.aspects import LARGER, Unmet, built, renamed
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import ATTENTION_OPERATORS, NORM_OPERATORS, Answer, Aspect, Collected, Lesson, Probe
+from helpers.exercises.exercise import (
+    ATTENTION_OPERATORS,
+    NORM_OPERATORS,
+    Answer,
+    Aspect,
+    Collected,
+    Kind,
+    Lesson,
+    Probe,
+)
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import (
     Part,
@@ -437,7 +446,7 @@ transformer = exercise(
         values(0.5, name="post-norm", via=module(stack_and_sentences), axes="b t e", picture=True),
         values(1, name="pre-norm", via=module(stack_and_sentences, pre_norm=True), axes="b t e", picture=True),
         gradient_in_both_orders(0.5, 8, 2, 3, weights=("blocks.0.norm1.weight",)),
-        Aspect("parameters", 0.5, parameters_in_both_orders, side=True),
+        Aspect("parameters", 0.5, parameters_in_both_orders, side=True, kind=Kind.PARAMETERS),
         Aspect("mask", 0.5, masked(12, 3, 2), axes="b t e"),
         Aspect("dropout in training", 0.5, dropped(8, 2, 3), axes="b t e"),
         input_left_alone(0.25, given=sentences_and_mask),

@@ -11,7 +11,7 @@ import torch
 
 from helpers.exercises.aspects import LARGER, LEFT_ALONE, Inputs, Unmet, built
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Lesson, Probe
+from helpers.exercises.exercise import Answer, Aspect, Kind, Lesson, Probe
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import (
     all_of,
@@ -131,6 +131,7 @@ def texts_left_alone(points: float, given: Inputs) -> Aspect:
         points,
         probe,
         side=True,
+        kind=Kind.ARGUMENT,
         missed="Your code changes the caller's own list of texts, or the caller's vocabulary. Work on a copy.",
     )
 

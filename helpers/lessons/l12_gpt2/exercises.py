@@ -14,7 +14,7 @@ import torch
 
 from helpers.exercises.aspects import Inputs, Unmet, Via, kind_of
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Lesson, Probe
+from helpers.exercises.exercise import Answer, Aspect, Kind, Lesson, Probe
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import (
     any_device,
@@ -228,7 +228,7 @@ conv1d = exercise(
     aspects=(
         values(0.5, axes="b t n_out", picture=True),
         gradient(0.5, via=by_own_names(made(4, 6), {"weight": (4, 6), "bias": (6,)}), weights=True),
-        Aspect("parameters and their start", 0.5, names_and_start, side=True),
+        Aspect("parameters and their start", 0.5, names_and_start, side=True, kind=Kind.PARAMETERS),
     ),
 )
 
@@ -288,7 +288,7 @@ gpt2 = exercise(
             via=by_own_names(made_of(SMALL), shapes_of_model(**SMALL)),
             weights=True,
         ),
-        Aspect("parameters", 0.5, names, side=True),
+        Aspect("parameters", 0.5, names, side=True, kind=Kind.PARAMETERS),
         any_device(0.5),
     ),
 )
@@ -410,6 +410,7 @@ rename_weights = exercise(
             0.5,
             state_afterwards,
             side=True,
+            kind=Kind.ARGUMENT,
             missed="After the call, the caller's dict has to hold the names and numbers that it held before.",
         ),
     ),
@@ -470,6 +471,7 @@ for_linear = exercise(
             0.5,
             file_afterwards,
             side=True,
+            kind=Kind.ARGUMENT,
             missed="After the call, the caller's dict has to hold the tensors that it held before, unturned.",
         ),
     ),

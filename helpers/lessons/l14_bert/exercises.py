@@ -15,7 +15,7 @@ import torch
 
 from helpers.exercises.aspects import Inputs, Unmet, Via, any_device, gradient, input_left_alone, kind_of, values
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Collected, Exercise, Lesson, Probe
+from helpers.exercises.exercise import Answer, Aspect, Collected, Exercise, Kind, Lesson, Probe
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import with_larger
 from helpers.lessons.l12_gpt2.exercises import Shapes, a_module, named_numbers, names_of
@@ -342,6 +342,9 @@ def batches_for_several(draw: Draw) -> tuple[MaskingBatch, MaskingBatch]:
     return MaskingBatch(draw, 200), MaskingBatch(draw.named("small"), 2, 27)
 
 
+VARIES = "does the number that becomes [MASK] vary from one small batch to the next?"
+
+
 def drawn_apart(collected: Collected, draw: Draw) -> dict[str, torch.Tensor]:
     """Is a token's fate independent of those beside and below it and of the call before, and given by the generator?"""
     batch, small = batches_for_several(draw)
@@ -366,9 +369,7 @@ def drawn_apart(collected: Collected, draw: Draw) -> dict[str, torch.Tensor]:
         "after a second call with a generator of the same seed, the share that differs": rounded(
             (repeated.inputs != first.inputs) | (repeated.targets != first.targets), 0.001
         ),
-        "does the number that becomes [MASK] vary from one small batch to the next?": varies(
-            small.fates(collected["of small batches"], CALLS)
-        ),
+        VARIES: varies(small.fates(collected["of small batches"], CALLS)),
     }
 
 
@@ -840,7 +841,7 @@ LESSON = Lesson(
                         long_texts,
                     ),
                 ),
-                Aspect("input left alone", 0.5, texts_afterwards, side=True, missed=CUT),
+                Aspect("input left alone", 0.5, texts_afterwards, side=True, kind=Kind.ARGUMENT, missed=CUT),
             ),
             forbidden=NO_BERT,
         ),
@@ -852,8 +853,8 @@ LESSON = Lesson(
                 Aspect("what is asked for", 0.5, one_call, reduce=what_is_asked),
                 Aspect("what becomes of it", 1, one_call, reduce=fates),
                 Aspect("what is not asked for", 1, one_call, reduce=what_is_not_asked),
-                Aspect("drawn anew", 0.5, several_calls, reduce=drawn_apart),
-                Aspect("input left alone", 0.5, ids_afterwards, side=True, missed=IDS_CHANGED),
+                Aspect("drawn anew", 0.5, several_calls, reduce=drawn_apart, kinds={VARIES: Kind.QUESTION}),
+                Aspect("input left alone", 0.5, ids_afterwards, side=True, kind=Kind.ARGUMENT, missed=IDS_CHANGED),
             ),
             forbidden=NO_BERT,
             mend=True,
@@ -909,7 +910,7 @@ LESSON = Lesson(
                     axes="b e",
                 ),
                 gradient(0.5, texts(3, 4, SMALL), via=learning, weights=True),
-                Aspect("parameters", 0.5, parameters_of, side=True),
+                Aspect("parameters", 0.5, parameters_of, side=True, kind=Kind.PARAMETERS),
                 any_device(0.5, texts(4, 7), via=part(CONFIG, None)),
             ),
             forbidden=NO_BERT,
@@ -929,6 +930,7 @@ LESSON = Lesson(
                     0.5,
                     state_afterwards,
                     side=True,
+                    kind=Kind.ARGUMENT,
                     missed="After the call, the caller's dict has to hold the names and numbers that it held before.",
                 ),
             ),

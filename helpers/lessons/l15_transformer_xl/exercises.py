@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from helpers.exercises.aspects import LEFT_ALONE, Inputs, Unmet, built, kind_of
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Lesson, Probe
+from helpers.exercises.exercise import Answer, Aspect, Kind, Lesson, Probe
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import (
     all_of,
@@ -485,7 +485,7 @@ transformer_xl = exercise(
         Aspect("memory after a memory", 0.75, later("memory"), axes="b m e"),
         Aspect("m = 0", 0.25, segment(KEEPING_NOTHING)),
         gradient(0.5, given=case(ints(2, 4, below=7)), via=learning, weights=True),
-        Aspect(LEFT_ALONE, 0.25, callers_list, side=True, missed=CHANGED),
+        Aspect(LEFT_ALONE, 0.25, callers_list, side=True, kind=Kind.ARGUMENT, missed=CHANGED),
         any_device(0.25, given=ids_and_memories, via=logits_on),
     ),
 )

@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_leaves
 
 from helpers.exercises.aspects import LARGER, LEFT_ALONE, Inputs, InTorch, Unmet, Via, kind_of
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import ATTENTION_OPERATORS, SOFTMAX_OPERATORS, Answer, Aspect, Lesson, Probe
+from helpers.exercises.exercise import ATTENTION_OPERATORS, SOFTMAX_OPERATORS, Answer, Aspect, Kind, Lesson, Probe
 from helpers.exercises.other_device import THERE
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import (
@@ -375,7 +375,7 @@ connected = exercise(
         ),
         values(1.5, name="several layers", axes="t t", dtype=True, picture=True, missed=WAYS),
         values(0.5, given=many_ways, name="many ways", via=two_rows, dtype=True, missed=OVERFLOW),
-        Aspect(LEFT_ALONE, 0.25, masks_left_alone, side=True, missed=CHANGED),
+        Aspect(LEFT_ALONE, 0.25, masks_left_alone, side=True, kind=Kind.ARGUMENT, missed=CHANGED),
         any_device(0.25, given=two_layers, via=lambda answer, draw: lambda *masks: answer(list(masks))),
     ),
 )

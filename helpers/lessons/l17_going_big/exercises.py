@@ -11,9 +11,10 @@ from torch import nn
 
 from helpers.exercises.aspects import LARGER, LEFT_ALONE, Unmet, fill, kind_of, projected, together
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import ATTENTION_OPERATORS, NORM_OPERATORS, Answer, Aspect, Lesson
+from helpers.exercises.exercise import ATTENTION_OPERATORS, NORM_OPERATORS, Answer, Aspect, Kind, Lesson
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import Part, all_of, exercise, heavy, input_left_alone, normal, size
+from helpers.exercises.tensor_names import in_case
 
 # ----------------------------------------------------------------------------------------- accumulated_gradients
 
@@ -108,7 +109,7 @@ def accumulated(
         further = {LARGER: many_rows} if larger else {}
         return together(gradients, further, draw, lambda batch: gradients_of(answer, draw, batch, stale))
 
-    return Aspect(name, points, probe, missed=missed)
+    return Aspect(name, points, probe, missed=missed, kind=Kind.ASKED_GRADIENT)
 
 
 FOUR_PARTS = Rows((4, 1, 3, 2), 4, 4)
@@ -203,7 +204,7 @@ def own_random_numbers(draw: Draw) -> Iterator[None]:
 
 
 FIVE_VECTORS = normal(5, 4)
-RANDOM = "the random numbers after each pass"
+OUTPUT, RANDOM = "the output", "the random numbers after each pass"
 
 
 def both_passes(
@@ -249,7 +250,7 @@ def both_passes(
         after = torch.randint(0, 2**31, (2,))
     if len(block.recorded) < 2:
         raise Unmet("The block runs once only: in the backward pass it has to be computed again.")
-    results = {"the output": y.detach()}
+    results = {OUTPUT: y.detach()}
     for name, leaf in {"x": x, **dict(block.named_parameters())}.items():
         if leaf.requires_grad:
             results[f"the gradient of {name}"] = torch.zeros_like(leaf) if leaf.grad is None else leaf.grad
@@ -270,14 +271,17 @@ def checkpointing(name: str, points: float, cases: dict[str, dict], random: bool
         for case, settings in cases.items():
             tensors = both_passes(answer, draw.named(case), **settings)
             for which in [which for which in tensors if (which == RANDOM) == random]:
-                if case == LARGER:
-                    results[f"{LARGER}, {which}"] = projected(tensors[which], draw)
-                else:
-                    results[f"{which}, {case}"] = tensors[which]
+                tensor = projected(tensors[which], draw) if case == LARGER else tensors[which]
+                results[named(which, case)] = tensor
         return results
 
-    policy: dict[str, Any] = {"side": True, "missed": GO_ON} if random else {"rtol": 1e-3, "atol": 1e-4}
-    return Aspect(name, points, probe, **policy)
+    def named(which: str, case: str) -> str:
+        return in_case(LARGER, which) if case == LARGER else f"{which}, {case}"
+
+    if random:
+        return Aspect(name, points, probe, side=True, missed=GO_ON)
+    outputs = {named(OUTPUT, case): Kind.VALUE for case in cases}
+    return Aspect(name, points, probe, rtol=1e-3, atol=1e-4, kind=Kind.ASKED_GRADIENT, kinds=outputs)
 
 
 def under_autocast(answer: Answer, draw: Draw) -> torch.Tensor:
@@ -483,7 +487,7 @@ averaged = exercise(
         weighed("unequal shares", 1.5, different, 3, 4, 2, larger=True, missed=SHARES),
         weighed("equal shares", 0.5, equal, 3, 2, 1),
         weighed("a worker without a token", 0.5, one_without, 3, 2, missed=NO_TOKEN),
-        Aspect(LEFT_ALONE, 0.5, left_alone, side=True, missed=CHANGED),
+        Aspect(LEFT_ALONE, 0.5, left_alone, side=True, kind=Kind.ARGUMENT, missed=CHANGED),
     ),
 )
 

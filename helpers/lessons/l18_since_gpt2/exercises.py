@@ -10,7 +10,7 @@ import torch
 
 from helpers.exercises.aspects import LARGER, Unmet, Via, built, fill, kind_of, together
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import ATTENTION_OPERATORS, Answer, Aspect, Lesson
+from helpers.exercises.exercise import ATTENTION_OPERATORS, Answer, Aspect, Kind, Lesson
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import (
     any_device,
@@ -261,7 +261,7 @@ def whole_state(points: float, name: str, via: Via) -> Aspect:
         lines = sorted(f"{key} {tuple(tensor.shape)}" for key, tensor in via(answer, draw).state_dict().items())
         return {"names and shapes": torch.tensor(list("\n".join(lines).encode()[:4000]), dtype=torch.uint8)}
 
-    return Aspect(name, points, probe, side=True)
+    return Aspect(name, points, probe, side=True, kind=Kind.PARAMETERS)
 
 
 def model_in_pieces(answer: Answer, draw: Draw) -> torch.Tensor:
