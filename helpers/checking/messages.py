@@ -15,9 +15,10 @@ import torch
 
 from helpers.checking.answers import ANSWERED, RAISED, Outcome
 from helpers.checking.compare import same_outcome
-from helpers.checking.diagnosis import difference, without_gradient
+from helpers.checking.diagnosis import difference as difference_of
+from helpers.checking.diagnosis import without_gradient
 from helpers.checking.error_words import meaning
-from helpers.checking.recognition import Comparison, Explained, values_of
+from helpers.checking.recognition import Comparison, Explained
 from helpers.exercises.exercise import TEXT, Aspect, Kind
 from helpers.text import listed
 
@@ -53,30 +54,22 @@ class Failure:
         return self.later and bool(self.aspect.missed or any(map(self.aspect.is_gradient, self.target.tensors)))
 
     @cached_property
-    def difference(self) -> str:
-        """How the outcome differs from the right one, whatever else is known."""
-        return self._difference[0]
-
-    @cached_property
-    def of_a_kind(self) -> bool:
-        """Does that name a difference of a kind, and not only where the numbers differ?"""
-        return self._difference[1]
-
-    @cached_property
-    def _difference(self) -> tuple[str, bool]:
+    def difference(self) -> tuple[str, bool]:
+        """How the outcome differs from the right one, and whether that is of a kind, and not only where numbers do."""
         aspect = replace(self.aspect, missed="") if self.presumes else self.aspect
-        return difference(aspect, self.outcome, self.target)
+        return difference_of(aspect, self.outcome, self.target)
 
 
 @dataclass
 class Told:
     """What is known of the whole answer, and what has been said so far, from above to below.
 
-    above: the failures of which something has been said. causes: what was said of them, or their errors.
+    explained: by aspect, the known mistakes that are named. similar: those whose numbers show there. above: the
+    failures of which something has been said. causes: what was said of them, or their errors.
     """
 
     comparison: Comparison
-    recognised: Explained
+    explained: Explained
     similar: Explained
     above: list[Failure] = field(default_factory=list)
     causes: set[str] = field(default_factory=set)
@@ -95,11 +88,6 @@ class Told:
         """Did it raise, and is no known mistake the reason?"""
         return failure.outcome.state == RAISED and failure.aspect.name not in self.explained
 
-    @cached_property
-    def explained(self) -> Explained:
-        """By aspect, the known mistakes that are named."""
-        return {**_at_first_cross(self.comparison, self.recognised), **self.recognised}
-
     @property
     def unused(self) -> str:
         """On what the result does not seem to depend, in a sentence; "" where there is nothing, or it has been said."""
@@ -113,8 +101,7 @@ class Told:
     @cached_property
     def values_raise(self) -> bool:
         """Does a value aspect raise?"""
-        comparison = self.comparison
-        return any(comparison.outcomes[a.name].state == RAISED for a in values_of(comparison.exercise))
+        return any(outcome.state == RAISED for aspect, outcome, _ in self.comparison.failures if not aspect.side)
 
     @cached_property
     def misnamed(self) -> bool:
@@ -124,7 +111,8 @@ class Told:
 
 def messages(comparison: Comparison, recognised: Explained, similar: Explained) -> dict[str, str]:
     """What to say beside each aspect that fails, by its name."""
-    told, said, values_above = Told(comparison, recognised, similar), {}, False
+    told = Told(comparison, {**_at_first_cross(comparison, recognised), **recognised}, similar)
+    said, values_above = {}, False
     for aspect, outcome, target in comparison.failures:
         said[aspect.name] = told.of(Failure(aspect, outcome, target, values_above and not aspect.side))
         values_above |= not aspect.side
@@ -140,17 +128,13 @@ def named_mistake(failure: Failure, told: Told) -> str | None:
     return mistake.says if mistake else None
 
 
-def error_above(failure: Failure, told: Told) -> str | None:
-    """Beside the values, an error where the values raise too, once one has been shown."""
-    repeated = failure.aspect.side and told.values_raise and any(map(told.raised, told.above))
-    return SAME_CAUSE if told.raised(failure) and repeated else None
-
-
 def error(failure: Failure, told: Told) -> str | None:
-    """An error, what it means and where it was raised."""
-    if failure.outcome.state != RAISED:
+    """An error, what it means and where it was raised. One that the values raise too is shown once."""
+    aspect = failure.aspect
+    if not told.raised(failure):
         return None
-    aspect = failure.aspect  # an error that the values raise too has nothing to do with a side aspect
+    if aspect.side and told.values_raise and any(map(told.raised, told.above)):
+        return SAME_CAUSE
     own = aspect.side and aspect.kind is not Kind.ARGUMENT and not told.values_raise
     return _error_message(failure.outcome, aspect.missed if own else "")
 
@@ -171,7 +155,8 @@ def gradients_of_wrong_values(failure: Failure, told: Told) -> str | None:
 
 def difference_of_a_kind(failure: Failure, told: Told) -> str | None:
     """A difference that has a name: a factor, an exchange of axes, another shape."""
-    return failure.difference if failure.of_a_kind else None
+    difference, of_a_kind = failure.difference
+    return difference if of_a_kind else None
 
 
 def presumably_the_same(failure: Failure, told: Told) -> str | None:
@@ -190,27 +175,22 @@ def nothing_depends_on_it(failure: Failure, told: Told) -> str | None:
     return f"{WRONG_NUMBERS} {told.unused}" if told.unused else None
 
 
-def difference_of_first_values(failure: Failure, told: Told) -> str | None:
-    """Where the first wrong values differ, and in which aspects the values are right."""
+def difference_in_numbers(failure: Failure, told: Told) -> str | None:
+    """Where the numbers differ, and of the first wrong values, in which aspects the values are right."""
+    difference, _ = failure.difference
     if failure.later or failure.aspect.side:
-        return None
+        return difference
     if failure.aspect.kind is Kind.GRADIENT:
-        return f"{failure.difference}{CUT_OR_WRONG}"
+        return f"{difference}{CUT_OR_WRONG}"
     reference = told.comparison.key.reference
     right = [f"*{a.name}*" for a in told.comparison.right_values if _shows_values(a, reference[a.name])]
     elsewhere = HOLDS_ELSEWHERE.format(listed(right), f"*{failure.aspect.name}*")
-    return f"{failure.difference}{elsewhere if right else ''}"
-
-
-def difference_in_numbers(failure: Failure, told: Told) -> str | None:
-    """Where the numbers differ."""
-    return failure.difference
+    return f"{difference}{elsewhere if right else ''}"
 
 
 Rule = Callable[[Failure, Told], str | None]
 RULES: tuple[Rule, ...] = (
     named_mistake,
-    error_above,
     error,
     other_names,
     gradients_of_wrong_values,
@@ -218,7 +198,6 @@ RULES: tuple[Rule, ...] = (
     presumably_the_same,
     similar_mistake,
     nothing_depends_on_it,
-    difference_of_first_values,
     difference_in_numbers,
 )
 

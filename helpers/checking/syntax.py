@@ -289,7 +289,7 @@ def is_definition(node: ast.stmt) -> bool:
 
 def _read_by(node: ast.stmt) -> frozenset[str]:
     """The names that a statement reads when it runs: of a definition, in its decorators, defaults and bases."""
-    parts = [node]
+    parts: list[ast.AST] = [node]
     if isinstance(node, Function | ast.ClassDef):
         args = getattr(node, "args", None)
         defaults = [*args.defaults, *filter(None, args.kw_defaults)] if args else []
