@@ -46,9 +46,8 @@ def in_first_case(name: str) -> bool:
 
 def count_results(names: Iterable[str]) -> int:
     """Of how many things is this the tuple? 0 where it is none."""
-    return sum(
-        bool(found) and not found["case"] and found["what"] == RESULT for found in map(_NUMBERED.fullmatch, names)
-    )
+    found = [each for each in map(_NUMBERED.fullmatch, names) if each]
+    return sum(each["what"] == RESULT and not each["case"] for each in found)
 
 
 def in_words(name: str) -> str:
