@@ -193,7 +193,7 @@ def _code_is_noticed(says: str, noticed: list[str], building: bool = False) -> I
             _notice(noticed, UNWATCHED)
         profiler.disable()
         sys.setprofile(before)
-    calls = {entry.code: [call.code for call in entry.calls or ()] for entry in profiler.getstats()}
+    calls: dict[Any, list[Any]] = {e.code: [call.code for call in e.calls or ()] for e in profiler.getstats()}
     for file, name in _called_by_answers(calls, through_torch=not building):
         if file.startswith(GRAPHS) if building else not _may_run(file, name):
             _notice(noticed, RAN.format(f"torch/{file}", says))

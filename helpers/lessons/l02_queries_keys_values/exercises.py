@@ -344,9 +344,9 @@ def matrices(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     return {f"{which} {name}": m for name, pair in pairs.items() for which, m in zip(("w_q", "w_k"), pair, strict=True)}
 
 
-def scores_of_rules(collected: Collected, draw: Draw) -> dict[str, torch.Tensor]:
+def scores_of_rules(collected: Collected, draw: Draw) -> dict[str, object]:
     """The score of the two features of each rule."""
-    scores = {}
+    scores: dict[str, object] = {}
     for name, rules in cases_of_rules(draw).items():
         pair = collected[f"w_q {name}"], collected[f"w_k {name}"]
         both = their_scores(lambda *_, pair=pair: pair, draw)(*rules)
