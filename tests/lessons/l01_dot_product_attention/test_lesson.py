@@ -15,9 +15,9 @@ from helpers.authoring.lesson_source import Answers, sources
 from helpers.data.recorded import recorded
 from helpers.data.toy.films import film_ratings
 from helpers.data.vectors import word_vectors
-from helpers.exercises import l01_dot_product_attention
 from helpers.exercises.aspects import Unmet
 from helpers.exercises.draw import Draw
+from helpers.lessons.l01_dot_product_attention import exercises
 
 SOURCE = sources(["01_dot_product_attention"])[0]
 ANSWERS = Answers(SOURCE)
@@ -41,7 +41,7 @@ def test_a_loop_outside_of_pytorch_is_no_way_around_the_count(taken_out):
         return torch.from_numpy(np.stack([softmax(each @ each.T, axis=-1) @ each for each in taken_out(x)]))
 
     with pytest.raises(Unmet, match="out of PyTorch"):
-        l01_dot_product_attention.as_many_operations(loop, Draw("loop"))
+        exercises.as_many_operations(loop, Draw("loop"))
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_who_only_looks_at_the_numbers_takes_none_out(look):
         look(x)
         return ANSWERS.make("self_attention")(x)
 
-    l01_dot_product_attention.as_many_operations(looking, Draw("look"))
+    exercises.as_many_operations(looking, Draw("look"))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -171,7 +171,7 @@ def test_the_model_looks_at_the_last_byte_as_the_text_says(printed_text):
 
 
 def test_a_maximum_over_the_batch_is_no_maximum_of_a_row():
-    (scores,) = l01_dot_product_attention.large_scores(Draw(0, "scores"))
+    (scores,) = exercises.large_scores(Draw(0, "scores"))
     powers = (scores - scores.amax((0, 2), keepdim=True)).exp()
     assert not torch.isfinite(powers / powers.sum(-1, keepdim=True)).all()
 

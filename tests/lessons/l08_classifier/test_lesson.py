@@ -431,7 +431,7 @@ def test_it_counts_words_before_it_reads(printed_text):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_inputs_of_the_checks_tell_what_they_are_there_to_tell(seed):
-    from helpers.exercises import l08_classifier as inputs
+    from helpers.lessons.l08_classifier import exercises as inputs
 
     texts, size = inputs.too_few_places(LESSON["build_vocabulary"].draw(seed, LESSON["build_vocabulary"].aspects[2]))
     there = {word for text in texts for word in words.split_words(text)}
